@@ -1,0 +1,1 @@
+//! The network of `fastpath-net` driven in real time between real ports.

@@ -1,0 +1,1 @@
+//! Hosts as network namespaces around the engine, and the measurements made in them.

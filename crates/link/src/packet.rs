@@ -1,0 +1,75 @@
+//! What a pipe is given and what it gives back.
+
+use fastpath_units::Time;
+
+/// A frame as a pipe sees it. `P` is whatever the caller keeps the bytes by: a handle in the engine, a
+/// descriptor in the simulator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet<P> {
+    /// Bytes of the frame from destination MAC to end of payload, without FCS and framing overhead.
+    pub len: u32,
+    /// Hash of the flow's five-tuple, for disciplines that separate flows; 0 where nobody asked.
+    pub flow: u32,
+    /// IPv4 TOS or IPv6 traffic class (DSCP « 2 | ECN); 0 for anything that is not IP.
+    pub traffic_class: u8,
+    /// The caller's own.
+    pub data: P,
+}
+
+/// The answer to a push. A packet that is not taken comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a dropped packet must be counted and its frame freed"]
+pub enum Verdict<P> {
+    /// Taken; it will come out of `pop`, delivered or dropped.
+    Queued,
+    /// Not taken.
+    Dropped(DropReason, P),
+}
+
+/// A packet leaving a pipe at `at`, in logical time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Exit<P> {
+    /// When it leaves, exactly; never later than the `now` of the `pop` that returned it.
+    pub at: Time,
+    /// The packet, its `traffic_class` as the pipe left it (ECN may have become CE).
+    pub packet: Packet<P>,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of a packet that was queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It reached the far end. `marked`: the discipline set ECN CE (RFC 3168), which the caller writes into the bytes.
+    Delivered {
+        /// ECN CE was set by this pipe.
+        marked: bool,
+    },
+    /// It was discarded after it had been queued.
+    Dropped(DropReason),
+}
+
+/// Why a packet was discarded.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DropReason {
+    /// The link's random loss.
+    Loss,
+    /// The queue was full.
+    QueueFull,
+    /// Active queue management dropped it early (RED and its kin).
+    Early,
+}
+
+impl DropReason {
+    /// Every reason, in the order of reports.
+    pub const ALL: [DropReason; 3] = [DropReason::Loss, DropReason::QueueFull, DropReason::Early];
+
+    /// The word used in reports and `--times` files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DropReason::Loss => "loss",
+            DropReason::QueueFull => "queue-full",
+            DropReason::Early => "early",
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! Cost models of packet processing, fitted with honest intervals.
+#![forbid(unsafe_code)]

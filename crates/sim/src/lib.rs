@@ -1,0 +1,2 @@
+//! Discrete events in virtual time, and the machines built of them.
+#![forbid(unsafe_code)]

@@ -1,0 +1,167 @@
+//! Rates in bits per second and the exact time a frame takes at a rate.
+
+use crate::parse::{self, ParseError, Reason, Unit};
+use crate::{Bytes, Duration};
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+/// Picoseconds in one second.
+const PS_PER_S: u64 = 1_000_000_000_000;
+
+/// Bits per second on the wire, 1 … 800 Gbit/s. "Unlimited" is the absence of a rate (`Option<Rate>`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Rate(NonZeroU64);
+
+/// What is left of a division by a rate, below one picosecond: `numerator / rate` ps. Carried from one
+/// frame to the next of a busy period, so that the sum over any whole number of frames is exact.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Fraction(u64);
+
+impl Fraction {
+    /// Nothing left over.
+    pub const ZERO: Fraction = Fraction(0);
+}
+
+impl Rate {
+    /// The fastest rate: 800 Gbit/s.
+    pub const MAX: Rate = Rate(NonZeroU64::new(800_000_000_000).unwrap());
+
+    /// A rate of `bits` per second, or `None` for 0 and for more than [`Rate::MAX`].
+    pub const fn from_bps(bits: u64) -> Option<Rate> {
+        match NonZeroU64::new(bits) {
+            Some(n) if bits <= Rate::MAX.0.get() => Some(Rate(n)),
+            _ => None,
+        }
+    }
+
+    /// Bits per second.
+    pub const fn as_bps(self) -> u64 {
+        self.0.get()
+    }
+
+    /// Megabits (10⁶) per second, for reports; not exact.
+    pub fn as_mbit_f64(self) -> f64 {
+        self.0.get() as f64 / 1e6
+    }
+
+    /// The time `size` occupies the wire, after `carried` left by the frame before: whole picoseconds and
+    /// what is left over for the next. Exact for any size up to 2 GiB.
+    pub fn transmission(self, size: Bytes, carried: Fraction) -> (Duration, Fraction) {
+        let rate = self.0.get();
+        // Frames up to 2.3 MB fit 64-bit arithmetic; the rest (none on a real link) takes the slow road.
+        match size.bits().checked_mul(PS_PER_S).and_then(|n| n.checked_add(carried.0)) {
+            Some(n) => (Duration::from_ps(n / rate), Fraction(n % rate)),
+            None => {
+                let n = u128::from(size.bits()) * u128::from(PS_PER_S) + u128::from(carried.0);
+                let whole = u64::try_from(n / u128::from(rate)).unwrap_or(u64::MAX);
+                (Duration::from_ps(whole), Fraction((n % u128::from(rate)) as u64))
+            }
+        }
+    }
+
+    /// The bits that fit in `span`, rounded down.
+    pub fn bits_in(self, span: Duration) -> u64 {
+        let bits = u128::from(self.0.get()) * u128::from(span.as_ps()) / u128::from(PS_PER_S);
+        u64::try_from(bits).unwrap_or(u64::MAX)
+    }
+
+    /// The bytes that fit in `span`, rounded down: the bandwidth-delay product when `span` is a delay.
+    pub fn bytes_in(self, span: Duration) -> Bytes {
+        Bytes(self.bits_in(span) / 8)
+    }
+}
+
+const UNITS: &[Unit] = &[
+    Unit { names: &["bit", "bps", "bit/s", "b", "bit/sec"], scale: 1 },
+    Unit { names: &["kbit", "Kbit", "kbps", "Kbps", "kb", "Kb", "kbit/s"], scale: 1_000 },
+    Unit { names: &["Mbit", "mbit", "Mbps", "mbps", "Mb", "mb", "Mbit/s"], scale: 1_000_000 },
+    Unit { names: &["Gbit", "gbit", "Gbps", "gbps", "Gb", "gb", "Gbit/s"], scale: 1_000_000_000 },
+];
+
+impl FromStr for Rate {
+    type Err = ParseError;
+    /// Parses `10Mbit`, `1.5Mbit`, `256kbit`, `100Gbit`, `64000bit`; `b`, `bps` are bits, as in ns-2.
+    fn from_str(text: &str) -> Result<Rate, ParseError> {
+        const EXAMPLE: &str = "10Mbit";
+        let bits = parse::quantity(text, "rate", UNITS, EXAMPLE)?;
+        Rate::from_bps(bits).ok_or_else(|| ParseError {
+            text: text.trim().to_owned(),
+            what: "rate",
+            reason: Reason::OutOfRange("1bit … 800Gbit (leave it out for unlimited)"),
+            example: EXAMPLE,
+        })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units: &[(u64, &str)] =
+            &[(1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1_000, "kbit"), (1, "bit")];
+        parse::print(f, self.0.get(), units, "bit")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(bps: u64) -> Rate {
+        Rate::from_bps(bps).unwrap()
+    }
+
+    #[test]
+    fn rates_parse_exactly_and_refuse_zero() {
+        assert_eq!("1.5Mbit".parse(), Ok(rate(1_500_000)));
+        assert_eq!("1.5Mb".parse(), Ok(rate(1_500_000)));
+        assert_eq!("100Gbit".parse(), Ok(rate(100_000_000_000)));
+        assert_eq!("7bit".parse(), Ok(rate(7)));
+        for text in ["0bit", "0", "801Gbit", "ten", "10", "0.5bit", "10MB"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sixty_four_bytes_at_100_gbit_take_5120_ps() {
+        assert_eq!(
+            rate(100_000_000_000).transmission(Bytes(64), Fraction::ZERO),
+            (Duration::from_ps(5120), Fraction::ZERO)
+        );
+    }
+
+    #[test]
+    fn the_remainder_is_carried_so_a_link_never_drifts() {
+        // 1 byte at 3 bit/s is 2.666… s: three of them are 8 s to the picosecond.
+        let mut carried = Fraction::ZERO;
+        let mut total = Duration::ZERO;
+        for _ in 0..3 {
+            let (span, left) = rate(3).transmission(Bytes(1), carried);
+            total += span;
+            carried = left;
+        }
+        assert_eq!((total, carried), (Duration::from_secs(8), Fraction::ZERO));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_sequence_of_frames_takes_exactly_its_bits_over_the_rate(
+            bps in 1u64..=800_000_000_000,
+            sizes in proptest::collection::vec(0u64..3_000_000, 1..50),
+        ) {
+            let mut carried = Fraction::ZERO;
+            let mut total = 0u128;
+            for &size in &sizes {
+                let (span, left) = rate(bps).transmission(Bytes(size), carried);
+                total += u128::from(span.as_ps());
+                carried = left;
+            }
+            let bits: u128 = sizes.iter().map(|&s| u128::from(s) * 8).sum();
+            proptest::prop_assert_eq!(total, bits * u128::from(PS_PER_S) / u128::from(bps));
+        }
+
+        #[test]
+        fn printing_and_parsing_a_rate_gives_it_back(bps in 1u64..=800_000_000_000) {
+            proptest::prop_assert_eq!(rate(bps).to_string().parse::<Rate>(), Ok(rate(bps)));
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Points in time and spans of time, in integer picoseconds.
+
+use crate::parse::{self, ParseError, Unit};
+use std::fmt;
+use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+use std::str::FromStr;
+
+/// Picoseconds in one second.
+const PS_PER_S: u64 = 1_000_000_000_000;
+
+/// A point in time: picoseconds since the start of the run. The range is 213 days.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Time(u64);
+
+/// A span of time in picoseconds, never negative. The range is 213 days.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Duration(u64);
+
+impl Time {
+    /// The start of the run.
+    pub const ZERO: Time = Time(0);
+    /// The last representable instant (213 days).
+    pub const MAX: Time = Time(u64::MAX);
+
+    /// The instant `ps` picoseconds after the start of the run.
+    pub const fn from_ps(ps: u64) -> Time {
+        Time(ps)
+    }
+
+    /// Picoseconds since the start of the run.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// Whole nanoseconds since the start of the run, truncated.
+    pub const fn as_ns(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// Seconds since the start of the run, for reports; not exact.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / PS_PER_S as f64
+    }
+
+    /// The span since `earlier`, or zero if `earlier` is later than `self`.
+    pub const fn since(self, earlier: Time) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+
+    /// `self + span`, or `None` past the end of time.
+    pub const fn checked_add(self, span: Duration) -> Option<Time> {
+        match self.0.checked_add(span.0) {
+            Some(ps) => Some(Time(ps)),
+            None => None,
+        }
+    }
+
+    /// `self + span`, held at [`Time::MAX`].
+    pub const fn saturating_add(self, span: Duration) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+
+    /// `self - span`, held at [`Time::ZERO`].
+    pub const fn saturating_sub(self, span: Duration) -> Time {
+        Time(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Duration = Duration(0);
+    /// The longest representable span (213 days).
+    pub const MAX: Duration = Duration(u64::MAX);
+
+    /// `ps` picoseconds.
+    pub const fn from_ps(ps: u64) -> Duration {
+        Duration(ps)
+    }
+
+    /// `ns` nanoseconds. Panics past 213 days.
+    pub const fn from_ns(ns: u64) -> Duration {
+        Duration(ns.checked_mul(1000).expect("duration over 213 days"))
+    }
+
+    /// `us` microseconds. Panics past 213 days.
+    pub const fn from_us(us: u64) -> Duration {
+        Duration(us.checked_mul(1_000_000).expect("duration over 213 days"))
+    }
+
+    /// `ms` milliseconds. Panics past 213 days.
+    pub const fn from_ms(ms: u64) -> Duration {
+        Duration(ms.checked_mul(1_000_000_000).expect("duration over 213 days"))
+    }
+
+    /// `s` seconds. Panics past 213 days.
+    pub const fn from_secs(s: u64) -> Duration {
+        Duration(s.checked_mul(PS_PER_S).expect("duration over 213 days"))
+    }
+
+    /// The nearest span to `s` seconds; negative and NaN give zero, too large gives [`Duration::MAX`].
+    pub fn from_secs_f64(s: f64) -> Duration {
+        Duration((s * PS_PER_S as f64).round() as u64)
+    }
+
+    /// The span in picoseconds.
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// The span in whole nanoseconds, truncated.
+    pub const fn as_ns(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// The span in seconds, for reports; not exact.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / PS_PER_S as f64
+    }
+
+    /// The span in milliseconds, for reports; not exact.
+    pub fn as_ms_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The same span for the standard library's timers, truncated to nanoseconds.
+    pub const fn to_std(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.0 / 1000)
+    }
+
+    /// `self - other`, or zero.
+    pub const fn saturating_sub(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_sub(other.0))
+    }
+
+    /// `self + other`, held at [`Duration::MAX`].
+    pub const fn saturating_add(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_add(other.0))
+    }
+
+    /// True for the empty span.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl From<std::time::Duration> for Duration {
+    /// Held at [`Duration::MAX`] past 213 days.
+    fn from(span: std::time::Duration) -> Duration {
+        Duration(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+    fn add(self, span: Duration) -> Time {
+        Time(self.0 + span.0)
+    }
+}
+
+impl AddAssign<Duration> for Time {
+    fn add_assign(&mut self, span: Duration) {
+        self.0 += span.0;
+    }
+}
+
+impl Sub<Duration> for Time {
+    type Output = Time;
+    fn sub(self, span: Duration) -> Time {
+        Time(self.0 - span.0)
+    }
+}
+
+impl Sub for Time {
+    type Output = Duration;
+    /// Panics in debug builds if `earlier` is later; see [`Time::since`] for the lenient form.
+    fn sub(self, earlier: Time) -> Duration {
+        Duration(self.0 - earlier.0)
+    }
+}
+
+impl Add for Duration {
+    type Output = Duration;
+    fn add(self, other: Duration) -> Duration {
+        Duration(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Duration {
+    fn add_assign(&mut self, other: Duration) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Duration {
+    type Output = Duration;
+    fn sub(self, other: Duration) -> Duration {
+        Duration(self.0 - other.0)
+    }
+}
+
+impl SubAssign for Duration {
+    fn sub_assign(&mut self, other: Duration) {
+        self.0 -= other.0;
+    }
+}
+
+impl Mul<u64> for Duration {
+    type Output = Duration;
+    fn mul(self, n: u64) -> Duration {
+        Duration(self.0 * n)
+    }
+}
+
+const UNITS: &[Unit] = &[
+    Unit { names: &["ps"], scale: 1 },
+    Unit { names: &["ns"], scale: 1_000 },
+    Unit { names: &["us", "µs", "usec"], scale: 1_000_000 },
+    Unit { names: &["ms", "msec"], scale: 1_000_000_000 },
+    Unit { names: &["s", "sec"], scale: PS_PER_S },
+    Unit { names: &["min"], scale: 60 * PS_PER_S },
+    Unit { names: &["h"], scale: 3600 * PS_PER_S },
+];
+
+impl FromStr for Duration {
+    type Err = ParseError;
+    /// Parses `25ms`, `1.5 s`, `0`, `250us`. A bare number other than 0 needs a unit.
+    fn from_str(text: &str) -> Result<Duration, ParseError> {
+        parse::quantity(text, "duration", UNITS, "10ms").map(Duration)
+    }
+}
+
+impl fmt::Display for Duration {
+    /// The largest unit that keeps the value short: `25ms`, `1.536ms`, `0s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        parse::print(
+            f,
+            self.0,
+            &[(PS_PER_S, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1000, "ns"), (1, "ps")],
+            "s",
+        )
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Duration(self.0).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_parse_exactly() {
+        for (text, ps) in [
+            ("0", 0),
+            ("0ms", 0),
+            ("1ps", 1),
+            ("25ms", 25_000_000_000),
+            ("1.536ms", 1_536_000_000),
+            (" 250 us ", 250_000_000),
+            ("0.1ns", 100),
+            ("2min", 120 * PS_PER_S),
+        ] {
+            assert_eq!(text.parse::<Duration>(), Ok(Duration(ps)), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_durations_say_what_to_write() {
+        for text in ["", "ms", "10", "-5ms", "10 parsecs", "1e3ms", "0.0001ps", "99999999h", "1..5ms"] {
+            let error = text.parse::<Duration>().unwrap_err().to_string();
+            assert!(error.contains("duration") && error.contains("10ms"), "{text}: {error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn printing_and_parsing_a_duration_gives_it_back(ps: u64) {
+            let text = Duration(ps).to_string();
+            proptest::prop_assert_eq!(text.parse::<Duration>(), Ok(Duration(ps)));
+        }
+    }
+}
