@@ -1,2 +1,24 @@
-//! Cost models of packet processing, fitted with honest intervals.
+//! Cost models of packet processing, with honest intervals: fit them, predict with them, size with them.
+//!
+//! | question | module |
+//! |---|---|
+//! | What does a packet cost, by least squares? | [`fit`] over a [`table`], in [`terms`] |
+//! | What will it do on another platform? How many cores? | [`predict`], [`cores`] |
+//! | SCION's platform index | [`index`] |
+//! | Threads × engines: does it fit the packet's time? Which task on which engine? | [`budget`], [`assign`] |
+//! | Exact queueing theory, an oracle for simulators | [`queueing`] |
+//! | Do the published numbers come out? | [`seeds`] |
+//!
+//! Pure: text in, plain serialisable structs out. It reads no file and no clock and draws no random number.
+//! Read first: `estimate.rs`, then `fit.rs`.
 #![forbid(unsafe_code)]
+
+pub mod column_unit;
+pub mod dist;
+mod estimate;
+pub mod table;
+pub mod terms;
+
+pub use estimate::Estimate;
+pub use table::Table;
+pub use terms::Terms;

@@ -1,0 +1,130 @@
+//! The unit a column's name or a cell's text carries: `T_ns`, `rate [Mpps]`, `64 B`. Used to refuse tables
+//! that mix units and to turn a fitted time or rate into seconds.
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of quantity a unit measures. Two columns of one kind in one model must share a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dimension {
+    /// Seconds per packet.
+    Time,
+    /// Clock cycles.
+    Cycles,
+    /// Bytes.
+    Size,
+    /// Packets per second.
+    Rate,
+}
+
+/// A unit: its kind and how much of the base unit (s, cycle, byte, packet/s) one of it is.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ColumnUnit {
+    /// The kind of quantity.
+    pub dimension: Dimension,
+    /// Base units in one of this unit.
+    pub scale: f64,
+}
+
+/// Spellings, in lower case. Single letters are understood only as a suffix after `_` or in brackets.
+const UNITS: [(&str, Dimension, f64); 31] = [
+    ("ps", Dimension::Time, 1e-12),
+    ("ns", Dimension::Time, 1e-9),
+    ("nsec", Dimension::Time, 1e-9),
+    ("nanoseconds", Dimension::Time, 1e-9),
+    ("us", Dimension::Time, 1e-6),
+    ("µs", Dimension::Time, 1e-6),
+    ("μs", Dimension::Time, 1e-6),
+    ("usec", Dimension::Time, 1e-6),
+    ("microseconds", Dimension::Time, 1e-6),
+    ("ms", Dimension::Time, 1e-3),
+    ("msec", Dimension::Time, 1e-3),
+    ("milliseconds", Dimension::Time, 1e-3),
+    ("s", Dimension::Time, 1.0),
+    ("sec", Dimension::Time, 1.0),
+    ("seconds", Dimension::Time, 1.0),
+    ("cycles", Dimension::Cycles, 1.0),
+    ("cyc", Dimension::Cycles, 1.0),
+    ("b", Dimension::Size, 1.0),
+    ("byte", Dimension::Size, 1.0),
+    ("bytes", Dimension::Size, 1.0),
+    ("kb", Dimension::Size, 1e3),
+    ("kib", Dimension::Size, 1024.0),
+    ("mb", Dimension::Size, 1e6),
+    ("mib", Dimension::Size, 1_048_576.0),
+    ("pps", Dimension::Rate, 1.0),
+    ("kpps", Dimension::Rate, 1e3),
+    ("mpps", Dimension::Rate, 1e6),
+    ("packets/s", Dimension::Rate, 1.0),
+    ("pkts/s", Dimension::Rate, 1.0),
+    ("kpkts/s", Dimension::Rate, 1e3),
+    ("mpkts/s", Dimension::Rate, 1e6),
+];
+
+impl ColumnUnit {
+    /// The unit spelt `text`, if it is one.
+    pub fn parse(text: &str) -> Option<ColumnUnit> {
+        let lower = text.trim().to_lowercase();
+        let found = UNITS.iter().find(|(name, ..)| *name == lower)?;
+        Some(ColumnUnit { dimension: found.1, scale: found.2 })
+    }
+
+    /// The unit a column's name carries: its last word after `_`, a space, `(` or `[`; or a name that
+    /// says packets per second in full. `None` when the name names no unit.
+    pub fn of_column(name: &str) -> Option<ColumnUnit> {
+        let lower = name.trim().to_lowercase();
+        if ["packets_per_second", "pkts_per_s", "packets_per_s", "pkt_per_s"]
+            .iter()
+            .any(|s| lower.contains(s))
+        {
+            return Some(ColumnUnit { dimension: Dimension::Rate, scale: 1.0 });
+        }
+        let bare = lower.trim_end_matches([')', ']']);
+        let suffix = bare.rsplit(['_', ' ', '(', '[']).next()?;
+        let alone = suffix.len() == bare.len();
+        // A column called just `b` or `s` is a variable's name, not a unit.
+        if alone && suffix.chars().count() < 2 { None } else { ColumnUnit::parse(suffix) }
+    }
+}
+
+/// Whether a column of this name holds something that cannot be negative: it carries a unit, or is called
+/// a time, a size or a count.
+pub fn cannot_be_negative(name: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "time", "latency", "duration", "rtt", "delay", "size", "length", "bytes", "cores", "threads",
+        "packets", "rate",
+    ];
+    let lower = name.to_lowercase();
+    ColumnUnit::of_column(name).is_some()
+        || lower == "t"
+        || lower.split(|c: char| !c.is_alphanumeric()).any(|word| WORDS.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_name_carries_its_unit() {
+        let unit = |name| ColumnUnit::of_column(name).map(|u| (u.dimension, u.scale));
+        assert_eq!(unit("T_ns"), Some((Dimension::Time, 1e-9)));
+        assert_eq!(unit("time [us]"), Some((Dimension::Time, 1e-6)));
+        assert_eq!(unit("rate (Mpps)"), Some((Dimension::Rate, 1e6)));
+        assert_eq!(unit("frame_bytes"), Some((Dimension::Size, 1.0)));
+        assert_eq!(unit("packets_per_second_both_directions"), Some((Dimension::Rate, 1.0)));
+        assert_eq!(unit("mpps"), Some((Dimension::Rate, 1e6)));
+        for plain in ["p", "h", "s", "b", "cores", "class"] {
+            assert_eq!(unit(plain), None, "{plain}");
+        }
+    }
+
+    #[test]
+    fn times_sizes_and_counts_cannot_be_negative() {
+        for name in ["T", "time", "frame size", "rtt_avg", "x_ns"] {
+            assert!(cannot_be_negative(name), "{name}");
+        }
+        for name in ["x", "offset", "slope"] {
+            assert!(!cannot_be_negative(name), "{name}");
+        }
+    }
+}

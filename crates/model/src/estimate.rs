@@ -1,0 +1,49 @@
+//! One number with its interval: what every answer of this crate is made of.
+
+use serde::{Deserialize, Serialize};
+
+/// A value and the interval it is believed to lie in, in the unit the owner of the field names.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The best single value.
+    pub value: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// A number taken as given: no interval is known, so it has no width.
+    pub fn exact(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value }
+    }
+
+    /// `value` ± `half_width`.
+    pub fn around(value: f64, half_width: f64) -> Estimate {
+        Estimate { value, low: value - half_width, high: value + half_width }
+    }
+
+    /// Applies a function that grows (or falls) over the whole interval; the ends swap when it falls.
+    pub fn map(self, monotone: impl Fn(f64) -> f64) -> Estimate {
+        let (a, b) = (monotone(self.low), monotone(self.high));
+        Estimate { value: monotone(self.value), low: a.min(b), high: a.max(b) }
+    }
+
+    /// Whether `x` lies in the closed interval.
+    pub fn covers(self, x: f64) -> bool {
+        self.low <= x && x <= self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_falling_function_swaps_the_ends() {
+        let e = Estimate { value: 2.0, low: 1.0, high: 4.0 }.map(|x| 1.0 / x);
+        assert_eq!(e, Estimate { value: 0.5, low: 0.25, high: 1.0 });
+        assert!(e.covers(0.25) && e.covers(1.0) && !e.covers(1.01));
+    }
+}

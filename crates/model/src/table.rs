@@ -1,0 +1,490 @@
+//! A table of measurements read from CSV text: a header line, then one line per point. Anyone's table: text
+//! columns may stand beside numbers, and only the columns a model uses are checked.
+//!
+//! Not a data frame: it is read, filtered by rows and handed to [`crate::fit`].
+
+use crate::column_unit::{ColumnUnit, cannot_be_negative};
+use thiserror::Error;
+
+/// The most rows a table may have.
+pub const ROWS_MAX: usize = 1_000_000;
+
+/// Mean frame of the simple IMIX mix, in bytes with FCS: (7·64 + 4·570 + 1518)/12, as the published VPP
+/// tables use it.
+pub const IMIX_MEAN_BYTES: f64 = (7.0 * 64.0 + 4.0 * 570.0 + 1518.0) / 12.0;
+
+/// Measurements by column. Rows keep the line they came from, for error texts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Table {
+    names: Vec<String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Row {
+    line: u64,
+    cells: Vec<Cell>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Cell {
+    Number(f64),
+    /// A number followed by its unit, like `64 B`.
+    Quantity(f64, String),
+    /// Empty, `NaN`, `inf`, `-` or the like.
+    Missing(String),
+    Text(String),
+}
+
+/// What is wrong with a table, where, and what to do.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum TableError {
+    /// The text is not CSV.
+    #[error("line {line}: not CSV: {reason}")]
+    NotCsv {
+        /// Line of the text, from 1.
+        line: u64,
+        /// What the CSV reader says.
+        reason: String,
+    },
+    /// A row has more or fewer cells than the header.
+    #[error(
+        "line {line}: {found} cells where the header names {expected} columns: complete or remove the row"
+    )]
+    Ragged {
+        /// Line of the text, from 1.
+        line: u64,
+        /// Cells of the row.
+        found: u64,
+        /// Columns of the header.
+        expected: u64,
+    },
+    /// No header, or no row below it.
+    #[error("the table is empty: it needs a header line and at least one row")]
+    Empty,
+    /// More rows than [`ROWS_MAX`].
+    #[error("more than {ROWS_MAX} rows: thin the table out")]
+    TooLong,
+    /// A column without a name.
+    #[error("column {position} of the header has no name: name it")]
+    Unnamed {
+        /// Column, from 1.
+        position: usize,
+    },
+    /// Two columns of one name.
+    #[error("two columns are called `{name}`: rename one")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A column that is asked for is not there.
+    #[error("no column `{name}` (have: {have}): correct the name or the header")]
+    NoColumn {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        have: String,
+    },
+    /// A cell that must be a number is none.
+    #[error(
+        "line {line}, column `{column}`: `{text}` is not a finite number: give a value or remove the row"
+    )]
+    NotANumber {
+        /// Line of the text, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+    },
+    /// A time, size, rate or count below zero.
+    #[error(
+        "line {line}, column `{column}`: {value} is negative, and a time, size, rate or count cannot be: correct or remove the row"
+    )]
+    Negative {
+        /// Line of the text, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The cell.
+        value: f64,
+    },
+    /// Cells of one column, or columns of one kind, in different units.
+    #[error("{place}: units are mixed, `{first}` and `{second}`: convert to one unit")]
+    MixedUnits {
+        /// The line or the columns.
+        place: String,
+        /// One unit.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
+
+impl Table {
+    /// Reads CSV text: comma, semicolon or tab (whichever the header line uses), `#` starts a comment
+    /// line, cells are trimmed.
+    ///
+    /// # Errors
+    /// [`TableError`] for anything but a rectangular table with distinct column names.
+    pub fn from_csv(text: &str) -> Result<Table, TableError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let header_line = text.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or("");
+        let delimiter =
+            [b',', b';', b'\t'].into_iter().find(|d| header_line.contains(char::from(*d))).unwrap_or(b',');
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .comment(Some(b'#'))
+            .trim(csv::Trim::All)
+            .from_reader(text.as_bytes());
+        let names: Vec<String> =
+            reader.headers().map_err(from_csv_error)?.iter().map(str::to_owned).collect();
+        check_names(&names)?;
+        let mut rows = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(from_csv_error)?;
+            if rows.len() == ROWS_MAX {
+                return Err(TableError::TooLong);
+            }
+            let line = record.position().map_or(0, csv::Position::line);
+            rows.push(Row { line, cells: record.iter().map(Cell::read).collect() });
+        }
+        if rows.is_empty() { Err(TableError::Empty) } else { Ok(Table { names, rows }) }
+    }
+
+    /// A table of numbers, for measurements that never were text. Panics if a column's length differs.
+    pub fn from_columns(columns: &[(&str, &[f64])]) -> Result<Table, TableError> {
+        let names: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        check_names(&names)?;
+        let n = columns[0].1.len();
+        assert!(columns.iter().all(|(_, v)| v.len() == n), "columns of different lengths");
+        let cell = |x: f64| if x.is_finite() { Cell::Number(x) } else { Cell::Missing(x.to_string()) };
+        let rows = (0..n)
+            .map(|i| Row { line: i as u64 + 2, cells: columns.iter().map(|(_, v)| cell(v[i])).collect() })
+            .collect();
+        Ok(Table { names, rows })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether no row is left (after [`Table::keep`] or [`Table::filter`]).
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The columns' names in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The line of the text row `row` was read from.
+    pub fn line(&self, row: usize) -> u64 {
+        self.rows[row].line
+    }
+
+    /// The rows numbered, in the order given.
+    pub fn keep(&self, rows: &[usize]) -> Table {
+        Table { names: self.names.clone(), rows: rows.iter().map(|&i| self.rows[i].clone()).collect() }
+    }
+
+    /// The rows whose cell in `column` reads `text`.
+    ///
+    /// # Errors
+    /// [`TableError::NoColumn`].
+    pub fn filter(&self, column: &str, text: &str) -> Result<Table, TableError> {
+        let c = self.position(column)?;
+        let rows = self.rows.iter().filter(|row| row.cells[c].reads(text)).cloned().collect();
+        Ok(Table { names: self.names.clone(), rows })
+    }
+
+    /// Leaves out the rows where a used column holds a word instead of a number, and says so. `IMIX` is
+    /// not left out but read as [`IMIX_MEAN_BYTES`].
+    ///
+    /// # Errors
+    /// [`TableError::NoColumn`]; [`TableError::NotANumber`] when a column holds nothing but words.
+    pub fn without_words(&self, used: &[&str]) -> Result<(Table, Vec<String>), TableError> {
+        let positions = used.iter().map(|name| self.position(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut table = self.clone();
+        let mut notes = Vec::new();
+        for c in positions {
+            let mix = Cell::Text("IMIX".to_owned());
+            let mut mixes = 0;
+            for row in &mut table.rows {
+                if matches!(&row.cells[c], Cell::Text(t) if t.eq_ignore_ascii_case("imix")) {
+                    row.cells[c] = Cell::Number(IMIX_MEAN_BYTES);
+                    mixes += 1;
+                }
+            }
+            if mixes > 0 {
+                let name = &self.names[c];
+                notes.push(format!(
+                    "{mixes} rows with `{name}` = IMIX read as {IMIX_MEAN_BYTES:.2} B, the mean of 7 × 64, 4 × 570 and 1 × 1518 B"
+                ));
+            }
+            let words: Vec<usize> = (0..table.len()).filter(|&i| table.rows[i].cells[c].is_word()).collect();
+            if let Some(&first) = words.first() {
+                let text = table.rows[first].cells[c].text();
+                if words.len() == table.len() {
+                    return Err(self.not_a_number(table.rows[first].line, c, text));
+                }
+                notes.push(format!(
+                    "{} rows left out: `{}` is no number there (first: `{text}`, line {})",
+                    words.len(),
+                    self.names[c],
+                    table.rows[first].line
+                ));
+                table.rows.retain(|row| !row.cells[c].is_word());
+            }
+            debug_assert!(table.rows.iter().all(|row| row.cells[c] != mix));
+        }
+        Ok((table, notes))
+    }
+
+    /// Column `name` as numbers.
+    ///
+    /// # Errors
+    /// [`TableError`] for a missing column, a cell that is no finite number, a negative time, size, rate
+    /// or count, and cells in different units.
+    pub fn numbers(&self, name: &str) -> Result<Vec<f64>, TableError> {
+        let c = self.position(name)?;
+        self.check_one_unit(c)?;
+        let mut numbers = Vec::with_capacity(self.rows.len());
+        for row in &self.rows {
+            let value = match &row.cells[c] {
+                Cell::Number(x) | Cell::Quantity(x, _) => *x,
+                other => return Err(self.not_a_number(row.line, c, other.text())),
+            };
+            if value < 0.0 && cannot_be_negative(name) {
+                return Err(TableError::Negative { line: row.line, column: name.to_owned(), value });
+            }
+            numbers.push(value);
+        }
+        Ok(numbers)
+    }
+
+    /// Refuses used columns of one kind (two times, two sizes) in different units.
+    ///
+    /// # Errors
+    /// [`TableError::MixedUnits`] naming both columns.
+    pub fn check_units(&self, used: &[&str]) -> Result<(), TableError> {
+        for (i, a) in used.iter().enumerate() {
+            for b in &used[i + 1..] {
+                let (Some(ua), Some(ub)) = (ColumnUnit::of_column(a), ColumnUnit::of_column(b)) else {
+                    continue;
+                };
+                if ua.dimension == ub.dimension && ua.scale != ub.scale {
+                    return Err(TableError::MixedUnits {
+                        place: "columns of one kind".to_owned(),
+                        first: (*a).to_owned(),
+                        second: (*b).to_owned(),
+                    });
+                }
+            }
+        }
+        // A companion column called `unit` says how each row is meant.
+        for (c, name) in self.names.iter().enumerate() {
+            let lower = name.to_lowercase();
+            let companion = ["unit", "units"].contains(&lower.as_str())
+                || used.iter().any(|u| lower == format!("{}_unit", u.to_lowercase()));
+            let Some(first) = self.rows.first().filter(|_| companion) else { continue };
+            if let Some(row) = self.rows.iter().find(|row| row.cells[c] != first.cells[c]) {
+                return Err(TableError::MixedUnits {
+                    place: format!("line {}, column `{name}`", row.line),
+                    first: first.cells[c].text(),
+                    second: row.cells[c].text(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn position(&self, name: &str) -> Result<usize, TableError> {
+        let found = self.names.iter().position(|n| n == name);
+        found.ok_or_else(|| TableError::NoColumn { name: name.to_owned(), have: self.names.join(", ") })
+    }
+
+    /// Cells like `5us` must all carry one unit, the header's if it has one; bare numbers take the header's.
+    fn check_one_unit(&self, c: usize) -> Result<(), TableError> {
+        let header = ColumnUnit::of_column(&self.names[c]);
+        let described = |cell: &Cell| match cell {
+            Cell::Quantity(_, unit) => unit.clone(),
+            _ => "no unit".to_owned(),
+        };
+        let unit_of = |cell: &Cell| match cell {
+            Cell::Quantity(_, unit) => ColumnUnit::parse(unit),
+            _ => header,
+        };
+        if let (Some(header), Some(row)) =
+            (header, self.rows.iter().find(|row| matches!(row.cells[c], Cell::Quantity(..))))
+            && unit_of(&row.cells[c]) != Some(header)
+        {
+            return Err(TableError::MixedUnits {
+                place: format!("line {}", row.line),
+                first: self.names[c].clone(),
+                second: described(&row.cells[c]),
+            });
+        }
+        let numeric: Vec<&Row> =
+            self.rows.iter().filter(|r| matches!(r.cells[c], Cell::Number(_) | Cell::Quantity(..))).collect();
+        let Some(first) = numeric.first() else { return Ok(()) };
+        match numeric.iter().find(|row| unit_of(&row.cells[c]) != unit_of(&first.cells[c])) {
+            None => Ok(()),
+            Some(row) => Err(TableError::MixedUnits {
+                place: format!("lines {} and {}, column `{}`", first.line, row.line, self.names[c]),
+                first: described(&first.cells[c]),
+                second: described(&row.cells[c]),
+            }),
+        }
+    }
+
+    fn not_a_number(&self, line: u64, c: usize, text: String) -> TableError {
+        TableError::NotANumber { line, column: self.names[c].clone(), text }
+    }
+}
+
+impl Cell {
+    fn read(text: &str) -> Cell {
+        const MISSING: [&str; 13] =
+            ["", "-", "?", "nan", "-nan", "na", "n/a", "null", "none", "inf", "+inf", "-inf", "infinity"];
+        if MISSING.contains(&text.to_lowercase().as_str()) {
+            return Cell::Missing(text.to_owned());
+        }
+        if let Ok(x) = text.parse::<f64>() {
+            return if x.is_finite() { Cell::Number(x) } else { Cell::Missing(text.to_owned()) };
+        }
+        let split = text.find(|c: char| c.is_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        match (number.trim().parse::<f64>(), ColumnUnit::parse(unit)) {
+            (Ok(x), Some(_)) if x.is_finite() => Cell::Quantity(x, unit.to_owned()),
+            _ => Cell::Text(text.to_owned()),
+        }
+    }
+
+    /// A word names a category (`IMIX`); text that starts like a number is a slip of the pen.
+    fn is_word(&self) -> bool {
+        matches!(self, Cell::Text(text) if text.starts_with(char::is_alphabetic))
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Cell::Number(x) => x.to_string(),
+            Cell::Quantity(x, unit) => format!("{x} {unit}"),
+            Cell::Missing(text) | Cell::Text(text) => text.clone(),
+        }
+    }
+
+    fn reads(&self, text: &str) -> bool {
+        match self {
+            Cell::Number(x) => text.parse() == Ok(*x),
+            other => other.text() == text,
+        }
+    }
+}
+
+fn check_names(names: &[String]) -> Result<(), TableError> {
+    if names.is_empty() || names == [""] {
+        return Err(TableError::Empty);
+    }
+    for (i, name) in names.iter().enumerate() {
+        if name.is_empty() {
+            return Err(TableError::Unnamed { position: i + 1 });
+        }
+        if names[..i].contains(name) {
+            return Err(TableError::Duplicate { name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn from_csv_error(error: csv::Error) -> TableError {
+    let line = error.position().map_or(0, csv::Position::line);
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            TableError::Ragged { line, found: *len, expected: *expected_len }
+        }
+        _ => TableError::NotCsv { line, reason: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(text: &str, column: &str) -> Result<Vec<f64>, String> {
+        Table::from_csv(text).and_then(|t| t.numbers(column)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn numbers_come_out_by_column() {
+        assert_eq!(numbers("p,h\n64, 0\n# a comment\n128,2e1\n", "h"), Ok(vec![0.0, 20.0]));
+        assert_eq!(numbers("p;h\n64;0\n", "p"), Ok(vec![64.0]));
+        assert_eq!(numbers("t\n5us\n6 us\n", "t"), Ok(vec![5.0, 6.0]));
+    }
+
+    #[test]
+    fn wrong_tables_get_one_clear_error() {
+        let golden = [
+            ("p,h\n1,2\n3\n", "line 3: 1 cells where the header names 2 columns: complete or remove the row"),
+            ("", "the table is empty: it needs a header line and at least one row"),
+            ("p,h\n", "the table is empty: it needs a header line and at least one row"),
+            ("p,p\n1,2\n", "two columns are called `p`: rename one"),
+            ("p,\n1,2\n", "column 2 of the header has no name: name it"),
+            ("q\n1\n", "no column `p` (have: q): correct the name or the header"),
+            (
+                "p\n1\nNaN\n",
+                "line 3, column `p`: `NaN` is not a finite number: give a value or remove the row",
+            ),
+            ("p\ninf\n", "line 2, column `p`: `inf` is not a finite number: give a value or remove the row"),
+            ("x,p\n1,\n", "line 2, column `p`: `` is not a finite number: give a value or remove the row"),
+            ("p\n1o4\n", "line 2, column `p`: `1o4` is not a finite number: give a value or remove the row"),
+            (
+                "p\n5us\n7ns\n",
+                "lines 2 and 3, column `p`: units are mixed, `us` and `ns`: convert to one unit",
+            ),
+            (
+                "p\n5us\n7\n",
+                "lines 2 and 3, column `p`: units are mixed, `us` and `no unit`: convert to one unit",
+            ),
+        ];
+        for (text, error) in golden {
+            assert_eq!(numbers(text, "p").unwrap_err(), error, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_negative_time_is_refused_and_a_negative_offset_is_not() {
+        let error = numbers("T_ns\n4\n-5\n", "T_ns").unwrap_err();
+        assert!(error.starts_with("line 3, column `T_ns`: -5 is negative"), "{error}");
+        assert_eq!(numbers("offset\n-5\n", "offset"), Ok(vec![-5.0]));
+    }
+
+    #[test]
+    fn a_cell_whose_unit_contradicts_the_header_is_refused() {
+        let error = numbers("T_ns\n5us\n", "T_ns").unwrap_err();
+        assert_eq!(error, "line 2: units are mixed, `T_ns` and `us`: convert to one unit");
+    }
+
+    #[test]
+    fn columns_of_one_kind_must_share_a_unit() {
+        let table = Table::from_csv("a_ns,b_us,p\n1,2,3\n").expect("rectangular");
+        assert!(table.check_units(&["a_ns", "b_us"]).is_err());
+        assert!(table.check_units(&["a_ns", "p"]).is_ok());
+        let rows = Table::from_csv("t,unit\n1,ns\n2,us\n").expect("rectangular");
+        assert!(rows.check_units(&["t"]).unwrap_err().to_string().contains("`ns` and `us`"));
+    }
+
+    #[test]
+    fn rows_with_words_are_left_out_and_imix_is_its_mean_frame() {
+        let table = Table::from_csv("size,t\n64,1\nIMIX,2\njumbo,3\n").expect("rectangular");
+        let (kept, notes) = table.without_words(&["size", "t"]).expect("numbers remain");
+        assert_eq!(kept.numbers("size").expect("numbers"), vec![64.0, IMIX_MEAN_BYTES]);
+        assert_eq!(notes.len(), 2);
+        assert!(notes[1].contains("first: `jumbo`, line 4"), "{notes:?}");
+        assert!(table.filter("size", "64").expect("a column").len() == 1);
+        let words = Table::from_csv("size\nbig\nsmall\n").expect("rectangular");
+        assert!(words.without_words(&["size"]).is_err());
+    }
+}
