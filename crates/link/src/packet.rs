@@ -16,6 +16,16 @@ pub struct Packet<P> {
     pub data: P,
 }
 
+impl<P> Packet<P> {
+    /// The ECN field of `traffic_class` as "congestion experienced" (RFC 3168 §5).
+    pub const CE: u8 = 0b11;
+
+    /// True if the sender can be told of congestion by a mark: ECT(0), ECT(1), or CE already (RFC 3168 §5).
+    pub fn is_ect(&self) -> bool {
+        self.traffic_class & Self::CE != 0
+    }
+}
+
 /// The answer to a push. A packet that is not taken comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a dropped packet must be counted and its frame freed"]

@@ -60,6 +60,15 @@ impl Rate {
         }
     }
 
+    /// The bits that this rate would send in `left` and `carried`, sent at the rate `to` instead: the time they
+    /// take and what is left over. Exact; held at [`Duration::MAX`] past the range.
+    pub fn retimed(self, left: Duration, carried: Fraction, to: Rate) -> (Duration, Fraction) {
+        let bits = u128::from(left.as_ps()) * u128::from(self.0.get()) + u128::from(carried.0);
+        let new = u128::from(to.0.get());
+        let whole = u64::try_from(bits / new).unwrap_or(u64::MAX);
+        (Duration::from_ps(whole), Fraction((bits % new) as u64))
+    }
+
     /// The bits that fit in `span`, rounded down.
     pub fn bits_in(self, span: Duration) -> u64 {
         let bits = u128::from(self.0.get()) * u128::from(span.as_ps()) / u128::from(PS_PER_S);
@@ -140,6 +149,14 @@ mod tests {
             carried = left;
         }
         assert_eq!((total, carried), (Duration::from_secs(8), Fraction::ZERO));
+    }
+
+    #[test]
+    fn bits_left_take_their_time_at_another_rate_and_come_back_the_same() {
+        // Four bits take 1 s at 4 bit/s and 4/7 s at 7 bit/s.
+        let (span, fraction) = rate(4).retimed(Duration::from_secs(1), Fraction::ZERO, rate(7));
+        assert_eq!((span, fraction), (Duration::from_ps(571_428_571_428), Fraction(4)));
+        assert_eq!(rate(7).retimed(span, fraction, rate(3)), (Duration::from_secs(1), Fraction::ZERO));
     }
 
     proptest::proptest! {

@@ -1,0 +1,80 @@
+//! What went in, what came out, what was dropped and why.
+
+use crate::packet::DropReason;
+use std::ops::AddAssign;
+
+/// A number of packets and the bytes of their frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of their frames, without framing overhead.
+    pub bytes: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, len: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(len);
+    }
+
+    pub(crate) fn remove(&mut self, len: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(len);
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+/// The counters of one pipe, since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Given to `push`.
+    pub pushed: Tally,
+    /// Returned by `pop` as delivered.
+    pub delivered: Tally,
+    /// Dropped, for whatever reason.
+    pub dropped: Tally,
+    /// Packets on which the pipe set ECN CE, counted when queued.
+    pub marked: u64,
+    by_reason: [u64; DropReason::ALL.len()],
+}
+
+impl Counters {
+    /// Packets dropped for `reason`.
+    pub fn dropped_for(&self, reason: DropReason) -> u64 {
+        self.by_reason[reason as usize]
+    }
+
+    pub(crate) fn drop_one(&mut self, reason: DropReason, len: u32) {
+        self.dropped.add(len);
+        self.by_reason[reason as usize] += 1;
+    }
+
+    /// True if every packet and byte is accounted for: pushed = delivered + dropped + `held`, and the
+    /// reasons add up.
+    pub fn conserved(&self, held: Tally) -> bool {
+        let mut out = self.delivered;
+        out += self.dropped;
+        out += held;
+        out == self.pushed && self.by_reason.iter().sum::<u64>() == self.dropped.packets
+    }
+}
+
+impl AddAssign for Counters {
+    /// The sum over several pipes.
+    fn add_assign(&mut self, other: Counters) {
+        self.pushed += other.pushed;
+        self.delivered += other.delivered;
+        self.dropped += other.dropped;
+        self.marked += other.marked;
+        for (mine, theirs) in self.by_reason.iter_mut().zip(other.by_reason) {
+            *mine += theirs;
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a pipe is asked to be: its parameters, and changes to them while it carries packets.
+
+use crate::impairment::LossSpec;
+use crate::qdisc::QueueSpec;
+use fastpath_units::{Duration, Rate};
+
+/// The parameters of one direction of a link. The default is an ideal link: no rate limit, no delay, no
+/// loss, a queue that never fills.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PipeSpec {
+    /// Bits on the wire per second; `None` is unlimited.
+    pub rate: Option<Rate>,
+    /// Bytes on the wire per frame beyond [`Packet::len`](crate::Packet::len): 0 as in tc, 24 for Ethernet's
+    /// preamble, FCS and gap.
+    pub overhead: u32,
+    /// One-way propagation delay, from the end of a frame's transmission to its exit.
+    pub delay: Duration,
+    /// Random loss, before the queue: a lost packet uses no link time.
+    pub loss: LossSpec,
+    /// The bandwidth queue and its discipline.
+    pub queue: QueueSpec,
+}
+
+/// New values for some parameters of a live pipe, all at one instant; `None` keeps what is. The default
+/// changes nothing. What happens to the packets held is said at [`Pipe::change`](crate::Pipe::change).
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Change {
+    /// A new rate; `Some(None)` is unlimited.
+    pub rate: Option<Option<Rate>>,
+    /// A new overhead per frame in bytes.
+    pub overhead: Option<u32>,
+    /// A new one-way delay.
+    pub delay: Option<Duration>,
+    /// A new loss.
+    pub loss: Option<LossSpec>,
+    /// A new queue.
+    pub queue: Option<QueueSpec>,
+}
+
+impl Change {
+    /// Every parameter at once, as `spec` says.
+    pub fn to(spec: &PipeSpec) -> Change {
+        Change {
+            rate: Some(spec.rate),
+            overhead: Some(spec.overhead),
+            delay: Some(spec.delay),
+            loss: Some(spec.loss.clone()),
+            queue: Some(spec.queue.clone()),
+        }
+    }
+}
