@@ -1,2 +1,28 @@
-//! Repository chores; the rules of the house are the tests in this crate.
-fn main() {}
+//! Repository chores, as `cargo xtask NAME`.
+//!
+//! One chore so far: `test`, which passes all tests on a fresh machine (see `suite.rs`). The rules of the house
+//! are not a chore but a test: `tests/tidy/`.
+#![forbid(unsafe_code)]
+
+mod programs;
+mod suite;
+mod tally;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
+
+  test           run every test of the workspace and end with a line 'N passed, N failed, N skipped'
+  --no-install   do not install missing distribution programs; their tests are skipped, and listed";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((chore, rest)) if chore == "test" => suite::run(rest),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `cargo xtask test`: every test of the workspace, on a machine that has only a Rust toolchain and git.
+
+use crate::programs;
+use crate::tally::Tally;
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+
+/// Installs what the tests need, runs `cargo test --workspace` with the given further arguments, and ends with a
+/// line `N passed, N failed, N skipped`. The exit code is 0 when nothing failed, 1 otherwise, 2 without cargo.
+pub(crate) fn run(arguments: &[String]) -> ExitCode {
+    let (install, arguments) = match arguments.split_first() {
+        Some((first, rest)) if first == "--no-install" => (false, rest),
+        _ => (true, arguments),
+    };
+    if install {
+        programs::install_missing();
+    }
+    match cargo_test(arguments) {
+        Ok((tally, success)) => report(&tally, success),
+        Err(error) => {
+            eprintln!("xtask: cargo test did not run: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the tests, showing their output as it comes. The flag is false when cargo or a test failed.
+fn cargo_test(arguments: &[String]) -> std::io::Result<(Tally, bool)> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments).args(["--", "--show-output"]);
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut tally = Tally::default();
+    let stdout = child.stdout.take().expect("stdout was piped");
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        if tally.line(&line) {
+            println!("{line}");
+        }
+    }
+    let success = child.wait()?.success();
+    tally.end(success);
+    Ok((tally, success))
+}
+
+fn report(tally: &Tally, success: bool) -> ExitCode {
+    for reason in tally.skipped() {
+        println!("skipped {reason}");
+    }
+    println!("{}", tally.summary());
+    if success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,46 @@
+//! The rule on what is never committed in Rust code: unfinished work, tests that do not run, tests that sleep.
+
+use crate::repository::{File, Repository, Violation};
+use crate::source::lines_with;
+
+const EVERYWHERE: &[(&str, &str)] = &[
+    ("todo!", "finish it, or leave the feature out"),
+    ("unimplemented!", "finish it, or leave the feature out"),
+    ("dbg!", "remove it"),
+    ("#[ignore]", "make it run, or print 'SKIPPED: name: why' and return when a privilege is missing"),
+    ("#[ignore =", "make it run, or print 'SKIPPED: name: why' and return when a privilege is missing"),
+];
+
+const SLEEP: (&str, &str) =
+    ("thread::sleep", "a test waits for an event with a time limit, or runs in virtual time");
+
+pub(crate) fn rule(repository: &Repository) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for file in repository.files.iter().filter(|file| file.is_rust()) {
+        for (word, advice) in EVERYWHERE {
+            violations
+                .extend(lines_with(&file.code, word).into_iter().map(|line| file.violation(line, *advice)));
+        }
+        let tests_from = first_test_line(file);
+        let sleeps = lines_with(&file.code, SLEEP.0).into_iter().filter(|line| *line >= tests_from);
+        violations.extend(sleeps.map(|line| file.violation(line, SLEEP.1)));
+    }
+    violations
+}
+
+/// Tests stand at the end of a file; everything below a `tests` directory is one.
+fn first_test_line(file: &File) -> usize {
+    if file.path.contains("/tests/") {
+        return 1;
+    }
+    lines_with(&file.code, "#[cfg(test)]").first().copied().unwrap_or(usize::MAX)
+}
+
+#[test]
+fn unfinished_ignored_and_sleeping_code_is_found() {
+    let text = "fn f() { thread::sleep(d); todo!() }\n#[cfg(test)]\nmod t {\n#[ignore]\nfn g() { thread::sleep(d) }\n}";
+    let sleeper = File::new("crates/a/tests/b.rs", "// todo!\nfn g() { std::thread::sleep(d) }");
+    let repository = Repository { files: vec![File::new("a.rs", text), sleeper], packages: Vec::new() };
+    let lines: Vec<usize> = rule(&repository).iter().map(|violation| violation.line).collect();
+    assert_eq!(lines, [1, 4, 5, 2]);
+}

@@ -1,0 +1,58 @@
+//! The rules of the house, as tests over the committed files.
+//!
+//! A rule is a function from the repository to its violations, each with the place and what to do; a test per rule
+//! asserts that there are none and shows all there are. Beside each rule, a bad sample proves that it can fail.
+//!
+//! Function length (100 lines) is not here: clippy's `too_many_lines` counts it, `shape.rs` keeps it switched on.
+//!
+//! Read first: `repository.rs`, then any rule.
+
+mod banned;
+mod crates;
+mod paths;
+mod repository;
+mod shape;
+mod source;
+
+use repository::{Repository, Violation};
+
+/// Fails with every violation of one rule.
+fn assert_none(rule: &str, violations: &[Violation]) {
+    let list: Vec<String> = violations.iter().map(Violation::to_string).collect();
+    assert!(list.is_empty(), "{rule}\n{}\n", list.join("\n"));
+}
+
+#[test]
+fn crate_edges_are_those_of_the_table_in_the_architecture() {
+    assert_none("ARCHITECTURE.md lists every allowed edge", &crates::edges(&Repository::here()));
+}
+
+#[test]
+fn every_crate_says_what_it_is_and_takes_the_lints_of_the_workspace() {
+    assert_none("package description and [lints] workspace = true", &crates::manifests(&Repository::here()));
+}
+
+#[test]
+fn crates_without_unsafe_code_forbid_it_and_the_others_keep_it_in_one_directory() {
+    assert_none("unsafe code has one door per crate", &crates::unsafety(&Repository::here()));
+}
+
+#[test]
+fn pure_crates_take_time_and_chance_as_arguments() {
+    assert_none("pure crates touch nothing of the world", &crates::purity(&Repository::here()));
+}
+
+#[test]
+fn source_files_open_with_what_they_are_and_stay_short() {
+    assert_none("files of one idea, introduced", &shape::rule(&Repository::here()));
+}
+
+#[test]
+fn nothing_is_left_unfinished_ignored_or_asleep() {
+    assert_none("finished code, tests that run and do not sleep", &banned::rule(&Repository::here()));
+}
+
+#[test]
+fn no_file_names_a_place_on_somebodys_machine() {
+    assert_none("committed files work anywhere", &paths::rule(&Repository::here()));
+}
