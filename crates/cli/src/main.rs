@@ -1,2 +1,51 @@
-//! The `fastpath` command: words in, exit code out.
-fn main() {}
+//! Words in, exit code out: the `fastpath` program.
+//!
+//! Nothing is computed here. A command is one file under `commands/`: its words as a clap struct, and a `run` that
+//! calls the crates and prints. Exit codes: 0 ok, 1 the answer is no, 2 could not answer.
+#![forbid(unsafe_code)]
+
+mod commands;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Emulate networks, exactly: real programs over links and topologies you describe, live or on captures.
+#[derive(Parser)]
+#[command(name = "fastpath", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 ok, 1 the answer is no, 2 could not answer.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Completions(commands::completions::Completions),
+    Man(commands::man::Man),
+}
+
+/// What a command found out; what stopped it from finding out is an `Err`.
+pub(crate) enum Answer {
+    Yes,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
+    };
+    match result {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fastpath: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The reader of our output went away (`fastpath … | head`): it has what it wanted.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,4 @@
+//! One command, one file.
+
+pub(crate) mod completions;
+pub(crate) mod man;

@@ -1,0 +1,92 @@
+//! The words: help, exit codes, and what is said to words that are not known. Runs the built program.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn fastpath(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fastpath")).args(arguments).output().expect("the built program runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The commands as the help lists them, without `help` itself.
+fn commands() -> Vec<String> {
+    let help = stdout(&fastpath(&["--help"]));
+    let list =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    list.filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .filter(|command| command != "help")
+        .collect()
+}
+
+#[test]
+fn help_and_version_succeed_and_say_the_exit_codes() {
+    let help = fastpath(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(stdout(&help).contains("0 ok, 1 the answer is no, 2 could not answer"));
+    let version = fastpath(&["--version"]);
+    assert_eq!(version.status.code(), Some(0));
+    assert_eq!(stdout(&version), format!("fastpath {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn every_command_has_help() {
+    assert!(commands().len() >= 2);
+    for command in commands() {
+        let help = fastpath(&[&command, "--help"]);
+        assert_eq!(help.status.code(), Some(0), "{command}");
+        assert!(stdout(&help).contains("Usage: fastpath"), "{command}");
+    }
+}
+
+#[test]
+fn unknown_and_missing_words_end_with_2_and_a_hint() {
+    for arguments in [&["complitions"][..], &["man"], &["completions", "tcsh"], &["--verbosely"], &[]] {
+        let output = fastpath(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            stderr(&output).contains("Usage: fastpath") || stderr(&output).contains("--help"),
+            "{arguments:?}"
+        );
+    }
+    assert!(stderr(&fastpath(&["complitions"])).contains("'completions'"));
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&fastpath(&["completions", shell]));
+        for command in commands() {
+            assert!(script.contains(&command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages_are_written_one_per_command() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("man");
+    let output = fastpath(&["man", &directory.to_string_lossy()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for command in commands() {
+        assert!(directory.join(format!("fastpath-{command}.1")).is_file(), "{command}");
+    }
+}
+
+#[test]
+fn an_error_says_what_where_and_what_to_do() {
+    let file = env!("CARGO_BIN_EXE_fastpath");
+    let output = fastpath(&["man", &format!("{file}/man")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).starts_with(&format!("fastpath: {file}/man: cannot create")),
+        "{}",
+        stderr(&output)
+    );
+}
