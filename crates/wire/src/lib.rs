@@ -7,13 +7,17 @@
 //! Read first: `headers.rs`, then `checksum.rs`. RFCs worth having at hand: 791, 8200, 1071, 1624, 1812, 4443.
 #![forbid(unsafe_code)]
 
+pub mod arp;
+pub mod build;
 mod bytes;
 pub mod checksum;
 pub mod ecn;
 mod headers;
+pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
 mod mac;
+pub mod nd;
 
 pub use headers::{Headers, Ipv4, Ipv6, Malformed, Network, Transport, ethertype, protocol};
 pub use mac::{MacAddr, ParseMacError};

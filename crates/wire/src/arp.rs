@@ -1,0 +1,85 @@
+//! ARP for IPv4 over Ethernet (RFC 826).
+
+use crate::bytes::{be16, mac, v4};
+use crate::{Headers, MacAddr, Network, build, ethertype};
+use std::net::Ipv4Addr;
+
+/// An ARP message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arp {
+    /// Question or answer.
+    pub operation: Operation,
+    /// Who sends it.
+    pub sender_mac: MacAddr,
+    /// The sender's address; 0.0.0.0 in a probe for a free address (RFC 5227).
+    pub sender_ip: Ipv4Addr,
+    /// Whom it is for; zero in a request.
+    pub target_mac: MacAddr,
+    /// The address asked for, or the asker's.
+    pub target_ip: Ipv4Addr,
+}
+
+/// What an ARP message is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Who has `target_ip`?
+    Request,
+    /// `sender_ip` is at `sender_mac`.
+    Reply,
+}
+
+impl Arp {
+    /// Reads the ARP message of a frame; `None` when it has none for IPv4 over Ethernet.
+    pub fn parse(frame: &[u8], headers: &Headers) -> Option<Arp> {
+        if headers.network != Network::Arp {
+            return None;
+        }
+        let message = frame.get(headers.l2_len..)?;
+        // Hardware Ethernet, protocol IPv4, lengths 6 and 4.
+        if message.first_chunk::<6>()? != &[0, 1, 8, 0, 6, 4] {
+            return None;
+        }
+        let operation = match be16(message, 6)? {
+            1 => Operation::Request,
+            2 => Operation::Reply,
+            _ => return None,
+        };
+        Some(Arp {
+            operation,
+            sender_mac: mac(message, 8)?,
+            sender_ip: v4(message, 14)?,
+            target_mac: mac(message, 18)?,
+            target_ip: v4(message, 24)?,
+        })
+    }
+
+    /// The question who has `target_ip`.
+    pub fn request(sender_mac: MacAddr, sender_ip: Ipv4Addr, target_ip: Ipv4Addr) -> Arp {
+        Arp { operation: Operation::Request, sender_mac, sender_ip, target_mac: MacAddr::ZERO, target_ip }
+    }
+
+    /// The answer to this request: its target is at `mac`.
+    pub fn answer(&self, mac: MacAddr) -> Arp {
+        Arp {
+            operation: Operation::Reply,
+            sender_mac: mac,
+            sender_ip: self.target_ip,
+            target_mac: self.sender_mac,
+            target_ip: self.sender_ip,
+        }
+    }
+
+    /// The message as a frame of 42 bytes: requests to everybody, replies to their target.
+    pub fn to_frame(&self) -> Vec<u8> {
+        let (dst, operation) = match self.operation {
+            Operation::Request => (MacAddr::BROADCAST, 1),
+            Operation::Reply => (self.target_mac, 2),
+        };
+        let mut message = vec![0, 1, 8, 0, 6, 4, 0, operation];
+        message.extend(self.sender_mac.0);
+        message.extend(self.sender_ip.octets());
+        message.extend(self.target_mac.0);
+        message.extend(self.target_ip.octets());
+        build::ethernet(self.sender_mac, dst, ethertype::ARP, &message)
+    }
+}

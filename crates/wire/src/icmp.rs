@@ -1,0 +1,154 @@
+//! What routers say: ICMP and ICMPv6 errors about a frame, and echo replies.
+//!
+//! One [`Problem`] names the error in both families; the offending frame decides which. Rate limiting
+//! (RFC 4443 §2.4f, RFC 1812 §4.3.2.8) is the caller's, who has the clock. Read first: RFC 1812 §4.3.2,
+//! RFC 4443 §2.4 and §3.
+
+use crate::build::Ip;
+use crate::bytes::be32;
+use crate::checksum::{self, Check};
+use crate::{Headers, Ipv4, Ipv6, MacAddr, Network, protocol};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Why a packet could not be delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// Its TTL or hop limit ran out: ICMP 11/0, ICMPv6 3/0.
+    HopLimit,
+    /// No route to its destination: ICMP 3/0, ICMPv6 1/0.
+    NoRoute,
+    /// The last hop does not answer: ICMP 3/1, ICMPv6 1/3.
+    HostUnreachable,
+    /// Nothing listens on the port of a router's own address: ICMP 3/3, ICMPv6 1/4.
+    PortUnreachable,
+    /// It is larger than the next link's MTU, in bytes of IP packet: ICMP 3/4, ICMPv6 2/0.
+    TooBig {
+        /// The MTU to report (RFC 1191, RFC 8201).
+        mtu: u32,
+    },
+}
+
+/// An ICMP error datagram over IPv4 has at most this many bytes (RFC 1812 §4.3.2.3).
+const V4_BYTES_MAX: usize = 576;
+/// An ICMPv6 error packet has at most this many bytes, the least IPv6 MTU (RFC 4443 §2.4c).
+const V6_BYTES_MAX: usize = 1280;
+
+/// The error message about `frame`, back to its sender, VLAN tags kept; `None` when none may be sent
+/// ([`may_answer`]) or `from` is of the other family. `headers` are those of `frame`; `from` is the router's
+/// interface that received it.
+pub fn error(frame: &[u8], headers: &Headers, problem: Problem, from: (MacAddr, IpAddr)) -> Option<Vec<u8>> {
+    if !may_answer(frame, headers, problem) {
+        return None;
+    }
+    let (to, start, end, quote_max) = match headers.network {
+        Network::Ipv4(ip) => (IpAddr::V4(ip.src), ip.offset, ip.end(), V4_BYTES_MAX - 28),
+        Network::Ipv6(ip) => (IpAddr::V6(ip.src), ip.offset, ip.end(), V6_BYTES_MAX - 48),
+        _ => return None,
+    };
+    if to.is_ipv4() != from.1.is_ipv4() {
+        return None;
+    }
+    let quote = &frame[start..end.min(frame.len()).min(start + quote_max)];
+    let (kind, code, word) = if to.is_ipv4() { problem.in_v4() } else { problem.in_v6() };
+    // RFC 1812 §4.3.2.5: precedence INTERNETWORK CONTROL.
+    let traffic_class = if to.is_ipv4() { 0xc0 } else { 0 };
+    let ip = Ip { traffic_class, dont_fragment: false, ..Ip::between(from, (headers.src, to)) };
+    Some(tagged_like(frame, headers, ip.icmp(kind, code, word, quote)))
+}
+
+/// Whether an error about `frame` may be sent at all (RFC 1122 §3.2.2, RFC 1812 §4.3.2.7, RFC 4443 §2.4e): never
+/// about ICMP errors, broadcast or multicast (but ICMPv6 packet-too-big may be), later IPv4 fragments, or
+/// when the source is not one host. A subnet's directed broadcast is known only to the caller.
+pub fn may_answer(frame: &[u8], headers: &Headers, problem: Problem) -> bool {
+    match headers.network {
+        Network::Ipv4(ip) => !headers.dst.is_multicast() && may_answer_v4(frame, &ip),
+        Network::Ipv6(ip) => {
+            let to_group = headers.dst.is_multicast() || ip.dst.is_multicast();
+            (!to_group || matches!(problem, Problem::TooBig { .. })) && may_answer_v6(frame, &ip)
+        }
+        Network::Arp | Network::Other | Network::Malformed(_) => false,
+    }
+}
+
+/// The answer to an echo request, from the address it was sent to and back to its sender, VLAN tags kept;
+/// `None` for anything else: other packets, fragments, wrong checksums, groups as source or destination.
+pub fn echo_reply(frame: &[u8], headers: &Headers) -> Option<Vec<u8>> {
+    let (start, end, request) = match headers.network {
+        Network::Ipv4(ip) if ip.protocol == protocol::ICMP && may_answer_v4(frame, &ip) => {
+            (ip.payload_offset(), ip.end(), 8)
+        }
+        Network::Ipv6(ip) if ip.protocol == protocol::ICMPV6 && may_answer_v6(frame, &ip) => {
+            (ip.payload_offset, ip.end(), 128)
+        }
+        _ => return None,
+    };
+    let (src, dst) = headers.addresses()?;
+    if headers.dst.is_multicast()
+        || dst.is_multicast()
+        || checksum::check_transport(frame, headers) != Check::Good
+    {
+        return None;
+    }
+    let message = frame.get(start..end)?;
+    if message.len() < 8 || message[0] != request || message[1] != 0 {
+        return None;
+    }
+    let word = be32(message, 4)?;
+    let ip = Ip {
+        traffic_class: headers.traffic_class(),
+        dont_fragment: false,
+        ..Ip::between((headers.dst, dst), (headers.src, src))
+    };
+    let reply = ip.echo_reply((word >> 16) as u16, word as u16, &message[8..]);
+    Some(tagged_like(frame, headers, reply))
+}
+
+impl Problem {
+    /// Type, code and second header word (RFC 792, RFC 1191 §4).
+    fn in_v4(self) -> (u8, u8, u32) {
+        match self {
+            Problem::HopLimit => (11, 0, 0),
+            Problem::NoRoute => (3, 0, 0),
+            Problem::HostUnreachable => (3, 1, 0),
+            Problem::PortUnreachable => (3, 3, 0),
+            Problem::TooBig { mtu } => (3, 4, mtu.min(0xffff)),
+        }
+    }
+
+    /// Type, code and second header word (RFC 4443 §3).
+    fn in_v6(self) -> (u8, u8, u32) {
+        match self {
+            Problem::HopLimit => (3, 0, 0),
+            Problem::NoRoute => (1, 0, 0),
+            Problem::HostUnreachable => (1, 3, 0),
+            Problem::PortUnreachable => (1, 4, 0),
+            Problem::TooBig { mtu } => (2, 0, mtu),
+        }
+    }
+}
+
+fn may_answer_v4(frame: &[u8], ip: &Ipv4) -> bool {
+    // Queries and replies; whatever else ICMP grows is taken for an error, as Linux does.
+    let is_query = |kind: &u8| matches!(*kind, 0 | 8..=10 | 13..=18 | 42 | 43);
+    let icmp_error = ip.protocol == protocol::ICMP && !frame.get(ip.payload_offset()).is_some_and(is_query);
+    let src_is_one_host =
+        ip.src.octets()[0] != 0 && !ip.src.is_loopback() && ip.src < Ipv4Addr::new(224, 0, 0, 0);
+    // 224.0.0.0 and above: multicast, class E and 255.255.255.255.
+    let dst_is_one_host = ip.dst < Ipv4Addr::new(224, 0, 0, 0);
+    ip.fragment_offset == 0 && src_is_one_host && dst_is_one_host && !icmp_error
+}
+
+fn may_answer_v6(frame: &[u8], ip: &Ipv6) -> bool {
+    // RFC 4443 §2.4e has no rule about fragments, but a later one of an ICMPv6 message hides its type.
+    let is_informational = |kind: &u8| *kind >= 128 && *kind != 137 && ip.fragment_offset == 0;
+    let icmp_error =
+        ip.protocol == protocol::ICMPV6 && !frame.get(ip.payload_offset).is_some_and(is_informational);
+    let src_is_one_host = !ip.src.is_unspecified() && !ip.src.is_loopback() && !ip.src.is_multicast();
+    src_is_one_host && !icmp_error
+}
+
+/// Gives an untagged answer the VLAN tags of the frame it answers.
+fn tagged_like(frame: &[u8], headers: &Headers, mut answer: Vec<u8>) -> Vec<u8> {
+    answer.splice(12..12, frame[12..headers.l2_len - 2].iter().copied());
+    answer
+}
