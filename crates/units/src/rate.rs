@@ -156,7 +156,7 @@ mod tests {
         // Four bits take 1 s at 4 bit/s and 4/7 s at 7 bit/s.
         let (span, fraction) = rate(4).retimed(Duration::from_secs(1), Fraction::ZERO, rate(7));
         assert_eq!((span, fraction), (Duration::from_ps(571_428_571_428), Fraction(4)));
-        assert_eq!(rate(7).retimed(span, fraction, rate(3)), (Duration::from_secs(1), Fraction::ZERO));
+        assert_eq!(rate(7).retimed(span, fraction, rate(4)), (Duration::from_secs(1), Fraction::ZERO));
     }
 
     proptest::proptest! {
