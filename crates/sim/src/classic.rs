@@ -1,0 +1,181 @@
+//! The textbook models on the kernel: a station of `c` servers, and a closed ring of single servers.
+//!
+//! They have exact answers (`tests/theory.rs`), so they show that the kernel and the statistics are right, and
+//! everybody has them, so they show how fast it is: [`mm1`] and [`pipe32`] are the two models other simulators
+//! are compared on.
+
+use crate::kernel::Kernel;
+use crate::random::exponential;
+use crate::stats::{Series, TimeWeighted};
+use crate::trace::TraceHash;
+use fastpath_units::{Duration, Rng, Time};
+use std::collections::VecDeque;
+
+/// What a speed run did: compare simulators by customers, kernels by events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Events handled.
+    pub events: u64,
+    /// Customers that left (M/M/1) or finished a lap of all servers (pipeline).
+    pub customers: u64,
+    /// The run's fingerprint.
+    pub trace_hash: u64,
+}
+
+/// M/M/1 at 80 % load until `customers` have left.
+pub fn mm1(customers: u64, seed: u64) -> Work {
+    let mut rng = Rng::new(seed);
+    let arrivals = |rng: &mut Rng| exponential(rng, Duration::from_ns(1250));
+    let service = |rng: &mut Rng| exponential(rng, Duration::from_ns(1000));
+    station(1, customers, &mut rng, arrivals, service).work
+}
+
+/// A closed pipeline of 32 exponential servers and 64 customers until `laps` laps are finished.
+pub fn pipe32(laps: u64, seed: u64) -> Work {
+    ring(32, 64, laps, Duration::from_us(1), seed).work
+}
+
+/// What a station did.
+#[derive(Debug)]
+pub struct StationRun {
+    /// Counts and fingerprint.
+    pub work: Work,
+    /// Each customer's wait before service, in seconds, in order of service.
+    pub waits: Series,
+    /// Servers busy over time.
+    pub busy: TimeWeighted,
+    /// When the run ended.
+    pub end: Time,
+}
+
+/// One queue before `servers` servers, first come first served, until `customers` have left. The gap to the next
+/// arrival and the service time are drawn from `rng` by `gap` and `service`.
+pub fn station(
+    servers: u64,
+    customers: u64,
+    rng: &mut Rng,
+    mut gap: impl FnMut(&mut Rng) -> Duration,
+    mut service: impl FnMut(&mut Rng) -> Duration,
+) -> StationRun {
+    #[derive(Clone, Copy)]
+    enum Event {
+        Arrival,
+        Departure,
+    }
+    let mut kernel = Kernel::new();
+    let mut queue: VecDeque<Time> = VecDeque::with_capacity(1024);
+    let (mut waits, mut busy, mut hash, mut left) =
+        (Series::default(), TimeWeighted::default(), TraceHash::default(), 0);
+    kernel.after(gap(rng), Event::Arrival);
+    while left < customers {
+        let event = kernel.next().expect("an arrival is always pending");
+        let now = kernel.now();
+        hash.record(now, event as u8, left as u32);
+        match event {
+            Event::Arrival => {
+                kernel.after(gap(rng), Event::Arrival);
+                if busy.level() < servers {
+                    waits.add(0.0);
+                    busy.set(now, busy.level() + 1);
+                    kernel.after(service(rng), Event::Departure);
+                } else {
+                    queue.push_back(now);
+                }
+            }
+            Event::Departure => {
+                left += 1;
+                if let Some(arrived) = queue.pop_front() {
+                    waits.add((now - arrived).as_secs_f64());
+                    kernel.after(service(rng), Event::Departure);
+                } else {
+                    busy.set(now, busy.level() - 1);
+                }
+            }
+        }
+    }
+    let work = Work { events: kernel.handled(), customers: left, trace_hash: hash.get() };
+    StationRun { work, waits, busy, end: kernel.now() }
+}
+
+/// What a ring did.
+#[derive(Debug)]
+pub struct RingRun {
+    /// Counts and fingerprint.
+    pub work: Work,
+    /// Per server, whether it was busy, over time.
+    pub busy: Vec<TimeWeighted>,
+    /// When the run ended.
+    pub end: Time,
+}
+
+/// `customers` going round `servers` single exponential servers of the same mean until `laps` laps are finished.
+/// Moving on takes no time but is an event of its own, as in simulators built of components with ports.
+pub fn ring(servers: u32, customers: u32, laps: u64, mean: Duration, seed: u64) -> RingRun {
+    #[derive(Clone, Copy)]
+    enum Event {
+        Arrival(u32),
+        Departure(u32),
+    }
+    let mut rng = Rng::new(seed);
+    let mut kernel = Kernel::new();
+    let mut waiting = vec![0u32; servers as usize];
+    let mut busy = vec![TimeWeighted::default(); servers as usize];
+    let (mut hash, mut done) = (TraceHash::default(), 0);
+    for customer in 0..customers {
+        kernel.after(Duration::ZERO, Event::Arrival(customer % servers));
+    }
+    while done < laps {
+        let event = kernel.next().expect("a closed ring never runs dry");
+        let now = kernel.now();
+        match event {
+            Event::Arrival(at) => {
+                hash.record(now, 0, at);
+                if busy[at as usize].level() == 0 {
+                    busy[at as usize].set(now, 1);
+                    kernel.after(exponential(&mut rng, mean), Event::Departure(at));
+                } else {
+                    waiting[at as usize] += 1;
+                }
+            }
+            Event::Departure(at) => {
+                hash.record(now, 1, at);
+                let next = if at + 1 == servers { 0 } else { at + 1 };
+                done += u64::from(next == 0);
+                kernel.after(Duration::ZERO, Event::Arrival(next));
+                if waiting[at as usize] == 0 {
+                    busy[at as usize].set(now, 0);
+                } else {
+                    waiting[at as usize] -= 1;
+                    kernel.after(exponential(&mut rng, mean), Event::Departure(at));
+                }
+            }
+        }
+    }
+    let work = Work { events: kernel.handled(), customers: done, trace_hash: hash.get() };
+    RingRun { work, busy, end: kernel.now() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_is_the_same_run_and_another_seed_another() {
+        assert_eq!(mm1(10_000, 1), mm1(10_000, 1));
+        assert_ne!(mm1(10_000, 1).trace_hash, mm1(10_000, 2).trace_hash);
+        assert_eq!(pipe32(300, 1), pipe32(300, 1));
+    }
+
+    #[test]
+    fn the_fingerprints_are_frozen() {
+        assert_eq!(mm1(10_000, 1).trace_hash, 16121706215432978231);
+        assert_eq!(pipe32(300, 1).trace_hash, 10051701359695024212);
+    }
+
+    #[test]
+    fn a_pipeline_lap_is_an_arrival_and_a_departure_per_server() {
+        let work = pipe32(10_000, 3);
+        let per_lap = work.events as f64 / work.customers as f64;
+        assert!((63.5..64.5).contains(&per_lap), "{per_lap}");
+    }
+}

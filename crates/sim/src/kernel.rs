@@ -1,0 +1,392 @@
+//! The event list: virtual time, the events still to come, and the order they come in.
+//!
+//! Events happen in the order of (time, insertion). Both are one 128-bit integer, so order is one compare
+//! and never depends on anything else. Three parts hold them:
+//!
+//! ```text
+//! at == now ──► lane  (a FIFO: half of all events in a pipeline model take no time)
+//! at >  now ──► heap  (4-ary, one cache line of keys per step; the root may be vacant)
+//! ticketed  ──► slots (who may still be cancelled; a cancelled event stays in the heap, dead)
+//! ```
+//!
+//! A heap event due now was inserted before every event of the lane, because scheduling *at* now goes to
+//! the lane: so "heap first while its root is due now, then the lane" is exactly (time, insertion).
+//! After a pop the root stays vacant until the next operation; the usual "take one, schedule one" then costs
+//! one sift instead of two. Nothing is allocated per event once the buffers have grown.
+//!
+//! Not here: what an event means. The model matches on its own `enum` in its own loop; no trait objects.
+
+use fastpath_units::{Duration, Time};
+use std::collections::VecDeque;
+
+/// The event list of one run. `E` is the model's event, a small `Copy` value.
+#[derive(Debug)]
+pub struct Kernel<E> {
+    now: Time,
+    sequence: u64,
+    heap: Vec<Node<E>>,
+    root_vacant: bool,
+    lane: VecDeque<(u32, E)>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    dead: usize,
+    handled: u64,
+}
+
+/// The right to cancel one scheduled event. Useless (and harmless) once the event has happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    slot: u32,
+    generation: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node<E> {
+    key: u128,
+    slot: u32,
+    event: E,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    generation: u32,
+    live: bool,
+}
+
+/// The slot number of events nobody can cancel.
+const UNTICKETED: u32 = u32::MAX;
+/// Dead events below this number are never worth a sweep of the heap.
+const SWEEP_MIN: usize = 64;
+
+fn time_of(key: u128) -> Time {
+    Time::from_ps((key >> 64) as u64)
+}
+
+impl<E: Copy> Default for Kernel<E> {
+    fn default() -> Self {
+        Kernel::new()
+    }
+}
+
+impl<E: Copy> Kernel<E> {
+    /// An empty list at time zero.
+    pub fn new() -> Self {
+        Kernel {
+            now: Time::ZERO,
+            sequence: 0,
+            heap: Vec::with_capacity(64),
+            root_vacant: false,
+            lane: VecDeque::with_capacity(64),
+            slots: Vec::new(),
+            free: Vec::new(),
+            dead: 0,
+            handled: 0,
+        }
+    }
+
+    /// The time of the event handed out last.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Events handed out so far.
+    pub const fn handled(&self) -> u64 {
+        self.handled
+    }
+
+    /// Events scheduled, not yet handed out and not cancelled.
+    pub fn pending(&self) -> usize {
+        self.heap.len() - usize::from(self.root_vacant) + self.lane.len() - self.dead
+    }
+
+    /// Schedules `event` at `at`, after everything already scheduled for that time. Panics if `at` is past:
+    /// the model is broken.
+    #[inline]
+    pub fn schedule(&mut self, at: Time, event: E) {
+        self.insert(at, UNTICKETED, event);
+    }
+
+    /// Schedules `event` a `delay` from now. Panics past the end of time (213 days).
+    #[inline]
+    pub fn after(&mut self, delay: Duration, event: E) {
+        self.insert(self.now + delay, UNTICKETED, event);
+    }
+
+    /// As [`Kernel::schedule`], and gives the right to cancel it.
+    pub fn schedule_ticketed(&mut self, at: Time, event: E) -> Ticket {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, live: false });
+            self.slots.len() as u32 - 1
+        });
+        self.slots[slot as usize].live = true;
+        self.insert(at, slot, event);
+        Ticket { slot, generation: self.slots[slot as usize].generation }
+    }
+
+    /// Takes the event of `ticket` back. False if it has happened or was cancelled before.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        let slot = &mut self.slots[ticket.slot as usize];
+        if slot.generation != ticket.generation || !slot.live {
+            return false;
+        }
+        slot.live = false;
+        self.dead += 1;
+        if self.dead >= SWEEP_MIN && self.dead * 2 > self.heap.len() {
+            self.sweep();
+        }
+        true
+    }
+
+    /// Hands out the next event and moves `now` to its time; `None` when nothing is left.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // An iterator would borrow the list for the whole loop.
+    pub fn next(&mut self) -> Option<E> {
+        self.next_until(Time::MAX)
+    }
+
+    /// As [`Kernel::next`], but leaves events after `limit` where they are.
+    #[inline]
+    pub fn next_until(&mut self, limit: Time) -> Option<E> {
+        loop {
+            self.fill_root();
+            let due = self.heap.first().map(|root| time_of(root.key));
+            if !self.lane.is_empty() && due != Some(self.now) {
+                let (slot, event) = self.lane.pop_front()?;
+                if self.is_wanted(slot) {
+                    return Some(event);
+                }
+            } else {
+                let at = due.filter(|&at| at <= limit)?;
+                let Node { slot, event, .. } = self.heap[0];
+                self.root_vacant = true;
+                if self.is_wanted(slot) {
+                    self.now = at;
+                    return Some(event);
+                }
+            }
+        }
+    }
+
+    /// Takes an event off the books; false if it was cancelled.
+    #[inline]
+    fn is_wanted(&mut self, slot: u32) -> bool {
+        let wanted = slot == UNTICKETED || self.retire(slot);
+        self.handled += u64::from(wanted);
+        wanted
+    }
+
+    #[inline]
+    fn insert(&mut self, at: Time, slot: u32, event: E) {
+        if at == self.now {
+            self.lane.push_back((slot, event));
+            return;
+        }
+        assert!(at > self.now, "event scheduled at {at}, but it is already {}", self.now);
+        let node = Node { key: u128::from(at.as_ps()) << 64 | u128::from(self.sequence), slot, event };
+        self.sequence += 1;
+        if self.root_vacant {
+            self.root_vacant = false;
+            self.sift_down(node);
+        } else {
+            self.heap.push(node);
+            self.sift_up(node);
+        }
+    }
+
+    /// Frees the slot of an event leaving the list; true if it was still wanted.
+    fn retire(&mut self, slot: u32) -> bool {
+        let entry = &mut self.slots[slot as usize];
+        let live = entry.live;
+        entry.live = false;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(slot);
+        self.dead -= usize::from(!live);
+        live
+    }
+
+    /// Throws the dead events out of the heap, so that cancelling for ever does not grow it for ever.
+    fn sweep(&mut self) {
+        self.fill_root();
+        let nodes = std::mem::take(&mut self.heap);
+        self.heap = Vec::with_capacity(nodes.capacity());
+        for node in nodes {
+            if node.slot != UNTICKETED && !self.slots[node.slot as usize].live {
+                self.retire(node.slot);
+            } else {
+                self.heap.push(node);
+                self.sift_up(node);
+            }
+        }
+    }
+
+    #[inline]
+    fn fill_root(&mut self) {
+        if !self.root_vacant {
+            return;
+        }
+        self.root_vacant = false;
+        if let Some(last) = self.heap.pop().filter(|_| !self.heap.is_empty()) {
+            self.sift_down(last);
+        }
+    }
+
+    /// Puts `node` at the root and moves it down to its place. The heap is not empty.
+    #[inline]
+    fn sift_down(&mut self, node: Node<E>) {
+        let heap = self.heap.as_mut_slice();
+        let mut hole = 0;
+        loop {
+            let first = 4 * hole + 1;
+            let least = if let Some([a, b, c, d]) = heap.get(first..first + 4) {
+                // A tournament of conditional moves: which child is least is unpredictable.
+                let ab = first + usize::from(b.key < a.key);
+                let cd = first + 2 + usize::from(d.key < c.key);
+                let (key_ab, key_cd) = (a.key.min(b.key), c.key.min(d.key));
+                if key_cd < key_ab { cd } else { ab }
+            } else if first < heap.len() {
+                (first + 1..heap.len()).fold(first, |m, i| if heap[i].key < heap[m].key { i } else { m })
+            } else {
+                break;
+            };
+            if heap[least].key > node.key {
+                break;
+            }
+            heap[hole] = heap[least];
+            hole = least;
+        }
+        heap[hole] = node;
+    }
+
+    /// Moves `node`, just pushed last, up to its place.
+    #[inline]
+    fn sift_up(&mut self, node: Node<E>) {
+        let heap = self.heap.as_mut_slice();
+        let mut hole = heap.len() - 1;
+        while hole > 0 {
+            let parent = (hole - 1) / 4;
+            if heap[parent].key < node.key {
+                break;
+            }
+            heap[hole] = heap[parent];
+            hole = parent;
+        }
+        heap[hole] = node;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The specification: a list, searched for the least (time, insertion) each time.
+    #[derive(Default)]
+    struct Naive {
+        now: u64,
+        inserted: u64,
+        list: Vec<(u64, u64, u32)>,
+    }
+
+    impl Naive {
+        fn schedule(&mut self, at: u64, event: u32) {
+            self.list.push((at, self.inserted, event));
+            self.inserted += 1;
+        }
+        fn next(&mut self) -> Option<u32> {
+            let least = (0..self.list.len()).min_by_key(|&i| (self.list[i].0, self.list[i].1))?;
+            let (at, _, event) = self.list.remove(least);
+            self.now = at;
+            Some(event)
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Schedule(u64),
+        Ticketed(u64),
+        Cancel(usize),
+        Next,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => (0u64..6).prop_map(Step::Schedule),
+            2 => (0u64..6).prop_map(Step::Ticketed),
+            1 => any::<usize>().prop_map(Step::Cancel),
+            4 => Just(Step::Next),
+        ];
+        proptest::collection::vec(step, 0..400)
+    }
+
+    proptest! {
+        #[test]
+        fn events_come_in_the_order_of_time_and_insertion_whatever_is_cancelled(steps in steps()) {
+            let (mut kernel, mut naive) = (Kernel::new(), Naive::default());
+            let mut tickets = Vec::new();
+            for (id, step) in steps.into_iter().enumerate() {
+                let id = id as u32;
+                match step {
+                    Step::Schedule(delay) => {
+                        kernel.after(Duration::from_ps(delay), id);
+                        naive.schedule(naive.now + delay, id);
+                    }
+                    Step::Ticketed(delay) => {
+                        let at = kernel.now() + Duration::from_ps(delay);
+                        tickets.push((kernel.schedule_ticketed(at, id), id));
+                        naive.schedule(naive.now + delay, id);
+                    }
+                    Step::Cancel(pick) if !tickets.is_empty() => {
+                        let (ticket, event) = tickets[pick % tickets.len()];
+                        let known = naive.list.iter().position(|e| e.2 == event);
+                        prop_assert_eq!(kernel.cancel(ticket), known.is_some());
+                        if let Some(i) = known {
+                            naive.list.remove(i);
+                        }
+                    }
+                    Step::Cancel(_) => {}
+                    Step::Next => {
+                        prop_assert_eq!(kernel.next(), naive.next());
+                        prop_assert_eq!(kernel.now().as_ps(), naive.now);
+                    }
+                }
+                prop_assert_eq!(kernel.pending(), naive.list.len());
+            }
+            while let Some(event) = naive.next() {
+                prop_assert_eq!(kernel.next(), Some(event));
+            }
+            prop_assert_eq!(kernel.next(), None);
+        }
+    }
+
+    #[test]
+    fn an_event_at_the_limit_happens_and_one_after_it_waits() {
+        let mut kernel = Kernel::new();
+        kernel.schedule(Time::from_ps(10), 'a');
+        kernel.schedule(Time::from_ps(11), 'b');
+        assert_eq!(kernel.next_until(Time::from_ps(10)), Some('a'));
+        assert_eq!(kernel.next_until(Time::from_ps(10)), None);
+        assert_eq!((kernel.now(), kernel.pending()), (Time::from_ps(10), 1));
+        assert_eq!(kernel.next(), Some('b'));
+    }
+
+    #[test]
+    fn timers_set_and_cancelled_for_ever_do_not_grow_the_list() {
+        let mut kernel = Kernel::new();
+        for i in 1..100_000u64 {
+            let timeout = kernel.schedule_ticketed(Time::from_ps(i + 1_000_000), 0);
+            kernel.schedule(Time::from_ps(i), 1);
+            assert_eq!(kernel.next(), Some(1));
+            assert!(kernel.cancel(timeout));
+        }
+        assert!(kernel.heap.len() < 4 * SWEEP_MIN, "{} nodes for no event", kernel.heap.len());
+    }
+
+    #[test]
+    #[should_panic(expected = "already 5ps")]
+    fn scheduling_in_the_past_is_refused_with_both_times() {
+        let mut kernel = Kernel::new();
+        kernel.schedule(Time::from_ps(5), ());
+        kernel.next();
+        kernel.schedule(Time::from_ps(4), ());
+    }
+}
