@@ -16,6 +16,7 @@
 
 mod counters;
 mod impairment;
+pub mod oracle;
 mod packet;
 mod pipe;
 mod qdisc;
