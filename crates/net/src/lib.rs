@@ -1,2 +1,32 @@
-//! A topology of hosts, routers, switches and links, and the packets' walk through it at logical time.
+//! A network of emulated links, pure: what it is ([`Topology`]), how it is written down (spec files, Emulab
+//! scripts), which way packets go, and their walk hop by hop at logical time ([`Network`]).
+//!
+//! ```text
+//!  spec.toml ─┐
+//!             ├─▶ Topology ─▶ Network ── push(now, edge, frame) ──▶ pipe ▶ router ▶ pipe ▶ … ── pop(now) ──▶ edge
+//!  script.ns ─┘
+//! ```
+//!
+//! Read first: `topology.rs`, then `network.rs`.
 #![forbid(unsafe_code)]
+
+mod bridge;
+mod fate;
+mod mistake;
+mod neighbor;
+mod network;
+mod pool;
+mod route;
+mod router;
+mod segment;
+mod speaker;
+mod topology;
+
+pub use fate::{Conservation, Reason};
+pub use mistake::{Mistake, Warning};
+pub use network::{Delivery, Edge, EdgeId, Network, Observer, Options};
+pub use pool::{FRAME_MAX, Frame, FramePool};
+pub use route::{Fib, NextHop, Route, Routes};
+pub use topology::{
+    DEFAULT_MTU, Direction, Event, Interface, Link, LinkId, Node, NodeId, NodeKind, Topology,
+};

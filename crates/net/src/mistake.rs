@@ -1,0 +1,160 @@
+//! What is wrong with a spec or a script, where, and what to write instead.
+
+use std::fmt;
+
+/// One mistake of the author. Prints as `LINE:COLUMN: what; what to do`; the caller puts `FILE:` before it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Mistake {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it: `write …`.
+    pub instead: String,
+}
+
+/// Something that works but that the author should know: a default that was chosen, a command that has no
+/// effect here. Prints as `LINE:COLUMN: what`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Warning {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What to know.
+    pub what: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}; {}", self.line, self.column, self.what, self.instead)
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.what)
+    }
+}
+
+/// More mistakes than this are not reported: nobody reads them.
+const MISTAKES_MAX: usize = 1000;
+
+/// The remarks collected on one text, by byte offset.
+#[derive(Debug)]
+pub(crate) struct Remarks<'t> {
+    text: &'t str,
+    /// Byte offset of the start of each line.
+    lines: Vec<usize>,
+    mistakes: Vec<Mistake>,
+    warnings: Vec<Warning>,
+}
+
+impl<'t> Remarks<'t> {
+    pub(crate) fn new(text: &'t str) -> Remarks<'t> {
+        let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
+        Remarks {
+            text,
+            lines: std::iter::once(0).chain(starts).collect(),
+            mistakes: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn mistake(&mut self, at: usize, what: impl Into<String>, instead: impl Into<String>) {
+        if self.mistakes.len() < MISTAKES_MAX {
+            let (line, column) = self.position(at);
+            self.mistakes.push(Mistake { line, column, what: what.into(), instead: instead.into() });
+        }
+    }
+
+    pub(crate) fn warn(&mut self, at: usize, what: impl Into<String>) {
+        if self.warnings.len() < MISTAKES_MAX {
+            let (line, column) = self.position(at);
+            self.warnings.push(Warning { line, column, what: what.into() });
+        }
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
+    /// The warnings, or all mistakes in the order of the text, each said once.
+    pub(crate) fn finish(mut self) -> Result<Vec<Warning>, Vec<Mistake>> {
+        self.mistakes.sort();
+        self.mistakes.dedup();
+        self.warnings.sort();
+        self.warnings.dedup();
+        if self.mistakes.is_empty() { Ok(self.warnings) } else { Err(self.mistakes) }
+    }
+
+    fn position(&self, at: usize) -> (usize, usize) {
+        let at = at.min(self.text.len());
+        let line = self.lines.partition_point(|&start| start <= at) - 1;
+        let column = self.text.as_bytes()[self.lines[line]..at].iter().filter(|&&b| b & 0xc0 != 0x80).count();
+        (line + 1, column + 1)
+    }
+}
+
+/// The known word nearest to `word`, if it is near enough to be what was meant.
+pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    let near = word.chars().count().max(3) / 3;
+    let distance = |other: &'w str| (edits(word, other), other);
+    known
+        .into_iter()
+        .map(distance)
+        .filter(|(d, _)| *d <= near)
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, other)| other)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours from `a` to `b` (optimal string alignment).
+fn edits(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
+    if a.len().abs_diff(b.len()) > a.len() / 3 + 1 {
+        return usize::MAX;
+    }
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(rows[i - 2][j - 2] + 1);
+            }
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_counts_lines_and_characters_from_one() {
+        let mut remarks = Remarks::new("ab\nµs x\n");
+        remarks.mistake(0, "first", "write a");
+        remarks.mistake(7, "second", "write b");
+        remarks.mistake(99, "past the end", "write c");
+        let printed: Vec<String> = remarks.finish().unwrap_err().iter().map(Mistake::to_string).collect();
+        assert_eq!(printed, ["1:1: first; write a", "2:4: second; write b", "3:1: past the end; write c"]);
+    }
+
+    #[test]
+    fn the_nearest_word_is_the_one_that_was_meant() {
+        let known = ["rate", "delay", "loss", "queue", "overhead"];
+        assert_eq!(nearest("dealy", known), Some("delay"));
+        assert_eq!(nearest("Rate", known), Some("rate"));
+        assert_eq!(nearest("que", known), None);
+        assert_eq!(nearest("overheads", known), Some("overhead"));
+        assert_eq!(nearest("banana", known), None);
+    }
+}

@@ -1,0 +1,377 @@
+//! A topology running: frames enter at edges, walk the pipes and nodes hop by hop, and leave at edges.
+//!
+//! ```text
+//!  push(now, edge, frame)                                             pop(now) ─▶ Delivery { at, edge, frame }
+//!        │                                                                 ▲
+//!        ▼                                                                 │
+//!      pipe ──exit at t──▶ router or switch ──same t──▶ pipe ──exit──▶ host edge
+//!        └───────────── one wheel of pipe heads: what happens next ─────────┘
+//! ```
+//!
+//! Every hop computes from when the frame *should* have arrived, so lateness of the driver does not add up.
+//! Nothing here reads a clock: the engine drives it in real time, `replay` in virtual time.
+//!
+//! Order of things at one instant, which makes runs repeatable: exits of pipes in the order of links, then
+//! scheduled changes, then frames that enter.
+
+use crate::bridge::Bridge;
+use crate::fate::{Act, Conservation, Reason};
+use crate::pool::{Frame, FramePool};
+use crate::route::Routes;
+use crate::router::Router;
+use crate::segment;
+use crate::topology::{Direction, LinkId, NodeId, NodeKind, Topology};
+use fastpath_link::{Change, Exit, Fate, Packet, Pipe, Verdict, Wheel};
+use fastpath_units::{Rng, Time};
+use fastpath_wire::{Headers, ecn};
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
+
+/// What a run needs besides the topology.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Every random choice of the run follows from it.
+    pub seed: u64,
+    /// Bytes of memory for frames in flight; beyond it frames are dropped and counted.
+    pub pool_limit: NonZeroUsize,
+}
+
+/// An edge's place in [`Network::edges`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct EdgeId(pub u32);
+
+/// Where frames enter and leave: an interface of a host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Edge {
+    /// The host.
+    pub node: NodeId,
+    /// The interface, as its place in [`crate::Node::interfaces`].
+    pub interface: usize,
+}
+
+/// A frame that has come through.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Delivery {
+    /// When it is due, exactly.
+    pub at: Time,
+    /// Where.
+    pub edge: EdgeId,
+    /// The frame; give it back to the pool when it is sent.
+    pub frame: Frame,
+}
+
+/// Somebody who follows single frames (`--times`, a ledger). Does nothing by default, and `()` compiles away.
+pub trait Observer {
+    /// A frame entered at an edge.
+    fn entered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
+    /// A frame reached an edge.
+    fn delivered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
+    /// A frame was discarded, or kept by the router it was addressed to (no reason).
+    fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
+}
+
+impl Observer for () {}
+
+/// A running network. See the head of this file.
+#[derive(Debug)]
+pub struct Network<O = ()> {
+    topology: Topology,
+    pool: FramePool,
+    observer: O,
+    /// Two per link: forward at `2 × link`, backward at `2 × link + 1`.
+    channels: Vec<Channel>,
+    wheel: Wheel,
+    stations: Vec<Station>,
+    edges: Vec<Edge>,
+    next_event: usize,
+    now: Time,
+    due: VecDeque<Delivery>,
+    /// What the node at work answers; empty between frames, kept for its memory.
+    acts: Vec<Act>,
+    books: Books,
+}
+
+/// A pipe and where it leads.
+#[derive(Debug)]
+struct Channel {
+    pipe: Pipe<Frame>,
+    to: (NodeId, usize),
+}
+
+/// The running half of a node.
+#[derive(Debug)]
+enum Station {
+    /// Its interfaces are the edges from this one on.
+    Host {
+        first_edge: u32,
+    },
+    Router(Box<Router>),
+    Switch(Bridge),
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    entered: u64,
+    generated: u64,
+    delivered: u64,
+    dropped: BTreeMap<Reason, u64>,
+}
+
+impl Network {
+    /// A network at rest, unobserved.
+    pub fn new(topology: Topology, options: Options) -> Network {
+        Network::observed(topology, options, ())
+    }
+}
+
+impl<O: Observer> Network<O> {
+    /// A network at rest whose frames `observer` follows.
+    pub fn observed(topology: Topology, options: Options, observer: O) -> Network<O> {
+        let channel = |(i, link): (usize, &crate::topology::Link)| {
+            [0, 1].map(|end| Channel {
+                pipe: Pipe::new(&link.pipes[end], Rng::stream(options.seed, (2 * i + end) as u64)),
+                to: link.ends[1 - end],
+            })
+        };
+        let channels: Vec<Channel> = topology.links.iter().enumerate().flat_map(channel).collect();
+        let mut edges = Vec::new();
+        let stations = stations(&topology, &mut edges);
+        Network {
+            pool: FramePool::new(options.pool_limit),
+            wheel: Wheel::new(channels.len()),
+            observer,
+            channels,
+            stations,
+            edges,
+            next_event: 0,
+            now: Time::ZERO,
+            due: VecDeque::new(),
+            acts: Vec::new(),
+            books: Books::default(),
+            topology,
+        }
+    }
+
+    /// What is running.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The edges: host interfaces, in the order of hosts.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// The edge at a host's interface; `None` for routers and switches.
+    pub fn edge_of(&self, node: NodeId, interface: usize) -> Option<EdgeId> {
+        let found = self.edges.iter().position(|edge| (edge.node, edge.interface) == (node, interface));
+        found.map(|i| EdgeId(i as u32))
+    }
+
+    /// The store of all frames inside.
+    pub fn pool(&self) -> &FramePool {
+        &self.pool
+    }
+
+    /// The store, to make a frame to push or to free one that was popped.
+    pub fn pool_mut(&mut self) -> &mut FramePool {
+        &mut self.pool
+    }
+
+    /// The observer.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, to drain what it noted.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// A pipe of a link: index 0 leads from end 0 to end 1, index 1 back.
+    pub fn pipe(&self, link: LinkId, index: usize) -> &Pipe<Frame> {
+        &self.channels[2 * link.0 as usize + index].pipe
+    }
+
+    /// A frame leaves a host onto its link at `now`. Time does not run backwards: an earlier `now` is taken
+    /// as the latest one seen.
+    pub fn push(&mut self, now: Time, edge: EdgeId, frame: Frame) {
+        self.advance(now);
+        self.books.entered += 1;
+        let Edge { node, interface } = self.edges[edge.0 as usize];
+        self.observer.entered(self.now, edge, &frame);
+        self.send(self.now, node, interface, frame);
+    }
+
+    /// The next frame due at an edge at or before `now`, in the order of time.
+    pub fn pop(&mut self, now: Time) -> Option<Delivery> {
+        if self.due.is_empty() {
+            self.advance(now);
+        }
+        let delivery = self.due.pop_front_if(|delivery| delivery.at <= now)?;
+        self.books.delivered += 1;
+        Some(delivery)
+    }
+
+    /// When something happens next by itself; `None` when nothing is pending.
+    pub fn next_at(&self) -> Option<Time> {
+        let event = self.topology.events.get(self.next_event).map(|event| event.at);
+        let due = self.due.front().map(|delivery| delivery.at);
+        [self.wheel.next_at(), event, due].into_iter().flatten().min()
+    }
+
+    /// Changes parameters of a link at `now`, in one instant; frames it holds stay.
+    pub fn apply(&mut self, now: Time, link: LinkId, direction: Direction, change: &Change) {
+        self.advance(now);
+        self.change(self.now, link, direction, change);
+    }
+
+    /// The books as they stand.
+    pub fn conservation(&self) -> Conservation {
+        let in_pipes: u64 = self.channels.iter().map(|channel| channel.pipe.held().packets).sum();
+        let in_routers: usize = self.stations.iter().map(Station::held).sum();
+        Conservation {
+            entered: self.books.entered,
+            generated: self.books.generated,
+            delivered: self.books.delivered,
+            dropped: self.books.dropped.iter().map(|(reason, &n)| (reason.name(), n)).collect(),
+            held: in_pipes + (in_routers + self.due.len()) as u64,
+        }
+    }
+
+    /// Lets everything up to `now` happen; what reaches an edge waits for `pop`.
+    pub fn advance(&mut self, now: Time) {
+        let now = now.max(self.now);
+        while let Some(event) = self.topology.events.get(self.next_event).filter(|event| event.at <= now) {
+            let (at, link, direction, change) = (event.at, event.link, event.direction, event.change.clone());
+            self.next_event += 1;
+            self.run_until(at);
+            self.change(at, link, direction, &change);
+        }
+        self.run_until(now);
+    }
+
+    fn run_until(&mut self, until: Time) {
+        while let Some((at, id)) = self.wheel.pop_due(until) {
+            self.now = at;
+            while let Some(exit) = self.channels[id as usize].pipe.pop(at) {
+                self.exit(self.channels[id as usize].to, exit);
+            }
+            self.schedule(id);
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn schedule(&mut self, id: u32) {
+        match self.channels[id as usize].pipe.next_at() {
+            Some(at) => self.wheel.schedule(id, at),
+            None => self.wheel.cancel(id),
+        }
+    }
+
+    fn change(&mut self, at: Time, link: LinkId, direction: Direction, change: &Change) {
+        for index in direction.pipes() {
+            let id = 2 * link.0 + index as u32;
+            self.channels[id as usize].pipe.change(at, change);
+            self.schedule(id);
+        }
+    }
+
+    /// A frame leaves a node by one of its interfaces.
+    fn send(&mut self, at: Time, node: NodeId, interface: usize, frame: Frame) {
+        let attached = &self.topology.node(node).interfaces[interface];
+        let id = 2 * attached.link.0 + attached.end as u32;
+        let pipe = &mut self.channels[id as usize].pipe;
+        let traffic_class = Headers::parse(self.pool.bytes(&frame)).traffic_class();
+        let packet = Packet { len: frame.len() as u32, flow: 0, traffic_class, data: frame };
+        match pipe.push(at, packet) {
+            Verdict::Queued => self.schedule(id),
+            Verdict::Dropped(reason, frame) => self.discard(at, frame, Reason::Link(reason)),
+        }
+    }
+
+    /// A frame leaves a pipe and reaches the node at its end.
+    fn exit(&mut self, (node, interface): (NodeId, usize), exit: Exit<Frame>) {
+        let Exit { at, packet, fate } = exit;
+        let mut frame = packet.data;
+        match fate {
+            Fate::Dropped(reason) => return self.discard(at, frame, Reason::Link(reason)),
+            Fate::Delivered { marked: true } => {
+                let bytes = self.pool.bytes_mut(&mut frame);
+                let headers = Headers::parse(bytes);
+                ecn::set_ce(bytes, &headers);
+            }
+            Fate::Delivered { marked: false } => {}
+        }
+        match &mut self.stations[node.0 as usize] {
+            Station::Host { first_edge } => {
+                let edge = EdgeId(*first_edge + interface as u32);
+                self.observer.delivered(at, edge, &frame);
+                self.due.push_back(Delivery { at, edge, frame });
+                return;
+            }
+            Station::Router(router) => router.receive(at, interface, frame, &mut self.pool, &mut self.acts),
+            Station::Switch(bridge) => bridge.receive(at, interface, frame, &mut self.pool, &mut self.acts),
+        }
+        self.perform(at, node);
+    }
+
+    /// Carries out what a node answered.
+    fn perform(&mut self, at: Time, node: NodeId) {
+        let mut acts = std::mem::take(&mut self.acts);
+        for act in acts.drain(..) {
+            match act {
+                Act::Forward { interface, frame } => self.send(at, node, interface, frame),
+                Act::Originate { interface, frame } => {
+                    self.books.generated += 1;
+                    self.send(at, node, interface, frame);
+                }
+                Act::Count => self.books.generated += 1,
+                Act::Starve => {
+                    self.books.generated += 1;
+                    *self.books.dropped.entry(Reason::PoolFull).or_default() += 1;
+                }
+                Act::Absorb(frame) => {
+                    self.books.delivered += 1;
+                    self.observer.ended(at, &frame, None);
+                    self.pool.free(frame);
+                }
+                Act::Drop(frame, reason) => self.discard(at, frame, reason),
+            }
+        }
+        self.acts = acts;
+    }
+
+    fn discard(&mut self, at: Time, frame: Frame, reason: Reason) {
+        *self.books.dropped.entry(reason).or_default() += 1;
+        self.observer.ended(at, &frame, Some(reason));
+        self.pool.free(frame);
+    }
+}
+
+impl Station {
+    fn held(&self) -> usize {
+        match self {
+            Station::Router(router) => router.held(),
+            Station::Host { .. } | Station::Switch(_) => 0,
+        }
+    }
+}
+
+fn stations(topology: &Topology, edges: &mut Vec<Edge>) -> Vec<Station> {
+    let routes = Routes::compute(topology);
+    let mut forwarding = segment::forwarding(topology);
+    let station = |(i, node): (usize, &crate::topology::Node)| {
+        let id = NodeId(i as u32);
+        match node.kind {
+            NodeKind::Host { .. } => {
+                let first_edge = edges.len() as u32;
+                edges.extend((0..node.interfaces.len()).map(|interface| Edge { node: id, interface }));
+                Station::Host { first_edge }
+            }
+            NodeKind::Router => Station::Router(Box::new(Router::new(topology, id, &routes))),
+            NodeKind::Switch => Station::Switch(Bridge::new(std::mem::take(&mut forwarding[i]))),
+        }
+    };
+    topology.nodes.iter().enumerate().map(station).collect()
+}

@@ -1,0 +1,190 @@
+//! What a network is made of: nodes, links, interfaces, scheduled changes. Passive data, made by
+//! [`crate::spec`] or [`crate::ns`], run by [`crate::Network`].
+//!
+//! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it keeps
+//! `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
+
+use fastpath_link::{Change, PipeSpec};
+use fastpath_units::Time;
+use fastpath_wire::MacAddr;
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// A node's place in [`Topology::nodes`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u32);
+
+/// A link's place in [`Topology::links`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u32);
+
+/// The largest packet (bytes above Ethernet) an interface takes where the spec says nothing.
+pub const DEFAULT_MTU: u32 = 1500;
+
+/// A whole network, checked and complete: every address assigned, every name unique.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Topology {
+    /// The seed of the run, unless the command line gives one.
+    pub seed: Option<u64>,
+    /// Nodes in the order of the spec.
+    pub nodes: Vec<Node>,
+    /// Links in the order of the spec.
+    pub links: Vec<Link>,
+    /// Changes that happen by themselves, in the order of time.
+    pub events: Vec<Event>,
+}
+
+/// A host, router or switch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// Unique in the topology.
+    pub name: String,
+    /// What it does with frames.
+    pub kind: NodeKind,
+    /// One per link end attached to it, in the order of the links.
+    pub interfaces: Vec<Interface>,
+    /// Routes given in the spec beside those computed: destinations and the address of the next router, which
+    /// is on one of the node's own subnets. Empty on switches.
+    pub routes: Vec<(IpNet, IpAddr)>,
+}
+
+/// What a node does with frames.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NodeKind {
+    /// An edge of the network: frames enter and leave here. In a lab it is a namespace; in `run` it is the
+    /// named interface of this machine; in `replay` a capture file.
+    Host {
+        /// The existing interface of this machine that `fastpath run` attaches here.
+        port: Option<String>,
+    },
+    /// Forwards IP packets inside the engine.
+    Router,
+    /// Forwards frames inside the engine by learned MAC addresses (IEEE 802.1D).
+    Switch,
+}
+
+/// One end of a link, at a node.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Interface {
+    /// `eth0`, `eth1`, … in the order of the links.
+    pub name: String,
+    /// The link it belongs to.
+    pub link: LinkId,
+    /// Which end of the link this is: 0 (the first of `between`) or 1.
+    pub end: usize,
+    /// Its hardware address. A host's may be unknown only where it stands for a real port.
+    pub mac: Option<MacAddr>,
+    /// Its addresses with their prefix lengths; empty on switches.
+    pub addresses: Vec<IpNet>,
+    /// The largest packet above Ethernet, bytes.
+    pub mtu: u32,
+}
+
+/// Two pipes between two interfaces.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Link {
+    /// Unique in the topology: given, or `a-b`.
+    pub name: String,
+    /// The node and the index of its interface, at end 0 and end 1.
+    pub ends: [(NodeId, usize); 2],
+    /// The pipe from end 0 to end 1, and the one from end 1 to end 0.
+    pub pipes: [PipeSpec; 2],
+}
+
+/// A change of a link's parameters at a time of the run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// When, from the start of the run.
+    pub at: Time,
+    /// Which link.
+    pub link: LinkId,
+    /// Which of its pipes.
+    pub direction: Direction,
+    /// What changes.
+    pub change: Change,
+}
+
+/// One pipe of a link, or both.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Direction {
+    /// From end 0 to end 1 (`a_to_b` when the link is `between = ["a", "b"]`).
+    Forward,
+    /// From end 1 to end 0.
+    Backward,
+    /// Both at once.
+    Both,
+}
+
+impl Direction {
+    /// The indices into [`Link::pipes`] this stands for.
+    pub fn pipes(self) -> std::ops::Range<usize> {
+        match self {
+            Direction::Forward => 0..1,
+            Direction::Backward => 1..2,
+            Direction::Both => 0..2,
+        }
+    }
+}
+
+impl Topology {
+    /// The node called `name`.
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|node| node.name == name).map(|i| NodeId(i as u32))
+    }
+
+    /// The link called `name`.
+    pub fn link_named(&self, name: &str) -> Option<LinkId> {
+        self.links.iter().position(|link| link.name == name).map(|i| LinkId(i as u32))
+    }
+
+    /// The node at `id`.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// The link at `id`.
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.0 as usize]
+    }
+
+    /// The node and interface at the other end of an interface's link.
+    pub fn peer(&self, interface: &Interface) -> (NodeId, &Interface) {
+        let (node, index) = self.link(interface.link).ends[1 - interface.end];
+        (node, &self.node(node).interfaces[index])
+    }
+
+    /// The hosts, in the order of the spec.
+    pub fn hosts(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| matches!(node.kind, NodeKind::Host { .. }))
+            .map(|(i, node)| (NodeId(i as u32), node))
+    }
+
+    /// Adds a node without interfaces.
+    pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeId {
+        self.nodes.push(Node { name: name.into(), kind, interfaces: Vec::new(), routes: Vec::new() });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// Adds a link between two nodes, with an interface at each. MACs are numbered in order; addresses are
+    /// left to the caller.
+    pub fn connect(&mut self, name: impl Into<String>, a: NodeId, b: NodeId, pipes: [PipeSpec; 2]) -> LinkId {
+        let link = LinkId(self.links.len() as u32);
+        let ends = [(a, 0), (b, 1)].map(|(node, end)| {
+            let interfaces = &mut self.nodes[node.0 as usize].interfaces;
+            interfaces.push(Interface {
+                name: format!("eth{}", interfaces.len()),
+                link,
+                end,
+                mac: Some(MacAddr::from_index(2 * link.0 + end as u32)),
+                addresses: Vec::new(),
+                mtu: DEFAULT_MTU,
+            });
+            (node, interfaces.len() - 1)
+        });
+        self.links.push(Link { name: name.into(), ends, pipes });
+        link
+    }
+}
