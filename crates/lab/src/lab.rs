@@ -1,0 +1,226 @@
+//! A running lab: its hosts, its engine, its name. Dropping the value removes all of it.
+
+use crate::enter::{environment, see_names};
+use crate::host::{Host, HostError};
+use crate::namespace::{NotPermitted, Privilege, gain_privilege};
+use crate::state::{self, Claim, ClaimError, HostState, State};
+use fastpath_net::{Routes, Topology};
+use std::fmt::Write;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+/// A topology brought up on this machine.
+///
+/// The fields go in this order on drop: first the engine and with it the interfaces, then the namespaces,
+/// last the programs still in them and the state directory.
+#[derive(Debug)]
+pub struct Lab {
+    /// The hosts' interfaces: they last as long as these descriptors.
+    _taps: Vec<OwnedFd>,
+    topology: Topology,
+    hosts: Vec<Host>,
+    claim: Claim,
+    name: String,
+    base: PathBuf,
+}
+
+/// Why a lab did not come up. Nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// No namespaces on this machine.
+    #[error(transparent)]
+    NotPermitted(#[from] NotPermitted),
+    /// The name is bad or taken.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// A host could not be made.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The state could not be written.
+    #[error("state of lab {name}: {source}")]
+    State {
+        /// The lab.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Lab {
+    /// Brings up every host of the topology and the engine between them, under a name that no other lab of
+    /// this user has. Without the privilege for it the process first becomes root in a user namespace of its
+    /// own, for which it must still be single-threaded.
+    pub fn up(topology: Topology, name: &str) -> Result<Lab, UpError> {
+        // Before the process may become somebody else.
+        let base = state::base();
+        let claim = Claim::new(name)?;
+        let privilege = gain_privilege()?;
+        let routes = Routes::compute(&topology);
+        let (mut hosts, mut taps) = (Vec::new(), Vec::new());
+        for (id, node) in topology.hosts() {
+            let (host, mut its_taps) = Host::new(id, node, routes.of(id))?;
+            hosts.push(host);
+            taps.append(&mut its_taps);
+        }
+        let lab = Lab { _taps: taps, topology, hosts, claim, name: name.to_owned(), base };
+        lab.publish(privilege).map_err(|source| UpError::State { name: name.to_owned(), source })?;
+        Ok(lab)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it was made from.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Its hosts in the order of the topology.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The host called `name`.
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// Starts a program in a host, as `fastpath lab exec` does.
+    pub fn spawn(&self, host: &Host, command: &mut Command) -> io::Result<Child> {
+        command.envs(environment(&self.name, &host.name, &self.base));
+        let hosts_file = self.hosts_file();
+        // The child inherits the namespaces of the thread that starts it.
+        host.namespace.within(|| {
+            see_names(&hosts_file)?;
+            command.spawn()
+        })?
+    }
+
+    /// Prepares a program that runs on the machine itself, where it can use `fastpath lab exec`.
+    pub fn prepare<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command.env("FASTPATH_LAB", &self.name).env(state::DIRECTORY_VARIABLE, &self.base)
+    }
+
+    /// Where the engine's control socket is.
+    pub fn control_socket(&self) -> PathBuf {
+        self.directory().join("control.sock")
+    }
+
+    fn directory(&self) -> &Path {
+        self.claim.directory()
+    }
+
+    fn hosts_file(&self) -> PathBuf {
+        self.directory().join("hosts")
+    }
+
+    fn publish(&self, privilege: Privilege) -> io::Result<()> {
+        self.claim.write("hosts", names(&self.topology).as_bytes())?;
+        let place = |host: &Host| HostState {
+            namespace_fd: host.namespace.raw_fd(),
+            namespace_inode: host.namespace.inode(),
+            addresses: host.addresses.iter().map(ToString::to_string).collect(),
+        };
+        self.claim.publish(&State {
+            pid: std::process::id() as i32,
+            user_namespace: privilege == Privilege::UserNamespace,
+            hosts: self.hosts.iter().map(|host| (host.name.clone(), place(host))).collect(),
+        })
+    }
+}
+
+/// /etc/hosts of the lab: this machine's, then every node's addresses.
+fn names(topology: &Topology) -> String {
+    let mut text = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    for node in &topology.nodes {
+        for address in node.interfaces.iter().flat_map(|interface| &interface.addresses) {
+            writeln!(text, "{}\t{}", address.addr(), node.name).expect("writing to a string");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skip;
+    use fastpath_net::{NodeKind, Topology};
+    use std::process::Stdio;
+
+    /// Two hosts on one ideal link, 10.0.0.1 and 10.0.0.2, with IPv6 beside.
+    fn pair() -> Topology {
+        let mut topology = Topology::default();
+        let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        topology.connect("a-b", ends[0], ends[1], Default::default());
+        for (place, node) in topology.nodes.iter_mut().enumerate() {
+            let number = place + 1;
+            let addresses = [format!("10.0.0.{number}/24"), format!("fd00::{number}/64")];
+            node.interfaces[0].addresses = addresses.map(|text| text.parse().unwrap()).to_vec();
+        }
+        topology
+    }
+
+    fn up(test: &str) -> Option<Lab> {
+        match Lab::up(pair(), &format!("{test}-{}", std::process::id())) {
+            Ok(lab) => Some(lab),
+            Err(UpError::NotPermitted(why)) => {
+                skip(test, &why.to_string());
+                None
+            }
+            Err(other) => panic!("{test}: {other}"),
+        }
+    }
+
+    fn output(lab: &Lab, host: &str, program: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::piped());
+        let child = lab.spawn(lab.host(host).unwrap(), &mut command).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    }
+
+    #[test]
+    fn a_host_has_its_interface_with_mac_mtu_addresses_and_routes() {
+        let Some(lab) = up("interface") else { return };
+        let in_a = |path: &str| output(&lab, "a", "cat", &[path]);
+        assert_eq!(in_a("/proc/net/dev").matches("eth").count(), 1);
+        let addresses = in_a("/proc/net/if_inet6");
+        assert!(addresses.contains("fd000000000000000000000000000001"), "{addresses}");
+        let routes = in_a("/proc/net/route");
+        assert!(routes.contains("eth0\t0000000A"), "{routes}");
+        let link = lab.host("a").unwrap().namespace.within(|| {
+            let all = nix::ifaddrs::getifaddrs().unwrap().filter(|entry| entry.interface_name == "eth0");
+            all.filter_map(|entry| entry.address?.as_link_addr()?.addr()).next()
+        });
+        assert_eq!(link.unwrap(), lab.topology().nodes[0].interfaces[0].mac.map(|mac| mac.0));
+    }
+
+    #[test]
+    fn programs_know_the_names_and_the_machine_does_not() {
+        let Some(lab) = up("names") else { return };
+        let found = output(&lab, "a", "getent", &["ahostsv4", "b"]);
+        assert!(found.starts_with("10.0.0.2"), "{found}");
+        assert!(!std::fs::read_to_string("/etc/hosts").unwrap().contains("10.0.0.2\tb"));
+    }
+
+    #[test]
+    fn dropping_a_lab_ends_its_programs_and_removes_its_state() {
+        let Some(lab) = up("drop") else { return };
+        let mut child = lab.spawn(lab.host("a").unwrap(), Command::new("sleep").arg("1000")).unwrap();
+        let (directory, hosts) = (lab.directory().to_owned(), lab.hosts().iter());
+        let inodes = hosts.map(|host| host.namespace.inode()).collect();
+        assert_eq!(crate::leftovers::programs_in(&inodes).len(), 1);
+        // Reaped from the side: a program that nobody waits for is not over.
+        let reaper = std::thread::spawn(move || child.wait().unwrap());
+        drop(lab);
+        assert!(!reaper.join().unwrap().success());
+        assert!(crate::leftovers::programs_in(&inodes).is_empty());
+        assert!(!directory.exists());
+    }
+}

@@ -1,0 +1,129 @@
+//! Network namespaces held by descriptor, and the user namespace that stands in for root.
+//!
+//! A thread that joins another network namespace never goes back, so everything that has to happen inside
+//! one is done by a thread of its own ([`Namespace::within`]). Sockets made there keep their namespace.
+
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::unistd::{Gid, Uid};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::thread;
+
+/// A network namespace. It goes away with the last descriptor, interface-holding process or socket in it.
+#[derive(Debug)]
+pub struct Namespace {
+    file: File,
+    inode: u64,
+}
+
+/// This machine does not let us make namespaces; what works without is `fastpath replay`.
+#[derive(Debug, thiserror::Error)]
+#[error("network namespaces are not permitted here: {step}: {source}")]
+pub struct NotPermitted {
+    /// What was refused.
+    pub step: &'static str,
+    /// How the kernel put it.
+    pub source: io::Error,
+}
+
+impl Namespace {
+    /// A new namespace with nothing but a loopback interface that is down.
+    pub fn new() -> Result<Namespace, NotPermitted> {
+        let made = thread::scope(|scope| {
+            let maker = scope.spawn(|| -> Result<File, NotPermitted> {
+                unshare(CloneFlags::CLONE_NEWNET).map_err(|e| refused("unshare(CLONE_NEWNET)", e.into()))?;
+                File::open("/proc/thread-self/ns/net")
+                    .map_err(|e| refused("opening /proc/thread-self/ns/net", e))
+            });
+            maker.join().expect("making a namespace does not panic")
+        })?;
+        let inode = made.metadata().map_err(|e| refused("reading the namespace's inode", e))?.ino();
+        Ok(Namespace { file: made, inode })
+    }
+
+    /// The number that identifies it under `/proc/<pid>/ns/net`.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// The descriptor's number in this process.
+    pub fn raw_fd(&self) -> i32 {
+        self.file.as_raw_fd()
+    }
+
+    /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` goes on here.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        thread::scope(|scope| {
+            let worker = scope.spawn(|| -> io::Result<T> {
+                setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)?;
+                Ok(work())
+            });
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// Makes sure that this process may create network namespaces: nothing to do with the privilege, else it
+/// moves into a new user namespace in which it is root. `Ok(true)` if it moved.
+///
+/// The kernel allows the move only while the process has a single thread.
+pub(crate) fn gain_privilege() -> Result<Privilege, NotPermitted> {
+    if Namespace::new().is_ok() {
+        return Ok(Privilege::Own);
+    }
+    let (uid, gid) = (Uid::effective(), Gid::effective());
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| refused("unshare(CLONE_NEWUSER)", e.into()))?;
+    // user_namespaces(7): an unprivileged process may map only itself, and only without setgroups.
+    for (file, text) in [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("0 {uid} 1")),
+        ("/proc/self/gid_map", format!("0 {gid} 1")),
+    ] {
+        fs::write(file, text).map_err(|e| refused("mapping the user into its own namespace", e))?;
+    }
+    Namespace::new().map(|_| Privilege::UserNamespace)
+}
+
+/// Where the right to make namespaces comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Privilege {
+    /// The process had it.
+    Own,
+    /// It is root in a user namespace of its own.
+    UserNamespace,
+}
+
+fn refused(step: &'static str, source: io::Error) -> NotPermitted {
+    NotPermitted { step, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skip;
+
+    #[test]
+    fn a_namespace_has_a_loopback_only_and_goes_with_its_value() {
+        let Ok(namespace) = Namespace::new() else {
+            return skip("a_namespace_has_a_loopback_only_and_goes_with_its_value", "no namespaces here");
+        };
+        let inside = namespace.within(|| fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
+        let names: Vec<&str> =
+            inside.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
+        assert_eq!(names, ["lo"]);
+        assert_ne!(namespace.inode(), fs::metadata("/proc/self/ns/net").unwrap().ino());
+    }
+
+    #[test]
+    fn the_calling_thread_stays_where_it_was() {
+        let Ok(namespace) = Namespace::new() else {
+            return skip("the_calling_thread_stays_where_it_was", "no namespaces here");
+        };
+        let here = || fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
+        let before = here();
+        assert_eq!(namespace.within(here).unwrap(), namespace.inode());
+        assert_eq!(here(), before);
+    }
+}

@@ -1,0 +1,118 @@
+//! The four rtnetlink requests a host needs: link up with its parameters, address, route. Blocking, one
+//! request and its acknowledgement at a time; the socket belongs to the namespace of the thread that made it.
+
+use ipnet::IpNet;
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::io;
+use std::net::IpAddr;
+
+/// What an interface is given when it comes up. `None` leaves what it has.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct LinkParameters {
+    pub(crate) mac: Option<[u8; 6]>,
+    pub(crate) mtu: Option<u32>,
+    /// Frames the kernel holds for the reader of a TAP.
+    pub(crate) queue_len: Option<u32>,
+}
+
+/// A connection to the kernel's routing tables.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens a socket in the calling thread's network namespace.
+    pub(crate) fn open() -> io::Result<Netlink> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Netlink { socket, sequence: 0 })
+    }
+
+    /// Sets the parameters, then brings the interface up.
+    pub(crate) fn bring_up(&mut self, index: u32, parameters: LinkParameters) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        let LinkParameters { mac, mtu, queue_len } = parameters;
+        message.attributes.extend(mac.map(|mac| LinkAttribute::Address(mac.to_vec())));
+        message.attributes.extend(mtu.map(LinkAttribute::Mtu));
+        message.attributes.extend(queue_len.map(LinkAttribute::TxQueueLen));
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Gives the interface an address, usable at once: no duplicate address detection (RFC 4862 §5.4), since
+    /// the topology has made sure that it is unique.
+    pub(crate) fn add_address(&mut self, index: u32, address: IpNet) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address.addr());
+        message.header.prefix_len = address.prefix_len();
+        message.header.scope = AddressScope::Universe;
+        message.header.index = index;
+        message.header.flags = AddressHeaderFlags::Nodad;
+        message.attributes.push(AddressAttribute::Address(address.addr()));
+        message.attributes.push(AddressAttribute::Local(address.addr()));
+        message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        if let IpNet::V4(net) = address
+            && net.prefix_len() < 31
+        {
+            message.attributes.push(AddressAttribute::Broadcast(net.broadcast()));
+        }
+        self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Sends packets for `to` out of the interface, to `via` if there is one.
+    pub(crate) fn add_route(&mut self, index: u32, to: IpNet, via: Option<IpAddr>) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(to.addr());
+        message.header.destination_prefix_length = to.prefix_len();
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = if via.is_some() { RouteScope::Universe } else { RouteScope::Link };
+        message.header.kind = RouteType::Unicast;
+        message.attributes.push(RouteAttribute::Destination(RouteAddress::from(to.network())));
+        message.attributes.push(RouteAttribute::Oif(index));
+        message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::from(via))));
+        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        header.sequence_number = self.sequence;
+        let mut packet = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        packet.finalize();
+        let mut bytes = vec![0; packet.buffer_len()];
+        packet.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
+        match answer.payload {
+            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+            NetlinkPayload::Error(_) => Ok(()),
+            other => Err(io::Error::other(format!("expected an acknowledgement, got {other:?}"))),
+        }
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}

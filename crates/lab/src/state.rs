@@ -1,0 +1,318 @@
+//! What a running lab leaves in the file system for `exec`, `down` and `list`: one directory per lab.
+//!
+//! ```text
+//! /run/fastpath/<lab>/        as root, else $XDG_RUNTIME_DIR/fastpath/<lab>/
+//!   lock                      held by the process that brought it up: a lab is alive while it is locked,
+//!                             and the kernel unlocks it whatever way that process ends
+//!   state.json                [`State`]
+//!   hosts                     /etc/hosts as the programs in the lab see it
+//!   control.sock              the engine's control socket
+//! ```
+
+use crate::leftovers::end_programs;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The environment variable that says where labs keep their state. A lab sets it for the programs it starts.
+pub(crate) const DIRECTORY_VARIABLE: &str = "FASTPATH_STATE_DIR";
+/// A Unix socket's path has 107 bytes; the name takes at most this many of them.
+const NAME_MAX: usize = 40;
+/// How long an engine gets to clean up after SIGTERM before it is killed.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(10);
+
+/// What others need to know of a running lab.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// The process that holds the namespaces.
+    pub(crate) pid: i32,
+    /// Where programs must join that process's user namespace first.
+    pub(crate) user_namespace: bool,
+    /// By name.
+    pub(crate) hosts: BTreeMap<String, HostState>,
+}
+
+/// Where to find a host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct HostState {
+    /// The namespace is `/proc/<pid>/fd/<this>`.
+    pub(crate) namespace_fd: i32,
+    /// The namespace's inode, by which programs in it are found.
+    pub(crate) namespace_inode: u64,
+    /// With prefix lengths.
+    pub(crate) addresses: Vec<String>,
+}
+
+/// The state directory of a lab that this process brings up; removed on drop.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    directory: PathBuf,
+    /// Locked for as long as it is open.
+    _lock: File,
+}
+
+/// Why a lab's name could not be claimed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// Names become file names.
+    #[error("lab name {0:?}: use 1 to {NAME_MAX} letters, digits, '-', '_' or '.', not '.' first")]
+    BadName(String),
+    /// Somebody holds it.
+    #[error(
+        "lab {name} is up already (process {pid}): `fastpath lab down {name}` ends it, --name gives another"
+    )]
+    AlreadyUp {
+        /// Its name.
+        name: String,
+        /// The process that holds it.
+        pid: i32,
+    },
+    /// The directory cannot be made.
+    #[error("state directory {path}: {source}")]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Claim {
+    /// Takes the name. What a dead lab of that name has left is cleaned first.
+    pub(crate) fn new(name: &str) -> Result<Claim, ClaimError> {
+        check_name(name)?;
+        let directory = base().join(name);
+        let failed = |source| ClaimError::Directory { path: directory.clone(), source };
+        make_directory(&directory).map_err(failed)?;
+        let lock = File::create(directory.join("lock")).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let pid = read(&directory).map_or(0, |state| state.pid);
+                return Err(ClaimError::AlreadyUp { name: name.to_owned(), pid });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        end_leftovers(&directory);
+        Ok(Claim { directory, _lock: lock })
+    }
+
+    /// Where the lab keeps its files.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Writes a file of the directory; a reader sees the old or the new one, never a part.
+    pub(crate) fn write(&self, file: &str, content: &[u8]) -> io::Result<()> {
+        let partial = self.directory.join(format!(".{file}"));
+        fs::write(&partial, content)?;
+        fs::rename(partial, self.directory.join(file))
+    }
+
+    /// Publishes the state.
+    pub(crate) fn publish(&self, state: &State) -> io::Result<()> {
+        self.write("state.json", &serde_json::to_vec_pretty(state)?)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        end_leftovers(&self.directory);
+        // Nobody to tell in a drop; what stays is cleaned by the next `up` or `down` of the name.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Why `down` failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DownError {
+    /// Nothing of that name.
+    #[error("no lab {name} (up: {})", or_none(.have))]
+    NoSuchLab {
+        /// What was asked for.
+        name: String,
+        /// The labs there are.
+        have: Vec<String>,
+    },
+    /// The process does not end.
+    #[error("process {pid} of lab {name} does not end: {source}")]
+    Stuck {
+        /// The lab.
+        name: String,
+        /// The process.
+        pid: i32,
+        /// What the last attempt gave.
+        source: io::Error,
+    },
+    /// The state directory stays.
+    #[error("removing {path}: {source}")]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What `list` tells of a lab.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its engine runs; if not, `down` removes what is left.
+    pub alive: bool,
+    /// The process that holds it (or held it).
+    pub pid: i32,
+    /// Its hosts with their addresses.
+    pub hosts: BTreeMap<String, Vec<String>>,
+}
+
+/// Ends a lab and removes all of it: the engine (SIGTERM, on which it cleans up after itself; SIGKILL if it
+/// does not), programs still running in the hosts, the state directory. Returns how many such programs
+/// had to be ended after the engine was gone.
+pub fn down(name: &str) -> Result<usize, DownError> {
+    let directory = base().join(name);
+    if check_name(name).is_err() || !directory.is_dir() {
+        let have = list().into_iter().map(|lab| lab.name).collect();
+        return Err(DownError::NoSuchLab { name: name.to_owned(), have });
+    }
+    stop_engine(name, &directory)?;
+    if !directory.exists() {
+        return Ok(0);
+    }
+    let ended = end_leftovers(&directory);
+    match fs::remove_dir_all(&directory) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(DownError::Directory { path: directory, source })
+        }
+        _ => Ok(ended),
+    }
+}
+
+/// The labs of this user, alive or left behind, by name.
+pub fn list() -> Vec<Listed> {
+    let Ok(entries) = fs::read_dir(base()) else { return Vec::new() };
+    let mut labs: Vec<Listed> = entries
+        .filter_map(|entry| {
+            let directory = entry.ok()?.path();
+            let name = directory.file_name()?.to_str()?.to_owned();
+            let state = read(&directory);
+            let (pid, hosts) = state.map_or((0, BTreeMap::new()), |state| (state.pid, state.hosts));
+            let hosts = hosts.into_iter().map(|(name, host)| (name, host.addresses)).collect();
+            directory.is_dir().then(|| Listed { name, alive: is_alive(&directory), pid, hosts })
+        })
+        .collect();
+    labs.sort_by(|a, b| a.name.cmp(&b.name));
+    labs
+}
+
+/// The state of a lab that is alive.
+pub(crate) fn alive(name: &str) -> Option<(PathBuf, State)> {
+    check_name(name).ok()?;
+    let directory = base().join(name);
+    let state = is_alive(&directory).then(|| read(&directory))??;
+    Some((directory, state))
+}
+
+/// The directory of all labs of this user. It does not change when the process becomes root in a user
+/// namespace as long as it is asked before.
+pub(crate) fn base() -> PathBuf {
+    if let Some(given) = env::var_os(DIRECTORY_VARIABLE) {
+        return given.into();
+    }
+    if Uid::effective().is_root() {
+        return "/run/fastpath".into();
+    }
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    runtime.or_else(home).unwrap_or_else(|| "/run/user".into()).join("fastpath")
+}
+
+fn check_name(name: &str) -> Result<(), ClaimError> {
+    let fits = (1..=NAME_MAX).contains(&name.len()) && !name.starts_with('.');
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if fits && plain { Ok(()) } else { Err(ClaimError::BadName(name.to_owned())) }
+}
+
+fn make_directory(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+fn is_alive(directory: &Path) -> bool {
+    let Ok(lock) = File::open(directory.join("lock")) else { return false };
+    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+fn read(directory: &Path) -> Option<State> {
+    serde_json::from_slice(&fs::read(directory.join("state.json")).ok()?).ok()
+}
+
+fn stop_engine(name: &str, directory: &Path) -> Result<(), DownError> {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        // Alive means locked, and the lock's holder wrote the number: it cannot be somebody else's yet.
+        let Some((true, state)) = read(directory).map(|state| (is_alive(directory), state)) else {
+            return Ok(());
+        };
+        let pid = state.pid;
+        kill(Pid::from_raw(pid), signal).map_err(|e| DownError::Stuck {
+            name: name.to_owned(),
+            pid,
+            source: e.into(),
+        })?;
+        let deadline = Instant::now() + STOP_GRACE;
+        while is_alive(directory) && Instant::now() < deadline {
+            thread::sleep(POLL);
+        }
+        if signal == Signal::SIGKILL && is_alive(directory) {
+            let source = io::ErrorKind::TimedOut.into();
+            return Err(DownError::Stuck { name: name.to_owned(), pid, source });
+        }
+    }
+    Ok(())
+}
+
+fn end_leftovers(directory: &Path) -> usize {
+    let hosts = read(directory).map(|state| state.hosts).unwrap_or_default();
+    let inodes: BTreeSet<u64> = hosts.values().map(|host| host.namespace_inode).collect();
+    if inodes.is_empty() { 0 } else { end_programs(&inodes) }
+}
+
+pub(crate) fn or_none(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_plain_file_name_is_refused() {
+        for name in ["", ".", "..", ".hidden", "a/b", "a b", "ü", &"x".repeat(NAME_MAX + 1)] {
+            assert!(matches!(check_name(name), Err(ClaimError::BadName(_))), "{name:?}");
+        }
+        for name in ["a", "emulab-fig2-1", "v1.2_x"] {
+            assert!(check_name(name).is_ok(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_taken_once_and_free_again_after() {
+        let name = format!("claim-test-{}", std::process::id());
+        let claim = Claim::new(&name).unwrap();
+        claim.publish(&State { pid: 17, user_namespace: false, hosts: BTreeMap::new() }).unwrap();
+        assert!(matches!(Claim::new(&name), Err(ClaimError::AlreadyUp { pid: 17, .. })));
+        assert!(list().iter().any(|lab| lab.name == name && lab.alive && lab.pid == 17));
+        drop(claim);
+        assert!(list().iter().all(|lab| lab.name != name));
+        assert!(matches!(down(&name), Err(DownError::NoSuchLab { .. })));
+    }
+}
