@@ -18,6 +18,7 @@ pub mod ipv4;
 pub mod ipv6;
 mod mac;
 pub mod nd;
+pub mod pcap;
 
 pub use headers::{Headers, Ipv4, Ipv6, Malformed, Network, Transport, ethertype, protocol};
 pub use mac::{MacAddr, ParseMacError};
