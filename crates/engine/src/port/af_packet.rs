@@ -1,0 +1,258 @@
+//! A port on an existing interface (a network card, a veth end) by a packet socket: every frame that
+//! arrives there is ours, and what we send leaves as if the machine had sent it.
+//!
+//! Offloads. The far end of a veth hands over TCP super-packets and unfinished checksums, and no switch on
+//! our side stops it; so the socket carries virtio-net headers and `offload.rs` makes each segment whole.
+//! Cards that merge packets on arrival would blur the instants at which those came, and some merges (LRO)
+//! cannot be undone: GRO and LRO are switched off on the interface while the port is open, and restored.
+//! What we send is complete, so the interface's transmit offloads have nothing to do.
+//!
+//! A VLAN tag that the kernel took off a frame is put back.
+
+use super::claim::Claim;
+use super::{BURST, Burst, OpenError, Port, PortCounters, PortError, offload};
+use crate::sys::interface;
+use crate::sys::packet::{PacketSocket, Received, VNET_LEN};
+use fastpath_net::{FRAME_MAX, Frame, FramePool};
+use fastpath_units::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Memory of the receive ring: at 1.5 Mpps of small frames, a pause of the engine of 5 ms.
+const RING_LEN: usize = 16 << 20;
+/// Bytes of an Ethernet header and two VLAN tags.
+const LINK_HEADERS: usize = 14 + 8;
+/// Empty looks at the ring between looks at the socket's error, which costs a system call.
+const LOOKS_PER_CHECK: u32 = 1024;
+
+/// An interface of this machine, as a port.
+pub struct AfPacket {
+    name: String,
+    index: u32,
+    socket: PacketSocket,
+    /// Frames longer than a ring slot, and frames whose tag is put back.
+    buffer: Box<[u8]>,
+    looks: u32,
+    counters: PortCounters,
+    merging: Merging,
+    _claim: Claim,
+}
+
+impl AfPacket {
+    /// Opens the interface `name` of the thread's network namespace. It should be up; while it is down,
+    /// nothing arrives and what is sent is lost and counted.
+    pub fn open(name: &str) -> Result<AfPacket, OpenError> {
+        let failed = |operation| move |error| OpenError::from_os(name, operation, error);
+        let index = interface::index_of(name).map_err(failed("looking for the interface"))?;
+        let claim = Claim::take(name, index)?;
+        let mtu = interface::mtu(claim.as_fd(), name).map_err(failed("asking for the MTU"))?;
+        let frame_len = mtu.min(FRAME_MAX) + LINK_HEADERS;
+        let socket = PacketSocket::open(index, frame_len, RING_LEN / (frame_len + 128).next_power_of_two())
+            .map_err(failed("opening a packet socket"))?;
+        let merging = Merging::switch_off(socket.as_fd(), name);
+        Ok(AfPacket {
+            name: name.to_owned(),
+            index,
+            socket,
+            buffer: vec![0; VNET_LEN + FRAME_MAX].into_boxed_slice(),
+            looks: 0,
+            counters: PortCounters::default(),
+            merging,
+            _claim: claim,
+        })
+    }
+
+    /// The socket's error is ENETDOWN after the interface went down, and after it was removed.
+    fn check(&mut self) -> Result<(), PortError> {
+        match self.socket.take_error() {
+            Err(error) if error.raw_os_error() != Some(libc::ENETDOWN) => {
+                Err(self.failure("receiving", error))
+            }
+            Err(_) if !self.socket.has_interface(self.index) => Err(self.gone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn gone(&self) -> PortError {
+        PortError::Gone { name: self.name.clone() }
+    }
+
+    fn failure(&self, operation: &'static str, source: io::Error) -> PortError {
+        match source.raw_os_error() {
+            Some(libc::ENXIO | libc::ENODEV) => self.gone(),
+            _ => PortError::System { name: self.name.clone(), operation, source },
+        }
+    }
+
+    /// Frees the first `count` frames as sent.
+    fn sent(&mut self, count: usize, pool: &mut FramePool, frames: &mut VecDeque<Frame>) {
+        for frame in frames.drain(..count) {
+            self.counters.tx_frames += 1;
+            self.counters.tx_bytes += frame.len() as u64;
+            pool.free(frame);
+        }
+    }
+}
+
+impl Port for AfPacket {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
+        while !burst.is_full() {
+            let (buffer, counters) = (&mut self.buffer, &mut self.counters);
+            let Some(rest) = self.socket.receive(|frame| accept(&frame, buffer, pool, burst, counters))
+            else {
+                self.looks += 1;
+                if self.looks >= LOOKS_PER_CHECK {
+                    self.looks = 0;
+                    self.check()?;
+                }
+                break;
+            };
+            if let Rest::InSocket { tag } = rest {
+                let Some(len) = self.socket.receive_long(&mut self.buffer) else {
+                    self.counters.rx_overrun += 1;
+                    continue;
+                };
+                accept_long(&mut self.buffer, len, tag, pool, burst, &mut self.counters);
+            }
+        }
+        Ok(())
+    }
+
+    fn tx_burst(
+        &mut self,
+        _now: Time,
+        pool: &mut FramePool,
+        frames: &mut VecDeque<Frame>,
+    ) -> Result<(), PortError> {
+        for _ in 0..BURST {
+            if frames.is_empty() {
+                break;
+            }
+            match self.socket.send(frames.iter().take(BURST).map(|frame| pool.bytes(frame))) {
+                Ok(count) => {
+                    self.sent(count, pool, frames);
+                    break;
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => break,
+                    Some(libc::ENETDOWN) if self.socket.has_interface(self.index) => {
+                        self.counters.tx_down += 1
+                    }
+                    Some(libc::ENETDOWN) => return Err(self.gone()),
+                    Some(libc::EINVAL | libc::EMSGSIZE) => self.counters.tx_refused += 1,
+                    _ => return Err(self.failure("sending", error)),
+                },
+            }
+            pool.free(frames.pop_front().expect("the frame just refused"));
+        }
+        Ok(())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.counters.rx_overrun += self.socket.take_drops();
+        self.counters
+    }
+}
+
+impl Drop for AfPacket {
+    fn drop(&mut self) {
+        self.merging.restore(self.socket.as_fd(), &self.name);
+    }
+}
+
+/// What remains to be done for a frame seen in the ring.
+enum Rest {
+    Nothing,
+    /// It was too long for its slot, and waits whole in the socket.
+    InSocket {
+        tag: Option<[u16; 2]>,
+    },
+}
+
+/// Takes a frame out of its ring slot.
+fn accept(
+    frame: &Received<'_>,
+    buffer: &mut [u8],
+    pool: &mut FramePool,
+    burst: &mut Burst,
+    counters: &mut PortCounters,
+) -> Rest {
+    if frame.long {
+        return Rest::InSocket { tag: frame.tag };
+    }
+    if frame.bytes.len() < frame.len || frame.len + VNET_LEN + 4 > buffer.len() {
+        // Longer than its slot, and the socket had no room for the whole either.
+        counters.rx_overrun += 1;
+        return Rest::Nothing;
+    }
+    if frame.tag.is_none() && frame.header == offload::COMPLETE {
+        offload::insert(frame.bytes, pool, burst, counters);
+        return Rest::Nothing;
+    }
+    let len = VNET_LEN + frame.bytes.len();
+    buffer[..VNET_LEN].copy_from_slice(&frame.header);
+    buffer[VNET_LEN..len].copy_from_slice(frame.bytes);
+    accept_long(buffer, len, frame.tag, pool, burst, counters);
+    Rest::Nothing
+}
+
+/// Takes the frame behind the virtio-net header in the first `len` bytes of `buffer`.
+fn accept_long(
+    buffer: &mut [u8],
+    len: usize,
+    tag: Option<[u16; 2]>,
+    pool: &mut FramePool,
+    burst: &mut Burst,
+    counters: &mut PortCounters,
+) {
+    let Some((header, rest)) = buffer.split_first_chunk_mut() else { return };
+    let mut frame_len = len.saturating_sub(VNET_LEN);
+    if let Some([protocol, control]) = tag {
+        match offload::put_tag_back(header, rest, frame_len, protocol, control) {
+            Some(len) => frame_len = len,
+            None => {
+                counters.rx_malformed += 1;
+                return;
+            }
+        }
+    }
+    offload::receive(header, &mut rest[..frame_len], pool, burst, counters);
+}
+
+/// How the interface merged packets before we came.
+struct Merging {
+    gro: Option<u32>,
+    flags: Option<u32>,
+}
+
+impl Merging {
+    /// Switches off what can be; a device that refuses keeps what it had, and its super-packets are cut.
+    fn switch_off(socket: BorrowedFd<'_>, name: &str) -> Merging {
+        let gro = interface::gro(socket, name).ok().filter(|&on| on != 0);
+        let flags = interface::flags(socket, name).ok().filter(|&flags| flags & interface::FLAG_LRO != 0);
+        Merging {
+            gro: gro.filter(|_| interface::set_gro(socket, name, 0).is_ok()),
+            flags: flags
+                .filter(|&flags| interface::set_flags(socket, name, flags & !interface::FLAG_LRO).is_ok()),
+        }
+    }
+
+    /// Undoes [`Merging::switch_off`]. It fails only if the interface is gone, and then there is nothing to undo.
+    fn restore(&self, socket: BorrowedFd<'_>, name: &str) {
+        if let Some(gro) = self.gro {
+            let _ = interface::set_gro(socket, name, gro);
+        }
+        if let Some(flags) = self.flags {
+            let _ = interface::set_flags(socket, name, flags);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Ports: where frames enter and leave the machine.
+//!
+//! ```text
+//!  memory  pcap  AF_PACKET  TAP          one file each, all behind the trait Port
+//!     └──────┴───────┴───────┘
+//!        │ rx_burst     ▲ tx_burst
+//!        ▼              │
+//!      Burst      VecDeque<Frame>        frames are handles into the worker's FramePool
+//! ```
+//!
+//! Who holds a frame owns it: `rx_burst` gives frames to the caller, `tx_burst` takes a prefix of the
+//! caller's and frees it. Super-packets never pass this door: a port cuts them into the segments they stand
+//! for (`offload.rs`), so the links see every segment.
+//!
+//! To add a kind: a file here with a type that implements [`Port`]; nothing else needs to know.
+
+mod af_packet;
+mod claim;
+mod memory;
+mod offload;
+mod tap;
+
+pub use af_packet::AfPacket;
+pub use memory::{Memory, MemoryEnd};
+pub use tap::TapPort;
+
+use crate::sys::interface;
+use fastpath_net::{Frame, FramePool};
+use fastpath_units::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Frames a port is asked for, or given, at a time.
+pub const BURST: usize = 64;
+
+/// One attachment to the world outside.
+///
+/// The worker calls it from one thread, again and again; a call never waits.
+pub trait Port: Send {
+    /// What messages call it: the interface's name.
+    fn name(&self) -> &str;
+
+    /// Moves frames that have arrived into `burst`, until it is full or there are none.
+    fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError>;
+
+    /// Sends frames from the front of `frames` and frees them. What the port cannot take now stays, in
+    /// order; what it can never send is freed and counted.
+    fn tx_burst(
+        &mut self,
+        now: Time,
+        pool: &mut FramePool,
+        frames: &mut VecDeque<Frame>,
+    ) -> Result<(), PortError>;
+
+    /// The descriptor that becomes readable when frames arrive; `None` if the port must be asked.
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// When a port without a descriptor next has frames, if it knows.
+    fn next_at(&self) -> Option<Time> {
+        None
+    }
+
+    /// What has passed so far.
+    fn counters(&mut self) -> PortCounters;
+}
+
+/// What passed through a port. Received = given to the network; sent = taken by the world outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PortCounters {
+    /// Frames received, segments counted singly.
+    pub rx_frames: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Frames sent.
+    pub tx_frames: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Arriving frames lost because the engine came too late and the port's ring was full.
+    pub rx_overrun: u64,
+    /// Arriving frames lost because the frame pool, or the burst of a super-packet's segments, was full.
+    pub rx_no_memory: u64,
+    /// Arriving frames lost because their offload header contradicts their content.
+    pub rx_malformed: u64,
+    /// Frames the device refused: longer than its MTU allows, or not a frame to it.
+    pub tx_refused: u64,
+    /// Frames sent into an interface that is down, or gone.
+    pub tx_down: u64,
+    /// Frames lost because the port pushed back for longer than the engine's backlog lasts.
+    pub tx_full: u64,
+}
+
+impl PortCounters {
+    /// Frames that arrived and did not reach the network.
+    pub fn rx_dropped(&self) -> u64 {
+        self.rx_overrun + self.rx_no_memory + self.rx_malformed
+    }
+
+    /// Frames the network delivered that were not sent.
+    pub fn tx_dropped(&self) -> u64 {
+        self.tx_refused + self.tx_down + self.tx_full
+    }
+}
+
+/// Frames received together, at most [`Burst::MAX`].
+#[derive(Debug)]
+pub struct Burst {
+    frames: Vec<Frame>,
+}
+
+impl Burst {
+    /// Room beyond [`BURST`] for the segments of the last super-packet: 64 KiB in segments of 48 bytes, the
+    /// least that Linux uses for TCP.
+    pub const MAX: usize = BURST + 65536 / 48;
+
+    /// An empty burst.
+    pub fn new() -> Burst {
+        Burst { frames: Vec::with_capacity(Burst::MAX) }
+    }
+
+    /// True when the port should stop looking for more.
+    pub fn is_full(&self) -> bool {
+        self.frames.len() >= BURST
+    }
+
+    /// True without frames.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Frames in it.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Adds a frame, or gives it back if there is no room.
+    pub fn push(&mut self, frame: Frame) -> Result<(), Frame> {
+        if self.frames.len() == Burst::MAX {
+            return Err(frame);
+        }
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    /// Takes all frames out, in order of arrival.
+    pub fn drain(&mut self) -> impl Iterator<Item = Frame> + '_ {
+        self.frames.drain(..)
+    }
+}
+
+impl Default for Burst {
+    fn default() -> Burst {
+        Burst::new()
+    }
+}
+
+/// Why a port stopped working.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// Its interface was removed.
+    #[error("port {name}: the interface is gone")]
+    Gone {
+        /// The interface.
+        name: String,
+    },
+    /// The operating system failed in a way no retry mends.
+    #[error("port {name}: {operation}: {source}")]
+    System {
+        /// The port.
+        name: String,
+        /// What was being done.
+        operation: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// Why a port cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No interface has this name.
+    #[error("port {name}: no such interface (have: {})", have.join(", "))]
+    NoSuchInterface {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        have: Vec<String>,
+    },
+    /// The privilege is missing.
+    #[error("port {name}: not permitted: run as root or inside `fastpath lab`")]
+    NotPermitted {
+        /// The port.
+        name: String,
+    },
+    /// Another engine, or this one, works on the interface.
+    #[error("port {name}: in use by another engine{}: stop that first", process.map_or(String::new(), |pid| format!(" (process {pid})")))]
+    InUse {
+        /// The interface.
+        name: String,
+        /// The other's process, if it can be seen from here.
+        process: Option<i32>,
+    },
+    /// There is no TAP driver.
+    #[error("port {name}: no /dev/net/tun: load the driver with `modprobe tun`")]
+    NoTapDriver {
+        /// The port.
+        name: String,
+    },
+    /// The operating system refused otherwise.
+    #[error("port {name}: {operation}: {source}")]
+    System {
+        /// The port.
+        name: String,
+        /// What was being done.
+        operation: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// The error for a system call that failed while `operation` was being done for the port `name`.
+    fn from_os(name: &str, operation: &'static str, source: io::Error) -> OpenError {
+        let name = name.to_owned();
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => OpenError::NotPermitted { name },
+            Some(libc::ENODEV | libc::ENXIO) => OpenError::NoSuchInterface { name, have: interface::names() },
+            Some(libc::EBUSY) => OpenError::InUse { name, process: None },
+            _ => OpenError::System { name, operation, source },
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A TAP port: the kernel's end is an interface of its own, which applications use; ours is a descriptor.
+//!
+//! The fastest way to attach hosts of the same machine: no veth pair, and TCP hands out super-packets of up
+//! to 64 KiB with one call (`offload.rs` cuts them). The interface lives in the network namespace of the
+//! thread that opens the port; the port itself then works from any thread.
+
+use super::{BURST, Burst, OpenError, Port, PortCounters, PortError, offload};
+use crate::sys::tap::{Tap, VNET_LEN};
+use fastpath_net::{Frame, FramePool};
+use fastpath_units::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// An open TAP device.
+pub struct TapPort {
+    name: String,
+    tap: Tap,
+    /// Where the kernel puts a header and a frame before its length is known.
+    buffer: Box<[u8]>,
+    counters: PortCounters,
+}
+
+impl TapPort {
+    /// Makes the TAP interface `name` in the thread's network namespace (it vanishes with the port), or
+    /// takes an existing one that nobody has open. The interface is left down, without addresses.
+    pub fn open(name: &str) -> Result<TapPort, OpenError> {
+        let tap = Tap::open(name).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => OpenError::NoTapDriver { name: name.to_owned() },
+            _ => OpenError::from_os(name, "opening the TAP device", error),
+        })?;
+        Ok(TapPort::with(name, tap))
+    }
+
+    /// Takes over an open TAP descriptor with the flags `IFF_TAP`, `IFF_NO_PI` and `IFF_VNET_HDR`; `name` is for
+    /// messages.
+    pub fn from_fd(name: &str, fd: OwnedFd) -> Result<TapPort, OpenError> {
+        let tap =
+            Tap::prepare(fd).map_err(|error| OpenError::from_os(name, "preparing the TAP device", error))?;
+        Ok(TapPort::with(name, tap))
+    }
+
+    fn with(name: &str, tap: Tap) -> TapPort {
+        let buffer = vec![0; VNET_LEN + fastpath_net::FRAME_MAX].into_boxed_slice();
+        TapPort { name: name.to_owned(), tap, buffer, counters: PortCounters::default() }
+    }
+
+    /// A deleted TAP answers EBADFD to everything (drivers/net/tun.c).
+    fn failure(&self, operation: &'static str, source: io::Error) -> PortError {
+        let name = self.name.clone();
+        match source.raw_os_error() {
+            Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => PortError::Gone { name },
+            _ => PortError::System { name, operation, source },
+        }
+    }
+}
+
+impl Port for TapPort {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
+        while !burst.is_full() {
+            match self.tap.read(&mut self.buffer) {
+                Ok(len) => {
+                    let Some((header, frame)) = self.buffer[..len].split_first_chunk_mut() else { continue };
+                    offload::receive(header, frame, pool, burst, &mut self.counters);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failure("reading", error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn tx_burst(
+        &mut self,
+        _now: Time,
+        pool: &mut FramePool,
+        frames: &mut VecDeque<Frame>,
+    ) -> Result<(), PortError> {
+        for _ in 0..BURST {
+            let Some(frame) = frames.front() else { break };
+            match self.tap.write(&offload::COMPLETE, pool.bytes(frame)) {
+                Ok(()) => {
+                    self.counters.tx_frames += 1;
+                    self.counters.tx_bytes += frame.len() as u64;
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => break,
+                    // The driver's word for an interface that is down.
+                    Some(libc::EIO) => self.counters.tx_down += 1,
+                    Some(libc::EINVAL | libc::EMSGSIZE) => self.counters.tx_refused += 1,
+                    _ => return Err(self.failure("writing", error)),
+                },
+            }
+            pool.free(frames.pop_front().expect("the frame just sent"));
+        }
+        Ok(())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.tap.as_fd())
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.counters
+    }
+}

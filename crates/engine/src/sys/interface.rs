@@ -1,0 +1,135 @@
+//! Network interfaces by name: their index, MTU and receive offloads (ioctl(2) on a socket, so that the
+//! answer is about the socket's namespace whatever the thread's is now).
+
+use super::check;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_SFLAGS: u32 = 0x26;
+const ETHTOOL_GGRO: u32 = 0x2b;
+const ETHTOOL_SGRO: u32 = 0x2c;
+/// Large receive offload, in the words of `ETHTOOL_GFLAGS` (linux/ethtool.h).
+pub(crate) const FLAG_LRO: u32 = 1 << 15;
+
+/// `struct ethtool_value` of linux/ethtool.h.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
+/// The index of the interface called `name` in the thread's namespace.
+pub(crate) fn index_of(name: &str) -> io::Result<u32> {
+    let name = CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+    // SAFETY: `name` ends in NUL and outlives the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// The names of the interfaces of the thread's namespace.
+pub(crate) fn names() -> Vec<String> {
+    // SAFETY: no arguments; the result is null or a list that stays ours until it is freed below.
+    let list = unsafe { libc::if_nameindex() };
+    if list.is_null() {
+        return Vec::new();
+    }
+    let mut names = Vec::new();
+    for place in 0.. {
+        // SAFETY: the list ends with an entry whose name is null, and `place` has not passed it.
+        let entry = unsafe { &*list.add(place) };
+        if entry.if_name.is_null() {
+            break;
+        }
+        // SAFETY: a name in the list is a NUL-terminated string that lives as long as the list.
+        let name = unsafe { CStr::from_ptr(entry.if_name) };
+        names.push(name.to_string_lossy().into_owned());
+    }
+    // SAFETY: `list` came from if_nameindex and nothing borrows from it any more.
+    unsafe { libc::if_freenameindex(list) };
+    names
+}
+
+/// The largest packet above Ethernet that the interface sends, bytes.
+pub(crate) fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
+    let mut request = request(name)?;
+    ioctl(socket, libc::SIOCGIFMTU, &mut request)?;
+    // SAFETY: the kernel answered SIOCGIFMTU by writing this member.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
+}
+
+/// Whether an interface with this index still exists in the socket's namespace.
+pub(crate) fn exists(socket: BorrowedFd<'_>, index: u32) -> bool {
+    let Ok(mut request) = request("") else { return false };
+    request.ifr_ifru.ifru_ifindex = index as c_int;
+    ioctl(socket, libc::SIOCGIFNAME, &mut request).is_ok()
+}
+
+/// Whether the interface merges received packets (generic receive offload).
+pub(crate) fn gro(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
+    ethtool(socket, name, ETHTOOL_GGRO, 0)
+}
+
+/// Switches generic receive offload on (1) or off (0).
+pub(crate) fn set_gro(socket: BorrowedFd<'_>, name: &str, value: u32) -> io::Result<()> {
+    ethtool(socket, name, ETHTOOL_SGRO, value).map(drop)
+}
+
+/// The interface's offload flags; [`FLAG_LRO`] is one of them.
+pub(crate) fn flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
+    ethtool(socket, name, ETHTOOL_GFLAGS, 0)
+}
+
+/// Sets the interface's offload flags.
+pub(crate) fn set_flags(socket: BorrowedFd<'_>, name: &str, flags: u32) -> io::Result<()> {
+    ethtool(socket, name, ETHTOOL_SFLAGS, flags).map(drop)
+}
+
+fn ethtool(socket: BorrowedFd<'_>, name: &str, command: u32, data: u32) -> io::Result<u32> {
+    let mut value = EthtoolValue { command, data };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    ioctl(socket, libc::SIOCETHTOOL, &mut request)?;
+    Ok(value.data)
+}
+
+/// An interface request that names an interface.
+pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
+    let mut request =
+        libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_mtu: 0 } };
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as c_char;
+    }
+    Ok(request)
+}
+
+fn ioctl(socket: BorrowedFd<'_>, operation: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: every operation used in this file takes an `ifreq`, which lives through the call, and so
+    // does the ethtool value it may point to.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, &raw mut *request) })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_not_there_has_no_index() {
+        assert!(index_of("no-such-if").is_err() && index_of("a\0b").is_err());
+        assert!(request("a name far too long for an interface").is_err());
+    }
+
+    #[test]
+    fn every_name_has_an_index() {
+        for name in names() {
+            assert!(index_of(&name).is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A packet socket (packet(7)): received frames come through a ring of memory shared with the kernel
+//! (TPACKET_V2), frames to send go out in batches (sendmmsg(2)). Both carry virtio-net headers.
+//!
+//! TPACKET_V3 would hold frames back up to a millisecond at low rates; V2 shows each at once.
+
+use super::{Plain, check, check_len, get_option, interface, set_option};
+use std::ffi::{c_int, c_uint, c_void};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of the header before each frame (`struct virtio_net_hdr`).
+pub(crate) const VNET_LEN: usize = 10;
+/// Frames sent with one system call.
+pub(crate) const SEND_BATCH: usize = 64;
+
+/// The kernel's ring is allocated in blocks of this size, which is a multiple of every slot size.
+const BLOCK_LEN: usize = 1 << 18;
+/// Bytes the kernel may queue for frames longer than a slot.
+const LONG_FRAMES_LEN: c_int = 16 << 20;
+/// `ETH_P_ALL`, in network byte order.
+const ALL_PROTOCOLS: u16 = (libc::ETH_P_ALL as u16).to_be();
+
+// SAFETY: two integers.
+unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: four integers.
+unsafe impl Plain for libc::tpacket_req {}
+// SAFETY: integers and an array of bytes.
+unsafe impl Plain for libc::packet_mreq {}
+
+/// A packet socket bound to one interface.
+#[derive(Debug)]
+pub(crate) struct PacketSocket {
+    fd: OwnedFd,
+    ring: Ring,
+}
+
+/// The receive ring: `slots` slots of `slot_len` bytes, filled by the kernel in order.
+#[derive(Debug)]
+struct Ring {
+    memory: NonNull<u8>,
+    slot_len: usize,
+    slots: usize,
+    /// The slot to look at next.
+    next: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only touched through
+// `&mut self`.
+unsafe impl Send for Ring {}
+
+/// One received frame, in the ring.
+pub(crate) struct Received<'a> {
+    /// The virtio-net header.
+    pub(crate) header: [u8; VNET_LEN],
+    /// The frame, without the VLAN tag the kernel took off; cut off at the slot's length.
+    pub(crate) bytes: &'a [u8],
+    /// Its length before it was cut off.
+    pub(crate) len: usize,
+    /// The whole of it waits to be read with [`PacketSocket::receive_long`].
+    pub(crate) long: bool,
+    /// The tag taken off: protocol (0x8100 …) and control information.
+    pub(crate) tag: Option<[u16; 2]>,
+}
+
+impl PacketSocket {
+    /// Opens a socket on the interface with this index that sees every frame arriving there, and none that
+    /// leaves. The ring has `slots` slots for frames of up to `frame_len` bytes.
+    pub(crate) fn open(index: u32, frame_len: usize, slots: usize) -> io::Result<PacketSocket> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: no pointers. Protocol 0: nothing is received until the socket is bound.
+        let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let set = |option: c_int, value: c_int| set_option(fd.as_fd(), libc::SOL_PACKET, option, value);
+        set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as c_int)?;
+        set(libc::PACKET_VNET_HDR, 1)?;
+        set(libc::PACKET_IGNORE_OUTGOING, 1)?;
+        set(libc::PACKET_COPY_THRESH, 1)?;
+        // The emulated queue is the queue: none in front of the device, so that a full device pushes back.
+        set(libc::PACKET_QDISC_BYPASS, 1)?;
+        // Refused inside a user namespace; then the default bounds how many long frames can wait.
+        let _ = set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, LONG_FRAMES_LEN)
+            .or_else(|_| set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, LONG_FRAMES_LEN));
+        let ring = Ring::map(fd.as_fd(), frame_len, slots)?;
+        let socket = PacketSocket { fd, ring };
+        socket.bind(index)?;
+        Ok(socket)
+    }
+
+    fn bind(&self, index: u32) -> io::Result<()> {
+        let promiscuous = libc::packet_mreq {
+            mr_ifindex: index as c_int,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        set_option(self.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, promiscuous)?;
+        let address = libc::sockaddr_ll {
+            sll_family: libc::AF_PACKET as u16,
+            sll_protocol: ALL_PROTOCOLS,
+            sll_ifindex: index as c_int,
+            sll_hatype: 0,
+            sll_pkttype: 0,
+            sll_halen: 0,
+            sll_addr: [0; 8],
+        };
+        let len = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: `address` lives through the call and `len` is its size.
+        check(unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), len) })?;
+        Ok(())
+    }
+
+    /// Shows the oldest frame received to `take`, then gives its slot back to the kernel. `None` if there
+    /// is none.
+    pub(crate) fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
+        self.ring.receive(take)
+    }
+
+    /// Reads a frame that was longer than a slot, header first. `None` if it is not there.
+    pub(crate) fn receive_long(&self, buffer: &mut [u8]) -> Option<usize> {
+        let data = buffer.as_mut_ptr().cast();
+        // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
+        check_len(unsafe { libc::recv(self.fd.as_raw_fd(), data, buffer.len(), libc::MSG_DONTWAIT) }).ok()
+    }
+
+    /// Sends up to [`SEND_BATCH`] frames, complete with their checksums, and says how many the device took;
+    /// the error is the first frame's.
+    pub(crate) fn send<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
+        // All zero: nothing left to do for the kernel (VIRTIO_NET_HDR_GSO_NONE, no flags).
+        const COMPLETE: [u8; VNET_LEN] = [0; VNET_LEN];
+        const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let part = |bytes: &[u8]| libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(),
+            iov_len: bytes.len(),
+        };
+        let mut parts = [[part(&COMPLETE), NOTHING]; SEND_BATCH];
+        let mut count = 0;
+        for (parts, bytes) in parts.iter_mut().zip(frames) {
+            parts[1] = part(bytes);
+            count += 1;
+        }
+        let mut messages = parts.each_mut().map(|parts| libc::mmsghdr {
+            msg_hdr: libc::msghdr {
+                msg_name: std::ptr::null_mut(),
+                msg_namelen: 0,
+                msg_iov: parts.as_mut_ptr(),
+                msg_iovlen: parts.len(),
+                msg_control: std::ptr::null_mut(),
+                msg_controllen: 0,
+                msg_flags: 0,
+            },
+            msg_len: 0,
+        });
+        let fd = self.fd.as_raw_fd();
+        // SAFETY: the first `count` messages point to parts, and those to bytes, that live through the call
+        // and are only read.
+        let sent =
+            unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as c_uint, libc::MSG_DONTWAIT as _) };
+        Ok(check(sent)? as usize)
+    }
+
+    /// The socket's pending error, which is cleared.
+    pub(crate) fn take_error(&self) -> io::Result<()> {
+        match get_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, 0 as c_int)? {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Frames the kernel dropped since the last call because the ring was full.
+    pub(crate) fn take_drops(&self) -> u64 {
+        let none = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        let stats = get_option(self.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, none);
+        stats.map_or(0, |stats| stats.tp_drops.into())
+    }
+
+    /// Whether the interface with this index still exists where the socket was opened.
+    pub(crate) fn has_interface(&self, index: u32) -> bool {
+        interface::exists(self.as_fd(), index)
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Ring {
+    fn map(socket: BorrowedFd<'_>, frame_len: usize, slots: usize) -> io::Result<Ring> {
+        // The kernel's own header, alignment and our header take less than 128 bytes before the frame.
+        let slot_len = (frame_len + 128).next_power_of_two().clamp(2048, BLOCK_LEN);
+        let slots_per_block = BLOCK_LEN / slot_len;
+        let blocks = slots.div_ceil(slots_per_block);
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_LEN as c_uint,
+            tp_block_nr: blocks as c_uint,
+            tp_frame_size: slot_len as c_uint,
+            tp_frame_nr: (blocks * slots_per_block) as c_uint,
+        };
+        set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)?;
+        let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let len = blocks * BLOCK_LEN;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let memory =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, protection, kind, socket.as_raw_fd(), 0) };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = NonNull::new(memory.cast()).expect("a mapping is never at address 0");
+        Ok(Ring { memory, slot_len, slots: blocks * slots_per_block, next: 0 })
+    }
+
+    fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
+        // SAFETY: `next < slots`, so the slot lies inside the mapping of `slots × slot_len` bytes.
+        let slot = unsafe { self.memory.add(self.next * self.slot_len) };
+        // SAFETY: a slot begins with a `tpacket2_hdr`, whose first member is the status word, aligned and
+        // shared with the kernel, which this type only touches as an atomic.
+        let status = unsafe { AtomicU32::from_ptr(slot.as_ptr().cast()) };
+        let state = status.load(Ordering::Acquire);
+        if state & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the slot is ours until the status is given back, and begins with a `tpacket2_hdr`.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        // SAFETY: as above; the whole slot is initialised memory that the kernel leaves alone until then.
+        let bytes = unsafe { std::slice::from_raw_parts(slot.as_ptr(), self.slot_len) };
+        let result = take(Received::of(state, &header, bytes));
+        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = if self.next + 1 == self.slots { 0 } else { self.next + 1 };
+        Some(result)
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made with this length and nothing borrows from it any more.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.slots * self.slot_len) };
+    }
+}
+
+impl<'a> Received<'a> {
+    /// Finds the parts of a slot. A kernel that contradicts itself yields an empty frame.
+    fn of(state: u32, header: &libc::tpacket2_hdr, slot: &'a [u8]) -> Received<'a> {
+        let (at, len) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
+        let bytes = slot.get(at..at + len).unwrap_or_default();
+        let before = at.checked_sub(VNET_LEN).and_then(|from| slot.get(from..at));
+        let tag = (state & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
+            let known = state & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+            [if known { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 }, header.tp_vlan_tci]
+        });
+        Received {
+            header: before.and_then(|bytes| bytes.try_into().ok()).unwrap_or_default(),
+            bytes,
+            len: header.tp_len as usize,
+            long: state & libc::TP_STATUS_COPY != 0,
+            tag,
+        }
+    }
+}

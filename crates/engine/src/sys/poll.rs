@@ -1,0 +1,82 @@
+//! Waiting: for descriptors to become readable, for a bell to ring, for time to pass.
+
+use super::{check, check_len};
+use std::ffi::{c_int, c_uint};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Descriptors to wait on together.
+#[derive(Default)]
+pub(crate) struct PollSet {
+    fds: Vec<libc::pollfd>,
+}
+
+impl PollSet {
+    /// Forgets all descriptors, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.fds.clear();
+    }
+
+    /// Adds a descriptor to wait on until it is readable. It must stay open while this set is used; a
+    /// closed one only wakes the wait at once.
+    pub(crate) fn add(&mut self, fd: BorrowedFd<'_>) {
+        self.fds.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    }
+
+    /// Waits until one of the descriptors is readable or broken, a signal comes, or `timeout` has passed
+    /// (`None`: for ever). True if one of the descriptors ended the wait.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> bool {
+        let timeout = timeout.map(|span| libc::timespec {
+            tv_sec: span.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_nsec: span.subsec_nanos().into(),
+        });
+        let timeout = timeout.as_ref().map_or(std::ptr::null(), |spec| &raw const *spec);
+        let count = self.fds.len() as libc::nfds_t;
+        // SAFETY: `fds` holds `count` entries and `timeout` is null or points to a timespec that outlives
+        // the call; no signal mask is given.
+        let ready = unsafe { libc::ppoll(self.fds.as_mut_ptr(), count, timeout, std::ptr::null()) };
+        ready > 0
+    }
+}
+
+/// A bell that wakes a poller from another thread (eventfd(2)).
+#[derive(Debug)]
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Bell> {
+        // SAFETY: no pointers.
+        let fd = check(unsafe { libc::eventfd(0 as c_uint, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Rings. The bell stays readable until [`Bell::silence`].
+    pub(crate) fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes are read from `one`. It fails only if the counter is full: then it rings already.
+        let _ = check_len(unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) });
+    }
+
+    /// Makes the bell unreadable again.
+    pub(crate) fn silence(&self) {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to `count`. It fails only if the bell did not ring.
+        let _ = check_len(unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) });
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Asks the kernel to end this thread's sleeps as near to their deadline as it can (the default is up to
+/// 50 µs later, to save power).
+pub(crate) fn tighten_timers() {
+    let slack_ns: libc::c_ulong = 1;
+    // SAFETY: no pointers. Refusal leaves the default, which the worker measures and allows for.
+    let _: c_int = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
+}

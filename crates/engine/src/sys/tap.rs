@@ -1,0 +1,78 @@
+//! A TAP device: the kernel's end is an interface, ours a descriptor that gives and takes one frame a call,
+//! each with a virtio-net header before it (Documentation/networking/tuntap.rst).
+
+use super::interface::request;
+use super::{check, check_len};
+use std::ffi::{c_int, c_short, c_uint};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Bytes of the header before each frame (`struct virtio_net_hdr`).
+pub(crate) const VNET_LEN: usize = 10;
+
+/// What the kernel may leave to us on frames it hands out: segmentation of TCP and checksums …
+const OFFLOAD_TCP: c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+/// … and, since Linux 6.2, segmentation of UDP.
+const OFFLOAD_UDP: c_uint = OFFLOAD_TCP | libc::TUN_F_USO4 | libc::TUN_F_USO6;
+
+/// An open TAP device.
+#[derive(Debug)]
+pub(crate) struct Tap(OwnedFd);
+
+impl Tap {
+    /// Makes the TAP interface `name` in the thread's network namespace, or takes an existing one that
+    /// nobody has open. One that was made vanishes with this value.
+    pub(crate) fn open(name: &str) -> io::Result<Tap> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open("/dev/net/tun")?;
+        let mut request = request(name)?;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as c_short;
+        // SAFETY: TUNSETIFF takes an `ifreq`, which lives through the call.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+        Tap::prepare(file.into())
+    }
+
+    /// Takes over a descriptor on which TUNSETIFF was done with `IFF_TAP | IFF_NO_PI | IFF_VNET_HDR`.
+    pub(crate) fn prepare(fd: OwnedFd) -> io::Result<Tap> {
+        let header_len = VNET_LEN as c_int;
+        // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header_len) })?;
+        // SAFETY: F_SETFL takes a number.
+        check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
+        // SAFETY: TUNSETOFFLOAD takes a number.
+        let udp = check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, OFFLOAD_UDP) });
+        if udp.is_err() {
+            // SAFETY: as above; a kernel before 6.2 knows the smaller set only.
+            check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, OFFLOAD_TCP) })?;
+        }
+        Ok(Tap(fd))
+    }
+
+    /// Reads one header and frame into `buffer`; what does not fit is cut off.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
+        check_len(unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) })
+    }
+
+    /// Writes one header and frame.
+    pub(crate) fn write(&self, header: &[u8; VNET_LEN], frame: &[u8]) -> io::Result<()> {
+        let parts = [
+            libc::iovec { iov_base: header.as_ptr().cast_mut().cast(), iov_len: header.len() },
+            libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() },
+        ];
+        // SAFETY: both parts point to bytes that live through the call, which only reads them.
+        check_len(unsafe { libc::writev(self.0.as_raw_fd(), parts.as_ptr(), parts.len() as c_int) })?;
+        Ok(())
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
