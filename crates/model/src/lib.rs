@@ -16,8 +16,17 @@
 pub mod column_unit;
 pub mod dist;
 mod estimate;
+pub mod fit;
+#[cfg(test)]
+mod fit_tests;
+mod linear;
+pub mod model;
+pub mod regime;
+mod robust;
 pub mod table;
 pub mod terms;
+#[cfg(test)]
+mod testing;
 
 pub use estimate::Estimate;
 pub use table::Table;

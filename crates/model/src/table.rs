@@ -4,6 +4,7 @@
 //! Not a data frame: it is read, filtered by rows and handed to [`crate::fit`].
 
 use crate::column_unit::{ColumnUnit, cannot_be_negative};
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// The most rows a table may have.
@@ -210,7 +211,6 @@ impl Table {
         let mut table = self.clone();
         let mut notes = Vec::new();
         for c in positions {
-            let mix = Cell::Text("IMIX".to_owned());
             let mut mixes = 0;
             for row in &mut table.rows {
                 if matches!(&row.cells[c], Cell::Text(t) if t.eq_ignore_ascii_case("imix")) {
@@ -238,7 +238,6 @@ impl Table {
                 ));
                 table.rows.retain(|row| !row.cells[c].is_word());
             }
-            debug_assert!(table.rows.iter().all(|row| row.cells[c] != mix));
         }
         Ok((table, notes))
     }
@@ -299,6 +298,31 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Column `name` where it is a number (or `IMIX`), for columns that inform but are not fitted.
+    pub(crate) fn numbers_if_any(&self, name: &str) -> Result<Vec<Option<f64>>, TableError> {
+        let c = self.position(name)?;
+        let number = |row: &Row| match &row.cells[c] {
+            Cell::Number(x) | Cell::Quantity(x, _) => Some(*x),
+            Cell::Text(t) if t.eq_ignore_ascii_case("imix") => Some(IMIX_MEAN_BYTES),
+            _ => None,
+        };
+        Ok(self.rows.iter().map(number).collect())
+    }
+
+    /// A group number per row: rows share one when they agree in every column `counts` accepts.
+    pub(crate) fn groups(&self, counts: &dyn Fn(&str) -> bool) -> Vec<usize> {
+        let mut seen: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+        let used: Vec<usize> = (0..self.names.len()).filter(|&c| counts(&self.names[c])).collect();
+        let key = |row: &Row| used.iter().map(|&c| row.cells[c].text()).collect::<Vec<_>>();
+        self.rows
+            .iter()
+            .map(|row| {
+                let next = seen.len();
+                *seen.entry(key(row)).or_insert(next)
+            })
+            .collect()
     }
 
     fn position(&self, name: &str) -> Result<usize, TableError> {

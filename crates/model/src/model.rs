@@ -1,0 +1,152 @@
+//! A model ready to predict: terms, coefficients, how sure they are. It comes out of a fit or is written
+//! down from published constants, which carry no uncertainty.
+
+use crate::Estimate;
+use crate::terms::Terms;
+use serde::Serialize;
+use thiserror::Error;
+
+/// `y = Σ coefficient × term`, with the covariance of the coefficients and the scatter of single points.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Model {
+    /// The terms.
+    pub terms: Terms,
+    /// One coefficient per term.
+    pub coefficients: Vec<f64>,
+    /// Covariance of the coefficients.
+    pub covariance: Vec<Vec<f64>>,
+    /// Standard deviation of a point about the model, unit of y, or relative to y.
+    pub residual_sd: f64,
+    /// Whether `residual_sd` is relative to y.
+    pub relative_residual: bool,
+    /// Half-width of the intervals in standard deviations.
+    pub width: f64,
+    /// Seconds in one unit of y, when y is a time and its unit is known.
+    pub seconds_per_unit: Option<f64>,
+}
+
+/// Why a model cannot answer.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum ModelError {
+    /// A column of a term got no value.
+    #[error("term `{term}` needs a value for each of its columns ({columns}): give them")]
+    NoValue {
+        /// The term.
+        term: String,
+        /// Its columns.
+        columns: String,
+    },
+    /// y has no unit of time.
+    #[error("y is not a time of known unit: name the column like T_ns, fit cores/rate, or give the unit")]
+    NoTime,
+    /// The model's cost is zero or negative there.
+    #[error("the model gives {cost} there, and a cost is above zero: the point lies outside what was fitted")]
+    NotPositive {
+        /// The cost it gives.
+        cost: f64,
+    },
+    /// Constants and terms differ in number, or a constant is not finite.
+    #[error("{terms} terms need as many finite constants, got {constants}")]
+    Constants {
+        /// Terms.
+        terms: usize,
+        /// Constants.
+        constants: usize,
+    },
+}
+
+/// A prediction: of the mean, and of one further measurement.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Prediction {
+    /// Where the mean lies.
+    pub mean: Estimate,
+    /// Where a single new measurement lies.
+    pub single: Estimate,
+}
+
+impl Model {
+    /// A model from published constants in seconds × `seconds_per_unit`, one per term, taken as exact.
+    ///
+    /// # Errors
+    /// [`ModelError::Constants`] unless there is one finite constant per term.
+    pub fn from_constants(
+        terms: Terms,
+        constants: &[f64],
+        seconds_per_unit: f64,
+    ) -> Result<Model, ModelError> {
+        let k = terms.count();
+        if k != constants.len() || constants.iter().any(|c| !c.is_finite()) {
+            return Err(ModelError::Constants { terms: k, constants: constants.len() });
+        }
+        Ok(Model {
+            terms,
+            coefficients: constants.to_vec(),
+            covariance: vec![vec![0.0; k]; k],
+            residual_sd: 0.0,
+            relative_residual: false,
+            width: 0.0,
+            seconds_per_unit: Some(seconds_per_unit),
+        })
+    }
+
+    /// Each term's value at a point.
+    ///
+    /// # Errors
+    /// [`ModelError::NoValue`] when the point lacks a column.
+    pub fn terms_at(&self, value_of: impl Fn(&str) -> Option<f64>) -> Result<Vec<f64>, ModelError> {
+        let at = |term: &crate::terms::Term| {
+            term.value(&value_of).ok_or_else(|| ModelError::NoValue {
+                term: term.text().to_owned(),
+                columns: term.factors().iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>().join(", "),
+            })
+        };
+        self.terms.iter().map(at).collect()
+    }
+
+    /// Σ coefficient × x.
+    pub(crate) fn value(&self, x: &[f64]) -> f64 {
+        self.coefficients.iter().zip(x).map(|(b, x)| b * x).sum()
+    }
+
+    /// Variance of [`Model::value`] from the coefficients' uncertainty: xᵀ Σ x.
+    pub(crate) fn variance(&self, x: &[f64]) -> f64 {
+        let row = |i: usize| self.covariance[i].iter().zip(x).map(|(c, x)| c * x).sum::<f64>();
+        x.iter().enumerate().map(|(i, xi)| xi * row(i)).sum::<f64>().max(0.0)
+    }
+
+    /// Variance of a single point about the model where it gives `value`.
+    pub(crate) fn scatter(&self, value: f64) -> f64 {
+        let sd = if self.relative_residual { self.residual_sd * value } else { self.residual_sd };
+        sd * sd
+    }
+
+    /// Predicts y where `value_of` gives every column, in the unit of y, on the platform that was fitted.
+    ///
+    /// # Errors
+    /// [`ModelError::NoValue`] when the point lacks a column.
+    pub fn predict(&self, value_of: impl Fn(&str) -> Option<f64>) -> Result<Prediction, ModelError> {
+        let x = self.terms_at(value_of)?;
+        let value = self.value(&x);
+        let variance = self.variance(&x);
+        Ok(Prediction {
+            mean: Estimate::around(value, self.width * variance.sqrt()),
+            single: Estimate::around(value, self.width * (variance + self.scatter(value)).sqrt()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_constants_predict_exactly() {
+        let terms: Terms = "const,p,h".parse().expect("terms");
+        let model = Model::from_constants(terms, &[38.6, 0.101, 4.07], 1e-9).expect("three constants");
+        let at = |name: &str| [("p", 64.0), ("h", 10.0)].iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
+        let mean = model.predict(at).expect("both columns").mean;
+        assert!((mean.value - 85.764).abs() < 1e-9 && mean.low == mean.high, "{mean:?}");
+        let error = model.predict(|_| None).unwrap_err();
+        assert_eq!(error.to_string(), "term `p` needs a value for each of its columns (p): give them");
+    }
+}

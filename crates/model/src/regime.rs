@@ -1,0 +1,233 @@
+//! Which points are limited by something else than the processor: a line rate or a constant packet rate
+//! (a NIC's cap). A cost fitted through such points would describe the wire. Seed 002 states the rule as
+//! bm(L) = max(r(L), t(L)); here t is found from the data.
+//!
+//! *Line rate*: rate × (frame + framing) × 8 is the largest of the table and within 0.2 % of one to four
+//! ports of a standard Ethernet speed, at two frame sizes or in three rows at least.
+//! *Packet rate*: more cores do not bring more packets, and the rate they stop at is common to the table.
+
+use crate::column_unit::{ColumnUnit, Dimension};
+use crate::table::{Table, TableError};
+use crate::terms::Term;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Preamble (8 B) and inter-frame gap (12 B): what the wire carries on top of a frame with its FCS.
+pub const FRAMING_BYTES: f64 = 20.0;
+
+const ETHERNET_BPS: [f64; 11] = [1e8, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9];
+const PORTS_MAX: u32 = 4;
+const LINE_TOLERANCE: f64 = 0.002;
+const CAP_TOLERANCE: f64 = 0.03;
+/// Doubling the cores brings less than this share of more packets: a plateau.
+const PLATEAU_GAIN: f64 = 0.10;
+
+/// Which columns mean what, and known line rates. What is `None` is guessed from the columns' names.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CapHints {
+    /// Column of frame sizes, bytes with FCS.
+    pub frame: Option<String>,
+    /// Column of core (thread, worker) counts.
+    pub cores: Option<String>,
+    /// Line rates in bit/s known to apply, all ports together. Empty: standard Ethernet speeds are tried.
+    pub line_bps: Vec<f64>,
+}
+
+/// What limits a set of points.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// The processor: these points are fitted.
+    Cpu,
+    /// The wire.
+    LineRate,
+    /// A constant number of packets per second, such as a NIC's.
+    PacketRate,
+}
+
+/// A set of points with one limit.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Regime {
+    /// What limits them.
+    pub limit: Limit,
+    /// bit/s on the wire for a line rate, packets/s for a packet rate; none for the processor.
+    pub rate: Option<f64>,
+    /// How many points.
+    pub points: usize,
+    /// Their lines in the text.
+    pub lines: Vec<u64>,
+}
+
+/// The rows of a table by what limits them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Split {
+    /// Row numbers the processor limits.
+    pub free: Vec<usize>,
+    /// All regimes, [`Limit::Cpu`] first.
+    pub regimes: Vec<Regime>,
+}
+
+/// Splits the rows of `table`; `None` when `y` is not made of a packet rate or no frame size is known.
+///
+/// # Errors
+/// [`TableError`] when a hinted column is missing or the rate is not numeric.
+pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>, TableError> {
+    let Some((rate_column, scale)) = rate_of(y) else { return Ok(None) };
+    let frame_column = hints.frame.clone().or_else(|| guess_frame(table));
+    let Some(frame_column) = frame_column else { return Ok(None) };
+    let rates: Vec<f64> = table.numbers(rate_column)?.into_iter().map(|r| r * scale).collect();
+    let frames = table.numbers_if_any(&frame_column)?;
+    let mut limit: Vec<Option<(Limit, f64)>> = vec![None; table.len()];
+    for (row, line) in line_limited(&rates, &frames, &hints.line_bps) {
+        limit[row] = Some((Limit::LineRate, line));
+    }
+    if let Some(cores_column) = hints.cores.clone().or_else(|| guess_cores(table)) {
+        let cores = table.numbers_if_any(&cores_column)?;
+        let free: Vec<usize> = (0..table.len()).filter(|&i| limit[i].is_none()).collect();
+        let groups = table.groups(&|name| name != rate_column && !is_cores(name));
+        if let Some(cap) = packet_cap(&free, &groups, &rates, &cores) {
+            for &row in free.iter().filter(|&&row| rates[row] >= cap * (1.0 - CAP_TOLERANCE)) {
+                limit[row] = Some((Limit::PacketRate, cap));
+            }
+        }
+    }
+    Ok(Some(collect(table, &limit)))
+}
+
+fn collect(table: &Table, limit: &[Option<(Limit, f64)>]) -> Split {
+    let free: Vec<usize> = (0..limit.len()).filter(|&i| limit[i].is_none()).collect();
+    let lines = |rows: &[usize]| rows.iter().map(|&i| table.line(i)).collect();
+    let mut regimes = vec![Regime { limit: Limit::Cpu, rate: None, points: free.len(), lines: lines(&free) }];
+    let mut capped: Vec<(Limit, f64)> = limit.iter().filter_map(|l| *l).collect();
+    capped.sort_by(|a, b| (a.0 as u8).cmp(&(b.0 as u8)).then(a.1.total_cmp(&b.1)));
+    capped.dedup();
+    for (kind, rate) in capped {
+        let rows: Vec<usize> = (0..limit.len()).filter(|&i| limit[i] == Some((kind, rate))).collect();
+        regimes.push(Regime { limit: kind, rate: Some(rate), points: rows.len(), lines: lines(&rows) });
+    }
+    Split { free, regimes }
+}
+
+/// The packet-rate column inside `y`, with packets/s per unit.
+fn rate_of(y: &Term) -> Option<(&str, f64)> {
+    y.factors().iter().find_map(|(name, _)| match ColumnUnit::of_column(name) {
+        Some(ColumnUnit { dimension: Dimension::Rate, scale }) => Some((name.as_str(), scale)),
+        _ => None,
+    })
+}
+
+/// The column that names frame sizes, if one does: `frame…`, `…size`, `…length`, `p`, or one in bytes.
+pub(crate) fn guess_frame(table: &Table) -> Option<String> {
+    let named = |test: &dyn Fn(&str) -> bool| table.names().iter().find(|n| test(&n.to_lowercase())).cloned();
+    named(&|n| n.contains("frame")).or_else(|| named(&is_frame))
+}
+
+/// Whether a column's name says it holds frame sizes.
+pub(crate) fn is_frame(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let sized = ColumnUnit::of_column(&lower).is_some_and(|u| u.dimension == Dimension::Size);
+    sized || lower == "p" || ["frame", "size", "length", "pktlen"].iter().any(|w| lower.contains(w))
+}
+
+fn guess_cores(table: &Table) -> Option<String> {
+    let with = |word: &str| table.names().iter().find(|n| n.to_lowercase().contains(word)).cloned();
+    with("core").or_else(|| with("thread")).or_else(|| with("worker"))
+}
+
+/// Whether a column's name says it counts cores, threads or workers.
+pub(crate) fn is_cores(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    ["core", "thread", "worker"].iter().any(|w| lower.contains(w))
+}
+
+/// Rows on the wire's limit, each with that limit in bit/s.
+fn line_limited(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Vec<(usize, f64)> {
+    // A row of unknown size gets 0 and is on no line.
+    let on_wire = |(r, f): (&f64, &Option<f64>)| f.map_or(0.0, |f| r * 8.0 * (f + FRAMING_BYTES));
+    let wire: Vec<f64> = rates.iter().zip(frames).map(on_wire).collect();
+    let near = |line: f64| -> Vec<(usize, f64)> {
+        let rows = wire.iter().enumerate().filter(|(_, w)| (**w / line - 1.0).abs() <= LINE_TOLERANCE);
+        rows.map(|(row, _)| (row, line)).collect()
+    };
+    if !known.is_empty() {
+        let mut rows: Vec<(usize, f64)> = known.iter().flat_map(|&line| near(line)).collect();
+        rows.sort_by_key(|(row, _)| *row);
+        rows.dedup_by_key(|(row, _)| *row);
+        return rows;
+    }
+    let top = wire.iter().copied().fold(0.0, f64::max);
+    let standard =
+        (1..=PORTS_MAX).flat_map(|ports| ETHERNET_BPS.iter().map(move |bps| bps * f64::from(ports)));
+    let Some(line) = standard.into_iter().find(|line| (top / line - 1.0).abs() <= LINE_TOLERANCE) else {
+        return Vec::new();
+    };
+    let rows = near(line);
+    let sizes: BTreeSet<u64> = rows.iter().filter_map(|(row, _)| frames[*row].map(f64::to_bits)).collect();
+    if sizes.len() >= 2 || rows.len() >= 3 { rows } else { Vec::new() }
+}
+
+/// The packet rate at which more cores stop helping, if there is a common one.
+fn packet_cap(free: &[usize], groups: &[usize], rates: &[f64], cores: &[Option<f64>]) -> Option<f64> {
+    let mut by_group: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
+    for &row in free {
+        if let Some(cores) = cores[row] {
+            by_group.entry(groups[row]).or_default().push((cores, rates[row]));
+        }
+    }
+    let mut plateau: Vec<f64> = Vec::new();
+    for rows in by_group.values_mut() {
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        for pair in rows.windows(2) {
+            let ((few, slow), (many, fast)) = (pair[0], pair[1]);
+            let more = many / few - 1.0;
+            if more > 0.0 && fast / slow - 1.0 < PLATEAU_GAIN * more {
+                plateau.extend([slow, fast]);
+            }
+        }
+    }
+    plateau.sort_by(f64::total_cmp);
+    let top = *plateau.last()?;
+    plateau.retain(|r| *r >= top * (1.0 - CAP_TOLERANCE));
+    (plateau.len() >= 3).then(|| plateau[plateau.len() / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn regimes(text: &str, y: &str) -> Vec<(Limit, Option<f64>, usize)> {
+        let table = Table::from_csv(text).expect("a table");
+        let (table, _) = table.without_words(&["frame_bytes"]).expect("numbers");
+        let found = split(&table, &y.parse().expect("a term"), &CapHints::default()).expect("numeric");
+        found.map_or(Vec::new(), |s| s.regimes.into_iter().map(|r| (r.limit, r.rate, r.points)).collect())
+    }
+
+    #[test]
+    fn the_published_vpp_rates_fall_into_line_rate_nic_cap_and_processor() {
+        let found = regimes(include_str!("../data/published-vpp.csv"), "packets_per_second_both_directions");
+        assert_eq!(
+            found,
+            [
+                (Limit::Cpu, None, 6),
+                (Limit::LineRate, Some(20e9), 28),
+                (Limit::PacketRate, Some(23_295_237.5), 6),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_processor_that_scales_has_no_caps() {
+        let mut text = "frame_bytes,cores,mpps\n".to_owned();
+        for cores in [1.0, 2.0, 4.0] {
+            for frame in [64.0, 128.0, 256.0, 512.0] {
+                text += &format!("{frame},{cores},{}\n", cores * 1e3 / (80.0 + 0.1 * frame));
+            }
+        }
+        assert_eq!(regimes(&text, "mpps"), [(Limit::Cpu, None, 12)]);
+    }
+
+    #[test]
+    fn a_time_as_y_has_no_regimes() {
+        assert_eq!(regimes("frame_bytes,t_ns\n64,1\n", "t_ns"), []);
+    }
+}
