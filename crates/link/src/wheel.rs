@@ -1,55 +1,321 @@
-//! The pending times of many pipes, in exact order.
+//! The pending times of many pipes, in exact order: a hierarchical timing wheel (G. Varghese and
+//! T. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) with an exact heap for the current tick.
+//!
+//! ```text
+//!   near (heap)      level 0          level 1          …   level 7
+//!   ticks ≤ base     64 × 1 tick      64 × 64 ticks         64 × 64⁷ ticks
+//! ```
+//!
+//! Time is cut into ticks of 65.5 ns. An entry whose tick first differs from the base in its n-th group of
+//! six bits lies in a slot of level n; so all entries of one level lie after all those of the levels below.
+//! When `near` is empty, the earliest slot is opened: the base moves to its earliest entry, what belongs
+//! there goes to `near` and the rest to the levels below. An entry is moved at most once per level, in
+//! blocks of contiguous memory, and most skip the levels that are empty on their way.
+//!
+//! Rescheduling leaves the old entry behind, stale; it is dropped when its slot is opened, or all are when
+//! they outnumber the live ones. So schedule, cancel and pop take amortised constant time, but for the heap
+//! of the entries within one tick, and for a cancelled entry that was the earliest of its slot: then the
+//! slot is searched for the next.
 
 use fastpath_units::Time;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-/// For each of `pipes` pipes at most one pending time; out they come by time, then by number.
+/// log₂ of the picoseconds in a tick.
+const TICK_BITS: u32 = 16;
+/// log₂ of the slots in a level.
+const SLOT_BITS: u32 = 6;
+const SLOTS: usize = 1 << SLOT_BITS;
+const LEVELS: usize = ((u64::BITS - TICK_BITS) / SLOT_BITS) as usize;
+/// Fewer stale entries than this are not worth a search.
+const STALE_MIN: usize = 1024;
+
+/// For each of a fixed number of pipes at most one pending time; out they come by time, then by number.
+///
+/// Times may be scheduled in any order, also before times that were already popped. Memory is taken as the
+/// number of pending times grows and kept; a wheel that has seen its load allocates no more.
 #[derive(Debug)]
 pub struct Wheel {
-    pending: Vec<Option<Time>>,
-    order: BTreeSet<(Time, u32)>,
+    pipes: Vec<Pending>,
+    /// How many pipes are armed, and how many entries there are for them, stale ones included.
+    armed: usize,
+    entries: usize,
+    /// Entries whose tick is not after `base`. Its top is live.
+    near: BinaryHeap<Reverse<Entry>>,
+    base: u64,
+    /// Entries whose tick is after `base`, by level and slot.
+    slots: Vec<Slot>,
+    /// Per level, which slots hold entries; and which levels have such slots.
+    occupied: [u64; LEVELS],
+    levels: u64,
+    blocks: Blocks,
+}
+
+/// What is pending for one pipe.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    at: Time,
+    /// Counts cancellations, to tell a live entry from a stale one for the same time.
+    version: u32,
+    armed: bool,
+}
+
+/// Ordered by time, then by pipe.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+struct Entry {
+    at: Time,
+    id: u32,
+    version: u32,
+}
+
+/// A slot that is occupied has blocks of entries, and the earliest of them is live.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    earliest: Entry,
+    block: Option<u32>,
 }
 
 impl Wheel {
     /// A wheel for pipes numbered `0..pipes`, none of them pending.
     pub fn new(pipes: usize) -> Wheel {
-        Wheel { pending: vec![None; pipes], order: BTreeSet::new() }
+        Wheel {
+            pipes: vec![Pending::default(); pipes],
+            armed: 0,
+            entries: 0,
+            near: BinaryHeap::new(),
+            base: 0,
+            slots: vec![Slot::default(); LEVELS * SLOTS],
+            occupied: [0; LEVELS],
+            levels: 0,
+            blocks: Blocks::default(),
+        }
     }
 
     /// Makes `at` the pending time of pipe `id`, in place of what it was. Panics if `id` is not one of the
     /// wheel's pipes.
     pub fn schedule(&mut self, id: u32, at: Time) {
-        self.cancel(id);
-        self.pending[id as usize] = Some(at);
-        self.order.insert((at, id));
+        let pipe = &self.pipes[id as usize];
+        if pipe.armed {
+            if pipe.at == at {
+                return;
+            }
+            self.cancel(id);
+        }
+        let pipe = &mut self.pipes[id as usize];
+        *pipe = Pending { at, version: pipe.version, armed: true };
+        let entry = Entry { at, id, version: pipe.version };
+        self.armed += 1;
+        self.entries += 1;
+        self.insert(entry);
     }
 
-    /// Forgets the pending time of pipe `id`, if it has one.
+    /// Forgets the pending time of pipe `id`, if it has one. Panics if `id` is not one of the wheel's pipes.
     pub fn cancel(&mut self, id: u32) {
-        if let Some(old) = self.pending[id as usize].take() {
-            self.order.remove(&(old, id));
+        let pipe = &mut self.pipes[id as usize];
+        if !pipe.armed {
+            return;
+        }
+        let stale = Entry { at: pipe.at, id, version: pipe.version };
+        pipe.armed = false;
+        pipe.version = pipe.version.wrapping_add(1);
+        self.armed -= 1;
+        match self.place(stale.at) {
+            None => self.prune_near(),
+            Some(place) if self.slots[place].earliest == stale => self.redistribute(place),
+            Some(_) => {}
+        }
+        if self.entries > 2 * self.armed + STALE_MIN {
+            self.sweep_all();
         }
     }
 
     /// The earliest pending time.
     pub fn next_at(&self) -> Option<Time> {
-        self.order.first().map(|&(at, _)| at)
+        match self.near.peek() {
+            Some(Reverse(entry)) => Some(entry.at),
+            None => self.first_slot().map(|place| self.slots[place].earliest.at),
+        }
     }
 
     /// Takes the earliest pending time off the wheel if it is not after `now`, with the pipe it belongs to.
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
-        if self.next_at()? > now {
+        if self.near.is_empty() {
+            let place = self.first_slot()?;
+            if self.slots[place].earliest.at > now {
+                return None;
+            }
+            self.open(place);
+        }
+        let Reverse(entry) = *self.near.peek()?;
+        if entry.at > now {
             return None;
         }
-        let (at, id) = self.order.pop_first()?;
-        self.pending[id as usize] = None;
-        Some((at, id))
+        self.near.pop();
+        self.pipes[entry.id as usize].armed = false;
+        self.armed -= 1;
+        self.entries -= 1;
+        self.prune_near();
+        Some((entry.at, entry.id))
+    }
+
+    fn is_live(&self, entry: Entry) -> bool {
+        let pipe = &self.pipes[entry.id as usize];
+        pipe.armed && pipe.version == entry.version && pipe.at == entry.at
+    }
+
+    /// The slot an entry for `at` belongs to; `None` for `near`.
+    fn place(&self, at: Time) -> Option<usize> {
+        let tick = at.as_ps() >> TICK_BITS;
+        if tick <= self.base {
+            return None;
+        }
+        let level = (tick ^ self.base).ilog2() / SLOT_BITS;
+        let slot = (tick >> (level * SLOT_BITS)) as usize % SLOTS;
+        Some(level as usize * SLOTS + slot)
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let Some(place) = self.place(entry.at) else {
+            self.near.push(Reverse(entry));
+            return;
+        };
+        let slot = &mut self.slots[place];
+        if slot.block.is_none() || entry < slot.earliest {
+            slot.earliest = entry;
+        }
+        slot.block = Some(self.blocks.push(slot.block, entry));
+        self.occupied[place / SLOTS] |= 1 << (place % SLOTS);
+        self.levels |= 1 << (place / SLOTS);
+    }
+
+    /// The earliest slot that is occupied.
+    fn first_slot(&self) -> Option<usize> {
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros() as usize;
+        Some(level * SLOTS + self.occupied[level].trailing_zeros() as usize)
+    }
+
+    /// Opens the earliest slot: its earliest entries go to `near`, the others below.
+    fn open(&mut self, place: usize) {
+        self.base = self.slots[place].earliest.at.as_ps() >> TICK_BITS;
+        self.redistribute(place);
+    }
+
+    /// Takes every entry out of a slot and puts the live ones where they belong now; the stale are dropped.
+    fn redistribute(&mut self, place: usize) {
+        let mut next = self.slots[place].block.take();
+        self.occupied[place / SLOTS] &= !(1 << (place % SLOTS));
+        if self.occupied[place / SLOTS] == 0 {
+            self.levels &= !(1 << (place / SLOTS));
+        }
+        while let Some(block) = next {
+            for i in 0..self.blocks.len(block) {
+                let entry = self.blocks.get(block, i);
+                if self.is_live(entry) {
+                    self.insert(entry);
+                } else {
+                    self.entries -= 1;
+                }
+            }
+            next = self.blocks.release(block);
+        }
+    }
+
+    /// Drops every stale entry.
+    fn sweep_all(&mut self) {
+        for place in 0..self.slots.len() {
+            if self.slots[place].block.is_some() {
+                self.redistribute(place);
+            }
+        }
+        let mut near = std::mem::take(&mut self.near);
+        near.retain(|Reverse(entry)| self.is_live(*entry));
+        self.near = near;
+        self.entries = self.armed;
+    }
+
+    /// Restores a live top.
+    fn prune_near(&mut self) {
+        while let Some(&Reverse(entry)) = self.near.peek()
+            && !self.is_live(entry)
+        {
+            self.near.pop();
+            self.entries -= 1;
+        }
+    }
+}
+
+/// Entries of all slots, in linked blocks, so that a slot costs what it holds and is read in sequence.
+#[derive(Debug, Default)]
+struct Blocks {
+    blocks: Vec<Block>,
+    free: Option<u32>,
+}
+
+/// 256 bytes.
+#[derive(Debug)]
+struct Block {
+    entries: [Entry; 15],
+    len: u32,
+    next: Option<u32>,
+}
+
+impl Blocks {
+    /// Adds `entry` to the list of blocks that begins with `first`; answers where it begins now.
+    fn push(&mut self, first: Option<u32>, entry: Entry) -> u32 {
+        let index = match first {
+            Some(index) if (self.len(index) as usize) < self.blocks[index as usize].entries.len() => index,
+            next => self.take(next),
+        };
+        let block = &mut self.blocks[index as usize];
+        block.entries[block.len as usize] = entry;
+        block.len += 1;
+        index
+    }
+
+    fn len(&self, block: u32) -> u32 {
+        self.blocks[block as usize].len
+    }
+
+    fn get(&self, block: u32, i: u32) -> Entry {
+        self.blocks[block as usize].entries[i as usize]
+    }
+
+    /// An empty block that is followed by `next`.
+    fn take(&mut self, next: Option<u32>) -> u32 {
+        match self.free {
+            Some(index) => {
+                let block = &mut self.blocks[index as usize];
+                self.free = block.next;
+                block.len = 0;
+                block.next = next;
+                index
+            }
+            None => {
+                let index =
+                    u32::try_from(self.blocks.len()).expect("no more blocks than pipes and stale entries");
+                self.blocks.push(Block { entries: [Entry::default(); 15], len: 0, next });
+                index
+            }
+        }
+    }
+
+    /// Gives a block back; answers the one that followed it.
+    fn release(&mut self, index: u32) -> Option<u32> {
+        let block = &mut self.blocks[index as usize];
+        let next = std::mem::replace(&mut block.next, self.free);
+        self.free = Some(index);
+        next
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn pipes_come_out_by_time_and_then_by_number() {
@@ -63,5 +329,122 @@ mod tests {
         let out: Vec<_> = std::iter::from_fn(|| wheel.pop_due(Time::from_ps(20))).collect();
         assert_eq!(out, [(Time::from_ps(10), 0), (Time::from_ps(10), 2), (Time::from_ps(20), 1)]);
         assert_eq!(wheel.next_at(), None);
+    }
+
+    #[test]
+    fn rescheduling_for_ever_takes_no_more_memory() {
+        let mut wheel = Wheel::new(2);
+        wheel.schedule(1, Time::MAX);
+        for round in 0..100_000 {
+            wheel.schedule(0, Time::from_ps((1 + round % 2) << 40));
+        }
+        assert!(wheel.entries <= 2 * wheel.armed + STALE_MIN + 1, "{}", wheel.entries);
+        assert!(wheel.blocks.blocks.len() < 200, "{}", wheel.blocks.blocks.len());
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Schedule(u32, Time),
+        /// Relative to the latest `now`.
+        ScheduleIn(u32, u64),
+        Cancel(u32),
+        CancelFirst,
+        PopUntil(Time),
+        PopNext,
+    }
+
+    /// Times of every magnitude, so that every level is met.
+    fn time() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0u32..64).prop_map(|(t, shift)| t >> shift)
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => (0u32..20, time()).prop_map(|(id, t)| Step::Schedule(id, Time::from_ps(t))),
+            6 => (0u32..20, time()).prop_map(|(id, t)| Step::ScheduleIn(id, t)),
+            1 => (0u32..20).prop_map(Step::Cancel),
+            1 => Just(Step::CancelFirst),
+            1 => time().prop_map(|t| Step::PopUntil(Time::from_ps(t))),
+            4 => Just(Step::PopNext),
+        ]
+    }
+
+    /// The wheel as a sorted set.
+    #[derive(Default)]
+    struct Naive(BTreeSet<(Time, u32)>);
+
+    impl Naive {
+        fn cancel(&mut self, id: u32) {
+            self.0.retain(|&(_, other)| other != id);
+        }
+
+        fn schedule(&mut self, id: u32, at: Time) {
+            self.cancel(id);
+            self.0.insert((at, id));
+        }
+
+        fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
+            self.0.first().is_some_and(|&(at, _)| at <= now).then(|| self.0.pop_first()).flatten()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_wheel_is_a_sorted_set(steps in prop::collection::vec(step(), 1..120)) {
+            let (mut wheel, mut naive) = (Wheel::new(20), Naive::default());
+            let mut now = Time::ZERO;
+            for step in steps {
+                match step {
+                    Step::Schedule(id, at) => {
+                        wheel.schedule(id, at);
+                        naive.schedule(id, at);
+                    }
+                    Step::ScheduleIn(id, ps) => {
+                        let at = Time::from_ps(now.as_ps().saturating_add(ps));
+                        wheel.schedule(id, at);
+                        naive.schedule(id, at);
+                    }
+                    Step::Cancel(id) => {
+                        wheel.cancel(id);
+                        naive.cancel(id);
+                    }
+                    Step::CancelFirst => {
+                        if let Some(&(_, id)) = naive.0.first() {
+                            wheel.cancel(id);
+                            naive.cancel(id);
+                        }
+                    }
+                    Step::PopUntil(limit) => {
+                        loop {
+                            let (ours, theirs) = (wheel.pop_due(limit), naive.pop_due(limit));
+                            prop_assert_eq!(ours, theirs);
+                            if ours.is_none() {
+                                break;
+                            }
+                        }
+                        now = limit;
+                    }
+                    Step::PopNext => {
+                        now = wheel.next_at().unwrap_or(now);
+                        prop_assert_eq!(wheel.pop_due(now), naive.pop_due(now));
+                    }
+                }
+                prop_assert_eq!(wheel.next_at(), naive.0.first().map(|&(at, _)| at));
+            }
+        }
+
+        #[test]
+        fn many_pipes_come_out_sorted(times in prop::collection::vec(time(), 1..3000)) {
+            let mut wheel = Wheel::new(times.len());
+            for (id, &t) in times.iter().enumerate() {
+                wheel.schedule(id as u32, Time::from_ps(t));
+            }
+            let mut expected: Vec<_> = times.iter().zip(0u32..).map(|(&t, id)| (Time::from_ps(t), id)).collect();
+            expected.sort();
+            let popped: Vec<_> = std::iter::from_fn(|| wheel.pop_due(Time::MAX)).collect();
+            prop_assert_eq!(popped, expected);
+        }
     }
 }

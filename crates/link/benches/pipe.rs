@@ -1,0 +1,65 @@
+//! What a packet costs in a pipe: `push` and `pop`, without wheel, frames or ports.
+//! Run with `cargo bench -p fastpath-link --bench pipe`.
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use fastpath_link::{Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, RedSpec};
+use fastpath_units::{Duration, Probability, Rate, Rng, Time};
+
+fn main() {
+    divan::main();
+}
+
+/// Packets per sample; a burst is pushed, then what is due is popped.
+const PACKETS: u64 = 64_000;
+const BURST: u64 = 32;
+
+fn full(queue: QueueSpec) -> PipeSpec {
+    PipeSpec {
+        rate: Rate::from_bps(10_000_000_000),
+        overhead: 24,
+        delay: Duration::from_us(100),
+        loss: LossSpec::Uniform(Probability::new(0.01).expect("1 %")),
+        queue,
+    }
+}
+
+/// Offers frames of the given length at 95 % of the rate, in bursts, in a steady state.
+fn run(bencher: Bencher, spec: &PipeSpec, lens: [u32; 2]) {
+    let mut pipe = Pipe::new(spec, Rng::new(1));
+    let wire = u64::from(lens[0] + lens[1]) / 2 + 24;
+    let gap = Duration::from_ps(wire * 8 * BURST * 100 / 95 * 100);
+    let mut now = Time::ZERO;
+    bencher.counter(ItemsCount::new(PACKETS)).bench_local(|| {
+        for _ in 0..PACKETS / BURST {
+            now += gap;
+            for i in 0..BURST {
+                let len = lens[i as usize % 2];
+                let _ = black_box(pipe.push(now, Packet { len, flow: 0, traffic_class: 0, data: 7u32 }));
+            }
+            while let Some(exit) = pipe.pop(now) {
+                black_box(exit);
+            }
+        }
+    });
+}
+
+#[divan::bench]
+fn ideal_64(bencher: Bencher) {
+    run(bencher, &PipeSpec::default(), [64, 64]);
+}
+
+#[divan::bench]
+fn rate_delay_loss_drop_tail_64(bencher: Bencher) {
+    run(bencher, &full(QueueSpec::DropTail(Limit::Packets(1000))), [64, 64]);
+}
+
+#[divan::bench]
+fn rate_delay_loss_drop_tail_mixed(bencher: Bencher) {
+    run(bencher, &full(QueueSpec::DropTail(Limit::Packets(1000))), [64, 1514]);
+}
+
+#[divan::bench]
+fn rate_delay_loss_red_64(bencher: Bencher) {
+    run(bencher, &full(QueueSpec::Red(RedSpec::default())), [64, 64]);
+}
