@@ -10,7 +10,7 @@ use crate::column_unit::{ColumnUnit, Dimension};
 use crate::dist::{normal_quantile, t_quantile};
 use crate::linear::{self, Dependent, Solution};
 use crate::model::Model;
-use crate::regime::{self, CapHints, Limit, Regime, Split};
+use crate::regime::{self, CapHints, Limit, Regime};
 use crate::robust;
 use crate::table::{Table, TableError};
 use crate::terms::{Term, TermError, Terms};
@@ -88,6 +88,9 @@ pub struct FitOptions {
     pub level: f64,
     /// What to do with points the wire or a NIC limits.
     pub regimes: Regimes,
+    /// Fit only rows where each of these columns reads as given (`("forwarding", "ip4")`). Regimes are
+    /// looked for in the whole table all the same: other rows show where the caps are.
+    pub only: Vec<(String, String)>,
     /// Which columns tell the regimes apart.
     pub hints: CapHints,
     /// The unit of y where the column's name carries none.
@@ -102,6 +105,7 @@ impl Default for FitOptions {
             quantile: Quantile::default(),
             level: 0.95,
             regimes: Regimes::default(),
+            only: Vec::new(),
             hints: CapHints::default(),
             y_unit: None,
         }
@@ -194,6 +198,14 @@ pub enum FitError {
     /// A term is wrong.
     #[error(transparent)]
     Term(#[from] TermError),
+    /// No row is as asked for.
+    #[error("no row left where `{column}` reads `{text}`: correct the selection")]
+    NoRow {
+        /// The column.
+        column: String,
+        /// What it should read.
+        text: String,
+    },
     /// y is zero or negative.
     #[error("line {line}: y = {value} and a cost is above zero: correct or remove the row")]
     NotPositive {
@@ -289,7 +301,10 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
         Regimes::Off => None,
         Regimes::Auto | Regimes::Split => regime::split(&table, &y, &options.hints)?,
     };
-    let Some(Split { free, regimes }) = split else { return job.run(&table, notes, Vec::new()) };
+    let rows = only(&table, &options.only)?;
+    let (table, split) = (table.keep(&rows), split.map(|s| s.keep(&rows)));
+    let Some(split) = split else { return job.run(&table, notes, Vec::new()) };
+    let (free, regimes) = (split.free(), split.regimes(&table));
     if free.len() == table.len() {
         return job.run(&table, notes, regimes);
     }
@@ -308,6 +323,19 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
         }
         result => result,
     }
+}
+
+/// The rows that read as asked for.
+fn only(table: &Table, wanted: &[(String, String)]) -> Result<Vec<usize>, FitError> {
+    let mut rows: Vec<usize> = (0..table.len()).collect();
+    for (column, text) in wanted {
+        let matching = table.rows_where(column, text)?;
+        rows.retain(|row| matching.binary_search(row).is_ok());
+        if rows.is_empty() {
+            return Err(FitError::NoRow { column: column.clone(), text: text.clone() });
+        }
+    }
+    Ok(rows)
 }
 
 /// One line about the capped regimes.

@@ -177,9 +177,13 @@ fn weights_count_a_point_as_often_as_repeating_it() {
 #[test]
 fn the_published_vpp_data_is_fitted_where_the_processor_is_the_limit() {
     let table = Table::from_csv(VPP).expect("a table");
-    let ip4 = table.filter("forwarding", "ip4").expect("the column is there");
-    let fit = fit(&ip4, "cores/packets_per_second_both_directions", "const", &FitOptions::default())
-        .expect("a fit");
+    let only = |text: &str| {
+        let only = vec![("forwarding".to_owned(), text.to_owned())];
+        FitOptions { only, ..FitOptions::default() }
+    };
+    let y = "cores/packets_per_second_both_directions";
+    assert!(fit(&table, y, "const", &only("ip6")).is_err());
+    let fit = fit(&table, y, "const", &only("ip4")).expect("a fit");
     // One core forwards 9.67 Mpps (103.4 ns), two 20.52 (97.4 ns).
     let cost = fit.coefficients["const"].map(|s| s * 1e9);
     assert!((cost.value - 100.44).abs() < 0.01 && cost.covers(97.45) && cost.covers(103.42), "{cost:?}");

@@ -58,13 +58,37 @@ pub struct Regime {
     pub lines: Vec<u64>,
 }
 
-/// The rows of a table by what limits them.
+/// What limits each row of a table: none is the processor, else the limit and its rate.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Split {
-    /// Row numbers the processor limits.
-    pub free: Vec<usize>,
-    /// All regimes, [`Limit::Cpu`] first.
-    pub regimes: Vec<Regime>,
+pub struct Split(Vec<Option<(Limit, f64)>>);
+
+impl Split {
+    /// The limits of the rows numbered.
+    pub fn keep(&self, rows: &[usize]) -> Split {
+        Split(rows.iter().map(|&i| self.0[i]).collect())
+    }
+
+    /// Numbers of the rows the processor limits.
+    pub fn free(&self) -> Vec<usize> {
+        (0..self.0.len()).filter(|&i| self.0[i].is_none()).collect()
+    }
+
+    /// The regimes of `table`, [`Limit::Cpu`] first.
+    pub fn regimes(&self, table: &Table) -> Vec<Regime> {
+        let regime = |limit: Option<(Limit, f64)>| {
+            let rows = || (0..self.0.len()).filter(|&i| self.0[i] == limit);
+            Regime {
+                limit: limit.map_or(Limit::Cpu, |(kind, _)| kind),
+                rate: limit.map(|(_, rate)| rate),
+                points: rows().count(),
+                lines: rows().map(|i| table.line(i)).collect(),
+            }
+        };
+        let mut capped: Vec<(Limit, f64)> = self.0.iter().filter_map(|l| *l).collect();
+        capped.sort_by(|a, b| (a.0 as u8).cmp(&(b.0 as u8)).then(a.1.total_cmp(&b.1)));
+        capped.dedup();
+        [None].into_iter().chain(capped.into_iter().map(Some)).map(regime).collect()
+    }
 }
 
 /// Splits the rows of `table`; `None` when `y` is not made of a packet rate or no frame size is known.
@@ -91,21 +115,7 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
             }
         }
     }
-    Ok(Some(collect(table, &limit)))
-}
-
-fn collect(table: &Table, limit: &[Option<(Limit, f64)>]) -> Split {
-    let free: Vec<usize> = (0..limit.len()).filter(|&i| limit[i].is_none()).collect();
-    let lines = |rows: &[usize]| rows.iter().map(|&i| table.line(i)).collect();
-    let mut regimes = vec![Regime { limit: Limit::Cpu, rate: None, points: free.len(), lines: lines(&free) }];
-    let mut capped: Vec<(Limit, f64)> = limit.iter().filter_map(|l| *l).collect();
-    capped.sort_by(|a, b| (a.0 as u8).cmp(&(b.0 as u8)).then(a.1.total_cmp(&b.1)));
-    capped.dedup();
-    for (kind, rate) in capped {
-        let rows: Vec<usize> = (0..limit.len()).filter(|&i| limit[i] == Some((kind, rate))).collect();
-        regimes.push(Regime { limit: kind, rate: Some(rate), points: rows.len(), lines: lines(&rows) });
-    }
-    Split { free, regimes }
+    Ok(Some(Split(limit)))
 }
 
 /// The packet-rate column inside `y`, with packets/s per unit.
@@ -199,7 +209,9 @@ mod tests {
         let table = Table::from_csv(text).expect("a table");
         let (table, _) = table.without_words(&["frame_bytes"]).expect("numbers");
         let found = split(&table, &y.parse().expect("a term"), &CapHints::default()).expect("numeric");
-        found.map_or(Vec::new(), |s| s.regimes.into_iter().map(|r| (r.limit, r.rate, r.points)).collect())
+        found.map_or(Vec::new(), |s| {
+            s.regimes(&table).into_iter().map(|r| (r.limit, r.rate, r.points)).collect()
+        })
     }
 
     #[test]

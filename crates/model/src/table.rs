@@ -1,7 +1,7 @@
 //! A table of measurements read from CSV text: a header line, then one line per point. Anyone's table: text
 //! columns may stand beside numbers, and only the columns a model uses are checked.
 //!
-//! Not a data frame: it is read, filtered by rows and handed to [`crate::fit`].
+//! Not a data frame: it is read and handed to [`crate::fit`].
 
 use crate::column_unit::{ColumnUnit, cannot_be_negative};
 use std::collections::BTreeMap;
@@ -171,7 +171,7 @@ impl Table {
         self.rows.len()
     }
 
-    /// Whether no row is left (after [`Table::keep`] or [`Table::filter`]).
+    /// Whether no row is left after [`Table::keep`].
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -191,14 +191,13 @@ impl Table {
         Table { names: self.names.clone(), rows: rows.iter().map(|&i| self.rows[i].clone()).collect() }
     }
 
-    /// The rows whose cell in `column` reads `text`.
+    /// Numbers of the rows whose cell in `column` reads `text`.
     ///
     /// # Errors
     /// [`TableError::NoColumn`].
-    pub fn filter(&self, column: &str, text: &str) -> Result<Table, TableError> {
+    pub fn rows_where(&self, column: &str, text: &str) -> Result<Vec<usize>, TableError> {
         let c = self.position(column)?;
-        let rows = self.rows.iter().filter(|row| row.cells[c].reads(text)).cloned().collect();
-        Ok(Table { names: self.names.clone(), rows })
+        Ok((0..self.rows.len()).filter(|&i| self.rows[i].cells[c].reads(text)).collect())
     }
 
     /// Leaves out the rows where a used column holds a word instead of a number, and says so. `IMIX` is
@@ -507,7 +506,7 @@ mod tests {
         assert_eq!(kept.numbers("size").expect("numbers"), vec![64.0, IMIX_MEAN_BYTES]);
         assert_eq!(notes.len(), 2);
         assert!(notes[1].contains("first: `jumbo`, line 4"), "{notes:?}");
-        assert!(table.filter("size", "64").expect("a column").len() == 1);
+        assert!(table.rows_where("size", "64").expect("a column") == [0]);
         let words = Table::from_csv("size\nbig\nsmall\n").expect("rectangular");
         assert!(words.without_words(&["size"]).is_err());
     }
