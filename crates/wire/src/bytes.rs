@@ -37,3 +37,8 @@ pub(crate) fn v6(bytes: &[u8], at: usize) -> Option<Ipv6Addr> {
 pub(crate) fn put16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
+
+/// Writes a big-endian 32-bit field at `at`. Panics when it is outside `bytes`.
+pub(crate) fn put32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+}

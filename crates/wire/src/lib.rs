@@ -11,6 +11,7 @@ pub mod arp;
 pub mod build;
 mod bytes;
 pub mod checksum;
+pub mod coalesce;
 pub mod ecn;
 mod headers;
 pub mod icmp;
@@ -19,6 +20,8 @@ pub mod ipv6;
 mod mac;
 pub mod nd;
 pub mod pcap;
+pub mod segment;
+pub mod vnet;
 
 pub use headers::{Headers, Ipv4, Ipv6, Malformed, Network, Transport, ethertype, protocol};
 pub use mac::{MacAddr, ParseMacError};
