@@ -31,38 +31,41 @@ impl AddAssign for Tally {
     }
 }
 
-/// The counters of one pipe, since it was made.
+/// The counters of one pipe since it was made, or of several added up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Given to `push`.
     pub pushed: Tally,
     /// Returned by `pop` as delivered.
     pub delivered: Tally,
-    /// Dropped, for whatever reason.
-    pub dropped: Tally,
     /// Packets on which the pipe set ECN CE, counted when queued.
     pub marked: u64,
-    by_reason: [u64; DropReason::ALL.len()],
+    dropped: [u64; DropReason::ALL.len()],
+    dropped_bytes: u64,
 }
 
 impl Counters {
     /// Packets dropped for `reason`.
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
-        self.by_reason[reason as usize]
+        self.dropped[reason as usize]
+    }
+
+    /// What was dropped for any reason.
+    pub fn dropped(&self) -> Tally {
+        Tally { packets: self.dropped.iter().sum(), bytes: self.dropped_bytes }
+    }
+
+    /// True if every packet and byte is accounted for: pushed = delivered + dropped + `held`.
+    pub fn conserved(&self, held: Tally) -> bool {
+        let mut out = self.delivered;
+        out += self.dropped();
+        out += held;
+        out == self.pushed
     }
 
     pub(crate) fn drop_one(&mut self, reason: DropReason, len: u32) {
-        self.dropped.add(len);
-        self.by_reason[reason as usize] += 1;
-    }
-
-    /// True if every packet and byte is accounted for: pushed = delivered + dropped + `held`, and the
-    /// reasons add up.
-    pub fn conserved(&self, held: Tally) -> bool {
-        let mut out = self.delivered;
-        out += self.dropped;
-        out += held;
-        out == self.pushed && self.by_reason.iter().sum::<u64>() == self.dropped.packets
+        self.dropped[reason as usize] += 1;
+        self.dropped_bytes += u64::from(len);
     }
 }
 
@@ -71,9 +74,9 @@ impl AddAssign for Counters {
     fn add_assign(&mut self, other: Counters) {
         self.pushed += other.pushed;
         self.delivered += other.delivered;
-        self.dropped += other.dropped;
         self.marked += other.marked;
-        for (mine, theirs) in self.by_reason.iter_mut().zip(other.by_reason) {
+        self.dropped_bytes += other.dropped_bytes;
+        for (mine, theirs) in self.dropped.iter_mut().zip(other.dropped) {
             *mine += theirs;
         }
     }

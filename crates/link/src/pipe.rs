@@ -32,8 +32,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct Pipe<P> {
     ring: VecDeque<Held<P>>,
-    /// How many at the front of the ring are in the delay line; the others are queued.
-    in_line: usize,
+    /// The packets at the back of the ring that are still queued; those before them are in the delay line.
     queued: Tally,
     line_bytes: u64,
     serialiser: Serialiser,
@@ -64,7 +63,6 @@ impl<P> Pipe<P> {
     pub fn new(spec: &PipeSpec, rng: Rng) -> Pipe<P> {
         Pipe {
             ring: VecDeque::new(),
-            in_line: 0,
             queued: Tally::default(),
             line_bytes: 0,
             serialiser: Serialiser::new(spec.rate, spec.overhead),
@@ -98,11 +96,10 @@ impl<P> Pipe<P> {
     /// The next packet that has left the pipe by `now`, in order of exit; `None` when there is no more.
     pub fn pop(&mut self, now: Time) -> Option<Exit<P>> {
         self.advance(now);
-        if self.in_line == 0 || self.ring.front()?.time > now {
+        if self.in_line() == 0 || self.ring.front()?.time > now {
             return None;
         }
         let held = self.ring.pop_front()?;
-        self.in_line -= 1;
         self.line_bytes -= u64::from(held.len);
         self.counters.delivered.add(held.len);
         let Held { time: at, len, flow, traffic_class, marked, data } = held;
@@ -114,7 +111,7 @@ impl<P> Pipe<P> {
     pub fn next_at(&self) -> Option<Time> {
         match self.ring.front() {
             None => None,
-            Some(head) if self.in_line > 0 => Some(head.time),
+            Some(head) if self.in_line() > 0 => Some(head.time),
             Some(_) => Some(self.exit_of_head()),
         }
     }
@@ -184,16 +181,21 @@ impl<P> Pipe<P> {
     fn advance(&mut self, now: Time) {
         while self.queued.packets > 0 && self.serialiser.end() <= now {
             let exit = self.exit_of_head();
-            let head = &mut self.ring[self.in_line];
-            head.time = exit;
-            self.queued.remove(head.len);
-            self.line_bytes += u64::from(head.len);
+            let head = self.in_line();
+            let packet = &mut self.ring[head];
+            packet.time = exit;
+            self.queued.remove(packet.len);
+            self.line_bytes += u64::from(packet.len);
             self.last_exit = exit;
-            self.in_line += 1;
-            if let Some(next) = self.ring.get(self.in_line) {
+            if let Some(next) = self.ring.get(head + 1) {
                 self.serialiser.send(next.time, next.len);
             }
         }
+    }
+
+    /// How many are in the delay line; the next in the ring, if any, is on the wire.
+    fn in_line(&self) -> usize {
+        self.ring.len() - self.queued.packets as usize
     }
 
     /// When the packet on the wire will leave the pipe.
@@ -304,6 +306,58 @@ mod tests {
             .to_vec();
         assert_eq!(fates, [false, true, false, true, false]);
         assert_eq!(pipe.held(), Tally { packets: 2, bytes: 1000 });
+    }
+
+    /// Two packets of 1 ms each at 1 Mbit/s, pushed at 0, and then a change.
+    fn changed(at: Time, change: &Change) -> (Pipe<u32>, Vec<(u64, u32)>) {
+        let mut pipe = pipe(&PipeSpec { rate: mbit(1), delay: Duration::from_ms(10), ..PipeSpec::default() });
+        for i in 0..2 {
+            let _ = pipe.push(Time::ZERO, packet(125, i));
+        }
+        pipe.change(at, change);
+        let exits = drain(&mut pipe).into_iter().map(|(ps, i)| (ps / 1_000_000, i)).collect();
+        (pipe, exits)
+    }
+
+    #[test]
+    fn a_change_applies_at_its_instant_and_loses_nothing() {
+        let unlimited = Change { rate: Some(None), ..Change::default() };
+        let rate = |n| Change { rate: Some(mbit(n)), ..Change::default() };
+        let delay = |ms| Change { delay: Some(Duration::from_ms(ms)), ..Change::default() };
+        let overhead = Change { overhead: Some(125), ..Change::default() };
+        let queue = Change { queue: Some(QueueSpec::DropTail(Limit::Packets(0))), ..Change::default() };
+        // When, what, and the exits of the two packets in µs: 11000 and 12000 without a change.
+        for (at, change, exits) in [
+            (0, Change::default(), [11_000, 12_000]),
+            (500, rate(2), [10_750, 11_250]), // half the first is left, and the second
+            (1_500, rate(2), [11_000, 11_750]), // half the second is left
+            (1_000, rate(4), [11_000, 11_250]), // the first has just left
+            (500, unlimited, [10_500, 10_500]), // all that is left leaves at once
+            (500, delay(20), [21_000, 22_000]), // both leave the queue later
+            (1_000, delay(20), [11_000, 22_000]), // the first was in the delay line
+            (1_000, delay(1), [11_000, 11_000]), // the second may not overtake
+            (500, overhead, [11_000, 13_000]), // the first was on the wire
+            (500, queue, [11_000, 12_000]),   // what is queued stays
+        ] {
+            let (pipe, got) = changed(us(at), &change);
+            assert_eq!(got, [(exits[0], 0), (exits[1], 1)], "{at} µs: {change:?}");
+            assert!(pipe.conserved());
+        }
+    }
+
+    #[test]
+    fn the_spec_of_a_pipe_is_what_it_was_changed_to() {
+        let spec = PipeSpec {
+            rate: mbit(3),
+            overhead: 24,
+            delay: Duration::from_ms(2),
+            loss: LossSpec::Uniform(Probability::ALWAYS),
+            queue: QueueSpec::Red(crate::RedSpec::default()),
+        };
+        let mut pipe = pipe(&PipeSpec::default());
+        pipe.change(us(1), &Change::to(&spec));
+        assert_eq!(pipe.spec(), spec);
+        assert_eq!(Pipe::<u32>::new(&spec, Rng::new(1)).spec(), spec);
     }
 
     #[test]

@@ -8,9 +8,10 @@
 //!
 //! Time is cut into ticks of 65.5 ns. An entry whose tick first differs from the base in its n-th group of
 //! six bits lies in a slot of level n; so all entries of one level lie after all those of the levels below.
-//! When `near` is empty, the earliest slot is opened: the base moves to its earliest entry, what belongs
-//! there goes to `near` and the rest to the levels below. An entry is moved at most once per level, in
-//! blocks of contiguous memory, and most skip the levels that are empty on their way.
+//! When the earliest entry of all is in a slot, that slot is opened: the base moves to this entry, what
+//! belongs there goes to `near` and the rest to the levels below. An entry is moved at most once per level,
+//! in blocks of contiguous memory, and most skip the levels that are empty on their way. As long as only
+//! few pipes are pending, everything goes to `near`: a small heap beats any wheel.
 //!
 //! Rescheduling leaves the old entry behind, stale; it is dropped when its slot is opened, or all are when
 //! they outnumber the live ones. So schedule, cancel and pop take amortised constant time, but for the heap
@@ -27,6 +28,8 @@ const TICK_BITS: u32 = 16;
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = ((u64::BITS - TICK_BITS) / SLOT_BITS) as usize;
+/// As long as no more pipes than this are pending, all is in `near`.
+const FEW: usize = 16;
 /// Fewer stale entries than this are not worth a search.
 const STALE_MIN: usize = 1024;
 
@@ -40,7 +43,7 @@ pub struct Wheel {
     /// How many pipes are armed, and how many entries there are for them, stale ones included.
     armed: usize,
     entries: usize,
-    /// Entries whose tick is not after `base`. Its top is live.
+    /// Entries whose tick is not after `base`, and some from when there were few. Its top is live.
     near: BinaryHeap<Reverse<Entry>>,
     base: u64,
     /// Entries whose tick is after `base`, by level and slot.
@@ -120,9 +123,8 @@ impl Wheel {
         pipe.version = pipe.version.wrapping_add(1);
         self.armed -= 1;
         match self.place(stale.at) {
-            None => self.prune_near(),
             Some(place) if self.slots[place].earliest == stale => self.redistribute(place),
-            Some(_) => {}
+            _ => self.prune_near(),
         }
         if self.entries > 2 * self.armed + STALE_MIN {
             self.sweep_all();
@@ -131,20 +133,24 @@ impl Wheel {
 
     /// The earliest pending time.
     pub fn next_at(&self) -> Option<Time> {
-        match self.near.peek() {
-            Some(Reverse(entry)) => Some(entry.at),
-            None => self.first_slot().map(|place| self.slots[place].earliest.at),
+        let near = self.near.peek().map(|Reverse(entry)| entry.at);
+        let far = self.first_slot().map(|place| self.slots[place].earliest.at);
+        match (near, far) {
+            (Some(near), Some(far)) => Some(near.min(far)),
+            (near, far) => near.or(far),
         }
     }
 
     /// Takes the earliest pending time off the wheel if it is not after `now`, with the pipe it belongs to.
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
-        if self.near.is_empty() {
-            let place = self.first_slot()?;
-            if self.slots[place].earliest.at > now {
+        if let Some(place) = self.first_slot() {
+            let far = self.slots[place].earliest;
+            let first = self.near.peek().is_none_or(|Reverse(near)| far < *near);
+            if first && far.at <= now {
+                self.open(place);
+            } else if first {
                 return None;
             }
-            self.open(place);
         }
         let Reverse(entry) = *self.near.peek()?;
         if entry.at > now {
@@ -175,9 +181,12 @@ impl Wheel {
     }
 
     fn insert(&mut self, entry: Entry) {
-        let Some(place) = self.place(entry.at) else {
-            self.near.push(Reverse(entry));
-            return;
+        let place = match self.place(entry.at) {
+            Some(place) if self.armed > FEW => place,
+            _ => {
+                self.near.push(Reverse(entry));
+                return;
+            }
         };
         let slot = &mut self.slots[place];
         if slot.block.is_none() || entry < slot.earliest {
@@ -342,6 +351,8 @@ mod tests {
         assert!(wheel.blocks.blocks.len() < 200, "{}", wheel.blocks.blocks.len());
     }
 
+    const PIPES: u32 = 4 * FEW as u32;
+
     #[derive(Clone, Debug)]
     enum Step {
         Schedule(u32, Time),
@@ -360,9 +371,9 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            3 => (0u32..20, time()).prop_map(|(id, t)| Step::Schedule(id, Time::from_ps(t))),
-            6 => (0u32..20, time()).prop_map(|(id, t)| Step::ScheduleIn(id, t)),
-            1 => (0u32..20).prop_map(Step::Cancel),
+            3 => (0u32..PIPES, time()).prop_map(|(id, t)| Step::Schedule(id, Time::from_ps(t))),
+            6 => (0u32..PIPES, time()).prop_map(|(id, t)| Step::ScheduleIn(id, t)),
+            1 => (0u32..PIPES).prop_map(Step::Cancel),
             1 => Just(Step::CancelFirst),
             1 => time().prop_map(|t| Step::PopUntil(Time::from_ps(t))),
             4 => Just(Step::PopNext),
@@ -392,9 +403,16 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_wheel_is_a_sorted_set(steps in prop::collection::vec(step(), 1..120)) {
-            let (mut wheel, mut naive) = (Wheel::new(20), Naive::default());
+        fn the_wheel_is_a_sorted_set(
+            first in prop::collection::vec(time(), 0..PIPES as usize),
+            steps in prop::collection::vec(step(), 1..120),
+        ) {
+            let (mut wheel, mut naive) = (Wheel::new(PIPES as usize), Naive::default());
             let mut now = Time::ZERO;
+            for (id, t) in first.into_iter().enumerate() {
+                wheel.schedule(id as u32, Time::from_ps(t));
+                naive.schedule(id as u32, Time::from_ps(t));
+            }
             for step in steps {
                 match step {
                     Step::Schedule(id, at) => {

@@ -6,8 +6,12 @@ use super::{Admission, Backlog, Limit};
 use crate::packet::{DropReason, Packet};
 use fastpath_units::{Bytes, Probability, Rate, Rng, Time};
 
-/// Parameters of a RED queue. The defaults are ns-2's (`tcl/lib/ns-default.tcl`, `Queue/RED`): thresholds
-/// of 5 and 15 packets, weight 0.002, `linterm_` 10, gentle, mean packet 500 bytes, limit 50 packets.
+/// Parameters of a RED queue. The defaults are ns-2's (`tcl/lib/ns-default.tcl`, `Queue/RED`, as they were
+/// before it sized thresholds by itself): thresholds of 5 and 15 packets, weight 0.002, `linterm_` 10,
+/// mean packet 500 bytes, limit 50 packets; gentle, as has been its default since 2001.
+///
+/// The queue includes the packet being serialised, and is measured before the arriving packet joins it.
+/// Counted in bytes, the probability is scaled by the packet's length over `mean_packet`, as ns-2 does.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RedSpec {
     /// The hard limit. Its unit, packets or bytes, is that of `min` and `max`.
@@ -22,7 +26,8 @@ pub struct RedSpec {
     pub max_p: Probability,
     /// Lets the probability rise from `max_p` at `max` to 1 at twice `max` instead of jumping.
     pub gentle: bool,
-    /// Marks ECN-capable packets instead of dropping them while the average is below `max`.
+    /// Marks ECN-capable packets instead of dropping them while the average is below `max` (RFC 3168 §5);
+    /// from there on congestion is persistent and they are dropped as well (§7).
     pub ecn: bool,
     /// A typical packet, for the idle time (s in the paper) and to weigh packet sizes when counting bytes.
     pub mean_packet: Bytes,
@@ -49,7 +54,7 @@ pub(crate) struct Red {
     spec: RedSpec,
     /// The average queue (avg), in the unit of the limit.
     average: f64,
-    /// Packets since the last mark (count + 1 in the paper: `None` is its −1).
+    /// Packets since the last mark or drop (count in the paper; `None` is its −1).
     since_mark: Option<u64>,
 }
 
@@ -158,4 +163,160 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
         exponent >>= 1;
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Tally;
+
+    const NOW: Time = Time::from_ps(1_000_000_000_000);
+
+    /// Thresholds 2 and 4, half the newest queue in the average: every average is a binary fraction.
+    fn spec() -> RedSpec {
+        let half = Probability::new(0.5).expect("a probability");
+        RedSpec { min: 2, max: 4, weight: half, max_p: half, ..RedSpec::default() }
+    }
+
+    fn packet(traffic_class: u8) -> Packet<()> {
+        Packet { len: 500, flow: 0, traffic_class, data: () }
+    }
+
+    /// A queue of some packets of 500 bytes.
+    fn queue(packets: u64) -> Backlog {
+        let idle_since = (packets == 0).then_some(NOW);
+        Backlog { queued: Tally { packets, bytes: packets * 500 }, idle_since, rate: Rate::from_bps(4_000) }
+    }
+
+    fn red_at(average: f64, spec: RedSpec) -> Red {
+        Red { spec: RedSpec { weight: Probability::NEVER, ..spec }, average, since_mark: None }
+    }
+
+    #[test]
+    fn the_average_the_count_and_the_fates_follow_the_paper() {
+        use Admission::{Drop, Take};
+        let early = Drop(DropReason::Early);
+        // Queue found, average then, p_a and the draw that decides, count then, fate.
+        let table = [
+            (0, 0.0, "no draw", None, Take),
+            (2, 1.0, "no draw", None, Take),
+            (3, 2.0, "0 > 0.812: no", Some(0), Take),
+            (4, 3.0, "1/3 > 0.747: no", Some(1), Take),
+            (3, 3.0, "1/2 > 0.100", Some(0), early),
+            (3, 3.0, "1/3 > 0.746: no", Some(1), Take),
+            (3, 3.0, "1/2 > 0.185", Some(0), early),
+            (7, 5.0, "1 > 0.590, gentle", Some(0), early),
+            (3, 4.0, "1 > 0.987, gentle", Some(0), early),
+            (1, 2.5, "1/7 > 0.523: no", Some(1), Take),
+            (14, 8.25, "no draw", Some(0), early),
+            (0, 8.25, "no draw, idle for no time", Some(0), early),
+        ];
+        let (mut red, mut rng) = (Red::new(spec()), Rng::new(1));
+        for (found, average, why, count, fate) in table {
+            let got = red.admit(NOW, &packet(0), queue(found), &mut rng);
+            assert_eq!((red.average, red.since_mark, got), (average, count, fate), "{found}: {why}");
+        }
+    }
+
+    #[test]
+    fn an_idle_link_forgets_as_if_typical_packets_had_found_it_empty() {
+        // 500 bytes at 4 kbit/s: one typical packet a second.
+        for (idle_ms, average) in [(0, 8.0), (999, 8.0), (1_000, 4.0), (3_500, 1.0), (u64::MAX, 0.0)] {
+            let idle = fastpath_units::Duration::from_ps(idle_ms.saturating_mul(1_000_000_000));
+            let mut red = Red { average: 8.0, ..Red::new(spec()) };
+            let _ = red.admit(NOW.saturating_add(idle), &packet(0), queue(0), &mut Rng::new(1));
+            assert_eq!(red.average, average, "{idle_ms} ms");
+        }
+    }
+
+    #[test]
+    fn marks_are_spread_uniformly() {
+        // Average half way: p_b = 0.1. Figure 2 counts the arriving packet before it computes
+        // p_a = 0.1/(1 − count·0.1), so that the gap between marks is uniform on 1 … 9.
+        let max_p = Probability::new(0.2).expect("a probability");
+        let (mut red, mut rng) = (red_at(3.0, RedSpec { max_p, ..spec() }), Rng::new(5));
+        let (mut gaps, mut gap, mut marks) = ([0f64; 10], 0, 0.0);
+        for _ in 0..100_000 {
+            gap += 1;
+            if red.admit(NOW, &packet(0), queue(1), &mut rng) != Admission::Take {
+                gaps[gap - 1] += 1.0;
+                marks += 1.0;
+                gap = 0;
+            }
+        }
+        let expected = marks / 9.0;
+        assert_eq!(gaps[9], 0.0);
+        // χ² with 8 degrees of freedom: 26.1 is its 99.9 % quantile.
+        let chi2: f64 = gaps[..9].iter().map(|n| (n - expected).powi(2) / expected).sum();
+        assert!(chi2 < 26.1, "{chi2} {gaps:?}");
+    }
+
+    #[test]
+    fn gentle_rises_to_certainty_at_twice_the_maximum_and_plain_jumps() {
+        for (average, gentle, p) in [
+            (1.99, true, 0.0),
+            (3.0, true, 0.25),
+            (4.0, true, 0.5),
+            (6.0, true, 0.75),
+            (8.0, true, 1.0),
+            (3.0, false, 0.25),
+            (4.0, false, 1.0),
+        ] {
+            let mut rng = Rng::new(9);
+            let n = 10_000;
+            let marked = (0..n)
+                .filter(|_| {
+                    let mut red = red_at(average, RedSpec { gentle, ..spec() });
+                    red.admit(NOW, &packet(0), queue(1), &mut rng) != Admission::Take
+                })
+                .count() as f64;
+            let sigma = (f64::from(n) * p * (1.0 - p)).sqrt();
+            assert!((marked - f64::from(n) * p).abs() <= 3.291 * sigma, "{average} {gentle}: {marked}");
+        }
+    }
+
+    #[test]
+    fn ecn_capable_packets_are_marked_up_to_the_maximum_and_dropped_beyond() {
+        let spec = RedSpec { max_p: Probability::ALWAYS, ecn: true, ..spec() };
+        let early = Admission::Drop(DropReason::Early);
+        for (average, traffic_class, fate) in [
+            (3.9999, 0b00, early),
+            (3.9999, 0b01, Admission::Mark),
+            (3.9999, 0b10, Admission::Mark),
+            (3.9999, 0b11, Admission::Mark),
+            (8.0, 0b10, early),
+        ] {
+            let got = red_at(average, spec).admit(NOW, &packet(traffic_class), queue(1), &mut Rng::new(1));
+            assert_eq!(got, fate, "{average} {traffic_class:02b}");
+        }
+    }
+
+    #[test]
+    fn a_full_queue_drops_what_red_would_take_or_mark() {
+        let spec = RedSpec { ecn: true, max_p: Probability::ALWAYS, limit: Limit::Packets(3), ..spec() };
+        for average in [0.0, 3.9999] {
+            let got = red_at(average, spec).admit(NOW, &packet(2), queue(3), &mut Rng::new(1));
+            assert_eq!(got, Admission::Drop(DropReason::QueueFull), "{average}");
+        }
+    }
+
+    #[test]
+    fn counted_in_bytes_a_long_packet_is_likelier_marked() {
+        let limit = Limit::Bytes(Bytes(100_000));
+        let spec =
+            RedSpec { limit, min: 1000, max: 3000, max_p: Probability::new(0.2).expect("0.2"), ..spec() };
+        let marked = |len| {
+            let mut rng = Rng::new(4);
+            (0..20_000)
+                .filter(|_| {
+                    let mut red = red_at(2000.0, spec);
+                    red.admit(NOW, &Packet { len, ..packet(0) }, queue(4), &mut rng) != Admission::Take
+                })
+                .count()
+        };
+        // p_b = 0.1 at 500 bytes: 0.05, 0.1 and 0.3; ± 3.291 σ.
+        assert!((900..=1101).contains(&marked(250)), "{}", marked(250));
+        assert!((1861..=2139).contains(&marked(500)), "{}", marked(500));
+        assert!((5787..=6213).contains(&marked(1500)), "{}", marked(1500));
+    }
 }
