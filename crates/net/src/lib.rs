@@ -10,16 +10,19 @@
 //! Read first: `topology.rs`, then `network.rs`.
 #![forbid(unsafe_code)]
 
+mod address;
 mod bridge;
 mod fate;
 mod mistake;
 mod neighbor;
 mod network;
 mod pool;
+mod queue;
 mod route;
 mod router;
 mod segment;
 mod speaker;
+pub mod spec;
 mod topology;
 
 pub use fate::{Conservation, Reason};

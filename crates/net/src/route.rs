@@ -214,3 +214,159 @@ fn key(address: IpAddr) -> (usize, u128) {
         IpAddr::V6(address) => (1, address.to_bits()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec;
+    use proptest::prelude::*;
+
+    fn network(text: &str) -> Topology {
+        spec::parse(text).expect("a valid spec").0
+    }
+
+    fn table(topology: &Topology, name: &str) -> Vec<String> {
+        let id = topology.node_named(name).expect("a node");
+        let v4 = |route: &&Route| route.prefix.addr().is_ipv4();
+        let line = |route: &Route| {
+            let interface = &topology.node(id).interfaces[route.interface].name;
+            match route.via {
+                Some(via) => format!("{} via {via} {interface}", route.prefix),
+                None => format!("{} {interface}", route.prefix),
+            }
+        };
+        Routes::compute(topology).of(id).iter().filter(v4).map(line).collect()
+    }
+
+    /// a ─ r ─ q ─ b, and a shortcut r ─ p ─ b of the same length.
+    const SQUARE: &str = "[host.a]\n[router.r]\n[router.q]\n[router.p]\n[router.t]\n[host.b]\n\
+        [[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'q']\n[[link]]\nbetween = ['r', 'p']\n\
+        [[link]]\nbetween = ['q', 't']\n[[link]]\nbetween = ['p', 't']\n[[link]]\nbetween = ['t', 'b']";
+
+    #[test]
+    fn the_shortest_way_wins_and_ties_go_to_the_first_interface() {
+        let net = network(SQUARE);
+        assert_eq!(table(&net, "a"), ["10.1.1.0/24 eth0", "0.0.0.0/0 via 10.1.1.3 eth0"]);
+        assert_eq!(
+            table(&net, "r"),
+            [
+                "10.1.1.0/24 eth0",
+                "10.1.2.0/24 eth1",
+                "10.1.3.0/24 eth2",
+                "10.1.4.0/24 via 10.1.2.3 eth1",
+                "10.1.5.0/24 via 10.1.3.3 eth2",
+                "10.1.6.0/24 via 10.1.2.3 eth1",
+            ]
+        );
+        assert_eq!(Routes::compute(&net).of(NodeId(1)).len(), 12, "and as many for IPv6");
+    }
+
+    #[test]
+    fn hosts_with_several_links_are_no_way_through() {
+        let net = network(
+            "[host.a]\n[host.m]\n[host.b]\n[[link]]\nbetween = ['a', 'm']\n[[link]]\nbetween = ['m', 'b']",
+        );
+        assert_eq!(table(&net, "a"), ["10.1.1.0/24 eth0"]);
+        assert_eq!(table(&net, "m"), ["10.1.1.0/24 eth0", "10.1.2.0/24 eth1"]);
+    }
+
+    #[test]
+    fn a_host_between_two_routers_gets_the_routes_of_both() {
+        let net = network(
+            "[host.h]\n[host.x]\n[host.y]\n[switch.s]\n[router.r]\n[router.q]\n[[link]]\nbetween = ['h', 's']\n\
+             [[link]]\nbetween = ['r', 's']\n[[link]]\nbetween = ['q', 's']\n[[link]]\nbetween = ['r', 'x']\n\
+             [[link]]\nbetween = ['q', 'y']",
+        );
+        assert_eq!(
+            table(&net, "h"),
+            ["10.1.1.0/24 eth0", "10.1.2.0/24 via 10.1.1.3 eth0", "10.1.3.0/24 via 10.1.1.4 eth0"]
+        );
+        assert_eq!(table(&net, "s"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_route_of_the_author_comes_before_the_computed_one() {
+        let net = network(&SQUARE.replace(
+            "[router.r]",
+            "[router.r]\nroutes = { '10.1.6.0/24' = '10.1.3.3', default = '10.1.2.3' }",
+        ));
+        let routes = table(&net, "r");
+        assert!(routes.contains(&"10.1.6.0/24 via 10.1.3.3 eth2".to_owned()), "{routes:?}");
+        assert!(!routes.contains(&"10.1.6.0/24 via 10.1.2.3 eth1".to_owned()), "{routes:?}");
+        assert!(routes.contains(&"0.0.0.0/0 via 10.1.2.3 eth1".to_owned()), "{routes:?}");
+    }
+
+    #[test]
+    fn every_packet_between_hosts_of_a_grid_arrives_without_a_loop() {
+        let mut text = String::new();
+        for i in 0..36 {
+            text += &format!("[router.r{i}]\n[host.h{i}]\n");
+        }
+        for i in 0..36 {
+            text += &format!("[[link]]\nbetween = ['r{i}', 'h{i}']\n");
+            for j in [i + 1, i + 6] {
+                if j < 36 && (j != i + 1 || j % 6 != 0) {
+                    text += &format!("[[link]]\nbetween = ['r{i}', 'r{j}']\n");
+                }
+            }
+        }
+        let net = network(&text);
+        let routes = Routes::compute(&net);
+        let fibs: Vec<Fib> = (0..net.nodes.len() as u32).map(|id| Fib::new(routes.of(NodeId(id)))).collect();
+        let owner = |ip: IpAddr| {
+            net.nodes
+                .iter()
+                .position(|n| n.interfaces.iter().any(|i| i.addresses.iter().any(|a| a.addr() == ip)))
+        };
+        for (from, _) in net.hosts() {
+            for (to, target) in net.hosts().filter(|(to, _)| *to != from) {
+                for address in target.interfaces[0].addresses.iter().map(IpNet::addr) {
+                    let mut at = from;
+                    let mut hops = 0;
+                    while at != to {
+                        let hop = fibs[at.0 as usize].lookup(address).expect("a route");
+                        at = NodeId(owner(hop.via.unwrap_or(address)).expect("an owner") as u32);
+                        hops += 1;
+                        assert!(hops <= 12, "{from:?} to {to:?} loops");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_table_and_the_default_route() {
+        assert_eq!(Fib::new(&[]).lookup("10.0.0.1".parse().unwrap()), None);
+        let route = Route { prefix: "0.0.0.0/0".parse().unwrap(), via: None, interface: 3 };
+        let fib = Fib::new(&[route]);
+        assert_eq!(fib.lookup("203.0.113.9".parse().unwrap()), Some(NextHop { interface: 3, via: None }));
+        assert_eq!(fib.lookup("::1".parse().unwrap()), None);
+    }
+
+    fn prefixes() -> impl Strategy<Value = IpNet> {
+        // Few bits set, so that prefixes nest and addresses hit.
+        let v4 = (any::<u32>(), 0u8..=32)
+            .prop_map(|(bits, n)| Ipv4Net::new((bits & 0x8181_0181).into(), n).unwrap().trunc().into());
+        let v6 = (any::<u128>(), 0u8..=128).prop_map(|(bits, n)| {
+            Ipv6Net::new((bits & 0x8001_0000_0000_0001_8000_0000_0000_0001).into(), n).unwrap().trunc().into()
+        });
+        prop_oneof![v4, v6]
+    }
+
+    proptest! {
+        #[test]
+        fn lookup_is_the_longest_prefix_of_a_linear_scan(nets in proptest::collection::vec(prefixes(), 0..60), asked in proptest::collection::vec(prefixes(), 20)) {
+            let routes: Vec<Route> = nets.iter().enumerate().map(|(i, &prefix)| Route { prefix, via: None, interface: i }).collect();
+            let fib = Fib::new(&routes);
+            for address in asked.iter().map(IpNet::addr) {
+                let mut best: Option<&Route> = None;
+                for route in routes.iter().filter(|route| route.prefix.contains(&address)) {
+                    if best.is_none_or(|best| route.prefix.prefix_len() > best.prefix.prefix_len()) {
+                        best = Some(route);
+                    }
+                }
+                prop_assert_eq!(fib.lookup(address).map(|hop| hop.interface), best.map(|route| route.interface));
+            }
+        }
+    }
+}

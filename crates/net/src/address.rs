@@ -1,0 +1,347 @@
+//! Subnets and addresses: checks what the author gave and numbers the rest.
+//!
+//! Each segment without a given subnet gets 10.1.1.0/24, 10.1.2.0/24, … in the order of the links and, in it, its
+//! stations get .2, .3, … as Emulab does, so that its users recognise them; and the IPv6 unique local subnet
+//! fd00:0:0:1::/64, fd00:0:0:2::/64, … (RFC 4193) with the same last numbers. A segment of more stations than a
+//! /24 holds gets a larger subnet.
+
+use crate::segment::Segments;
+use crate::topology::{NodeId, Topology};
+use fastpath_wire::MacAddr;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// IPv6 needs links that carry this much (RFC 8200 §5); below it a segment gets no IPv6 addresses.
+pub(crate) const IPV6_MTU_MIN: u32 = 1280;
+
+/// What is wrong with an address that was given, or why one could not be chosen.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum AddressError {
+    #[error("{0} is the address of {1} already")]
+    Duplicate(IpAddr, String),
+    #[error("{0} is not the address of one station ({1})")]
+    NotAStation(IpAddr, &'static str),
+    #[error("{0} is outside {1}, the subnet of its link")]
+    Outside(IpNet, IpNet),
+    #[error("{} is the subnet of link {} already", .0.trunc(), .1)]
+    SubnetTwice(IpNet, String),
+    #[error("{0} has no address left for this interface")]
+    Full(IpNet),
+    #[error("no subnet of 10.0.0.0/8 is left for this link")]
+    NoSubnet,
+    #[error("{0} is the hardware address of {1} already")]
+    DuplicateMac(MacAddr, String),
+    #[error("{0} is not the hardware address of one station")]
+    NotAStationMac(MacAddr),
+    #[error("{0} is not on a subnet of this node")]
+    NoGateway(IpAddr),
+}
+
+impl AddressError {
+    /// What to do about it.
+    pub(crate) fn instead(&self) -> String {
+        match self {
+            AddressError::Duplicate(..) => {
+                "write an address of its own, or none to have one assigned".to_owned()
+            }
+            AddressError::NotAStation(..) => "write a unicast address such as 10.0.1.2/24".to_owned(),
+            AddressError::Outside(_, subnet) => format!("write an address in {subnet}"),
+            AddressError::SubnetTwice(..) => "write another subnet: each link has its own".to_owned(),
+            AddressError::Full(_) => "write a shorter prefix length".to_owned(),
+            AddressError::NoSubnet => "write addresses for some links".to_owned(),
+            AddressError::DuplicateMac(..) => "write one of its own, or none to have one assigned".to_owned(),
+            AddressError::NotAStationMac(_) => "write a unicast address such as 02:00:00:00:00:2a".to_owned(),
+            AddressError::NoGateway(_) => "write the address of a neighbour".to_owned(),
+        }
+    }
+}
+
+impl AddressError {
+    /// The IP address it is about, where there is one.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        match self {
+            AddressError::Duplicate(ip, _)
+            | AddressError::NotAStation(ip, _)
+            | AddressError::NoGateway(ip) => Some(*ip),
+            AddressError::Outside(net, _) | AddressError::SubnetTwice(net, _) => Some(net.addr()),
+            _ => None,
+        }
+    }
+}
+
+/// A problem and the interface (by index) of the node it is about.
+pub(crate) type Misaddressed = (NodeId, usize, AddressError);
+
+/// Checks the addresses given so far and gives every interface of a host or router one of each family. The
+/// topology is left half-numbered if there are problems.
+pub(crate) fn assign(topology: &mut Topology) -> Vec<Misaddressed> {
+    let segments = Segments::of(topology);
+    let mut problems = check_addresses(topology);
+    problems.extend(check_subnets(topology, &segments));
+    if problems.is_empty() {
+        problems.extend(Numbering::new(topology).fill(topology, &segments));
+    }
+    problems.extend(check_gateways(topology));
+    problems
+}
+
+fn check_addresses(topology: &Topology) -> Vec<Misaddressed> {
+    let mut problems = Vec::new();
+    let mut owners: BTreeMap<IpAddr, NodeId> = BTreeMap::new();
+    for (node, index, address) in given(topology) {
+        if let Some(reason) = not_a_station(address) {
+            problems.push((node, index, AddressError::NotAStation(address.addr(), reason)));
+        } else if let Some(owner) = owners.insert(address.addr(), node) {
+            let owner = topology.node(owner).name.clone();
+            problems.push((node, index, AddressError::Duplicate(address.addr(), owner)));
+        }
+    }
+    problems
+}
+
+fn given(topology: &Topology) -> impl Iterator<Item = (NodeId, usize, IpNet)> {
+    topology.nodes.iter().enumerate().flat_map(|(id, node)| {
+        node.interfaces.iter().enumerate().flat_map(move |(index, interface)| {
+            interface.addresses.iter().map(move |&address| (NodeId(id as u32), index, address))
+        })
+    })
+}
+
+fn not_a_station(address: IpNet) -> Option<&'static str> {
+    let ip = address.addr();
+    // A /31 has neither network nor broadcast address (RFC 3021); IPv6 has no broadcast.
+    let has_edges = ip.is_ipv4() && address.prefix_len() < 31;
+    match ip {
+        _ if ip.is_unspecified() => Some("unspecified"),
+        _ if ip.is_loopback() => Some("loopback"),
+        _ if ip.is_multicast() => Some("multicast"),
+        _ if has_edges && ip == address.network() => Some("the network itself"),
+        _ if has_edges && ip == address.broadcast() => Some("broadcast"),
+        IpAddr::V4(ip) if ip.is_broadcast() => Some("broadcast"),
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => Some("link-local"),
+        _ => None,
+    }
+}
+
+/// On one segment the first address given says the subnet of its family; every interface that has addresses
+/// of that family must have one in it, and no other segment may have the same.
+fn check_subnets(topology: &Topology, segments: &Segments) -> Vec<Misaddressed> {
+    let mut problems = Vec::new();
+    let mut owners: BTreeMap<IpNet, (usize, String)> = BTreeMap::new();
+    for segment in 0..segments.len() {
+        for v4 in [true, false] {
+            let mut subnet: Option<IpNet> = None;
+            for &(node, index) in segments.stations(segment) {
+                let interface = &topology.node(node).interfaces[index];
+                let own: Vec<IpNet> =
+                    interface.addresses.iter().filter(|a| a.addr().is_ipv4() == v4).copied().collect();
+                let Some(&first) = own.first() else { continue };
+                let subnet = *subnet.get_or_insert(first.trunc());
+                if !own.iter().any(|address| address.trunc() == subnet) {
+                    problems.push((node, index, AddressError::Outside(first, subnet)));
+                    continue;
+                }
+                for address in own {
+                    let link = &topology.link(interface.link).name;
+                    let owner = owners.entry(address.trunc()).or_insert_with(|| (segment, link.clone()));
+                    if owner.0 != segment {
+                        let twice = AddressError::SubnetTwice(address, owner.1.clone());
+                        problems.push((node, index, twice));
+                    }
+                }
+            }
+        }
+    }
+    problems
+}
+
+fn check_gateways(topology: &Topology) -> Vec<Misaddressed> {
+    let mut problems = Vec::new();
+    for (id, node) in topology.nodes.iter().enumerate() {
+        let near = |via: &IpAddr| {
+            node.interfaces.iter().flat_map(|i| &i.addresses).any(|a| a.contains(via) && a.addr() != *via)
+        };
+        for (_, via) in node.routes.iter().filter(|(_, via)| !near(via)) {
+            problems.push((NodeId(id as u32), usize::MAX, AddressError::NoGateway(*via)));
+        }
+    }
+    problems
+}
+
+/// Gives MAC addresses of their own to interfaces whose numbered one was given to another, and checks those
+/// given (marked in `given`).
+pub(crate) fn settle_macs(topology: &mut Topology, given: &BTreeSet<(NodeId, usize)>) -> Vec<Misaddressed> {
+    let mut problems = Vec::new();
+    let mut owners: BTreeMap<MacAddr, NodeId> = BTreeMap::new();
+    for &(node, index) in given {
+        let Some(mac) = topology.node(node).interfaces[index].mac else { continue };
+        if mac.is_multicast() || mac == MacAddr::ZERO {
+            problems.push((node, index, AddressError::NotAStationMac(mac)));
+        } else if let Some(owner) = owners.insert(mac, node) {
+            problems.push((node, index, AddressError::DuplicateMac(mac, topology.node(owner).name.clone())));
+        }
+    }
+    let mut next = 2 * topology.links.len() as u32;
+    for (id, node) in topology.nodes.iter_mut().enumerate() {
+        for (index, interface) in node.interfaces.iter_mut().enumerate() {
+            if given.contains(&(NodeId(id as u32), index)) {
+                continue;
+            }
+            while interface.mac.is_some_and(|mac| owners.contains_key(&mac)) {
+                interface.mac = Some(MacAddr::from_index(next));
+                next += 1;
+            }
+        }
+    }
+    problems
+}
+
+/// Hands out subnets that overlap nothing.
+struct Numbering {
+    /// IPv4 ranges in use, first to last address.
+    taken: BTreeMap<u32, u32>,
+    /// Where to look next, by prefix length.
+    next: [u32; 33],
+    subnets6: BTreeSet<IpNet>,
+    next6: u32,
+    used: BTreeSet<IpAddr>,
+}
+
+impl Numbering {
+    fn new(topology: &Topology) -> Numbering {
+        let mut numbering = Numbering {
+            taken: BTreeMap::new(),
+            next: [u32::from(Ipv4Addr::new(10, 1, 0, 0)); 33],
+            subnets6: BTreeSet::new(),
+            next6: 1,
+            used: BTreeSet::new(),
+        };
+        for (_, _, address) in given(topology) {
+            numbering.used.insert(address.addr());
+            match address {
+                IpNet::V4(net) => numbering.take(net),
+                IpNet::V6(_) => _ = numbering.subnets6.insert(address.trunc()),
+            }
+        }
+        numbering
+    }
+
+    fn fill(&mut self, topology: &mut Topology, segments: &Segments) -> Vec<Misaddressed> {
+        let mut problems = Vec::new();
+        for segment in 0..segments.len() {
+            let stations = segments.stations(segment);
+            let narrow = stations.iter().any(|&(n, i)| topology.node(n).interfaces[i].mtu < IPV6_MTU_MIN);
+            for v4 in [true, false] {
+                if (narrow && !v4) || stations.is_empty() {
+                    continue;
+                }
+                let addresses =
+                    |&(node, index): &(NodeId, usize)| &topology.node(node).interfaces[index].addresses;
+                let mut known = stations.iter().flat_map(addresses).filter(|a| a.addr().is_ipv4() == v4);
+                let subnet = match known.next() {
+                    Some(address) => Some(address.trunc()),
+                    None if v4 => self.subnet4(stations.len()).map(IpNet::V4),
+                    None => Some(IpNet::V6(self.subnet6())),
+                };
+                let Some(subnet) = subnet else {
+                    problems.push((stations[0].0, stations[0].1, AddressError::NoSubnet));
+                    return problems;
+                };
+                let mut hosts = host_numbers(subnet);
+                for &(node, index) in stations {
+                    let interface = &mut topology.nodes[node.0 as usize].interfaces[index];
+                    if interface.addresses.iter().any(|a| a.addr().is_ipv4() == v4) {
+                        continue;
+                    }
+                    match hosts.find(|address| !self.used.contains(address)) {
+                        Some(address) => {
+                            self.used.insert(address);
+                            let net =
+                                IpNet::new(address, subnet.prefix_len()).expect("the subnet's own length");
+                            interface.addresses.push(net);
+                        }
+                        None => problems.push((node, index, AddressError::Full(subnet))),
+                    }
+                }
+            }
+        }
+        problems
+    }
+
+    /// The next free subnet of 10/8 for `stations` stations: a /24, or larger.
+    fn subnet4(&mut self, stations: usize) -> Option<Ipv4Net> {
+        // The network, the broadcast address, and .1, which Emulab leaves free.
+        let bits = (stations as u64 + 3).next_power_of_two().ilog2().max(8);
+        let length = 32 - u8::try_from(bits).ok()?;
+        if length < 9 {
+            return None;
+        }
+        loop {
+            let start = self.next[usize::from(length)].next_multiple_of(1 << bits);
+            let net = Ipv4Net::new(Ipv4Addr::from(start), length).expect("a length of 9 to 24");
+            if net.network().octets()[0] != 10 {
+                return None;
+            }
+            let last = u32::from(net.broadcast());
+            let before = self.taken.range(..=last).next_back().filter(|(_, end)| **end >= start);
+            if let Some((_, &end)) = before {
+                self.next[usize::from(length)] = end.checked_add(1)?;
+                continue;
+            }
+            self.next[usize::from(length)] = last.checked_add(1)?;
+            // Emulab counts 10.B.1.0 … 10.B.254.0.
+            if length < 24 || !matches!(net.network().octets()[2], 0 | 255) {
+                self.take(net);
+                return Some(net);
+            }
+        }
+    }
+
+    fn subnet6(&mut self) -> Ipv6Net {
+        loop {
+            let number = self.next6;
+            self.next6 += 1;
+            let (high, low) = ((number >> 16) as u16, number as u16);
+            let net =
+                Ipv6Net::new(Ipv6Addr::new(0xfd00, 0, high, low, 0, 0, 0, 0), 64).expect("64 is a length");
+            let subnet = IpNet::V6(net);
+            let overlaps = |other: &IpNet| other.contains(&subnet) || subnet.contains(other);
+            if !self.subnets6.iter().any(overlaps) {
+                return net;
+            }
+        }
+    }
+
+    /// Prefixes are nested or disjoint; only the outermost are kept.
+    fn take(&mut self, net: Ipv4Net) {
+        let (start, end) = (u32::from(net.network()), u32::from(net.broadcast()));
+        if self.taken.range(..=start).next_back().is_some_and(|(_, &last)| last >= end) {
+            return;
+        }
+        let inside: Vec<u32> = self.taken.range(start..=end).map(|(&first, _)| first).collect();
+        inside.iter().for_each(|first| _ = self.taken.remove(first));
+        self.taken.insert(start, end);
+    }
+}
+
+/// The addresses of a subnet in the order they are given out: .2, .3, …, and .1 at the end.
+fn host_numbers(subnet: IpNet) -> impl Iterator<Item = IpAddr> {
+    let base = match subnet.network() {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    };
+    let v4 = subnet.addr().is_ipv4();
+    let bits = u32::from(subnet.max_prefix_len() - subnet.prefix_len());
+    let size = 1u128.checked_shl(bits).unwrap_or(u128::MAX);
+    // A /31 or /127 has two stations and neither network nor broadcast address (RFC 3021, RFC 6164).
+    let hosts = match (bits, v4) {
+        (0 | 1, _) => (0..size).chain(0..0),
+        (_, true) => (2..size - 1).chain(1..2),
+        (_, false) => (2..size).chain(1..2),
+    };
+    hosts.map(move |host| match v4 {
+        true => IpAddr::V4(Ipv4Addr::from_bits((base + host) as u32)),
+        false => IpAddr::V6(Ipv6Addr::from_bits(base + host)),
+    })
+}

@@ -1,0 +1,68 @@
+//! The queue of a link whose author gave none.
+
+use crate::topology::{LinkId, Topology};
+use fastpath_link::{Limit, QueueSpec};
+use fastpath_units::{Bytes, Duration, Rate};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Dummynet's, ns-2's and Emulab's default, in packets.
+pub(crate) const PACKETS: u32 = 50;
+/// A packet's bytes when a bandwidth × delay product is counted in packets.
+const PACKET_BYTES: u64 = 1500;
+
+/// Gives every pipe of `unqueued` that ever has a rate a drop-tail queue of [`PACKETS`], or of its highest rate ×
+/// the longest round trip of its link if that is more. Returns what to say about it, by the size chosen: the
+/// pipes and a sentence.
+pub(crate) fn fill(
+    topology: &mut Topology,
+    unqueued: &BTreeSet<(LinkId, usize)>,
+) -> Vec<(Vec<(LinkId, usize)>, String)> {
+    let limits = Extremes::of(topology);
+    let mut chosen: BTreeMap<u32, Vec<(LinkId, usize)>> = BTreeMap::new();
+    for &(link, end) in unqueued {
+        let Some(rate) = limits.rate[link.0 as usize][end] else { continue };
+        let round_trip =
+            limits.delay[link.0 as usize].into_iter().fold(Duration::ZERO, Duration::saturating_add);
+        let Bytes(product) = rate.bytes_in(round_trip);
+        let packets = u32::try_from(product.div_ceil(PACKET_BYTES)).unwrap_or(u32::MAX).max(PACKETS);
+        topology.links[link.0 as usize].pipes[end].queue = QueueSpec::DropTail(Limit::Packets(packets));
+        chosen.entry(packets).or_default().push((link, end));
+    }
+    let sentence = |(packets, pipes): (u32, Vec<(LinkId, usize)>)| {
+        let mut names: Vec<&str> = pipes.iter().map(|(link, _)| topology.link(*link).name.as_str()).collect();
+        names.dedup();
+        let others = names.len().saturating_sub(3);
+        names.truncate(3);
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        let text = format!(
+            "no queue given for {}{more}: drop-tail of {packets} packets (at least {PACKETS}, at least rate × round trip)",
+            names.join(", ")
+        );
+        (pipes, text)
+    };
+    chosen.into_iter().map(sentence).collect()
+}
+
+/// The highest rate and longest delay each pipe ever has, events counted.
+struct Extremes {
+    rate: Vec<[Option<Rate>; 2]>,
+    delay: Vec<[Duration; 2]>,
+}
+
+impl Extremes {
+    fn of(topology: &Topology) -> Extremes {
+        let mut extremes = Extremes {
+            rate: topology.links.iter().map(|link| link.pipes.each_ref().map(|pipe| pipe.rate)).collect(),
+            delay: topology.links.iter().map(|link| link.pipes.each_ref().map(|pipe| pipe.delay)).collect(),
+        };
+        for event in &topology.events {
+            for end in event.direction.pipes() {
+                let rate = &mut extremes.rate[event.link.0 as usize][end];
+                *rate = (*rate).max(event.change.rate.flatten());
+                let delay = &mut extremes.delay[event.link.0 as usize][end];
+                *delay = (*delay).max(event.change.delay.unwrap_or(Duration::ZERO));
+            }
+        }
+        extremes
+    }
+}

@@ -1,0 +1,405 @@
+//! The spec file: TOML in, a checked [`Topology`] out, or every mistake at once.
+//!
+//! ```toml
+//! seed = 7                         # of everything random; the command line's --seed wins
+//!
+//! [host.a]                         # an edge: a namespace in a lab, a port in `run`, a capture in `replay`
+//! address = "10.0.1.2/24"          # or addresses = ["10.0.1.2/24", "fd00::2/64"]; absent: assigned
+//! mac     = "02:00:00:00:00:2a"    # absent: assigned
+//! port    = "eth1"                 # the interface of this machine that `run` attaches
+//! routes  = { "192.168.0.0/16" = "10.0.1.7" }     # beside those computed; "default" is 0.0.0.0/0 or ::/0
+//! [router.r]                       # forwards packets; with several links addresses and mac are by link:
+//! addresses = { a-r = "10.0.1.1/24", uplink = ["10.0.2.1/24"] }
+//! [switch.s]                       # forwards frames
+//!
+//! [[link]]
+//! between  = ["a", "r"]
+//! name     = "access"              # absent: "a-r"
+//! rate     = "10Mbit"              # bits on the wire per second; absent or "unlimited"
+//! delay    = "25ms"                # one way
+//! loss     = "1%"
+//! queue    = "50p"                 # or "64KiB", or { kind = "red", limit = "50p", min = "5p", max = "15p",
+//!                                  #   probability = 0.1, weight = 0.002, gentle = true, ecn = false,
+//!                                  #   mean_packet = "500B" }, or { kind = "drop-tail", limit = "50p" }
+//! overhead = 0                     # bytes on the wire beyond the frame, or "ethernet" = 24
+//! mtu      = 1500
+//! a_to_r   = { rate = "256kbit" }  # one direction: its values win over those of the link
+//!
+//! [[event]]                        # a change at a time of the run; what is not named stays
+//! at        = "10s"
+//! link      = "access"
+//! direction = "a_to_r"             # absent: both
+//! delay     = "50ms"               # any of rate, delay, loss, queue, overhead
+//! ```
+//!
+//! A rate without a queue gets drop-tail of 50 packets, or of rate × the link's round trip in packets of 1500
+//! bytes if that is more; a warning says so.
+//!
+//! The TOML is read with the `toml` crate's `DeTable`: spans on every key and value, and all syntax errors of a
+//! file at once. toml_edit keeps formatting nobody needs here; serde would stop at the first mistake.
+
+mod fields;
+mod node;
+pub(crate) mod pipe;
+
+use crate::address;
+use crate::mistake::{Mistake, Remarks, Warning, nearest};
+use crate::queue;
+use crate::topology::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
+use fastpath_link::{Change, PipeSpec};
+use fastpath_units::{Duration, Time};
+use fields::{Field, Fields};
+use node::NodeDraft;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::de::{DeTable, DeValue};
+
+/// The smallest MTU (RFC 791) and the largest a TAP takes.
+const MTU: std::ops::RangeInclusive<u64> = 68..=65_521;
+/// Nodes and links in one spec.
+const COUNT_MAX: usize = 1 << 20;
+
+/// Reads a spec. The error is every mistake in the text, in its order.
+pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+    let mut remarks = Remarks::new(text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let at = error.span().map_or(0, |span| span.start);
+        let what = format!("this is not TOML: {}", error.message());
+        remarks.mistake(at, what, "write KEY = VALUE, text in \"quotes\"");
+    }
+    if !errors.is_empty() {
+        // What could be recovered is incomplete: judging it would report things that are there.
+        return Err(remarks.finish().unwrap_err());
+    }
+    let mut spec = Spec::new(remarks);
+    spec.read(document.get_ref());
+    if spec.remarks.is_clean() {
+        spec.check();
+    }
+    let topology = spec.topology;
+    spec.remarks.finish().map(|warnings| (topology, warnings))
+}
+
+/// Whether a name can be a file's, a namespace's and a word on a command line.
+pub(crate) fn is_name(name: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=32).contains(&name.len()) && name.chars().all(known) && !name.starts_with(['-', '.'])
+}
+
+/// A spec being read.
+struct Spec<'t> {
+    remarks: Remarks<'t>,
+    topology: Topology,
+    nodes: BTreeMap<String, NodeId>,
+    links: BTreeMap<String, LinkId>,
+    drafts: Vec<NodeDraft>,
+    /// Offset of each link's table.
+    link_at: Vec<usize>,
+    /// The pipes whose queue was not given.
+    unqueued: BTreeSet<(LinkId, usize)>,
+}
+
+impl<'t> Spec<'t> {
+    fn new(remarks: Remarks<'t>) -> Spec<'t> {
+        Spec {
+            remarks,
+            topology: Topology::default(),
+            nodes: BTreeMap::new(),
+            links: BTreeMap::new(),
+            drafts: Vec::new(),
+            link_at: Vec::new(),
+            unqueued: BTreeSet::new(),
+        }
+    }
+
+    fn read(&mut self, document: &DeTable) {
+        let mut top = Fields::new("the spec", 0, document);
+        self.topology.seed = top.get("seed").and_then(|field| field.whole(0..=u64::MAX, &mut self.remarks));
+        self.read_nodes(&mut top);
+        let links = self.tables(top.get("link"), "link");
+        let name = |table: &Fields| match table.peek("name")? {
+            DeValue::String(name) => Some(name.to_string()),
+            _ => None,
+        };
+        let reserved = links.iter().filter_map(name).collect();
+        for table in links {
+            self.read_link(table, &reserved);
+        }
+        node::attach(self);
+        for table in self.tables(top.get("event"), "event") {
+            self.read_event(table);
+        }
+        self.topology.events.sort_by_key(|event| event.at);
+        top.finish(&mut self.remarks);
+    }
+
+    fn read_nodes<'d>(&mut self, top: &mut Fields<'d>) {
+        let mut found: Vec<(usize, &'static str, Field<'d>)> = Vec::new();
+        for kind in ["host", "router", "switch"] {
+            let Some(group) = top.get(kind) else { continue };
+            let Some(mut group) = group.table(kind, "{ }", &mut self.remarks) else { continue };
+            found.extend(group.all().into_iter().map(|(at, field)| (at, kind, field)));
+        }
+        found.sort_by_key(|(at, ..)| *at);
+        for (at, kind, field) in found {
+            let name = field.key.clone();
+            if !is_name(&name) {
+                let what = format!("'{}' cannot be the name of a node", name.escape_debug());
+                self.remarks.mistake(
+                    at,
+                    what,
+                    "write up to 32 letters, digits, '_', '-', '.', a letter or digit first",
+                );
+            }
+            let Some(fields) = field.table(format!("{kind} {name}"), "{ }", &mut self.remarks) else {
+                continue;
+            };
+            let id = NodeId(self.drafts.len() as u32);
+            if self.nodes.len() >= COUNT_MAX || self.nodes.insert(name.clone(), id).is_some() {
+                let what = format!("there is a node '{name}' already");
+                self.remarks.mistake(
+                    at,
+                    what,
+                    "write another name: hosts, routers and switches share one set",
+                );
+            }
+            let (kind, draft) = node::read(kind, &name, at, fields, &mut self.remarks);
+            self.topology.add_node(name, kind);
+            self.drafts.push(draft);
+        }
+    }
+
+    /// The tables of `[[key]]`.
+    fn tables<'d>(&mut self, field: Option<Field<'d>>, key: &str) -> Vec<Fields<'d>> {
+        let Some(field) = field else { return Vec::new() };
+        let Some(elements) = field.elements() else {
+            let what = format!("{key} is one table, not a list of them");
+            self.remarks.mistake(field.at, what, format!("write [[{key}]]"));
+            return Vec::new();
+        };
+        elements.iter().filter_map(|element| element.table(key, "{ }", &mut self.remarks)).collect()
+    }
+
+    fn read_link(&mut self, mut fields: Fields, reserved: &BTreeSet<String>) {
+        let at = fields.at;
+        let between = fields.get("between");
+        if between.is_none() {
+            self.remarks.mistake(at, "link has no ends", "write between = [\"a\", \"b\"]");
+        }
+        let ends = between.as_ref().and_then(|field| self.ends(field));
+        let given_name =
+            fields.get("name").and_then(|field| Some((field.at, field.text("access", &mut self.remarks)?)));
+        let mtu = fields.get("mtu").and_then(|field| field.whole(MTU, &mut self.remarks));
+        let values = pipe::read(&mut fields, &mut self.remarks);
+        let Some([a, b]) = ends else {
+            // The names of the directions are not known: leave keys that look like one alone.
+            fields.allow(|key| key.contains("_to_"));
+            return fields.finish(&mut self.remarks);
+        };
+        let names = [a, b].map(|id| self.topology.node(id).name.clone());
+        let name = match given_name {
+            Some((at, name)) => {
+                self.check_link_name(at, name);
+                name.to_owned()
+            }
+            None => self.link_name(&names.join("-"), reserved),
+        };
+        let directions = self.read_directions(&names, &values, &mut fields);
+        fields.finish(&mut self.remarks);
+        let pipes = directions.each_ref().map(|direction| {
+            let mut pipe = PipeSpec::default();
+            pipe::apply(&mut pipe, &values);
+            pipe::apply(&mut pipe, direction);
+            pipe
+        });
+        let link = self.topology.connect(name.clone(), a, b, pipes);
+        for (end, direction) in directions.iter().enumerate() {
+            if values.queue.is_none() && direction.queue.is_none() {
+                self.unqueued.insert((link, end));
+            }
+            if let Some(mtu) = mtu {
+                let (node, index) = self.topology.link(link).ends[end];
+                self.topology.nodes[node.0 as usize].interfaces[index].mtu = mtu as u32;
+            }
+        }
+        if mtu.is_some_and(|mtu| mtu < u64::from(address::IPV6_MTU_MIN)) {
+            self.remarks
+                .warn(at, format!("link {name}: IPv6 needs an mtu of 1280, so it gets no IPv6 addresses"));
+        }
+        self.links.insert(name, link);
+        self.link_at.push(at);
+    }
+
+    fn ends(&mut self, field: &Field) -> Option<[NodeId; 2]> {
+        const TWO: &str = "write between = [\"a\", \"b\"]";
+        let Some([first, second]) = field.elements().and_then(|e| <[Field; 2]>::try_from(e).ok()) else {
+            self.remarks.mistake(field.at, "between is not a list of two nodes", TWO);
+            return None;
+        };
+        let ends = [first, second].map(|end| {
+            let name = end.text("a", &mut self.remarks)?;
+            let id = self.nodes.get(name).copied();
+            if id.is_none() {
+                let instead = match nearest(name, self.nodes.keys().map(String::as_str)) {
+                    Some(meant) => format!("write \"{meant}\""),
+                    None => format!("write [host.{name}], or the name of a node"),
+                };
+                self.remarks.mistake(end.at, format!("there is no node '{name}'"), instead);
+            }
+            id
+        });
+        let [Some(a), Some(b)] = ends else { return None };
+        if a == b {
+            self.remarks.mistake(field.at, "the link joins a node to itself", TWO);
+            return None;
+        }
+        Some([a, b])
+    }
+
+    fn check_link_name(&mut self, at: usize, name: &str) {
+        if !is_name(name) {
+            let what = format!("'{}' cannot be the name of a link", name.escape_debug());
+            self.remarks.mistake(at, what, "write up to 32 letters, digits, '_', '-', '.'");
+        }
+        if self.links.contains_key(name) {
+            let what = format!("there is a link '{name}' already");
+            self.remarks.mistake(at, what, "write another name");
+        }
+    }
+
+    /// `a-b`, or `a-b-2` if there is one already.
+    fn link_name(&self, base: &str, reserved: &BTreeSet<String>) -> String {
+        let free = |name: &String| !self.links.contains_key(name) && !reserved.contains(name);
+        let numbered = (2..).map(|n| format!("{base}-{n}"));
+        std::iter::once(base.to_owned()).chain(numbered).find(free).expect("numbers do not end")
+    }
+
+    fn read_directions(&mut self, names: &[String; 2], link: &Change, fields: &mut Fields) -> [Change; 2] {
+        let [a, b] = names;
+        let read = [format!("{a}_to_{b}"), format!("{b}_to_{a}")].map(|key| {
+            let field = fields.get(&key)?;
+            let example = "{ rate = \"256kbit\" }";
+            let mut direction = field.table(key, example, &mut self.remarks)?;
+            let values = pipe::read(&mut direction, &mut self.remarks);
+            direction.finish(&mut self.remarks);
+            Some((field.at, values))
+        });
+        if let [Some((_, forward)), Some((at, backward))] = &read {
+            let thrice =
+                written(link).into_iter().zip(written(forward)).zip(written(backward)).zip(pipe::KEYS);
+            for (_, key) in thrice.filter(|(((link, forward), backward), _)| *link && *forward && *backward) {
+                let what = format!("{key} is given for the link and for both of its directions");
+                self.remarks.mistake(*at, what, format!("remove {key} from the link or from a direction"));
+            }
+        }
+        read.map(|direction| direction.map_or_else(Change::default, |(_, values)| values))
+    }
+
+    fn read_event(&mut self, mut fields: Fields) {
+        let start = fields.at;
+        let at = fields.get("at").and_then(|field| field.quantity::<Duration>("10s", &mut self.remarks));
+        if fields.peek("at").is_none() {
+            self.remarks.mistake(start, "event has no time", "write at = \"10s\"");
+        }
+        let link = fields.get("link");
+        if link.is_none() {
+            self.remarks.mistake(start, "event has no link", "write link = \"a-b\"");
+        }
+        let link = link.and_then(|field| self.event_link(&field));
+        let direction = match (fields.get("direction"), link) {
+            (Some(field), Some(link)) => self.event_direction(&field, link),
+            _ => Some(Direction::Both),
+        };
+        let change = pipe::read(&mut fields, &mut self.remarks);
+        if change == Change::default() && !pipe::KEYS.iter().any(|key| fields.peek(key).is_some()) {
+            let what = "the event changes nothing";
+            self.remarks.mistake(start, what, format!("write one of {}", pipe::KEYS.join(", ")));
+        }
+        fields.finish(&mut self.remarks);
+        if let (Some(at), Some(link), Some(direction)) = (at, link, direction) {
+            self.topology.events.push(Event { at: Time::ZERO + at, link, direction, change });
+        }
+    }
+
+    fn event_link(&mut self, field: &Field) -> Option<LinkId> {
+        let name = field.text("a-b", &mut self.remarks)?;
+        let link = self.links.get(name).copied();
+        if link.is_none() {
+            let instead = match nearest(name, self.links.keys().map(String::as_str)) {
+                Some(meant) => format!("write \"{meant}\""),
+                None => "write the name of a link, by default its ends: \"a-b\"".to_owned(),
+            };
+            self.remarks.mistake(field.at, format!("there is no link '{name}'"), instead);
+        }
+        link
+    }
+
+    fn event_direction(&mut self, field: &Field, link: LinkId) -> Option<Direction> {
+        let [a, b] = self.topology.link(link).ends.map(|(node, _)| self.topology.node(node).name.clone());
+        let (forward, backward) = (format!("{a}_to_{b}"), format!("{b}_to_{a}"));
+        match field.text(&forward, &mut self.remarks)? {
+            text if text == forward => Some(Direction::Forward),
+            text if text == backward => Some(Direction::Backward),
+            other => {
+                let what = format!("'{other}' is not a direction of link {}", self.topology.link(link).name);
+                self.remarks.mistake(field.at, what, format!("write \"{forward}\" or \"{backward}\""));
+                None
+            }
+        }
+    }
+
+    /// What can be judged only when everything is read.
+    fn check(&mut self) {
+        let Some(first) = self.topology.hosts().next().map(|(id, _)| id) else {
+            self.remarks.mistake(0, "there is no host, so nothing can enter or leave", "write [host.a]");
+            return;
+        };
+        let given = self.drafts.iter().flat_map(|draft| draft.macs.iter().copied()).collect();
+        let mut problems = address::settle_macs(&mut self.topology, &given);
+        problems.extend(address::assign(&mut self.topology));
+        for (node, interface, error) in problems {
+            let at = self.drafts[node.0 as usize].position(interface, &error);
+            let at = at.or_else(|| {
+                Some(self.link_at[self.topology.node(node).interfaces.get(interface)?.link.0 as usize])
+            });
+            self.remarks.mistake(at.unwrap_or(0), error.to_string(), error.instead());
+        }
+        self.warn_of_unreachable(first);
+        for (pipes, text) in queue::fill(&mut self.topology, &self.unqueued) {
+            let at = pipes.first().map_or(0, |(link, _)| self.link_at[link.0 as usize]);
+            self.remarks.warn(at, text);
+        }
+    }
+
+    /// Hosts that no chain of links joins to the first one.
+    fn warn_of_unreachable(&mut self, first: NodeId) {
+        let topology = &self.topology;
+        let mut joined = vec![false; topology.nodes.len()];
+        let mut waiting = vec![first];
+        while let Some(node) = waiting.pop() {
+            if !std::mem::replace(&mut joined[node.0 as usize], true) {
+                waiting.extend(
+                    topology.node(node).interfaces.iter().map(|interface| topology.peer(interface).0),
+                );
+            }
+        }
+        for (index, node) in topology.nodes.iter().enumerate() {
+            let at = self.drafts[index].at;
+            if node.interfaces.is_empty() {
+                self.remarks.warn(at, format!("{} has no link", node.name));
+            } else if !joined[index] && matches!(node.kind, NodeKind::Host { .. }) {
+                let first = &topology.node(first).name;
+                self.remarks.warn(at, format!("no links join {} to {first}", node.name));
+            }
+        }
+    }
+}
+
+/// Which of [`pipe::KEYS`] are set.
+fn written(values: &Change) -> [bool; 5] {
+    let Change { rate, overhead, delay, loss, queue } = values;
+    [rate.is_some(), overhead.is_some(), delay.is_some(), loss.is_some(), queue.is_some()]
+}
+
+#[cfg(test)]
+mod tests;

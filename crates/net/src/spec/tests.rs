@@ -1,0 +1,335 @@
+//! Golden tables: specs and what becomes of them.
+
+use super::*;
+use crate::topology::Link;
+use fastpath_link::{Limit, LossSpec, QueueSpec, RedSpec};
+use fastpath_units::{Bytes, Probability, Rate};
+
+const LEAST: &str = r#"
+[host.a]
+[host.b]
+[[link]]
+between  = ["a", "b"]      # ends; per-direction values as a_to_b = { rate = "256kbit" }
+rate     = "10Mbit"        # bits on the wire per second; absent = unlimited
+delay    = "25ms"
+loss     = "1%"
+queue    = "50p"           # or "64KiB", or a table for RED and the other disciplines
+overhead = 0               # bytes on the wire beyond the captured frame
+"#;
+
+fn topology(text: &str) -> Topology {
+    match parse(text) {
+        Ok((topology, _)) => topology,
+        Err(mistakes) => panic!("{}", mistakes.iter().map(|m| format!("{m}\n")).collect::<String>()),
+    }
+}
+
+fn mistakes(text: &str) -> Vec<String> {
+    match parse(text) {
+        Ok(_) => Vec::new(),
+        Err(mistakes) => mistakes.iter().map(Mistake::to_string).collect(),
+    }
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    parse(text).expect("a valid spec").1.iter().map(Warning::to_string).collect()
+}
+
+fn rate(text: &str) -> Option<Rate> {
+    Some(text.parse().unwrap())
+}
+
+fn only_link(text: &str) -> Link {
+    topology(text).links.remove(0)
+}
+
+#[test]
+fn the_least_spec_is_two_hosts_and_a_link() {
+    let net = topology(LEAST);
+    assert_eq!(warnings(LEAST), Vec::<String>::new());
+    let pipe = PipeSpec {
+        rate: rate("10Mbit"),
+        overhead: 0,
+        delay: Duration::from_ms(25),
+        loss: LossSpec::Uniform(Probability::new(0.01).unwrap()),
+        queue: QueueSpec::DropTail(Limit::Packets(50)),
+    };
+    assert_eq!(net.links[0].pipes, [pipe.clone(), pipe]);
+    assert_eq!(net.links[0].name, "a-b");
+    assert_eq!(net.links[0].ends, [(NodeId(0), 0), (NodeId(1), 0)]);
+    let addresses =
+        |i: usize| net.nodes[i].interfaces[0].addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(addresses(0), ["10.1.1.2/24", "fd00:0:0:1::2/64"]);
+    assert_eq!(addresses(1), ["10.1.1.3/24", "fd00:0:0:1::3/64"]);
+}
+
+#[test]
+fn a_direction_overrides_its_link() {
+    let link = only_link(
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '10Mbit'\ndelay = '5ms'\n\
+         a_to_b = { rate = '256kbit', queue = '64KiB', overhead = 'ethernet' }\nb_to_a = { loss = 0.5 }",
+    );
+    let [there, back] = link.pipes;
+    assert_eq!((there.rate, back.rate), (rate("256kbit"), rate("10Mbit")));
+    assert_eq!(there.queue, QueueSpec::DropTail(Limit::Bytes(Bytes(65536))));
+    assert_eq!((there.overhead, back.overhead), (24, 0));
+    assert_eq!((there.delay, back.delay), (Duration::from_ms(5), Duration::from_ms(5)));
+    assert_eq!((there.loss, back.loss), (LossSpec::Never, LossSpec::Uniform(Probability::new(0.5).unwrap())));
+}
+
+#[test]
+fn a_red_queue_takes_its_thresholds_from_its_limit() {
+    let red = |queue: &str| {
+        let text =
+            format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '1Mbit'\nqueue = {queue}");
+        only_link(&text).pipes[0].queue.clone()
+    };
+    assert_eq!(red("{ kind = 'red' }"), QueueSpec::Red(RedSpec::default()));
+    let bytes =
+        RedSpec { limit: Limit::Bytes(Bytes(100_000)), min: 10_000, max: 30_000, ..RedSpec::default() };
+    assert_eq!(red("{ kind = 'red', limit = '100kB' }"), QueueSpec::Red(bytes));
+    let all = "{ kind = 'red', limit = '20p', min = '2p', max = '9p', weight = 0.5, probability = '2%', \
+               gentle = false, ecn = true, mean_packet = '1kB' }";
+    let expected = RedSpec {
+        limit: Limit::Packets(20),
+        min: 2,
+        max: 9,
+        weight: Probability::new(0.5).unwrap(),
+        max_p: Probability::new(0.02).unwrap(),
+        gentle: false,
+        ecn: true,
+        mean_packet: Bytes(1000),
+    };
+    assert_eq!(red(all), QueueSpec::Red(expected));
+}
+
+#[test]
+fn a_link_without_queue_gets_its_bandwidth_times_round_trip_and_says_so() {
+    let text = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '100Mbit'\ndelay = '30ms'\n\
+                [[link]]\nbetween = ['a', 'b']\nrate = '1Mbit'\n[[link]]\nbetween = ['a', 'b']\n";
+    let net = topology(text);
+    // 100 Mbit/s × 60 ms = 750 000 bytes = 500 packets.
+    assert_eq!(net.links[0].pipes[0].queue, QueueSpec::DropTail(Limit::Packets(500)));
+    assert_eq!(net.links[1].pipes[1].queue, QueueSpec::DropTail(Limit::Packets(50)));
+    assert_eq!(net.links[2].pipes[0].queue, QueueSpec::default());
+    let rule = "(at least 50, at least rate × round trip)";
+    assert_eq!(
+        warnings(text),
+        [
+            format!("3:1: no queue given for a-b: drop-tail of 500 packets {rule}"),
+            format!("7:1: no queue given for a-b-2: drop-tail of 50 packets {rule}"),
+        ]
+    );
+}
+
+#[test]
+fn events_come_in_the_order_of_time() {
+    let net = topology(
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nqueue = '5p'\n\
+         [[event]]\nat = '2s'\nlink = 'a-b'\nrate = '1Mbit'\n\
+         [[event]]\nat = '1s'\nlink = 'a-b'\ndirection = 'b_to_a'\ndelay = '9ms'\nloss = '0%'",
+    );
+    let first =
+        Change { delay: Some(Duration::from_ms(9)), loss: Some(LossSpec::Never), ..Change::default() };
+    let second = Change { rate: Some(rate("1Mbit")), ..Change::default() };
+    let at = |s| Time::ZERO + Duration::from_secs(s);
+    assert_eq!(
+        net.events,
+        [
+            Event { at: at(1), link: LinkId(0), direction: Direction::Backward, change: first },
+            Event { at: at(2), link: LinkId(0), direction: Direction::Both, change: second },
+        ]
+    );
+}
+
+#[test]
+fn what_is_given_by_link_lands_on_its_interface() {
+    let net = topology(
+        "[host.a]\naddress = '192.168.7.9/24'\nroutes = { default = '192.168.7.1' }\n[host.b]\nport = 'eth1'\n[router.r]\n\
+         addresses = { up = '192.168.7.1/24', b-r = ['10.1.1.1/24', 'fd01::1/64'] }\nmac = { up = '02:00:00:00:00:03' }\n\
+         [[link]]\nbetween = ['a', 'r']\nname = 'up'\n[[link]]\nbetween = ['b', 'r']\nmtu = 9000",
+    );
+    let addresses = |node: usize, i: usize| {
+        net.nodes[node].interfaces[i].addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(addresses(0, 0), "192.168.7.9/24 fd00:0:0:1::2/64");
+    assert_eq!(addresses(1, 0), "10.1.1.2/24 fd01::2/64");
+    assert_eq!(addresses(2, 0), "192.168.7.1/24 fd00:0:0:1::3/64");
+    assert_eq!(addresses(2, 1), "10.1.1.1/24 fd01::1/64");
+    assert_eq!(net.nodes[0].routes, [("0.0.0.0/0".parse().unwrap(), "192.168.7.1".parse().unwrap())]);
+    assert_eq!(net.nodes[1].kind, NodeKind::Host { port: Some("eth1".to_owned()) });
+    assert_eq!(net.nodes[1].interfaces[0].mac, None);
+    assert_eq!(net.nodes[1].interfaces[0].mtu, 9000);
+    // 02:00:00:00:00:03 was r's on the second link until it was given away.
+    let macs: BTreeSet<_> = net.nodes.iter().flat_map(|n| &n.interfaces).filter_map(|i| i.mac).collect();
+    assert_eq!(macs.len(), 3);
+}
+
+/// Each spec with all that is said about it, in full.
+const MISTAKES: &[(&str, &[&str])] = &[
+    ("", &["1:1: there is no host, so nothing can enter or leave; write [host.a]"]),
+    (
+        "[host.a",
+        &["1:8: this is not TOML: unclosed table, expected `]`; write KEY = VALUE, text in \"quotes\""],
+    ),
+    ("[hots.a]\n[host.b]", &["1:2: the spec has no key 'hots'; write host"]),
+    (
+        "[host.a]\nadress = '10.0.0.1/24'\n[host.'x y']\n[router.a]",
+        &[
+            "2:1: host a has no key 'adress'; write address",
+            "3:7: 'x y' cannot be the name of a node; write up to 32 letters, digits, '_', '-', '.', a letter or digit first",
+            "4:9: there is a node 'a' already; write another name: hosts, routers and switches share one set",
+        ],
+    ),
+    (
+        "seed = -1\n[host.alice]\n[host.bob]\n[[link]]\nbetween = ['alice', 'bbo']\nrate = '0Mbit'\ndelay = 25\nloss = '101%'\n\
+         queue = '0p'\noverhead = 'wifi'\nmtu = 20\nalice_to_bob = {}\nlos = '1%'\n",
+        &[
+            "1:8: seed = -1 is out of range; write a number from 0 to 18446744073709551615",
+            "5:21: there is no node 'bbo'; write \"bob\"",
+            "6:8: '0Mbit' is not a rate: it must be 1bit … 800Gbit (leave it out for unlimited); write rate = \"10Mbit\"",
+            "7:9: delay is a whole number, not text; write delay = \"25ms\"",
+            "8:8: '101%' is not a probability: it must be 0 … 100 %; write loss = \"1%\"",
+            "9:9: with queue = \"0p\" nothing passes; write queue = \"50p\"",
+            "10:12: overhead 'wifi' is not known; write overhead = \"ethernet\", or a number of bytes",
+            "11:7: mtu = 20 is out of range; write a number from 68 to 65521",
+            "13:1: link has no key 'los'; write loss",
+        ],
+    ),
+    (
+        "[host.a]\n[host.b]\n[[link]]\nrate = '10 Mbyte'\n[[link]]\nbetween = ['a', 'a']\n[[link]]\nbetween = ['a']\n\
+         [[link]]\nbetween = ['a', 'b']\ndelay = '-5ms'\nspeed = 3\nb_to_c = {}\nname = 'l'\n[[link]]\nbetween = ['b', 'a']\nname = 'l'",
+        &[
+            "3:1: link has no ends; write between = [\"a\", \"b\"]",
+            "4:8: '10 Mbyte' is not a rate: the unit 'Mbyte' is not known (bit, kbit, Mbit, Gbit); write rate = \"10Mbit\"",
+            "6:11: the link joins a node to itself; write between = [\"a\", \"b\"]",
+            "8:11: between is not a list of two nodes; write between = [\"a\", \"b\"]",
+            "11:9: '-5ms' is not a duration: it cannot be negative; write delay = \"25ms\"",
+            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, a_to_b, b_to_a",
+            "13:1: link has no key 'b_to_c'; write b_to_a",
+            "17:8: there is a link 'l' already; write another name",
+        ],
+    ),
+    (
+        "[host.a]\n[host.b]\n[link]\nbetween = ['a', 'b']",
+        &["3:1: link is one table, not a list of them; write [[link]]"],
+    ),
+    (
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '1Mbit'\na_to_b = { rate = '2Mbit', lss = '1%' }\nb_to_a = { rate = '3Mbit' }",
+        &[
+            "6:28: a_to_b has no key 'lss'; write loss",
+            "7:10: rate is given for the link and for both of its directions; remove rate from the link or from a direction",
+        ],
+    ),
+    (
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'rde', limit = '5p' }\n[[link]]\nbetween = ['a', 'b']\n\
+         queue = { kind = 'red', min = '9p', max = '3p' }\n[[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'red', limit = '50p', min = '1KiB' }\n\
+         [[link]]\nbetween = ['a', 'b']\nqueue = { limit = '5p' }\n[[link]]\nbetween = ['a', 'b']\nqueue = 50",
+        &[
+            "5:18: queue kind 'rde' is not known; write \"red\"",
+            "8:43: max is not above min; write a larger max, for example three times min",
+            "11:46: min is in another unit than limit; write min = \"5p\"",
+            "14:9: queue has no kind; write kind = \"drop-tail\" or kind = \"red\"",
+            "17:9: queue is a whole number, not text; write queue = \"50p\"",
+        ],
+    ),
+    (
+        "[host.a]\naddress = '10.0.0.2'\nmac = 'zz'\n[host.b]\naddresses = { a_b = '10.0.0.3/24' }\n[switch.s]\naddress = '10.0.0.4/24'\n\
+         [host.c]\naddress = '10.0.0.9/24'\n[[link]]\nbetween = ['a', 'b']\n[[link]]\nbetween = ['c', 'b']\n[[link]]\nbetween = ['c', 's']",
+        &[
+            "2:11: '10.0.0.2' has no prefix length; write \"10.0.0.2/24\"",
+            "3:7: 'zz' is not a MAC address; write six bytes in hexadecimal, for example \"02:00:00:00:00:2a\"",
+            "5:21: b has no link 'a_b'; write a-b",
+            "7:11: switch s forwards frames and has no address; remove it, or write [router.s]",
+            "9:11: c has 2 links; write addresses = { c-b = … }",
+        ],
+    ),
+    (
+        "[host.a]\naddress = '10.0.0.2/24'\n[host.b]\naddress = '10.0.0.2/24'\n[host.c]\naddress = '10.9.0.2/24'\n[host.d]\naddress = '224.0.0.1/24'\n\
+         [switch.s]\n[[link]]\nbetween = ['a', 's']\n[[link]]\nbetween = ['b', 's']\n[[link]]\nbetween = ['c', 's']\n[[link]]\nbetween = ['d', 's']",
+        &[
+            "4:11: 10.0.0.2 is the address of a already; write an address of its own, or none to have one assigned",
+            "6:11: 10.9.0.2/24 is outside 10.0.0.0/24, the subnet of its link; write an address in 10.0.0.0/24",
+            "8:11: 224.0.0.1 is not the address of one station (multicast); write a unicast address such as 10.0.1.2/24",
+            "8:11: 224.0.0.1/24 is outside 10.0.0.0/24, the subnet of its link; write an address in 10.0.0.0/24",
+        ],
+    ),
+    (
+        "[host.a]\naddress = '10.0.0.2/24'\nmac = '02:00:00:00:00:09'\n[router.r]\naddresses = { b-r = '10.0.0.9/24' }\nroutes = { '10.7.0.0/16' = '10.8.0.1', 'x' = '10.0.0.1', '10.6.0.0/16' = 'b' }\n\
+         [host.b]\nmac = '02:00:00:00:00:09'\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['b', 'r']",
+        &[
+            "6:40: 'x' is not a subnet to route to; write for example \"192.168.0.0/16\", or default",
+            "6:74: 'b' is not an address to route by; write the address of a neighbour, for example \"10.0.1.7\"",
+        ],
+    ),
+    (
+        "[host.a]\naddress = '10.0.0.2/24'\nmac = '02:00:00:00:00:09'\n[router.r]\naddresses = { b-r = '10.0.0.9/24' }\nroutes = { '10.7.0.0/16' = '10.8.0.1' }\n\
+         [host.b]\nmac = '02:00:00:00:00:09'\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['b', 'r']",
+        &[
+            "5:21: 10.0.0.0/24 is the subnet of link a-r already; write another subnet: each link has its own",
+            "6:28: 10.8.0.1 is not on a subnet of this node; write the address of a neighbour",
+            "8:7: 02:00:00:00:00:09 is the hardware address of a already; write one of its own, or none to have one assigned",
+        ],
+    ),
+    (
+        "[host.a]\nport = 'eth0'\n[host.b]\nport = 'eth0'\n[host.c]\nport = 'a b'\n[[link]]\nbetween = ['a', 'b']\n[[link]]\nbetween = ['a', 'c']",
+        &[
+            "1:7: a is one port but has several links; write a host for each",
+            "3:7: port eth0 is a's already; write another port",
+            "6:8: 'a b' cannot be the name of an interface; write one that `ip link` shows",
+        ],
+    ),
+    (
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n[[event]]\nlink = 'a_b'\nrate = '1Mbit'\n[[event]]\nat = '1s'\nlink = 'a-b'\n\
+         [[event]]\nat = '1s'\nlink = 'a-b'\ndirection = 'up'\nloss = '1%'\ndealy = '1s'",
+        &[
+            "5:1: event has no time; write at = \"10s\"",
+            "6:8: there is no link 'a_b'; write \"a-b\"",
+            "8:1: the event changes nothing; write one of rate, overhead, delay, loss, queue",
+            "14:13: 'up' is not a direction of link a-b; write \"a_to_b\" or \"b_to_a\"",
+            "16:1: event has no key 'dealy'; write delay",
+        ],
+    ),
+    (
+        "[host.a]\naddress = '10.0.0.1/30'\n[host.b]\n[host.c]\n[switch.s]\n[[link]]\nbetween = ['a', 's']\n[[link]]\nbetween = ['b', 's']\n[[link]]\nbetween = ['c', 's']",
+        &["10:1: 10.0.0.0/30 has no address left for this interface; write a shorter prefix length"],
+    ),
+];
+
+#[test]
+fn every_mistake_is_reported_at_once_with_what_to_write() {
+    for (text, expected) in MISTAKES {
+        assert_eq!(mistakes(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn what_works_but_may_surprise_is_a_warning() {
+    let text = "[host.a]\n[host.b]\n[host.c]\n[host.d]\n[host.e]\n[[link]]\nbetween = ['a', 'b']\nmtu = 600\n[[link]]\nbetween = ['c', 'd']";
+    assert_eq!(
+        warnings(text),
+        [
+            "3:7: no links join c to a",
+            "4:7: no links join d to a",
+            "5:7: e has no link",
+            "6:1: link a-b: IPv6 needs an mtu of 1280, so it gets no IPv6 addresses",
+        ]
+    );
+    assert_eq!(topology(text).nodes[0].interfaces[0].addresses.len(), 1);
+}
+
+proptest::proptest! {
+    #[test]
+    fn random_text_is_refused_not_crashed_on(text in "(\\PC|[\\[\\]='\"{}.\n]|host|link|between|rate){0,80}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn a_mangled_spec_is_read_or_refused(cut in 0usize..600, with in "[\\PC\n]{0,5}", until in 0usize..40) {
+        let mut text: Vec<char> = LEAST.chars().collect();
+        let from = cut.min(text.len());
+        let until = (from + until).min(text.len());
+        text.splice(from..until, with.chars());
+        let _ = parse(&text.into_iter().collect::<String>());
+    }
+}
