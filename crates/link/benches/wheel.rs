@@ -1,11 +1,11 @@
 //! What the next pending time costs among many pipes: the earliest is popped and scheduled anew (the "hold"
-//! model), by the wheel and by the heap it was preferred to.
+//! model), by the wheel and by the heap it was preferred to; and what a packet costs through many pipes.
 //! Run with `cargo bench -p fastpath-link --bench wheel`.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use fastpath_link::Wheel;
-use fastpath_units::{Duration, Rng, Time};
+use fastpath_link::{Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, Wheel};
+use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 
 fn main() {
     divan::main();
@@ -13,6 +13,45 @@ fn main() {
 
 const PIPES: [u32; 5] = [1, 10, 1_000, 100_000, 1_000_000];
 const HOLDS: u64 = 100_000;
+
+/// A packet every 50 ns into one of the pipes in turn of a random order, each at rate, delay, loss and a queue;
+/// what is due leaves in the order of the wheel.
+#[divan::bench(args = PIPES)]
+fn packets_through_many_pipes(bencher: Bencher, count: u32) {
+    let spec = PipeSpec {
+        rate: Rate::from_bps((20_000_000_000 / u64::from(count)).max(128_000)),
+        delay: Duration::from_us(1000),
+        loss: LossSpec::Uniform(Probability::new(0.01).expect("1 %")),
+        queue: QueueSpec::DropTail(Limit::Packets(1000)),
+        ..PipeSpec::default()
+    };
+    let mut pipes: Vec<Pipe<u32>> =
+        (0..count).map(|id| Pipe::new(&spec, Rng::stream(1, id.into()))).collect();
+    let mut wheel = Wheel::new(pipes.len());
+    let (mut now, mut rng) = (Time::ZERO, Rng::new(2));
+    let mut run = |packets: u64| {
+        for _ in 0..packets {
+            now += Duration::from_ns(50);
+            let id = rng.below(count.into()) as u32;
+            let pipe = &mut pipes[id as usize];
+            let idle = pipe.next_at().is_none();
+            let _ = black_box(pipe.push(now, Packet { len: 64, flow: 0, traffic_class: 0, data: id }));
+            if let (true, Some(at)) = (idle, pipe.next_at()) {
+                wheel.schedule(id, at);
+            }
+            while let Some((_, id)) = wheel.pop_due(now) {
+                let pipe = &mut pipes[id as usize];
+                black_box(pipe.pop(now));
+                if let Some(at) = pipe.next_at() {
+                    wheel.schedule(id, at);
+                }
+            }
+        }
+    };
+    // Every ring allocated, every queue and delay line as full as it will be.
+    run(u64::from(count) * 4 + 100_000);
+    bencher.counter(ItemsCount::new(HOLDS)).bench_local(|| run(HOLDS));
+}
 
 /// What both can do.
 trait Order {

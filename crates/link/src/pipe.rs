@@ -27,6 +27,9 @@ use std::collections::VecDeque;
 /// instant a departure comes before an arrival: a packet whose transmission ends at `t` has freed its place
 /// for one that arrives at `t`.
 ///
+/// The queue is bounded by its discipline, the delay line by rate × delay. Where the rate is unlimited only
+/// the caller's supply of packets bounds what is in flight.
+///
 /// `now` should not run backwards from call to call; if it does, packets still leave in order of arrival
 /// and none earlier than it could have.
 #[derive(Debug)]

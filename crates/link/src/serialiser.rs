@@ -44,7 +44,7 @@ impl Serialiser {
         if let Some(rate) = self.rate {
             let size = Bytes(u64::from(len) + u64::from(self.overhead));
             let (span, carried) = rate.transmission(size, self.carried);
-            // Past the end of time (213 days) a frame ends at the end of time: it never leaves.
+            // What would end past the end of time (213 days) is held there.
             self.end = self.end.saturating_add(span);
             self.carried = carried;
         }

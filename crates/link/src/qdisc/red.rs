@@ -111,6 +111,8 @@ impl Red {
                 };
                 self.average + weight * (queue as f64 - self.average)
             }
+            // Nothing to forget; most packets of a quiet link end here.
+            Some(_) if self.average == 0.0 => 0.0,
             Some(since) => {
                 let missed = packets_missed(now, since, backlog.rate, self.spec.mean_packet);
                 self.average * power(1.0 - weight, missed)
