@@ -140,6 +140,8 @@ fn fold(mut sum: u64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MacAddr;
+    use crate::build::Ip;
     use proptest::prelude::*;
 
     /// RFC 1071 §4.1, word by word.
@@ -164,6 +166,35 @@ mod tests {
     fn rfc_1624_example() {
         // §4: HC = dd2f, m = 5555, m' = 3285 gives 0000, which eqn. 2 of RFC 1141 gets wrong.
         assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    #[test]
+    fn a_udp_checksum_may_be_absent_in_ipv4_only() {
+        let check = |src: [u16; 8], v4: [u8; 4]| {
+            let mac = MacAddr::from_index(1);
+            let over_v4 = Ip::between((mac, v4.into()), (mac, v4.into())).udp(1, 2, b"x");
+            let over_v6 = Ip::between((mac, src.into()), (mac, src.into())).udp(1, 2, b"x");
+            [(over_v4, 40), (over_v6, 60)].map(|(mut frame, at)| {
+                frame[at..at + 2].fill(0);
+                check_transport(&frame, &Headers::parse(&frame))
+            })
+        };
+        assert_eq!(check([0xfe80, 0, 0, 0, 0, 0, 0, 1], [192, 0, 2, 1]), [Check::Absent, Check::Bad]);
+    }
+
+    #[test]
+    fn impossible_transport_lengths_are_bad_and_fragments_not_checked() {
+        let end = (MacAddr::from_index(1), [192, 0, 2, 1].into());
+        let check = |frame: &[u8]| check_transport(frame, &Headers::parse(frame));
+        let mut frame = Ip::between(end, end).udp(1, 2, b"x");
+        frame[39] = 7;
+        assert_eq!(check(&frame), Check::Bad, "UDP shorter than its header");
+        frame[39] = 10;
+        assert_eq!(check(&frame), Check::Bad, "UDP longer than its packet");
+        frame[20] = 0x20;
+        assert_eq!(check(&frame), Check::NotApplicable);
+        assert_eq!(check(&Ip::between(end, end).packet(6, &[0; 19])), Check::Bad, "TCP cut");
+        assert_eq!(check(&Ip::between(end, end).packet(132, &[0; 19])), Check::NotApplicable);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! Not a validator of everything above IP: a router must drop [`Network::Malformed`] and may forward the
 //! rest. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
 
-use crate::bytes::{be16, mac, v6};
+use crate::bytes::{be16, mac, v4, v6};
 use crate::{MacAddr, checksum};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -172,16 +172,22 @@ impl Headers {
     /// Reads the headers of the first bytes of a frame that was `wire_len` bytes long, as captures cut by a
     /// snap length hold them: IP lengths are judged against `wire_len`, and headers must be in `frame`.
     pub fn parse_captured(frame: &[u8], wire_len: usize) -> Headers {
-        let Some(mut headers) = parse_ethernet(frame) else { return Headers::truncated(frame) };
+        let Some((ethertype, l2_len)) = parse_ethertype(frame) else { return Headers::truncated(frame) };
         let wire_len = wire_len.max(frame.len());
-        headers.network = match headers.ethertype {
-            ethertype::IPV4 => parse_ipv4(frame, headers.l2_len, wire_len),
-            ethertype::IPV6 => parse_ipv6(frame, headers.l2_len, wire_len),
+        let network = match ethertype {
+            ethertype::IPV4 => parse_ipv4(frame, l2_len, wire_len),
+            ethertype::IPV6 => parse_ipv6(frame, l2_len, wire_len),
             ethertype::ARP => Network::Arp,
             _ => Network::Other,
         };
-        headers.transport = parse_transport(frame, &headers.network);
-        headers
+        Headers {
+            dst: mac(frame, 0).unwrap_or_default(),
+            src: mac(frame, 6).unwrap_or_default(),
+            ethertype,
+            l2_len,
+            network,
+            transport: parse_transport(frame, &network),
+        }
     }
 
     fn truncated(frame: &[u8]) -> Headers {
@@ -299,9 +305,8 @@ fn mix(h: u64, word: u64) -> u64 {
     h ^ (h >> 32)
 }
 
-/// MACs, tags and EtherType; `None` when the frame ends before the EtherType.
-fn parse_ethernet(frame: &[u8]) -> Option<Headers> {
-    let (dst, src) = (mac(frame, 0)?, mac(frame, 6)?);
+/// The EtherType after all tags and where the network header starts; `None` when the frame ends before that.
+fn parse_ethertype(frame: &[u8]) -> Option<(u16, usize)> {
     let mut ethertype = be16(frame, 12)?;
     let mut l2_len = 14;
     for _ in 0..TAGS_MAX {
@@ -312,7 +317,7 @@ fn parse_ethernet(frame: &[u8]) -> Option<Headers> {
         ethertype = be16(frame, l2_len + 2)?;
         l2_len += 4;
     }
-    Some(Headers { dst, src, ethertype, l2_len, network: Network::Other, transport: None })
+    Some((ethertype, l2_len))
 }
 
 fn parse_ipv4(frame: &[u8], offset: usize, wire_len: usize) -> Network {
@@ -331,8 +336,8 @@ fn parse_ipv4(frame: &[u8], offset: usize, wire_len: usize) -> Network {
     Network::Ipv4(Ipv4 {
         offset,
         header_len,
-        src: Ipv4Addr::new(header[12], header[13], header[14], header[15]),
-        dst: Ipv4Addr::new(header[16], header[17], header[18], header[19]),
+        src: v4(header, 12).unwrap_or(Ipv4Addr::UNSPECIFIED),
+        dst: v4(header, 16).unwrap_or(Ipv4Addr::UNSPECIFIED),
         ttl: header[8],
         protocol: header[9],
         tos: header[1],
@@ -494,6 +499,25 @@ mod tests {
         let headers = Headers::parse_captured(&frame[..38], 42);
         assert_eq!(headers.transport.map(|t| t.dst_port), Some(53));
         assert!(matches!(Headers::parse_captured(&frame[..38], 41).network, Network::Malformed(_)));
+    }
+
+    #[test]
+    fn what_is_not_ip_is_other() {
+        let frame = |start: &[u8]| [&udp4()[..12], start, &[0; 40]].concat();
+        let deep: Vec<u8> = [0x81, 0, 0, 1].repeat(TAGS_MAX + 1);
+        for (start, ethertype, l2_len) in [
+            (&[0x88, 0x47, 0, 1, 0x11, 64][..], ethertype::MPLS, 14),
+            (&[0, 40, 0xaa, 0xaa, 3], 40, 14),
+            (&[0x81, 0, 0, 7, 0x88, 0xcc], 0x88cc, 18),
+            (&deep[..], ethertype::VLAN, 14 + 4 * TAGS_MAX),
+        ] {
+            let headers = Headers::parse(&frame(start));
+            let seen = (headers.network, headers.ethertype, headers.l2_len);
+            assert_eq!(seen, (Network::Other, ethertype, l2_len));
+            assert_eq!((headers.traffic_class(), headers.transport), (0, None));
+        }
+        let arp = Headers::parse(&frame(&[8, 6]));
+        assert_eq!((arp.network, arp.addresses()), (Network::Arp, None));
     }
 
     #[test]

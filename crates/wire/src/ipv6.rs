@@ -17,3 +17,45 @@ pub(crate) fn set_ce(frame: &mut [u8], offset: usize) {
     // Version, eight bits of traffic class, flow label: ECN is bits 4 and 5 of the second byte.
     frame[offset + 1] |= 0b0011_0000;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Ip;
+    use crate::{Headers, MacAddr, Network, ecn};
+    use std::net::{IpAddr, Ipv6Addr};
+
+    fn ip() -> Ip {
+        let end = |i: u16| {
+            (MacAddr::from_index(i.into()), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, i)))
+        };
+        Ip::between(end(1), end(2))
+    }
+
+    fn hop_limit(frame: &[u8]) -> u8 {
+        match Headers::parse(frame).network {
+            Network::Ipv6(ip) => ip.hop_limit,
+            other => panic!("not IPv6: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_hop_is_counted_until_the_last() {
+        let mut frame = Ip { ttl: 2, ..ip() }.udp(1, 2, b"x");
+        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (Hop::Forward, 1));
+        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (Hop::Expired, 1));
+        frame[21] = 0;
+        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (Hop::Expired, 0));
+    }
+
+    #[test]
+    fn congestion_is_marked_only_on_capable_packets() {
+        for (before, after) in [(0xb8, 0xb8), (0xb9, 0xbb), (0xba, 0xbb), (0xbb, 0xbb)] {
+            let plain = Ip { traffic_class: after, ..ip() }.udp(1, 2, b"x");
+            let mut frame = Ip { traffic_class: before, ..ip() }.udp(1, 2, b"x");
+            let headers = Headers::parse(&frame);
+            ecn::set_ce(&mut frame, &headers);
+            assert_eq!(frame, plain, "{before:#x}");
+        }
+    }
+}

@@ -115,6 +115,48 @@ proptest! {
     }
 
     #[test]
+    fn mangled_frames_are_read_alike(ip in ends(), tags in 0usize..3, length in any::<u16>(), mangled in prop::collection::vec((14usize..80, any::<u8>()), 0..4)) {
+        let mut frame = ip.udp(1000, 53, &[0; 40]);
+        for _ in 0..tags {
+            frame.splice(12..12, [0x81, 0, 0, 7]);
+        }
+        for (at, byte) in mangled {
+            frame[at] = byte;
+        }
+        frame.truncate(frame.len().saturating_sub(usize::from(length % 40).saturating_sub(20)));
+        // Whatever etherparse accepts, we read the same way.
+        let ours = Headers::parse(&frame);
+        let Ok(theirs) = SlicedPacket::from_ethernet(&frame) else { return Ok(()) };
+        match &theirs.net {
+            Some(NetSlice::Ipv4(slice)) => {
+                let header = slice.header();
+                let Network::Ipv4(v4) = ours.network else { panic!("{ours:?}") };
+                prop_assert_eq!((v4.src, v4.dst, v4.protocol), (header.source_addr(), header.destination_addr(), header.protocol().0));
+                prop_assert_eq!((v4.total_len, v4.more_fragments), (header.total_len(), header.more_fragments()));
+                prop_assert_eq!(v4.fragment_offset, header.fragments_offset().byte_offset());
+                prop_assert_eq!(v4.has_options(), !header.options().is_empty());
+            }
+            Some(NetSlice::Ipv6(slice)) => {
+                let header = slice.header();
+                let Network::Ipv6(v6) = ours.network else { panic!("{ours:?}") };
+                prop_assert_eq!((v6.src, v6.dst), (header.source_addr(), header.destination_addr()));
+                prop_assert_eq!((v6.payload_len, v6.flow_label), (header.payload_length(), header.flow_label().value()));
+                prop_assert_eq!(v6.protocol, slice.payload().ip_number.0);
+            }
+            Some(NetSlice::Arp(_)) => prop_assert_eq!(ours.network, Network::Arp),
+            None => prop_assert!(!matches!(ours.network, Network::Ipv4(_) | Network::Ipv6(_))),
+        }
+        let ports = match &theirs.transport {
+            Some(TransportSlice::Udp(udp)) => Some((udp.source_port(), udp.destination_port())),
+            Some(TransportSlice::Tcp(tcp)) => Some((tcp.source_port(), tcp.destination_port())),
+            _ => None,
+        };
+        if let Some(ports) = ports {
+            prop_assert_eq!(ours.transport.map(|t| (t.src_port, t.dst_port)), Some(ports));
+        }
+    }
+
+    #[test]
     fn a_flipped_bit_is_a_bad_checksum(ip in ends(), payload in payload(), at in any::<prop::sample::Index>(), bit in 0u32..8) {
         let mut frame = ip.udp(1, 2, &payload);
         // Anywhere but in the length, which changes what is summed.
