@@ -5,8 +5,8 @@
 //! not opened here.
 //!
 //! Written here because neither crate for it does this: pcap-parser (0.17) reads `if_tsoffset` little-endian in
-//! big-endian sections and keeps 32 bits of the seconds; pcap-file (3.0.0-rc.3, its stable 2.0 before that
-//! without `if_tsresol`) refuses packets over the snap length, which real files hold; and neither says which packet is broken.
+//! big-endian sections and keeps 32 bits of the seconds; pcap-file (3.0.0-rc.3) refuses packets over the snap
+//! length, which real files hold; and neither says which packet is broken.
 //!
 //! Read first: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng §4.
 
@@ -60,7 +60,7 @@ pub enum ReadError {
         "file is cut in the middle of packet {packet} (offset {offset}); the packets before it are whole"
     )]
     Cut {
-        /// Number of the packet that is not whole.
+        /// Number of the packet that is not whole, or that would follow a cut record of another sort.
         packet: u64,
         /// Where its record starts.
         offset: u64,
