@@ -2,14 +2,13 @@
 
 use crate::namespace::{Namespace, NotPermitted};
 use crate::netlink::{LinkParameters, Netlink};
-use crate::sys;
+use fastpath_engine::port::{OpenError, TapPort};
 use fastpath_net::{Interface, Node, NodeId, Route};
 use ipnet::IpNet;
 use nix::net::if_::if_nametoindex;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
 
 /// Frames the kernel holds while the engine is not reading, per interface: 40 ms at 100 000 frames/s, longer
 /// than the pauses of a busy virtual machine.
@@ -35,14 +34,12 @@ pub enum HostError {
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
     /// A TAP could not be opened.
-    #[error("host {host}: interface {interface}: opening /dev/net/tun: {source}")]
+    #[error("host {host}: {source}")]
     Tap {
         /// The host.
         host: String,
-        /// The interface.
-        interface: String,
-        /// Why.
-        source: io::Error,
+        /// Which, and why.
+        source: OpenError,
     },
     /// The kernel refused a setting.
     #[error("host {host}: interface {interface}: {what}: {source}")]
@@ -59,11 +56,11 @@ pub enum HostError {
 }
 
 impl Host {
-    /// Makes the namespace of `node` and all that is in it. Gives the host and the TAPs in the order of the
-    /// node's interfaces; an interface lasts as long as its descriptor.
-    pub(crate) fn new(id: NodeId, node: &Node, routes: &[Route]) -> Result<(Host, Vec<OwnedFd>), HostError> {
+    /// Makes the namespace of `node` and all that is in it. Gives the host and its ports in the order of the
+    /// node's interfaces; an interface lasts as long as its port.
+    pub(crate) fn new(id: NodeId, node: &Node, routes: &[Route]) -> Result<(Host, Vec<TapPort>), HostError> {
         let namespace = Namespace::new()?;
-        let work = || -> Result<Vec<OwnedFd>, HostError> {
+        let work = || -> Result<Vec<TapPort>, HostError> {
             quieten(node);
             let mut netlink = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
             bring_up_loopback(&mut netlink).map_err(failed(node, "lo", || "bringing it up".into()))?;
@@ -87,13 +84,9 @@ impl Host {
     }
 }
 
-fn attach(node: &Node, interface: &Interface, netlink: &mut Netlink) -> Result<OwnedFd, HostError> {
+fn attach(node: &Node, interface: &Interface, netlink: &mut Netlink) -> Result<TapPort, HostError> {
     let name = interface.name.as_str();
-    let tap = sys::open_tap(name).map_err(|source| HostError::Tap {
-        host: node.name.clone(),
-        interface: name.to_owned(),
-        source,
-    })?;
+    let tap = TapPort::open(name).map_err(|source| HostError::Tap { host: node.name.clone(), source })?;
     let index =
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
     if interface.addresses.iter().all(|address| address.addr().is_ipv4()) {

@@ -4,21 +4,24 @@ use crate::enter::{environment, see_names};
 use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::state::{self, Claim, ClaimError, HostState, State};
-use fastpath_net::{Routes, Topology};
+use fastpath_engine::port::Port;
+use fastpath_engine::{Options, Panicked, Report, Running, StartError};
+use fastpath_net::{EdgeId, Routes, Topology};
 use std::fmt::Write;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+const CONTROL_SOCKET: &str = "control.sock";
+
 /// A topology brought up on this machine.
 ///
-/// The fields go in this order on drop: first the engine and with it the interfaces, then the namespaces,
-/// last the programs still in them and the state directory.
+/// On drop the engine goes first, and with it the interfaces; then, in the order of the fields, the
+/// namespaces, and last the programs still in them and the state directory.
 #[derive(Debug)]
 pub struct Lab {
-    /// The hosts' interfaces: they last as long as these descriptors.
-    _taps: Vec<OwnedFd>,
+    /// Taken only to end it.
+    engine: Option<Running>,
     topology: Topology,
     hosts: Vec<Host>,
     claim: Claim,
@@ -38,6 +41,9 @@ pub enum UpError {
     /// A host could not be made.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// The engine did not start.
+    #[error(transparent)]
+    Engine(#[from] StartError),
     /// The state could not be written.
     #[error("state of lab {name}: {source}")]
     State {
@@ -52,19 +58,27 @@ impl Lab {
     /// Brings up every host of the topology and the engine between them, under a name that no other lab of
     /// this user has. Without the privilege for it the process first becomes root in a user namespace of its
     /// own, for which it must still be single-threaded.
-    pub fn up(topology: Topology, name: &str) -> Result<Lab, UpError> {
+    ///
+    /// The engine listens for `fastpath ctl` in the lab's state directory, whatever `options.control` says.
+    pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         // Before the process may become somebody else.
         let base = state::base();
         let claim = Claim::new(name)?;
         let privilege = gain_privilege()?;
         let routes = Routes::compute(&topology);
-        let (mut hosts, mut taps) = (Vec::new(), Vec::new());
+        let mut hosts = Vec::new();
+        let mut ports: Vec<(EdgeId, Box<dyn Port>)> = Vec::new();
         for (id, node) in topology.hosts() {
-            let (host, mut its_taps) = Host::new(id, node, routes.of(id))?;
+            let (host, taps) = Host::new(id, node, routes.of(id))?;
             hosts.push(host);
-            taps.append(&mut its_taps);
+            for tap in taps {
+                // Edges are numbered in this order too: hosts, then their interfaces.
+                ports.push((EdgeId(ports.len() as u32), Box::new(tap)));
+            }
         }
-        let lab = Lab { _taps: taps, topology, hosts, claim, name: name.to_owned(), base };
+        let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
+        let engine = Some(fastpath_engine::start(topology.clone(), ports, options)?);
+        let lab = Lab { engine, topology, hosts, claim, name: name.to_owned(), base };
         lab.publish(privilege).map_err(|source| UpError::State { name: name.to_owned(), source })?;
         Ok(lab)
     }
@@ -107,7 +121,22 @@ impl Lab {
 
     /// Where the engine's control socket is.
     pub fn control_socket(&self) -> PathBuf {
-        self.directory().join("control.sock")
+        self.directory().join(CONTROL_SOCKET)
+    }
+
+    /// How the network stands; `None` if the engine has ended.
+    pub fn report(&self) -> Option<Report> {
+        self.engine.as_ref()?.report()
+    }
+
+    /// True once the engine has ended, by request over its control socket or because it failed.
+    pub fn has_ended(&self) -> bool {
+        self.engine.as_ref().is_none_or(Running::has_ended)
+    }
+
+    /// Ends the engine and removes everything; gives how the network stood in the end.
+    pub fn down(mut self) -> Result<Report, Panicked> {
+        self.engine.take().expect("only this and drop take it").stop()
     }
 
     fn directory(&self) -> &Path {
@@ -133,6 +162,13 @@ impl Lab {
     }
 }
 
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // How it ended is told by `down`; a drop only has to end it.
+        let _ = self.engine.take().map(Running::stop);
+    }
+}
+
 /// /etc/hosts of the lab: this machine's, then every node's addresses.
 fn names(topology: &Topology) -> String {
     let mut text = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
@@ -152,6 +188,7 @@ mod tests {
     use super::*;
     use crate::skip;
     use fastpath_net::{NodeKind, Topology};
+    use std::num::NonZeroUsize;
     use std::process::Stdio;
 
     /// Two hosts on one ideal link, 10.0.0.1 and 10.0.0.2, with IPv6 beside.
@@ -168,7 +205,9 @@ mod tests {
     }
 
     fn up(test: &str) -> Option<Lab> {
-        match Lab::up(pair(), &format!("{test}-{}", std::process::id())) {
+        let network = fastpath_net::Options { seed: 1, pool_limit: NonZeroUsize::new(64 << 20).unwrap() };
+        let name = format!("{test}-{}", std::process::id());
+        match Lab::up(pair(), &name, Options::new(network)) {
             Ok(lab) => Some(lab),
             Err(UpError::NotPermitted(why)) => {
                 skip(test, &why.to_string());

@@ -15,7 +15,9 @@
 //! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`; for the audit
 //! `audit/mod.rs`.
 #![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
+pub mod audit;
 mod enter;
 mod host;
 mod lab;
@@ -23,7 +25,6 @@ mod leftovers;
 mod namespace;
 mod netlink;
 mod state;
-mod sys;
 
 pub use enter::{EnterError, exec};
 pub use host::{Host, HostError};

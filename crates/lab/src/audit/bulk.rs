@@ -1,0 +1,117 @@
+//! One TCP connection of the kernel's, as full as it gets.
+
+use super::{AuditError, SocketError, Stop};
+use crate::Host;
+use nix::sys::socket::{setsockopt, sockopt::Linger};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes given to the kernel and taken from it at a time.
+const CHUNK: usize = 256 << 10;
+/// Bytes and when they had been read, most recorded.
+const READS_MAX: usize = 1 << 20;
+
+/// The payload that one connection carried, Mbit/s, from `settle` after its start until `duration`; `None` if
+/// it did not come about or carried nothing.
+pub(crate) fn run(
+    from: &Host,
+    to: &Host,
+    address: IpAddr,
+    (settle, duration): (Duration, Duration),
+    stop: &Stop,
+) -> Result<Option<f64>, AuditError> {
+    let listener = to.open("TCP", || TcpListener::bind(SocketAddr::new(address, 0)))?;
+    let target =
+        listener.local_addr().map_err(|source| SocketError { what: "the listener's address", source })?;
+    let Some(source) = from.open("TCP", || connect(target))? else { return Ok(None) };
+    let (sink, _) = listener.accept().map_err(|source| SocketError { what: "accepting", source })?;
+    for socket in [&source, &sink] {
+        let set = || {
+            socket.set_read_timeout(Some(super::ATTENTION))?;
+            socket.set_write_timeout(Some(super::ATTENTION))
+        };
+        set().map_err(|source| SocketError { what: "setting timeouts", source })?;
+    }
+    let started = Instant::now();
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| fill(&source, started + duration, stop));
+        let reads = drain(&sink, started, duration, stop)?;
+        sender.join().expect("the source does not panic")?;
+        // What is still queued is of no interest: reset instead of sending it.
+        let _ = setsockopt(&source, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
+        Ok(goodput(&reads, settle))
+    })
+}
+
+fn connect(target: SocketAddr) -> io::Result<Option<TcpStream>> {
+    match TcpStream::connect_timeout(&target, Duration::from_secs(10)) {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn fill(mut source: &TcpStream, until: Instant, stop: &Stop) -> Result<(), AuditError> {
+    let chunk = vec![0; CHUNK];
+    while Instant::now() < until {
+        stop.check()?;
+        match source.write(&chunk) {
+            Ok(_) => {}
+            Err(error) if is_timeout(&error) => {}
+            Err(source) => return Err(SocketError { what: "sending over TCP", source }.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until `duration` after `started`; gives times since then with the bytes read so far.
+fn drain(
+    mut sink: &TcpStream,
+    started: Instant,
+    duration: Duration,
+    stop: &Stop,
+) -> Result<Vec<(Duration, u64)>, AuditError> {
+    let mut chunk = vec![0; CHUNK];
+    let (mut reads, mut total) = (Vec::new(), 0);
+    while started.elapsed() < duration && reads.len() < READS_MAX {
+        stop.check()?;
+        match sink.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(len) => {
+                total += len as u64;
+                reads.push((started.elapsed(), total));
+            }
+            Err(error) if is_timeout(&error) => {}
+            Err(source) => return Err(SocketError { what: "receiving over TCP", source }.into()),
+        }
+    }
+    Ok(reads)
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// Mbit/s between the first read after `settle` and the last.
+fn goodput(reads: &[(Duration, u64)], settle: Duration) -> Option<f64> {
+    let (from, before) = *reads.iter().find(|(at, _)| *at >= settle)?;
+    let (to, after) = *reads.last()?;
+    let span = to.checked_sub(from).filter(|span| !span.is_zero())?;
+    Some((after - before) as f64 * 8.0 / span.as_secs_f64() / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goodput_leaves_the_start_out() {
+        let second = Duration::from_secs;
+        let reads = [(second(1), 5), (second(2), 10), (second(3), 1_000_010), (second(4), 2_000_010)];
+        assert_eq!(goodput(&reads, second(2)), Some(8.0));
+        assert_eq!(goodput(&reads, second(4)), None);
+        assert_eq!(goodput(&[], second(0)), None);
+    }
+}

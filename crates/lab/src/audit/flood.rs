@@ -1,0 +1,205 @@
+//! Numbered UDP datagrams at a given rate from one host to another, and what arrives of them.
+//!
+//! The sink works with the kernel's times of arrival and its count of datagrams that did not fit the socket,
+//! so what it reports is what reached the host, not what this process managed to read.
+
+use super::echo::arrival;
+use super::{AuditError, SocketError, Stop};
+use crate::Host;
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, RecvMsg, recvmsg, setsockopt,
+    sockopt::{RcvBuf, RcvBufForce, ReceiveTimestampns, RxqOvfl},
+};
+use nix::sys::time::TimeSpec;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Receive buffer, bytes: 40 ms at 1 Gbit/s.
+const BUFFER: usize = 8 << 20;
+/// How long the source sleeps at least: what is due by then leaves in one burst.
+const TICK: Duration = Duration::from_micros(500);
+/// How far a source that must not burst lags before it gives up what it missed.
+const BURST_MAX: f64 = 4.0;
+/// Most arrivals recorded: 64 MB of memory.
+const ARRIVALS_MAX: usize = 4 << 20;
+
+/// Datagrams to send.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Stream {
+    /// Bytes of payload, at least 8.
+    pub(crate) payload: usize,
+    /// Datagrams per second.
+    pub(crate) per_second: f64,
+    /// For how long.
+    pub(crate) duration: Duration,
+    /// What to do after a delay of the source.
+    pub(crate) late: Late,
+    /// How long the last datagram may be under way.
+    pub(crate) patience: Duration,
+}
+
+/// What a source that was held up does about the datagrams it should have sent meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Late {
+    /// Sends them at once: the mean rate counts.
+    CatchUp,
+    /// Leaves them out: bursts would fill queues.
+    Skip,
+}
+
+/// What became of a stream.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Outcome {
+    /// Datagrams sent.
+    pub(crate) sent: u64,
+    /// When each arrived.
+    pub(crate) arrivals: Vec<Duration>,
+    /// Datagrams that arrived but found the sink's socket full.
+    pub(crate) overflowed: u64,
+}
+
+impl Outcome {
+    /// Datagrams that did not arrive.
+    pub(crate) fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.arrivals.len() as u64 + self.overflowed)
+    }
+
+    /// Arrivals per second in the `window` that begins `settle` after the first, and how many it had.
+    pub(crate) fn rate(&self, settle: Duration, window: Duration) -> Option<(f64, u64)> {
+        let from = *self.arrivals.first()? + settle;
+        let steady = self.arrivals.iter().filter(|&&at| at >= from && at <= from + window);
+        let (count, last) = steady.clone().fold((0u64, None), |(count, _), at| (count + 1, Some(*at)));
+        let span = last?.checked_sub(*steady.clone().next()?)?;
+        if count < 2 || span.is_zero() {
+            return None;
+        }
+        // Overflow cannot be placed in time; it is spread over the stream.
+        let missed = self.overflowed as f64 * count as f64 / self.arrivals.len() as f64;
+        Some(((count as f64 - 1.0 + missed) / span.as_secs_f64(), count))
+    }
+}
+
+/// Sends the stream from a host to an address of another, and gives what arrived.
+pub(crate) fn run(
+    from: &Host,
+    to: &Host,
+    address: IpAddr,
+    stream: Stream,
+    stop: &Stop,
+) -> Result<Outcome, AuditError> {
+    let sink = to.open("UDP", || open_sink(address))?;
+    let target = sink.local_addr().map_err(|source| SocketError { what: "the sink's address", source })?;
+    let source = from.open("UDP", || open_source(target))?;
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(&sink, stream, &done));
+        let sent = send(&source, stream, stop);
+        if sent.is_ok() {
+            stop.sleep(stream.patience)?;
+        }
+        done.store(true, Ordering::Relaxed);
+        let mut outcome = receiver.join().expect("the sink does not panic")?;
+        outcome.sent = sent?;
+        Ok(outcome)
+    })
+}
+
+fn open_sink(address: IpAddr) -> io::Result<UdpSocket> {
+    let sink = UdpSocket::bind(SocketAddr::new(address, 0))?;
+    setsockopt(&sink, ReceiveTimestampns, &true)?;
+    setsockopt(&sink, RxqOvfl, &1)?;
+    // Beyond the machine's limit only with the privilege for it.
+    setsockopt(&sink, RcvBufForce, &BUFFER).or_else(|_| setsockopt(&sink, RcvBuf, &BUFFER))?;
+    sink.set_read_timeout(Some(super::ATTENTION))?;
+    Ok(sink)
+}
+
+fn open_source(target: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr = if target.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let source = UdpSocket::bind(SocketAddr::new(any, 0))?;
+    source.connect(target)?;
+    Ok(source)
+}
+
+fn send(source: &UdpSocket, stream: Stream, stop: &Stop) -> Result<u64, AuditError> {
+    let mut payload = vec![0; stream.payload.max(8)];
+    let started = Instant::now();
+    let (mut sent, mut due_from) = (0u64, 0.0);
+    loop {
+        let elapsed = started.elapsed();
+        if elapsed >= stream.duration {
+            return Ok(sent);
+        }
+        let due = elapsed.as_secs_f64() * stream.per_second;
+        if stream.late == Late::Skip && due - due_from > BURST_MAX {
+            due_from = due - 1.0;
+        }
+        while due_from < due {
+            payload[..8].copy_from_slice(&sent.to_be_bytes());
+            match source.send(&payload) {
+                Ok(_) => sent += 1,
+                // What the interface did not take has not been sent.
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(SocketError { what: "sending datagrams", source: error }.into()),
+            }
+            due_from += 1.0;
+        }
+        let next = Duration::from_secs_f64(due_from / stream.per_second);
+        stop.sleep(next.saturating_sub(started.elapsed()).max(TICK))?;
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::ECONNREFUSED | libc::EINTR))
+}
+
+fn receive(sink: &UdpSocket, stream: Stream, done: &AtomicBool) -> Result<Outcome, AuditError> {
+    let mut outcome = Outcome::default();
+    let mut bytes = vec![0; stream.payload.max(8) + 1];
+    while !done.load(Ordering::Relaxed) && outcome.arrivals.len() < ARRIVALS_MAX {
+        let mut control = cmsg_space!(TimeSpec, u32);
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        match recvmsg::<()>(sink.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty()) {
+            Ok(message) => {
+                outcome.overflowed = overflow(&message).unwrap_or(outcome.overflowed);
+                outcome.arrivals.extend(message.cmsgs().ok().and_then(arrival));
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            Err(error) => {
+                return Err(SocketError { what: "receiving datagrams", source: error.into() }.into());
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// Datagrams that the socket had no room for so far.
+fn overflow(message: &RecvMsg<'_, '_, ()>) -> Option<u64> {
+    message.cmsgs().ok()?.find_map(|control| match control {
+        ControlMessageOwned::RxqOvfl(count) => Some(u64::from(count)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_taken_between_arrivals_inside_the_window() {
+        let ms = Duration::from_millis;
+        // One every 10 ms, but a burst at the beginning.
+        let arrivals = [0, 0, 0].into_iter().chain((1..=100).map(|i| i * 10)).map(ms).collect();
+        let outcome = Outcome { sent: 110, arrivals, overflowed: 0 };
+        let (rate, count) = outcome.rate(ms(200), ms(500)).unwrap();
+        assert!((rate - 100.0).abs() < 1e-9 && count == 51, "{rate} {count}");
+        assert_eq!(outcome.lost(), 7);
+        assert_eq!(Outcome::default().rate(ms(0), ms(100)), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! What a spec implies for a pair of hosts: computed from the parameters of the pipes on the path, by hand
+//! what the emulator does packet by packet.
+
+use super::path::Path;
+use fastpath_link::{LossSpec, PipeSpec, QueueSpec};
+use fastpath_net::Topology;
+use fastpath_units::{Bytes, Duration, Fraction};
+use std::net::IpAddr;
+
+/// Ethernet header, bytes.
+const ETHERNET: u32 = 14;
+/// Payload of the echo requests: what ping(8) sends.
+pub(crate) const ECHO_PAYLOAD: usize = 56;
+/// ICMP and UDP headers, bytes.
+const ICMP_OR_UDP: u32 = 8;
+/// TCP header with the timestamps option (RFC 7323 §3.2) and its padding, bytes.
+const TCP: u32 = 32;
+/// How far the source of a saturation is above what the path carries.
+const OVERLOAD: f64 = 1.2;
+
+/// What the spec implies for packets from one host to another.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Implied {
+    /// Round-trip time of an echo of [`ECHO_PAYLOAD`] bytes: propagation and serialisation, there and back.
+    pub(crate) rtt: Duration,
+    /// Payload bytes of a datagram that fills the path's MTU.
+    pub(crate) datagram: usize,
+    /// Saturation of the path with such datagrams; `None` where no pipe has a rate.
+    pub(crate) saturation: Option<Saturation>,
+    /// Payload of one TCP connection that keeps the path full, Mbit/s.
+    pub(crate) tcp_mbit: Option<f64>,
+    /// Probability that a packet is lost at random on the way.
+    pub(crate) loss: f64,
+    /// One TCP connection cannot be expected to fill the path: early drops or random loss hold it back.
+    pub(crate) tcp_held_back: bool,
+}
+
+/// What happens when more is offered than the path carries.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Saturation {
+    /// Datagrams per second to offer.
+    pub(crate) offered: f64,
+    /// Datagrams per second that arrive.
+    pub(crate) carried: f64,
+    /// Random loss behind the bottleneck, which makes `carried` a mean.
+    pub(crate) loss_after: f64,
+}
+
+impl Implied {
+    /// For packets to the address `to` over `there`, answered over `back`.
+    pub(crate) fn new(topology: &Topology, to: IpAddr, there: &Path, back: &Path) -> Implied {
+        let ip = if to.is_ipv4() { 20 } else { 40 };
+        let pipes: Vec<&PipeSpec> = there.pipes(topology).collect();
+        let echo = ETHERNET + ip + ICMP_OR_UDP + ECHO_PAYLOAD as u32;
+        let full = ETHERNET + there.mtu;
+        let saturation = saturation(&pipes, full);
+        let segment = f64::from(there.mtu.saturating_sub(ip + TCP));
+        let lossless = pipes.iter().filter_map(|pipe| frames_per_second(pipe, full)).reduce(f64::min);
+        let round = there.pipes(topology).chain(back.pipes(topology));
+        Implied {
+            rtt: round.fold(Duration::ZERO, |sum, pipe| sum + crossing(pipe, echo)),
+            datagram: there.mtu.saturating_sub(ip + ICMP_OR_UDP) as usize,
+            saturation,
+            tcp_mbit: lossless.map(|frames| frames * segment * 8.0 / 1e6),
+            loss: 1.0 - pipes.iter().map(|pipe| survival(pipe)).product::<f64>(),
+            tcp_held_back: there
+                .pipes(topology)
+                .chain(back.pipes(topology))
+                .any(|pipe| pipe.loss != LossSpec::Never || !matches!(pipe.queue, QueueSpec::DropTail(_))),
+        }
+    }
+
+    /// Payload of a saturation that arrives, Mbit/s.
+    pub(crate) fn udp_mbit(&self) -> Option<f64> {
+        self.saturation.map(|saturation| saturation.carried * self.datagram as f64 * 8.0 / 1e6)
+    }
+}
+
+/// Frames of `len` bytes that the pipe sends in a second; `None` without a rate.
+pub(crate) fn frames_per_second(pipe: &PipeSpec, len: u32) -> Option<f64> {
+    pipe.rate.map(|rate| rate.as_bps() as f64 / (f64::from(len + pipe.overhead) * 8.0))
+}
+
+/// Time from a frame's first bit in to its last bit out, on an empty pipe.
+fn crossing(pipe: &PipeSpec, len: u32) -> Duration {
+    let size = Bytes(u64::from(len + pipe.overhead));
+    let sending = pipe.rate.map_or(Duration::ZERO, |rate| rate.transmission(size, Fraction::ZERO).0);
+    sending + pipe.delay
+}
+
+fn survival(pipe: &PipeSpec) -> f64 {
+    match &pipe.loss {
+        LossSpec::Never => 1.0,
+        LossSpec::Uniform(p) => 1.0 - p.get(),
+    }
+}
+
+/// Walks a flow of frames of `len` bytes over the pipes: loss thins it before the queue, the rate caps it.
+fn saturation(pipes: &[&PipeSpec], len: u32) -> Option<Saturation> {
+    let mut surviving = 1.0;
+    let mut fill = f64::INFINITY;
+    for pipe in pipes {
+        surviving *= survival(pipe);
+        if let Some(cap) = frames_per_second(pipe, len) {
+            fill = f64::min(fill, cap / surviving);
+        }
+    }
+    if !fill.is_finite() {
+        return None;
+    }
+    let offered = fill * OVERLOAD;
+    let (mut carried, mut after) = (offered, 1.0);
+    for pipe in pipes {
+        carried *= survival(pipe);
+        after *= survival(pipe);
+        if let Some(cap) = frames_per_second(pipe, len).filter(|&cap| cap < carried) {
+            (carried, after) = (cap, 1.0);
+        }
+    }
+    Some(Saturation { offered, carried, loss_after: 1.0 - after })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::fixture::{between, dumbbell, pipe};
+    use fastpath_net::Routes;
+
+    fn implied(topology: &Topology, from: &str, to: &str) -> Implied {
+        let routes = Routes::compute(topology);
+        let [a, b] = [from, to].map(|name| topology.node_named(name).unwrap());
+        let [to_a, to_b] = [a, b].map(|id| topology.node(id).interfaces[0].addresses[0].addr());
+        let there = Path::find(topology, &routes, a, to_b).unwrap();
+        let back = Path::find(topology, &routes, b, to_a).unwrap();
+        Implied::new(topology, to_b, &there, &back)
+    }
+
+    fn close(value: Option<f64>, expected: f64) {
+        assert!((value.unwrap() / expected - 1.0).abs() < 1e-9, "{value:?}, expected {expected}");
+    }
+
+    #[test]
+    fn the_dumbbell_gives_what_one_computes_by_hand() {
+        let topology = dumbbell();
+        // 98 B at 100 Mbit/s 7.84 µs, at 10 Mbit/s 78.4 µs, at 1.5 Mbit/s 522.666… µs: each way.
+        let near = implied(&topology, "n0", "n1");
+        assert_eq!(near.rtt, Duration::from_ms(70) + Duration::from_ns(2 * (7_840 + 78_400)));
+        close(near.udp_mbit(), 10.0 * 1472.0 / 1514.0);
+        close(near.tcp_mbit, 10.0 * 1448.0 / 1514.0);
+        assert!(!near.tcp_held_back);
+        let far = implied(&topology, "n0", "n2");
+        assert_eq!(far.rtt, Duration::from_ms(240) + Duration::from_ps(2 * (2 * 7_840_000 + 522_666_666)));
+        close(far.udp_mbit(), 1.5 * 1472.0 / 1514.0);
+        assert!(far.tcp_held_back, "the middle link has RED");
+    }
+
+    #[test]
+    fn loss_before_the_bottleneck_is_made_up_for_and_loss_behind_it_is_not() {
+        let lossy = |rate, percent| pipe(rate, "0ms", percent);
+        let before = saturation(&[&lossy("100Mbit", "10%"), &lossy("10Mbit", "0%")], 1250).unwrap();
+        assert!((before.carried - 1000.0).abs() < 1e-6 && before.loss_after == 0.0, "{before:?}");
+        assert!((before.offered - 1.2 * 1000.0 / 0.9).abs() < 1e-6, "{before:?}");
+        let behind = saturation(&[&lossy("10Mbit", "0%"), &lossy("100Mbit", "10%")], 1250).unwrap();
+        assert!(
+            (behind.carried - 900.0).abs() < 1e-6 && (behind.loss_after - 0.1).abs() < 1e-9,
+            "{behind:?}"
+        );
+    }
+
+    #[test]
+    fn losses_multiply_and_no_rate_means_no_expectation() {
+        let topology = between(PipeSpec { rate: None, ..pipe("1Mbit", "5ms", "1%") });
+        let implied = implied(&topology, "a", "b");
+        assert!((implied.loss - 0.01).abs() < 1e-12);
+        assert_eq!((implied.saturation, implied.tcp_mbit), (None, None));
+        assert_eq!(implied.rtt, Duration::from_ms(10));
+    }
+}

@@ -1,0 +1,91 @@
+//! When an observation agrees with what the spec implies.
+
+/// RTT: 1 % and 0.3 ms.
+const RTT_RELATIVE: f64 = 0.01;
+const RTT_ABSOLUTE_MS: f64 = 0.3;
+/// Rate of the path: 1 %.
+const RATE_RELATIVE: f64 = 0.01;
+/// Quantile of the normal distribution for two-sided 99.9 %.
+const NORMAL_999: f64 = 3.2905;
+/// What a correct link may fail by chance, each side.
+const TAIL: f64 = 0.0005;
+
+/// True if a median round-trip time is as configured.
+pub(crate) fn rtt_agrees(configured_ms: f64, median_ms: f64) -> bool {
+    (median_ms - configured_ms).abs() <= configured_ms * RTT_RELATIVE + RTT_ABSOLUTE_MS
+}
+
+/// True if a rate is as expected. `loss` is the random loss behind the bottleneck, which scatters the
+/// `packets` observed by their binomial deviation.
+pub(crate) fn rate_agrees(expected: f64, observed: f64, loss: f64, packets: u64) -> bool {
+    let scatter = NORMAL_999 * (loss / ((1.0 - loss).max(f64::EPSILON) * packets.max(1) as f64)).sqrt();
+    (observed / expected - 1.0).abs() <= RATE_RELATIVE + scatter
+}
+
+/// The numbers of losses among `sent` packets that a link with loss `p` gives 999 times in 1000: both ends
+/// included.
+pub(crate) fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
+    if p <= 0.0 {
+        return (0, 0);
+    }
+    if p >= 1.0 {
+        return (sent, sent);
+    }
+    // The probability of k losses from that of k − 1, in logarithms so that small ones do not vanish.
+    let n = sent as f64;
+    let mut log_mass = n * (1.0 - p).ln();
+    let (mut below, mut low) = (0.0, None);
+    for k in 0..=sent {
+        let through = below + log_mass.exp();
+        if low.is_none() && through > TAIL {
+            low = Some(k);
+        }
+        if 1.0 - through <= TAIL {
+            return (low.unwrap_or(k), k);
+        }
+        below = through;
+        let k = k as f64;
+        log_mass += ((n - k) / (k + 1.0)).ln() + (p / (1.0 - p)).ln();
+    }
+    (low.unwrap_or(sent), sent)
+}
+
+/// The value at quantile `q` of a sorted sample, by the nearest rank.
+pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_losses_is_the_binomial_one() {
+        // Reference: exact rational tails of Binomial(n, p), computed independently with integers.
+        for (sent, p, interval) in
+            [(1000, 0.01, (2, 22)), (500, 0.07, (18, 55)), (100, 0.5, (34, 66)), (10, 0.001, (0, 1))]
+        {
+            assert_eq!(loss_interval(sent, p), interval, "{sent} at {p}");
+        }
+        assert_eq!(loss_interval(1000, 0.0), (0, 0));
+        assert_eq!(loss_interval(1000, 1.0), (1000, 1000));
+        assert_eq!(loss_interval(0, 0.5), (0, 0));
+    }
+
+    #[test]
+    fn agreement_ends_at_the_stated_tolerance() {
+        assert!(rtt_agrees(240.0, 242.69) && !rtt_agrees(240.0, 242.71) && rtt_agrees(0.0, 0.3));
+        assert!(rate_agrees(10.0, 9.91, 0.0, 1000) && !rate_agrees(10.0, 9.89, 0.0, 1000));
+        assert!(rate_agrees(10.0, 9.7, 0.05, 1000) && !rate_agrees(10.0, 9.0, 0.05, 1000));
+    }
+
+    #[test]
+    fn quantiles_are_values_of_the_sample() {
+        let sample: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!(quantile(&sample, 0.5), Some(50.0));
+        assert_eq!(quantile(&sample, 0.99), Some(99.0));
+        assert_eq!(quantile(&[7.0], 0.99), Some(7.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}

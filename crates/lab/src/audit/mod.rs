@@ -1,0 +1,403 @@
+//! The audit: measures every pair of hosts of a running lab from inside the hosts, and puts what the spec
+//! implies beside it.
+//!
+//! ```text
+//!  echo    all pairs, taking turns               RTT
+//!  flood   below saturation, all pairs at once   random loss
+//!  flood   1.2 × the implied rate                rate of the path
+//!  bulk    one TCP connection                    goodput
+//! ```
+//!
+//! Saturations and connections run at the same time only where they share no pipe. Between measurements the
+//! network drains. Read first: this file, then `implied.rs` and `judge.rs`.
+
+mod bulk;
+mod echo;
+#[cfg(test)]
+mod fixture;
+mod flood;
+mod implied;
+mod judge;
+mod path;
+mod report;
+
+use crate::{Host, Lab};
+use echo::Echo;
+use fastpath_net::Routes;
+use flood::{Late, Outcome, Stream};
+use implied::{Implied, frames_per_second};
+use path::{Hop, Path};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use report::{Audit, Judgement, Loss, Pair, Rate, Rtt, Verdict};
+
+/// How often a measurement looks whether it is to stop.
+const ATTENTION: Duration = Duration::from_millis(50);
+/// Space between two echoes, and times the time one occupies the slowest link.
+const SLOT_MIN: Duration = Duration::from_millis(3);
+const SLOT_SENDINGS: u32 = 3;
+/// Share of a pipe that all loss streams over it take together, and datagrams per second one takes at most.
+const LOSS_SHARE: f64 = 0.5;
+const LOSS_RATE_MAX: f64 = 2000.0;
+/// Payload of a loss stream's datagrams, bytes: small, so that there are many; and the frame around it.
+const LOSS_PAYLOAD: usize = 64;
+const LOSS_FRAME: u32 = LOSS_PAYLOAD as u32 + 8 + 40 + 14;
+/// Rate offered to a path without one, datagrams per second.
+const UNLIMITED_OFFER: f64 = 20_000.0;
+/// Most payload that measurements running at the same time may carry, Mbit/s: they share this machine.
+const TOGETHER_MAX_MBIT: f64 = 300.0;
+/// How long the network may take to drain.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+/// How much to measure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Options {
+    /// Echoes of a pair.
+    pub echoes: usize,
+    /// How long the losses of a pair are counted.
+    pub loss_duration: Duration,
+    /// How long a saturated path is measured.
+    pub rate_window: Duration,
+    /// How long a TCP connection is measured after it has settled.
+    pub tcp_window: Duration,
+    /// Most pairs to measure; of more, a sample spread evenly is taken.
+    pub pairs_max: usize,
+}
+
+impl Default for Options {
+    /// Figures for a minute and a half on a topology of six pairs.
+    fn default() -> Options {
+        Options {
+            echoes: 50,
+            loss_duration: Duration::from_secs(5),
+            rate_window: Duration::from_millis(2500),
+            tcp_window: Duration::from_secs(6),
+            pairs_max: 36,
+        }
+    }
+}
+
+/// How far an audit is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// What is being measured.
+    pub step: &'static str,
+    /// Steps done.
+    pub done: usize,
+    /// Steps in all.
+    pub total: usize,
+}
+
+/// Why an audit gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// It was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Nothing to measure.
+    #[error("no two hosts of this topology can reach each other by IP: give them addresses and a path")]
+    NoPairs,
+    /// The engine is gone.
+    #[error("the engine has stopped")]
+    EngineStopped,
+    /// A socket of a measurement failed.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+}
+
+/// A socket operation that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("audit: {what}: {source}")]
+pub struct SocketError {
+    /// Which.
+    pub what: &'static str,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Measures the lab. `stop` ends it early, from a signal handler for example; `progress` hears of every step.
+pub fn audit(
+    lab: &Lab,
+    options: Options,
+    stop: &AtomicBool,
+    progress: &dyn Fn(Progress),
+) -> Result<Audit, AuditError> {
+    let stop = Stop(stop);
+    let (subjects, notes) = subjects(lab, options.pairs_max);
+    if subjects.is_empty() {
+        return Err(AuditError::NoPairs);
+    }
+    let mut observed: Vec<Observed> = subjects.iter().map(|_| Observed::default()).collect();
+    let saturations = batches(&subjects, |subject| subject.there.hops.clone());
+    let connections = batches(&subjects, |subject| [&subject.there.hops[..], &subject.back.hops].concat());
+    let total = 2 + saturations.len() + connections.len();
+    let mut done = 0;
+    let mut next = |step| {
+        progress(Progress { step, done, total });
+        done += 1;
+    };
+
+    next("round-trip times");
+    measure_rtt(lab, &subjects, options, &stop, &mut observed)?;
+    next("losses");
+    measure_loss(lab, &subjects, options, &stop, &mut observed)?;
+    for batch in &saturations {
+        next("rates");
+        let run = |subject: &Subject<'_>| subject.saturate(options, &stop);
+        for (index, rate) in together(&subjects, batch, run)? {
+            observed[index].saturation = rate;
+        }
+        drain(lab, &stop)?;
+    }
+    for batch in &connections {
+        next("TCP");
+        let run = |subject: &Subject<'_>| subject.connect(options, &stop);
+        for (index, goodput) in together(&subjects, batch, run)? {
+            observed[index].tcp_mbit = goodput;
+        }
+        drain(lab, &stop)?;
+    }
+    let engine = lab.report().ok_or(AuditError::EngineStopped)?;
+    let pairs = subjects.iter().zip(&observed).map(|(subject, observed)| report::pair(subject, observed));
+    Ok(Audit::new(pairs.collect(), engine, notes))
+}
+
+/// A pair of hosts, in the direction measured.
+#[derive(Debug)]
+struct Subject<'l> {
+    from: &'l Host,
+    to: &'l Host,
+    address: IpAddr,
+    there: Path,
+    back: Path,
+    implied: Implied,
+}
+
+/// What was seen of a pair.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Observed {
+    echoes: usize,
+    /// Sorted.
+    rtts_ms: Vec<f64>,
+    loss: Outcome,
+    /// Datagrams per second of a saturation, and how many were counted.
+    saturation: Option<(f64, u64)>,
+    tcp_mbit: Option<f64>,
+}
+
+impl Subject<'_> {
+    fn rtt(&self) -> Duration {
+        self.implied.rtt.to_std()
+    }
+
+    fn saturate(&self, options: Options, stop: &Stop<'_>) -> Result<Option<(f64, u64)>, AuditError> {
+        // Early drops find their balance first.
+        let settle = Duration::from_millis(if self.implied.tcp_held_back { 2000 } else { 500 });
+        let stream = Stream {
+            payload: self.implied.datagram,
+            per_second: self.implied.saturation.map_or(UNLIMITED_OFFER, |saturation| saturation.offered),
+            duration: settle + options.rate_window + ATTENTION,
+            late: Late::CatchUp,
+            patience: self.rtt() + ATTENTION,
+        };
+        let outcome = flood::run(self.from, self.to, self.address, stream, stop)?;
+        Ok(outcome.rate(settle, options.rate_window))
+    }
+
+    fn connect(&self, options: Options, stop: &Stop<'_>) -> Result<Option<f64>, AuditError> {
+        // Slow start overshoots, and takes some round trips to recover.
+        let (settle, window) = if self.implied.tcp_held_back {
+            (Duration::from_secs(3), options.tcp_window * 2 / 3)
+        } else {
+            ((Duration::from_secs(2) + self.rtt() * 20).min(Duration::from_secs(20)), options.tcp_window)
+        };
+        bulk::run(self.from, self.to, self.address, (settle, settle + window), stop)
+    }
+}
+
+/// Every pair of hosts once; those whose way back is made differently also in the other direction.
+fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
+    let topology = lab.topology();
+    let routes = Routes::compute(topology);
+    let mut notes = Vec::new();
+    if !topology.events.is_empty() {
+        notes.push("the spec schedules changes of links: implied values are those of the start".to_owned());
+    }
+    let hosts = lab.hosts();
+    let pairs: Vec<(usize, usize)> =
+        (0..hosts.len()).flat_map(|a| (a + 1..hosts.len()).map(move |b| (a, b))).collect();
+    let chosen = pairs.len().min(pairs_max);
+    if chosen < pairs.len() {
+        notes.push(format!("{chosen} of {} pairs measured, spread evenly", pairs.len()));
+    }
+    let mut subjects = Vec::new();
+    for (a, b) in (0..chosen).map(|i| pairs[i * pairs.len() / chosen]) {
+        let (a, b) = (&hosts[a], &hosts[b]);
+        let directed = |from: &Host, to: &Host| Path::find(topology, &routes, from.node, to.address()?);
+        let (Some(there), Some(back)) = (directed(a, b), directed(b, a)) else {
+            notes.push(format!("{} and {} cannot reach each other by IP: not measured", a.name, b.name));
+            continue;
+        };
+        let symmetric = there.pipes(topology).eq(back.pipes(topology).collect::<Vec<_>>().into_iter().rev());
+        let mut add = |from, to: &'_ _, there: &Path, back: &Path| {
+            let to: &Host = to;
+            let Some(address) = to.address() else { return };
+            let implied = Implied::new(topology, address, there, back);
+            subjects.push((from, to.node, address, there.clone(), back.clone(), implied));
+        };
+        add(a, b, &there, &back);
+        if !symmetric {
+            add(b, a, &back, &there);
+        }
+    }
+    let subjects = subjects.into_iter().map(|(from, to, address, there, back, implied)| {
+        let to = hosts.iter().find(|host| host.node == to).expect("it came from there");
+        Subject { from, to, address, there, back, implied }
+    });
+    (subjects.collect(), notes)
+}
+
+fn measure_rtt(
+    lab: &Lab,
+    subjects: &[Subject<'_>],
+    options: Options,
+    stop: &Stop<'_>,
+    observed: &mut [Observed],
+) -> Result<(), AuditError> {
+    let number = subjects.iter().zip(1u16..);
+    let mut echoes = number
+        .map(|(subject, id)| Echo::new(subject.from, subject.address, id, subject.rtt()))
+        .collect::<Result<Vec<Echo>, AuditError>>()?;
+    let pipes = lab.topology().links.iter().flat_map(|link| &link.pipes);
+    let slowest = pipes.filter_map(|pipe| frames_per_second(pipe, 118)).reduce(f64::min);
+    let sending = slowest.map_or(Duration::ZERO, |frames| Duration::from_secs_f64(1.0 / frames));
+    echo::run(&mut echoes, options.echoes, (sending * SLOT_SENDINGS).max(SLOT_MIN), stop)?;
+    for (echo, observed) in echoes.into_iter().zip(observed) {
+        observed.echoes = echo.sent();
+        observed.rtts_ms = echo.rtts_ms;
+        observed.rtts_ms.sort_by(f64::total_cmp);
+    }
+    drain(lab, stop)
+}
+
+/// All pairs at once: together they stay below saturation of every pipe.
+fn measure_loss(
+    lab: &Lab,
+    subjects: &[Subject<'_>],
+    options: Options,
+    stop: &Stop<'_>,
+    observed: &mut [Observed],
+) -> Result<(), AuditError> {
+    let mut users: BTreeMap<Hop, usize> = BTreeMap::new();
+    for hop in subjects.iter().flat_map(|subject| &subject.there.hops) {
+        *users.entry(*hop).or_default() += 1;
+    }
+    let share = |hop: &Hop| {
+        let pipe = &lab.topology().link(hop.link).pipes[hop.pipe];
+        let share = LOSS_SHARE / users[hop] as f64;
+        frames_per_second(pipe, LOSS_FRAME).map_or(LOSS_RATE_MAX, |frames| frames * share)
+    };
+    let count = |subject: &Subject<'_>| {
+        let shares = subject.there.hops.iter().map(share);
+        let stream = Stream {
+            payload: LOSS_PAYLOAD,
+            per_second: shares.fold(LOSS_RATE_MAX, f64::min),
+            duration: options.loss_duration,
+            late: Late::Skip,
+            patience: subject.rtt() + ATTENTION * 4,
+        };
+        flood::run(subject.from, subject.to, subject.address, stream, stop)
+    };
+    let all: Vec<usize> = (0..subjects.len()).collect();
+    for (index, outcome) in together(subjects, &all, count)? {
+        observed[index].loss = outcome;
+    }
+    drain(lab, stop)
+}
+
+/// Runs the measurement of each subject of a batch on a thread of its own.
+fn together<T: Send>(
+    subjects: &[Subject<'_>],
+    batch: &[usize],
+    measure: impl Fn(&Subject<'_>) -> Result<T, AuditError> + Sync,
+) -> Result<Vec<(usize, T)>, AuditError> {
+    let measure = &measure;
+    thread::scope(|scope| {
+        let running: Vec<_> =
+            batch.iter().map(|&index| (index, scope.spawn(move || measure(&subjects[index])))).collect();
+        let joined = running.into_iter().map(|(index, thread)| {
+            let result = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((index, result?))
+        });
+        joined.collect()
+    })
+}
+
+/// Subjects that may be measured at the same time: no pipe in common, and not too much for this machine.
+fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<Hop>) -> Vec<Vec<usize>> {
+    let mut batches: Vec<(Vec<usize>, BTreeSet<Hop>, f64)> = Vec::new();
+    for (index, subject) in subjects.iter().enumerate() {
+        let hops: BTreeSet<Hop> = pipes(subject).into_iter().collect();
+        let load = subject.implied.udp_mbit().unwrap_or(TOGETHER_MAX_MBIT);
+        let fits = |(_, taken, sum): &&mut (Vec<usize>, BTreeSet<Hop>, f64)| {
+            taken.is_disjoint(&hops) && sum + load <= TOGETHER_MAX_MBIT
+        };
+        match batches.iter_mut().find(fits) {
+            Some((members, taken, sum)) => {
+                members.push(index);
+                taken.extend(hops);
+                *sum += load;
+            }
+            None => batches.push((vec![index], hops, load)),
+        }
+    }
+    batches.into_iter().map(|(members, _, _)| members).collect()
+}
+
+/// Waits until nothing is held in the network, so that one measurement does not queue behind another.
+fn drain(lab: &Lab, stop: &Stop<'_>) -> Result<(), AuditError> {
+    let deadline = Instant::now() + DRAIN_MAX;
+    while lab.report().ok_or(AuditError::EngineStopped)?.conservation.held > 0 && Instant::now() < deadline {
+        stop.sleep(ATTENTION / 5)?;
+    }
+    Ok(())
+}
+
+/// The wish to stop early.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Stop<'_> {
+    fn check(&self) -> Result<(), AuditError> {
+        if self.0.load(Ordering::Relaxed) { Err(AuditError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Sleeps, unless told to stop meanwhile.
+    fn sleep(&self, time: Duration) -> Result<(), AuditError> {
+        let until = Instant::now() + time;
+        loop {
+            self.check()?;
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(ATTENTION));
+        }
+    }
+}
+
+impl Host {
+    /// Opens something in the host's namespace; it works from any thread then.
+    fn open<T: Send>(
+        &self,
+        what: &'static str,
+        open: impl FnOnce() -> io::Result<T> + Send,
+    ) -> Result<T, AuditError> {
+        let opened = self.namespace.within(open).and_then(|result| result);
+        opened.map_err(|source| SocketError { what, source }.into())
+    }
+}

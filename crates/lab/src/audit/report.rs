@@ -1,0 +1,297 @@
+//! What an audit found: for programs as JSON, for people as a table.
+
+use super::implied::Implied;
+use super::judge::{loss_interval, quantile, rate_agrees, rtt_agrees};
+use super::{Observed, Subject};
+use fastpath_engine::{Books, LinkReport, Report};
+use serde::Serialize;
+use std::fmt;
+
+/// An audit's result.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Audit {
+    /// One for each pair of hosts, and one more where the ways there and back are made differently.
+    pub pairs: Vec<Pair>,
+    /// The links, with what passed them.
+    pub links: Vec<LinkReport>,
+    /// Where all frames went.
+    pub conservation: Books,
+    /// What the reader should know about the figures.
+    pub notes: Vec<String>,
+    /// Whether everything judged is within its tolerance.
+    pub verdict: Verdict,
+}
+
+/// The answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Everything judged is within its tolerance, and every frame is accounted for.
+    Pass,
+    /// Something is not.
+    Fail,
+}
+
+/// A pair of hosts.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Pair {
+    /// Where the packets come from.
+    pub from: String,
+    /// Where they go.
+    pub to: String,
+    /// Round-trip time of an echo.
+    pub rtt_ms: Rtt,
+    /// Payload of datagrams over the saturated path.
+    pub udp_mbit: Rate,
+    /// Payload of one TCP connection.
+    pub tcp_mbit: Rate,
+    /// Random loss, one way.
+    pub loss: Loss,
+}
+
+/// Whether a figure is within its tolerance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judgement {
+    /// It is.
+    Pass,
+    /// It is not.
+    Fail,
+    /// Shown, not judged.
+    Shown,
+}
+
+/// Round-trip times, milliseconds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Rtt {
+    /// Propagation and serialisation, there and back.
+    pub configured: f64,
+    /// Of the replies.
+    pub median: Option<f64>,
+    /// Of a hundred replies, one took longer.
+    pub p99: Option<f64>,
+    /// Echoes requested.
+    pub sent: usize,
+    /// Replies.
+    pub received: usize,
+    /// The median within 1 % and 0.3 ms.
+    pub judgement: Judgement,
+}
+
+/// A rate, Mbit/s.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Rate {
+    /// What the path's rates allow after headers; none if no link has a rate.
+    pub expected: Option<f64>,
+    /// What was seen.
+    pub observed: Option<f64>,
+    /// UDP within 1 % (and what random loss behind the bottleneck scatters); TCP is shown.
+    pub judgement: Judgement,
+}
+
+/// Random loss, as probabilities.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Loss {
+    /// Of all links on the way together.
+    pub configured: f64,
+    /// Lost of sent.
+    pub observed: f64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets lost.
+    pub lost: u64,
+    /// Fewest and most losses that links as configured give 999 times in 1000.
+    pub interval: (u64, u64),
+    /// The losses within the interval.
+    pub judgement: Judgement,
+}
+
+impl Audit {
+    pub(super) fn new(pairs: Vec<Pair>, engine: Report, notes: Vec<String>) -> Audit {
+        let judged = pairs.iter().flat_map(Pair::judgements);
+        let good = judged.into_iter().all(|judgement| judgement != Judgement::Fail);
+        let verdict = if good && engine.conservation.holds() { Verdict::Pass } else { Verdict::Fail };
+        Audit { pairs, links: engine.links, conservation: engine.conservation, notes, verdict }
+    }
+}
+
+impl Pair {
+    fn judgements(&self) -> [Judgement; 4] {
+        [self.rtt_ms.judgement, self.udp_mbit.judgement, self.tcp_mbit.judgement, self.loss.judgement]
+    }
+}
+
+/// Puts what was seen of a pair beside what is implied.
+pub(super) fn pair(subject: &Subject<'_>, observed: &Observed) -> Pair {
+    let implied = &subject.implied;
+    Pair {
+        from: subject.from.name.clone(),
+        to: subject.to.name.clone(),
+        rtt_ms: rtt(implied, observed),
+        udp_mbit: udp(implied, observed),
+        tcp_mbit: Rate {
+            expected: implied.tcp_mbit,
+            observed: observed.tcp_mbit,
+            judgement: Judgement::Shown,
+        },
+        loss: loss(implied, observed),
+    }
+}
+
+fn rtt(implied: &Implied, observed: &Observed) -> Rtt {
+    let configured = implied.rtt.as_ms_f64();
+    let median = quantile(&observed.rtts_ms, 0.5);
+    Rtt {
+        configured,
+        median,
+        p99: quantile(&observed.rtts_ms, 0.99),
+        sent: observed.echoes,
+        received: observed.rtts_ms.len(),
+        judgement: judgement(median.is_some_and(|median| rtt_agrees(configured, median))),
+    }
+}
+
+fn udp(implied: &Implied, observed: &Observed) -> Rate {
+    let mbit = |(per_second, _): (f64, u64)| per_second * implied.datagram as f64 * 8.0 / 1e6;
+    let verdict = implied.saturation.map(|saturation| {
+        observed.saturation.is_some_and(|(per_second, packets)| {
+            rate_agrees(saturation.carried, per_second, saturation.loss_after, packets)
+        })
+    });
+    Rate {
+        expected: implied.udp_mbit(),
+        observed: observed.saturation.map(mbit),
+        judgement: verdict.map_or(Judgement::Shown, judgement),
+    }
+}
+
+fn loss(implied: &Implied, observed: &Observed) -> Loss {
+    let (sent, lost) = (observed.loss.sent, observed.loss.lost());
+    let interval = loss_interval(sent, implied.loss);
+    Loss {
+        configured: implied.loss,
+        observed: if sent == 0 { 0.0 } else { lost as f64 / sent as f64 },
+        sent,
+        lost,
+        interval,
+        judgement: judgement(sent > 0 && (interval.0..=interval.1).contains(&lost)),
+    }
+}
+
+fn judgement(agrees: bool) -> Judgement {
+    if agrees { Judgement::Pass } else { Judgement::Fail }
+}
+
+impl fmt::Display for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n", links_table(&self.links))?;
+        writeln!(f, "{}", pairs_table(&self.pairs))?;
+        writeln!(
+            f,
+            "judged: RTT within 1 % + 0.3 ms, UDP within 1 %, loss within its 99.9 % interval; \
+             ! outside, (…) shown, not judged"
+        )?;
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        let Books { total_in, delivered, dropped, held } = &self.conservation;
+        let reasons: Vec<String> =
+            dropped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        let all = dropped.values().sum::<u64>();
+        let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+        writeln!(f, "frames: {total_in} in = {delivered} delivered + {all} dropped{why} + {held} held")?;
+        let verdict = match self.verdict {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "FAIL",
+        };
+        write!(f, "verdict: {verdict}")
+    }
+}
+
+fn links_table(links: &[LinkReport]) -> comfy_table::Table {
+    let mut table = table();
+    table.set_header(["link", "", "rate", "delay", "loss", "queue", "frames in", "out", "dropped"]);
+    for link in links {
+        let [forward, backward] = &link.directions;
+        for direction in [forward, backward] {
+            table.add_row([
+                link.name.clone(),
+                format!("{} → {}", direction.from, direction.to),
+                direction.rate.clone(),
+                direction.delay.clone(),
+                direction.loss.clone(),
+                direction.queue.clone(),
+                direction.frames_in.to_string(),
+                direction.frames_out.to_string(),
+                direction.dropped.values().sum::<u64>().to_string(),
+            ]);
+        }
+    }
+    table
+}
+
+fn pairs_table(pairs: &[Pair]) -> comfy_table::Table {
+    let mut table = table();
+    table.set_header([
+        "pair",
+        "RTT ms\nimplied",
+        "median",
+        "error",
+        "p99",
+        "UDP Mbit/s\nimplied",
+        "observed",
+        "error",
+        "TCP Mbit/s\nimplied",
+        "observed",
+        "error",
+        "loss\nimplied",
+        "observed",
+    ]);
+    for pair in pairs {
+        let Pair { rtt_ms, udp_mbit, tcp_mbit, loss, .. } = pair;
+        let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
+        let percent = |value: f64| format!("{:.2}%", value * 100.0);
+        let rate_error = |rate: &Rate| error(rate.expected, rate.observed, rate.judgement);
+        table.add_row([
+            format!("{} → {}", pair.from, pair.to),
+            number(Some(rtt_ms.configured)),
+            number(rtt_ms.median),
+            error(Some(rtt_ms.configured), rtt_ms.median, rtt_ms.judgement),
+            number(rtt_ms.p99),
+            number(udp_mbit.expected),
+            number(udp_mbit.observed),
+            rate_error(udp_mbit),
+            number(tcp_mbit.expected),
+            number(tcp_mbit.observed),
+            rate_error(tcp_mbit),
+            percent(loss.configured),
+            mark(format!("{} ({}/{})", percent(loss.observed), loss.lost, loss.sent), loss.judgement),
+        ]);
+    }
+    table
+}
+
+/// The relative error in percent, marked with its judgement.
+fn error(expected: Option<f64>, observed: Option<f64>, judgement: Judgement) -> String {
+    let text = match (expected, observed) {
+        (Some(expected), Some(observed)) if expected > 0.0 => {
+            format!("{:+.2}%", (observed / expected - 1.0) * 100.0)
+        }
+        _ => "–".to_owned(),
+    };
+    mark(text, judgement)
+}
+
+fn mark(text: String, judgement: Judgement) -> String {
+    match judgement {
+        Judgement::Pass => text,
+        Judgement::Fail => format!("{text} !"),
+        Judgement::Shown => format!("({text})"),
+    }
+}
+
+fn table() -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    table
+}
