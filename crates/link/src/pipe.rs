@@ -1,10 +1,10 @@
 //! One direction of a link: loss, queue, rate and delay, advanced only when somebody looks.
 //!
 //! ```text
-//!          ring:  front                          line          back
-//!                 │ delay line, by exit time     │ R queue      │
-//!        pop ◀──  │ exit  exit  exit  exit       │ head  …  …   │  ◀── push
-//!                                                  ▲ on the wire until serialiser.end()
+//!                 front of the ring                            back
+//!                 │ delay line, by exit time     │ R queue         │
+//!        pop ◀──  │ exit  exit  exit  exit       │ head  …  …      │  ◀── push
+//!                                               ▲ on the wire until serialiser.end()
 //! ```
 //!
 //! The queue serves in order of arrival and the delay line keeps that order, so both are one ring and a
@@ -33,19 +33,21 @@ use std::collections::VecDeque;
 /// `now` should not run backwards from call to call; if it does, packets still leave in order of arrival
 /// and none earlier than it could have.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Pipe<P> {
+    // Four cache lines, with C's order of fields: what `pop` and `next_at` touch comes first.
     ring: VecDeque<Held<P>>,
     /// The packets at the back of the ring that are still queued; those before them are in the delay line.
     queued: Tally,
     line_bytes: u64,
-    serialiser: Serialiser,
     delay: Duration,
+    serialiser: Serialiser,
     /// The exit of the newest packet in the delay line: no later one may be earlier.
     last_exit: Time,
-    loss: LossSpec,
     qdisc: Qdisc,
-    rng: Rng,
     counters: Counters,
+    loss: LossSpec,
+    rng: Rng,
 }
 
 /// A packet in the ring. The fields of [`Packet`] and of its fate, laid flat to be small.
