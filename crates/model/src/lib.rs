@@ -13,16 +13,22 @@
 //! Read first: `estimate.rs`, then `fit.rs`.
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod column_unit;
+pub mod cores;
 pub mod dist;
 mod estimate;
 pub mod fit;
 #[cfg(test)]
 mod fit_tests;
+pub mod index;
+pub mod latency;
 mod linear;
 pub mod model;
+pub mod platform;
 pub mod regime;
 mod robust;
+pub mod seeds;
 pub mod table;
 pub mod terms;
 #[cfg(test)]

@@ -1,0 +1,143 @@
+//! Seed 004, the LinkEM thesis: its cycle tables (4.1–4.4), packet budgets (§4.2, §5.2), and the measured
+//! values of Tables 5.1–5.6 from which every percentage is worked out again.
+
+use super::{Ours, number};
+use crate::Estimate;
+use crate::budget::{IXP1200_HZ, Work};
+use crate::cores::wire_rate;
+use crate::regime::FRAMING_BYTES;
+
+/// Four ports of 100 Mbit/s with 64-byte frames: packets/s offered.
+pub const OFFERED_PPS: f64 = 4.0 * 0.1e9 / (8.0 * 84.0);
+/// The document's rounding of the 6.72 µs between them on one port.
+const ROUNDED_US: f64 = 6.75;
+const THREADS: f64 = 4.0;
+
+/// A task of Table 4.3 or 4.4: name, compute cycles (low, high), memory and hash cycles.
+pub type TaskRow = (&'static str, (f64, f64), f64);
+
+/// Table 4.3, microblock group 1.
+pub const TABLE_4_3: [TaskRow; 2] = [("Ingress", (80.0, 80.0), 195.0), ("Bridging", (210.0, 210.0), 275.0)];
+/// Table 4.4, microblock group 2.
+pub const TABLE_4_4: [TaskRow; 4] = [
+    ("Classifier", (40.0, 50.0), 200.0),
+    ("Loss rate em", (30.0, 35.0), 40.0),
+    ("FIFO Enqueue", (20.0, 30.0), 135.0),
+    ("Link schedule", (45.0, 50.0), 140.0),
+];
+
+/// Work of microblock group 1, the sums of Table 4.3.
+pub fn group_1() -> Work {
+    total(&TABLE_4_3)
+}
+
+/// Work of microblock group 2, the sums of Table 4.4; compute is a range.
+pub fn group_2() -> Work {
+    total(&TABLE_4_4)
+}
+
+fn total(rows: &[TaskRow]) -> Work {
+    let (low, high) = rows.iter().fold((0.0, 0.0), |(a, b), (_, (low, high), _)| (a + low, b + high));
+    Work {
+        compute: Estimate { value: f64::midpoint(low, high), low, high },
+        memory: rows.iter().map(|r| r.2).sum(),
+    }
+}
+
+/// Table 5.1: configured and observed kbit/s.
+const TABLE_5_1: [(f64, f64); 7] = [
+    (64.0, 63.46),
+    (128.0, 126.51),
+    (256.0, 254.06),
+    (512.0, 508.12),
+    (1544.0, 1531.62),
+    (2000.0, 1984.79),
+    (10000.0, 9920.84),
+];
+/// Table 5.2: packet size and base RTT, ms.
+const TABLE_5_2: [(u32, f64); 6] =
+    [(64, 0.330), (128, 0.424), (256, 0.452), (512, 0.696), (1024, 1.058), (1518, 1.427)];
+/// Tables 5.3–5.5: one-way delay in ms, and the RTT in ms by packet size in the order of Table 5.2.
+const TABLES_5_3_TO_5_5: [(&str, f64, [f64; 6]); 3] = [
+    ("T5.3", 5.0, [10.317, 10.407, 10.459, 10.703, 11.037, 11.434]),
+    ("T5.4", 30.0, [60.366, 60.487, 60.491, 60.734, 61.093, 61.465]),
+    ("T5.5", 101.0, [202.407, 202.465, 202.533, 202.775, 203.107, 203.506]),
+];
+/// Table 5.6: configured and observed loss, %.
+const TABLE_5_6: [(f64, f64); 4] = [(1.0, 1.0041), (3.0, 3.089), (7.0, 6.9983), (10.0, 10.0)];
+/// §5.2, Dummynet: kpps forwarded and offered as printed.
+const LINKEM_KPPS: f64 = 496.0;
+const DUMMYNET_64_KPPS: f64 = 106.0;
+const DUMMYNET_1518_KPPS: f64 = 26.2;
+const DUMMYNET_TWO_PORTS_64: (f64, f64) = (124.0, 296.0);
+const DUMMYNET_TWO_PORTS_128: (f64, f64) = (104.0, 168.0);
+/// Shares of line rate as printed, from which the thesis takes its ratios, %.
+const PRINTED_SHARES: [(f64, f64); 2] = [(83.0, 18.0), (100.0, 81.0)];
+
+fn error_pct(observed: f64, configured: f64) -> f64 {
+    100.0 * (observed - configured).abs() / configured
+}
+
+/// kpps of `bytes` on `ports` of 100 Mbit/s.
+fn kpps(ports: f64, bytes: f64) -> f64 {
+    ports * wire_rate(0.1, bytes, FRAMING_BYTES) / 1e3
+}
+
+pub(super) fn results() -> Vec<(String, Ours)> {
+    let mut all = budgets();
+    all.extend(cycles());
+    for (configured, observed) in TABLE_5_1 {
+        all.push((format!("T5.1-{configured}"), number(error_pct(observed, configured))));
+    }
+    for (table, delay, rtts) in TABLES_5_3_TO_5_5 {
+        for ((size, base), rtt) in TABLE_5_2.iter().zip(rtts) {
+            let emulated = rtt - base;
+            let text = format!("{emulated:.3} / {:.4}", error_pct(emulated, 2.0 * delay));
+            all.push((format!("{table}-{size}"), Ours::Text(text)));
+        }
+    }
+    for (configured, observed) in TABLE_5_6 {
+        all.push((format!("T5.6-{configured}"), number(error_pct(observed, configured))));
+    }
+    all.into_iter().map(|(id, ours)| (format!("004-{id}"), ours)).collect()
+}
+
+/// Packet times and rates.
+fn budgets() -> Vec<(String, Ours)> {
+    let between_us = 1e3 / kpps(1.0, 64.0);
+    let offered = kpps(4.0, 64.0);
+    let figures = [
+        ("gap", between_us),
+        ("cyc", between_us * IXP1200_HZ / 1e6),
+        ("592", 4e3 / ROUNDED_US),
+        ("595", offered),
+        ("83", LINKEM_KPPS / offered),
+        ("332", (100.0 * LINKEM_KPPS / offered).round() / 100.0 * 400.0),
+        ("296", 2e3 / ROUNDED_US),
+        ("168", kpps(2.0, 128.0)),
+        ("32k", kpps(4.0, 1518.0)),
+        ("18", DUMMYNET_64_KPPS / offered.round()),
+        ("81", DUMMYNET_1518_KPPS / kpps(4.0, 1518.0)),
+        ("42", DUMMYNET_TWO_PORTS_64.0 / DUMMYNET_TWO_PORTS_64.1),
+        ("62", DUMMYNET_TWO_PORTS_128.0 / DUMMYNET_TWO_PORTS_128.1),
+        ("4.6", PRINTED_SHARES[0].0 / PRINTED_SHARES[0].1),
+        ("1.2", PRINTED_SHARES[1].0 / PRINTED_SHARES[1].1),
+    ];
+    figures.map(|(id, value)| (id.to_owned(), number(value))).into()
+}
+
+/// Sums of the cycle tables and four threads' compute.
+fn cycles() -> Vec<(String, Ours)> {
+    let (one, two) = (group_1(), group_2());
+    let text = |id: &str, text: String| (id.to_owned(), Ours::Text(text));
+    let c = two.compute;
+    vec![
+        text("T4.3", format!("{}/{}/{}", one.compute.value, one.memory, one.compute.value + one.memory)),
+        text(
+            "T4.4",
+            format!("{}-{}/{}/{}-{}", c.low, c.high, two.memory, c.low + two.memory, c.high + two.memory),
+        ),
+        ("4Tc-MG1".to_owned(), number(THREADS * one.compute.value)),
+        ("4Tc-MG2".to_owned(), number(THREADS * c.high)),
+    ]
+}
