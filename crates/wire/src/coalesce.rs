@@ -8,7 +8,7 @@ use crate::bytes::{be16, be32};
 use crate::checksum::{Check, check_transport};
 use crate::segment::{GsoTransport, IpVersion, Layout};
 use crate::vnet::{Gso, GsoKind, VnetHeader};
-use crate::{Headers, Network, build::tcp_flags};
+use crate::{Headers, build::tcp_flags};
 
 /// Holds one frame and appends those that continue it. Full at 65 535 bytes of IP packet.
 ///
@@ -88,7 +88,7 @@ impl Coalescer {
         };
         run.layout.start_checksum(&mut self.packet);
         let gso = Gso { kind, size: run.size as u16, ecn: false };
-        Some((run.layout.vnet_header(Some(gso)), &self.packet))
+        Some((run.layout.vnet_header(gso), &self.packet))
     }
 
     fn append_to(&mut self, run: Run, frame: &[u8]) -> bool {
@@ -129,16 +129,15 @@ fn after(frame: &[u8], run: Run, len: usize) -> Held {
 /// no IP options or extension headers, no padding, every checksum right.
 fn mergeable(frame: &[u8]) -> Option<Layout> {
     let headers = Headers::parse(frame);
-    let (plain_header_len, end) = match headers.network {
-        Network::Ipv4(ip) => (20, ip.end()),
-        Network::Ipv6(ip) => (40, ip.end()),
-        Network::Arp | Network::Other | Network::Malformed(_) => return None,
-    };
     let layout = Layout::of(frame, &headers)?;
+    let plain_header_len = match layout.kind.network {
+        IpVersion::V4 => 20,
+        IpVersion::V6 => 40,
+    };
     let has_data = layout.header_len < frame.len();
     let is_plain = layout.kind.transport == GsoTransport::Tcp
         && layout.transport - layout.ip == plain_header_len
-        && frame.len() == end
+        && Some(frame.len()) == headers.packet_end()
         && frame[layout.transport + 13] & !tcp_flags::PSH == tcp_flags::ACK;
     let is_right =
         || headers.ipv4_checksum_ok(frame) != Some(false) && check_transport(frame, &headers) == Check::Good;

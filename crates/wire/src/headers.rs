@@ -219,6 +219,15 @@ impl Headers {
         }
     }
 
+    /// Where an IP packet ends in the frame; what follows is Ethernet padding.
+    pub fn packet_end(&self) -> Option<usize> {
+        match self.network {
+            Network::Ipv4(ip) => Some(ip.end()),
+            Network::Ipv6(ip) => Some(ip.end()),
+            Network::Arp | Network::Other | Network::Malformed(_) => None,
+        }
+    }
+
     /// A hash of the flow, the same on every machine and in every release: source and destination address,
     /// protocol and ports of IP packets (no ports for any fragment, so that all fragments of a datagram stay
     /// together); MACs and EtherType of other frames. Not symmetric.

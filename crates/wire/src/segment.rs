@@ -1,16 +1,13 @@
 //! Super-packets into segments: what a network card does to a TSO or USO frame, done right here, so that a
 //! link can count, delay and lose every segment by itself.
 //!
-//! The hosts' kernels hand over TCP in frames of up to 64 KiB. [`segment`] writes out each segment;
-//! [`SuperPacket`] also tells their lengths without writing, and writes a run of them as a smaller super-packet.
-//! Only the outermost IP header is understood: no tunnels, no IPv6 extension headers before the transport
-//! header other than those `Headers` skips. Read first: `vnet.rs`.
+//! The hosts' kernels hand over TCP in frames of up to 64 KiB. Only the outermost IP header is understood: no
+//! tunnels. Read first: `vnet.rs`.
 
 use crate::bytes::{be16, be32, put16, put32};
 use crate::checksum::{self, Sum};
 use crate::vnet::{Gso, GsoKind, PartialChecksum, VnetError, VnetHeader, complete_checksum};
 use crate::{Headers, Network, build::tcp_flags, protocol};
-use std::ops::Range;
 
 /// Why a super-packet cannot be cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -27,10 +24,9 @@ pub enum SegmentError {
 }
 
 /// A super-packet, ready to be cut into segments numbered from 0.
-#[derive(Clone, Copy, Debug)]
-pub struct SuperPacket<'a> {
+struct SuperPacket<'a> {
     layout: Layout,
-    gso: Gso,
+    size: usize,
     headers: &'a [u8],
     payload: &'a [u8],
 }
@@ -99,74 +95,45 @@ pub fn segment(
 
 impl<'a> SuperPacket<'a> {
     /// Checks that `frame` is what its virtio header says. Whatever the checksum fields hold is not used.
-    pub fn new(frame: &'a [u8], gso: Gso) -> Result<SuperPacket<'a>, SegmentError> {
-        let headers = Headers::parse(frame);
-        let layout = Layout::of(frame, &headers).filter(|layout| layout.kind.is(gso.kind));
-        let layout = layout.ok_or(SegmentError::Mismatch(gso.kind))?;
+    fn new(frame: &'a [u8], gso: Gso) -> Result<SuperPacket<'a>, SegmentError> {
         if gso.size == 0 {
             return Err(SegmentError::ZeroSize);
         }
-        let end = match headers.network {
-            Network::Ipv4(ip) => ip.end(),
-            Network::Ipv6(ip) => ip.end(),
-            _ => return Err(SegmentError::Mismatch(gso.kind)),
+        let parsed = Headers::parse(frame);
+        let layout = Layout::of(frame, &parsed).filter(|layout| layout.kind.is(gso.kind));
+        let (Some(layout), Some(end)) = (layout, parsed.packet_end()) else {
+            return Err(SegmentError::Mismatch(gso.kind));
         };
         let (headers, payload) = frame[..end].split_at(layout.header_len);
-        Ok(SuperPacket { layout, gso, headers, payload })
+        Ok(SuperPacket { layout, size: gso.size.into(), headers, payload })
     }
 
     /// How many segments it has, at least one.
-    pub fn count(&self) -> usize {
-        self.payload.len().div_ceil(self.gso.size.into()).max(1)
-    }
-
-    /// Bytes of the `i`-th segment as a frame.
-    pub fn segment_len(&self, i: usize) -> usize {
-        self.headers.len() + self.payload_of(i..i + 1).len()
+    fn count(&self) -> usize {
+        self.payload.len().div_ceil(self.size).max(1)
     }
 
     /// Writes the `i`-th segment, all checksums right, in place of what `out` holds.
-    pub fn write_segment(&self, i: usize, out: &mut Vec<u8>) {
-        self.write(i..i + 1, out);
-        self.layout.complete_checksum(out);
-    }
-
-    /// Writes a run of segments as a super-packet of its own, in place of what `out` holds, its transport checksum
-    /// left unfinished as the header says.
-    pub fn write_segments(&self, range: Range<usize>, out: &mut Vec<u8>) -> VnetHeader {
-        self.write(range.clone(), out);
-        self.layout.start_checksum(out);
-        let ecn = self.gso.ecn && range.start == 0;
-        let gso = (range.len() > 1).then_some(Gso { ecn, ..self.gso });
-        self.layout.vnet_header(gso)
-    }
-
-    /// Headers and payload of a run of segments, transport checksum not yet.
-    fn write(&self, range: Range<usize>, out: &mut Vec<u8>) {
+    fn write_segment(&self, i: usize, out: &mut Vec<u8>) {
+        let (from, layout) = (i * self.size, &self.layout);
         out.clear();
         out.extend_from_slice(self.headers);
-        out.extend_from_slice(self.payload_of(range.clone()));
-        let layout = &self.layout;
+        out.extend_from_slice(&self.payload[from..self.payload.len().min(from + self.size)]);
         layout.set_lengths(out);
         if layout.kind.network == IpVersion::V4 {
             let id = be16(out, layout.ip + 4).unwrap_or(0);
-            put16(out, layout.ip + 4, id.wrapping_add(range.start as u16));
+            put16(out, layout.ip + 4, id.wrapping_add(i as u16));
             layout.set_header_checksum(out);
         }
         if layout.kind.transport == GsoTransport::Tcp {
             let seq = be32(out, layout.transport + 4).unwrap_or(0);
-            let skipped = range.start * usize::from(self.gso.size);
-            put32(out, layout.transport + 4, seq.wrapping_add(skipped as u32));
+            put32(out, layout.transport + 4, seq.wrapping_add(from as u32));
             // RFC 3168 §6.1.2: CWR says something once. FIN and PSH belong to the last byte.
-            let not_first = if range.start > 0 { tcp_flags::CWR } else { 0 };
-            let not_last = if range.end < self.count() { tcp_flags::FIN | tcp_flags::PSH } else { 0 };
+            let not_first = if i > 0 { tcp_flags::CWR } else { 0 };
+            let not_last = if i + 1 < self.count() { tcp_flags::FIN | tcp_flags::PSH } else { 0 };
             out[layout.transport + 13] &= !(not_first | not_last);
         }
-    }
-
-    fn payload_of(&self, range: Range<usize>) -> &'a [u8] {
-        let at = |i: usize| (i * usize::from(self.gso.size)).min(self.payload.len());
-        &self.payload[at(range.start)..at(range.end)]
+        layout.complete_checksum(out);
     }
 }
 
@@ -184,36 +151,40 @@ impl Kind {
 impl Layout {
     /// The layout of a whole TCP or UDP packet; `None` for anything else.
     pub(crate) fn of(frame: &[u8], headers: &Headers) -> Option<Layout> {
-        let (network, ip, end, is_fragment) = match headers.network {
-            Network::Ipv4(ip) => (IpVersion::V4, ip.offset, ip.end(), ip.is_fragment()),
-            Network::Ipv6(ip) => (IpVersion::V6, ip.offset, ip.end(), ip.is_fragment()),
+        let (transport, end) = (headers.transport?, headers.packet_end()?);
+        let (network, ip, is_fragment, pseudo) = match headers.network {
+            Network::Ipv4(ip) => (
+                IpVersion::V4,
+                ip.offset,
+                ip.is_fragment(),
+                Sum::pseudo_v4(ip.src, ip.dst, transport.protocol, 0),
+            ),
+            Network::Ipv6(ip) => (
+                IpVersion::V6,
+                ip.offset,
+                ip.is_fragment(),
+                Sum::pseudo_v6(ip.src, ip.dst, transport.protocol, 0),
+            ),
             Network::Arp | Network::Other | Network::Malformed(_) => return None,
         };
-        let transport = headers.transport?;
-        let (kind, len) = match transport.protocol {
-            protocol::TCP => (GsoTransport::Tcp, usize::from(frame.get(transport.offset + 12)? >> 4) * 4),
-            protocol::UDP => (GsoTransport::Udp, 8),
+        let (kind, len, len_min) = match transport.protocol {
+            protocol::TCP => (GsoTransport::Tcp, usize::from(frame.get(transport.offset + 12)? >> 4) * 4, 20),
+            protocol::UDP => (GsoTransport::Udp, 8, 8),
             _ => return None,
         };
-        let len_min = if kind == GsoTransport::Tcp { 20 } else { 8 };
         let header_len = transport.offset + len;
         if is_fragment || len < len_min || header_len > end || end > frame.len() {
             return None;
         }
-        let pseudo = match headers.network {
-            Network::Ipv4(ip) => Sum::pseudo_v4(ip.src, ip.dst, transport.protocol, 0),
-            Network::Ipv6(ip) => Sum::pseudo_v6(ip.src, ip.dst, transport.protocol, 0),
-            _ => return None,
-        };
         let kind = Kind { network, transport: kind };
         Some(Layout { ip, transport: transport.offset, header_len, kind, pseudo })
     }
 
-    /// The virtio header of a packet of this layout whose transport checksum is unfinished.
-    pub(crate) fn vnet_header(&self, gso: Option<Gso>) -> VnetHeader {
+    /// The virtio header of a super-packet of this layout whose transport checksum is unfinished.
+    pub(crate) fn vnet_header(&self, gso: Gso) -> VnetHeader {
         let checksum =
             PartialChecksum { start: self.transport as u16, offset: self.checksum_offset() as u16 };
-        VnetHeader { checksum: Some(checksum), gso, header_len: self.header_len as u16 }
+        VnetHeader { checksum: Some(checksum), gso: Some(gso), header_len: self.header_len as u16 }
     }
 
     /// Makes the length fields of IP and UDP those of the frame.
