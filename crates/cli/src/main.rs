@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod spec_file;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -20,6 +21,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Check(commands::check::Check),
+    Replay(commands::replay::Replay),
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
 }
@@ -27,15 +30,19 @@ enum Command {
 /// What a command found out; what stopped it from finding out is an `Err`.
 pub(crate) enum Answer {
     Yes,
+    No,
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Check(command) => command.run(),
+        Command::Replay(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };
     match result {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::FAILURE,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fastpath: {error:#}");

@@ -1,0 +1,80 @@
+//! `fastpath check SPEC`: every mistake of a description at once, or what it describes.
+
+use crate::{Answer, spec_file};
+use clap::Args;
+use fastpath_net::{Mistake, Topology, Warning};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Check a network description; every mistake is shown, with what to write instead.
+#[derive(Args)]
+pub(crate) struct Check {
+    /// The network: a spec file (TOML).
+    spec: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        let parsed = spec_file::parse(&self.spec)?;
+        let answer = if parsed.is_ok() { Answer::Yes } else { Answer::No };
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", json(&parsed))?;
+            return Ok(answer);
+        }
+        match parsed {
+            Ok((topology, warnings)) => {
+                for warning in &warnings {
+                    writeln!(out, "{}", spec_file::remark(&self.spec, warning))?;
+                }
+                writeln!(out, "{}: ok: {}", self.spec.display(), summary(&topology))?;
+            }
+            Err(mistakes) => {
+                for mistake in &mistakes {
+                    writeln!(out, "{}", spec_file::remark(&self.spec, mistake))?;
+                }
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// `4 hosts, 2 other nodes, 5 links, 0 events`
+fn summary(topology: &Topology) -> String {
+    let hosts = topology.hosts().count();
+    format!(
+        "{hosts} hosts, {} routers and switches, {} links, {} scheduled changes",
+        topology.nodes.len() - hosts,
+        topology.links.len(),
+        topology.events.len()
+    )
+}
+
+fn json(parsed: &spec_file::Parsed) -> Value {
+    match parsed {
+        Ok((topology, warnings)) => json!({
+            "ok": true,
+            "nodes": topology.nodes.len(),
+            "links": topology.links.len(),
+            "mistakes": [],
+            "warnings": warnings.iter().map(warning_json).collect::<Vec<_>>(),
+        }),
+        Err(mistakes) => json!({
+            "ok": false,
+            "mistakes": mistakes.iter().map(mistake_json).collect::<Vec<_>>(),
+            "warnings": [],
+        }),
+    }
+}
+
+fn mistake_json(Mistake { line, column, what, instead }: &Mistake) -> Value {
+    json!({ "line": line, "column": column, "what": what, "instead": instead })
+}
+
+fn warning_json(Warning { line, column, what }: &Warning) -> Value {
+    json!({ "line": line, "column": column, "what": what })
+}

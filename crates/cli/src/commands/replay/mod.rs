@@ -1,0 +1,137 @@
+//! `fastpath replay`: captures through a network, offline, in virtual time, the same bytes for the same seed.
+//!
+//! ```text
+//!  a.pcap ─┐                                       ┌─▶ b.pcap  (nanoseconds)
+//!          ├─▶ merge by time ─▶ Network ─▶ delivery ┤
+//!  c.pcap ─┘                       └─▶ follow       └─▶ d.pcap
+//!                                         └─▶ --times FILE      (picoseconds)
+//! ```
+//!
+//! Time zero of the run is the earliest time of the captures. Memory is bounded: one packet of each capture, and
+//! what the network holds. Read first: `run.rs`, then `follow.rs`.
+
+mod follow;
+mod merge;
+mod place;
+mod run;
+
+use crate::{Answer, spec_file};
+use anyhow::{bail, ensure};
+use clap::Args;
+use fastpath_net::{Conservation, Topology};
+use merge::Merge;
+use place::Place;
+use run::Run;
+use serde_json::json;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Send captures through a network, offline and exactly.
+///
+/// Frames of a capture enter at a host at their times; what reaches a host is written with the times at
+/// which it would have arrived. No privileges, no waiting: time is virtual.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fastpath replay dsl.toml in.pcap out.pcap
+  fastpath replay net.toml --in client=c.pcap --out server=s.pcap --times times.csv")]
+pub(crate) struct Replay {
+    /// The network: a spec file (TOML).
+    spec: PathBuf,
+    /// In a network of two hosts: the capture that enters at the first, the file of what reaches the second.
+    #[arg(num_args = 2, value_names = ["IN.pcap", "OUT.pcap"], conflicts_with_all = ["inputs", "outputs"])]
+    pair: Vec<PathBuf>,
+    /// A capture that enters at a host; with several interfaces, HOST:INTERFACE=FILE. May be repeated.
+    #[arg(long = "in", value_name = "HOST=FILE")]
+    inputs: Vec<Place>,
+    /// The file for what reaches a host, or one interface of it. May be repeated.
+    #[arg(long = "out", value_name = "HOST=FILE")]
+    outputs: Vec<Place>,
+    /// Where to write the exact times: index, in_ps, out_ps or why there is none.
+    #[arg(long, value_name = "FILE")]
+    times: Option<PathBuf>,
+    /// The seed of every random choice; otherwise the one in the spec, otherwise 1.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The seed when neither the command line nor the spec gives one.
+const SEED: u64 = 1;
+
+impl Replay {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        let topology = spec_file::load(&self.spec)?;
+        let (inputs, outputs) = self.places(&topology)?;
+        ensure!(!inputs.is_empty(), "nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap");
+        refuse_overwriting(&inputs, &outputs, self.times.as_deref())?;
+        let seed = self.seed.or(topology.seed).unwrap_or(SEED);
+        let captures = Merge::open(inputs.iter().map(|place| place.file.as_path()))?;
+        let start_ns = captures.start_ns().unwrap_or(0);
+
+        let mut run = Run::new(topology, seed, start_ns);
+        run.attach(&inputs, &outputs, self.times.as_deref())?;
+        let problems = run.play(captures)?;
+        let conservation = run.finish()?;
+        self.print(&conservation, seed)?;
+        let mut problems = problems.into_iter();
+        let Some(first) = problems.next() else { return Ok(Answer::Yes) };
+        problems.for_each(|other| eprintln!("fastpath: {other:#}"));
+        Err(first)
+    }
+
+    /// What the command line says of inputs and outputs, in the one form or the other.
+    fn places(&self, topology: &Topology) -> anyhow::Result<(Vec<Place>, Vec<Place>)> {
+        let [input, output] = &self.pair[..] else { return Ok((self.inputs.clone(), self.outputs.clone())) };
+        let hosts: Vec<&str> = topology.hosts().map(|(_, host)| host.name.as_str()).collect();
+        let [first, second] = hosts[..] else {
+            bail!(
+                "{} has {} hosts: say which with --in HOST=FILE --out HOST=FILE",
+                self.spec.display(),
+                hosts.len()
+            )
+        };
+        Ok((vec![Place::new(first, input)], vec![Place::new(second, output)]))
+    }
+
+    fn print(&self, books: &Conservation, seed: u64) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            let conservation = json!({
+                "in": books.total_in(),
+                "delivered": books.delivered,
+                "dropped": books.dropped,
+                "held": books.held,
+            });
+            return writeln!(out, "{}", json!({ "conservation": conservation, "seed": seed }));
+        }
+        writeln!(out, "in         {:>12}", books.total_in())?;
+        writeln!(out, "delivered  {:>12}", books.delivered)?;
+        writeln!(out, "dropped    {:>12}", books.total_dropped())?;
+        for (reason, count) in &books.dropped {
+            writeln!(out, "  {reason:<13}{count:>8}")?;
+        }
+        writeln!(out, "held       {:>12}", books.held)?;
+        writeln!(out, "seed       {seed:>12}")
+    }
+}
+
+/// An output that is also an input would be empty before it is read.
+fn refuse_overwriting(inputs: &[Place], outputs: &[Place], times: Option<&Path>) -> anyhow::Result<()> {
+    let mut taken: Vec<PathBuf> =
+        inputs.iter().filter_map(|place| fs::canonicalize(&place.file).ok()).collect();
+    for file in outputs.iter().map(|place| place.file.as_path()).chain(times) {
+        // A file that does not exist yet has no canonical form; two names of it differ only by their directory.
+        let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        ensure!(
+            !taken.contains(&path),
+            "{}: named twice; give every output a file of its own",
+            file.display()
+        );
+        taken.push(path);
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! From the path of a network description to a topology, with the file's name before every remark.
+
+use anyhow::{Context, anyhow, ensure};
+use fastpath_net::{Mistake, Topology, Warning, spec};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// No description is longer, bytes. A bound, so that a wrong path cannot fill the memory.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// What a description says, or all its mistakes.
+pub(crate) type Parsed = Result<(Topology, Vec<Warning>), Vec<Mistake>>;
+
+/// Reads a spec file. The error is a file that cannot be read.
+pub(crate) fn parse(path: &Path) -> anyhow::Result<Parsed> {
+    let text = text(path).with_context(|| path.display().to_string())?;
+    Ok(spec::parse(&text))
+}
+
+/// The topology of a description without mistakes; warnings go to standard error.
+pub(crate) fn load(path: &Path) -> anyhow::Result<Topology> {
+    match parse(path)? {
+        Ok((topology, warnings)) => {
+            warnings.iter().for_each(|warning| eprintln!("{}", remark(path, warning)));
+            Ok(topology)
+        }
+        Err(mistakes) => {
+            let lines: Vec<String> = mistakes.iter().map(|mistake| remark(path, mistake)).collect();
+            Err(anyhow!(lines.join("\n")))
+        }
+    }
+}
+
+/// `FILE:LINE:COLUMN: …`
+pub(crate) fn remark(path: &Path, remark: &impl std::fmt::Display) -> String {
+    format!("{}:{remark}", path.display())
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    ensure!(bytes.len() as u64 <= BYTES_MAX, "longer than {BYTES_MAX} bytes; is this a network description?");
+    String::from_utf8(bytes).context("not UTF-8 text; is this a network description?")
+}

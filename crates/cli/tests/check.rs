@@ -1,0 +1,50 @@
+//! `fastpath check` as a user runs it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn check(name: &str, content: &str, arguments: &[&str]) -> Output {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join(name), content).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+    command.arg("check").arg(name).args(arguments).current_dir(&directory).output().unwrap()
+}
+
+#[test]
+fn a_sound_spec_is_summed_up() {
+    let output = check("good.toml", "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\n", &[]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("good.toml: ok: 2 hosts, 0 routers and switches, 1 links"), "{said}");
+}
+
+#[test]
+fn every_mistake_is_shown_at_once_with_its_place() {
+    let text =
+        "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"c\"]\nrate = \"10 parsecs\"\ndealy = \"5ms\"\n";
+    let output = check("bad.toml", text, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    for line in ["bad.toml:4:", "bad.toml:5:", "bad.toml:6:"] {
+        assert!(said.lines().any(|said| said.starts_with(line)), "{line} in {said}");
+    }
+    assert!(said.contains("delay"), "{said}");
+}
+
+#[test]
+fn machines_read_the_same_as_json() {
+    let output = check("bad-json.toml", "[host.a]\nmut = 3\n", &["--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with('{') && said.contains("\"ok\":false") && said.contains("\"line\":2"), "{said}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_no_answer() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_fastpath")).args(["check", "nowhere.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("fastpath: nowhere.toml: No such file"));
+}

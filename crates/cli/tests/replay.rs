@@ -1,0 +1,277 @@
+//! `fastpath replay` as a user runs it: captures and specs in, captures, times and books out.
+//!
+//! Captures are written and read here byte by byte, apart from the program's own code.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// 2023-11-14 22:13:20 UTC, so that absolute times do not fit 64 bits of picoseconds.
+const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
+
+/// A directory of its own for each test, emptied first.
+struct Bench(PathBuf);
+
+impl Bench {
+    fn new(test: &str) -> Bench {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay").join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Bench(path)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.0.join(name), content).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.join(name)).unwrap()
+    }
+
+    fn text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).unwrap()
+    }
+
+    fn replay(&self, arguments: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        command.arg("replay").args(arguments.split_whitespace()).current_dir(&self.0).output().unwrap()
+    }
+
+    /// A replay that must succeed; what it printed.
+    fn replay_ok(&self, arguments: &str) -> String {
+        let output = self.replay(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A replay that must end with exit code 2; what it said.
+    fn replay_fails(&self, arguments: &str) -> String {
+        let output = self.replay(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+/// A nanosecond pcap of frames of `len` bytes at `ns` after the epoch; the first bytes number them.
+fn capture(packets: &[(u64, usize)]) -> Vec<u8> {
+    let mut file = header();
+    for (index, &(ns, len)) in packets.iter().enumerate() {
+        let mut data = vec![0xee; len];
+        let number = (index as u32).to_be_bytes();
+        let n = len.min(4);
+        data[..n].copy_from_slice(&number[..n]);
+        file.extend(record(EPOCH_NS + ns, len as u32, &data));
+    }
+    file
+}
+
+fn header() -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 1 << 18, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    file
+}
+
+fn record(ns: u64, wire_len: u32, data: &[u8]) -> Vec<u8> {
+    let words = [(ns / 1_000_000_000) as u32, (ns % 1_000_000_000) as u32, data.len() as u32, wire_len];
+    [&words.map(u32::to_le_bytes).concat(), data].concat()
+}
+
+/// The packets of a nanosecond pcap: time after the epoch, bytes on the wire, data.
+fn packets(file: &[u8]) -> Vec<(u64, u32, Vec<u8>)> {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    assert_eq!((word(0), word(20)), (0xa1b2_3c4d, 1), "a nanosecond capture of Ethernet");
+    let (mut at, mut list) = (24, Vec::new());
+    while at < file.len() {
+        let ns = u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4));
+        let end = at + 16 + word(at + 8) as usize;
+        list.push((ns - EPOCH_NS, word(at + 12), file[at + 16..end].to_vec()));
+        at = end;
+    }
+    list
+}
+
+fn spec(link: &str) -> String {
+    format!("[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\n{link}\n")
+}
+
+#[test]
+fn six_packets_leave_when_clicks_documentation_says() {
+    // The example of Click's LinkUnqueue(5ms, 100kbps): times of its manual page, shifted by the delay.
+    let bench = Bench::new("click");
+    bench.write("link.toml", spec("rate = \"100kbit\"\ndelay = \"5ms\""));
+    bench.write("in.pcap", capture(&[20, 20, 1600, 20, 1600, 20].map(|len| (0, len))));
+    bench.replay_ok("link.toml in.pcap out.pcap --times times.csv");
+
+    let ms = [1.6, 3.2, 131.2, 132.8, 260.8, 262.4].map(|ms| ms + 5.0);
+    let ns: Vec<u64> = packets(&bench.read("out.pcap")).into_iter().map(|(ns, ..)| ns).collect();
+    assert_eq!(ns, ms.map(|ms| (ms * 1e6_f64).round() as u64));
+    assert_eq!(
+        bench.text("times.csv"),
+        "index,in_ps,out_ps\n\
+         0,1700000000000000000000,1700000000006600000000\n\
+         1,1700000000000000000000,1700000000008200000000\n\
+         2,1700000000000000000000,1700000000136200000000\n\
+         3,1700000000000000000000,1700000000137800000000\n\
+         4,1700000000000000000000,1700000000265800000000\n\
+         5,1700000000000000000000,1700000000267400000000\n"
+    );
+}
+
+#[test]
+fn departures_are_the_exact_ones_rounded_down_to_the_picosecond() {
+    // Rates that divide nothing; arrivals sometimes on an idle link, sometimes in a burst.
+    let rates: [u128; 4] = [999_999_937, 7, 799_999_999_993, 1_234_567];
+    for (case, rate) in rates.into_iter().enumerate() {
+        let bench = Bench::new(&format!("exact-{case}"));
+        bench.write("link.toml", spec(&format!("rate = \"{rate}bit\"\ndelay = \"1ns\"\nqueue = \"1000p\"")));
+        let gap = 64 * 8 * 1_000_000_000 / rate as u64;
+        let mut arrivals: Vec<(u64, usize)> =
+            (0..200).map(|i| (i * i % 37 * gap / 9 + i * gap, 60 + (i * 7919 % 900) as usize)).collect();
+        arrivals.sort_by_key(|&(ns, _)| ns);
+        bench.write("in.pcap", capture(&arrivals));
+        bench.replay_ok("link.toml in.pcap out.pcap --times times.csv");
+
+        let times = bench.text("times.csv");
+        let mut free_at = 0; // in picoseconds × rate
+        for (row, &(ns, len)) in times.lines().skip(1).zip(&arrivals) {
+            let arrived = u128::from(ns) * 1000;
+            free_at = free_at.max(arrived * rate) + len as u128 * 8 * 1_000_000_000_000;
+            let epoch = u128::from(EPOCH_NS) * 1000;
+            let expected = format!("{},{}", epoch + arrived, epoch + free_at / rate + 1000);
+            assert!(row.ends_with(&expected), "{rate} bit/s: {row} is not {expected}");
+        }
+        assert_eq!(times.lines().count(), arrivals.len() + 1);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    let bench = Bench::new("seed");
+    bench.write("link.toml", spec("rate = \"10Mbit\"\nloss = \"30%\""));
+    bench.write("in.pcap", capture(&(0..200).map(|i| (i * 1_000_000, 100)).collect::<Vec<_>>()));
+    for (seed, name) in [(7, "one"), (7, "two"), (8, "other")] {
+        bench.replay_ok(&format!("link.toml in.pcap {name}.pcap --times {name}.csv --seed {seed}"));
+    }
+    assert_eq!(bench.read("one.pcap"), bench.read("two.pcap"));
+    assert_eq!(bench.read("one.csv"), bench.read("two.csv"));
+    assert_ne!(bench.read("one.csv"), bench.read("other.csv"));
+    assert!(bench.text("one.csv").contains(",loss\n"));
+}
+
+#[test]
+fn the_books_balance_and_drops_have_their_reason() {
+    let bench = Bench::new("books");
+    bench.write("link.toml", spec("rate = \"8kbit\"\nqueue = \"2p\""));
+    bench.write("in.pcap", capture(&[(0, 100); 5]));
+    let printed = bench.replay_ok("link.toml in.pcap out.pcap --times times.csv --seed 3 --json");
+    assert_eq!(
+        printed,
+        "{\"conservation\":{\"delivered\":2,\"dropped\":{\"queue-full\":3},\"held\":0,\"in\":5},\"seed\":3}\n"
+    );
+    assert_eq!(bench.text("times.csv").matches(",queue-full\n").count(), 3);
+    assert!(bench.replay_ok("link.toml in.pcap out.pcap").contains("queue-full"));
+}
+
+#[test]
+fn captures_at_several_hosts_are_one_timeline() {
+    let bench = Bench::new("several");
+    bench.write("link.toml", spec("a_to_b = { delay = \"10us\" }\nb_to_a = { delay = \"20us\" }"));
+    bench.write("a.pcap", capture(&[(0, 60), (2000, 61)]));
+    bench.write("b.pcap", capture(&[(1000, 70), (2000, 71)]));
+    bench
+        .replay_ok("link.toml --in a=a.pcap --in b=b.pcap --out a=at-a.pcap --out b=at-b.pcap --times t.csv");
+    let seen =
+        |name: &str| packets(&bench.read(name)).into_iter().map(|(ns, len, _)| (ns, len)).collect::<Vec<_>>();
+    assert_eq!(seen("at-b.pcap"), [(10_000, 60), (12_000, 61)]);
+    assert_eq!(seen("at-a.pcap"), [(21_000, 70), (22_000, 71)]);
+    // Both packets of 2 µs: the one of the capture named first is first.
+    assert_eq!(
+        bench.text("t.csv"),
+        "index,in_ps,out_ps\n\
+         0,1700000000000000000000,1700000000000010000000\n\
+         1,1700000000000001000000,1700000000000021000000\n\
+         2,1700000000000002000000,1700000000000012000000\n\
+         3,1700000000000002000000,1700000000000022000000\n"
+    );
+}
+
+#[test]
+fn a_cut_capture_is_replayed_to_the_cut_and_then_reported() {
+    let bench = Bench::new("cut");
+    bench.write("link.toml", spec("delay = \"1ms\""));
+    let whole = capture(&[(0, 60), (1000, 60), (2000, 60)]);
+    bench.write("in.pcap", &whole[..whole.len() - 10]);
+    let said = bench.replay_fails("link.toml in.pcap out.pcap --times t.csv");
+    assert!(said.starts_with("fastpath: in.pcap: file is cut in the middle of packet 3"), "{said}");
+    assert_eq!(packets(&bench.read("out.pcap")).len(), 2);
+    assert_eq!(bench.text("t.csv").lines().count(), 3);
+}
+
+#[test]
+fn frames_of_any_size_and_content_pass_or_are_counted() {
+    let bench = Bench::new("sizes");
+    bench.write("link.toml", spec(""));
+    let sizes = [0, 1, 13, 14, 60, 1514, 9014, 65_536, 70_000, 200_000];
+    bench.write("in.pcap", capture(&sizes.map(|size| (0, size))));
+    let printed = bench.replay_ok("link.toml in.pcap out.pcap --json");
+    assert!(
+        printed.contains("\"delivered\":8,\"dropped\":{\"too-big\":2},\"held\":0,\"in\":10"),
+        "{printed}"
+    );
+    let seen = packets(&bench.read("out.pcap"));
+    assert_eq!(seen, packets(&bench.read("in.pcap"))[..8]);
+}
+
+#[test]
+fn a_frame_cut_by_a_snap_length_takes_its_full_time_and_stays_cut() {
+    let bench = Bench::new("snap");
+    bench.write("link.toml", spec("rate = \"8Mbit\""));
+    bench.write("in.pcap", [header(), record(EPOCH_NS, 1000, &[7; 96])].concat());
+    bench.replay_ok("link.toml in.pcap out.pcap");
+    assert_eq!(packets(&bench.read("out.pcap")), [(1_000_000, 1000, vec![7; 96])]);
+}
+
+#[test]
+fn packets_out_of_order_enter_late_and_it_is_said() {
+    let bench = Bench::new("disorder");
+    bench.write("link.toml", spec("delay = \"1us\""));
+    bench.write("in.pcap", capture(&[(5000, 60), (4000, 61), (6000, 62)]));
+    let output = bench.replay("link.toml in.pcap out.pcap");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("in their capture: 1;"));
+    let ns: Vec<u64> = packets(&bench.read("out.pcap")).into_iter().map(|(ns, ..)| ns).collect();
+    assert_eq!(ns, [6000, 6000, 7000]);
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_explained() {
+    let bench = Bench::new("mistakes");
+    bench.write("link.toml", spec(""));
+    bench.write(
+        "three.toml",
+        "[host.a]\n[host.b]\n[host.c]\n[[link]]\nbetween = [\"a\", \"b\"]\n\
+        [[link]]\nbetween = [\"a\", \"c\"]\n",
+    );
+    bench.write("in.pcap", capture(&[(0, 60)]));
+    bench.write("text.pcap", "no capture at all");
+    bench.write("raw.pcap", [&header()[..20], &[101, 0, 0, 0], &record(EPOCH_NS, 20, &[0; 20])[..]].concat());
+    for (arguments, expected) in [
+        ("link.toml", "nothing to replay"),
+        ("missing.toml in.pcap out.pcap", "missing.toml: No such file"),
+        ("link.toml missing.pcap out.pcap", "missing.pcap"),
+        ("link.toml text.pcap out.pcap", "text.pcap: not a pcap or pcapng file"),
+        ("link.toml raw.pcap out.pcap", "raw.pcap: link type 101 is not Ethernet"),
+        ("link.toml --in c=in.pcap", "no such host (have: a, b)"),
+        ("link.toml --in a:eth9=in.pcap", "no such interface of a (have: eth0)"),
+        ("three.toml in.pcap out.pcap", "three.toml has 3 hosts"),
+        ("three.toml --in a=in.pcap", "a has several interfaces"),
+        ("link.toml in.pcap in.pcap", "in.pcap: named twice"),
+        ("link.toml --in a=in.pcap --out b=x.pcap --out b=y.pcap", "has an output already"),
+        ("link.toml in.pcap nowhere/out.pcap", "nowhere/out.pcap: cannot write"),
+    ] {
+        let said = bench.replay_fails(arguments);
+        assert!(said.starts_with("fastpath: ") && said.contains(expected), "{arguments}: {said}");
+    }
+    assert_eq!(packets(&bench.read("in.pcap")).len(), 1, "inputs stay as they are");
+}
