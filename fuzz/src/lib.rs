@@ -3,65 +3,10 @@
 //! Used twice: by the cargo-fuzz targets beside it, for as long as somebody lets them run, and by
 //! `xtask/tests/fuzz.rs`, a short seeded run in the ordinary tests. A body panics when a promise is broken.
 
-use fastpath_wire::arp::Arp;
-use fastpath_wire::icmp::{self, Problem};
-use fastpath_wire::ipv4::{self, Hop};
-use fastpath_wire::nd::{Neighbor, Role};
-use fastpath_wire::{Headers, MacAddr, Network, checksum, ecn, ipv6};
-use std::net::{Ipv4Addr, Ipv6Addr};
+mod pcap;
+mod spec;
+mod wire;
 
-/// A frame from anywhere: every reader of frames copes, and what is answered or changed is sound again.
-pub fn wire(frame: &[u8]) {
-    let headers = Headers::parse(frame);
-    let _ = (headers.flow_hash(), headers.addresses(), checksum::check_transport(frame, &headers));
-    for wire_len in [0, 60, frame.len() + 1, usize::from(u16::MAX) * 2] {
-        Headers::parse_captured(frame, wire_len).flow_hash();
-    }
-    if let Some(arp) = Arp::parse(frame, &headers) {
-        sound(&arp.answer(MacAddr::from_index(1)).to_frame());
-    }
-    if let Some(Neighbor::Solicitation(solicitation)) = Neighbor::parse(frame, &headers) {
-        sound(&solicitation.answer(MacAddr::from_index(1), Role::Router));
-    }
-    icmp::echo_reply(frame, &headers).iter().for_each(|reply| sound(reply));
-    let problems = [
-        Problem::HopLimit,
-        Problem::NoRoute,
-        Problem::HostUnreachable,
-        Problem::PortUnreachable,
-        Problem::TooBig { mtu: 1280 },
-    ];
-    for problem in problems {
-        for from in [Ipv4Addr::new(10, 0, 0, 1).into(), Ipv6Addr::LOCALHOST.into()] {
-            let error = icmp::error(frame, &headers, problem, (MacAddr::from_index(1), from));
-            error.iter().for_each(|error| sound(error));
-        }
-    }
-    hop(frame, &headers);
-}
-
-/// What a router does to a frame it forwards keeps a right header checksum right.
-fn hop(frame: &[u8], headers: &Headers) {
-    let mut forwarded = frame.to_vec();
-    ecn::set_ce(&mut forwarded, headers);
-    let hop = match headers.network {
-        Network::Ipv4(ip) => ipv4::decrement_ttl(&mut forwarded, ip.offset),
-        Network::Ipv6(ip) => ipv6::decrement_hop_limit(&mut forwarded, ip.offset),
-        Network::Arp | Network::Other | Network::Malformed(_) => return,
-    };
-    if hop == Hop::Forward {
-        let after = Headers::parse(&forwarded);
-        assert_eq!(after.ipv4_checksum_ok(&forwarded), headers.ipv4_checksum_ok(frame));
-        assert_eq!(after.addresses(), headers.addresses());
-    }
-}
-
-/// A frame of our own making parses, and its checksums are right.
-fn sound(frame: &[u8]) {
-    let headers = Headers::parse(frame);
-    assert!(!matches!(headers.network, Network::Malformed(_) | Network::Other), "{headers:?}");
-    assert_ne!(headers.ipv4_checksum_ok(frame), Some(false));
-    if headers.network != Network::Arp {
-        assert_eq!(checksum::check_transport(frame, &headers), checksum::Check::Good);
-    }
-}
+pub use pcap::pcap;
+pub use spec::spec;
+pub use wire::wire;

@@ -21,6 +21,16 @@ fn frames_of_any_bytes_are_read_without_harm() {
     short_run("wire", bodies::wire);
 }
 
+#[test]
+fn captures_of_any_bytes_are_read_without_harm() {
+    short_run("pcap", bodies::pcap);
+}
+
+#[test]
+fn specs_of_any_bytes_are_a_network_or_mistakes() {
+    short_run("spec", bodies::spec);
+}
+
 fn short_run(target: &str, body: fn(&[u8])) {
     let corpus = corpus(target);
     for input in &corpus {
