@@ -28,19 +28,21 @@ pub(crate) fn rule(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// Tests stand at the end of a file; everything below a `tests` directory is one.
+/// Tests stand at the end of a file, or are a file: `tests.rs`, or anything below a `tests` directory.
 fn first_test_line(file: &File) -> usize {
-    if file.path.contains("/tests/") {
+    if file.path.contains("/tests/") || file.path.ends_with("/tests.rs") {
         return 1;
     }
-    lines_with(&file.code, "#[cfg(test)]").first().copied().unwrap_or(usize::MAX)
+    let lines: Vec<&str> = file.code.lines().collect();
+    let opens = |pair: &[&str]| pair[0].trim() == "#[cfg(test)]" && pair[1].trim_end().ends_with('{');
+    lines.windows(2).position(opens).map_or(usize::MAX, |index| index + 1)
 }
 
 #[test]
 fn unfinished_ignored_and_sleeping_code_is_found() {
-    let text = "fn f() { thread::sleep(d); todo!() }\n#[cfg(test)]\nmod t {\n#[ignore]\nfn g() { thread::sleep(d) }\n}";
+    let text = "#[cfg(test)]\nmod a;\nfn f() { thread::sleep(d); todo!() }\n#[cfg(test)]\nmod t {\n#[ignore]\nfn g() { thread::sleep(d) }\n}";
     let sleeper = File::new("crates/a/tests/b.rs", "// todo!\nfn g() { std::thread::sleep(d) }");
     let repository = Repository { files: vec![File::new("a.rs", text), sleeper], packages: Vec::new() };
     let lines: Vec<usize> = rule(&repository).iter().map(|violation| violation.line).collect();
-    assert_eq!(lines, [1, 4, 5, 2]);
+    assert_eq!(lines, [3, 6, 7, 2]);
 }
