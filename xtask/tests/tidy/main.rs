@@ -8,6 +8,7 @@
 //! Read first: `repository.rs`, then any rule.
 
 mod banned;
+mod commands;
 mod crates;
 mod paths;
 mod repository;
@@ -55,4 +56,9 @@ fn nothing_is_left_unfinished_ignored_or_asleep() {
 #[test]
 fn no_file_names_a_place_on_somebodys_machine() {
     assert_none("committed files work anywhere", &paths::rule(&Repository::here()));
+}
+
+#[test]
+fn the_test_command_of_the_readme_is_the_one_that_ci_runs() {
+    assert_none("README.md and .ci/run agree", &commands::rule(&Repository::here()));
 }
