@@ -13,6 +13,7 @@
 //! Read first: `estimate.rs`, then `fit.rs`.
 #![forbid(unsafe_code)]
 
+pub mod assign;
 pub mod budget;
 pub mod column_unit;
 pub mod cores;
@@ -26,6 +27,8 @@ pub mod latency;
 mod linear;
 pub mod model;
 pub mod platform;
+pub mod predict;
+pub mod queueing;
 pub mod regime;
 mod robust;
 pub mod seeds;

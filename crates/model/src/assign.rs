@@ -1,0 +1,481 @@
+//! Which task on which engine: the exact best assignment of a packet's tasks to engines with little code
+//! space. Tasks that share an engine pass packets in registers; tasks on different engines pay a queue
+//! between them; a group may be replicated, and then shared state costs a lock and serialises its task.
+//!
+//! ```text
+//!   ingress → bridging → classifier → loss → enqueue → schedule        tasks, in the packet's order
+//!   [---- group 1 -----]   [------------- group 2 -------------]       a partition (thesis, §4.2.2)
+//!     engine 1               engine 2                                  replicas per group
+//! ```
+//!
+//! Branch and bound over set partitions (not only contiguous ones), with the best replication of each found
+//! exactly. The thesis made *a* mapping and says so; this searches all.
+
+use crate::Estimate;
+use crate::budget::Formula;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The most tasks; their partitions are 4.2 million before pruning.
+pub const TASKS_MAX: usize = 12;
+/// The most engines.
+pub const ENGINES_MAX: u32 = 64;
+
+/// Whether engines that run a task at once touch common state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Every engine its own, or read only.
+    Private,
+    /// Updated by all: replicas take a lock.
+    Shared,
+}
+
+/// One task of the packet's way.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// Its name.
+    pub name: String,
+    /// Compute cycles per packet.
+    pub compute: f64,
+    /// Memory and I/O cycles per packet.
+    pub memory: f64,
+    /// Instructions it occupies.
+    pub code: u32,
+    /// What it shares.
+    pub state: State,
+}
+
+/// The engines.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// How many are free for these tasks.
+    pub engines: u32,
+    /// Threads on each.
+    pub threads: u32,
+    /// Instructions each can hold.
+    pub code_limit: u32,
+    /// Compute cycles to put a packet into a queue between engines, and again to take it out.
+    pub hop_compute: f64,
+    /// Memory cycles for the same.
+    pub hop_memory: f64,
+    /// Memory cycles to take and release a lock between engines.
+    pub lock_memory: f64,
+    /// Share of memory cycles hidden, 0 … 1.
+    pub hidden: f64,
+    /// Which budget formula decides.
+    pub formula: Formula,
+    /// Clock in Hz.
+    pub clock_hz: f64,
+}
+
+/// Tasks on one set of engines.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Group {
+    /// The tasks' names, in the packet's order.
+    pub tasks: Vec<String>,
+    /// Engines that run them.
+    pub engines: u32,
+    /// Instructions on each.
+    pub code: u32,
+    /// Cycles between packets these engines sustain together.
+    pub arrival_cycles: f64,
+}
+
+/// An assignment and what it sustains.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Assignment {
+    /// The groups, by their first task.
+    pub groups: Vec<Group>,
+    /// Engines used.
+    pub engines: u32,
+    /// Cycles between packets of the slowest group; the interval spans u = 1 … 0.
+    pub arrival_cycles: Estimate,
+    /// Packets/s.
+    pub packets_per_s: Estimate,
+}
+
+/// Why there is no assignment.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum AssignError {
+    /// No task, too many tasks or engines, or a number out of range.
+    #[error("{what} = {value}: must be {range}")]
+    Range {
+        /// Which number.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        range: &'static str,
+    },
+    /// A task larger than an engine.
+    #[error("task `{task}` takes {code} instructions and an engine holds {limit}: split it")]
+    TooLarge {
+        /// The task.
+        task: String,
+        /// Its size.
+        code: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// The code fits on no allowed number of engines.
+    #[error(
+        "the tasks' code does not fit {engines} engines of {limit} instructions: add engines or shrink tasks"
+    )]
+    NoRoom {
+        /// Engines there are.
+        engines: u32,
+        /// Instructions each holds.
+        limit: u32,
+    },
+    /// A given mapping that is none.
+    #[error(
+        "the mapping must name every task once and use at most {engines} engines, each group at least one"
+    )]
+    NotAMapping {
+        /// Engines there are.
+        engines: u32,
+    },
+}
+
+/// The best assignment: most packets per second, then fewest engines.
+///
+/// # Errors
+/// [`AssignError`] for numbers out of range or code that fits nowhere.
+pub fn best(tasks: &[Task], machine: &Machine) -> Result<Assignment, AssignError> {
+    check(tasks, machine)?;
+    let mut search = Search { tasks, machine, group_of: Vec::new(), best: None };
+    search.place();
+    let found =
+        search.best.ok_or(AssignError::NoRoom { engines: machine.engines, limit: machine.code_limit })?;
+    Ok(describe(tasks, machine, &found.group_of, &found.engines))
+}
+
+/// What a given mapping sustains: groups of task numbers with the engines each gets.
+///
+/// # Errors
+/// [`AssignError`] when it is no mapping of all tasks or does not fit.
+pub fn evaluate(
+    tasks: &[Task],
+    machine: &Machine,
+    mapping: &[(&[usize], u32)],
+) -> Result<Assignment, AssignError> {
+    check(tasks, machine)?;
+    let not_a_mapping = AssignError::NotAMapping { engines: machine.engines };
+    let mut group_of = vec![usize::MAX; tasks.len()];
+    for (g, (members, engines)) in mapping.iter().enumerate() {
+        for &t in *members {
+            if t >= tasks.len() || group_of[t] != usize::MAX {
+                return Err(not_a_mapping);
+            }
+            group_of[t] = g;
+        }
+        if *engines == 0 || members.is_empty() {
+            return Err(not_a_mapping);
+        }
+    }
+    let engines: Vec<u32> = mapping.iter().map(|(_, e)| *e).collect();
+    if group_of.contains(&usize::MAX) || engines.iter().sum::<u32>() > machine.engines {
+        return Err(not_a_mapping);
+    }
+    if loads(tasks, machine, &group_of).iter().any(|l| l.code > machine.code_limit) {
+        return Err(AssignError::NoRoom { engines: machine.engines, limit: machine.code_limit });
+    }
+    Ok(describe(tasks, machine, &group_of, &engines))
+}
+
+/// What one group costs a packet.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    compute: f64,
+    memory: f64,
+    code: u32,
+    /// Memory cycles of locks, paid only by replicas.
+    locks: f64,
+    /// The longest serialised task, a floor for replicas.
+    serial: f64,
+}
+
+impl Load {
+    /// Cycles between packets on `engines` replicas.
+    fn arrival(&self, machine: &Machine, engines: u32, hidden: f64) -> f64 {
+        let by = |memory: f64| machine.formula.arrival(self.compute, memory, hidden, machine.threads);
+        if engines == 1 {
+            return by(self.memory);
+        }
+        (by(self.memory + self.locks) / f64::from(engines)).max(self.serial)
+    }
+
+    /// The fewest engines that take a packet every `cycles`, if any number up to the machine's does.
+    fn engines_for(&self, machine: &Machine, cycles: f64) -> Option<u32> {
+        (1..=machine.engines).find(|&e| self.arrival(machine, e, machine.hidden) <= cycles)
+    }
+}
+
+/// The loads of the groups of the tasks placed so far.
+fn loads(tasks: &[Task], machine: &Machine, group_of: &[usize]) -> Vec<Load> {
+    let count = group_of.iter().max().map_or(0, |g| g + 1);
+    let mut loads = vec![Load::default(); count];
+    for (task, &g) in tasks.iter().zip(group_of) {
+        let load = &mut loads[g];
+        load.compute += task.compute;
+        load.memory += task.memory;
+        load.code = load.code.saturating_add(task.code);
+        if task.state == State::Shared {
+            load.locks += machine.lock_memory;
+            load.serial = load.serial.max(task.compute + task.memory);
+        }
+    }
+    for pair in group_of.windows(2).filter(|pair| pair[0] != pair[1]) {
+        for &g in pair {
+            loads[g].compute += machine.hop_compute;
+            loads[g].memory += machine.hop_memory;
+        }
+    }
+    loads
+}
+
+struct Found {
+    group_of: Vec<usize>,
+    engines: Vec<u32>,
+    arrival: f64,
+}
+
+struct Search<'a> {
+    tasks: &'a [Task],
+    machine: &'a Machine,
+    /// Group of each task placed, numbered by first task: every partition is met once.
+    group_of: Vec<usize>,
+    best: Option<Found>,
+}
+
+impl Search<'_> {
+    fn place(&mut self) {
+        let loads = loads(self.tasks, self.machine, &self.group_of);
+        if loads.iter().any(|l| l.code > self.machine.code_limit) || self.hopeless(&loads) {
+            return;
+        }
+        if self.group_of.len() == self.tasks.len() {
+            self.complete(&loads);
+            return;
+        }
+        // The task's predecessor's group first: good mappings early make the bound sharp.
+        let last = self.group_of.last().copied();
+        let room = loads.len() < self.machine.engines as usize;
+        let others = (0..loads.len() + usize::from(room)).filter(|g| Some(*g) != last);
+        for g in last.into_iter().chain(others).collect::<Vec<_>>() {
+            self.group_of.push(g);
+            self.place();
+            self.group_of.pop();
+        }
+    }
+
+    /// Loads only grow as tasks are added, so what they cannot do now they never can.
+    fn hopeless(&self, loads: &[Load]) -> bool {
+        let Some(best) = &self.best else { return false };
+        let needed =
+            loads.iter().try_fold(0, |sum, l| Some(sum + l.engines_for(self.machine, best.arrival)?));
+        let Some(needed) = needed.filter(|n| *n <= self.machine.engines) else { return true };
+        let placed = self.group_of.len();
+        let rest = self.tasks[placed..].iter().map(|t| {
+            self.machine.formula.arrival(t.compute, t.memory, self.machine.hidden, self.machine.threads)
+        });
+        let work =
+            rest.chain(loads.iter().map(|l| l.arrival(self.machine, 1, self.machine.hidden))).sum::<f64>();
+        let fewest = needed.max((work / best.arrival * (1.0 - 1e-12)).ceil() as u32);
+        // As fast with as many engines is no better.
+        let used: u32 = best.engines.iter().sum();
+        fewest > self.machine.engines || (fewest >= used && !self.can_be_faster(loads, work, best.arrival))
+    }
+
+    fn can_be_faster(&self, loads: &[Load], work: f64, arrival: f64) -> bool {
+        let faster = arrival * (1.0 - 1e-12);
+        let engines: Option<u32> =
+            loads.iter().try_fold(0, |s, l| Some(s + l.engines_for(self.machine, faster)?));
+        engines.is_some_and(|e| e <= self.machine.engines) && work / f64::from(self.machine.engines) < faster
+    }
+
+    fn complete(&mut self, loads: &[Load]) {
+        let m = self.machine;
+        let mut candidates: Vec<f64> =
+            loads.iter().flat_map(|l| (1..=m.engines).map(|e| l.arrival(m, e, m.hidden))).collect();
+        candidates.sort_by(f64::total_cmp);
+        let engines = |cycles: f64| -> Option<Vec<u32>> {
+            let each = loads.iter().map(|l| l.engines_for(m, cycles)).collect::<Option<Vec<u32>>>()?;
+            (each.iter().sum::<u32>() <= m.engines).then_some(each)
+        };
+        let Some((arrival, engines)) = candidates.into_iter().find_map(|c| Some((c, engines(c)?))) else {
+            return;
+        };
+        let key = |arrival: f64, engines: &[u32]| (arrival, engines.iter().sum::<u32>());
+        let better = self.best.as_ref().is_none_or(|b| {
+            let (a, b) = (key(arrival, &engines), key(b.arrival, &b.engines));
+            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).is_lt()
+        });
+        if better {
+            self.best = Some(Found { group_of: self.group_of.clone(), engines, arrival });
+        }
+    }
+}
+
+fn describe(tasks: &[Task], machine: &Machine, group_of: &[usize], engines: &[u32]) -> Assignment {
+    let loads = loads(tasks, machine, group_of);
+    let slowest =
+        |u: f64| loads.iter().zip(engines).map(|(l, e)| l.arrival(machine, *e, u)).fold(0.0, f64::max);
+    let arrival_cycles = Estimate { value: slowest(machine.hidden), low: slowest(1.0), high: slowest(0.0) };
+    let names = |g: usize| {
+        let members = tasks.iter().zip(group_of).filter(move |(_, group)| **group == g);
+        members.map(|(t, _)| t.name.clone()).collect()
+    };
+    Assignment {
+        groups: (0..loads.len())
+            .map(|g| Group {
+                tasks: names(g),
+                engines: engines[g],
+                code: loads[g].code,
+                arrival_cycles: loads[g].arrival(machine, engines[g], machine.hidden),
+            })
+            .collect(),
+        engines: engines.iter().sum(),
+        arrival_cycles,
+        packets_per_s: arrival_cycles.map(|c| machine.clock_hz / c),
+    }
+}
+
+fn check(tasks: &[Task], machine: &Machine) -> Result<(), AssignError> {
+    let range = |what, value: f64, good: bool, range| {
+        if good { Ok(()) } else { Err(AssignError::Range { what, value, range }) }
+    };
+    range("tasks", tasks.len() as f64, (1..=TASKS_MAX).contains(&tasks.len()), "1 to 12")?;
+    range("engines", f64::from(machine.engines), (1..=ENGINES_MAX).contains(&machine.engines), "1 to 64")?;
+    range("threads", f64::from(machine.threads), machine.threads > 0, "above 0")?;
+    range("hidden share", machine.hidden, (0.0..=1.0).contains(&machine.hidden), "0 to 1")?;
+    range("clock", machine.clock_hz, machine.clock_hz.is_finite() && machine.clock_hz > 0.0, "above 0")?;
+    for cycles in [machine.hop_compute, machine.hop_memory, machine.lock_memory] {
+        range("hop or lock cycles", cycles, cycles.is_finite() && cycles >= 0.0, "0 or more")?;
+    }
+    for task in tasks {
+        range("compute cycles", task.compute, task.compute.is_finite() && task.compute > 0.0, "above 0")?;
+        range("memory cycles", task.memory, task.memory.is_finite() && task.memory >= 0.0, "0 or more")?;
+        if task.code > machine.code_limit {
+            return Err(AssignError::TooLarge {
+                task: task.name.clone(),
+                code: task.code,
+                limit: machine.code_limit,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seeds::linkem;
+    use proptest::prelude::*;
+
+    fn machine(engines: u32, code_limit: u32) -> Machine {
+        Machine { engines, code_limit, ..linkem::machine() }
+    }
+
+    fn task(compute: f64, memory: f64, code: u32, state: State) -> Task {
+        Task { name: format!("{compute}/{memory}"), compute, memory, code, state }
+    }
+
+    /// The slow obvious way: every partition, every number of engines per group.
+    fn brute_force(tasks: &[Task], machine: &Machine) -> Option<(f64, u32)> {
+        let mut best: Option<(f64, u32)> = None;
+        let n = tasks.len();
+        for code in 0..n.pow(n as u32) {
+            let group: Vec<usize> = (0..n).map(|i| code / n.pow(i as u32) % n).collect();
+            let canonical = (0..n).all(|i| group[i] <= group[..i].iter().max().map_or(0, |m| m + 1));
+            if !canonical {
+                continue;
+            }
+            let count = group.iter().max().map_or(0, |m| m + 1);
+            let members: Vec<Vec<usize>> =
+                (0..count).map(|g| (0..n).filter(|&i| group[i] == g).collect()).collect();
+            for choice in 0..machine.engines.pow(count as u32) {
+                let engines: Vec<u32> = (0..count)
+                    .map(|g| choice / machine.engines.pow(g as u32) % machine.engines + 1)
+                    .collect();
+                let mapping: Vec<(&[usize], u32)> =
+                    members.iter().map(Vec::as_slice).zip(engines.iter().copied()).collect();
+                if let Ok(a) = evaluate(tasks, machine, &mapping) {
+                    let key = (a.arrival_cycles.value, a.engines);
+                    if best.is_none_or(|b| key < b) {
+                        best = Some(key);
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn the_search_finds_what_trying_everything_finds(
+            raw in prop::collection::vec((10u32..300, 0u32..300, 100u32..1500, any::<bool>()), 1..5),
+            engines in 1u32..5,
+            hidden in 0.0f64..1.0,
+        ) {
+            let tasks: Vec<Task> = raw.iter().map(|&(c, m, code, shared)| {
+                task(f64::from(c), f64::from(m), code, if shared { State::Shared } else { State::Private })
+            }).collect();
+            let machine = Machine { hidden, ..machine(engines, 2048) };
+            match (best(&tasks, &machine), brute_force(&tasks, &machine)) {
+                (Ok(ours), Some((arrival, used))) => {
+                    prop_assert!((ours.arrival_cycles.value - arrival).abs() < 1e-9, "{} {arrival}", ours.arrival_cycles.value);
+                    prop_assert_eq!(ours.engines, used);
+                }
+                (Err(AssignError::NoRoom { .. }), None) => {}
+                other => prop_assert!(false, "{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_thesis_mapping_gives_the_rate_it_measured_and_the_best_one_reaches_line_rate() {
+        let (tasks, machine) = (linkem::tasks(), linkem::machine());
+        let thesis = evaluate(&tasks, &machine, &linkem::THESIS_MAPPING).expect("a mapping");
+        assert!((thesis.packets_per_s.value / linkem::OFFERED_PPS - 0.80).abs() < 0.04, "{thesis:?}");
+        let found = best(&tasks, &machine).expect("it fits");
+        let gain = found.packets_per_s.value / thesis.packets_per_s.value;
+        assert!(gain > 1.5, "{gain} {found:#?}");
+        assert!(found.packets_per_s.value > linkem::OFFERED_PPS, "{found:#?}");
+        // With the third engine given to egress, two are left: still better than the thesis.
+        let two = best(&tasks, &Machine { engines: 2, ..machine }).expect("it fits");
+        assert!(two.packets_per_s.value >= thesis.packets_per_s.value);
+    }
+
+    #[test]
+    fn code_space_forces_tasks_apart() {
+        let tasks = vec![task(50.0, 0.0, 1500, State::Private), task(50.0, 0.0, 1500, State::Private)];
+        let apart = best(&tasks, &machine(2, 2048)).expect("it fits");
+        assert_eq!(apart.groups.len(), 2);
+        let together = best(&tasks, &machine(2, 4096)).expect("it fits");
+        assert_eq!((together.groups.len(), together.groups[0].engines), (1, 2));
+        assert!(matches!(best(&tasks, &machine(1, 2048)), Err(AssignError::NoRoom { .. })));
+        assert!(matches!(best(&tasks, &machine(2, 1000)), Err(AssignError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn twelve_tasks_are_searched_at_once() {
+        let tasks: Vec<Task> = (0..12)
+            .map(|i| task(f64::from(40 + 13 * i % 70), f64::from(100 + 29 * i % 90), 400, State::Private))
+            .collect();
+        let found = best(&tasks, &machine(6, 2048)).expect("it fits");
+        assert!(found.groups.iter().all(|g| g.code <= 2048) && found.engines <= 6);
+    }
+
+    #[test]
+    fn what_is_no_mapping_is_refused() {
+        let (tasks, machine) = (linkem::tasks(), linkem::machine());
+        let refused = |mapping: &[(&[usize], u32)]| evaluate(&tasks, &machine, mapping).is_err();
+        assert!(refused(&[(&[0, 1], 1)]));
+        assert!(refused(&[(&[0, 1, 2, 3, 4, 5, 5], 1)]));
+        assert!(refused(&[(&[0, 1, 2, 3, 4, 5], 4)]));
+        assert!(refused(&[(&[0, 1, 2, 3, 4, 5], 0)]));
+    }
+}

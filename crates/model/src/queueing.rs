@@ -1,0 +1,278 @@
+//! Queueing formulas with exact answers: M/M/1, M/M/c, M/D/1, tandems, and closed networks by Buzen's
+//! convolution and by mean value analysis. Oracles for simulators, and first estimates.
+//!
+//! (Kleinrock, *Queueing Systems* I, 1975; Buzen, CACM 16(9), 1973; Reiser & Lavenberg, JACM 27(2), 1980.)
+//! Rates are per any unit of time, times in the same unit.
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// The most customers of a closed network.
+pub const CUSTOMERS_MAX: usize = 100_000;
+/// The most servers of a queue and stations of a network.
+pub const SERVERS_MAX: u32 = 10_000;
+
+/// A queue in steady state.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Steady {
+    /// Share of the servers busy, below 1.
+    pub utilisation: f64,
+    /// Probability that an arrival waits.
+    pub waits: f64,
+    /// Mean number waiting, Lq.
+    pub queue_len: f64,
+    /// Mean number waiting or served, L.
+    pub in_system: f64,
+    /// Mean time waiting, Wq.
+    pub wait: f64,
+    /// Mean time waiting and served, W.
+    pub sojourn: f64,
+}
+
+/// A closed network in steady state.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Closed {
+    /// Customers per time around the loop.
+    pub throughput: f64,
+    /// Share of time each station is busy.
+    pub utilisation: Vec<f64>,
+    /// Mean number at each station.
+    pub queue_len: Vec<f64>,
+}
+
+/// Why there is no steady state.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum QueueError {
+    /// As much arrives as can be served, or more.
+    #[error("load {load:.4} is not below 1: the queue grows for ever; lower the arrival rate or add servers")]
+    Unstable {
+        /// Arrival rate over service rate of all servers.
+        load: f64,
+    },
+    /// A number out of range.
+    #[error(
+        "{what} = {value}: out of range; rates and times are above 0, servers at most 10000, customers at most 100000"
+    )]
+    Range {
+        /// Which number.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+fn positive(what: &'static str, value: f64) -> Result<f64, QueueError> {
+    if value.is_finite() && value > 0.0 { Ok(value) } else { Err(QueueError::Range { what, value }) }
+}
+
+fn steady(arrival: f64, service_time: f64, utilisation: f64, waits: f64, wait: f64) -> Steady {
+    let sojourn = wait + service_time;
+    Steady { utilisation, waits, queue_len: arrival * wait, in_system: arrival * sojourn, wait, sojourn }
+}
+
+/// M/M/1: Poisson arrivals, exponential service, one server.
+///
+/// # Errors
+/// [`QueueError`] when unstable or out of range.
+pub fn mm1(arrival: f64, service: f64) -> Result<Steady, QueueError> {
+    mmc(arrival, service, 1)
+}
+
+/// M/M/c: `servers` servers of rate `service` each, one queue.
+///
+/// # Errors
+/// [`QueueError`] when unstable or out of range.
+pub fn mmc(arrival: f64, service: f64, servers: u32) -> Result<Steady, QueueError> {
+    let offered = positive("arrival rate", arrival)? / positive("service rate", service)?;
+    let waits = erlang_c(offered, servers)?;
+    let c = f64::from(servers);
+    Ok(steady(arrival, 1.0 / service, offered / c, waits, waits / (c * service - arrival)))
+}
+
+/// Erlang's B: the probability that all of `servers` are busy where arrivals that find them so are lost.
+/// `offered` is arrival over service rate.
+///
+/// # Errors
+/// [`QueueError::Range`].
+pub fn erlang_b(offered: f64, servers: u32) -> Result<f64, QueueError> {
+    positive("offered load", offered)?;
+    if servers == 0 || servers > SERVERS_MAX {
+        return Err(QueueError::Range { what: "servers", value: f64::from(servers) });
+    }
+    // 1/B(k) = 1 + k/a · 1/B(k−1), in the stable direction.
+    Ok((1..=servers).fold(1.0, |b, k| offered * b / (f64::from(k) + offered * b)))
+}
+
+/// Erlang's C: the probability that an arrival at an M/M/c queue waits.
+///
+/// # Errors
+/// [`QueueError`] when unstable or out of range.
+pub fn erlang_c(offered: f64, servers: u32) -> Result<f64, QueueError> {
+    let b = erlang_b(offered, servers)?;
+    let load = offered / f64::from(servers);
+    if load >= 1.0 { Err(QueueError::Unstable { load }) } else { Ok(b / (1.0 - load * (1.0 - b))) }
+}
+
+/// M/D/1: Poisson arrivals, constant service time, one server.
+///
+/// # Errors
+/// [`QueueError`] when unstable or out of range.
+pub fn md1(arrival: f64, service_time: f64) -> Result<Steady, QueueError> {
+    mg1(arrival, service_time, 0.0)
+}
+
+/// M/G/1 by Pollaczek and Khinchine: `variation` is the squared coefficient of variation of the service
+/// time, 0 for constant, 1 for exponential.
+///
+/// # Errors
+/// [`QueueError`] when unstable or out of range.
+pub fn mg1(arrival: f64, service_time: f64, variation: f64) -> Result<Steady, QueueError> {
+    let load = positive("arrival rate", arrival)? * positive("service time", service_time)?;
+    if !(variation.is_finite() && variation >= 0.0) {
+        return Err(QueueError::Range { what: "variation", value: variation });
+    }
+    if load >= 1.0 {
+        return Err(QueueError::Unstable { load });
+    }
+    let wait = load * service_time * (1.0 + variation) / (2.0 * (1.0 - load));
+    Ok(steady(arrival, service_time, load, load, wait))
+}
+
+/// Exponential queues in a row, (service rate, servers) each: by Burke's theorem each is an M/M/c queue of
+/// its own.
+///
+/// # Errors
+/// [`QueueError`] of the first stage that is unstable or out of range.
+pub fn tandem(arrival: f64, stages: &[(f64, u32)]) -> Result<Vec<Steady>, QueueError> {
+    stages.iter().map(|(service, servers)| mmc(arrival, *service, *servers)).collect()
+}
+
+/// A closed network of single exponential servers by Buzen's convolution. `demands` is the mean service
+/// time per round at each station.
+///
+/// # Errors
+/// [`QueueError::Range`].
+pub fn buzen(demands: &[f64], customers: usize) -> Result<Closed, QueueError> {
+    check_closed(demands, customers)?;
+    // Scaled to the largest demand, so that the constants neither overflow nor vanish too early.
+    let largest = demands.iter().copied().fold(0.0, f64::max);
+    let relative: Vec<f64> = demands.iter().map(|d| d / largest).collect();
+    let mut g = vec![0.0; customers + 1];
+    g[0] = 1.0;
+    for d in &relative {
+        for n in 1..=customers {
+            g[n] += d * g[n - 1];
+        }
+    }
+    let throughput = g[customers - 1] / g[customers];
+    let queue_len = |d: f64| {
+        // Σ dⁿ G(N−n)/G(N) by Horner's scheme from the far end.
+        (0..customers).fold(0.0, |sum, n| (sum + g[n] / g[customers]) * d)
+    };
+    Ok(Closed {
+        throughput: throughput / largest,
+        utilisation: relative.iter().map(|d| d * throughput).collect(),
+        queue_len: relative.iter().map(|d| queue_len(*d)).collect(),
+    })
+}
+
+/// The same network by mean value analysis, plus `think` time without queueing per round (0 for none).
+///
+/// # Errors
+/// [`QueueError::Range`].
+pub fn mva(demands: &[f64], customers: usize, think: f64) -> Result<Closed, QueueError> {
+    check_closed(demands, customers)?;
+    if !(think.is_finite() && think >= 0.0) {
+        return Err(QueueError::Range { what: "think time", value: think });
+    }
+    let mut queue_len = vec![0.0; demands.len()];
+    let mut throughput = 0.0;
+    for n in 1..=customers {
+        let times: Vec<f64> = demands.iter().zip(&queue_len).map(|(d, q)| d * (1.0 + q)).collect();
+        throughput = n as f64 / (think + times.iter().sum::<f64>());
+        queue_len = times.iter().map(|t| throughput * t).collect();
+    }
+    Ok(Closed { throughput, utilisation: demands.iter().map(|d| d * throughput).collect(), queue_len })
+}
+
+fn check_closed(demands: &[f64], customers: usize) -> Result<(), QueueError> {
+    if customers == 0 || customers > CUSTOMERS_MAX {
+        return Err(QueueError::Range { what: "customers", value: customers as f64 });
+    }
+    if demands.is_empty() || demands.len() > SERVERS_MAX as usize {
+        return Err(QueueError::Range { what: "stations", value: demands.len() as f64 });
+    }
+    demands.iter().try_for_each(|d| positive("demand", *d).map(|_| ()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} {b}");
+    }
+
+    #[test]
+    fn the_single_server_formulas_have_their_textbook_values() {
+        let q = mm1(0.8, 1.0).expect("stable");
+        close(q.in_system, 4.0);
+        close(q.sojourn, 5.0);
+        close(q.queue_len, 3.2);
+        // Half of the wait with constant service.
+        close(md1(0.8, 1.0).expect("stable").wait, 2.0);
+        assert_eq!(mg1(0.8, 1.0, 1.0).expect("stable").wait, mm1(0.8, 1.0).expect("stable").wait);
+    }
+
+    #[test]
+    fn erlang_values_agree_with_printed_tables() {
+        // Erlang B: 10 servers, 5 erlang 0.018385; C: 5 servers, 4 erlang 0.5541; C: 10 servers, 8 erlang 0.4092.
+        assert!((erlang_b(5.0, 10).expect("in range") - 0.018_385).abs() < 1e-6);
+        assert!((erlang_c(4.0, 5).expect("stable") - 0.5541).abs() < 1e-4);
+        assert!((erlang_c(8.0, 10).expect("stable") - 0.4092).abs() < 1e-4);
+    }
+
+    #[test]
+    fn overload_and_nonsense_are_refused() {
+        assert_eq!(mm1(1.0, 1.0), Err(QueueError::Unstable { load: 1.0 }));
+        assert!(mmc(1.0, 1.0, 0).is_err() && mm1(-1.0, 1.0).is_err() && mm1(f64::NAN, 1.0).is_err());
+        assert!(buzen(&[], 1).is_err() && buzen(&[1.0], 0).is_err() && mva(&[1.0], 1, -1.0).is_err());
+    }
+
+    #[test]
+    fn balanced_closed_networks_have_the_closed_form() {
+        // K equal stations, N customers: X = N/(N + K − 1)/D.
+        let closed = buzen(&[2.0; 32], 64).expect("in range");
+        close(closed.throughput, 64.0 / 95.0 / 2.0);
+        close(closed.queue_len[7], 2.0);
+    }
+
+    #[test]
+    fn a_tandem_holds_what_its_stages_hold() {
+        let stages = tandem(3.0, &[(4.0, 1), (2.0, 2), (10.0, 1)]).expect("stable");
+        close(stages[0].in_system, 3.0);
+        close(stages[1].in_system, mmc(3.0, 2.0, 2).expect("stable").in_system);
+        assert!(tandem(3.0, &[(4.0, 1), (2.0, 1)]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn buzen_and_mean_value_analysis_agree(demands in prop::collection::vec(0.01f64..5.0, 1..6), customers in 1usize..60) {
+            let (a, b) = (buzen(&demands, customers).expect("in range"), mva(&demands, customers, 0.0).expect("in range"));
+            prop_assert!((a.throughput / b.throughput - 1.0).abs() < 1e-9);
+            for (x, y) in a.queue_len.iter().zip(&b.queue_len) {
+                prop_assert!((x - y).abs() < 1e-8 * customers as f64);
+            }
+            prop_assert!((a.queue_len.iter().sum::<f64>() - customers as f64).abs() < 1e-8 * customers as f64);
+        }
+
+        #[test]
+        fn more_servers_of_the_same_total_rate_wait_less_and_little_s_law_holds(load in 0.05f64..0.95, servers in 1u32..40) {
+            let one = mm1(load, 1.0).expect("stable");
+            let many = mmc(load, 1.0 / f64::from(servers), servers).expect("stable");
+            prop_assert!(many.wait <= one.wait * (1.0 + 1e-12));
+            prop_assert!((many.in_system - load * many.sojourn).abs() < 1e-9);
+        }
+    }
+}
