@@ -10,9 +10,10 @@
 //! A VLAN tag that the kernel took off a frame is put back.
 
 use super::claim::Claim;
-use super::{BURST, Burst, OpenError, Port, PortCounters, PortError, offload};
+use super::offload::{Arrivals, HEADER_LEN, Scratch};
+use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use crate::sys::interface;
-use crate::sys::packet::{PacketSocket, Received, VNET_LEN};
+use crate::sys::packet::{PacketSocket, Received};
 use fastpath_net::{FRAME_MAX, Frame, FramePool};
 use fastpath_units::Time;
 use std::collections::VecDeque;
@@ -31,8 +32,9 @@ pub struct AfPacket {
     name: String,
     index: u32,
     socket: PacketSocket,
-    /// Frames longer than a ring slot, and frames whose tag is put back.
+    /// Memory for a frame longer than a ring slot.
     buffer: Box<[u8]>,
+    scratch: Scratch,
     looks: u32,
     counters: PortCounters,
     merging: Merging,
@@ -55,7 +57,8 @@ impl AfPacket {
             name: name.to_owned(),
             index,
             socket,
-            buffer: vec![0; VNET_LEN + FRAME_MAX].into_boxed_slice(),
+            buffer: vec![0; HEADER_LEN + FRAME_MAX].into_boxed_slice(),
+            scratch: Scratch::default(),
             looks: 0,
             counters: PortCounters::default(),
             merging,
@@ -101,23 +104,23 @@ impl Port for AfPacket {
     }
 
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        while !burst.is_full() {
-            let (buffer, counters) = (&mut self.buffer, &mut self.counters);
-            let Some(rest) = self.socket.receive(|frame| accept(&frame, buffer, pool, burst, counters))
-            else {
+        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
+        while !arrivals.burst.is_full() {
+            let scratch = &mut self.scratch;
+            let Some(rest) = self.socket.receive(|frame| accept(&frame, &mut arrivals, scratch)) else {
                 self.looks += 1;
                 if self.looks >= LOOKS_PER_CHECK {
                     self.looks = 0;
-                    self.check()?;
+                    return self.check();
                 }
                 break;
             };
             if let Rest::InSocket { tag } = rest {
-                let Some(len) = self.socket.receive_long(&mut self.buffer) else {
-                    self.counters.rx_overrun += 1;
-                    continue;
-                };
-                accept_long(&mut self.buffer, len, tag, pool, burst, &mut self.counters);
+                let len = self.socket.receive_long(&mut self.buffer).unwrap_or(0);
+                match self.buffer[..len].split_first_chunk() {
+                    Some((header, frame)) => take(header, frame, tag, &mut arrivals, &mut self.scratch),
+                    None => arrivals.counters.rx_overrun += 1,
+                }
             }
         }
         Ok(())
@@ -179,53 +182,30 @@ enum Rest {
 }
 
 /// Takes a frame out of its ring slot.
-fn accept(
-    frame: &Received<'_>,
-    buffer: &mut [u8],
-    pool: &mut FramePool,
-    burst: &mut Burst,
-    counters: &mut PortCounters,
-) -> Rest {
+fn accept(frame: &Received<'_>, arrivals: &mut Arrivals<'_>, scratch: &mut Scratch) -> Rest {
     if frame.long {
         return Rest::InSocket { tag: frame.tag };
     }
-    if frame.bytes.len() < frame.len || frame.len + VNET_LEN + 4 > buffer.len() {
+    if frame.bytes.len() < frame.len {
         // Longer than its slot, and the socket had no room for the whole either.
-        counters.rx_overrun += 1;
-        return Rest::Nothing;
+        arrivals.counters.rx_overrun += 1;
+    } else {
+        take(&frame.header, frame.bytes, frame.tag, arrivals, scratch);
     }
-    if frame.tag.is_none() && frame.header == offload::COMPLETE {
-        offload::insert(frame.bytes, pool, burst, counters);
-        return Rest::Nothing;
-    }
-    let len = VNET_LEN + frame.bytes.len();
-    buffer[..VNET_LEN].copy_from_slice(&frame.header);
-    buffer[VNET_LEN..len].copy_from_slice(frame.bytes);
-    accept_long(buffer, len, frame.tag, pool, burst, counters);
     Rest::Nothing
 }
 
-/// Takes the frame behind the virtio-net header in the first `len` bytes of `buffer`.
-fn accept_long(
-    buffer: &mut [u8],
-    len: usize,
+fn take(
+    header: &[u8; HEADER_LEN],
+    frame: &[u8],
     tag: Option<[u16; 2]>,
-    pool: &mut FramePool,
-    burst: &mut Burst,
-    counters: &mut PortCounters,
+    arrivals: &mut Arrivals<'_>,
+    scratch: &mut Scratch,
 ) {
-    let Some((header, rest)) = buffer.split_first_chunk_mut() else { return };
-    let mut frame_len = len.saturating_sub(VNET_LEN);
-    if let Some([protocol, control]) = tag {
-        match offload::put_tag_back(header, rest, frame_len, protocol, control) {
-            Some(len) => frame_len = len,
-            None => {
-                counters.rx_malformed += 1;
-                return;
-            }
-        }
+    match tag {
+        None => arrivals.take(header, frame, scratch),
+        Some(tag) => arrivals.take_tagged(header, frame, tag, scratch),
     }
-    offload::receive(header, &mut rest[..frame_len], pool, burst, counters);
 }
 
 /// How the interface merged packets before we came.

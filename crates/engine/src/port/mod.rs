@@ -94,6 +94,22 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
+    /// The sum of two counts.
+    pub fn plus(&self, other: &PortCounters) -> PortCounters {
+        PortCounters {
+            rx_frames: self.rx_frames + other.rx_frames,
+            rx_bytes: self.rx_bytes + other.rx_bytes,
+            tx_frames: self.tx_frames + other.tx_frames,
+            tx_bytes: self.tx_bytes + other.tx_bytes,
+            rx_overrun: self.rx_overrun + other.rx_overrun,
+            rx_no_memory: self.rx_no_memory + other.rx_no_memory,
+            rx_malformed: self.rx_malformed + other.rx_malformed,
+            tx_refused: self.tx_refused + other.tx_refused,
+            tx_down: self.tx_down + other.tx_down,
+            tx_full: self.tx_full + other.tx_full,
+        }
+    }
+
     /// Frames that arrived and did not reach the network.
     pub fn rx_dropped(&self) -> u64 {
         self.rx_overrun + self.rx_no_memory + self.rx_malformed

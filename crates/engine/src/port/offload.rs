@@ -5,65 +5,162 @@
 
 use super::{Burst, PortCounters};
 use fastpath_net::FramePool;
+use fastpath_wire::segment::segment;
+use fastpath_wire::vnet::VnetHeader;
 
-/// The header of a frame with nothing left undone.
-pub(super) const COMPLETE: [u8; 10] = [0; 10];
+/// Bytes of the header before each frame.
+pub(super) const HEADER_LEN: usize = VnetHeader::LEN;
 
-/// Puts a received frame, or the segments it stands for, into `burst`, with correct checksums.
-pub(super) fn receive(
-    header: &[u8; 10],
-    frame: &mut [u8],
-    pool: &mut FramePool,
-    burst: &mut Burst,
-    counters: &mut PortCounters,
-) {
-    if *header == COMPLETE {
-        return insert(frame, pool, burst, counters);
-    }
-    counters.rx_malformed += 1;
+/// Bytes of the two MAC addresses, and of a VLAN tag.
+const MACS: usize = 12;
+const TAG: usize = 4;
+
+/// Memory for a frame being changed, kept from frame to frame.
+#[derive(Default)]
+pub(super) struct Scratch {
+    tagged: Vec<u8>,
+    segment: Vec<u8>,
 }
 
-/// Puts a complete frame into `burst`.
-pub(super) fn insert(bytes: &[u8], pool: &mut FramePool, burst: &mut Burst, counters: &mut PortCounters) {
-    let Some(frame) = pool.insert(bytes) else {
-        counters.rx_no_memory += 1;
-        return;
-    };
-    match burst.push(frame) {
-        Ok(()) => {
-            counters.rx_frames += 1;
-            counters.rx_bytes += bytes.len() as u64;
+/// Where received frames go.
+pub(super) struct Arrivals<'a> {
+    pub(super) pool: &'a mut FramePool,
+    pub(super) burst: &'a mut Burst,
+    pub(super) counters: &'a mut PortCounters,
+}
+
+impl Arrivals<'_> {
+    /// Takes a frame, or the segments it stands for, with correct checksums.
+    pub(super) fn take(&mut self, header: &[u8; HEADER_LEN], frame: &[u8], scratch: &mut Scratch) {
+        match VnetHeader::parse(header) {
+            Ok(VnetHeader { checksum: None, gso: None, .. }) => self.insert(frame),
+            Ok(header) => self.finish(&header, frame, &mut scratch.segment),
+            Err(_) => self.counters.rx_malformed += 1,
         }
-        Err(frame) => {
-            counters.rx_no_memory += 1;
-            pool.free(frame);
+    }
+
+    /// As [`Arrivals::take`], for a frame that the kernel took a VLAN tag off: protocol and control
+    /// information go back behind the MAC addresses.
+    pub(super) fn take_tagged(
+        &mut self,
+        header: &[u8; HEADER_LEN],
+        frame: &[u8],
+        tag: [u16; 2],
+        scratch: &mut Scratch,
+    ) {
+        let (Ok(mut header), Some((macs, rest))) = (VnetHeader::parse(header), frame.split_at_checked(MACS))
+        else {
+            self.counters.rx_malformed += 1;
+            return;
+        };
+        let [protocol, control] = tag.map(u16::to_be_bytes);
+        scratch.tagged.clear();
+        for part in [macs, &protocol, &control, rest] {
+            scratch.tagged.extend_from_slice(part);
+        }
+        // What counts from the start of the frame moves with the tag.
+        if let Some(checksum) = &mut header.checksum {
+            checksum.start = checksum.start.saturating_add(TAG as u16);
+        }
+        self.finish(&header, &scratch.tagged, &mut scratch.segment);
+    }
+
+    /// Does what the header says is missing.
+    fn finish(&mut self, header: &VnetHeader, frame: &[u8], buffer: &mut Vec<u8>) {
+        if segment(frame, header, buffer, |bytes| self.insert(bytes)).is_err() {
+            self.counters.rx_malformed += 1;
+        }
+    }
+
+    /// Takes a complete frame.
+    pub(super) fn insert(&mut self, bytes: &[u8]) {
+        let Some(frame) = self.pool.insert(bytes) else {
+            self.counters.rx_no_memory += 1;
+            return;
+        };
+        match self.burst.push(frame) {
+            Ok(()) => {
+                self.counters.rx_frames += 1;
+                self.counters.rx_bytes += bytes.len() as u64;
+            }
+            Err(frame) => {
+                self.counters.rx_no_memory += 1;
+                self.pool.free(frame);
+            }
         }
     }
 }
 
-/// Inserts a VLAN tag behind the MAC addresses of the frame in the first `len` bytes of `buffer`, and moves the
-/// offsets of `header` with it. The new length, or `None` if there is no room or no Ethernet header.
-pub(super) fn put_tag_back(
-    header: &mut [u8; 10],
-    buffer: &mut [u8],
-    len: usize,
-    protocol: u16,
-    control: u16,
-) -> Option<usize> {
-    const MACS: usize = 12;
-    const TAG: usize = 4;
-    if len < MACS || len + TAG > buffer.len() {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_wire::build::{Ip, Tcp};
+    use fastpath_wire::checksum::{Check, check_transport};
+    use fastpath_wire::vnet::{Gso, GsoKind, PartialChecksum};
+    use fastpath_wire::{Headers, MacAddr};
+    use std::num::NonZeroUsize;
+
+    /// What comes out for a frame with a header and perhaps a tag, and how much was malformed.
+    fn taken(header: VnetHeader, frame: &[u8], tag: Option<[u16; 2]>) -> (Vec<Vec<u8>>, u64) {
+        let mut pool = FramePool::new(NonZeroUsize::new(16 << 20).unwrap());
+        let (mut burst, mut counters, mut scratch) =
+            (Burst::new(), PortCounters::default(), Scratch::default());
+        let mut arrivals = Arrivals { pool: &mut pool, burst: &mut burst, counters: &mut counters };
+        let bytes = header.to_bytes();
+        let bytes = bytes.first_chunk().unwrap();
+        match tag {
+            Some(tag) => arrivals.take_tagged(bytes, frame, tag, &mut scratch),
+            None => arrivals.take(bytes, frame, &mut scratch),
+        }
+        let frames = burst.drain().map(|frame| pool.bytes(&frame).to_vec()).collect();
+        (frames, counters.rx_malformed)
     }
-    buffer.copy_within(MACS..len, MACS + TAG);
-    buffer[MACS..MACS + 2].copy_from_slice(&protocol.to_be_bytes());
-    buffer[MACS + 2..MACS + TAG].copy_from_slice(&control.to_be_bytes());
-    if *header != COMPLETE {
-        // `hdr_len` and `csum_start` count from the start of the frame.
-        for at in [2, 6] {
-            let moved = u16::from_ne_bytes([header[at], header[at + 1]]).saturating_add(TAG as u16);
-            header[at..at + 2].copy_from_slice(&moved.to_ne_bytes());
+
+    /// A TCP frame whose checksum is not right, as the kernel leaves it.
+    fn unfinished(payload: usize) -> (VnetHeader, Vec<u8>) {
+        let end = |i: u8| (MacAddr([2, 0, 0, 0, 0, i]), std::net::IpAddr::from([10, 0, 0, i]));
+        let mut frame = Ip::between(end(1), end(2)).tcp(&Tcp::default(), &vec![0x5a; payload]);
+        frame[34 + 16..34 + 18].copy_from_slice(&[0, 0]);
+        let checksum = Some(PartialChecksum { start: 34, offset: 16 });
+        (VnetHeader { checksum, gso: None, header_len: 54 }, frame)
+    }
+
+    #[test]
+    fn a_super_packet_comes_in_segments_with_right_checksums_tagged_or_not() {
+        let (header, frame) = unfinished(3000);
+        let header = VnetHeader { gso: Some(Gso { kind: GsoKind::TcpV4, size: 1400, ecn: false }), ..header };
+        for (tag, tag_len) in [(None, 0), (Some([0x8100, 0x2005]), 4)] {
+            let (frames, malformed) = taken(header, &frame, tag);
+            let lens: Vec<usize> = frames.iter().map(Vec::len).collect();
+            assert_eq!((lens, malformed), ([1454, 1454, 254].map(|len| len + tag_len).to_vec(), 0));
+            for frame in &frames {
+                assert_eq!(check_transport(frame, &Headers::parse(frame)), Check::Good);
+                assert!(tag.is_none() || frame[12..16] == [0x81, 0, 0x20, 5]);
+            }
         }
     }
-    Some(len + TAG)
+
+    #[test]
+    fn a_header_that_contradicts_its_frame_is_counted() {
+        let (header, frame) = unfinished(100);
+        let gso = |size, kind| Some(Gso { kind, size, ecn: false });
+        let outside = Some(PartialChecksum { start: 60_000, offset: 16 });
+        for header in [
+            VnetHeader { gso: gso(0, GsoKind::TcpV4), ..header },
+            VnetHeader { gso: gso(100, GsoKind::TcpV6), ..header },
+            VnetHeader { checksum: outside, ..header },
+        ] {
+            assert_eq!(taken(header, &frame, None), (Vec::new(), 1), "{header:?}");
+            assert_eq!(taken(header, &frame[..20], None), (Vec::new(), 1), "{header:?}");
+            assert_eq!(taken(header, &frame[..5], Some([0x8100, 1])), (Vec::new(), 1), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn more_segments_than_a_burst_holds_are_counted() {
+        let (header, frame) = unfinished(Burst::MAX + 10);
+        let header = VnetHeader { gso: Some(Gso { kind: GsoKind::TcpV4, size: 1, ecn: false }), ..header };
+        let (frames, _) = taken(header, &frame, None);
+        assert_eq!(frames.len(), Burst::MAX);
+    }
 }

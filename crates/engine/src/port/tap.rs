@@ -1,13 +1,16 @@
 //! A TAP port: the kernel's end is an interface of its own, which applications use; ours is a descriptor.
 //!
 //! The fastest way to attach hosts of the same machine: no veth pair, and TCP hands out super-packets of up
-//! to 64 KiB with one call (`offload.rs` cuts them). The interface lives in the network namespace of the
+//! to 64 KiB with one call. They are cut on arrival (`offload.rs`), and segments that leave together are joined
+//! again, as a card with receive offload would. The interface lives in the network namespace of the
 //! thread that opens the port; the port itself then works from any thread.
 
-use super::{BURST, Burst, OpenError, Port, PortCounters, PortError, offload};
-use crate::sys::tap::{Tap, VNET_LEN};
+use super::offload::{Arrivals, HEADER_LEN, Scratch};
+use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
+use crate::sys::tap::Tap;
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
+use fastpath_wire::coalesce::Coalescer;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +21,8 @@ pub struct TapPort {
     tap: Tap,
     /// Where the kernel puts a header and a frame before its length is known.
     buffer: Box<[u8]>,
+    scratch: Scratch,
+    joined: Coalescer,
     counters: PortCounters,
 }
 
@@ -41,8 +46,14 @@ impl TapPort {
     }
 
     fn with(name: &str, tap: Tap) -> TapPort {
-        let buffer = vec![0; VNET_LEN + fastpath_net::FRAME_MAX].into_boxed_slice();
-        TapPort { name: name.to_owned(), tap, buffer, counters: PortCounters::default() }
+        let buffer = vec![0; HEADER_LEN + fastpath_net::FRAME_MAX].into_boxed_slice();
+        let (scratch, joined) = (Scratch::default(), Coalescer::default());
+        TapPort { name: name.to_owned(), tap, buffer, scratch, joined, counters: PortCounters::default() }
+    }
+
+    /// Joins the longest run of segments at the front of `frames`; says how many there are.
+    fn join(&mut self, pool: &FramePool, frames: &VecDeque<Frame>) -> usize {
+        frames.iter().take(BURST).take_while(|frame| self.joined.append(pool.bytes(frame))).count()
     }
 
     /// A deleted TAP answers EBADFD to everything (drivers/net/tun.c).
@@ -61,11 +72,13 @@ impl Port for TapPort {
     }
 
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        while !burst.is_full() {
+        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
+        while !arrivals.burst.is_full() {
             match self.tap.read(&mut self.buffer) {
                 Ok(len) => {
-                    let Some((header, frame)) = self.buffer[..len].split_first_chunk_mut() else { continue };
-                    offload::receive(header, frame, pool, burst, &mut self.counters);
+                    if let Some((header, frame)) = self.buffer[..len].split_first_chunk() {
+                        arrivals.take(header, frame, &mut self.scratch);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -82,21 +95,25 @@ impl Port for TapPort {
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError> {
         for _ in 0..BURST {
-            let Some(frame) = frames.front() else { break };
-            match self.tap.write(&offload::COMPLETE, pool.bytes(frame)) {
+            let count = self.join(pool, frames);
+            let Some((header, packet)) = self.joined.take() else { break };
+            let header = header.to_bytes();
+            let header = header.first_chunk().expect("the longer form begins with the shorter");
+            match self.tap.write(header, packet) {
                 Ok(()) => {
-                    self.counters.tx_frames += 1;
-                    self.counters.tx_bytes += frame.len() as u64;
+                    self.counters.tx_frames += count as u64;
+                    self.counters.tx_bytes +=
+                        frames.range(..count).map(|frame| frame.len() as u64).sum::<u64>();
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => break,
                     // The driver's word for an interface that is down.
-                    Some(libc::EIO) => self.counters.tx_down += 1,
-                    Some(libc::EINVAL | libc::EMSGSIZE) => self.counters.tx_refused += 1,
+                    Some(libc::EIO) => self.counters.tx_down += count as u64,
+                    Some(libc::EINVAL | libc::EMSGSIZE) => self.counters.tx_refused += count as u64,
                     _ => return Err(self.failure("writing", error)),
                 },
             }
-            pool.free(frames.pop_front().expect("the frame just sent"));
+            frames.drain(..count).for_each(|frame| pool.free(frame));
         }
         Ok(())
     }

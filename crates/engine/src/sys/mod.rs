@@ -5,6 +5,7 @@
 
 pub(crate) mod interface;
 pub(crate) mod packet;
+pub(crate) mod poll;
 pub(crate) mod tap;
 
 use std::ffi::{c_char, c_int};
@@ -62,7 +63,16 @@ pub(crate) fn listening_process(name: &[u8]) -> Option<i32> {
     // SAFETY: `address` lives through the call and holds at least `len` bytes.
     check(unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), len as libc::socklen_t) })
         .ok()?;
-    let unknown = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let peer = get_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, unknown).ok()?;
+    let peer = peer(fd.as_fd()).ok()?;
     (peer.pid != 0).then_some(peer.pid)
+}
+
+/// The user at the other end of a connected Unix socket.
+pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    Ok(peer(socket)?.uid)
+}
+
+fn peer(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
+    let unknown = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    get_option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, unknown)
 }

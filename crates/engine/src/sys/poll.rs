@@ -24,18 +24,18 @@ impl PollSet {
         self.fds.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     }
 
-    /// Waits until one of the descriptors is readable or broken, a signal comes, or `timeout` has passed
-    /// (`None`: for ever). True if one of the descriptors ended the wait.
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> bool {
-        let timeout = timeout.map(|span| libc::timespec {
-            tv_sec: span.as_secs().min(i32::MAX as u64) as libc::time_t,
-            tv_nsec: span.subsec_nanos().into(),
-        });
-        let timeout = timeout.as_ref().map_or(std::ptr::null(), |spec| &raw const *spec);
+    /// Waits until one of the descriptors is readable or broken, a signal comes, or `timeout` has passed.
+    /// True if one of the descriptors ended the wait.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
         let count = self.fds.len() as libc::nfds_t;
-        // SAFETY: `fds` holds `count` entries and `timeout` is null or points to a timespec that outlives
-        // the call; no signal mask is given.
-        let ready = unsafe { libc::ppoll(self.fds.as_mut_ptr(), count, timeout, std::ptr::null()) };
+        // SAFETY: `fds` holds `count` entries and `timeout` outlives the call; no signal mask is
+        // given.
+        let ready =
+            unsafe { libc::ppoll(self.fds.as_mut_ptr(), count, &raw const timeout, std::ptr::null()) };
         ready > 0
     }
 }
@@ -59,11 +59,11 @@ impl Bell {
         let _ = check_len(unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) });
     }
 
-    /// Makes the bell unreadable again.
-    pub(crate) fn silence(&self) {
+    /// Makes the bell unreadable again. True if it rang.
+    pub(crate) fn silence(&self) -> bool {
         let mut count = 0u64;
         // SAFETY: eight bytes are written to `count`. It fails only if the bell did not ring.
-        let _ = check_len(unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) });
+        check_len(unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) }).is_ok()
     }
 }
 

@@ -1,0 +1,211 @@
+//! Starting and stopping: a topology and its ports become threads, and in the end a [`Report`].
+
+use crate::clock::Clock;
+use crate::control::Server;
+use crate::port::{AfPacket, OpenError, Port};
+use crate::report::Report;
+use crate::worker::{Idle, Mailbox, Worker};
+use fastpath_net::{EdgeId, Network, NodeKind, Topology};
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Ports by the edge each serves.
+pub type Ports = Vec<(EdgeId, Box<dyn Port>)>;
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Seed and memory of the network.
+    pub network: fastpath_net::Options,
+    /// What to do when nothing is due.
+    pub idle: Idle,
+    /// Where to listen for `fastpath ctl`; nowhere if `None`.
+    pub control: Option<PathBuf>,
+    /// Told what happens by itself during the run: a port that fails.
+    pub notice: fn(&str),
+}
+
+impl Options {
+    /// Saves power, does not listen, tells notices on stderr.
+    pub fn new(network: fastpath_net::Options) -> Options {
+        let notice = |text: &str| eprintln!("fastpath: {text}");
+        Options { network, idle: Idle::default(), control: None, notice }
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Not every edge has exactly one port.
+    #[error("host {host}: interface {interface} has {count} ports, it needs one")]
+    Ports {
+        /// The host.
+        host: String,
+        /// Its interface.
+        interface: String,
+        /// Ports given for it.
+        count: usize,
+    },
+    /// The control socket could not be made.
+    #[error("control socket {}: {source}", path.display())]
+    Control {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system refused a thread or a descriptor.
+    #[error("starting the engine: {0}")]
+    System(#[from] io::Error),
+}
+
+/// The worker stopped by a defect of the program. Its ports are closed.
+#[derive(Debug, thiserror::Error)]
+#[error("the engine stopped by a defect: {message}; please report it")]
+pub struct Panicked {
+    /// What it said.
+    pub message: String,
+}
+
+/// A network in real time. See [`start`].
+#[derive(Debug)]
+pub struct Running {
+    worker: JoinHandle<Result<Report, Panicked>>,
+    /// Closes the control socket when it is dropped.
+    _server: Option<Server>,
+    topology: Arc<Topology>,
+    stopper: Stopper,
+}
+
+/// Ends a [`Running`] engine, from any thread.
+#[derive(Clone)]
+pub struct Stopper(Mailbox);
+
+/// Runs `topology` between `ports`, one for each edge, from now on.
+pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Running, StartError> {
+    let names = Arc::new(topology.clone());
+    let network = Network::new(topology, options.network);
+    let ports = in_order(&network, ports)?;
+    let (mailbox, inbox) = Mailbox::new()?;
+    let server = options.control.map(|path| {
+        Server::start(&path, Arc::clone(&names), mailbox.clone())
+            .map_err(|source| StartError::Control { path, source })
+    });
+    let server = server.transpose()?;
+    let (idle, notice) = (options.idle, options.notice);
+    let running_topology = Arc::clone(&names);
+    let work = move || {
+        let mut worker = Worker::new(Clock::start(), network, ports, idle, inbox, notice);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            worker.run();
+            Report::of(&names, &worker.look())
+        }));
+        result.map_err(|payload| Panicked { message: panic_message(&*payload) })
+    };
+    let worker = std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(work)?;
+    Ok(Running { worker, _server: server, topology: running_topology, stopper: Stopper(mailbox) })
+}
+
+/// Opens the existing interface that the spec names for each host (`port = "eth1"`).
+pub fn attach(topology: &Topology) -> Result<Ports, AttachError> {
+    let mut ports: Ports = Vec::new();
+    for (_, host) in topology.hosts() {
+        let name = match &host.kind {
+            NodeKind::Host { port: Some(name) } => name,
+            _ => return Err(AttachError::NoPort { host: host.name.clone() }),
+        };
+        if host.interfaces.len() != 1 {
+            let (host, links) = (host.name.clone(), host.interfaces.len());
+            return Err(AttachError::Links { host, port: name.clone(), links });
+        }
+        ports.push((EdgeId(ports.len() as u32), Box::new(AfPacket::open(name)?)));
+    }
+    Ok(ports)
+}
+
+/// Why the hosts of a spec cannot be attached to interfaces of this machine.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// A host names no interface.
+    #[error("host {host}: no port: write port = \"eth1\" (an interface of this machine) in [host.{host}]")]
+    NoPort {
+        /// The host.
+        host: String,
+    },
+    /// An interface is one end of one link.
+    #[error("host {host}: port {port} can be the end of one link, not of {links}: make a host for each link")]
+    Links {
+        /// The host.
+        host: String,
+        /// Its interface.
+        port: String,
+        /// Links of the host.
+        links: usize,
+    },
+    /// The interface cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl Running {
+    /// Something that ends this engine, for a signal handler or another thread.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// True once it has ended, by request or because every port has failed.
+    pub fn has_ended(&self) -> bool {
+        self.worker.is_finished()
+    }
+
+    /// Waits for the end.
+    pub fn join(self) -> Result<Report, Panicked> {
+        self.worker.join().unwrap_or_else(|payload| Err(Panicked { message: panic_message(&*payload) }))
+    }
+
+    /// Ends it now: frames still inside count as held.
+    pub fn stop(self) -> Result<Report, Panicked> {
+        self.stopper.stop();
+        self.join()
+    }
+
+    /// How it stands; `None` if it has ended.
+    pub fn report(&self) -> Option<Report> {
+        self.stopper.0.look().map(|snapshot| Report::of(&self.topology, &snapshot))
+    }
+}
+
+impl Stopper {
+    /// Asks the engine to end; it does at the end of its turn.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl std::fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stopper")
+    }
+}
+
+fn in_order(network: &Network, mut ports: Ports) -> Result<Vec<Box<dyn Port>>, StartError> {
+    let mut counts = vec![0; network.edges().len()];
+    ports.retain(|(id, _)| counts.get_mut(id.0 as usize).map(|count| *count += 1).is_some());
+    if let Some(index) = counts.iter().position(|&count| count != 1) {
+        let edge = network.edges()[index];
+        let node = network.topology().node(edge.node);
+        let interface = node.interfaces[edge.interface].name.clone();
+        return Err(StartError::Ports { host: node.name.clone(), interface, count: counts[index] });
+    }
+    ports.sort_by_key(|(id, _)| *id);
+    Ok(ports.into_iter().map(|(_, port)| port).collect())
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
+}

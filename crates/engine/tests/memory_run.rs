@@ -1,0 +1,234 @@
+//! The engine in real time between memory ports, and the control socket on it.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{finish, options, two_hosts};
+use fastpath_engine::control::{self, Request, Response, Setting};
+use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port, PortCounters, PortError};
+use fastpath_engine::{Idle, Options, Running, StartError, start};
+use fastpath_link::{Limit, PipeSpec, QueueSpec};
+use fastpath_net::{EdgeId, Frame, FramePool};
+use fastpath_units::{Duration, Rate, Time};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Instant;
+
+fn run(pipe: PipeSpec, options: Options) -> (Running, [MemoryEnd; 2]) {
+    let [(a, end_a), (b, end_b)] = ["a", "b"].map(|name| Memory::new(name, 1 << 20));
+    let ports: Vec<(EdgeId, Box<dyn Port>)> = vec![(EdgeId(1), Box::new(b)), (EdgeId(0), Box::new(a))];
+    (start(two_hosts(pipe, [None, None]), ports, options).unwrap(), [end_a, end_b])
+}
+
+/// Waits for `count` frames and gives them; gives up after ten seconds.
+fn receive(end: &MemoryEnd, count: usize) -> Vec<Vec<u8>> {
+    let (mut frames, start) = (Vec::new(), Instant::now());
+    while frames.len() < count && start.elapsed().as_secs() < 10 {
+        end.recv(count, |bytes| frames.push(bytes.to_vec()));
+        std::thread::yield_now();
+    }
+    frames
+}
+
+fn delayed(ms: u64) -> PipeSpec {
+    PipeSpec { delay: Duration::from_ms(ms), ..PipeSpec::default() }
+}
+
+fn socket_path(test: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("fastpath-{test}-{}.sock", std::process::id()))
+}
+
+#[test]
+fn frames_arrive_whole_in_order_and_not_early() {
+    for idle in [Idle::Busy, Idle::Save] {
+        let (running, [a, b]) = run(delayed(20), options(idle));
+        let frames: Vec<Vec<u8>> = (0..200u8).map(|i| vec![i; 60 + usize::from(i)]).collect();
+        let sent_at = Instant::now();
+        assert_eq!(a.send(frames.iter().map(Vec::as_slice)), 200);
+        let received = receive(&b, 200);
+        assert!(sent_at.elapsed().as_millis() >= 20, "{:?}", sent_at.elapsed());
+        assert_eq!(received, frames);
+        let report = finish(running);
+        assert_eq!((report.conservation.total_in, report.conservation.delivered), (200, 200));
+        assert_eq!(report.ports[0].counters.rx_frames, 200);
+        assert_eq!(report.ports[1].counters.tx_frames, 200);
+        assert_eq!(report.ports[1].lateness.frames, 200);
+        assert_eq!(report.links[0].directions[0].frames_out, 200);
+    }
+}
+
+#[test]
+fn a_frame_still_on_its_way_at_the_end_counts_as_held() {
+    let (running, [a, _b]) = run(delayed(60_000), options(Idle::Save));
+    a.send([[1u8; 60].as_slice()]);
+    let start = Instant::now();
+    while running.report().unwrap().conservation.held == 0 && start.elapsed().as_secs() < 10 {}
+    assert_eq!(finish(running).conservation.held, 1);
+}
+
+#[test]
+fn what_the_port_does_not_take_is_dropped_and_counted() {
+    let (a, end_a) = Memory::new("a", 1 << 20);
+    let (b, end_b) = Memory::new("b", 640);
+    let ports: Vec<(EdgeId, Box<dyn Port>)> = vec![(EdgeId(0), Box::new(a)), (EdgeId(1), Box::new(b))];
+    let topology = two_hosts(PipeSpec::default(), [None, None]);
+    let running = start(topology, ports, options(Idle::Busy)).unwrap();
+    assert_eq!(end_a.send((0..3000).map(|_| [0u8; 60].as_slice())), 3000);
+    let start = Instant::now();
+    while running.report().unwrap().conservation.total_in < 3000 && start.elapsed().as_secs() < 10 {}
+    let report = finish(running);
+    // The ring holds ten, the backlog 1024.
+    let books = report.conservation;
+    assert_eq!((books.delivered, books.held, books.dropped["port-full"]), (10, 1024, 3000 - 1034));
+    assert_eq!(end_b.recv(100, |_| {}), 10);
+}
+
+#[test]
+fn a_link_is_changed_while_it_holds_a_frame() {
+    let path = socket_path("set");
+    let slow = PipeSpec { rate: Rate::from_bps(1000), ..PipeSpec::default() };
+    let options = Options { control: Some(path.clone()), ..options(Idle::Save) };
+    let (running, [a, b]) = run(slow, options);
+    // 1500 bytes at 1 kbit/s take 12 s; at 1 Gbit/s what is left takes 12 µs.
+    a.send([[1u8; 1500].as_slice()]);
+    while running.report().unwrap().conservation.held == 0 {}
+    let rate = Setting { link: "a-b".into(), rate: Some("1Gbit".into()), ..Setting::default() };
+    assert_eq!(control::call(&path, &Request::Set(rate)).unwrap(), Response::Done);
+    assert_eq!(receive(&b, 1), [[1u8; 1500]]);
+    let queue = Setting {
+        link: "a-b".into(),
+        from: Some("b".into()),
+        queue: Some("7p".into()),
+        loss: Some("2%".into()),
+        ..Setting::default()
+    };
+    assert_eq!(control::call(&path, &Request::Set(queue)).unwrap(), Response::Done);
+    let Response::Report(report) = control::call(&path, &Request::Report).unwrap() else { panic!() };
+    let [forward, backward] = &report.links[0].directions;
+    assert_eq!((forward.rate.as_str(), forward.queue.as_str()), ("1Gbit", "unlimited"));
+    assert_eq!((backward.queue.as_str(), backward.loss.as_str()), ("7p", "2%"));
+    finish(running);
+}
+
+#[test]
+fn stop_over_the_socket_ends_the_run_and_removes_the_socket() {
+    let path = socket_path("stop");
+    let (running, _ends) = run(delayed(1), Options { control: Some(path.clone()), ..options(Idle::Save) });
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(control::call(&path, &Request::Stop).unwrap(), Response::Done);
+    running.join().unwrap();
+    assert!(!path.exists());
+    let error = control::call(&path, &Request::Report).unwrap_err().to_string();
+    assert!(error.contains("no engine answers there"), "{error}");
+}
+
+#[test]
+fn whatever_is_written_to_the_socket_gets_an_error_and_the_engine_lives() {
+    let path = socket_path("hostile");
+    let (running, _ends) = run(delayed(1), Options { control: Some(path.clone()), ..options(Idle::Save) });
+    let ask = |bytes: &[u8]| {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        // The engine hangs up in the middle of an endless line.
+        let _ = stream.write_all(bytes);
+        let mut answer = String::new();
+        let _ = BufReader::new(stream).read_line(&mut answer);
+        answer
+    };
+    assert!(ask(b"hello\n").starts_with(r#"{"error":"not a request: "#));
+    assert!(ask(b"\xff\xfe\0\n").starts_with(r#"{"error":"not a request: "#));
+    assert!(ask(&[b'['; 1000].iter().chain(b"\n").copied().collect::<Vec<_>>()).contains("error"));
+    assert!(ask(&vec![b' '; 100_000]).contains("at most 65536 bytes") || running.report().is_some());
+
+    assert!(ask(b"{\"request\":\"set\",\"link\":\"nope\",\"rate\":\"1Mbit\"}\n").contains("(have: a-b)"));
+    assert!(ask(b"{\"request\":\"report\"}\n").starts_with(r#"{"report":{"#));
+    finish(running);
+}
+
+#[test]
+fn a_second_engine_does_not_take_a_live_socket_and_replaces_a_dead_one() {
+    let path = socket_path("second");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let with_socket = || Options { control: Some(path.clone()), ..options(Idle::Save) };
+    let (running, _ends) = run(delayed(1), with_socket());
+    let [(a, _), (b, _)] = ["a", "b"].map(|name| Memory::new(name, 1 << 16));
+    let ports: Vec<(EdgeId, Box<dyn Port>)> = vec![(EdgeId(0), Box::new(a)), (EdgeId(1), Box::new(b))];
+    let error = start(two_hosts(delayed(1), [None, None]), ports, with_socket()).unwrap_err();
+    assert!(error.to_string().contains("another engine listens there"), "{error}");
+    assert!(matches!(control::call(&path, &Request::Report), Ok(Response::Report(_))));
+    finish(running);
+}
+
+#[test]
+fn every_edge_needs_one_port() {
+    let (a, _end) = Memory::new("a", 1 << 16);
+    let ports: Vec<(EdgeId, Box<dyn Port>)> = vec![(EdgeId(0), Box::new(a))];
+    let error = start(two_hosts(delayed(1), [None, None]), ports, options(Idle::Save)).unwrap_err();
+    assert!(matches!(error, StartError::Ports { count: 0, .. }));
+    assert_eq!(error.to_string(), "host b: interface eth0 has 0 ports, it needs one");
+}
+
+#[test]
+fn a_drop_tail_queue_works_in_real_time_too() {
+    let queue = QueueSpec::DropTail(Limit::Packets(10));
+    let pipe = PipeSpec { rate: Rate::from_bps(1_000), queue, ..PipeSpec::default() };
+    let (running, [a, _b]) = run(pipe, options(Idle::Save));
+    assert_eq!(a.send((0..50).map(|_| [0u8; 60].as_slice())), 50);
+    while running.report().unwrap().conservation.total_in < 50 {}
+    let report = finish(running);
+    assert_eq!(report.links[0].directions[0].dropped["queue-full"], 40);
+}
+
+/// A port with a defect, or whose interface is removed, when the first frame is sent.
+struct Broken {
+    is_defect: bool,
+}
+
+impl Port for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+
+    fn rx_burst(&mut self, _: Time, _: &mut FramePool, _: &mut Burst) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    fn tx_burst(&mut self, _: Time, _: &mut FramePool, _: &mut VecDeque<Frame>) -> Result<(), PortError> {
+        assert!(!self.is_defect, "a defect of the port");
+        Err(PortError::Gone { name: "broken".to_owned() })
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        PortCounters::default()
+    }
+}
+
+fn run_broken(is_defect: bool) -> (Running, MemoryEnd) {
+    let (a, end) = Memory::new("a", 1 << 16);
+    let ports: Vec<(EdgeId, Box<dyn Port>)> =
+        vec![(EdgeId(0), Box::new(a)), (EdgeId(1), Box::new(Broken { is_defect }))];
+    let running = start(two_hosts(PipeSpec::default(), [None, None]), ports, options(Idle::Save)).unwrap();
+    end.send([[0u8; 60].as_slice(), [1u8; 60].as_slice()]);
+    (running, end)
+}
+
+#[test]
+fn the_engine_goes_on_without_a_port_whose_interface_is_gone() {
+    let (running, end) = run_broken(false);
+    while running.report().unwrap().conservation.total_in < 2 {}
+    end.send([[2u8; 60].as_slice()]);
+    while running.report().unwrap().conservation.total_in < 3 {}
+    let report = finish(running);
+    assert_eq!(report.ports[1].failure.as_deref(), Some("port broken: the interface is gone"));
+    assert_eq!((report.conservation.delivered, report.conservation.dropped["port-down"]), (0, 3));
+}
+
+#[test]
+fn a_defect_in_the_worker_is_reported_and_ends_the_run() {
+    let (running, _end) = run_broken(true);
+    let error = running.join().unwrap_err();
+    assert!(error.to_string().contains("a defect of the port"), "{error}");
+}
