@@ -24,6 +24,7 @@ mod lab;
 mod leftovers;
 mod namespace;
 mod netlink;
+mod priority;
 mod state;
 
 pub use enter::{EnterError, exec};

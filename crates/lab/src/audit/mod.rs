@@ -4,7 +4,7 @@
 //! ```text
 //!  echo    all pairs, taking turns               RTT
 //!  flood   below saturation, all pairs at once   random loss
-//!  flood   1.2 × the implied rate                rate of the path
+//!  flood   above the implied rate                rate of the path
 //!  bulk    one TCP connection                    goodput
 //! ```
 //!
@@ -21,6 +21,7 @@ mod judge;
 mod path;
 mod report;
 
+use crate::priority::urgently;
 use crate::{Host, Lab};
 use echo::Echo;
 use fastpath_net::Routes;
@@ -76,7 +77,7 @@ impl Default for Options {
             echoes: 50,
             loss_duration: Duration::from_secs(5),
             rate_window: Duration::from_millis(2500),
-            tcp_window: Duration::from_secs(6),
+            tcp_window: Duration::from_secs(8),
             pairs_max: 36,
         }
     }
@@ -212,7 +213,7 @@ impl Subject<'_> {
     fn connect(&self, options: Options, stop: &Stop<'_>) -> Result<Option<f64>, AuditError> {
         // Slow start overshoots, and takes some round trips to recover.
         let (settle, window) = if self.implied.tcp_held_back {
-            (Duration::from_secs(3), options.tcp_window * 2 / 3)
+            (Duration::from_secs(3), options.tcp_window / 2)
         } else {
             ((Duration::from_secs(2) + self.rtt() * 20).min(Duration::from_secs(20)), options.tcp_window)
         };
@@ -276,7 +277,8 @@ fn measure_rtt(
     let pipes = lab.topology().links.iter().flat_map(|link| &link.pipes);
     let slowest = pipes.filter_map(|pipe| frames_per_second(pipe, 118)).reduce(f64::min);
     let sending = slowest.map_or(Duration::ZERO, |frames| Duration::from_secs_f64(1.0 / frames));
-    echo::run(&mut echoes, options.echoes, (sending * SLOT_SENDINGS).max(SLOT_MIN), stop)?;
+    let slot = (sending * SLOT_SENDINGS).max(SLOT_MIN);
+    urgently(|| echo::run(&mut echoes, options.echoes, slot, stop))?;
     for (echo, observed) in echoes.into_iter().zip(observed) {
         observed.echoes = echo.sent();
         observed.rtts_ms = echo.rtts_ms;
@@ -328,8 +330,10 @@ fn together<T: Send>(
 ) -> Result<Vec<(usize, T)>, AuditError> {
     let measure = &measure;
     thread::scope(|scope| {
-        let running: Vec<_> =
-            batch.iter().map(|&index| (index, scope.spawn(move || measure(&subjects[index])))).collect();
+        let running: Vec<_> = batch
+            .iter()
+            .map(|&index| (index, scope.spawn(move || urgently(|| measure(&subjects[index])))))
+            .collect();
         let joined = running.into_iter().map(|(index, thread)| {
             let result = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             Ok((index, result?))
