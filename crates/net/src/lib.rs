@@ -16,6 +16,7 @@ mod fate;
 mod mistake;
 mod neighbor;
 mod network;
+pub mod ns;
 mod pool;
 mod queue;
 mod route;

@@ -1,0 +1,616 @@
+//! The commands of ns-2 and Emulab that describe a network, and those that are known to do something else.
+//!
+//! Their semantics are Emulab's ("Testbed NS Command Extensions"): a link's delay and loss hold in each direction; a
+//! lan is a switch whose every member's link has half the lan's delay each way and 1 − √(1 − loss) of loss, so that
+//! between two members the figures given come out.
+
+use super::interp::{Flow, Interp, Outcome, mistake};
+use super::simulator::{
+    Act, End, Event, Lan, Link, Made, Object, PREFIX_LENGTH, Parameter, Pipe, Queue, Simulator,
+};
+use super::syntax::{Value, elements};
+use super::{builtins, quantity};
+use crate::mistake::nearest;
+use fastpath_units::{Duration, Probability, Time};
+use std::net::Ipv4Addr;
+
+/// Commands, for suggestions.
+pub(super) const NAMES: [&str; 14] = [
+    "new",
+    "tb-set-link-loss",
+    "tb-set-lan-loss",
+    "tb-set-node-lan-delay",
+    "tb-set-node-lan-bandwidth",
+    "tb-set-node-lan-loss",
+    "tb-set-node-lan-params",
+    "tb-set-link-simplex-params",
+    "tb-set-lan-simplex-params",
+    "tb-set-ip",
+    "tb-set-ip-link",
+    "tb-set-ip-lan",
+    "tb-set-ip-interface",
+    "tb-set-netmask",
+];
+/// What `$ns` does here.
+const METHODS: [&str; 11] = [
+    "node",
+    "duplex-link",
+    "simplex-link",
+    "make-lan",
+    "newLan",
+    "link",
+    "lanlink",
+    "queue-limit",
+    "rtproto",
+    "run",
+    "at",
+];
+/// What `$ns` does elsewhere for the eye only.
+const VISUAL: [&str; 10] = [
+    "duplex-link-op",
+    "simplex-link-op",
+    "color",
+    "trace-all",
+    "namtrace-all",
+    "namtrace-all-wireless",
+    "flush-trace",
+    "node-config",
+    "trace-queue",
+    "namtrace-queue",
+];
+
+/// Calls a command about the network; `None` if `name` is none. A mistake is reported here and the value is one
+/// about which nothing more is said, so that a script goes on.
+pub(super) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
+    let outcome = match tcl.simulator.object(name) {
+        Some(object) => method(tcl, object, words),
+        None if name == "new" => new(tcl, words),
+        None if name.starts_with("tb-") => testbed(tcl, name, words),
+        None if name.contains('/') || name == "Simulator" || name == "Queue" => {
+            tcl.warn(format!("{name} {} is ignored", words.first().map_or("", |word| word)));
+            Ok(Value::default())
+        }
+        None => return None,
+    };
+    Some(match outcome {
+        Err(Flow::Mistake(what, instead)) => {
+            tcl.remarks.mistake(tcl.at, what, instead);
+            add(tcl, Object::Broken)
+        }
+        Err(Flow::Reported) => add(tcl, Object::Broken),
+        other => other,
+    })
+}
+
+/// A handle for a new object.
+fn add(tcl: &mut Interp, object: Object) -> Outcome {
+    match tcl.simulator.add(object) {
+        Some(index) => Ok(Value::from(Simulator::handle(index))),
+        None => tcl.exhausted(),
+    }
+}
+
+fn made(tcl: &mut Interp, object: Object) -> Result<(Made, Value), Flow> {
+    let Some(index) = tcl.simulator.add(object) else { return tcl.exhausted() };
+    Ok((Made { object: index, at: tcl.at }, Value::from(Simulator::handle(index))))
+}
+
+fn usage<T>(usage: &str) -> Result<T, Flow> {
+    mistake("wrong number of arguments", format!("write {usage}"))
+}
+
+fn new(tcl: &mut Interp, words: &[Value]) -> Outcome {
+    let Some(class) = words.first() else { return usage("new Simulator") };
+    if class.eq_ignore_ascii_case("simulator") {
+        return add(tcl, Object::Simulator);
+    }
+    if let Some(meant) = nearest(class, ["Simulator"]) {
+        return mistake(format!("there is no class '{}'", &**class), format!("write new {meant}"));
+    }
+    tcl.warn(format!("{} is ignored: run real programs in the hosts", &**class));
+    add(tcl, Object::Other)
+}
+
+fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> Outcome {
+    let name = words.first().map_or("", |word| word);
+    let rest = words.get(1..).unwrap_or_default();
+    match (object, name) {
+        (Object::Broken, _) => Err(Flow::Reported),
+        (Object::Simulator, _) => simulator(tcl, words),
+        (Object::Link(link), "queue") => add(tcl, Object::Queue(link, [true, false])),
+        (Object::Link(link), "Queue") => {
+            let [node] = rest else { return usage("$link Queue $node") };
+            let end = end_at(tcl, link, node)?;
+            add(tcl, Object::Queue(link, only(end)))
+        }
+        (Object::Lan(lan), "Queue") => {
+            let [node] = rest else { return usage("$lan Queue $node") };
+            let link = member(tcl, lan, node)?;
+            add(tcl, Object::Queue(link, [true, true]))
+        }
+        (Object::Direction(link, ends), "queue") => add(tcl, Object::Queue(link, ends)),
+        (Object::Queue(link, ends), "set") => set_queue(tcl, link, ends, rest),
+        (Object::Other, _) => add(tcl, Object::Other),
+        (Object::Node(_), "color" | "label" | "shape" | "add-mark" | "label-color") => Ok(Value::default()),
+        _ => {
+            tcl.warn(format!("{name} is ignored: it does not concern the network"));
+            add(tcl, Object::Other)
+        }
+    }
+}
+
+fn simulator(tcl: &mut Interp, words: &[Value]) -> Outcome {
+    // The thesis writes `$ns set duplex-link …`.
+    let words = match words {
+        [set, rest @ ..] if &**set == "set" => rest,
+        all => all,
+    };
+    let Some((name, words)) = words.split_first() else { return Ok(Value::default()) };
+    match (&**name, words) {
+        ("node", _) => {
+            let (made, handle) = made(tcl, Object::Node(tcl.simulator.nodes.len()))?;
+            tcl.simulator.nodes.push(made);
+            Ok(handle)
+        }
+        ("duplex-link", [a, b, rate, delay, queue, ..]) => {
+            link(tcl, [a, b], [rate, delay, queue], [true, true])
+        }
+        ("simplex-link", [a, b, rate, delay, queue, ..]) => {
+            link(tcl, [a, b], [rate, delay, queue], [true, false])
+        }
+        ("make-lan" | "newLan" | "make-cloud", [nodes, rate, delay, ..]) => lan(tcl, nodes, rate, delay),
+        ("link", [a, b]) => {
+            let (link, end) = between(tcl, a, b)?;
+            add(tcl, Object::Direction(link, only(end)))
+        }
+        ("lanlink", [lan, node]) => {
+            let lan = self::lan_of(tcl, lan)?;
+            let link = member(tcl, lan, node)?;
+            add(tcl, Object::Direction(link, [true, true]))
+        }
+        ("queue-limit", [a, b, limit]) => {
+            let (link, end) = between(tcl, a, b)?;
+            let parameter = parameter("limit_", limit)?;
+            apply(tcl, link, only(end), |pipe| {
+                parameter.iter().for_each(|&parameter| pipe.queue.set(parameter))
+            });
+            Ok(Value::default())
+        }
+        ("rtproto", [protocol, ..]) => {
+            if protocol.eq_ignore_ascii_case("manual") {
+                tcl.warn("rtproto Manual: routes are computed all the same");
+            }
+            Ok(Value::default())
+        }
+        ("run", []) => {
+            tcl.simulator.ran = true;
+            Ok(Value::default())
+        }
+        ("at", [time, act]) => at(tcl, time, act),
+        ("duplex-link" | "simplex-link", _) => usage(&format!("$ns {} $a $b 10Mb 10ms DropTail", &**name)),
+        ("make-lan" | "newLan", _) => usage("$ns make-lan \"$a $b $c\" 100Mb 0ms"),
+        ("link", _) => usage("$ns link $a $b"),
+        ("lanlink", _) => usage("$ns lanlink $lan $node"),
+        ("queue-limit", _) => usage("$ns queue-limit $a $b 50"),
+        ("at", _) => usage("$ns at 10.0 \"$link delay 20ms\""),
+        (name, _) if VISUAL.contains(&name) => Ok(Value::default()),
+        (name, _) => match nearest(name, METHODS) {
+            Some(meant) => {
+                mistake(format!("the simulator has no command '{name}'"), format!("write $ns {meant}"))
+            }
+            None => {
+                tcl.warn(format!("$ns {name} is ignored: it does not concern the network"));
+                add(tcl, Object::Other)
+            }
+        },
+    }
+}
+
+fn link(
+    tcl: &mut Interp,
+    ends: [&Value; 2],
+    [rate, delay, queue]: [&Value; 3],
+    made_ends: [bool; 2],
+) -> Outcome {
+    let [a, b] = ends.map(|end| node(tcl, end));
+    let (a, b) = (a?, b?);
+    if a == b {
+        return mistake("the link joins a node to itself", "write two nodes");
+    }
+    let Some(queue) = Queue::named(queue) else {
+        let meant = nearest(queue, ["DropTail", "RED", "GRED"]).unwrap_or("DropTail, RED or GRED");
+        return mistake(format!("there is no queue type '{}'", &**queue), format!("write {meant}"));
+    };
+    let pipe = Pipe {
+        rate: quantity::rate(rate)?,
+        delay: quantity::delay(delay, 1.0)?,
+        loss: Probability::NEVER,
+        queue,
+    };
+    // Two simplex links, there and back, are one link.
+    let missing = |&(link, end): &(usize, usize)| tcl.simulator.links[link].pipes[end].is_none();
+    let half = tcl.simulator.between(a, b).filter(missing);
+    if let Some((link, end)) = half.filter(|_| made_ends == [true, false]) {
+        tcl.simulator.links[link].pipes[end] = Some(pipe);
+        return add(tcl, Object::Direction(link, only(end)));
+    }
+    let (made, handle) = made(tcl, Object::Link(tcl.simulator.links.len()))?;
+    tcl.simulator.links.push(Link {
+        made: Some(made),
+        at: tcl.at,
+        ends: [End::Node(a), End::Node(b)],
+        pipes: made_ends.map(|made| made.then(|| pipe.clone())),
+        addresses: [None; 2],
+        prefix_length: PREFIX_LENGTH,
+    });
+    Ok(handle)
+}
+
+fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> Outcome {
+    let rate = quantity::rate(rate)?;
+    let delay = half(quantity::delay(delay, 1.0)?);
+    let members = elements(nodes);
+    let mut ends = Vec::new();
+    for member in &members {
+        let member = node(tcl, member)?;
+        if ends.contains(&member) {
+            return mistake("a node is twice in the lan", "write each node once");
+        }
+        ends.push(member);
+        tcl.spend(ends.len() as u64)?;
+    }
+    let lan = tcl.simulator.lans.len();
+    let (made, handle) = made(tcl, Object::Lan(lan))?;
+    let first = tcl.simulator.links.len();
+    let pipe = Pipe { rate, delay, loss: Probability::NEVER, queue: Queue::default() };
+    tcl.simulator.links.extend(ends.iter().map(|&member| Link {
+        made: None,
+        at: tcl.at,
+        ends: [End::Node(member), End::Lan(lan)],
+        pipes: [Some(pipe.clone()), Some(pipe.clone())],
+        addresses: [None; 2],
+        prefix_length: PREFIX_LENGTH,
+    }));
+    tcl.simulator.lans.push(Lan { made, links: (first..first + ends.len()).collect() });
+    Ok(handle)
+}
+
+/// What each of the two links between members of a lan has of its delay.
+fn half(delay: Duration) -> Duration {
+    Duration::from_ps(delay.as_ps() / 2)
+}
+
+/// What each of the two links between members of a lan loses, so that `loss` comes out.
+fn root(loss: Probability) -> Probability {
+    Probability::new(1.0 - (1.0 - loss.get()).sqrt()).expect("a root of a probability is one")
+}
+
+fn only(end: usize) -> [bool; 2] {
+    [end == 0, end == 1]
+}
+
+/// Changes the pipes of a link that leave the marked ends.
+fn apply(tcl: &mut Interp, link: usize, ends: [bool; 2], change: impl Fn(&mut Pipe)) {
+    let pipes = tcl.simulator.links[link].pipes.iter_mut().zip(ends);
+    pipes.filter(|(_, marked)| *marked).filter_map(|(pipe, _)| pipe.as_mut()).for_each(change);
+}
+
+fn set_queue(tcl: &mut Interp, link: usize, ends: [bool; 2], words: &[Value]) -> Outcome {
+    let [name, value] = words else { return usage("$queue set limit_ 50") };
+    match parameter(name, value)? {
+        Some(parameter) => apply(tcl, link, ends, |pipe| pipe.queue.set(parameter)),
+        None => tcl.warn(format!("{} is ignored", &**name)),
+    }
+    Ok(Value::default())
+}
+
+fn parameter(name: &str, value: &Value) -> Result<Option<Parameter>, Flow> {
+    let bad = || format!("'{}' is not a value of {name}", &**value);
+    let count = || match value.trim().parse::<f64>() {
+        Ok(n) if (1.0..=1e9).contains(&n) => Ok(n as u32),
+        _ => mistake(bad(), "write a number from 1"),
+    };
+    let flag = || match value.trim() {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => mistake(bad(), "write true or false"),
+    };
+    Ok(Some(match name {
+        "limit_" => Parameter::Limit(count()?),
+        "thresh_" => Parameter::Min(count()?),
+        "maxthresh_" => Parameter::Max(count()?),
+        "q_weight_" => match value.trim().parse().ok().and_then(Probability::new) {
+            Some(weight) => Parameter::Weight(weight),
+            None => return mistake(bad(), "write a number from 0 to 1"),
+        },
+        "linterm_" => match value.trim().parse::<f64>() {
+            Ok(linterm) if (1.0..=1e9).contains(&linterm) => Parameter::Linterm(linterm),
+            _ => return mistake(bad(), "write a number from 1, such as 10"),
+        },
+        "mean_pktsize_" => Parameter::MeanPacket(count()?),
+        "queue-in-bytes_" => Parameter::InBytes(flag()?),
+        "red_" => Parameter::Red(flag()?),
+        "gentle_" => Parameter::Gentle(flag()?),
+        "setbit_" => Parameter::Ecn(flag()?),
+        _ => return Ok(None),
+    }))
+}
+
+fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
+    match (name, words) {
+        ("tb-set-link-loss", [a, b, loss]) => {
+            let (link, _) = between(tcl, a, b)?;
+            set_loss(tcl, link, quantity::loss(loss)?);
+        }
+        ("tb-set-link-loss", [link, loss]) => match object(tcl, link, "link")? {
+            Object::Link(link) => set_loss(tcl, link, quantity::loss(loss)?),
+            Object::Lan(lan) => set_lan_loss(tcl, lan, quantity::loss(loss)?),
+            _ => return mistake(format!("{} is not a link", shown(tcl, link)), "write a link, or two nodes"),
+        },
+        ("tb-set-lan-loss", [lan, loss]) => {
+            let lan = lan_of(tcl, lan)?;
+            set_lan_loss(tcl, lan, quantity::loss(loss)?);
+        }
+        ("tb-set-node-lan-delay", [node, lan, delay]) => {
+            let delay = quantity::delay(delay, 1.0)?;
+            at_member(tcl, node, lan, |pipe| pipe.delay = delay)?;
+        }
+        ("tb-set-node-lan-bandwidth", [node, lan, rate]) => {
+            let rate = quantity::rate(rate)?;
+            at_member(tcl, node, lan, |pipe| pipe.rate = rate)?;
+        }
+        ("tb-set-node-lan-loss", [node, lan, loss]) => {
+            let loss = quantity::loss(loss)?;
+            at_member(tcl, node, lan, |pipe| pipe.loss = loss)?;
+        }
+        ("tb-set-node-lan-params", [node, lan, delay, rate, loss]) => {
+            let set = parameters(delay, rate, loss)?;
+            at_member(tcl, node, lan, set)?;
+        }
+        ("tb-set-link-simplex-params", [link, node, delay, rate, loss]) => {
+            let link = link_of(tcl, link)?;
+            let end = end_at(tcl, link, node)?;
+            apply(tcl, link, only(end), parameters(delay, rate, loss)?);
+        }
+        ("tb-set-lan-simplex-params", [lan, node, delay, rate, loss, from_delay, from_rate, from_loss]) => {
+            let lan = lan_of(tcl, lan)?;
+            let link = member(tcl, lan, node)?;
+            apply(tcl, link, [true, false], parameters(delay, rate, loss)?);
+            apply(tcl, link, [false, true], parameters(from_delay, from_rate, from_loss)?);
+        }
+        ("tb-set-noshaping", [link, on]) if matches!(&**on, "1" | "0") => {
+            let links = match object(tcl, link, "link")? {
+                Object::Lan(lan) => tcl.simulator.lans[lan].links.clone(),
+                _ => vec![link_of(tcl, link)?],
+            };
+            let unlimited = &**on == "1";
+            for link in links.into_iter().filter(|_| unlimited) {
+                apply(tcl, link, [true, true], |pipe| pipe.rate = None);
+            }
+        }
+        _ if name.starts_with("tb-set-ip") || name == "tb-set-netmask" => return addresses(tcl, name, words),
+        _ if NAMES.contains(&name) => {
+            return usage(TESTBED_USAGE.iter().find(|usage| usage.starts_with(name)).unwrap_or(&name));
+        }
+        _ => tcl.warn(format!("{name} is ignored: it does not concern the network")),
+    }
+    Ok(Value::default())
+}
+
+const TESTBED_USAGE: [&str; 8] = [
+    "tb-set-link-loss $link 0.05",
+    "tb-set-lan-loss $lan 0.05",
+    "tb-set-node-lan-delay $node $lan 40ms",
+    "tb-set-node-lan-bandwidth $node $lan 20Mb",
+    "tb-set-node-lan-loss $node $lan 0.05",
+    "tb-set-node-lan-params $node $lan 40ms 20Mb 0.05",
+    "tb-set-link-simplex-params $link $node 40ms 20Mb 0.05",
+    "tb-set-lan-simplex-params $lan $node 40ms 20Mb 0.05 5ms 100Mb 0",
+];
+
+fn parameters(delay: &Value, rate: &Value, loss: &Value) -> Result<impl Fn(&mut Pipe) + use<>, Flow> {
+    let (delay, rate, loss) = (quantity::delay(delay, 1.0)?, quantity::rate(rate)?, quantity::loss(loss)?);
+    Ok(move |pipe: &mut Pipe| {
+        pipe.delay = delay;
+        pipe.rate = rate;
+        pipe.loss = loss;
+    })
+}
+
+fn at_member(tcl: &mut Interp, node: &Value, lan: &Value, change: impl Fn(&mut Pipe)) -> Result<(), Flow> {
+    let lan = lan_of(tcl, lan)?;
+    let link = member(tcl, lan, node)?;
+    apply(tcl, link, [true, true], change);
+    Ok(())
+}
+
+fn set_loss(tcl: &mut Interp, link: usize, loss: Probability) {
+    apply(tcl, link, [true, true], |pipe| pipe.loss = loss);
+}
+
+fn set_lan_loss(tcl: &mut Interp, lan: usize, loss: Probability) {
+    for link in tcl.simulator.lans[lan].links.clone() {
+        set_loss(tcl, link, root(loss));
+    }
+}
+
+fn addresses(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
+    let (link, end, ip) = match (name, words) {
+        ("tb-set-ip", [at, ip]) => {
+            let at_node = node(tcl, at)?;
+            let Some((link, end)) = tcl.simulator.only_link(at_node) else {
+                let what = format!("{} does not have a single link", shown(tcl, at));
+                return mistake(what, "write tb-set-ip-link or tb-set-ip-lan, after the links");
+            };
+            (link, end, ip)
+        }
+        ("tb-set-ip-interface", [a, b, ip]) => {
+            let (link, end) = between(tcl, a, b)?;
+            (link, end, ip)
+        }
+        ("tb-set-ip-link", [node, link, ip]) => {
+            let link = link_of(tcl, link)?;
+            (link, end_at(tcl, link, node)?, ip)
+        }
+        ("tb-set-ip-lan", [node, lan, ip]) => {
+            let lan = lan_of(tcl, lan)?;
+            (member(tcl, lan, node)?, 0, ip)
+        }
+        ("tb-set-netmask", [link, mask]) => return netmask(tcl, link, mask),
+        ("tb-set-ip", _) => return usage("tb-set-ip $node 10.1.0.2"),
+        ("tb-set-ip-interface", _) => return usage("tb-set-ip-interface $node $neighbour 10.1.0.2"),
+        ("tb-set-ip-link", _) => return usage("tb-set-ip-link $node $link 10.1.0.2"),
+        ("tb-set-ip-lan", _) => return usage("tb-set-ip-lan $node $lan 10.1.0.2"),
+        ("tb-set-netmask", _) => return usage("tb-set-netmask $lan 255.255.255.0"),
+        _ => {
+            tcl.warn(format!("{name} is ignored: it does not concern the network"));
+            return Ok(Value::default());
+        }
+    };
+    let Ok(address) = ip.trim().parse::<Ipv4Addr>() else {
+        return mistake(format!("'{}' is not an IPv4 address", &**ip), "write for example 10.1.0.2");
+    };
+    tcl.simulator.links[link].addresses[end] = Some((address, tcl.at));
+    Ok(Value::default())
+}
+
+fn netmask(tcl: &mut Interp, link: &Value, mask: &Value) -> Outcome {
+    let links = match object(tcl, link, "link")? {
+        Object::Lan(lan) => tcl.simulator.lans[lan].links.clone(),
+        _ => vec![link_of(tcl, link)?],
+    };
+    let length = mask.trim().parse::<Ipv4Addr>().ok().and_then(|mask| ipnet::ipv4_mask_to_prefix(mask).ok());
+    let Some(length) = length.filter(|length| (8..=31).contains(length)) else {
+        return mistake(format!("'{}' is not a netmask", &**mask), "write for example 255.255.255.0");
+    };
+    links.into_iter().for_each(|link| tcl.simulator.links[link].prefix_length = length);
+    Ok(Value::default())
+}
+
+/// The object a word stands for; `wanted` says what it should be.
+fn object(tcl: &mut Interp, word: &Value, wanted: &str) -> Result<Object, Flow> {
+    match tcl.simulator.object(word.trim()) {
+        Some(Object::Broken) => Err(Flow::Reported),
+        Some(object) => Ok(object),
+        None => {
+            mistake(format!("'{}' is not a {wanted}", &**word), format!("write the ${wanted}'s variable"))
+        }
+    }
+}
+
+fn node(tcl: &mut Interp, word: &Value) -> Result<usize, Flow> {
+    match object(tcl, word, "node")? {
+        Object::Node(node) => Ok(node),
+        _ => mistake(format!("{} is not a node", shown(tcl, word)), "write a node"),
+    }
+}
+
+fn link_of(tcl: &mut Interp, word: &Value) -> Result<usize, Flow> {
+    match object(tcl, word, "link")? {
+        Object::Link(link) => Ok(link),
+        _ => mistake(format!("{} is not a link", shown(tcl, word)), "write a link"),
+    }
+}
+
+fn lan_of(tcl: &mut Interp, word: &Value) -> Result<usize, Flow> {
+    match object(tcl, word, "lan")? {
+        Object::Lan(lan) => Ok(lan),
+        _ => mistake(format!("{} is not a lan", shown(tcl, word)), "write a lan"),
+    }
+}
+
+fn between(tcl: &mut Interp, a: &Value, b: &Value) -> Result<(usize, usize), Flow> {
+    let (from, to) = (node(tcl, a)?, node(tcl, b)?);
+    match tcl.simulator.between(from, to) {
+        Some(found) => Ok(found),
+        None => {
+            let what = format!("no link joins {} and {}", shown(tcl, a), shown(tcl, b));
+            mistake(what, "write $ns duplex-link for them before")
+        }
+    }
+}
+
+fn member(tcl: &mut Interp, lan: usize, word: &Value) -> Result<usize, Flow> {
+    let node = node(tcl, word)?;
+    match tcl.simulator.member(lan, node) {
+        Some(link) => Ok(link),
+        None => mistake(format!("{} is not in the lan", shown(tcl, word)), "write a member of the lan"),
+    }
+}
+
+fn end_at(tcl: &mut Interp, link: usize, word: &Value) -> Result<usize, Flow> {
+    let node = node(tcl, word)?;
+    match tcl.simulator.links[link].ends.iter().position(|end| *end == End::Node(node)) {
+        Some(end) => Ok(end),
+        None => {
+            mistake(format!("{} is not an end of the link", shown(tcl, word)), "write an end of the link")
+        }
+    }
+}
+
+/// An object's word as the author knows it.
+fn shown(tcl: &Interp, word: &str) -> String {
+    tcl.simulator.name_of(word.trim()).unwrap_or(word).to_owned()
+}
+
+fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> Outcome {
+    let time = quantity::time(time)?;
+    let acts = builtins::substituted(tcl, acts)?;
+    for act in acts.split(';').filter(|act| !act.trim().is_empty()) {
+        event(tcl, time, &elements(&Value::from(act)))?;
+    }
+    Ok(Value::default())
+}
+
+fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Flow> {
+    let Some((first, words)) = words.split_first() else { return Ok(()) };
+    let (links, ends, in_lan) = match tcl.simulator.object(first) {
+        Some(Object::Link(link)) => (vec![link], [true, true], false),
+        Some(Object::Lan(lan)) => (tcl.simulator.lans[lan].links.clone(), [true, true], true),
+        Some(Object::Direction(link, ends) | Object::Queue(link, ends)) => (vec![link], ends, false),
+        Some(Object::Broken) => return Err(Flow::Reported),
+        _ => {
+            tcl.warn("this event is ignored: only those of links, lans and queues concern the network");
+            return Ok(());
+        }
+    };
+    let act = match (words.first().map_or("", |word| word), words.get(1..).unwrap_or_default()) {
+        ("up", []) => Act::Up,
+        ("down", []) => Act::Down,
+        ("bandwidth", [rate, ..]) => Act::Rate(quantity::rate(rate)?),
+        // The event agent counts in milliseconds.
+        ("delay", [delay]) => {
+            let delay = quantity::delay(delay, 0.001)?;
+            Act::Delay(if in_lan { half(delay) } else { delay })
+        }
+        ("plr", [loss]) => {
+            let loss = quantity::loss(loss)?;
+            Act::Loss(if in_lan { root(loss) } else { loss })
+        }
+        ("set", [name, value]) => match parameter(name, value)? {
+            Some(parameter) => Act::Queue(parameter),
+            None => {
+                return mistake(
+                    format!("a queue has no '{}'", &**name),
+                    "write limit_, thresh_, maxthresh_, …",
+                );
+            }
+        },
+        (other, _) => {
+            let known = ["up", "down", "bandwidth", "delay", "plr"];
+            let instead = match nearest(other, known).filter(|meant| *meant != other) {
+                Some(meant) => format!("write {meant}"),
+                None => "write up, down, bandwidth 10Mb, delay 10ms, or plr 0.01".to_owned(),
+            };
+            return mistake(
+                format!("'{other}' with {} values is no event of a link", words.len().saturating_sub(1)),
+                instead,
+            );
+        }
+    };
+    for link in links {
+        tcl.spend(64)?;
+        tcl.simulator.events.push(Event { at: time, link, ends, act: act.clone() });
+    }
+    Ok(())
+}

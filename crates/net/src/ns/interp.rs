@@ -1,0 +1,445 @@
+//! The Tcl interpreter: evaluates the commands of a script within bounds, and goes on after a mistake with the next
+//! command of the script, so that all are found at once.
+
+use super::expr::{self, ExprError, Number, OPERATORS, Token};
+use super::simulator::Simulator;
+use super::syntax::{Command, Parser, Part, SyntaxError, Value};
+use super::{builtins, commands};
+use crate::mistake::{Remarks, nearest};
+use fastpath_units::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// What a script may use: about four million commands, or a gigabyte of text handled.
+const FUEL: u64 = 1 << 30;
+/// The price of a command, in bytes of text handled.
+const COMMAND_FUEL: u64 = 256;
+/// Calls and bodies within each other.
+const DEPTH_MAX: usize = 100;
+/// Bytes of one value.
+const VALUE_MAX: usize = 1 << 22;
+
+/// Why a command has no value.
+#[derive(Debug)]
+pub(super) enum Flow {
+    /// The author's mistake: what, and what to write.
+    Mistake(String, String),
+    /// The same with its place.
+    Placed(usize, String, String),
+    /// A mistake that was reported already, or follows from one that was.
+    Reported,
+    Break,
+    Continue,
+    Return(Value),
+    /// `exit`, or the bounds are used up: nothing more is evaluated.
+    Stop,
+}
+
+pub(super) type Outcome = Result<Value, Flow>;
+
+/// A mistake to report at the command that is being evaluated.
+pub(super) fn mistake<T>(what: impl Into<String>, instead: impl Into<String>) -> Result<T, Flow> {
+    Err(Flow::Mistake(what.into(), instead.into()))
+}
+
+impl From<ExprError> for Flow {
+    fn from(error: ExprError) -> Flow {
+        Flow::Mistake(error.to_string(), "write an expression such as {$i * 2 + 1}".to_owned())
+    }
+}
+
+/// Variables by name; the elements of an array as `name(index)`.
+type Variables = BTreeMap<String, Value>;
+
+#[derive(Debug, Default)]
+struct Frame {
+    variables: Variables,
+    globals: BTreeSet<String>,
+}
+
+/// A procedure: parameters with their defaults, and the body.
+#[derive(Debug)]
+pub(super) struct Procedure {
+    pub(super) parameters: Vec<(String, Option<Value>)>,
+    pub(super) body: Value,
+}
+
+/// A script being evaluated.
+pub(super) struct Interp<'t> {
+    pub(super) remarks: Remarks<'t>,
+    pub(super) simulator: Simulator,
+    pub(super) procedures: BTreeMap<String, Rc<Procedure>>,
+    pub(super) rng: Rng,
+    /// Where the command being evaluated stands.
+    pub(super) at: usize,
+    frames: Vec<Frame>,
+    depth: usize,
+    fuel: u64,
+    /// A mistake may have left variables unset, so that missing ones are no news.
+    incomplete: bool,
+}
+
+impl<'t> Interp<'t> {
+    pub(super) fn new(remarks: Remarks<'t>) -> Interp<'t> {
+        let mut globals = Frame::default();
+        for (name, value) in [("argc", "0"), ("argv", ""), ("argv0", "fastpath"), ("tcl_version", "8.4")] {
+            globals.variables.insert(name.to_owned(), Value::from(value));
+        }
+        Interp {
+            remarks,
+            simulator: Simulator::default(),
+            procedures: BTreeMap::new(),
+            rng: Rng::new(0),
+            at: 0,
+            frames: vec![globals],
+            depth: 0,
+            fuel: FUEL,
+            incomplete: false,
+        }
+    }
+
+    /// Evaluates a whole script; mistakes go to the remarks.
+    pub(super) fn run(&mut self, text: &str) {
+        let script = Value { text: Rc::new(text.to_owned()), at: Some(0) };
+        let mut parser = Parser::new(&script);
+        loop {
+            let outcome = match parser.next() {
+                Ok(None) => return,
+                Ok(Some(command)) => self.command(&command),
+                Err(error) => {
+                    // Where the command would have ended is not known.
+                    self.syntax_mistake(error);
+                    return;
+                }
+            };
+            match outcome {
+                Ok(_) => (),
+                Err(Flow::Stop) => return,
+                Err(Flow::Placed(at, what, instead)) => {
+                    self.remarks.mistake(at, what, instead);
+                    self.incomplete = true;
+                }
+                Err(_) => self.incomplete = true,
+            }
+        }
+    }
+
+    /// Evaluates a body.
+    pub(super) fn eval(&mut self, script: &Value) -> Outcome {
+        self.spend(script.len() as u64)?;
+        self.deeper()?;
+        let mut parser = Parser::new(script);
+        let mut last = Value::default();
+        let outcome = loop {
+            match parser.next() {
+                Ok(None) => break Ok(last),
+                Ok(Some(command)) => match self.command(&command) {
+                    Ok(value) => last = value,
+                    Err(flow) => break Err(flow),
+                },
+                Err(error) => {
+                    self.syntax_mistake(error);
+                    break Err(Flow::Reported);
+                }
+            }
+        };
+        self.depth -= 1;
+        outcome
+    }
+
+    fn syntax_mistake(&mut self, error: SyntaxError) {
+        self.remarks.mistake(error.at().unwrap_or(self.at), error.to_string(), error.instead());
+        self.incomplete = true;
+    }
+
+    fn command(&mut self, command: &Command) -> Outcome {
+        self.spend(COMMAND_FUEL)?;
+        let outer = self.at;
+        self.at = command.at.unwrap_or(outer);
+        let outcome = self.words(&command.words).and_then(|words| self.call(&words));
+        let here = std::mem::replace(&mut self.at, outer);
+        match outcome {
+            Err(Flow::Mistake(what, instead)) => Err(Flow::Placed(here, what, instead)),
+            other => other,
+        }
+    }
+
+    fn words(&mut self, words: &[Vec<Part>]) -> Result<Vec<Value>, Flow> {
+        words.iter().map(|parts| self.substitute(parts)).collect()
+    }
+
+    /// The value of a word.
+    pub(super) fn substitute(&mut self, parts: &[Part]) -> Outcome {
+        if let [part] = parts {
+            return self.part(part);
+        }
+        let mut text = String::new();
+        for part in parts {
+            let value = self.part(part)?;
+            self.spend(value.len() as u64)?;
+            text.push_str(&value);
+            if text.len() > VALUE_MAX {
+                return self.exhausted();
+            }
+        }
+        Ok(Value::from(text))
+    }
+
+    fn part(&mut self, part: &Part) -> Outcome {
+        match part {
+            Part::Text(value) => Ok(value.clone()),
+            Part::Variable { name, index: None } => self.get(name),
+            Part::Variable { name, index: Some(index) } => {
+                let index = self.substitute(index)?;
+                self.get(&format!("{name}({})", &*index))
+            }
+            Part::Script(commands) => {
+                self.deeper()?;
+                let mut last = Ok(Value::default());
+                for command in commands {
+                    last = self.command(command);
+                    if last.is_err() {
+                        break;
+                    }
+                }
+                self.depth -= 1;
+                last
+            }
+        }
+    }
+
+    /// Calls the command that the words name.
+    pub(super) fn call(&mut self, words: &[Value]) -> Outcome {
+        let Some((name, arguments)) = words.split_first() else { return Ok(Value::default()) };
+        let name: &str = name.strip_prefix("::").unwrap_or(name);
+        if let Some(procedure) = self.procedures.get(name).cloned() {
+            return self.call_procedure(name, &procedure, arguments);
+        }
+        if let Some(outcome) = builtins::call(self, name, arguments) {
+            return outcome;
+        }
+        if let Some(outcome) = commands::call(self, name, arguments) {
+            return outcome;
+        }
+        let known = builtins::NAMES.iter().chain(&commands::NAMES).copied();
+        match nearest(name, known.chain(self.procedures.keys().map(String::as_str))) {
+            Some(meant) => mistake(format!("there is no command '{name}'"), format!("write {meant}")),
+            None => mistake(
+                format!("there is no command '{name}'"),
+                "write a Tcl or Emulab command, or remove it",
+            ),
+        }
+    }
+
+    fn call_procedure(&mut self, name: &str, procedure: &Procedure, arguments: &[Value]) -> Outcome {
+        let mut frame = Frame::default();
+        let mut arguments = arguments.iter();
+        let last = procedure.parameters.len().wrapping_sub(1);
+        for (index, (parameter, default)) in procedure.parameters.iter().enumerate() {
+            let value = if index == last && parameter == "args" {
+                super::syntax::list(arguments.by_ref().map(|value| value.text.as_str()))
+            } else if let Some(value) = arguments.next().or(default.as_ref()) {
+                value.clone()
+            } else {
+                return mistake(format!("{name} needs a value for {parameter}"), usage(name, procedure));
+            };
+            frame.variables.insert(parameter.clone(), value);
+        }
+        if arguments.next().is_some() {
+            return mistake(format!("{name} has more arguments than parameters"), usage(name, procedure));
+        }
+        self.frames.push(frame);
+        let outcome = self.eval(&procedure.body);
+        self.frames.pop();
+        match outcome {
+            Err(Flow::Return(value)) => Ok(value),
+            other => other,
+        }
+    }
+
+    /// The value of an expression.
+    pub(super) fn expr(&mut self, text: &Value) -> Result<Number, Flow> {
+        self.spend(text.len() as u64 + COMMAND_FUEL)?;
+        let tokens = self.tokens(text)?;
+        Ok(expr::evaluate(tokens, &mut self.rng)?)
+    }
+
+    fn tokens(&mut self, text: &Value) -> Result<Vec<Token>, Flow> {
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        while let Some(&byte) = text.as_bytes().get(at) {
+            if byte.is_ascii_whitespace() || byte == b'\\' {
+                at += 1;
+                continue;
+            }
+            let operand = match Parser::operand(text, &mut at) {
+                Ok(operand) => operand,
+                Err(error) => {
+                    self.syntax_mistake(error);
+                    return Err(Flow::Reported);
+                }
+            };
+            if let Some(parts) = operand {
+                let value = self.substitute(&parts)?;
+                tokens.push(Token::operand(&value));
+                continue;
+            }
+            let rest = &text[at..];
+            let length =
+                if byte.is_ascii_digit() || byte == b'.' { number_length(rest) } else { word_length(rest) };
+            if length > 0 {
+                let word = &rest[..length];
+                tokens.push(match Number::parse(word) {
+                    Number::Text(word) => Token::Word(word),
+                    number => Token::Operand(number),
+                });
+                at += length;
+            } else if let Some(operator) = OPERATORS.iter().find(|operator| rest.starts_with(**operator)) {
+                tokens.push(Token::Operator(operator));
+                at += operator.len();
+            } else {
+                return Err(ExprError::Syntax(text.to_string()).into());
+            }
+        }
+        Ok(tokens)
+    }
+
+    pub(super) fn get(&mut self, name: &str) -> Outcome {
+        let name = name.strip_prefix("::").unwrap_or(name);
+        if let Some(value) = self.frame_of(name).variables.get(name) {
+            return Ok(value.clone());
+        }
+        if self.incomplete {
+            return Err(Flow::Reported);
+        }
+        let known = self.frame_of(name).variables.keys().map(String::as_str);
+        let instead = match nearest(name, known) {
+            Some(meant) => format!("write ${meant}"),
+            None => format!("write set {name} … first"),
+        };
+        mistake(format!("there is no variable '{name}'"), instead)
+    }
+
+    /// Sets a variable. An object gets the name of the first global variable that holds it.
+    pub(super) fn set(&mut self, name: &str, value: Value) -> Outcome {
+        if value.len() > VALUE_MAX {
+            return self.exhausted();
+        }
+        self.spend((name.len() + value.len()) as u64)?;
+        let plain = name.strip_prefix("::").unwrap_or(name);
+        if self.is_global(name) {
+            self.simulator.name_object(&value, plain);
+        }
+        self.frame_of(name).variables.insert(plain.to_owned(), value.clone());
+        Ok(value)
+    }
+
+    /// Removes a variable or array; false if there was none.
+    pub(super) fn unset(&mut self, name: &str) -> bool {
+        let name = name.strip_prefix("::").unwrap_or(name).to_owned();
+        let variables = &mut self.frame_of(&name).variables;
+        let indices: Vec<String> = array(variables, &name).map(|(key, _)| key.clone()).collect();
+        indices.iter().for_each(|key| _ = variables.remove(key));
+        variables.remove(&name).is_some() || !indices.is_empty()
+    }
+
+    /// Changes a variable's text in place; a new one starts empty.
+    pub(super) fn modify(&mut self, name: &str, change: impl FnOnce(&mut String)) -> Outcome {
+        let plain = name.strip_prefix("::").unwrap_or(name).to_owned();
+        let value = self.frame_of(name).variables.entry(plain).or_default();
+        value.at = None;
+        let text = Rc::make_mut(&mut value.text);
+        let before = text.len();
+        change(text);
+        let (grown, len, value) = (text.len().abs_diff(before), text.len(), value.clone());
+        self.spend(grown as u64)?;
+        if len > VALUE_MAX { self.exhausted() } else { Ok(value) }
+    }
+
+    pub(super) fn exists(&mut self, name: &str) -> bool {
+        let name = name.strip_prefix("::").unwrap_or(name).to_owned();
+        let variables = &self.frame_of(&name).variables;
+        variables.contains_key(&name) || array(variables, &name).next().is_some()
+    }
+
+    /// The elements of an array as index and value, in the order of the indices.
+    pub(super) fn array(&mut self, name: &str) -> Vec<(String, Value)> {
+        let name = name.strip_prefix("::").unwrap_or(name).to_owned();
+        let index = |key: &String| key[name.len() + 1..key.len() - 1].to_owned();
+        array(&self.frame_of(&name).variables, &name)
+            .map(|(key, value)| (index(key), value.clone()))
+            .collect()
+    }
+
+    /// Makes a name mean the global variable in this procedure.
+    pub(super) fn import(&mut self, name: &str) {
+        if self.frames.len() > 1 {
+            self.frames.last_mut().expect("a frame").globals.insert(name.to_owned());
+        }
+    }
+
+    fn is_global(&self, name: &str) -> bool {
+        let base = name.split('(').next().unwrap_or(name);
+        let frame = self.frames.last().expect("the global frame");
+        self.frames.len() == 1 || name.starts_with("::") || frame.globals.contains(base)
+    }
+
+    fn frame_of(&mut self, name: &str) -> &mut Frame {
+        let index = if self.is_global(name) { 0 } else { self.frames.len() - 1 };
+        &mut self.frames[index]
+    }
+
+    pub(super) fn warn(&mut self, what: impl Into<String>) {
+        self.remarks.warn(self.at, what);
+    }
+
+    /// Pays for `bytes` of text handled.
+    pub(super) fn spend(&mut self, bytes: u64) -> Result<(), Flow> {
+        match self.fuel.checked_sub(bytes) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => self.exhausted(),
+        }
+    }
+
+    pub(super) fn exhausted<T>(&mut self) -> Result<T, Flow> {
+        let what = "the script does more than a description of a network needs (an endless loop?)";
+        self.remarks.mistake(self.at, what, "write a loop that ends");
+        Err(Flow::Stop)
+    }
+
+    fn deeper(&mut self) -> Result<(), Flow> {
+        if self.depth == DEPTH_MAX {
+            return mistake("calls are nested too deeply (an endless recursion?)", "write a loop instead");
+        }
+        self.depth += 1;
+        Ok(())
+    }
+}
+
+fn array<'v>(variables: &'v Variables, name: &str) -> impl Iterator<Item = (&'v String, &'v Value)> {
+    let open = format!("{name}(");
+    variables.range(open.clone()..).take_while(move |(key, _)| key.starts_with(&open))
+}
+
+fn usage(name: &str, procedure: &Procedure) -> String {
+    let parameters = procedure.parameters.iter().map(|(name, _)| format!(" {name}"));
+    format!("write {name}{}", parameters.collect::<String>())
+}
+
+/// Digits, a point, an exponent, or hexadecimal.
+fn number_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    let part_of = |(i, byte): &(usize, &u8)| match byte {
+        b'+' | b'-' => *i > 0 && !hexadecimal && matches!(bytes[i - 1], b'e' | b'E'),
+        byte => byte.is_ascii_alphanumeric() || **byte == b'.',
+    };
+    bytes.iter().enumerate().take_while(part_of).count()
+}
+
+fn word_length(text: &str) -> usize {
+    text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
+}

@@ -1,0 +1,281 @@
+//! What a script has built so far: nodes, links, lans, their parameters and their events, by handle.
+
+use fastpath_link::{Limit, LossSpec, PipeSpec, QueueSpec, RedSpec};
+use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Objects in one script.
+const OBJECTS_MAX: usize = 1 << 20;
+/// The netmask Emulab gives to links and lans: /24.
+pub(super) const PREFIX_LENGTH: u8 = 24;
+
+/// What a handle stands for; the numbers are places in [`Simulator`]'s vectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Object {
+    Simulator,
+    Node(usize),
+    Link(usize),
+    Lan(usize),
+    /// One end's outgoing direction of a link, `[$ns link $a $b]`, or of both for a node's link to a lan.
+    Direction(usize, [bool; 2]),
+    /// The queue of such.
+    Queue(usize, [bool; 2]),
+    /// Something that does not concern the network: an agent, a program, a file.
+    Other,
+    /// What a command would have made had there been no mistake in it.
+    Broken,
+}
+
+/// Everything a script has made.
+#[derive(Debug, Default)]
+pub(super) struct Simulator {
+    objects: Vec<Object>,
+    /// The name each object got: that of the first global variable to hold it.
+    names: Vec<Option<String>>,
+    by_name: BTreeMap<String, usize>,
+    pub(super) nodes: Vec<Made>,
+    pub(super) lans: Vec<Lan>,
+    pub(super) links: Vec<Link>,
+    pub(super) events: Vec<Event>,
+    pub(super) ran: bool,
+}
+
+/// An object's number and where the script makes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    pub(super) object: usize,
+    pub(super) at: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Lan {
+    pub(super) made: Made,
+    /// Its links, one per member.
+    pub(super) links: Vec<usize>,
+}
+
+/// An end of a link: a node or a lan.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum End {
+    Node(usize),
+    Lan(usize),
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    /// `None` for a member's link to a lan.
+    pub(super) made: Option<Made>,
+    pub(super) at: usize,
+    pub(super) ends: [End; 2],
+    /// From end 0 to end 1, and back; `None` where only the other direction was made.
+    pub(super) pipes: [Option<Pipe>; 2],
+    /// The addresses given to the ends, with their place in the script.
+    pub(super) addresses: [Option<(Ipv4Addr, usize)>; 2],
+    pub(super) prefix_length: u8,
+}
+
+/// One direction of a link.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Pipe {
+    pub(super) rate: Option<Rate>,
+    pub(super) delay: Duration,
+    pub(super) loss: Probability,
+    pub(super) queue: Queue,
+}
+
+/// An ns-2 queue; the defaults are Emulab's and ns-2's.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Queue {
+    pub(super) red: bool,
+    pub(super) gentle: bool,
+    pub(super) ecn: bool,
+    pub(super) in_bytes: bool,
+    pub(super) limit: u32,
+    pub(super) min: u32,
+    pub(super) max: u32,
+    pub(super) weight: Probability,
+    /// 1 / max_p.
+    pub(super) linterm: f64,
+    pub(super) mean_packet: u32,
+}
+
+/// `$ns at`: what happens to the pipes of some links.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Event {
+    pub(super) at: Time,
+    pub(super) link: usize,
+    pub(super) ends: [bool; 2],
+    pub(super) act: Act,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Act {
+    Rate(Option<Rate>),
+    Delay(Duration),
+    Loss(Probability),
+    Queue(Parameter),
+    Up,
+    Down,
+}
+
+/// A parameter of a queue, as `$queue set limit_ 40` gives it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Parameter {
+    Limit(u32),
+    Min(u32),
+    Max(u32),
+    Weight(Probability),
+    Linterm(f64),
+    MeanPacket(u32),
+    InBytes(bool),
+    Red(bool),
+    Gentle(bool),
+    Ecn(bool),
+}
+
+impl Default for Queue {
+    fn default() -> Queue {
+        Queue {
+            red: false,
+            gentle: false,
+            ecn: false,
+            in_bytes: false,
+            limit: crate::queue::PACKETS,
+            min: 5,
+            max: 15,
+            weight: Probability::new(0.002).expect("0.002 is a probability"),
+            linterm: 10.0,
+            mean_packet: 500,
+        }
+    }
+}
+
+impl Queue {
+    /// A queue type by name, in any case; `None` if it is not known.
+    pub(super) fn named(name: &str) -> Option<Queue> {
+        let (red, gentle) = match name.to_ascii_lowercase().as_str() {
+            "droptail" => (false, false),
+            "red" => (true, false),
+            "gred" => (true, true),
+            _ => return None,
+        };
+        Some(Queue { red, gentle, ..Queue::default() })
+    }
+
+    pub(super) fn set(&mut self, parameter: Parameter) {
+        match parameter {
+            Parameter::Limit(limit) => self.limit = limit,
+            Parameter::Min(min) => self.min = min,
+            Parameter::Max(max) => self.max = max,
+            Parameter::Weight(weight) => self.weight = weight,
+            Parameter::Linterm(linterm) => self.linterm = linterm,
+            Parameter::MeanPacket(bytes) => self.mean_packet = bytes,
+            Parameter::InBytes(in_bytes) => self.in_bytes = in_bytes,
+            Parameter::Red(red) => self.red = red,
+            Parameter::Gentle(gentle) => self.gentle = gentle,
+            Parameter::Ecn(ecn) => self.ecn = ecn,
+        }
+    }
+
+    pub(super) fn spec(&self) -> QueueSpec {
+        let limit = match self.in_bytes {
+            true => Limit::Bytes(Bytes(u64::from(self.limit))),
+            false => Limit::Packets(self.limit),
+        };
+        if !self.red {
+            return QueueSpec::DropTail(limit);
+        }
+        QueueSpec::Red(RedSpec {
+            limit,
+            min: u64::from(self.min),
+            max: u64::from(self.max),
+            weight: self.weight,
+            max_p: Probability::new(1.0 / self.linterm).expect("linterm is at least 1"),
+            gentle: self.gentle,
+            ecn: self.ecn,
+            mean_packet: Bytes(u64::from(self.mean_packet)),
+        })
+    }
+}
+
+impl Pipe {
+    pub(super) fn spec(&self) -> PipeSpec {
+        PipeSpec {
+            rate: self.rate,
+            overhead: 0,
+            delay: self.delay,
+            loss: LossSpec::from(self.loss),
+            queue: self.queue.spec(),
+        }
+    }
+}
+
+impl Simulator {
+    /// A handle for a new object; `None` when there are too many.
+    pub(super) fn add(&mut self, object: Object) -> Option<usize> {
+        if self.objects.len() == OBJECTS_MAX {
+            return None;
+        }
+        self.objects.push(object);
+        self.names.push(None);
+        Some(self.objects.len() - 1)
+    }
+
+    /// What the text stands for: a handle, or the name of an object.
+    pub(super) fn object(&self, text: &str) -> Option<Object> {
+        self.index(text).map(|index| self.objects[index])
+    }
+
+    pub(super) fn handle(index: usize) -> String {
+        format!("_o{index}")
+    }
+
+    fn index(&self, text: &str) -> Option<usize> {
+        let handle = text.strip_prefix("_o").and_then(|number| number.parse().ok());
+        handle.filter(|&index| index < self.objects.len()).or_else(|| self.by_name.get(text).copied())
+    }
+
+    /// Names an object by the variable that holds it, as Emulab does: `nodes(3)` is `nodes-3`. The first counts.
+    pub(super) fn name_object(&mut self, handle: &str, variable: &str) {
+        let Some(index) = self.index(handle).filter(|_| handle.starts_with("_o")) else { return };
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '-' };
+        let name: String = variable.trim_end_matches(')').chars().map(plain).collect();
+        if self.names[index].is_none() && !self.by_name.contains_key(&name) {
+            self.by_name.insert(name.clone(), index);
+            self.names[index] = Some(name);
+        }
+    }
+
+    pub(super) fn name(&self, made: Made) -> Option<&str> {
+        self.names[made.object].as_deref()
+    }
+
+    /// The name of what the text stands for.
+    pub(super) fn name_of(&self, text: &str) -> Option<&str> {
+        self.names[self.index(text)?].as_deref()
+    }
+
+    /// The last link made between two nodes, and the end at the first.
+    pub(super) fn between(&self, a: usize, b: usize) -> Option<(usize, usize)> {
+        let (a, b) = (End::Node(a), End::Node(b));
+        let end = |link: &Link| match link.ends {
+            ends if ends == [a, b] => Some(0),
+            ends if ends == [b, a] => Some(1),
+            _ => None,
+        };
+        self.links.iter().enumerate().rev().find_map(|(index, link)| Some((index, end(link)?)))
+    }
+
+    /// The link between a node and a lan; the node is its end 0.
+    pub(super) fn member(&self, lan: usize, node: usize) -> Option<usize> {
+        self.lans[lan].links.iter().copied().find(|&link| self.links[link].ends[0] == End::Node(node))
+    }
+
+    /// The one link of a node.
+    pub(super) fn only_link(&self, node: usize) -> Option<(usize, usize)> {
+        let at = |link: &Link| link.ends.iter().position(|end| *end == End::Node(node));
+        let mut found = self.links.iter().enumerate().filter_map(|(index, link)| Some((index, at(link)?)));
+        found.next().filter(|_| found.next().is_none())
+    }
+}

@@ -1,0 +1,405 @@
+//! Tcl's syntax: text to commands of words of parts (Tcl(n), the "dodekalogue"), nothing evaluated.
+//!
+//! One liberty: a bare word that begins with `#` starts a comment, as the authors of scripts expect and Tcl does
+//! not, so that `set n0 [$ns node]  # the source` works.
+
+use std::rc::Rc;
+
+/// Nesting of brackets deeper than this is refused.
+const DEPTH_MAX: usize = 100;
+
+/// A string, and where in the script it stands verbatim, if it does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Value {
+    pub(super) text: Rc<String>,
+    pub(super) at: Option<usize>,
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value { text: Rc::new(text), at: None }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::from(text.to_owned())
+    }
+}
+
+impl std::ops::Deref for Value {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A command and its place in the script.
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) at: Option<usize>,
+    pub(super) words: Vec<Vec<Part>>,
+}
+
+/// A piece of a word.
+#[derive(Debug)]
+pub(super) enum Part {
+    Text(Value),
+    Variable { name: String, index: Option<Vec<Part>> },
+    Script(Vec<Command>),
+}
+
+/// What is wrong with the syntax, and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum SyntaxError {
+    #[error("this '{{' is never closed")]
+    Brace(Option<usize>),
+    #[error("this '\"' is never closed")]
+    Quote(Option<usize>),
+    #[error("this '[' is never closed")]
+    Bracket(Option<usize>),
+    #[error("this '(' is never closed")]
+    Index(Option<usize>),
+    #[error("brackets are nested too deeply")]
+    Depth(Option<usize>),
+}
+
+impl SyntaxError {
+    pub(super) fn at(self) -> Option<usize> {
+        match self {
+            SyntaxError::Brace(at) | SyntaxError::Quote(at) | SyntaxError::Bracket(at) => at,
+            SyntaxError::Index(at) | SyntaxError::Depth(at) => at,
+        }
+    }
+
+    pub(super) fn instead(self) -> &'static str {
+        match self {
+            SyntaxError::Brace(_) => "write its '}'",
+            SyntaxError::Quote(_) => "write its '\"'",
+            SyntaxError::Bracket(_) => "write its ']'",
+            SyntaxError::Index(_) => "write its ')'",
+            SyntaxError::Depth(_) => "write a variable in between",
+        }
+    }
+}
+
+/// Reads commands one after the other.
+pub(super) struct Parser<'s> {
+    text: &'s str,
+    /// Where `text` stands in the script.
+    base: Option<usize>,
+    at: usize,
+    depth: usize,
+}
+
+impl<'s> Parser<'s> {
+    pub(super) fn new(script: &'s Value) -> Parser<'s> {
+        Parser { text: script, base: script.at, at: 0, depth: 0 }
+    }
+
+    /// The parts of a whole text, as between quotes.
+    pub(super) fn quoted(text: &'s Value) -> Result<Vec<Part>, SyntaxError> {
+        Parser::new(text).parts(|_| false)
+    }
+
+    /// The operand of an expression at `at`: a variable, a command, or text in quotes or braces. `None` if there is
+    /// none; else `at` is after it.
+    pub(super) fn operand(text: &'s Value, at: &mut usize) -> Result<Option<Vec<Part>>, SyntaxError> {
+        let mut parser = Parser { at: *at, ..Parser::new(text) };
+        let parts = match parser.peek() {
+            Some(b'$') => parser.variable()?.map(|part| vec![part]),
+            Some(b'[') => Some(vec![parser.bracket()?]),
+            Some(b'"' | b'{') => Some(parser.word()?),
+            _ => None,
+        };
+        *at = parser.at;
+        Ok(parts)
+    }
+
+    /// The next command, or `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Command>, SyntaxError> {
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                None => return Ok(None),
+                Some(b']') if self.depth > 0 => return Ok(None),
+                Some(b'\n' | b'\r' | b';') => self.at += 1,
+                Some(b'#') => self.skip_comment(),
+                Some(_) => break,
+            }
+        }
+        let mut command = Command { at: self.place(self.at), words: Vec::new() };
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\n' | b'\r' | b';' => break,
+                b']' if self.depth > 0 => break,
+                b'#' => {
+                    self.skip_comment();
+                    break;
+                }
+                _ => command.words.push(self.word()?),
+            }
+            self.skip_blanks();
+        }
+        Ok(Some(command))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn place(&self, at: usize) -> Option<usize> {
+        self.base.map(|base| base + at)
+    }
+
+    /// Spaces, tabs and continued lines.
+    fn skip_blanks(&mut self) {
+        loop {
+            let rest = &self.text.as_bytes()[self.at..];
+            match rest {
+                [b' ' | b'\t', ..] => self.at += 1,
+                [b'\\', b'\n', ..] => self.at += 2,
+                [b'\\', b'\r', b'\n', ..] => self.at += 3,
+                _ => return,
+            }
+        }
+    }
+
+    fn skip_comment(&mut self) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\n' => return,
+                b'\\' => self.at = (self.at + 2).min(self.text.len()),
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn word(&mut self) -> Result<Vec<Part>, SyntaxError> {
+        match self.peek() {
+            Some(b'{') => {
+                let (from, until) = self.braces()?;
+                Ok(vec![Part::Text(Value {
+                    text: Rc::new(self.text[from..until].to_owned()),
+                    at: self.place(from),
+                })])
+            }
+            Some(b'"') => {
+                let start = self.at;
+                self.at += 1;
+                let parts = self.parts(|byte| byte == b'"')?;
+                if self.peek() != Some(b'"') {
+                    return Err(SyntaxError::Quote(self.place(start)));
+                }
+                self.at += 1;
+                Ok(parts)
+            }
+            _ => {
+                let bracketed = self.depth > 0;
+                let ends = |byte: u8| byte.is_ascii_whitespace() || byte == b';';
+                if bracketed { self.parts(|byte| ends(byte) || byte == b']') } else { self.parts(ends) }
+            }
+        }
+    }
+
+    /// Steps over `{…}` and returns the range between.
+    fn braces(&mut self) -> Result<(usize, usize), SyntaxError> {
+        let start = self.at;
+        let mut open = 0usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\\' => self.at += 1,
+                b'{' => open += 1,
+                b'}' => open -= 1,
+                _ => (),
+            }
+            self.at += 1;
+            if open == 0 {
+                return Ok((start + 1, self.at - 1));
+            }
+        }
+        self.at = self.text.len();
+        Err(SyntaxError::Brace(self.place(start)))
+    }
+
+    /// Text, variables and scripts until a byte that `ends`, which is left.
+    fn parts(&mut self, ends: impl Fn(u8) -> bool) -> Result<Vec<Part>, SyntaxError> {
+        let mut parts = Vec::new();
+        let mut text = String::new();
+        let mut from = self.at;
+        while let Some(byte) = self.peek() {
+            // A continued line ends a bare word: the backslash and newline are a blank.
+            let continued = byte == b'\\' && self.text.as_bytes().get(self.at + 1) == Some(&b'\n');
+            if ends(byte) || (continued && ends(b' ')) {
+                break;
+            }
+            let special = match byte {
+                b'$' => self.variable()?,
+                b'[' => Some(self.bracket()?),
+                b'\\' => {
+                    self.backslash(&mut text);
+                    continue;
+                }
+                _ => None,
+            };
+            match special {
+                Some(part) => {
+                    push_text(&mut parts, &mut text, None);
+                    parts.push(part);
+                    from = self.at;
+                }
+                None => {
+                    let character = self.text[self.at..].chars().next().expect("peek saw a byte");
+                    text.push(character);
+                    self.at += character.len_utf8();
+                }
+            }
+        }
+        let verbatim = parts.is_empty() && self.text.get(from..self.at) == Some(text.as_str());
+        let at = self.place(from).filter(|_| verbatim);
+        push_text(&mut parts, &mut text, at);
+        Ok(parts)
+    }
+
+    /// `$name`, `${name}`, `$name(index)`; `None` for a lone dollar.
+    fn variable(&mut self) -> Result<Option<Part>, SyntaxError> {
+        let start = self.at;
+        if self.text[start + 1..].starts_with('{') {
+            let Some(length) = self.text[start + 2..].find('}') else {
+                return Err(SyntaxError::Brace(self.place(start + 1)));
+            };
+            self.at = start + 2 + length + 1;
+            let name = self.text[start + 2..start + 2 + length].to_owned();
+            return Ok(Some(Part::Variable { name, index: None }));
+        }
+        let rest = &self.text.as_bytes()[start + 1..];
+        let letter = |i: usize, &byte: &u8| {
+            let colons = byte == b':' && (rest.get(i + 1) == Some(&b':') || (i > 0 && rest[i - 1] == b':'));
+            byte.is_ascii_alphanumeric() || byte == b'_' || colons
+        };
+        let length = rest.iter().enumerate().take_while(|(i, byte)| letter(*i, byte)).count();
+        if length == 0 {
+            return Ok(None);
+        }
+        let name = self.text[start + 1..start + 1 + length].to_owned();
+        self.at = start + 1 + length;
+        let mut index = None;
+        if self.peek() == Some(b'(') {
+            let open = self.at;
+            self.at += 1;
+            self.deeper(open)?;
+            index = Some(self.parts(|byte| byte == b')')?);
+            self.depth -= 1;
+            if self.peek() != Some(b')') {
+                return Err(SyntaxError::Index(self.place(open)));
+            }
+            self.at += 1;
+        }
+        Ok(Some(Part::Variable { name, index }))
+    }
+
+    fn bracket(&mut self) -> Result<Part, SyntaxError> {
+        let open = self.at;
+        self.at += 1;
+        self.deeper(open)?;
+        let mut commands = Vec::new();
+        while let Some(command) = self.next()? {
+            commands.push(command);
+        }
+        self.depth -= 1;
+        if self.peek() != Some(b']') {
+            return Err(SyntaxError::Bracket(self.place(open)));
+        }
+        self.at += 1;
+        Ok(Part::Script(commands))
+    }
+
+    fn deeper(&mut self, at: usize) -> Result<(), SyntaxError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX { Err(SyntaxError::Depth(self.place(at))) } else { Ok(()) }
+    }
+
+    fn backslash(&mut self, text: &mut String) {
+        self.at += 1;
+        let Some(character) = self.text[self.at..].chars().next() else {
+            text.push('\\');
+            return;
+        };
+        self.at += character.len_utf8();
+        text.push(match character {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            '\n' => {
+                while matches!(self.peek(), Some(b' ' | b'\t')) {
+                    self.at += 1;
+                }
+                ' '
+            }
+            other => other,
+        });
+    }
+}
+
+fn push_text(parts: &mut Vec<Part>, text: &mut String, at: Option<usize>) {
+    if !text.is_empty() {
+        parts.push(Part::Text(Value { text: Rc::new(std::mem::take(text)), at }));
+    }
+}
+
+/// The elements of a Tcl list. Unbalanced braces end with the text: a list never fails.
+pub(super) fn elements(list: &Value) -> Vec<Value> {
+    let text: &str = list;
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    loop {
+        while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        let Some(&first) = bytes.get(at) else { return found };
+        let (from, until, next) = match first {
+            b'{' => {
+                let mut open = 0usize;
+                let close = bytes[at..].iter().position(|byte| {
+                    open = open + usize::from(*byte == b'{') - usize::from(*byte == b'}');
+                    open == 0
+                });
+                let close = close.map_or(bytes.len(), |length| at + length);
+                (at + 1, close, close + 1)
+            }
+            b'"' => {
+                let close = bytes[at + 1..].iter().position(|byte| *byte == b'"');
+                let close = close.map_or(bytes.len(), |length| at + 1 + length);
+                (at + 1, close, close + 1)
+            }
+            _ => {
+                let length = bytes[at..].iter().position(u8::is_ascii_whitespace).unwrap_or(bytes.len() - at);
+                (at, at + length, at + length)
+            }
+        };
+        let place = list.at.map(|base| base + from);
+        found.push(Value { text: Rc::new(text[from..until].to_owned()), at: place });
+        at = next;
+    }
+}
+
+/// Appends an element to a list, quoted if it must be.
+pub(super) fn push_element(list: &mut String, element: &str) {
+    if !list.is_empty() {
+        list.push(' ');
+    }
+    let plain = |c: char| !c.is_whitespace() && !matches!(c, '{' | '}' | '[' | ']' | '$' | '"' | ';' | '\\');
+    if !element.is_empty() && element.chars().all(plain) {
+        list.push_str(element);
+    } else {
+        list.extend(["{", element, "}"]);
+    }
+}
+
+/// A list of these elements.
+pub(super) fn list<S: AsRef<str>>(elements: impl IntoIterator<Item = S>) -> Value {
+    let mut text = String::new();
+    elements.into_iter().for_each(|element| push_element(&mut text, element.as_ref()));
+    Value::from(text)
+}
