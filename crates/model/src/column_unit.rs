@@ -69,7 +69,7 @@ impl ColumnUnit {
         Some(ColumnUnit { dimension: found.1, scale: found.2 })
     }
 
-    /// The unit a column's name carries: its last word after `_`, a space, `(` or `[`; or a name that
+    /// The unit a column's name carries: its last word after `_`, `-`, a space, `(` or `[`; or a name that
     /// says packets per second in full. `None` when the name names no unit.
     pub fn of_column(name: &str) -> Option<ColumnUnit> {
         let lower = name.trim().to_lowercase();
@@ -80,7 +80,7 @@ impl ColumnUnit {
             return Some(ColumnUnit { dimension: Dimension::Rate, scale: 1.0 });
         }
         let bare = lower.trim_end_matches([')', ']']);
-        let suffix = bare.rsplit(['_', ' ', '(', '[']).next()?;
+        let suffix = bare.rsplit(['_', '-', ' ', '(', '[']).next()?;
         let alone = suffix.len() == bare.len();
         // A column called just `b` or `s` is a variable's name, not a unit.
         if alone && suffix.chars().count() < 2 { None } else { ColumnUnit::parse(suffix) }

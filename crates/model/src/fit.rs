@@ -264,6 +264,12 @@ pub enum FitError {
         /// Why they do not suffice.
         reason: Box<FitError>,
     },
+    /// Numbers so large or small that the arithmetic overflows.
+    #[error("the numbers of `{y}` and its terms are too large or too small to compute with: use other units")]
+    Overflow {
+        /// What was to be fitted.
+        y: String,
+    },
     /// A confidence level outside 0 … 1.
     #[error("confidence level {level} must lie between 0 and 1, such as 0.95")]
     Level {
@@ -288,7 +294,7 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
     if !(options.level > 0.0 && options.level < 1.0) {
         return Err(FitError::Level { level: options.level });
     }
-    let (y, terms): (Term, Terms) = (y.parse()?, terms.parse()?);
+    let (y, terms): (Term, Terms) = (quote(y, table).parse()?, quote(terms, table).parse()?);
     let mut used: Vec<&str> = y.factors().iter().map(|(name, _)| name.as_str()).collect();
     used.extend(terms.columns());
     if let Weighting::Column(name) = &options.weighting {
@@ -323,6 +329,16 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
         }
         result => result,
     }
+}
+
+/// Quotes what is a column's name as it stands, such as `packets/s`, so that it is not read as a product.
+fn quote(text: &str, table: &Table) -> String {
+    let part = |part: &str| {
+        let name = part.trim();
+        let is_column = name.contains(['*', '/', '^']) && table.names().iter().any(|n| n == name);
+        if is_column { format!("\"{name}\"") } else { part.to_owned() }
+    };
+    text.split(',').map(part).collect::<Vec<_>>().join(",")
 }
 
 /// The rows that read as asked for.
@@ -382,6 +398,13 @@ impl Job<'_> {
         };
         let covariance: Vec<Vec<f64>> =
             solution.covariance.iter().map(|row| row.iter().map(|c| c * variance).collect()).collect();
+        let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
+        if !finite(&solution.coefficients)
+            || !covariance.iter().all(|row| finite(row))
+            || !variance.is_finite()
+        {
+            return Err(FitError::Overflow { y: self.y.text().to_owned() });
+        }
         let width = match self.options.quantile {
             Quantile::StudentT => t_quantile(0.5 + self.options.level / 2.0, (n - k) as f64),
             Quantile::Normal => normal_quantile(0.5 + self.options.level / 2.0),

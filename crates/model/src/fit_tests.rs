@@ -119,6 +119,18 @@ fn too_few_points_and_dependent_terms_are_refused_with_the_reason() {
 }
 
 #[test]
+fn a_column_named_like_a_quotient_is_a_column() {
+    let fit = fitted("cores,packets/s\n1,10\n2,21\n3,29\n4,41\n", "packets/s", "const,cores").expect("a fit");
+    assert!((fit.coefficients["cores"].value - 10.1).abs() < 1e-9, "{:?}", fit.coefficients);
+}
+
+#[test]
+fn a_square_is_a_term_like_any_other() {
+    let fit = fitted("h,T_ns\n0,1\n1,4.1\n2,8.9\n3,16\n4,25.1\n", "T_ns", "const,h,h*h").expect("a fit");
+    assert!((fit.coefficients["h*h"].value - 1.0).abs() < 0.05, "{:?}", fit.coefficients);
+}
+
+#[test]
 fn near_collinear_terms_are_fitted_with_a_warning() {
     let text = "p,h,T_ns\n1,1.01,3.1\n2,2.0,5.2\n3,3.02,6.1\n4,3.99,9.0\n5,5.0,11.2\n6,6.01,12.8\n";
     let fit = fitted(text, "T_ns", "const,p,h").expect("just solvable");
@@ -189,6 +201,7 @@ fn the_published_vpp_data_is_fitted_where_the_processor_is_the_limit() {
     assert!((cost.value - 100.44).abs() < 0.01 && cost.covers(97.45) && cost.covers(103.42), "{cost:?}");
     assert_eq!(fit.seconds_per_unit, Some(1.0));
     let regimes: Vec<(Limit, usize)> = fit.regimes.iter().map(|r| (r.limit, r.points)).collect();
+    assert_eq!(fit.regimes[0].lines, [22, 23, 28, 29]);
     assert_eq!(regimes, [(Limit::Cpu, 4), (Limit::LineRate, 14), (Limit::PacketRate, 2)]);
     assert!(
         fit.warnings.iter().any(|w| w.contains("14 at a line rate of 20 Gbit/s, 2 at a cap of")),

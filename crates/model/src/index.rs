@@ -74,7 +74,8 @@ pub struct Index {
     pub n_s: f64,
     /// Packet length in bytes.
     pub length_bytes: f64,
-    /// Mean of the platforms' indices with its 95 % Student interval; without width for one platform.
+    /// Mean of the platforms' indices with its 95 % Student interval; without width where there are as many
+    /// unknowns as platforms.
     pub index: Estimate,
     /// Platform by platform.
     pub platforms: Vec<PlatformIndex>,
@@ -185,7 +186,7 @@ pub fn index(platforms: &[Platform], length_bytes: f64, variant: Variant) -> Res
         m,
         n_s,
         length_bytes,
-        index: mean(&indices),
+        index: mean(&indices, variant.unknowns()),
         platforms: rows,
         pairwise_error_pct: pairwise(&indices),
         warnings,
@@ -268,14 +269,16 @@ fn pairwise(indices: &[f64]) -> Option<(f64, f64)> {
     (indices.len() > 1).then(|| (100.0 * (low / high - 1.0), 100.0 * (high / low - 1.0)))
 }
 
-fn mean(indices: &[f64]) -> Estimate {
+/// Each fitted parameter takes a degree of freedom.
+fn mean(indices: &[f64], fitted: usize) -> Estimate {
     let n = indices.len() as f64;
     let mean = indices.iter().sum::<f64>() / n;
-    if indices.len() < 2 {
+    if indices.len() < 2 + fitted {
         return Estimate::exact(mean);
     }
-    let variance = indices.iter().map(|i| (i - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    Estimate::around(mean, t_quantile(0.975, n - 1.0) * (variance / n).sqrt())
+    let freedom = n - 1.0 - fitted as f64;
+    let variance = indices.iter().map(|i| (i - mean).powi(2)).sum::<f64>() / freedom;
+    Estimate::around(mean, t_quantile(0.975, freedom) * (variance / n).sqrt())
 }
 
 fn warn(warnings: &mut Vec<String>, platforms: usize, variant: Variant, m: f64, n_s: f64) {
@@ -285,6 +288,9 @@ fn warn(warnings: &mut Vec<String>, platforms: usize, variant: Variant, m: f64, 
     if platforms == 1 {
         warnings
             .push("one platform: the index has no error bar and nothing to be checked against".to_owned());
+    }
+    if platforms == free + 1 && free > 0 {
+        warnings.push("as many unknowns as platforms: the fit is exact and has no error bar".to_owned());
     }
     if free > 0 && platforms <= free + 2 {
         warnings.push(format!(
@@ -359,6 +365,7 @@ mod tests {
     fn two_free_parameters_on_three_points_are_called_that() {
         let fitted = index(&platforms(), LENGTH_BYTES, Variant::FitMN).expect("three platforms");
         assert!(fitted.warnings.iter().any(|w| w.starts_with("two free parameters, three points")));
+        assert!(fitted.warnings.iter().any(|w| w.contains("no error bar")), "{:?}", fitted.warnings);
         assert!(fitted.platforms.iter().all(|p| p.left_out_error_pct.is_none()));
     }
 

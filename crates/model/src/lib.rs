@@ -15,6 +15,7 @@
 
 pub mod assign;
 pub mod budget;
+pub mod check;
 pub mod column_unit;
 pub mod cores;
 pub mod dist;

@@ -1,6 +1,8 @@
 //! What a model needs to know of a machine: its integer score, its copy rate, and what was measured on it.
 
+use crate::table::{Table, TableError};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// Whose integer score it is. Scores of different kinds are never compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,5 +58,103 @@ impl Wire {
     /// Time to send a packet of `bytes`: t(L) = po + 8·L/R, in seconds.
     pub fn transmission_s(&self, bytes: f64) -> f64 {
         self.overhead_s() + 8.0 * bytes / self.bits_per_s
+    }
+}
+
+/// Why a table of platforms cannot be read.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum PlatformError {
+    /// The table is wrong.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A column is missing under all its names.
+    #[error("no column for {what} (have: {have}): call it {names}")]
+    NoColumn {
+        /// What it would hold.
+        what: &'static str,
+        /// The columns there are.
+        have: String,
+        /// The names understood.
+        names: String,
+    },
+}
+
+/// Column names of a copy rate, each with bit/s per unit. Gib/s is not among them: seed 002 writes it for
+/// 10⁹ bit/s.
+const COPY_COLUMNS: [(&str, f64); 6] = [
+    ("copy_bits_per_s", 1.0),
+    ("copy_bytes_per_s", 8.0),
+    ("copy_mib_per_s", 8.0 * 1_048_576.0),
+    ("memmove_mib_per_s", 8.0 * 1_048_576.0),
+    ("copy_gbit_per_s", 1e9),
+    ("memmove_gbit_per_s", 1e9),
+];
+const SCORE_COLUMNS: [(&str, ScoreKind); 2] = [("coremark", ScoreKind::Coremark), ("score", ScoreKind::Own)];
+const RATE_COLUMNS: [(&str, f64); 4] =
+    [("rate_pps", 1.0), ("packets_per_s", 1.0), ("rate_kpps", 1e3), ("rate_mpps", 1e6)];
+
+/// Reads a table with the columns `platform`, `coremark` or `score` (per core), a copy rate with its unit
+/// in the name, and optionally the measured `rate_pps`.
+///
+/// # Errors
+/// [`PlatformError`] for a table that is wrong or lacks a column.
+pub fn from_csv(text: &str) -> Result<Vec<Platform>, PlatformError> {
+    let table = Table::from_csv(text)?;
+    let (name, ()) = column(&table, "the name", &[("platform", ()), ("name", ()), ("host", ())])?;
+    let (score, score_kind) = column(&table, "the integer score per core", &SCORE_COLUMNS)?;
+    let (copy, copy_unit) = column(&table, "the copy rate", &COPY_COLUMNS)?;
+    let rates = match column(&table, "the measured rate", &RATE_COLUMNS) {
+        Ok((rate, unit)) => table.numbers(rate)?.into_iter().map(|r| Some(r * unit)).collect(),
+        Err(_) => vec![None; table.len()],
+    };
+    let (names, scores, copies) = (table.texts(name)?, table.numbers(score)?, table.numbers(copy)?);
+    let rows = names.into_iter().zip(scores).zip(copies).zip(rates);
+    Ok(rows
+        .map(|(((name, score), copy), rate_pps)| Platform {
+            name,
+            score,
+            score_kind,
+            copy_bits_per_s: copy * copy_unit,
+            rate_pps,
+            wire: None,
+        })
+        .collect())
+}
+
+/// The first of the names the table has, with what the name means.
+fn column<T: Copy>(
+    table: &Table,
+    what: &'static str,
+    known: &[(&'static str, T)],
+) -> Result<(&'static str, T), PlatformError> {
+    let found = known.iter().find(|(name, _)| table.names().iter().any(|n| n == name));
+    found.copied().ok_or_else(|| PlatformError::NoColumn {
+        what,
+        have: table.names().join(", "),
+        names: known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms_are_read_with_the_copy_rate_s_unit() {
+        let text =
+            "platform,coremark,memmove_mib_per_s,rate_pps\nAPU2,3044,248,45377\nCI,28659,8102,736357\n";
+        let read = from_csv(text).expect("a table of platforms");
+        assert_eq!((read[0].name.as_str(), read[1].rate_pps), ("APU2", Some(736_357.0)));
+        assert_eq!(read[0].copy_bits_per_s, 248.0 * 8.0 * 1_048_576.0);
+        assert_eq!(from_csv("host,score,copy_gbit_per_s\nx,5,2\n").expect("a table")[0].copy_bits_per_s, 2e9);
+    }
+
+    #[test]
+    fn a_copy_rate_without_unit_is_refused() {
+        let error = from_csv("platform,coremark,memmove\nx,1,2\n").unwrap_err().to_string();
+        assert!(
+            error.starts_with("no column for the copy rate (have: platform, coremark, memmove)"),
+            "{error}"
+        );
     }
 }

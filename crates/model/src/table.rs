@@ -129,7 +129,8 @@ impl Table {
     /// # Errors
     /// [`TableError`] for anything but a rectangular table with distinct column names.
     pub fn from_csv(text: &str) -> Result<Table, TableError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        // The CSV reader counts a line late after CR LF.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
         let header_line = text.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or("");
         let delimiter =
             [b',', b';', b'\t'].into_iter().find(|d| header_line.contains(char::from(*d))).unwrap_or(b',');
@@ -299,6 +300,15 @@ impl Table {
         Ok(())
     }
 
+    /// Column `name` as text, as read.
+    ///
+    /// # Errors
+    /// [`TableError::NoColumn`].
+    pub fn texts(&self, name: &str) -> Result<Vec<String>, TableError> {
+        let c = self.position(name)?;
+        Ok(self.rows.iter().map(|row| row.cells[c].text()).collect())
+    }
+
     /// Column `name` where it is a number (or `IMIX`), for columns that inform but are not fitted.
     pub(crate) fn numbers_if_any(&self, name: &str) -> Result<Vec<Option<f64>>, TableError> {
         let c = self.position(name)?;
@@ -435,6 +445,7 @@ fn from_csv_error(error: csv::Error) -> TableError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn numbers(text: &str, column: &str) -> Result<Vec<f64>, String> {
         Table::from_csv(text).and_then(|t| t.numbers(column)).map_err(|e| e.to_string())
@@ -445,6 +456,27 @@ mod tests {
         assert_eq!(numbers("p,h\n64, 0\n# a comment\n128,2e1\n", "h"), Ok(vec![0.0, 20.0]));
         assert_eq!(numbers("p;h\n64;0\n", "p"), Ok(vec![64.0]));
         assert_eq!(numbers("t\n5us\n6 us\n", "t"), Ok(vec![5.0, 6.0]));
+    }
+
+    #[test]
+    fn lines_are_counted_alike_with_either_line_end() {
+        let unix = numbers("p,h\n1,2\n3,nan\n", "h").unwrap_err();
+        assert!(unix.starts_with("line 3,"), "{unix}");
+        assert_eq!(numbers("p,h\r\n1,2\r\n3,nan\r\n", "h").unwrap_err(), unix);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[a-c1-9,;.\"#\\-\n\r \tµ]{0,60}") {
+            if let Ok(table) = Table::from_csv(&text) {
+                let names: Vec<String> = table.names().to_vec();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let _ = table.without_words(&names);
+                for name in names {
+                    let _ = table.numbers(name);
+                }
+            }
+        }
     }
 
     #[test]
