@@ -3,7 +3,7 @@
 //! carry the terms.
 //!
 //! The steps, in order: read the columns, split off what the wire or a NIC limits ([`crate::regime`]),
-//! solve ([`crate::linear`]), judge. What comes out serialises to the JSON scripts rely on.
+//! solve (`linear.rs`), judge. What comes out serialises to the JSON scripts rely on.
 
 use crate::Estimate;
 use crate::column_unit::{ColumnUnit, Dimension};

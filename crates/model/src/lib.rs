@@ -3,6 +3,8 @@
 //! | question | module |
 //! |---|---|
 //! | What does a packet cost, by least squares? | [`fit`] over a [`table`], in [`terms`] |
+//! | How well does it predict points it has not seen? | [`check`] |
+//! | What do latency samples say? | [`latency`] |
 //! | What will it do on another platform? How many cores? | [`predict`], [`cores`] |
 //! | SCION's platform index | [`index`] |
 //! | Threads × engines: does it fit the packet's time? Which task on which engine? | [`budget`], [`assign`] |
