@@ -18,15 +18,18 @@ mod af_packet;
 mod claim;
 mod memory;
 mod offload;
+mod pcap;
 mod tap;
 
 pub use af_packet::AfPacket;
 pub use memory::{Memory, MemoryEnd};
+pub use pcap::Pcap;
 pub use tap::TapPort;
 
 use crate::sys::interface;
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
+use fastpath_wire::pcap::ReadError;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -182,6 +185,14 @@ pub enum PortError {
         /// The interface.
         name: String,
     },
+    /// The capture is damaged, or none.
+    #[error("port {name}: {source}")]
+    Capture {
+        /// The port.
+        name: String,
+        /// Where and how.
+        source: ReadError,
+    },
     /// The operating system failed in a way no retry mends.
     #[error("port {name}: {operation}: {source}")]
     System {
@@ -219,11 +230,27 @@ pub enum OpenError {
         /// The other's process, if it can be seen from here.
         process: Option<i32>,
     },
+    /// The TAP driver is not for this user.
+    #[error(
+        "port {name}: /dev/net/tun may not be opened: run as root, or `chmod a+rw /dev/net/tun` once as root"
+    )]
+    TapDriverClosed {
+        /// The port.
+        name: String,
+    },
     /// There is no TAP driver.
     #[error("port {name}: no /dev/net/tun: load the driver with `modprobe tun`")]
     NoTapDriver {
         /// The port.
         name: String,
+    },
+    /// The capture is damaged, or none.
+    #[error("port {name}: {source}")]
+    Capture {
+        /// The port.
+        name: String,
+        /// Where and how.
+        source: ReadError,
     },
     /// The operating system refused otherwise.
     #[error("port {name}: {operation}: {source}")]

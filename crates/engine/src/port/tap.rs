@@ -30,8 +30,9 @@ impl TapPort {
     /// Makes the TAP interface `name` in the thread's network namespace (it vanishes with the port), or
     /// takes an existing one that nobody has open. The interface is left down, without addresses.
     pub fn open(name: &str) -> Result<TapPort, OpenError> {
-        let tap = Tap::open(name).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => OpenError::NoTapDriver { name: name.to_owned() },
+        let tap = Tap::open(name).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOENT) => OpenError::NoTapDriver { name: name.to_owned() },
+            Some(libc::EACCES) => OpenError::TapDriverClosed { name: name.to_owned() },
             _ => OpenError::from_os(name, "opening the TAP device", error),
         })?;
         Ok(TapPort::with(name, tap))

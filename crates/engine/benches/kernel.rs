@@ -1,0 +1,142 @@
+//! What the engine does between real kernel interfaces on this machine: TCP throughput over TAPs and packet
+//! sockets, packets per second over veth pairs, and the round trip it adds. Needs root and ip(8).
+//!
+//! `cargo bench -p fastpath-engine --bench kernel`
+#![cfg(target_os = "linux")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::lab::{Lab, with_taps};
+use common::{finish, options};
+use fastpath_engine::port::{AfPacket, Port};
+use fastpath_engine::{Clock, Idle, Report};
+use fastpath_link::PipeSpec;
+use fastpath_net::{Frame, FramePool};
+use fastpath_units::{Duration, Time};
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+const RUN: std::time::Duration = std::time::Duration::from_secs(3);
+
+fn main() {
+    with_taps("kernel", || {
+        read_clock();
+        for idle in [Idle::Save, Idle::Busy] {
+            tcp(&format!("tap {idle:?}"), Lab::with_taps(PipeSpec::default(), options(idle)));
+            let lab = Lab::with_veths(PipeSpec::default(), options(idle));
+            tcp(&format!("af_packet {idle:?}"), lab);
+        }
+        for size in [60, 1514] {
+            packets(size);
+        }
+        for (name, delay) in [("0", Duration::ZERO), ("10 ms", Duration::from_ms(10))] {
+            for idle in [Idle::Save, Idle::Busy] {
+                let pipe = PipeSpec { delay, ..PipeSpec::default() };
+                round_trip(&format!("tap {idle:?}, delay {name}"), Lab::with_taps(pipe, options(idle)));
+            }
+        }
+    });
+}
+
+fn read_clock() {
+    let clock = Clock::start();
+    let n = 10_000_000;
+    for _ in 0..n {
+        std::hint::black_box(clock.now());
+    }
+    println!("clock: {:.1} ns a reading", clock.now().as_secs_f64() / f64::from(n) * 1e9);
+}
+
+/// One TCP connection as fast as it goes.
+fn tcp(name: &str, lab: Lab) {
+    let listener = lab.hosts[1].run(|| TcpListener::bind("10.9.0.2:4000").unwrap());
+    let (mut bytes, mut seconds) = (0, 0.0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = lab.hosts[0].run(|| TcpStream::connect("10.9.0.2:4000").unwrap());
+            let (block, start) = (vec![0u8; 128 << 10], Instant::now());
+            while start.elapsed() < RUN {
+                stream.write_all(&block).unwrap();
+            }
+        });
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut block, start) = (vec![0u8; 256 << 10], Instant::now());
+        loop {
+            match stream.read(&mut block).unwrap() {
+                0 => break,
+                len => bytes += len,
+            }
+        }
+        seconds = start.elapsed().as_secs_f64();
+    });
+    let report = finish(lab.running);
+    println!("tcp {name}: {:.2} Gbit/s {}", bytes as f64 * 8.0 / seconds / 1e9, drops(&report));
+}
+
+/// Small or large packets as fast as a packet socket in the first host sends them.
+fn packets(size: usize) {
+    let lab = Lab::with_veths(PipeSpec::default(), options(Idle::Busy));
+    let mut source = lab.hosts[0].run(|| AfPacket::open("eth0").unwrap());
+    let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
+    let mut frame = vec![0u8; size];
+    // To a unicast address nobody has, from one nobody has.
+    frame[..12].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2]);
+    let mut frames: VecDeque<Frame> = VecDeque::new();
+    let start = Instant::now();
+    while start.elapsed() < RUN {
+        while frames.len() < 64 {
+            frames.push_back(pool.insert(&frame).unwrap());
+        }
+        source.tx_burst(Time::ZERO, &mut pool, &mut frames).unwrap();
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let report = finish(lab.running);
+    let mpps = |frames: u64| frames as f64 / seconds / 1e6;
+    println!(
+        "packets {size} B: sent {:.2}, forwarded {:.2} Mpps {}",
+        mpps(source.counters().tx_frames),
+        mpps(report.ports[1].counters.tx_frames),
+        drops(&report)
+    );
+}
+
+/// Requests answered one at a time.
+fn round_trip(name: &str, lab: Lab) {
+    let echo = lab.hosts[1].run(|| UdpSocket::bind("10.9.0.2:5000").unwrap());
+    let socket = lab.hosts[0].run(|| UdpSocket::bind("10.9.0.1:0").unwrap());
+    socket.connect("10.9.0.2:5000").unwrap();
+    let rounds = 200;
+    let mut rtt_us = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = [0; 64];
+            for _ in 0..rounds {
+                let (len, from) = echo.recv_from(&mut buffer).unwrap();
+                echo.send_to(&buffer[..len], from).unwrap();
+            }
+        });
+        for _ in 0..rounds {
+            let start = Instant::now();
+            socket.send(&[0; 56]).unwrap();
+            socket.recv(&mut [0; 64]).unwrap();
+            rtt_us.push(start.elapsed().as_secs_f64() * 1e6);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    });
+    rtt_us.sort_by(f64::total_cmp);
+    let report = finish(lab.running);
+    let late = report.ports[1].lateness;
+    println!(
+        "round trip {name}: p50 {:.0} p99 {:.0} max {:.0} µs; released late p50 {:.1} p99 {:.1} µs",
+        rtt_us[100], rtt_us[198], rtt_us[199], late.p50_us, late.p99_us
+    );
+}
+
+fn drops(report: &Report) -> String {
+    let rx: Vec<u64> = report.ports.iter().map(|port| port.counters.rx_dropped()).collect();
+    format!("(dropped {:?}, arriving {rx:?})", report.conservation.dropped)
+}
