@@ -129,10 +129,10 @@ fn not_a_station(address: IpNet) -> Option<&'static str> {
 fn check_subnets(topology: &Topology, segments: &Segments) -> Vec<Misaddressed> {
     let mut problems = Vec::new();
     let mut owners: BTreeMap<IpNet, (usize, String)> = BTreeMap::new();
-    for segment in 0..segments.len() {
+    for (place, segment) in segments.all.iter().enumerate() {
         for v4 in [true, false] {
             let mut subnet: Option<IpNet> = None;
-            for &(node, index) in segments.stations(segment) {
+            for &(node, index) in &segment.stations {
                 let interface = &topology.node(node).interfaces[index];
                 let own: Vec<IpNet> =
                     interface.addresses.iter().filter(|a| a.addr().is_ipv4() == v4).copied().collect();
@@ -144,8 +144,8 @@ fn check_subnets(topology: &Topology, segments: &Segments) -> Vec<Misaddressed> 
                 }
                 for address in own {
                     let link = &topology.link(interface.link).name;
-                    let owner = owners.entry(address.trunc()).or_insert_with(|| (segment, link.clone()));
-                    if owner.0 != segment {
+                    let owner = owners.entry(address.trunc()).or_insert_with(|| (place, link.clone()));
+                    if owner.0 != place {
                         let twice = AddressError::SubnetTwice(address, owner.1.clone());
                         problems.push((node, index, twice));
                     }
@@ -229,11 +229,11 @@ impl Numbering {
 
     fn fill(&mut self, topology: &mut Topology, segments: &Segments) -> Vec<Misaddressed> {
         let mut problems = Vec::new();
-        for segment in 0..segments.len() {
-            let stations = segments.stations(segment);
+        for segment in &segments.all {
+            let stations = &segment.stations;
             let narrow = stations.iter().any(|&(n, i)| topology.node(n).interfaces[i].mtu < IPV6_MTU_MIN);
             for v4 in [true, false] {
-                if (narrow && !v4) || stations.is_empty() {
+                if narrow && !v4 {
                     continue;
                 }
                 let addresses =
@@ -344,4 +344,73 @@ fn host_numbers(subnet: IpNet) -> impl Iterator<Item = IpAddr> {
         true => IpAddr::V4(Ipv4Addr::from_bits((base + host) as u32)),
         false => IpAddr::V6(Ipv6Addr::from_bits(base + host)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec;
+
+    /// A switch with `stations` hosts, of which the first has `given`.
+    fn lan(stations: usize, given: &str) -> Topology {
+        let mut text = format!("[switch.s]\n[host.h0]\n{given}\n");
+        (1..stations).for_each(|i| text += &format!("[host.h{i}]\n"));
+        (0..stations).for_each(|i| text += &format!("[[link]]\nbetween = ['h{i}', 's']\n"));
+        spec::parse(&text).expect("a valid spec").0
+    }
+
+    fn addresses(topology: &Topology) -> Vec<IpNet> {
+        given(topology).map(|(.., address)| address).collect()
+    }
+
+    #[test]
+    fn a_large_lan_gets_a_large_subnet() {
+        for (stations, length) in [(1, 24), (253, 24), (254, 23), (600, 22)] {
+            let all = addresses(&lan(stations, ""));
+            let v4: BTreeSet<IpNet> = all.iter().filter(|a| a.addr().is_ipv4()).copied().collect();
+            assert_eq!(v4.len(), stations, "each its own");
+            assert!(v4.iter().all(|a| a.prefix_len() == length), "{stations}: {:?}", v4.first());
+            assert!(v4.iter().all(|a| not_a_station(*a).is_none()));
+        }
+    }
+
+    #[test]
+    fn the_rest_is_numbered_in_the_subnet_that_was_given() {
+        let all = addresses(&lan(4, "addresses = ['172.16.5.3/29', 'fd77::1/64']"));
+        let text: Vec<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            text,
+            [
+                "172.16.5.3/29",
+                "fd77::1/64",
+                "172.16.5.2/29",
+                "fd77::2/64",
+                "172.16.5.4/29",
+                "fd77::3/64",
+                "172.16.5.5/29",
+                "fd77::4/64",
+            ]
+        );
+        let pair = addresses(&lan(2, "address = '192.0.2.1/31'"));
+        assert_eq!(pair[2].to_string(), "192.0.2.0/31", "a /31 has two stations");
+    }
+
+    #[test]
+    fn assigned_subnets_avoid_those_given() {
+        let text = "[host.a]\n[router.r]\n[host.b]\naddress = '10.1.0.9/22'\n[[link]]\nbetween = ['a', 'r']\n\
+                    [[link]]\nbetween = ['b', 'r']";
+        let topology = spec::parse(text).expect("a valid spec").0;
+        assert_eq!(topology.nodes[0].interfaces[0].addresses[0].to_string(), "10.1.4.2/24");
+    }
+
+    #[test]
+    fn emulab_counts_from_1_to_254_and_goes_on_in_the_next_byte() {
+        let mut numbering = Numbering::new(&Topology::default());
+        let subnets: Vec<String> =
+            (0..600).map(|_| numbering.subnet4(2).expect("a subnet").to_string()).collect();
+        assert_eq!((subnets[0].as_str(), subnets[253].as_str()), ("10.1.1.0/24", "10.1.254.0/24"));
+        assert_eq!((subnets[254].as_str(), subnets[599].as_str()), ("10.2.1.0/24", "10.3.92.0/24"));
+        while numbering.subnet4(2).is_some() {}
+        assert_eq!(numbering.subnet4(2000), None, "10/8 is full, and says so");
+    }
 }

@@ -112,6 +112,17 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
         .map(|(_, other)| other)
 }
 
+/// Names in a sentence: `a, b, c` and, if there are many, how many more.
+pub(crate) fn several<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    const SHOWN: usize = 5;
+    let names: Vec<&str> = names.collect();
+    // One more is no longer than its count.
+    if names.len() <= SHOWN + 1 {
+        return names.join(", ");
+    }
+    format!("{} and {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
+}
+
 /// Insertions, deletions, replacements and swaps of neighbours from `a` to `b` (optimal string alignment).
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
@@ -146,6 +157,12 @@ mod tests {
         remarks.mistake(99, "past the end", "write c");
         let printed: Vec<String> = remarks.finish().unwrap_err().iter().map(Mistake::to_string).collect();
         assert_eq!(printed, ["1:1: first; write a", "2:4: second; write b", "3:1: past the end; write c"]);
+    }
+
+    #[test]
+    fn many_names_are_counted() {
+        assert_eq!(several(["a", "b", "c", "d", "e", "f"].into_iter()), "a, b, c, d, e, f");
+        assert_eq!(several(["a", "b", "c", "d", "e", "f", "g"].into_iter()), "a, b, c, d, e and 2 more");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The queue of a link whose author gave none.
 
+use crate::mistake::several;
 use crate::topology::{LinkId, Topology};
 use fastpath_link::{Limit, QueueSpec};
 use fastpath_units::{Bytes, Duration, Rate};
@@ -29,14 +30,12 @@ pub(crate) fn fill(
         chosen.entry(packets).or_default().push((link, end));
     }
     let sentence = |(packets, pipes): (u32, Vec<(LinkId, usize)>)| {
+        // Both directions of a link follow each other.
         let mut names: Vec<&str> = pipes.iter().map(|(link, _)| topology.link(*link).name.as_str()).collect();
         names.dedup();
-        let others = names.len().saturating_sub(3);
-        names.truncate(3);
-        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
         let text = format!(
-            "no queue given for {}{more}: drop-tail of {packets} packets (at least {PACKETS}, at least rate × round trip)",
-            names.join(", ")
+            "no queue given for {}: drop-tail of {packets} packets (at least {PACKETS}, at least rate × round trip)",
+            several(names.into_iter())
         );
         (pipes, text)
     };

@@ -110,26 +110,26 @@ struct Found {
 /// them, so the first to reach a segment is the one that wins ties.
 fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family) -> Found {
     let mut found = Found { routes: Vec::new(), gateways: Vec::new() };
-    let mut segment_seen = vec![false; segments.len()];
+    let mut segment_seen = vec![false; segments.all.len()];
     let mut router_seen = vec![false; topology.nodes.len()];
     router_seen[from.0 as usize] = true;
     let mut waiting: VecDeque<(NodeId, Option<NextHop>)> = VecDeque::from([(from, None)]);
     while let Some((at, first)) = waiting.pop_front() {
         for (index, interface) in topology.node(at).interfaces.iter().enumerate() {
-            let segment = segments.at(at, index);
-            if std::mem::replace(&mut segment_seen[segment], true) {
+            let place = segments.at(at, index);
+            if std::mem::replace(&mut segment_seen[place], true) {
                 continue;
             }
+            let segment = &segments.all[place];
             let hop = first.unwrap_or(NextHop { interface: index, via: None });
-            let subnets = segments.subnets(segment).iter().filter(|subnet| family.has(&subnet.addr()));
+            let subnets = segment.subnets.iter().filter(|subnet| family.has(&subnet.addr()));
             found.routes.extend(subnets.map(|&prefix| Route {
                 prefix,
                 via: hop.via,
                 interface: hop.interface,
             }));
-            for &(neighbour, far) in segments.stations(segment) {
-                let router = matches!(topology.node(neighbour).kind, NodeKind::Router);
-                if !router || router_seen[neighbour.0 as usize] {
+            for &(neighbour, far) in &segment.routers {
+                if router_seen[neighbour.0 as usize] {
                     continue;
                 }
                 let there = &topology.node(neighbour).interfaces[far];

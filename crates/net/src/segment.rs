@@ -9,15 +9,15 @@ use std::collections::{BTreeSet, VecDeque};
 /// the other end of the link, or everything reachable through switches.
 pub(crate) fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet<(NodeId, usize)> {
     let mut seen = BTreeSet::from([(node, interface)]);
+    let mut crossed = BTreeSet::new();
     let mut waiting = VecDeque::from([(node, interface)]);
     while let Some((node, interface)) = waiting.pop_front() {
         let here = &topology.node(node).interfaces[interface];
         let far = topology.link(here.link).ends[1 - here.end];
-        let through: Vec<(NodeId, usize)> = match topology.node(node).kind {
-            NodeKind::Switch => (0..topology.node(node).interfaces.len()).map(|i| (node, i)).collect(),
-            NodeKind::Host { .. } | NodeKind::Router => Vec::new(),
-        };
-        for next in through.into_iter().chain([far]) {
+        // A switch leads to all its interfaces, once.
+        let switch = matches!(topology.node(node).kind, NodeKind::Switch);
+        let ports = if switch && crossed.insert(node) { topology.node(node).interfaces.len() } else { 0 };
+        for next in (0..ports).map(|i| (node, i)).chain([far]) {
             if seen.insert(next) {
                 waiting.push_back(next);
             }
@@ -27,60 +27,52 @@ pub(crate) fn stations(topology: &Topology, node: NodeId, interface: usize) -> B
     seen
 }
 
-/// All segments of a topology, each once, in the order in which their first station appears.
+/// All segments of a topology, each once, in the order in which the links first touch them.
 #[derive(Debug)]
 pub(crate) struct Segments {
-    stations: Vec<Vec<(NodeId, usize)>>,
-    subnets: Vec<Vec<IpNet>>,
-    /// Per node and interface; meaningless for switches.
+    pub(crate) all: Vec<Segment>,
+    /// Per node and interface the place in `all`; meaningless for switches.
     places: Vec<Vec<usize>>,
+}
+
+/// The interfaces, as `(node, interface)`, that hear each other's broadcasts.
+#[derive(Debug, Default)]
+pub(crate) struct Segment {
+    /// Those of hosts and routers, in the order of the links.
+    pub(crate) stations: Vec<(NodeId, usize)>,
+    /// The routers' among them.
+    pub(crate) routers: Vec<(NodeId, usize)>,
+    /// The subnets of their addresses.
+    pub(crate) subnets: BTreeSet<IpNet>,
 }
 
 impl Segments {
     pub(crate) fn of(topology: &Topology) -> Segments {
         let places = topology.nodes.iter().map(|node| vec![usize::MAX; node.interfaces.len()]).collect();
-        let mut segments = Segments { stations: Vec::new(), subnets: Vec::new(), places };
-        // In the order of the links, so that what is numbered by segment follows the spec.
+        let mut segments = Segments { all: Vec::new(), places };
         for (id, index) in topology.links.iter().flat_map(|link| link.ends) {
-            let switch = matches!(topology.node(id).kind, NodeKind::Switch);
-            if switch || segments.places[id.0 as usize][index] != usize::MAX {
+            let node = topology.node(id);
+            if matches!(node.kind, NodeKind::Switch) {
                 continue;
             }
-            for (node, interface) in stations(topology, id, index) {
-                segments.places[node.0 as usize][interface] = segments.stations.len();
+            if segments.at(id, index) == usize::MAX {
+                for (node, interface) in stations(topology, id, index) {
+                    segments.places[node.0 as usize][interface] = segments.all.len();
+                }
+                segments.all.push(Segment::default());
             }
-            segments.stations.push(Vec::new());
-        }
-        segments.subnets = vec![Vec::new(); segments.stations.len()];
-        for (id, index) in topology.links.iter().flat_map(|link| link.ends) {
-            let Some(stations) = segments.stations.get_mut(segments.places[id.0 as usize][index]) else {
-                continue;
-            };
-            stations.push((id, index));
-        }
-        for (stations, subnets) in segments.stations.iter().zip(&mut segments.subnets) {
-            let addresses = |&(id, index): &(NodeId, usize)| &topology.node(id).interfaces[index].addresses;
-            let all: BTreeSet<IpNet> = stations.iter().flat_map(addresses).map(IpNet::trunc).collect();
-            subnets.extend(all);
+            let place = segments.at(id, index);
+            let segment = &mut segments.all[place];
+            segment.stations.push((id, index));
+            if matches!(node.kind, NodeKind::Router) {
+                segment.routers.push((id, index));
+            }
+            segment.subnets.extend(node.interfaces[index].addresses.iter().map(IpNet::trunc));
         }
         segments
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.stations.len()
-    }
-
-    /// The interfaces of hosts and routers on a segment, in the order of the links.
-    pub(crate) fn stations(&self, segment: usize) -> &[(NodeId, usize)] {
-        &self.stations[segment]
-    }
-
-    /// The subnets of a segment's addresses.
-    pub(crate) fn subnets(&self, segment: usize) -> &[IpNet] {
-        &self.subnets[segment]
-    }
-
-    /// The segment of a host's or router's interface.
+    /// The segment of a host's or router's interface, as its place in `all`.
     pub(crate) fn at(&self, node: NodeId, interface: usize) -> usize {
         self.places[node.0 as usize][interface]
     }

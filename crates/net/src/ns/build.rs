@@ -2,7 +2,7 @@
 
 use super::simulator::{Act, End, Link, Pipe, Queue, Simulator};
 use crate::address;
-use crate::mistake::Remarks;
+use crate::mistake::{Remarks, several};
 use crate::spec;
 use crate::topology::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
 use fastpath_link::{Change, LossSpec, PipeSpec, QueueSpec};
@@ -66,12 +66,9 @@ fn add_nodes(simulator: &Simulator, topology: &mut Topology, remarks: &mut Remar
         remarks
             .warn(first, "every node has several neighbours, so all are hosts and none forwards for others");
     } else if !routers.is_empty() {
-        let more = routers.len().saturating_sub(5);
-        routers.truncate(5);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let text = format!(
-            "routers, because they have several neighbours: {}{more}; the other nodes are hosts",
-            routers.join(", ")
+            "routers, because they have several neighbours: {}; the other nodes are hosts",
+            several(routers.iter().map(String::as_str))
         );
         remarks.warn(first, text);
     }

@@ -2,7 +2,7 @@
 
 use super::expr::Number;
 use super::interp::{Flow, Interp, Outcome, Procedure, mistake};
-use super::syntax::{Parser, Value, elements, list, push_element};
+use super::syntax::{Parser, Value, element, elements, length, list, push_element};
 use std::rc::Rc;
 
 /// The commands below, for suggestions.
@@ -254,11 +254,11 @@ fn lists(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
     Ok(match (name, words) {
         ("list", values) => texts(values),
         ("concat", values) => joined(values),
-        ("llength", [values]) => Value::from(elements(values).len().to_string()),
+        ("llength", [values]) => Value::from(length(values).to_string()),
         ("lindex", [values]) => values.clone(),
         ("lindex", [values, index]) => {
-            let all = elements(values);
-            position(index, all.len())?.and_then(|at| all.get(at).cloned()).unwrap_or_default()
+            let length = if index.starts_with("end") { length(values) } else { 0 };
+            position(index, length)?.and_then(|at| element(values, at)).unwrap_or_default()
         }
         ("lrange", [values, first, last]) => {
             let all = elements(values);

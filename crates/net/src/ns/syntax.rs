@@ -347,41 +347,55 @@ fn push_text(parts: &mut Vec<Part>, text: &mut String, at: Option<usize>) {
     }
 }
 
-/// The elements of a Tcl list. Unbalanced braces end with the text: a list never fails.
+/// The elements of a Tcl list.
 pub(super) fn elements(list: &Value) -> Vec<Value> {
-    let text: &str = list;
+    ranges(list).map(|range| part_of(list, range)).collect()
+}
+
+/// The element at `index`, without making the others.
+pub(super) fn element(list: &Value, index: usize) -> Option<Value> {
+    ranges(list).nth(index).map(|range| part_of(list, range))
+}
+
+/// How many elements a list has.
+pub(super) fn length(list: &str) -> usize {
+    ranges(list).count()
+}
+
+fn part_of(list: &Value, range: std::ops::Range<usize>) -> Value {
+    let at = list.at.map(|base| base + range.start);
+    Value { text: Rc::new(list[range].to_owned()), at }
+}
+
+/// Where the elements of a list are. Unbalanced braces end with the text: a list never fails.
+fn ranges(text: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
     let bytes = text.as_bytes();
-    let mut found = Vec::new();
     let mut at = 0;
-    loop {
+    std::iter::from_fn(move || {
         while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
             at += 1;
         }
-        let Some(&first) = bytes.get(at) else { return found };
-        let (from, until, next) = match first {
+        let (from, until) = match *bytes.get(at)? {
             b'{' => {
                 let mut open = 0usize;
                 let close = bytes[at..].iter().position(|byte| {
                     open = open + usize::from(*byte == b'{') - usize::from(*byte == b'}');
                     open == 0
                 });
-                let close = close.map_or(bytes.len(), |length| at + length);
-                (at + 1, close, close + 1)
+                (at + 1, close.map_or(bytes.len(), |length| at + length))
             }
             b'"' => {
                 let close = bytes[at + 1..].iter().position(|byte| *byte == b'"');
-                let close = close.map_or(bytes.len(), |length| at + 1 + length);
-                (at + 1, close, close + 1)
+                (at + 1, close.map_or(bytes.len(), |length| at + 1 + length))
             }
             _ => {
-                let length = bytes[at..].iter().position(u8::is_ascii_whitespace).unwrap_or(bytes.len() - at);
-                (at, at + length, at + length)
+                let length = bytes[at..].iter().position(u8::is_ascii_whitespace);
+                (at, length.map_or(bytes.len(), |length| at + length))
             }
         };
-        let place = list.at.map(|base| base + from);
-        found.push(Value { text: Rc::new(text[from..until].to_owned()), at: place });
-        at = next;
-    }
+        at = (until + 1).min(bytes.len());
+        Some(from..until)
+    })
 }
 
 /// Appends an element to a list, quoted if it must be.

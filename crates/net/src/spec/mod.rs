@@ -43,7 +43,7 @@ mod node;
 pub(crate) mod pipe;
 
 use crate::address;
-use crate::mistake::{Mistake, Remarks, Warning, nearest};
+use crate::mistake::{Mistake, Remarks, Warning, nearest, several};
 use crate::queue;
 use crate::topology::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
 use fastpath_link::{Change, PipeSpec};
@@ -383,14 +383,18 @@ impl<'t> Spec<'t> {
                 );
             }
         }
+        let mut apart = Vec::new();
         for (index, node) in topology.nodes.iter().enumerate() {
             let at = self.drafts[index].at;
             if node.interfaces.is_empty() {
                 self.remarks.warn(at, format!("{} has no link", node.name));
             } else if !joined[index] && matches!(node.kind, NodeKind::Host { .. }) {
-                let first = &topology.node(first).name;
-                self.remarks.warn(at, format!("no links join {} to {first}", node.name));
+                apart.push((at, node.name.as_str()));
             }
+        }
+        if let Some(&(at, _)) = apart.first() {
+            let names = several(apart.iter().map(|(_, name)| *name));
+            self.remarks.warn(at, format!("no links join {names} to {}", topology.node(first).name));
         }
     }
 }

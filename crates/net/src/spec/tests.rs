@@ -309,8 +309,7 @@ fn what_works_but_may_surprise_is_a_warning() {
     assert_eq!(
         warnings(text),
         [
-            "3:7: no links join c to a",
-            "4:7: no links join d to a",
+            "3:7: no links join c, d to a",
             "5:7: e has no link",
             "6:1: link a-b: IPv6 needs an mtu of 1280, so it gets no IPv6 addresses",
         ]
