@@ -64,8 +64,7 @@ pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let at = error.span().map_or(0, |span| span.start);
-        let what = format!("this is not TOML: {}", error.message());
-        remarks.mistake(at, what, "write KEY = VALUE, text in \"quotes\"");
+        remarks.mistake(at, format!("this is not TOML: {}", error.message()), syntax_advice(error.message()));
     }
     if !errors.is_empty() {
         // What could be recovered is incomplete: judging it would report things that are there.
@@ -78,6 +77,17 @@ pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
     }
     let topology = spec.topology;
     spec.remarks.finish().map(|warnings| (topology, warnings))
+}
+
+/// What to write where the TOML parser complains.
+fn syntax_advice(message: &str) -> &'static str {
+    let advice = [
+        ("must be quoted", "write it in \"quotes\""),
+        ("duplicate key", "write it once"),
+        ("unclosed", "write what closes it"),
+    ];
+    let found = advice.iter().find(|(symptom, _)| message.contains(symptom));
+    found.map_or("write KEY = VALUE, text in \"quotes\"", |(_, advice)| advice)
 }
 
 /// Whether a name can be a file's, a namespace's and a word on a command line.

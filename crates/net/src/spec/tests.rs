@@ -167,11 +167,15 @@ fn what_is_given_by_link_lands_on_its_interface() {
 
 /// Each spec with all that is said about it, in full.
 const MISTAKES: &[(&str, &[&str])] = &[
-    ("", &["1:1: there is no host, so nothing can enter or leave; write [host.a]"]),
     (
-        "[host.a",
-        &["1:8: this is not TOML: unclosed table, expected `]`; write KEY = VALUE, text in \"quotes\""],
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = 10Mbit\ndelay = '5ms'\ndelay = '6ms'",
+        &[
+            "5:8: this is not TOML: string values must be quoted, expected literal string; write it in \"quotes\"",
+            "7:1: this is not TOML: duplicate key; write it once",
+        ],
     ),
+    ("", &["1:1: there is no host, so nothing can enter or leave; write [host.a]"]),
+    ("[host.a", &["1:8: this is not TOML: unclosed table, expected `]`; write what closes it"]),
     ("[hots.a]\n[host.b]", &["1:2: the spec has no key 'hots'; write host"]),
     (
         "[host.a]\nadress = '10.0.0.1/24'\n[host.'x y']\n[router.a]",
