@@ -12,7 +12,8 @@
 
 use crate::clock::Clock;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
-use crate::sys::poll::{Bell, PollSet, tighten_timers};
+use crate::sys::poll::{Bell, PollSet};
+use crate::sys::thread::be_punctual;
 use fastpath_link::{Change, Counters, PipeSpec, Tally};
 use fastpath_net::{Conservation, Direction, EdgeId, Frame, LinkId, Network};
 use fastpath_units::{Duration, Time};
@@ -187,7 +188,7 @@ impl Worker {
 
     /// Works until it is stopped or every port has failed.
     pub(crate) fn run(&mut self) {
-        tighten_timers();
+        be_punctual();
         while !self.inbox.shared.stop.load(Ordering::Acquire) && self.edges.iter().any(|e| e.port.is_some()) {
             let received = self.receive();
             let released = self.release();

@@ -3,13 +3,16 @@
 
 mod common;
 
-use common::lab::{Lab, Namespace, TRANSFER, can_ip, ip, skip, with_namespaces, with_taps};
+use common::lab::{Lab, Namespace, TRANSFER, ip, with_namespaces, with_taps};
 use common::{finish, options};
-use fastpath_engine::port::{AfPacket, TapPort};
+use fastpath_engine::port::{AfPacket, Burst, Port, TapPort};
 use fastpath_engine::{Idle, Report};
 use fastpath_link::PipeSpec;
-use fastpath_units::Duration;
+use fastpath_net::{Frame, FramePool};
+use fastpath_units::{Duration, Time};
+use std::collections::VecDeque;
 use std::net::UdpSocket;
+use std::num::NonZeroUsize;
 use std::time::Instant;
 
 #[test]
@@ -43,19 +46,43 @@ fn tcp_through_packet_sockets_arrives_whole_with_the_hosts_offloads_on() {
 #[test]
 fn vlan_tags_taken_off_by_the_kernel_come_through() {
     with_namespaces("vlan_tags_taken_off_by_the_kernel_come_through", || {
-        if !Namespace::new().run(|| can_ip("link add link lo name v5 type vlan id 5")) {
-            return skip("vlan_tags_taken_off_by_the_kernel_come_through", "the kernel has no VLAN devices");
-        }
         let lab = Lab::with_veths(PipeSpec::default(), options(Idle::Save));
-        for (end, host) in lab.hosts.iter().enumerate() {
-            host.run(|| {
-                ip("link add link eth0 name v5 type vlan id 5");
-                ip(&format!("address add 10.5.0.{}/24 dev v5", end + 1));
-                ip("link set v5 up");
-            });
+        let [mut source, mut sink] = [0, 1].map(|end| lab.hosts[end].run(|| AfPacket::open("eth0").unwrap()));
+        let mut pool = FramePool::new(NonZeroUsize::new(1 << 22).unwrap());
+        // To and from nobody; VLAN 5 with priority 1; an experimental type (IEEE 802, 0x88b5).
+        let mut tagged = vec![2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x81, 0, 0x20, 5, 0x88, 0xb5];
+        tagged.extend(1..=50);
+        let mut frames: VecDeque<Frame> = pool.insert(&tagged).into_iter().collect();
+        source.tx_burst(Time::ZERO, &mut pool, &mut frames).unwrap();
+        let (mut burst, mut seen, start) = (Burst::new(), Vec::new(), Instant::now());
+        while !seen.contains(&tagged) {
+            assert!(start.elapsed().as_secs() < 5, "what came was {seen:x?}");
+            sink.rx_burst(Time::ZERO, &mut pool, &mut burst).unwrap();
+            for frame in burst.drain() {
+                seen.push(pool.bytes(&frame).to_vec());
+                pool.free(frame);
+            }
         }
-        lab.transfer("10.5.0.2");
         finish(lab.running);
+    });
+}
+
+#[test]
+fn frames_the_kernel_dropped_because_nobody_read_are_counted() {
+    with_taps("frames_the_kernel_dropped_because_nobody_read_are_counted", || {
+        Namespace::new().run(|| {
+            let mut port = TapPort::open("eth0").unwrap();
+            ip("address add 10.9.0.1/24 dev eth0");
+            ip("link set eth0 up");
+            ip("neighbor add 10.9.0.2 lladdr 02:00:00:00:00:02 dev eth0");
+            let socket = UdpSocket::bind("10.9.0.1:0").unwrap();
+            let start = Instant::now();
+            while port.counters().rx_overrun == 0 {
+                assert!(start.elapsed().as_secs() < 10, "nothing was counted");
+                // A full queue may also refuse.
+                (0..1000).for_each(|_| drop(socket.send_to(b"unread", "10.9.0.2:9")));
+            }
+        });
     });
 }
 
@@ -79,9 +106,8 @@ fn the_delay_of_the_link_is_seen_by_the_hosts() {
             })
             .collect();
         rtt_ms.sort_by(f64::total_cmp);
-        // The first round also resolves addresses; the median does not.
-        assert!(rtt_ms[0] >= 40.0, "{rtt_ms:?}");
-        assert!(rtt_ms[5] < 45.0, "{rtt_ms:?}");
+        // No round is early. The fastest, for other tests take the cores as they please, is not late.
+        assert!((40.0..45.0).contains(&rtt_ms[0]), "{rtt_ms:?}");
         finish(lab.running);
     });
 }

@@ -141,7 +141,7 @@ fn whatever_is_written_to_the_socket_gets_an_error_and_the_engine_lives() {
     assert!(ask(b"hello\n").starts_with(r#"{"error":"not a request: "#));
     assert!(ask(b"\xff\xfe\0\n").starts_with(r#"{"error":"not a request: "#));
     assert!(ask(&[b'['; 1000].iter().chain(b"\n").copied().collect::<Vec<_>>()).contains("error"));
-    assert!(ask(&vec![b' '; 100_000]).contains("at most 65536 bytes") || running.report().is_some());
+    assert!(ask(&vec![b' '; 100_000]).contains("at most 65536 bytes"));
 
     assert!(ask(b"{\"request\":\"set\",\"link\":\"nope\",\"rate\":\"1Mbit\"}\n").contains("(have: a-b)"));
     assert!(ask(b"{\"request\":\"report\"}\n").starts_with(r#"{"report":{"#));

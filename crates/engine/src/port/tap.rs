@@ -7,13 +7,19 @@
 
 use super::offload::{Arrivals, HEADER_LEN, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
+use crate::sys::interface;
 use crate::sys::tap::Tap;
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
 use fastpath_wire::coalesce::Coalescer;
 use std::collections::VecDeque;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
+
+/// Frames that may wait in the kernel for us: at a million a second, a pause of the engine of 10 ms.
+const QUEUE_LEN: u16 = 10_000;
 
 /// An open TAP device.
 pub struct TapPort {
@@ -21,6 +27,7 @@ pub struct TapPort {
     tap: Tap,
     /// Where the kernel puts a header and a frame before its length is known.
     buffer: Box<[u8]>,
+    overruns: Overruns,
     scratch: Scratch,
     joined: Coalescer,
     counters: PortCounters,
@@ -35,11 +42,14 @@ impl TapPort {
             Some(libc::EACCES) => OpenError::TapDriverClosed { name: name.to_owned() },
             _ => OpenError::from_os(name, "opening the TAP device", error),
         })?;
+        // Any socket of the namespace will do to ask. Refused, the device keeps its queue of 1000.
+        let _ =
+            UnixDatagram::unbound().and_then(|any| interface::set_queue_len(any.as_fd(), name, QUEUE_LEN));
         Ok(TapPort::with(name, tap))
     }
 
-    /// Takes over an open TAP descriptor with the flags `IFF_TAP`, `IFF_NO_PI` and `IFF_VNET_HDR`; `name` is for
-    /// messages.
+    /// Takes over an open TAP descriptor with the flags `IFF_TAP`, `IFF_NO_PI` and `IFF_VNET_HDR`. `name` is for
+    /// messages, and for the device's statistics if the thread is in its network namespace.
     pub fn from_fd(name: &str, fd: OwnedFd) -> Result<TapPort, OpenError> {
         let tap =
             Tap::prepare(fd).map_err(|error| OpenError::from_os(name, "preparing the TAP device", error))?;
@@ -49,7 +59,8 @@ impl TapPort {
     fn with(name: &str, tap: Tap) -> TapPort {
         let buffer = vec![0; HEADER_LEN + fastpath_net::FRAME_MAX].into_boxed_slice();
         let (scratch, joined) = (Scratch::default(), Coalescer::default());
-        TapPort { name: name.to_owned(), tap, buffer, scratch, joined, counters: PortCounters::default() }
+        let (overruns, counters) = (Overruns::watch(name), PortCounters::default());
+        TapPort { name: name.to_owned(), tap, buffer, overruns, scratch, joined, counters }
     }
 
     /// Joins the longest run of segments at the front of `frames`; says how many there are.
@@ -124,6 +135,50 @@ impl Port for TapPort {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters
+        PortCounters { rx_overrun: self.overruns.count(&self.name), ..self.counters }
+    }
+}
+
+/// How many frames the kernel dropped because we did not read in time: the device's transmit drops, from the
+/// statistics of the network namespace in which the port was opened.
+struct Overruns {
+    statistics: Option<File>,
+    before: u64,
+}
+
+impl Overruns {
+    fn watch(name: &str) -> Overruns {
+        let mut overruns = Overruns { statistics: File::open("/proc/thread-self/net/dev").ok(), before: 0 };
+        overruns.before = overruns.count(name);
+        overruns
+    }
+
+    /// Since the port was opened; 0 if the statistics cannot be had.
+    fn count(&mut self, name: &str) -> u64 {
+        let mut text = String::new();
+        let Some(file) = &mut self.statistics else { return 0 };
+        let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+        let drops = read.ok().and_then(|_| transmit_drops(&text, name));
+        drops.map_or(0, |drops| drops.saturating_sub(self.before))
+    }
+}
+
+/// The twelfth column of the device's line in /proc/net/dev.
+fn transmit_drops(text: &str, name: &str) -> Option<u64> {
+    let columns = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
+    columns.split_ascii_whitespace().nth(11)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_found_in_the_statistics_of_all_devices() {
+        let text = "Inter-|   Receive                                                |  Transmit\n \
+                    face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n\
+                    eth01:     1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0:     1 2 3 4 5 6 7 8 9 10 11 77 13 14 15 16\n";
+        assert_eq!(transmit_drops(text, "eth0"), Some(77));
+        assert_eq!(transmit_drops(text, "eth1"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Network interfaces by name: their index, MTU and receive offloads (ioctl(2) on a socket, so that the
+//! Network interfaces by name: their index, MTU, queue and receive offloads (ioctl(2) on a socket, so that the
 //! answer is about the socket's namespace whatever the thread's is now).
 
 use super::check;
@@ -59,6 +59,14 @@ pub(crate) fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     ioctl(socket, libc::SIOCGIFMTU, &mut request)?;
     // SAFETY: the kernel answered SIOCGIFMTU by writing this member.
     Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
+}
+
+/// Sets how many packets may wait for the device (for a TAP, for its reader).
+pub(crate) fn set_queue_len(socket: BorrowedFd<'_>, name: &str, packets: u16) -> io::Result<()> {
+    let mut request = request(name)?;
+    // The kernel reads `ifr_qlen`, which lies where the MTU does.
+    request.ifr_ifru.ifru_mtu = packets.into();
+    ioctl(socket, libc::SIOCSIFTXQLEN, &mut request)
 }
 
 /// Whether an interface with this index still exists in the socket's namespace.

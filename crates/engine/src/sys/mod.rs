@@ -7,6 +7,7 @@ pub(crate) mod interface;
 pub(crate) mod packet;
 pub(crate) mod poll;
 pub(crate) mod tap;
+pub(crate) mod thread;
 
 use std::ffi::{c_char, c_int};
 use std::io;

@@ -1,7 +1,7 @@
 //! Waiting: for descriptors to become readable, for a bell to ring, for time to pass.
 
 use super::{check, check_len};
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_uint;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -71,12 +71,4 @@ impl AsFd for Bell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-/// Asks the kernel to end this thread's sleeps as near to their deadline as it can (the default is up to
-/// 50 µs later, to save power).
-pub(crate) fn tighten_timers() {
-    let slack_ns: libc::c_ulong = 1;
-    // SAFETY: no pointers. Refusal leaves the default, which the worker measures and allows for.
-    let _: c_int = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
 }

@@ -113,12 +113,8 @@ impl Namespace {
 
 /// Runs ip(8) in the thread's namespace.
 pub(crate) fn ip(arguments: &str) {
-    assert!(can_ip(arguments), "ip {arguments}");
-}
-
-/// As [`ip`]; true if it succeeds.
-pub(crate) fn can_ip(arguments: &str) -> bool {
-    Command::new("ip").args(arguments.split_whitespace()).output().expect("ip runs").status.success()
+    let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("ip runs");
+    assert!(status.success(), "ip {arguments}");
 }
 
 /// As [`with_namespaces`], for a test that also needs TAP devices.
@@ -159,7 +155,7 @@ fn is_refusal(stderr: &[u8]) -> bool {
 }
 
 /// Says that a test did not run, where the summary of all tests looks for it.
-pub(crate) fn skip(name: &str, why: &str) {
+fn skip(name: &str, why: &str) {
     let line = format!("SKIPPED: {name}: {why}\n");
     eprint!("{line}");
     if let Some(path) = std::env::var_os("FASTPATH_SKIP_LOG") {
