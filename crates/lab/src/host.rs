@@ -10,10 +10,6 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 
-/// Frames the kernel holds while the engine is not reading, per interface: 40 ms at 100 000 frames/s, longer
-/// than the pauses of a busy virtual machine.
-const QUEUE_LEN: u32 = 4096;
-
 /// A host of a running lab.
 #[derive(Debug)]
 pub struct Host {
@@ -93,11 +89,7 @@ fn attach(node: &Node, interface: &Interface, netlink: &mut Netlink) -> Result<T
         // Not asked for, and its router and listener reports would be noise on the links.
         set(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1");
     }
-    let parameters = LinkParameters {
-        mac: interface.mac.map(|mac| mac.0),
-        mtu: Some(interface.mtu),
-        queue_len: Some(QUEUE_LEN),
-    };
+    let parameters = LinkParameters { mac: interface.mac.map(|mac| mac.0), mtu: Some(interface.mtu) };
     netlink
         .bring_up(index, parameters)
         .map_err(failed(node, name, || format!("bringing it up ({parameters:?})")))?;

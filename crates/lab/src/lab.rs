@@ -3,7 +3,6 @@
 use crate::enter::{environment, see_names};
 use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
-use crate::priority::urgently;
 use crate::state::{self, Claim, ClaimError, HostState, State};
 use fastpath_engine::port::Port;
 use fastpath_engine::{Options, Panicked, Report, Running, StartError};
@@ -78,7 +77,7 @@ impl Lab {
             }
         }
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
-        let engine = Some(urgently(|| fastpath_engine::start(topology.clone(), ports, options))?);
+        let engine = Some(fastpath_engine::start(topology.clone(), ports, options)?);
         let lab = Lab { engine, topology, hosts, claim, name: name.to_owned(), base };
         lab.publish(privilege).map_err(|source| UpError::State { name: name.to_owned(), source })?;
         Ok(lab)

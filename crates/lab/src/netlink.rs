@@ -22,8 +22,6 @@ use std::net::IpAddr;
 pub(crate) struct LinkParameters {
     pub(crate) mac: Option<[u8; 6]>,
     pub(crate) mtu: Option<u32>,
-    /// Frames the kernel holds for the reader of a TAP.
-    pub(crate) queue_len: Option<u32>,
 }
 
 /// A connection to the kernel's routing tables.
@@ -46,10 +44,9 @@ impl Netlink {
     pub(crate) fn bring_up(&mut self, index: u32, parameters: LinkParameters) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        let LinkParameters { mac, mtu, queue_len } = parameters;
+        let LinkParameters { mac, mtu } = parameters;
         message.attributes.extend(mac.map(|mac| LinkAttribute::Address(mac.to_vec())));
         message.attributes.extend(mtu.map(LinkAttribute::Mtu));
-        message.attributes.extend(queue_len.map(LinkAttribute::TxQueueLen));
         message.header.flags = LinkFlags::Up;
         message.header.change_mask = LinkFlags::Up;
         self.request(RouteNetlinkMessage::SetLink(message), 0)

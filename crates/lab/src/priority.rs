@@ -10,8 +10,8 @@ const HIGHEST: i32 = -20;
 /// Does the work on a thread that runs before those of other programs, as do the threads it starts. Without
 /// the privilege for it, it is an ordinary thread.
 ///
-/// On a machine whose cores are all taken, this is the difference between echoes that are milliseconds late
-/// and microseconds.
+/// On a machine whose cores are all taken, a prober that waits for its turn between reading the clock and
+/// sending sees round trips that are too long.
 pub(crate) fn urgently<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {

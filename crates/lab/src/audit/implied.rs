@@ -35,6 +35,8 @@ pub(crate) struct Implied {
     pub(crate) tcp_mbit: Option<f64>,
     /// Probability that a packet is lost at random on the way.
     pub(crate) loss: f64,
+    /// A queue on the way drops before it is full.
+    pub(crate) drops_early: bool,
     /// One TCP connection cannot be expected to fill the path: early drops or random loss hold it back.
     pub(crate) tcp_held_back: bool,
 }
@@ -66,7 +68,9 @@ impl Implied {
             datagram: there.mtu.saturating_sub(ip + ICMP_OR_UDP) as usize,
             saturation,
             tcp_mbit: lossless.map(|frames| frames * segment * 8.0 / 1e6),
-            loss: 1.0 - pipes.iter().map(|pipe| survival(pipe)).product::<f64>(),
+            // Rounded so that 2 % is 0.02 and not 0.020000000000000018.
+            loss: ((1.0 - pipes.iter().map(|pipe| survival(pipe)).product::<f64>()) * 1e12).round() / 1e12,
+            drops_early: pipes.iter().any(|pipe| drops_early(pipe)),
             tcp_held_back: there
                 .pipes(topology)
                 .chain(back.pipes(topology))
@@ -181,7 +185,7 @@ mod tests {
     fn losses_multiply_and_no_rate_means_no_expectation() {
         let topology = between(PipeSpec { rate: None, ..pipe("1Mbit", "5ms", "1%") });
         let implied = implied(&topology, "a", "b");
-        assert!((implied.loss - 0.01).abs() < 1e-12);
+        assert_eq!(implied.loss, 0.01);
         assert_eq!((implied.saturation, implied.tcp_mbit), (None, None));
         assert_eq!(implied.rtt, Duration::from_ms(10));
     }

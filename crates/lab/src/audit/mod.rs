@@ -52,6 +52,8 @@ const LOSS_FRAME: u32 = LOSS_PAYLOAD as u32 + 8 + 40 + 14;
 const UNLIMITED_OFFER: f64 = 20_000.0;
 /// Most payload that measurements running at the same time may carry, Mbit/s: they share this machine.
 const TOGETHER_MAX_MBIT: f64 = 300.0;
+/// Twenty round trips, but no longer, are given to a connection for the losses at its start.
+const TCP_RECOVERY_MAX: Duration = Duration::from_secs(20);
 /// How long the network may take to drain.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
@@ -64,6 +66,8 @@ pub struct Options {
     pub loss_duration: Duration,
     /// How long a saturated path is measured.
     pub rate_window: Duration,
+    /// How long a TCP connection runs before it is measured, at least.
+    pub tcp_settle: Duration,
     /// How long a TCP connection is measured after it has settled.
     pub tcp_window: Duration,
     /// Most pairs to measure; of more, a sample spread evenly is taken.
@@ -77,6 +81,7 @@ impl Default for Options {
             echoes: 50,
             loss_duration: Duration::from_secs(5),
             rate_window: Duration::from_millis(2500),
+            tcp_settle: Duration::from_secs(2),
             tcp_window: Duration::from_secs(8),
             pairs_max: 36,
         }
@@ -198,7 +203,7 @@ impl Subject<'_> {
 
     fn saturate(&self, options: Options, stop: &Stop<'_>) -> Result<Option<(f64, u64)>, AuditError> {
         // Early drops find their balance first.
-        let settle = Duration::from_millis(if self.implied.tcp_held_back { 2000 } else { 500 });
+        let settle = Duration::from_millis(if self.implied.drops_early { 2000 } else { 300 });
         let stream = Stream {
             payload: self.implied.datagram,
             per_second: self.implied.saturation.map_or(UNLIMITED_OFFER, |saturation| saturation.offered),
@@ -213,9 +218,9 @@ impl Subject<'_> {
     fn connect(&self, options: Options, stop: &Stop<'_>) -> Result<Option<f64>, AuditError> {
         // Slow start overshoots, and takes some round trips to recover.
         let (settle, window) = if self.implied.tcp_held_back {
-            (Duration::from_secs(3), options.tcp_window / 2)
+            (options.tcp_settle, options.tcp_window / 2)
         } else {
-            ((Duration::from_secs(2) + self.rtt() * 20).min(Duration::from_secs(20)), options.tcp_window)
+            (options.tcp_settle + (self.rtt() * 20).min(TCP_RECOVERY_MAX), options.tcp_window)
         };
         bulk::run(self.from, self.to, self.address, (settle, settle + window), stop)
     }

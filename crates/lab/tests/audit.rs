@@ -1,0 +1,104 @@
+//! The audit of a small lab: what it finds agrees with what its spec implies.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use fastpath_lab::audit::{Audit, AuditError, Judgement, Options, audit};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const LOSSY: &str = r#"
+    [host.a]
+    [host.b]
+    [[link]]
+    between = ["a", "b"]
+    rate    = "20Mbit"
+    delay   = "20ms"
+    loss    = "2%"
+    queue   = "100p"
+"#;
+
+fn short() -> Options {
+    Options {
+        echoes: 20,
+        loss_duration: Duration::from_secs(1),
+        rate_window: Duration::from_millis(700),
+        tcp_settle: Duration::from_millis(200),
+        tcp_window: Duration::from_millis(800),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn what_is_observed_agrees_with_what_is_implied() {
+    let Some(lab) = common::up("audit", LOSSY) else { return };
+    let found = audit(&lab, short(), &AtomicBool::new(false), &|_| {}).unwrap();
+    let [pair] = &found.pairs[..] else { panic!("{} pairs", found.pairs.len()) };
+    assert_eq!((pair.from.as_str(), pair.to.as_str()), ("a", "b"));
+    // What the machine's load cannot change: never faster than the link, and losses as drawn.
+    let rtt = &pair.rtt_ms;
+    assert!((rtt.configured - 40.0784).abs() < 1e-9, "{rtt:?}");
+    assert!(rtt.median.unwrap() >= rtt.configured - 0.01, "{rtt:?}");
+    assert!((pair.udp_mbit.expected.unwrap() - 20.0 * 1472.0 / 1514.0).abs() < 1e-9);
+    assert!(pair.udp_mbit.observed.unwrap() < pair.udp_mbit.expected.unwrap() * 1.01, "{:?}", pair.udp_mbit);
+    assert_eq!(pair.loss.judgement, Judgement::Pass, "{:?}", pair.loss);
+    assert_eq!(pair.loss.configured, 0.02);
+    assert!(pair.tcp_mbit.observed.unwrap() > 0.0);
+    assert!(found.conservation.holds(), "{:?}", found.conservation);
+    assert_eq!(found.conservation.held, 0);
+    has_what_scripts_rely_on(&found);
+}
+
+fn has_what_scripts_rely_on(found: &Audit) {
+    let json = serde_json::to_value(found).unwrap();
+    for (path, numbers) in [
+        ("rtt_ms", ["configured", "median", "p99"].as_slice()),
+        ("udp_mbit", &["expected", "observed"]),
+        ("tcp_mbit", &["expected", "observed"]),
+        ("loss", &["configured", "observed"]),
+    ] {
+        for number in numbers {
+            assert!(json["pairs"][0][path][number].is_number(), "{path}.{number} in {json}");
+        }
+    }
+    let books = &json["conservation"];
+    let count = |name: &str| books[name].as_u64().unwrap();
+    let dropped: u64 = books["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(count("in"), count("delivered") + dropped + count("held"));
+    assert!(["pass", "fail"].contains(&json["verdict"].as_str().unwrap()));
+    let table = found.to_string();
+    assert!(table.contains("a → b") && table.contains("verdict:"), "{table}");
+}
+
+#[test]
+fn an_audit_that_is_told_to_stop_does_at_once() {
+    let Some(lab) = common::up("audit that stops", LOSSY) else { return };
+    let answer = audit(&lab, short(), &AtomicBool::new(true), &|_| {});
+    assert!(matches!(answer, Err(AuditError::Interrupted)), "{answer:?}");
+}
+
+#[test]
+fn hosts_that_cannot_reach_each_other_are_said_not_measured() {
+    const APART: &str = r#"
+        [host.a]
+        [host.b]
+        [host.c]
+        [host.d]
+        [[link]]
+        between = ["a", "b"]
+        [[link]]
+        between = ["c", "d"]
+    "#;
+    let Some(lab) = common::up("audit of two islands", APART) else { return };
+    let brief = Options { loss_duration: Duration::from_millis(200), echoes: 3, ..short() };
+    let found = audit(&lab, brief, &AtomicBool::new(false), &|_| {}).unwrap();
+    let names: Vec<String> = found.pairs.iter().map(|pair| format!("{}{}", pair.from, pair.to)).collect();
+    assert_eq!(names, ["ab", "cd"]);
+    assert_eq!(
+        found.notes.iter().filter(|note| note.contains("cannot reach")).count(),
+        4,
+        "{:?}",
+        found.notes
+    );
+    assert!(found.pairs.iter().all(|pair| pair.udp_mbit.expected.is_none()));
+}
