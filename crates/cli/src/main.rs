@@ -21,6 +21,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[cfg(target_os = "linux")]
+    Lab(commands::lab::LabCommand),
     Check(commands::check::Check),
     Replay(commands::replay::Replay),
     Completions(commands::completions::Completions),
@@ -31,10 +33,15 @@ enum Command {
 pub(crate) enum Answer {
     Yes,
     No,
+    /// That of a program we ran.
+    #[cfg(target_os = "linux")]
+    Exit(u8),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        #[cfg(target_os = "linux")]
+        Command::Lab(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Completions(command) => command.run(),
@@ -43,6 +50,8 @@ fn main() -> ExitCode {
     match result {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::FAILURE,
+        #[cfg(target_os = "linux")]
+        Ok(Answer::Exit(code)) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fastpath: {error:#}");

@@ -2,5 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+#[cfg(target_os = "linux")]
+pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod replay;

@@ -1,0 +1,343 @@
+//! `fastpath lab`: hosts as network namespaces of this machine, real programs in them, and the audit.
+
+use crate::{Answer, spec_file};
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::{Args, Subcommand};
+use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
+use fastpath_lab::{EnterError, Lab};
+use indicatif::{ProgressBar, ProgressStyle};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The seed when neither the command line nor the spec gives one.
+const SEED: u64 = 1;
+/// Most memory for frames under way.
+const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
+/// How often a wait looks for signals.
+const POLL: Duration = Duration::from_millis(10);
+/// How long a command gets to end when we are told to, before each stronger means.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Run real programs on hosts of a network: each host is a network namespace of this machine.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fastpath lab run examples/emulab-fig2-1.ns --audit
+  fastpath lab run net.toml -- sh -c 'fastpath lab exec n0 -- ping -c3 n3'
+  fastpath lab up net.toml &   fastpath lab exec n0 -- iperf3 -c n1   fastpath lab down")]
+pub(crate) struct LabCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Up(Up),
+    Exec(Exec),
+    Down(Down),
+    List(List),
+    Run(Run),
+}
+
+/// Bring a network up and stay until told to end (Ctrl-C, `fastpath lab down`).
+#[derive(Args)]
+struct Up {
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+/// Bring a network up, audit it or run a command, and remove it again.
+#[derive(Args)]
+struct Run {
+    #[command(flatten)]
+    network: NetworkArgs,
+    /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, beside what the spec implies.
+    #[arg(long)]
+    audit: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// The host to run the command on; otherwise it runs beside the hosts and may use `fastpath lab exec`.
+    #[arg(long, value_name = "HOST", requires = "command")]
+    on: Option<String>,
+    /// The command and its arguments.
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "audit")]
+    command: Vec<OsString>,
+}
+
+#[derive(Args)]
+struct NetworkArgs {
+    /// The network: a spec file (TOML) or an Emulab script (.ns).
+    spec: PathBuf,
+    /// What to call the lab; otherwise the name of the spec file without its extension.
+    #[arg(long)]
+    name: Option<String>,
+    /// The seed of every random choice; otherwise the one in the spec, otherwise 1.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// Run a command on a host of a running lab; its exit code is ours.
+#[derive(Args)]
+struct Exec {
+    /// The host; before it the lab, if several are up.
+    #[arg(value_names = ["LAB", "HOST"], num_args = 1..=2, required = true)]
+    place: Vec<String>,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// End a lab and remove all of it, also what a killed engine has left behind.
+#[derive(Args)]
+struct Down {
+    /// The lab, or its spec file; may be left out if there is only one.
+    lab: Option<String>,
+}
+
+/// Show the labs of this user.
+#[derive(Args)]
+struct List {
+    /// Print one JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+impl LabCommand {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        match self.action {
+            Action::Up(up) => up.run(),
+            Action::Exec(exec) => exec.run(),
+            Action::Down(down) => down.run(),
+            Action::List(list) => list.run(),
+            Action::Run(run) => run.run(),
+        }
+    }
+}
+
+impl Up {
+    fn run(self) -> anyhow::Result<Answer> {
+        let stop = stop_on_signals()?;
+        let lab = self.network.up()?;
+        let hosts: Vec<String> = lab.hosts().iter().map(host_line).collect();
+        let mut out = io::stdout().lock();
+        writeln!(out, "lab {} is up (process {}):\n{}", lab.name(), std::process::id(), hosts.join("\n"))?;
+        out.flush()?;
+        while !stop.load(Ordering::Relaxed) && !lab.has_ended() {
+            thread::sleep(POLL);
+        }
+        finish(lab)
+    }
+}
+
+impl Run {
+    fn run(self) -> anyhow::Result<Answer> {
+        let stop = stop_on_signals()?;
+        let lab = self.network.up()?;
+        let mut answer = Answer::Yes;
+        if self.audit {
+            let found = audit_with_progress(&lab, &stop)?;
+            self.print(&found)?;
+            answer = if found.verdict == Verdict::Pass { Answer::Yes } else { Answer::No };
+        }
+        if let Some(code) = self.command(&lab, &stop)?.filter(|&code| code != 0) {
+            answer = Answer::Exit(code);
+        }
+        if self.audit {
+            // The audit has told the books already.
+            lab.down()?;
+            return Ok(answer);
+        }
+        match (finish(lab)?, answer) {
+            (Answer::No, Answer::Yes) => Ok(Answer::No),
+            (_, answer) => Ok(answer),
+        }
+    }
+
+    fn print(&self, found: &Audit) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string(found)?)?;
+        } else {
+            writeln!(out, "{found}")?;
+        }
+        Ok(())
+    }
+
+    /// Runs the command, if there is one; gives its exit code as a shell would.
+    fn command(&self, lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Option<u8>> {
+        let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
+        let mut command = Command::new(program);
+        command.args(arguments);
+        let started = match &self.on {
+            Some(name) => {
+                let have =
+                    || lab.hosts().iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
+                let host = lab.host(name).ok_or_else(|| anyhow!("no host {name} (have: {})", have()))?;
+                lab.spawn(host, &mut command)
+            }
+            None => lab.prepare(&mut command).spawn(),
+        };
+        let child = started.with_context(|| program.to_string_lossy().into_owned())?;
+        Ok(Some(exit_code(wait(child, stop)?)))
+    }
+}
+
+impl NetworkArgs {
+    fn up(&self) -> anyhow::Result<Lab> {
+        let topology = spec_file::load(&self.spec)?;
+        let seed = self.seed.or(topology.seed).unwrap_or(SEED);
+        let network = fastpath_net::Options { seed, pool_limit: POOL_LIMIT };
+        let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));
+        Ok(Lab::up(topology, &name, fastpath_engine::Options::new(network))?)
+    }
+}
+
+impl Exec {
+    fn run(self) -> anyhow::Result<Answer> {
+        let (lab, host) = match &self.place[..] {
+            [lab, host] => (lab.clone(), host),
+            [host] => (the_lab(|lab| lab.alive)?, host),
+            _ => bail!("say LAB HOST or HOST before --"),
+        };
+        match fastpath_lab::exec(&lab, host, &self.command) {
+            Ok(never) => match never {},
+            // As env(1) and sh(1) say it.
+            Err(error @ EnterError::Program { .. }) => {
+                eprintln!("fastpath: {error}");
+                let missing = matches!(&error, EnterError::Program { source, .. }
+                    if source.kind() == io::ErrorKind::NotFound);
+                Ok(Answer::Exit(if missing { 127 } else { 126 }))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Down {
+    fn run(self) -> anyhow::Result<Answer> {
+        let name = match &self.lab {
+            Some(lab) if lab.contains('/') || Path::new(lab).is_file() => name_of(Path::new(lab)),
+            Some(lab) => lab.clone(),
+            None => the_lab(|_| true)?,
+        };
+        let ended = fastpath_lab::down(&name)?;
+        let programs = if ended > 0 { format!(", {ended} programs left in it ended") } else { String::new() };
+        writeln!(io::stdout(), "lab {name} is down{programs}")?;
+        Ok(Answer::Yes)
+    }
+}
+
+impl List {
+    fn run(self) -> anyhow::Result<Answer> {
+        let labs = fastpath_lab::list();
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string(&labs)?)?;
+            return Ok(Answer::Yes);
+        }
+        for lab in labs {
+            let state = if lab.alive { "up" } else { "dead, `fastpath lab down` removes it" };
+            writeln!(out, "{} ({state}, process {})", lab.name, lab.pid)?;
+            for (host, addresses) in &lab.hosts {
+                writeln!(out, "  {host:<12} {}", addresses.join(" "))?;
+            }
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+/// The lab meant by a command that names none: that of the environment, or the only one.
+fn the_lab(counts: impl Fn(&fastpath_lab::Listed) -> bool) -> anyhow::Result<String> {
+    if let Ok(name) = env::var("FASTPATH_LAB") {
+        return Ok(name);
+    }
+    let names: Vec<String> = fastpath_lab::list().into_iter().filter(counts).map(|lab| lab.name).collect();
+    match &names[..] {
+        [name] => Ok(name.clone()),
+        [] => bail!("no lab is up; `fastpath lab up SPEC` brings one up"),
+        several => bail!("which lab? there are {}", several.join(", ")),
+    }
+}
+
+fn name_of(spec: &Path) -> String {
+    spec.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
+
+fn host_line(host: &fastpath_lab::Host) -> String {
+    let addresses: Vec<String> = host.addresses.iter().map(ToString::to_string).collect();
+    format!("  {:<12} {}", host.name, addresses.join(" "))
+}
+
+/// Removes the lab, and says where all frames went.
+fn finish(lab: Lab) -> anyhow::Result<Answer> {
+    let books = lab.down()?.conservation;
+    let dropped: u64 = books.dropped.values().sum();
+    eprintln!(
+        "frames: {} in = {} delivered + {dropped} dropped + {} held",
+        books.total_in, books.delivered, books.held
+    );
+    Ok(if books.holds() { Answer::Yes } else { Answer::No })
+}
+
+fn audit_with_progress(lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Audit> {
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:30} {msg} ({elapsed})")?);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let show = |progress: Progress| {
+        bar.set_length(progress.total as u64);
+        bar.set_position(progress.done as u64);
+        bar.set_message(progress.step);
+    };
+    let found = audit(lab, Options::default(), stop, &show);
+    bar.finish_and_clear();
+    Ok(found?)
+}
+
+/// A flag that the usual signals set in place of ending the process, so that everything is removed
+/// first.
+fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Waits for the command. When told to stop, it gets time to end by itself (a terminal has sent it the
+/// signal too), then is told, then is killed.
+fn wait(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
+    let pid = Pid::from_raw(i32::try_from(child.id()).context("process number")?);
+    let mut means = [None, Some(Signal::SIGTERM), Some(Signal::SIGKILL)].into_iter();
+    let mut deadline: Option<Instant> = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        let due = deadline.is_none_or(|deadline| Instant::now() >= deadline);
+        if stop.load(Ordering::Relaxed) && due {
+            ensure!(means.len() > 0, "the command does not end, even when killed");
+            if let Some(Some(signal)) = means.next() {
+                kill(pid, signal)?;
+            }
+            deadline = Some(Instant::now() + GRACE);
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}

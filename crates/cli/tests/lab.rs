@@ -1,0 +1,166 @@
+//! `fastpath lab` as users and scripts call it.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
+const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"2ms\"\n";
+
+/// A spec file and a state directory of a test's own; gone with the value.
+struct Place {
+    directory: PathBuf,
+}
+
+impl Place {
+    fn new(test: &str) -> Place {
+        let directory = std::env::temp_dir().join(format!("fastpath-lab-{test}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("net.toml"), SPEC).unwrap();
+        Place { directory }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.arg("lab").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
+        command.env("FASTPATH_STATE_DIR", self.directory.join("state")).env_remove("FASTPATH_LAB");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String) {
+        let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+        (status.code().unwrap_or(-1), text)
+    }
+
+    /// Starts `lab up` and waits until it says that it is up; `None`, and said so, where it is not permitted.
+    fn up(&self, test: &str) -> Option<Child> {
+        let mut command = self.command(&["up", "net.toml"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if line.contains("is up") {
+            return Some(child);
+        }
+        let output = child.wait_with_output().unwrap();
+        skip_if_not_permitted(test, &String::from_utf8_lossy(&output.stderr));
+        None
+    }
+
+    fn labs_left(&self) -> usize {
+        fs::read_dir(self.directory.join("state")).map_or(0, Iterator::count)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn skip_if_not_permitted(test: &str, text: &str) {
+    assert!(text.contains("not permitted"), "{text}");
+    let line = format!("SKIPPED: {test}: {text}\n");
+    eprint!("{line}");
+    if let Some(log) = std::env::var_os("FASTPATH_SKIP_LOG") {
+        let file = fs::OpenOptions::new().create(true).append(true).open(log);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).unwrap();
+    }
+}
+
+/// Processes whose environment names the state directory of the test: ours, and whatever ran in the lab.
+fn processes_of(place: &Place) -> usize {
+    let wanted = format!("FASTPATH_STATE_DIR={}", place.directory.join("state").display());
+    let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path().join("environ")));
+    entries
+        .filter_map(|file| fs::read(file).ok())
+        .filter(|environment| {
+            environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+        })
+        .count()
+}
+
+#[test]
+fn run_passes_the_exit_code_of_its_command_and_leaves_nothing() {
+    let place = Place::new("code");
+    let script = format!("{PROGRAM} lab exec a -- sh -c 'test \"$FASTPATH_HOST\" = a && exit 7'");
+    let (code, text) = place.run(&["run", "net.toml", "--", "sh", "-c", &script]);
+    if code == 2 {
+        return skip_if_not_permitted("lab run", &text);
+    }
+    assert_eq!(code, 7, "{text}");
+    assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+}
+
+#[test]
+fn run_on_a_host_reaches_the_others_by_name() {
+    let place = Place::new("on");
+    let (code, text) = place.run(&["run", "net.toml", "--on", "b", "--", "getent", "hosts", "a"]);
+    if code == 2 {
+        return skip_if_not_permitted("lab run --on", &text);
+    }
+    assert!(code == 0 && text.contains('a'), "{code}: {text}");
+}
+
+#[test]
+fn exec_says_which_labs_and_hosts_there_are() {
+    let place = Place::new("exec");
+    let (code, text) = place.run(&["exec", "a", "--", "true"]);
+    assert!(code == 2 && text.contains("no lab is up"), "{code}: {text}");
+    let Some(mut up) = place.up("lab exec") else { return };
+    let (code, text) = place.run(&["exec", "c", "--", "true"]);
+    assert!(code == 2 && text.contains("no host c (have: a, b)"), "{code}: {text}");
+    let (code, text) = place.run(&["exec", "other", "a", "--", "true"]);
+    assert!(code == 2 && text.contains("no lab other is up (up: net)"), "{code}: {text}");
+    assert_eq!(place.run(&["exec", "net", "a", "--", "sh", "-c", "exit 9"]).0, 9);
+    assert_eq!(place.run(&["exec", "a", "--", "no-such-program"]).0, 127);
+    let (code, text) = place.run(&["up", "net.toml"]);
+    assert!(code == 2 && text.contains(&format!("process {}", up.id())), "{code}: {text}");
+    let (code, text) = place.run(&["down"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(up.wait().unwrap().success());
+    assert_eq!(place.labs_left(), 0);
+}
+
+#[test]
+fn what_a_killed_engine_leaves_down_removes() {
+    let place = Place::new("killed");
+    let Some(mut up) = place.up("kill -9") else { return };
+    let mut inside = place.command(&["exec", "a", "--", "sleep", "1000"]).spawn().unwrap();
+    while !fs::read_to_string(format!("/proc/{}/comm", inside.id())).unwrap().starts_with("sleep") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    up.kill().unwrap();
+    up.wait().unwrap();
+    let (_, text) = place.run(&["list"]);
+    assert!(text.contains("net (dead"), "{text}");
+    // Reaped from the side: a program that nobody waits for is not over.
+    let reaper = std::thread::spawn(move || inside.wait().unwrap());
+    let (code, text) = place.run(&["down"]);
+    assert!(code == 0 && text.contains("1 programs left in it ended"), "{code}: {text}");
+    assert!(!reaper.join().unwrap().success());
+    assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+    // And the name is free again.
+    let Some(mut up) = place.up("kill -9") else { return };
+    assert_eq!(place.run(&["down", "net.toml"]).0, 0);
+    up.wait().unwrap();
+}
+
+#[test]
+fn a_signal_ends_run_and_its_command_and_leaves_nothing() {
+    let place = Place::new("signal");
+    let mut command = place.command(&["run", "net.toml", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(run.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line != "ready\n" {
+        let output = run.wait_with_output().unwrap();
+        return skip_if_not_permitted("lab run and a signal", &String::from_utf8_lossy(&output.stderr));
+    }
+    let pid = nix::unistd::Pid::from_raw(run.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(128 + 15));
+    assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+}
