@@ -7,6 +7,7 @@ use crate::report::Report;
 use crate::worker::{Idle, Mailbox, Worker};
 use fastpath_net::{EdgeId, Network, NodeKind, Topology};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -87,37 +88,40 @@ pub struct Stopper(Mailbox);
 
 /// Runs `topology` between `ports`, one for each edge, from now on.
 pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Running, StartError> {
-    let names = Arc::new(topology.clone());
+    let shown = Arc::new(topology.clone());
     let network = Network::new(topology, options.network);
     let ports = in_order(&network, ports)?;
     let (mailbox, inbox) = Mailbox::new()?;
-    let server = options.control.map(|path| {
-        Server::start(&path, Arc::clone(&names), mailbox.clone())
-            .map_err(|source| StartError::Control { path, source })
-    });
-    let server = server.transpose()?;
-    let (idle, notice) = (options.idle, options.notice);
-    let running_topology = Arc::clone(&names);
+    let listen = |path: PathBuf| {
+        let server = Server::start(&path, Arc::clone(&shown), mailbox.clone());
+        server.map_err(|source| StartError::Control { path, source })
+    };
+    let server = options.control.map(listen).transpose()?;
+    let (idle, notice, named) = (options.idle, options.notice, Arc::clone(&shown));
     let work = move || {
         let mut worker = Worker::new(Clock::start(), network, ports, idle, inbox, notice);
         let result = catch_unwind(AssertUnwindSafe(|| {
             worker.run();
-            Report::of(&names, &worker.look())
+            Report::of(&named, &worker.look())
         }));
         result.map_err(|payload| Panicked { message: panic_message(&*payload) })
     };
     let worker = std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(work)?;
-    Ok(Running { worker, _server: server, topology: running_topology, stopper: Stopper(mailbox) })
+    Ok(Running { worker, _server: server, topology: shown, stopper: Stopper(mailbox) })
 }
 
 /// Opens the existing interface that the spec names for each host (`port = "eth1"`).
 pub fn attach(topology: &Topology) -> Result<Ports, AttachError> {
-    let mut ports: Ports = Vec::new();
+    let (mut ports, mut hosts_on): (Ports, _) = (Vec::new(), BTreeMap::new());
     for (_, host) in topology.hosts() {
         let name = match &host.kind {
             NodeKind::Host { port: Some(name) } => name,
             _ => return Err(AttachError::NoPort { host: host.name.clone() }),
         };
+        if let Some(other) = hosts_on.insert(name, &host.name) {
+            let hosts = [other.clone(), host.name.clone()];
+            return Err(AttachError::Shared { hosts, port: name.clone() });
+        }
         if host.interfaces.len() != 1 {
             let (host, links) = (host.name.clone(), host.interfaces.len());
             return Err(AttachError::Links { host, port: name.clone(), links });
@@ -135,6 +139,14 @@ pub enum AttachError {
     NoPort {
         /// The host.
         host: String,
+    },
+    /// Two hosts name the same interface.
+    #[error("hosts {} and {}: both have port {port}: give each its own interface", hosts[0], hosts[1])]
+    Shared {
+        /// The hosts.
+        hosts: [String; 2],
+        /// The interface.
+        port: String,
     },
     /// An interface is one end of one link.
     #[error("host {host}: port {port} can be the end of one link, not of {links}: make a host for each link")]

@@ -278,7 +278,7 @@ impl Worker {
     fn fail(&mut self, index: usize, error: &PortError) {
         let edge = &mut self.edges[index];
         if let Some(mut port) = edge.port.take() {
-            edge.counters = edge.counters.plus(&port.counters());
+            edge.counters += port.counters();
             edge.failure = Some(error.to_string());
             (self.notice)(&format!("{error}; going on without it"));
         }
@@ -370,10 +370,13 @@ impl EdgePort {
     }
 
     fn look(&mut self) -> EdgeState {
-        let port = self.port.as_mut().map(|port| port.counters()).unwrap_or_default();
+        let mut counters = self.counters;
+        if let Some(port) = &mut self.port {
+            counters += port.counters();
+        }
         EdgeState {
             name: self.name.clone(),
-            counters: self.counters.plus(&port),
+            counters,
             waiting: self.backlog.len(),
             lateness: self.lateness.clone(),
             failure: self.failure.clone(),

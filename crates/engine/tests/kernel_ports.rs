@@ -4,9 +4,9 @@
 mod common;
 
 use common::lab::{Lab, Namespace, TRANSFER, ip, with_namespaces, with_taps};
-use common::{finish, options};
+use common::{finish, options, two_hosts};
 use fastpath_engine::port::{AfPacket, Burst, Port, TapPort};
-use fastpath_engine::{Idle, Report};
+use fastpath_engine::{Idle, Report, attach};
 use fastpath_link::PipeSpec;
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::{Duration, Time};
@@ -160,7 +160,11 @@ fn interfaces_that_cannot_be_opened_say_why() {
                 std::process::id()
             );
             assert_eq!(error("lo"), expected);
+            let error = |ports| attach(&two_hosts(PipeSpec::default(), ports)).err().unwrap().to_string();
+            assert!(error([Some("eth7"), Some("eth8")]).starts_with("port eth7: no such interface"));
+            assert!(error([Some("eth7"), None]).contains("eth7") && error([None, None]).contains("[host.a]"));
             let _tap = TapPort::open("tap0").unwrap();
+            assert!(error([Some("tap0"), Some("tap0")]).starts_with("hosts a and b: both have port tap0"));
             assert!(TapPort::open("tap0").err().unwrap().to_string().starts_with("port tap0: in use"));
         });
     });

@@ -32,6 +32,7 @@ use fastpath_units::Time;
 use fastpath_wire::pcap::ReadError;
 use std::collections::VecDeque;
 use std::io;
+use std::ops::AddAssign;
 use std::os::fd::BorrowedFd;
 
 /// Frames a port is asked for, or given, at a time.
@@ -97,22 +98,6 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
-    /// The sum of two counts.
-    pub fn plus(&self, other: &PortCounters) -> PortCounters {
-        PortCounters {
-            rx_frames: self.rx_frames + other.rx_frames,
-            rx_bytes: self.rx_bytes + other.rx_bytes,
-            tx_frames: self.tx_frames + other.tx_frames,
-            tx_bytes: self.tx_bytes + other.tx_bytes,
-            rx_overrun: self.rx_overrun + other.rx_overrun,
-            rx_no_memory: self.rx_no_memory + other.rx_no_memory,
-            rx_malformed: self.rx_malformed + other.rx_malformed,
-            tx_refused: self.tx_refused + other.tx_refused,
-            tx_down: self.tx_down + other.tx_down,
-            tx_full: self.tx_full + other.tx_full,
-        }
-    }
-
     /// Frames that arrived and did not reach the network.
     pub fn rx_dropped(&self) -> u64 {
         self.rx_overrun + self.rx_no_memory + self.rx_malformed
@@ -121,6 +106,21 @@ impl PortCounters {
     /// Frames the network delivered that were not sent.
     pub fn tx_dropped(&self) -> u64 {
         self.tx_refused + self.tx_down + self.tx_full
+    }
+}
+
+impl AddAssign for PortCounters {
+    fn add_assign(&mut self, other: PortCounters) {
+        self.rx_frames += other.rx_frames;
+        self.rx_bytes += other.rx_bytes;
+        self.tx_frames += other.tx_frames;
+        self.tx_bytes += other.tx_bytes;
+        self.rx_overrun += other.rx_overrun;
+        self.rx_no_memory += other.rx_no_memory;
+        self.rx_malformed += other.rx_malformed;
+        self.tx_refused += other.tx_refused;
+        self.tx_down += other.tx_down;
+        self.tx_full += other.tx_full;
     }
 }
 
