@@ -1,0 +1,175 @@
+//! Whether actions and instructions can be executed, before they are taken (OpenFlow 1.3.5 §6.4, §7.2.5).
+
+use crate::Refusal;
+use crate::action::Action;
+use crate::field::{ETHERTYPE_PBB, Field, Needs, VLAN_PRESENT};
+use crate::flow::Instructions;
+use crate::matching::{FieldMatch, Match};
+use crate::port;
+use crate::switch::Switch;
+use fastpath_wire::ethertype;
+
+/// What is known of the packets that an action list will see: from the match, then from earlier actions.
+#[derive(Clone, Copy, Debug)]
+struct Promise {
+    fields: Knowledge,
+    eth_type: Option<u16>,
+    ip_proto: Option<u8>,
+    icmpv6_type: Option<u8>,
+    is_tagged: bool,
+}
+
+/// How much a promise is worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Knowledge {
+    /// A flow's match: what it does not say may be otherwise.
+    Match,
+    /// Nobody can know (groups, packet-out): nothing is inconsistent.
+    None,
+}
+
+/// Where an action list stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// In a flow with this match.
+    Flow(&'a Match),
+    /// In a bucket.
+    Bucket,
+    /// In a packet-out.
+    PacketOut,
+}
+
+/// Checks the instructions of a flow for `table_id`.
+pub(crate) fn instructions(
+    switch: &Switch,
+    table_id: u8,
+    matching: &Match,
+    instructions: &Instructions,
+) -> Result<(), Refusal> {
+    actions(switch, Place::Flow(matching), &instructions.apply)?;
+    actions(switch, Place::Flow(matching), &instructions.write)?;
+    if let Some(table) = instructions.goto
+        && (table <= table_id || table >= switch.limits().tables)
+    {
+        return Err(Refusal::InstructionBadTable(table));
+    }
+    match instructions.meter {
+        Some(id) if switch.meter(id).is_none() => Err(Refusal::MeterInvalid(id)),
+        _ => Ok(()),
+    }
+}
+
+/// Checks a list of actions.
+pub(crate) fn actions(switch: &Switch, place: Place<'_>, list: &[Action]) -> Result<(), Refusal> {
+    let limit = switch.limits().actions;
+    if list.len() > limit {
+        return Err(Refusal::ActionTooMany(limit));
+    }
+    let mut promise = Promise::new(place);
+    for action in list {
+        match *action {
+            Action::Output { port, .. } => check_output(switch, place, port)?,
+            Action::Group(id) if switch.group(id).is_none() => return Err(Refusal::ActionBadOutGroup(id)),
+            Action::SetField(field, value) => promise.check_set(field, value)?,
+            Action::PushVlan(kind) if !matches!(kind, ethertype::VLAN | ethertype::SERVICE_VLAN) => {
+                return Err(Refusal::ActionBadTag(kind));
+            }
+            Action::PushMpls(kind) if !matches!(kind, ethertype::MPLS | ethertype::MPLS_UPSTREAM) => {
+                return Err(Refusal::ActionBadTag(kind));
+            }
+            Action::PushPbb(kind) if kind != ETHERTYPE_PBB => return Err(Refusal::ActionBadTag(kind)),
+            _ => {}
+        }
+        promise.follow(*action);
+    }
+    Ok(())
+}
+
+fn check_output(switch: &Switch, place: Place<'_>, to: u32) -> Result<(), Refusal> {
+    let is_good = match to {
+        port::TABLE => matches!(place, Place::PacketOut),
+        port::IN_PORT | port::ALL | port::FLOOD | port::CONTROLLER => true,
+        port::LOCAL => switch.port(port::LOCAL).is_some(),
+        // A port that is not there now may come (§7.2.5: either answer is right); frames to it are dropped.
+        _ => (1..=port::MAX).contains(&to),
+    };
+    if is_good { Ok(()) } else { Err(Refusal::ActionBadOutPort(to)) }
+}
+
+impl Promise {
+    fn new(place: Place<'_>) -> Promise {
+        let Place::Flow(matching) = place else {
+            return Promise {
+                fields: Knowledge::None,
+                eth_type: None,
+                ip_proto: None,
+                icmpv6_type: None,
+                is_tagged: true,
+            };
+        };
+        let exact = |field| matching.field(field).filter(FieldMatch::is_exact).map(|f| f.value);
+        Promise {
+            fields: Knowledge::Match,
+            eth_type: exact(Field::EthType).map(|value| value as u16),
+            ip_proto: exact(Field::IpProto).map(|value| value as u8),
+            icmpv6_type: exact(Field::Icmpv6Type).map(|value| value as u8),
+            is_tagged: matching
+                .field(Field::VlanVid)
+                .is_some_and(|f| f.value & u128::from(VLAN_PRESENT) != 0),
+        }
+    }
+
+    fn check_set(&self, field: Field, value: u128) -> Result<(), Refusal> {
+        if !field.is_settable() {
+            return Err(Refusal::ActionBadSetType(field.name()));
+        }
+        // A VLAN id is set with its present bit (§7.2.5.6).
+        let is_untagged = field == Field::VlanVid && value & u128::from(VLAN_PRESENT) == 0;
+        if value & !field.ones() != 0 || is_untagged {
+            return Err(Refusal::ActionBadSetArgument(field.name()));
+        }
+        let is_type = |types: &[u16]| self.eth_type.is_some_and(|kind| types.contains(&kind));
+        let is_promised = match field.info().needs {
+            Needs::Nothing => field != Field::VlanVid || self.is_tagged,
+            Needs::VlanTag => self.is_tagged,
+            Needs::EthType(types) => is_type(types),
+            Needs::IpProto(types, protocol) => is_type(types) && self.ip_proto == Some(protocol),
+            Needs::Icmpv6(kinds) => {
+                is_type(&[0x86dd]) && self.icmpv6_type.is_some_and(|kind| kinds.contains(&kind))
+            }
+        };
+        if is_promised || self.fields == Knowledge::None {
+            Ok(())
+        } else {
+            Err(Refusal::ActionMatchInconsistent(field.name()))
+        }
+    }
+
+    /// What is known after the action.
+    fn follow(&mut self, action: Action) {
+        match action {
+            Action::PushVlan(_) => self.is_tagged = true,
+            Action::PopVlan => self.is_tagged = false,
+            Action::PushMpls(kind) | Action::PushPbb(kind) => {
+                *self = Promise {
+                    eth_type: Some(kind),
+                    ip_proto: None,
+                    icmpv6_type: None,
+                    is_tagged: false,
+                    ..*self
+                };
+            }
+            Action::PopMpls(kind) => {
+                *self = Promise { eth_type: Some(kind), ip_proto: None, icmpv6_type: None, ..*self };
+            }
+            Action::PopPbb => {
+                *self =
+                    Promise { eth_type: None, ip_proto: None, icmpv6_type: None, is_tagged: false, ..*self };
+            }
+            Action::SetField(Field::EthType, value) => self.eth_type = Some(value as u16),
+            Action::SetField(Field::IpProto, value) => self.ip_proto = Some(value as u8),
+            Action::SetField(Field::Icmpv6Type, value) => self.icmpv6_type = Some(value as u8),
+            _ => {}
+        }
+    }
+}

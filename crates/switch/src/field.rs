@@ -1,0 +1,320 @@
+//! The match fields of OpenFlow 1.3 (OXM): their widths, prerequisites, and where each sits in a [`Key`](crate::Key).
+//!
+//! A key is sixteen 64-bit words. Word 0 says which fields the frame has, one bit per field; the other words
+//! hold the values. Fields that no packet has together share bits (TCP and UDP ports; IPv4 addresses, ARP
+//! addresses and MPLS labels): the presence bit that every match carries tells them apart. So matching is a
+//! masked comparison of a few words and nothing else.
+//!
+//! Read first: OpenFlow 1.3.5 §7.2.3.7.
+
+use crate::field::Needs::{EthType, Icmpv6, IpProto, Nothing, VlanTag};
+use fastpath_wire::{ethertype, protocol};
+
+/// EtherType of a provider backbone (802.1ah) I-TAG.
+pub const ETHERTYPE_PBB: u16 = 0x88e7;
+/// The bit of VLAN_VID that says there is a tag (OFPVID_PRESENT).
+pub const VLAN_PRESENT: u16 = 0x1000;
+/// Words of a key.
+pub const WORDS: usize = 16;
+
+/// A match field. The number is that of the OXM field (§7.2.3.7, Table 11) and of its presence bit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Field {
+    /// The port the frame came in by.
+    InPort = 0,
+    /// The physical port it came in by; the same here, where no port is made of others.
+    InPhyPort = 1,
+    /// What earlier tables wrote.
+    Metadata = 2,
+    /// Destination MAC.
+    EthDst = 3,
+    /// Source MAC.
+    EthSrc = 4,
+    /// EtherType after VLAN tags.
+    EthType = 5,
+    /// VLAN id of the outermost tag with [`VLAN_PRESENT`]; 0 without a tag.
+    VlanVid = 6,
+    /// Priority of the outermost VLAN tag.
+    VlanPcp = 7,
+    /// Upper six bits of TOS or traffic class.
+    IpDscp = 8,
+    /// Lower two bits of TOS or traffic class.
+    IpEcn = 9,
+    /// IPv4 protocol, or IPv6 protocol after extension headers.
+    IpProto = 10,
+    /// IPv4 source.
+    Ipv4Src = 11,
+    /// IPv4 destination.
+    Ipv4Dst = 12,
+    /// TCP source port.
+    TcpSrc = 13,
+    /// TCP destination port.
+    TcpDst = 14,
+    /// UDP source port.
+    UdpSrc = 15,
+    /// UDP destination port.
+    UdpDst = 16,
+    /// SCTP source port.
+    SctpSrc = 17,
+    /// SCTP destination port.
+    SctpDst = 18,
+    /// ICMP type.
+    Icmpv4Type = 19,
+    /// ICMP code.
+    Icmpv4Code = 20,
+    /// ARP operation.
+    ArpOp = 21,
+    /// ARP sender's IPv4 address.
+    ArpSpa = 22,
+    /// ARP target's IPv4 address.
+    ArpTpa = 23,
+    /// ARP sender's MAC.
+    ArpSha = 24,
+    /// ARP target's MAC.
+    ArpTha = 25,
+    /// IPv6 source.
+    Ipv6Src = 26,
+    /// IPv6 destination.
+    Ipv6Dst = 27,
+    /// IPv6 flow label.
+    Ipv6Flabel = 28,
+    /// ICMPv6 type.
+    Icmpv6Type = 29,
+    /// ICMPv6 code.
+    Icmpv6Code = 30,
+    /// Target of a neighbour solicitation or advertisement.
+    Ipv6NdTarget = 31,
+    /// Source link-layer address of a neighbour solicitation.
+    Ipv6NdSll = 32,
+    /// Target link-layer address of a neighbour advertisement.
+    Ipv6NdTll = 33,
+    /// Label of the outermost MPLS entry.
+    MplsLabel = 34,
+    /// Traffic class of the outermost MPLS entry.
+    MplsTc = 35,
+    /// Bottom-of-stack bit of the outermost MPLS entry.
+    MplsBos = 36,
+    /// Service instance of a PBB I-TAG.
+    PbbIsid = 37,
+    /// What a tunnel port, or a set-field, says of the tunnel.
+    TunnelId = 38,
+    /// Which IPv6 extension headers there are (OFPIEH_ bits).
+    Ipv6Exthdr = 39,
+}
+
+/// What a match must say before it may say a field (§7.2.3.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A VLAN tag: VLAN_VID that is not "no tag".
+    VlanTag,
+    /// One of these EtherTypes.
+    EthType(&'static [u16]),
+    /// This IP protocol over IPv4, IPv6, or either.
+    IpProto(&'static [u16], u8),
+    /// ICMPv6 of one of these types.
+    Icmpv6(&'static [u8]),
+}
+
+/// Whether a match may mask a field, and whether an action may set it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// Matched exactly only, never set.
+    Exact,
+    /// Matched exactly only; an action may set it.
+    ExactSet,
+    /// Matched under any mask, never set.
+    Masked,
+    /// Matched under any mask; an action may set it.
+    MaskedSet,
+}
+
+/// All about one field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Info {
+    /// The field.
+    pub field: Field,
+    /// Its name in rule files.
+    pub name: &'static str,
+    /// Width in bits.
+    pub bits: u8,
+    /// Index of the key word with its lowest bits. Wider fields have their high half in the word before.
+    pub word: u8,
+    /// Lowest bit in that word.
+    pub shift: u8,
+    /// Masks and set-field.
+    pub usage: Use,
+    /// Prerequisite.
+    pub needs: Needs,
+}
+
+const IP: &[u16] = &[ethertype::IPV4, ethertype::IPV6];
+const V4: &[u16] = &[ethertype::IPV4];
+const V6: &[u16] = &[ethertype::IPV6];
+const ARP: Needs = EthType(&[ethertype::ARP]);
+const MPLS: Needs = EthType(&[ethertype::MPLS, ethertype::MPLS_UPSTREAM]);
+const TCP: Needs = IpProto(IP, protocol::TCP);
+const UDP: Needs = IpProto(IP, protocol::UDP);
+const SCTP: Needs = IpProto(IP, protocol::SCTP);
+const ICMP: Needs = IpProto(V4, protocol::ICMP);
+const ICMPV6: Needs = IpProto(V6, protocol::ICMPV6);
+
+const fn info(field: Field, name: &'static str, bits: u8, at: (u8, u8), usage: Use, needs: Needs) -> Info {
+    Info { field, name, bits, word: at.0, shift: at.1, usage, needs }
+}
+
+/// Every field, in the order of their numbers. Ports take masks too, beyond what §7.2.3.7 asks, because rule
+/// sets express port ranges so.
+pub const FIELDS: [Info; 40] = [
+    info(Field::InPort, "in_port", 32, (1, 32), Use::Exact, Nothing),
+    info(Field::InPhyPort, "in_phy_port", 32, (1, 32), Use::Exact, Nothing),
+    info(Field::Metadata, "metadata", 64, (2, 0), Use::Masked, Nothing),
+    info(Field::EthDst, "eth_dst", 48, (4, 0), Use::MaskedSet, Nothing),
+    info(Field::EthSrc, "eth_src", 48, (5, 0), Use::MaskedSet, Nothing),
+    info(Field::EthType, "eth_type", 16, (1, 16), Use::ExactSet, Nothing),
+    info(Field::VlanVid, "vlan_vid", 13, (1, 0), Use::MaskedSet, Nothing),
+    info(Field::VlanPcp, "vlan_pcp", 3, (1, 13), Use::ExactSet, VlanTag),
+    info(Field::IpDscp, "ip_dscp", 6, (4, 56), Use::ExactSet, EthType(IP)),
+    info(Field::IpEcn, "ip_ecn", 2, (4, 62), Use::ExactSet, EthType(IP)),
+    info(Field::IpProto, "ip_proto", 8, (4, 48), Use::ExactSet, EthType(IP)),
+    info(Field::Ipv4Src, "ipv4_src", 32, (6, 32), Use::MaskedSet, EthType(V4)),
+    info(Field::Ipv4Dst, "ipv4_dst", 32, (6, 0), Use::MaskedSet, EthType(V4)),
+    info(Field::TcpSrc, "tcp_src", 16, (7, 16), Use::MaskedSet, TCP),
+    info(Field::TcpDst, "tcp_dst", 16, (7, 0), Use::MaskedSet, TCP),
+    info(Field::UdpSrc, "udp_src", 16, (7, 16), Use::MaskedSet, UDP),
+    info(Field::UdpDst, "udp_dst", 16, (7, 0), Use::MaskedSet, UDP),
+    info(Field::SctpSrc, "sctp_src", 16, (7, 16), Use::MaskedSet, SCTP),
+    info(Field::SctpDst, "sctp_dst", 16, (7, 0), Use::MaskedSet, SCTP),
+    info(Field::Icmpv4Type, "icmpv4_type", 8, (7, 16), Use::ExactSet, ICMP),
+    info(Field::Icmpv4Code, "icmpv4_code", 8, (7, 0), Use::ExactSet, ICMP),
+    info(Field::ArpOp, "arp_op", 16, (7, 0), Use::ExactSet, ARP),
+    info(Field::ArpSpa, "arp_spa", 32, (6, 32), Use::MaskedSet, ARP),
+    info(Field::ArpTpa, "arp_tpa", 32, (6, 0), Use::MaskedSet, ARP),
+    info(Field::ArpSha, "arp_sha", 48, (14, 0), Use::MaskedSet, ARP),
+    info(Field::ArpTha, "arp_tha", 48, (15, 0), Use::MaskedSet, ARP),
+    info(Field::Ipv6Src, "ipv6_src", 128, (9, 0), Use::MaskedSet, EthType(V6)),
+    info(Field::Ipv6Dst, "ipv6_dst", 128, (11, 0), Use::MaskedSet, EthType(V6)),
+    info(Field::Ipv6Flabel, "ipv6_flabel", 20, (6, 0), Use::MaskedSet, EthType(V6)),
+    info(Field::Icmpv6Type, "icmpv6_type", 8, (7, 16), Use::ExactSet, ICMPV6),
+    info(Field::Icmpv6Code, "icmpv6_code", 8, (7, 0), Use::ExactSet, ICMPV6),
+    info(Field::Ipv6NdTarget, "nd_target", 128, (13, 0), Use::MaskedSet, Icmpv6(&[135, 136])),
+    info(Field::Ipv6NdSll, "nd_sll", 48, (14, 0), Use::MaskedSet, Icmpv6(&[135])),
+    info(Field::Ipv6NdTll, "nd_tll", 48, (15, 0), Use::MaskedSet, Icmpv6(&[136])),
+    info(Field::MplsLabel, "mpls_label", 20, (6, 0), Use::ExactSet, MPLS),
+    info(Field::MplsTc, "mpls_tc", 3, (6, 32), Use::ExactSet, MPLS),
+    info(Field::MplsBos, "mpls_bos", 1, (6, 35), Use::ExactSet, MPLS),
+    info(Field::PbbIsid, "pbb_isid", 24, (6, 0), Use::MaskedSet, EthType(&[ETHERTYPE_PBB])),
+    info(Field::TunnelId, "tunnel_id", 64, (3, 0), Use::MaskedSet, Nothing),
+    info(Field::Ipv6Exthdr, "ipv6_exthdr", 9, (7, 32), Use::Masked, EthType(V6)),
+];
+
+/// Bits of [`Field::Ipv6Exthdr`] (OFPIEH_, §7.2.3.7).
+pub mod exthdr {
+    /// "No next header" was met.
+    pub const NO_NEXT: u16 = 1 << 0;
+    /// Encrypted payload.
+    pub const ESP: u16 = 1 << 1;
+    /// Authentication.
+    pub const AUTH: u16 = 1 << 2;
+    /// One or two destination options headers.
+    pub const DEST: u16 = 1 << 3;
+    /// Fragment.
+    pub const FRAGMENT: u16 = 1 << 4;
+    /// Routing.
+    pub const ROUTER: u16 = 1 << 5;
+    /// Hop-by-hop options.
+    pub const HOP: u16 = 1 << 6;
+    /// A header met more often than RFC 8200 §4.1 expects.
+    pub const REPEATED: u16 = 1 << 7;
+    /// Headers in another order than RFC 8200 §4.1 recommends.
+    pub const UNORDERED: u16 = 1 << 8;
+}
+
+impl Field {
+    /// All about the field.
+    pub const fn info(self) -> &'static Info {
+        &FIELDS[self as usize]
+    }
+
+    /// The field with an OXM number of class OFPXMC_OPENFLOW_BASIC.
+    pub fn from_number(number: u8) -> Option<Field> {
+        FIELDS.get(usize::from(number)).map(|info| info.field)
+    }
+
+    /// The field's name in rule files.
+    pub const fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// Width in bits, 1 to 128.
+    pub const fn bits(self) -> u32 {
+        self.info().bits as u32
+    }
+
+    /// Bytes of its value in an OXM TLV.
+    pub const fn oxm_len(self) -> usize {
+        (self.info().bits as usize).div_ceil(8)
+    }
+
+    /// All ones, as wide as the field.
+    pub const fn ones(self) -> u128 {
+        u128::MAX >> (128 - self.bits())
+    }
+
+    /// The field's bit in word 0 of a key.
+    pub const fn presence(self) -> u64 {
+        1 << self as u8
+    }
+
+    /// Whether a match may mask it.
+    pub fn is_maskable(self) -> bool {
+        matches!(self.info().usage, Use::Masked | Use::MaskedSet)
+    }
+
+    /// Whether an action may set it.
+    pub fn is_settable(self) -> bool {
+        matches!(self.info().usage, Use::ExactSet | Use::MaskedSet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_numbers_and_fits_the_words() {
+        for (number, info) in FIELDS.iter().enumerate() {
+            assert_eq!(info.field as usize, number, "{}", info.name);
+            let end = u32::from(info.shift) + u32::from(info.bits);
+            assert!(end <= 64 || (info.shift == 0 && info.bits == 128 && info.word >= 9), "{}", info.name);
+            assert!(usize::from(info.word) < WORDS);
+        }
+    }
+
+    /// Every pair that shares bits has EtherTypes, IP versions and protocols, or ICMPv6 types that exclude each other.
+    #[test]
+    fn only_fields_that_no_packet_has_together_share_bits() {
+        let types = |needs| match needs {
+            EthType(types) | IpProto(types, _) => types.to_vec(),
+            Icmpv6(_) => V6.to_vec(),
+            Nothing | VlanTag => vec![0],
+        };
+        let proto = |needs| match needs {
+            IpProto(_, protocol) => Some(protocol),
+            _ => None,
+        };
+        for a in &FIELDS {
+            for b in &FIELDS[a.field as usize + 1..] {
+                let apart = a.word != b.word || a.shift >= b.shift + b.bits || b.shift >= a.shift + a.bits;
+                let exclusive = types(a.needs).iter().all(|t| !types(b.needs).contains(t))
+                    || proto(a.needs) != proto(b.needs)
+                        && proto(a.needs).is_some()
+                        && proto(b.needs).is_some();
+                let same = (a.field, b.field) == (Field::InPort, Field::InPhyPort);
+                assert!(apart || exclusive || same, "{} and {}", a.name, b.name);
+            }
+        }
+    }
+}

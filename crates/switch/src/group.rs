@@ -1,0 +1,149 @@
+//! Groups: one action that stands for several sets of actions.
+//!
+//! Read first: OpenFlow 1.3.5 §5.6.
+
+use crate::action::Action;
+use crate::flow::{ANY_GROUP, Counters};
+use crate::port;
+use fastpath_units::Time;
+use fastpath_wire::Headers;
+use std::sync::Arc;
+
+/// Highest number of a group (OFPG_MAX).
+pub const MAX: u32 = 0xffff_ff00;
+/// Every group, in deletions (OFPG_ALL).
+pub const ALL: u32 = 0xffff_fffc;
+
+/// How a group chooses buckets (OFPGT_; the numbers are the protocol's).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum GroupKind {
+    /// Every bucket gets a copy.
+    All = 0,
+    /// One bucket, by the flow's hash and the weights.
+    Select = 1,
+    /// The only bucket.
+    Indirect = 2,
+    /// The first live bucket.
+    FastFailover = 3,
+}
+
+/// One alternative of a group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bucket {
+    /// Share of the flows in a select group.
+    pub weight: u16,
+    /// The bucket is live while this port is; [`port::ANY`] for none.
+    pub watch_port: u32,
+    /// The bucket is live while this group is; [`ANY_GROUP`] for none.
+    pub watch_group: u32,
+    /// Its action set.
+    pub actions: Vec<Action>,
+}
+
+/// A group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// How it chooses.
+    pub kind: GroupKind,
+    /// What it chooses from.
+    pub buckets: Arc<[Bucket]>,
+    /// Packets it processed.
+    pub counters: Counters,
+    /// Packets each bucket processed.
+    pub bucket_counters: Vec<Counters>,
+    /// When it was added.
+    pub added: Time,
+}
+
+/// A request to change groups.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupMod {
+    /// What to do.
+    pub command: GroupCommand,
+    /// Which group; [`ALL`] in deletions.
+    pub id: u32,
+    /// How it chooses.
+    pub kind: GroupKind,
+    /// What from.
+    pub buckets: Vec<Bucket>,
+}
+
+/// What to do with a group (OFPGC_).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupCommand {
+    /// Add it.
+    Add,
+    /// Replace it.
+    Modify,
+    /// Delete it, and the flows that use it.
+    Delete,
+}
+
+impl Bucket {
+    /// A bucket of weight 1 that is always live.
+    pub fn new(actions: impl Into<Vec<Action>>) -> Bucket {
+        Bucket { weight: 1, watch_port: port::ANY, watch_group: ANY_GROUP, actions: actions.into() }
+    }
+
+    /// The groups it hands packets to.
+    pub fn chained(&self) -> impl Iterator<Item = u32> + '_ {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Group(id) => Some(*id),
+            _ => None,
+        })
+    }
+}
+
+impl Group {
+    /// A new group.
+    pub fn new(kind: GroupKind, buckets: Vec<Bucket>, added: Time) -> Group {
+        let bucket_counters = vec![Counters::default(); buckets.len()];
+        Group { kind, buckets: buckets.into(), counters: Counters::default(), bucket_counters, added }
+    }
+}
+
+/// The bucket of a select group for a hash: each live one in proportion to its weight. The same hash and the
+/// same live buckets give the same bucket, on every machine.
+pub fn select(buckets: &[Bucket], is_live: impl Fn(&Bucket) -> bool, hash: u32) -> Option<usize> {
+    let weight = |bucket: &Bucket| if is_live(bucket) { u64::from(bucket.weight) } else { 0 };
+    let total: u64 = buckets.iter().map(weight).sum();
+    let mut point = (u64::from(hash) * total) >> 32;
+    for (index, bucket) in buckets.iter().enumerate() {
+        match point.checked_sub(weight(bucket)) {
+            Some(rest) => point = rest,
+            None => return Some(index),
+        }
+    }
+    None
+}
+
+/// The hash that select groups choose by: flow (addresses, protocol, ports), MACs and EtherType.
+pub fn select_hash(headers: &Headers) -> u32 {
+    let mac = |mac: [u8; 6]| mac.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    let words =
+        [mac(headers.dst.0), mac(headers.src.0), u64::from(headers.ethertype), headers.flow_hash().into()];
+    let mixed = words.iter().fold(0u64, |h, word| {
+        let h = (h ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        h ^ h >> 32
+    });
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_divide_the_hashes_in_proportion_among_live_buckets() {
+        let buckets: Vec<_> = [1, 0, 3].map(|weight| Bucket { weight, ..Bucket::new([]) }).into();
+        let mut counts = [0; 3];
+        for i in 0..4096 {
+            counts[select(&buckets, |_| true, i << 20).unwrap()] += 1;
+        }
+        assert_eq!(counts, [1024, 0, 3072]);
+        assert_eq!(select(&buckets, |bucket| bucket.weight == 1, u32::MAX), Some(0));
+        assert_eq!(select(&buckets, |_| false, 7), None);
+        assert_eq!(select(&[], |_| true, 7), None);
+    }
+}

@@ -1,0 +1,422 @@
+//! The interpreter: what a switch does with a packet, step by step as §5 says it.
+//!
+//! This is the specification: it reads every header again after every change and looks at every flow in turn.
+//! Whatever is faster must produce the same outcomes and the same counters.
+//!
+//! Read first: OpenFlow 1.3.5 §5.3 (matching), §5.9 (instructions), §5.10 (action set).
+
+use crate::Refusal;
+use crate::action::{Action, ActionSet};
+use crate::edit::{self, Ttl};
+use crate::field::Field;
+use crate::flow::{ClearActions, Instructions};
+use crate::group::{self, GroupKind};
+use crate::key::{Context, Key};
+use crate::meter::Judgement;
+use crate::port;
+use crate::switch::{self, Switch};
+use fastpath_units::Time;
+use fastpath_wire::Headers;
+use std::sync::Arc;
+
+/// Buckets that one packet may go through: a bound on what groups of groups multiply to.
+pub const BUCKETS_MAX: usize = 4096;
+
+/// What became of a packet, or of a copy of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It leaves.
+    Output {
+        /// By this port.
+        port: u32,
+        /// From this queue of the port; 0 is the usual one.
+        queue: u32,
+        /// As these bytes.
+        frame: Vec<u8>,
+    },
+    /// It goes to the controllers.
+    Controller(PacketIn),
+    /// Nothing of it goes on from here.
+    Drop(DropReason),
+}
+
+/// A packet for the controllers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PacketIn {
+    /// Why.
+    pub reason: PacketInReason,
+    /// The table that sent it.
+    pub table_id: u8,
+    /// The cookie of the flow that sent it; all ones without one.
+    pub cookie: u64,
+    /// Bytes of the frame to send at most; [`port::NO_BUFFER`] for all.
+    pub max_len: u16,
+    /// Port of entry, metadata and tunnel id.
+    pub context: Context,
+    /// The frame as it is now.
+    pub frame: Vec<u8>,
+}
+
+/// Why a packet goes to the controllers (OFPR_; the numbers are the protocol's).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum PacketInReason {
+    /// A table-miss flow sent it.
+    NoMatch = 0,
+    /// An action of another flow, a group or a packet-out sent it.
+    Action = 1,
+    /// Its TTL could not be counted down.
+    InvalidTtl = 2,
+}
+
+/// Why nothing of a packet goes on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DropReason {
+    /// Not even an Ethernet header.
+    Runt,
+    /// The port of entry does not exist or takes no frames.
+    Ingress,
+    /// No flow matched, and there is no table-miss flow.
+    TableMiss,
+    /// The flow that ended the pipeline left no output in the action set, and none had been applied.
+    NoOutput,
+    /// A drop band.
+    Meter,
+    /// Its TTL could not be counted down.
+    InvalidTtl,
+    /// The port to leave by does not exist, is down, or does not forward.
+    Egress,
+    /// A flow sent it out of the port of entry without saying IN_PORT (§7.2.5), or flooding reached nobody.
+    NoOtherPort,
+    /// The group has no live bucket, or none at all.
+    NoBucket,
+    /// Groups of groups made more than [`BUCKETS_MAX`] copies.
+    TooManyCopies,
+    /// The port of entry wants no packet-ins.
+    NoPacketIn,
+}
+
+/// Sends a frame that arrived on `in_port` at `now` through the tables.
+pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
+    let len = frame.len() as u64;
+    let is_taken = match switch.port_mut(in_port) {
+        Some(port) if port.may_receive() => {
+            port.counters.rx_packets += 1;
+            port.counters.rx_bytes += len;
+            true
+        }
+        Some(port) => {
+            port.counters.rx_dropped += 1;
+            false
+        }
+        None => false,
+    };
+    let mut walk = Walk::new(switch, now, in_port, frame);
+    if is_taken {
+        walk.pipeline();
+    } else {
+        walk.drop(DropReason::Ingress);
+    }
+    walk.finish()
+}
+
+/// Executes the actions of a packet-out.
+///
+/// # Errors
+/// Why the request is refused; then nothing has happened.
+pub fn packet_out(
+    switch: &mut Switch,
+    now: Time,
+    in_port: u32,
+    actions: &[Action],
+    frame: &[u8],
+) -> Result<Vec<Outcome>, Refusal> {
+    switch::check_packet_out(switch, in_port, actions)?;
+    let mut walk = Walk::new(switch, now, in_port, frame);
+    if frame.len() < 14 {
+        walk.drop(DropReason::Runt);
+    } else {
+        let mut packet = walk.packet.clone();
+        walk.apply(&mut packet, actions);
+    }
+    Ok(walk.finish())
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+struct Packet {
+    frame: Vec<u8>,
+    context: Context,
+    queue: u32,
+}
+
+/// Whether a packet goes on after an action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// It does.
+    Go,
+    /// It ended here.
+    Stop,
+}
+
+/// The execution of one packet.
+struct Walk<'a> {
+    switch: &'a mut Switch,
+    now: Time,
+    packet: Packet,
+    /// What a packet-in from here would say.
+    table_id: u8,
+    cookie: u64,
+    reason: PacketInReason,
+    buckets: usize,
+    outcomes: Vec<Outcome>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(switch: &'a mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Walk<'a> {
+        let context = Context { in_port, ..Context::default() };
+        let packet = Packet { frame: frame.to_vec(), context, queue: 0 };
+        let reason = PacketInReason::Action;
+        Walk { switch, now, packet, table_id: 0, cookie: u64::MAX, reason, buckets: 0, outcomes: Vec::new() }
+    }
+
+    /// Every packet ends in at least one outcome.
+    fn finish(mut self) -> Vec<Outcome> {
+        if self.outcomes.is_empty() {
+            self.drop(DropReason::NoOutput);
+        }
+        self.outcomes
+    }
+
+    fn drop(&mut self, reason: DropReason) {
+        self.outcomes.push(Outcome::Drop(reason));
+    }
+
+    /// §5.1: from table 0 on, until a flow does not say where to go next.
+    fn pipeline(&mut self) {
+        let mut packet = self.packet.clone();
+        if packet.frame.len() < 14 {
+            return self.drop(DropReason::Runt);
+        }
+        let mut set = ActionSet::default();
+        let mut next = Some(0);
+        // Goto leads to later tables only, so this ends.
+        while let Some(table_id) = next {
+            let Some(instructions) = self.lookup(table_id, &packet) else {
+                return self.drop(DropReason::TableMiss);
+            };
+            if self.execute(&mut packet, &mut set, &instructions) == Step::Stop {
+                return;
+            }
+            next = instructions.goto;
+        }
+        let actions: Vec<Action> = set.in_order().collect();
+        self.apply(&mut packet, &actions);
+    }
+
+    /// §5.3: the flow of the highest priority that matches, counted.
+    fn lookup(&mut self, table_id: u8, packet: &Packet) -> Option<Arc<Instructions>> {
+        let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
+        let now = self.now;
+        let table = self.switch.table_mut(table_id);
+        table.lookups += 1;
+        let (is_miss, cookie, instructions) = {
+            let (rank, flow) = table.find(&key)?;
+            flow.count(now, packet.frame.len());
+            (rank.is_table_miss(), flow.cookie, Arc::clone(&flow.instructions))
+        };
+        table.matched += 1;
+        self.table_id = table_id;
+        self.cookie = cookie;
+        self.reason = if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
+        Some(instructions)
+    }
+
+    /// §5.9: the instructions of a flow, but for goto.
+    fn execute(&mut self, packet: &mut Packet, set: &mut ActionSet, instructions: &Instructions) -> Step {
+        if let Some(id) = instructions.meter
+            && let Some(meter) = self.switch.meter_mut(id)
+        {
+            match meter.judge(self.now, packet.frame.len()) {
+                Judgement::Pass => {}
+                Judgement::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
+                Judgement::Drop => {
+                    self.drop(DropReason::Meter);
+                    return Step::Stop;
+                }
+            }
+        }
+        if self.apply(packet, &instructions.apply) == Step::Stop {
+            return Step::Stop;
+        }
+        if instructions.clear == ClearActions::Clear {
+            set.clear();
+        }
+        set.write(&instructions.write);
+        if let Some(write) = instructions.metadata {
+            packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
+        }
+        Step::Go
+    }
+
+    /// A list of actions, one after the other.
+    fn apply(&mut self, packet: &mut Packet, actions: &[Action]) -> Step {
+        for action in actions {
+            if self.act(packet, *action) == Step::Stop {
+                return Step::Stop;
+            }
+        }
+        Step::Go
+    }
+
+    fn act(&mut self, packet: &mut Packet, action: Action) -> Step {
+        let frame = &mut packet.frame;
+        match action {
+            Action::Output { port, max_len } => self.output(packet, port, max_len),
+            Action::Group(id) => self.group(packet, id),
+            Action::SetQueue(queue) => packet.queue = queue,
+            Action::SetField(Field::TunnelId, value) => packet.context.tunnel_id = value as u64,
+            Action::SetField(field, value) => edit::set_field(frame, field, value),
+            Action::PushVlan(ethertype) => edit::push_vlan(frame, ethertype),
+            Action::PopVlan => edit::pop_vlan(frame),
+            Action::PushMpls(ethertype) => edit::push_mpls(frame, ethertype),
+            Action::PopMpls(ethertype) => edit::pop_mpls(frame, ethertype),
+            Action::PushPbb(ethertype) => edit::push_pbb(frame, ethertype),
+            Action::PopPbb => edit::pop_pbb(frame),
+            Action::CopyTtlOut => edit::copy_ttl_out(frame),
+            Action::CopyTtlIn => edit::copy_ttl_in(frame),
+            Action::SetMplsTtl(ttl) => edit::set_mpls_ttl(frame, ttl),
+            Action::SetNwTtl(ttl) => edit::set_nw_ttl(frame, ttl),
+            Action::DecMplsTtl | Action::DecNwTtl => {
+                let ttl = if action == Action::DecNwTtl {
+                    edit::dec_nw_ttl(frame)
+                } else {
+                    edit::dec_mpls_ttl(frame)
+                };
+                if ttl == Ttl::Invalid {
+                    self.invalid_ttl(packet);
+                    return Step::Stop;
+                }
+            }
+        }
+        Step::Go
+    }
+
+    /// §5.12: a packet with an invalid TTL is not forwarded; controllers may want to know (OFPR_INVALID_TTL).
+    fn invalid_ttl(&mut self, packet: &Packet) {
+        self.packet_in(packet, PacketInReason::InvalidTtl, port::NO_BUFFER);
+        self.drop(DropReason::InvalidTtl);
+    }
+
+    fn output(&mut self, packet: &Packet, to: u32, max_len: u16) {
+        let in_port = packet.context.in_port;
+        match to {
+            port::CONTROLLER => self.packet_in(packet, self.reason, max_len),
+            port::IN_PORT => self.send(packet, in_port),
+            port::TABLE => self.resubmit(packet),
+            port::ALL | port::FLOOD => {
+                let others = self
+                    .switch
+                    .ports()
+                    .filter(|(number, port)| *number != in_port && *number <= port::MAX && port.may_send());
+                let others: Vec<u32> = others.map(|(number, _)| number).collect();
+                if others.is_empty() {
+                    self.drop(DropReason::NoOtherPort);
+                }
+                for number in others {
+                    self.send(packet, number);
+                }
+            }
+            _ if to == in_port => self.drop(DropReason::NoOtherPort),
+            _ => self.send(packet, to),
+        }
+    }
+
+    fn send(&mut self, packet: &Packet, number: u32) {
+        let len = packet.frame.len() as u64;
+        match self.switch.port_mut(number) {
+            Some(port) if port.may_send() => {
+                port.counters.tx_packets += 1;
+                port.counters.tx_bytes += len;
+                let (queue, frame) = (packet.queue, packet.frame.clone());
+                self.outcomes.push(Outcome::Output { port: number, queue, frame });
+            }
+            Some(port) => {
+                port.counters.tx_dropped += 1;
+                self.drop(DropReason::Egress);
+            }
+            None => self.drop(DropReason::Egress),
+        }
+    }
+
+    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, max_len: u16) {
+        let in_port = self.switch.port(packet.context.in_port);
+        if in_port.is_some_and(|port| port.config & port::config::NO_PACKET_IN != 0) {
+            return self.drop(DropReason::NoPacketIn);
+        }
+        let (table_id, cookie, context) = (self.table_id, self.cookie, packet.context);
+        let frame = packet.frame.clone();
+        self.outcomes.push(Outcome::Controller(PacketIn {
+            reason,
+            table_id,
+            cookie,
+            max_len,
+            context,
+            frame,
+        }));
+    }
+
+    /// Output to TABLE, in packet-outs only: the packet as it is now enters table 0.
+    fn resubmit(&mut self, packet: &Packet) {
+        let context = Context { in_port: packet.context.in_port, ..Context::default() };
+        self.packet = Packet { context, ..packet.clone() };
+        let before = self.outcomes.len();
+        self.pipeline();
+        if self.outcomes.len() == before {
+            self.drop(DropReason::NoOutput);
+        }
+    }
+
+    /// §5.6: each chosen bucket gets its own copy; the packet itself goes on unchanged.
+    fn group(&mut self, packet: &Packet, id: u32) {
+        let chosen = self.choose(packet, id);
+        let Some(group) = self.switch.group_mut(id) else { return self.drop(DropReason::NoBucket) };
+        group.counters.count(packet.frame.len());
+        let buckets = Arc::clone(&group.buckets);
+        if chosen.is_empty() {
+            return self.drop(DropReason::NoBucket);
+        }
+        for index in chosen {
+            if self.buckets == BUCKETS_MAX {
+                return self.drop(DropReason::TooManyCopies);
+            }
+            self.buckets += 1;
+            if let Some(group) = self.switch.group_mut(id) {
+                group.bucket_counters[index].count(packet.frame.len());
+            }
+            let actions: Vec<Action> = ActionSet::of(&buckets[index].actions).in_order().collect();
+            let before = self.outcomes.len();
+            self.apply(&mut packet.clone(), &actions);
+            if self.outcomes.len() == before {
+                self.drop(DropReason::NoOutput);
+            }
+        }
+    }
+
+    fn choose(&self, packet: &Packet, id: u32) -> Vec<usize> {
+        let Some(group) = self.switch.group(id) else { return Vec::new() };
+        let is_live = |bucket: &group::Bucket| self.switch.is_live(bucket);
+        match group.kind {
+            GroupKind::All | GroupKind::Indirect => (0..group.buckets.len()).collect(),
+            GroupKind::Select => {
+                let hash = group::select_hash(&Headers::parse(&packet.frame));
+                group::select(&group.buckets, is_live, hash).into_iter().collect()
+            }
+            GroupKind::FastFailover => group.buckets.iter().position(is_live).into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "interp_tests.rs"]
+mod tests;

@@ -1,0 +1,405 @@
+//! Tests of the interpreter and of the requests that make its program.
+
+use super::*;
+use crate::flow::{FlowCommand, FlowMod, RemovedReason, WriteMetadata, flags};
+use crate::group::{Bucket, GroupCommand, GroupMod};
+use crate::matching::{FieldMatch, Match};
+use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
+use crate::port::{Link, Port};
+use crate::switch::Limits;
+use fastpath_units::Duration;
+use fastpath_wire::MacAddr;
+use fastpath_wire::build::Ip;
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+/// Ports 1 to 4, four tables.
+fn switch() -> Switch {
+    let mut switch = Switch::new(Limits { tables: 4, flows: 8, ..Limits::default() });
+    (1..=4).for_each(|port| switch.set_port(port, Port::up()));
+    switch
+}
+
+fn frame(ttl: u8) -> Vec<u8> {
+    let end = |n: u8| (MacAddr::from_index(n.into()), [192, 0, 2, n].into());
+    Ip { ttl, ..Ip::between(end(1), end(2)) }.udp(1000, 53, b"x")
+}
+
+fn ipv4(more: &[FieldMatch]) -> Match {
+    let mut fields = vec![FieldMatch::exact(Field::EthType, 0x0800)];
+    fields.extend(more);
+    Match::new(&fields).unwrap()
+}
+
+fn udp_to(port: u16) -> Match {
+    ipv4(&[FieldMatch::exact(Field::IpProto, 17), FieldMatch::exact(Field::UdpDst, port.into())])
+}
+
+fn out(port: u32) -> Instructions {
+    Instructions::apply([Action::output(port)])
+}
+
+fn add(switch: &mut Switch, table: u8, priority: u16, matching: Match, instructions: Instructions) {
+    switch.flow_mod(Time::ZERO, &FlowMod::add(table, priority, matching, instructions)).unwrap();
+}
+
+/// The ports a packet leaves by, in order; 0 stands for a drop, CONTROLLER for a packet-in.
+fn ports(outcomes: &[Outcome]) -> Vec<u32> {
+    let port = |outcome: &Outcome| match outcome {
+        Outcome::Output { port, .. } => *port,
+        Outcome::Controller(_) => port::CONTROLLER,
+        Outcome::Drop(_) => 0,
+    };
+    outcomes.iter().map(port).collect()
+}
+
+fn run(switch: &mut Switch, frame: &[u8]) -> Vec<u32> {
+    ports(&interp(switch, at(1), 1, frame))
+}
+
+#[test]
+fn the_highest_priority_wins_and_is_counted() {
+    let mut switch = switch();
+    add(&mut switch, 0, 1, Match::any(), out(2));
+    add(&mut switch, 0, 9, udp_to(53), out(3));
+    assert_eq!(run(&mut switch, &frame(64)), [3]);
+    let counts: Vec<_> = switch.tables()[0].flows().map(|(_, flow)| flow.counters.packets).collect();
+    assert_eq!(counts, [1, 0]);
+    assert_eq!(switch.tables()[0].hits(), (1, 1));
+    assert_eq!(switch.port(3).unwrap().counters.tx_packets, 1);
+}
+
+#[test]
+fn without_a_table_miss_flow_a_miss_is_dropped_and_with_one_it_says_no_match() {
+    let mut switch = switch();
+    assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [Outcome::Drop(DropReason::TableMiss)]);
+    add(&mut switch, 0, 0, Match::any(), out(port::CONTROLLER));
+    let outcomes = interp(&mut switch, at(1), 1, &frame(64));
+    assert!(
+        matches!(&outcomes[..], [Outcome::Controller(p)] if p.reason == PacketInReason::NoMatch && p.context.in_port == 1)
+    );
+    add(&mut switch, 0, 1, Match::any(), out(port::CONTROLLER));
+    let outcomes = interp(&mut switch, at(1), 1, &frame(64));
+    assert!(matches!(&outcomes[..], [Outcome::Controller(p)] if p.reason == PacketInReason::Action));
+}
+
+#[test]
+fn metadata_and_the_action_set_travel_between_tables() {
+    let mut switch = switch();
+    let first = Instructions {
+        write: vec![Action::output(2)],
+        metadata: Some(WriteMetadata { value: 0xff, mask: 0x0f }),
+        goto: Some(2),
+        ..Instructions::default()
+    };
+    add(&mut switch, 0, 0, Match::any(), first);
+    let metadata = Match::new(&[FieldMatch::exact(Field::Metadata, 0x0f)]).unwrap();
+    let second = Instructions { write: vec![Action::SetField(Field::EthDst, 7)], ..Instructions::default() };
+    add(&mut switch, 2, 5, metadata, second);
+    let outcomes = interp(&mut switch, at(1), 1, &frame(64));
+    assert!(
+        matches!(&outcomes[..], [Outcome::Output { port: 2, frame, .. }] if frame[..6] == [0, 0, 0, 0, 0, 7])
+    );
+    let clear = Instructions { clear: ClearActions::Clear, ..Instructions::default() };
+    add(&mut switch, 2, 6, Match::any(), clear);
+    assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [Outcome::Drop(DropReason::NoOutput)]);
+}
+
+#[test]
+fn applied_changes_are_seen_by_the_next_table() {
+    let mut switch = switch();
+    let rewrite =
+        Instructions { goto: Some(1), ..Instructions::apply([Action::SetField(Field::UdpDst, 99)]) };
+    add(&mut switch, 0, 1, udp_to(53), rewrite);
+    add(&mut switch, 1, 1, udp_to(99), out(4));
+    assert_eq!(run(&mut switch, &frame(64)), [4]);
+}
+
+#[test]
+fn reserved_ports_mean_what_the_specification_says() {
+    let mut switch = switch();
+    for (to, expected) in [
+        (port::IN_PORT, vec![1]),
+        (port::ALL, vec![2, 3, 4]),
+        (port::FLOOD, vec![2, 3, 4]),
+        (port::CONTROLLER, vec![port::CONTROLLER]),
+        (1, vec![0]),
+        (77, vec![0]),
+    ] {
+        add(&mut switch, 0, 1, Match::any(), out(to));
+        assert_eq!(run(&mut switch, &frame(64)), expected, "{to:#x}");
+    }
+    let refused = |to| {
+        let request = FlowMod::add(0, 1, Match::any(), out(to));
+        switch.clone().flow_mod(at(0), &request).unwrap_err().numbers()
+    };
+    for to in [port::TABLE, port::NORMAL, port::LOCAL, port::ANY, 0] {
+        assert_eq!(refused(to), (2, 4), "{to:#x}");
+    }
+}
+
+#[test]
+fn a_packet_out_enters_the_tables_by_the_table_port() {
+    let mut switch = switch();
+    add(&mut switch, 0, 1, udp_to(53), out(3));
+    let actions = [Action::output(2), Action::output(port::TABLE)];
+    let outcomes = packet_out(&mut switch, at(1), port::CONTROLLER, &actions, &frame(64)).unwrap();
+    assert_eq!(ports(&outcomes), [2, 3]);
+    let refusal = packet_out(&mut switch, at(1), 99, &actions, &frame(64)).unwrap_err();
+    assert_eq!(refusal.numbers(), (1, 11));
+}
+
+#[test]
+fn an_exhausted_ttl_goes_to_the_controller_and_no_further() {
+    let mut switch = switch();
+    add(&mut switch, 0, 1, ipv4(&[]), Instructions::apply([Action::DecNwTtl, Action::output(2)]));
+    assert_eq!(run(&mut switch, &frame(2)), [2]);
+    let outcomes = interp(&mut switch, at(1), 1, &frame(1));
+    assert!(matches!(&outcomes[..], [Outcome::Controller(p), Outcome::Drop(DropReason::InvalidTtl)]
+        if p.reason == PacketInReason::InvalidTtl && p.frame == frame(1)));
+}
+
+#[test]
+fn groups_copy_choose_and_fail_over() {
+    let mut switch = switch();
+    let to = |port: u32| Bucket { watch_port: port, ..Bucket::new([Action::output(port)]) };
+    let mut group = |kind, buckets: &[Bucket]| {
+        let command = if switch.group(1).is_some() { GroupCommand::Modify } else { GroupCommand::Add };
+        switch.group_mod(at(0), &GroupMod { command, id: 1, kind, buckets: buckets.to_vec() }).unwrap();
+        add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(1)]));
+        run(&mut switch, &frame(64))
+    };
+    assert_eq!(group(GroupKind::All, &[to(2), to(1), to(3)]), [2, 0, 3], "not back where it came from");
+    assert_eq!(group(GroupKind::Indirect, &[to(4)]), [4]);
+    assert_eq!(group(GroupKind::Select, &[Bucket { weight: 0, ..to(2) }, to(3)]), [3]);
+    assert_eq!(group(GroupKind::FastFailover, &[to(2), to(3)]), [2]);
+    switch.set_port(2, Port { link: Link::Down, ..Port::up() });
+    assert_eq!(run(&mut switch, &frame(64)), [3]);
+    switch.set_port(3, Port { link: Link::Down, ..Port::up() });
+    assert_eq!(run(&mut switch, &frame(64)), [0]);
+    let group = switch.group(1).unwrap();
+    assert_eq!((group.counters.packets, group.bucket_counters[1].packets), (3, 1));
+}
+
+#[test]
+fn a_bucket_works_on_its_own_copy() {
+    let mut switch = switch();
+    let bucket = Bucket::new([Action::SetField(Field::EthDst, 7), Action::output(2)]);
+    let request = GroupMod { command: GroupCommand::Add, id: 1, kind: GroupKind::All, buckets: vec![bucket] };
+    switch.group_mod(at(0), &request).unwrap();
+    add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(1), Action::output(3)]));
+    let outcomes = interp(&mut switch, at(1), 1, &frame(64));
+    assert!(matches!(&outcomes[1], Outcome::Output { port: 3, frame: f, .. } if *f == frame(64)));
+}
+
+#[test]
+fn loops_of_groups_are_refused_and_their_product_is_bounded() {
+    let mut switch = switch();
+    let mut request = |command, id, to: &[Action]| {
+        let buckets = vec![Bucket::new(to.to_vec()), Bucket::new(to.to_vec())];
+        switch
+            .group_mod(at(0), &GroupMod { command, id, kind: GroupKind::All, buckets })
+            .map_err(|e| e.numbers())
+    };
+    assert_eq!(request(GroupCommand::Add, 1, &[Action::Group(1)]), Err((6, 7)));
+    assert_eq!(request(GroupCommand::Add, 1, &[Action::Group(2)]), Err((2, 9)));
+    assert_eq!(request(GroupCommand::Add, 1, &[Action::output(2)]), Ok(vec![]));
+    for id in 2..40 {
+        assert_eq!(request(GroupCommand::Add, id, &[Action::Group(id - 1)]), Ok(vec![]));
+    }
+    assert_eq!(request(GroupCommand::Modify, 1, &[Action::Group(39)]), Err((6, 7)));
+    assert_eq!(request(GroupCommand::Delete, 1, &[]), Err((6, 9)));
+    add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(39)]));
+    let outcomes = interp(&mut switch, at(1), 1, &frame(64));
+    assert!(
+        outcomes.len() <= 2 * BUCKETS_MAX && outcomes.contains(&Outcome::Drop(DropReason::TooManyCopies))
+    );
+}
+
+#[test]
+fn deleting_a_group_or_meter_takes_its_flows_along() {
+    let mut switch = switch();
+    let bucket = Bucket::new([Action::output(2)]);
+    let mut group =
+        GroupMod { command: GroupCommand::Add, id: 1, kind: GroupKind::All, buckets: vec![bucket] };
+    switch.group_mod(at(0), &group).unwrap();
+    let bands = vec![Band { kind: BandKind::Drop, rate: 1, burst: 1 }];
+    let mut meter = MeterMod { command: MeterCommand::Add, id: 1, flags: meter::flags::PKTPS, bands };
+    switch.meter_mod(at(0), &meter).unwrap();
+    add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(1)]));
+    add(&mut switch, 1, 1, Match::any(), Instructions { meter: Some(1), ..out(2) });
+    assert_eq!((switch.group_references(1), switch.meter_references(1)), (1, 1));
+    group.command = GroupCommand::Delete;
+    let removed = switch.group_mod(at(0), &group).unwrap();
+    assert_eq!(
+        removed.iter().map(|r| (r.table_id, r.reason)).collect::<Vec<_>>(),
+        [(0, RemovedReason::GroupDelete)]
+    );
+    meter.command = MeterCommand::Delete;
+    let removed = switch.meter_mod(at(0), &meter).unwrap();
+    assert_eq!(
+        removed.iter().map(|r| (r.table_id, r.reason)).collect::<Vec<_>>(),
+        [(1, RemovedReason::Delete)]
+    );
+}
+
+#[test]
+fn a_meter_drops_and_remarks() {
+    let mut switch = switch();
+    let mut meter = |kind| {
+        let bands = vec![Band { kind, rate: 1, burst: 1 }];
+        let flags = meter::flags::PKTPS | meter::flags::BURST;
+        let command = if switch.meter(1).is_some() { MeterCommand::Modify } else { MeterCommand::Add };
+        switch.meter_mod(at(1), &MeterMod { command, id: 1, flags, bands }).unwrap();
+        add(&mut switch, 0, 1, Match::any(), Instructions { meter: Some(1), ..out(2) });
+        let mut frame = frame(64);
+        edit::set_field(&mut frame, Field::IpDscp, 18);
+        [(); 2].map(|()| match &interp(&mut switch, at(1), 1, &frame)[..] {
+            [Outcome::Output { frame, .. }] => Headers::parse(frame).traffic_class() >> 2,
+            _ => 0,
+        })
+    };
+    assert_eq!(meter(BandKind::Drop), [18, 0]);
+    assert_eq!(meter(BandKind::DscpRemark(1)), [18, 20]);
+}
+
+#[test]
+fn ports_that_are_shut_take_and_send_nothing() {
+    let mut switch = switch();
+    add(&mut switch, 0, 1, Match::any(), out(2));
+    for (port, config, expected) in [
+        (1, port::config::NO_RECV, DropReason::Ingress),
+        (1, port::config::PORT_DOWN, DropReason::Ingress),
+        (2, port::config::NO_FWD, DropReason::Egress),
+        (2, port::config::PORT_DOWN, DropReason::Egress),
+    ] {
+        switch.port_mod(port, config, config).unwrap();
+        assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [Outcome::Drop(expected)]);
+        switch.port_mod(port, 0, config).unwrap();
+    }
+    assert_eq!(switch.port_mod(9, 0, 0).unwrap_err().numbers(), (7, 0));
+    assert_eq!(interp(&mut switch, at(1), 1, &[0; 13]), [Outcome::Drop(DropReason::Runt)]);
+}
+
+#[test]
+fn an_identical_flow_is_replaced_with_its_counters_unless_they_are_reset() {
+    let mut switch = switch();
+    add(&mut switch, 0, 1, Match::any(), out(2));
+    run(&mut switch, &frame(64));
+    let packets =
+        |switch: &Switch| switch.tables()[0].flows().map(|(_, f)| f.counters.packets).collect::<Vec<_>>();
+    add(&mut switch, 0, 1, Match::any(), out(3));
+    assert_eq!(packets(&switch), [1]);
+    let reset = FlowMod { flags: flags::RESET_COUNTS, ..FlowMod::add(0, 1, Match::any(), out(3)) };
+    switch.flow_mod(at(0), &reset).unwrap();
+    assert_eq!(packets(&switch), [0]);
+}
+
+#[test]
+fn modifications_and_deletions_mean_the_right_flows() {
+    let mut switch = switch();
+    for (cookie, port, priority) in [(1, 53, 1), (2, 54, 2), (3, 55, 2)] {
+        let request =
+            FlowMod { cookie, ..FlowMod::add(0, priority, udp_to(port), out(u32::from(port) - 51)) };
+        switch.flow_mod(at(0), &request).unwrap();
+    }
+    let delete = |switch: &mut Switch, request: FlowMod| {
+        let mut cookies: Vec<_> =
+            switch.flow_mod(at(0), &request).unwrap().iter().map(|r| r.flow.cookie).collect();
+        cookies.sort_unstable();
+        cookies
+    };
+    let all = FlowMod { table_id: 0, ..FlowMod::delete_all() };
+    let strict = FlowMod { command: FlowCommand::DeleteStrict, matching: udp_to(53), ..all.clone() };
+    assert!(delete(&mut switch.clone(), strict.clone()).is_empty(), "another priority");
+    assert_eq!(delete(&mut switch.clone(), FlowMod { priority: 1, ..strict }), [1]);
+    assert_eq!(delete(&mut switch.clone(), FlowMod { matching: ipv4(&[]), ..all.clone() }), [1, 2, 3]);
+    assert_eq!(delete(&mut switch.clone(), FlowMod { out_port: 3, ..all.clone() }), [2]);
+    assert_eq!(delete(&mut switch.clone(), FlowMod { cookie: 2, cookie_mask: 2, ..all.clone() }), [2, 3]);
+    assert_eq!(delete(&mut switch.clone(), FlowMod { matching: udp_to(77), ..all.clone() }), [0; 0]);
+    let modify = FlowMod { command: FlowCommand::Modify, instructions: out(4), matching: udp_to(53), ..all };
+    switch.flow_mod(at(0), &modify).unwrap();
+    assert_eq!(run(&mut switch, &frame(64)), [4]);
+    assert_eq!(
+        switch.tables()[0].flows().filter(|(_, f)| *f.instructions == out(4)).count(),
+        2,
+        "54 goes to 3, 55 to 4"
+    );
+}
+
+#[test]
+fn overlaps_are_refused_on_request_and_full_tables_always() {
+    let mut switch = switch();
+    let request = |priority, matching| FlowMod {
+        flags: flags::CHECK_OVERLAP,
+        ..FlowMod::add(0, priority, matching, out(2))
+    };
+    switch.flow_mod(at(0), &request(1, ipv4(&[]))).unwrap();
+    let refusal = switch.flow_mod(at(0), &request(1, udp_to(53))).unwrap_err();
+    assert_eq!(refusal.numbers(), (5, 3));
+    switch.flow_mod(at(0), &request(2, udp_to(53))).unwrap();
+    switch.flow_mod(at(0), &request(1, ipv4(&[]))).unwrap();
+    for priority in 10..16 {
+        switch.flow_mod(at(0), &request(priority, Match::any())).unwrap();
+    }
+    assert_eq!(switch.flow_mod(at(0), &request(99, Match::any())).unwrap_err().numbers(), (5, 1));
+    switch.flow_mod(at(0), &request(10, Match::any())).unwrap();
+}
+
+#[test]
+fn flows_expire_idle_or_hard_and_not_a_moment_early() {
+    let mut switch = switch();
+    let timed = |priority, idle_timeout, hard_timeout| FlowMod {
+        idle_timeout,
+        hard_timeout,
+        ..FlowMod::add(0, priority, Match::any(), out(2))
+    };
+    switch.flow_mod(at(0), &timed(1, 0, 30)).unwrap();
+    switch.flow_mod(at(0), &timed(9, 10, 0)).unwrap();
+    assert_eq!(switch.next_at(), Some(at(10)));
+    interp(&mut switch, at(7), 1, &frame(64));
+    assert!(switch.expire(at(10)).is_empty(), "used at 7");
+    assert_eq!(switch.next_at(), Some(at(17)));
+    assert!(switch.expire(at(17).saturating_sub(Duration::from_ps(1))).is_empty());
+    let reasons = |removed: Vec<crate::Removed>| removed.iter().map(|r| r.reason).collect::<Vec<_>>();
+    assert_eq!(reasons(switch.expire(at(17))), [RemovedReason::IdleTimeout]);
+    assert_eq!(reasons(switch.expire(at(40))), [RemovedReason::HardTimeout]);
+    assert_eq!(switch.next_at(), None);
+}
+
+#[test]
+fn actions_that_the_match_does_not_allow_are_refused() {
+    let switch = switch();
+    let code = |matching: Match, actions: &[Action]| {
+        let request = FlowMod::add(0, 1, matching, Instructions::apply(actions));
+        switch.clone().flow_mod(at(0), &request).map_err(|refusal| refusal.numbers())
+    };
+    let set = Action::SetField;
+    assert_eq!(code(Match::any(), &[set(Field::UdpDst, 1)]), Err((2, 10)));
+    assert_eq!(code(udp_to(1), &[set(Field::UdpDst, 1)]), Ok(vec![]));
+    assert_eq!(code(udp_to(1), &[Action::PushMpls(0x8847), set(Field::UdpDst, 1)]), Err((2, 10)));
+    assert_eq!(code(Match::any(), &[Action::PushMpls(0x8847), set(Field::MplsLabel, 1)]), Ok(vec![]));
+    assert_eq!(code(Match::any(), &[Action::PopMpls(0x0800), set(Field::Ipv4Dst, 1)]), Ok(vec![]));
+    assert_eq!(code(Match::any(), &[set(Field::VlanVid, 0x1001)]), Err((2, 10)));
+    assert_eq!(code(Match::any(), &[Action::PushVlan(0x8100), set(Field::VlanVid, 0x1001)]), Ok(vec![]));
+    assert_eq!(code(Match::any(), &[Action::PushVlan(0x8100), set(Field::VlanVid, 1)]), Err((2, 15)));
+    assert_eq!(code(Match::any(), &[Action::PushVlan(0x0800)]), Err((2, 12)));
+    assert_eq!(code(Match::any(), &[set(Field::InPort, 1)]), Err((2, 13)));
+    assert_eq!(code(Match::any(), &[Action::Group(1)]), Err((2, 9)));
+    assert_eq!(code(Match::any(), &[Action::output(2); 300]), Err((2, 7)));
+    let goto = |table_id, goto| {
+        let instructions = Instructions { goto: Some(goto), ..Instructions::default() };
+        switch
+            .clone()
+            .flow_mod(at(0), &FlowMod::add(table_id, 1, Match::any(), instructions))
+            .map_err(|e| e.numbers())
+    };
+    assert_eq!(
+        (goto(1, 1), goto(1, 0), goto(0, 4), goto(0, 3)),
+        (Err((3, 2)), Err((3, 2)), Err((3, 2)), Ok(vec![]))
+    );
+    let metered = FlowMod::add(0, 1, Match::any(), Instructions { meter: Some(1), ..out(2) });
+    assert_eq!(switch.clone().flow_mod(at(0), &metered).unwrap_err().numbers(), (12, 2));
+}

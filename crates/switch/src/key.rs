@@ -1,0 +1,405 @@
+//! The flow key: what tables match on, read once from a frame.
+//!
+//! Not a parser of its own: [`Headers`] says where the layers are; this adds the fields that only tables look
+//! at (ARP, ICMP, neighbour discovery, MPLS, PBB, extension headers). Fields that a frame does not have are
+//! absent, and no match for them succeeds.
+//!
+//! Read first: `field.rs`, which says where each field sits.
+
+use crate::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT, WORDS, exthdr};
+use fastpath_wire::{Headers, Network, ethertype, protocol};
+
+/// The fields of one packet, packed. `words()[0]` has a bit per field that is there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    words: [u64; WORDS],
+}
+
+/// What a packet brings besides its bytes, and what tables hand on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Context {
+    /// The port it came in by.
+    pub in_port: u32,
+    /// Metadata register, 0 at the first table.
+    pub metadata: u64,
+    /// Tunnel id register, 0 unless a port or an action set it.
+    pub tunnel_id: u64,
+}
+
+impl Key {
+    /// A key without any field.
+    pub const EMPTY: Key = Key { words: [0; WORDS] };
+
+    /// Reads the fields of a frame whose headers are `headers`.
+    pub fn extract(frame: &[u8], headers: &Headers, context: Context) -> Key {
+        let mut key = Key::EMPTY;
+        key.put(Field::InPort, context.in_port.into());
+        key.put(Field::InPhyPort, context.in_port.into());
+        key.put(Field::Metadata, context.metadata.into());
+        key.put(Field::TunnelId, context.tunnel_id.into());
+        if frame.len() >= 14 {
+            key.extract_link(frame, headers);
+        }
+        key
+    }
+
+    /// The packed words, for lookup structures and generated code.
+    pub fn words(&self) -> &[u64; WORDS] {
+        &self.words
+    }
+
+    /// A key from its words, as [`Key::words`] gave them.
+    pub fn from_words(words: [u64; WORDS]) -> Key {
+        Key { words }
+    }
+
+    /// Whether the packet has the field.
+    pub fn has(&self, field: Field) -> bool {
+        self.words[0] & field.presence() != 0
+    }
+
+    /// The value of a field, right-aligned; `None` when the packet does not have it.
+    pub fn get(&self, field: Field) -> Option<u128> {
+        self.has(field).then(|| self.bits(field))
+    }
+
+    /// The bits where the field sits, whether it is there or not.
+    pub(crate) fn bits(&self, field: Field) -> u128 {
+        let info = field.info();
+        let word = usize::from(info.word);
+        if info.bits == 128 {
+            return u128::from(self.words[word - 1]) << 64 | u128::from(self.words[word]);
+        }
+        u128::from(self.words[word] >> info.shift) & field.ones()
+    }
+
+    /// Gives the key a field. Bits of `value` beyond the field's width are ignored.
+    pub fn put(&mut self, field: Field, value: u128) {
+        self.words[0] |= field.presence();
+        self.or_bits(field, !field.ones(), value & field.ones());
+    }
+
+    /// Keeps the bits of the field's slot that are in `keep`, then adds those of `value`.
+    pub(crate) fn or_bits(&mut self, field: Field, keep: u128, value: u128) {
+        let info = field.info();
+        let word = usize::from(info.word);
+        if info.bits == 128 {
+            self.words[word - 1] = self.words[word - 1] & (keep >> 64) as u64 | (value >> 64) as u64;
+            self.words[word] = self.words[word] & keep as u64 | value as u64;
+            return;
+        }
+        let clear = (!keep & field.ones()) as u64;
+        self.words[word] = self.words[word] & !(clear << info.shift) | (value as u64) << info.shift;
+    }
+
+    fn extract_link(&mut self, frame: &[u8], headers: &Headers) {
+        self.put(Field::EthDst, big_endian(&headers.dst.0));
+        self.put(Field::EthSrc, big_endian(&headers.src.0));
+        self.put(Field::EthType, headers.ethertype.into());
+        if headers.l2_len > 14
+            && let Some(tci) = be(frame, 14, 2)
+        {
+            self.put(Field::VlanVid, tci & 0x0fff | u128::from(VLAN_PRESENT));
+            self.put(Field::VlanPcp, tci >> 13);
+        } else {
+            self.put(Field::VlanVid, 0);
+        }
+        match headers.network {
+            Network::Ipv4(ip) => {
+                self.put(Field::Ipv4Src, ip.src.to_bits().into());
+                self.put(Field::Ipv4Dst, ip.dst.to_bits().into());
+                self.put_ip(ip.tos, ip.protocol);
+                if ip.protocol == protocol::ICMP && ip.fragment_offset == 0 {
+                    let message = frame.get(ip.payload_offset()..ip.end()).unwrap_or_default();
+                    self.put_icmp(message, Field::Icmpv4Type, Field::Icmpv4Code);
+                }
+            }
+            Network::Ipv6(ip) => {
+                self.put(Field::Ipv6Src, ip.src.to_bits());
+                self.put(Field::Ipv6Dst, ip.dst.to_bits());
+                self.put(Field::Ipv6Flabel, ip.flow_label.into());
+                self.put(Field::Ipv6Exthdr, extension_headers(frame, ip.offset, ip.end()).into());
+                self.put_ip(ip.traffic_class, ip.protocol);
+                if ip.protocol == protocol::ICMPV6 && ip.fragment_offset == 0 {
+                    let message = frame.get(ip.payload_offset..ip.end()).unwrap_or_default();
+                    self.put_icmp(message, Field::Icmpv6Type, Field::Icmpv6Code);
+                    self.extract_neighbor_discovery(message);
+                }
+            }
+            Network::Arp => self.extract_arp(frame.get(headers.l2_len..).unwrap_or_default()),
+            Network::Other => {
+                self.extract_tag(frame.get(headers.l2_len..).unwrap_or_default(), headers.ethertype)
+            }
+            Network::Malformed(_) => {}
+        }
+        if let Some(transport) = headers.transport {
+            let (src, dst) = match transport.protocol {
+                protocol::TCP => (Field::TcpSrc, Field::TcpDst),
+                protocol::UDP => (Field::UdpSrc, Field::UdpDst),
+                _ => (Field::SctpSrc, Field::SctpDst),
+            };
+            self.put(src, transport.src_port.into());
+            self.put(dst, transport.dst_port.into());
+        }
+    }
+
+    fn put_ip(&mut self, traffic_class: u8, protocol: u8) {
+        self.put(Field::IpDscp, (traffic_class >> 2).into());
+        self.put(Field::IpEcn, traffic_class.into());
+        self.put(Field::IpProto, protocol.into());
+    }
+
+    fn put_icmp(&mut self, message: &[u8], kind: Field, code: Field) {
+        if let Some(&[first, second]) = message.first_chunk() {
+            self.put(kind, first.into());
+            self.put(code, second.into());
+        }
+    }
+
+    /// RFC 826 over Ethernet for IPv4; other ARP has an operation only.
+    fn extract_arp(&mut self, message: &[u8]) {
+        let Some(header) = message.first_chunk::<8>() else { return };
+        self.put(Field::ArpOp, big_endian(&header[6..]));
+        if header[4..6] != [6, 4] || message.len() < 28 {
+            return;
+        }
+        self.put(Field::ArpSha, big_endian(&message[8..14]));
+        self.put(Field::ArpSpa, big_endian(&message[14..18]));
+        self.put(Field::ArpTha, big_endian(&message[18..24]));
+        self.put(Field::ArpTpa, big_endian(&message[24..28]));
+    }
+
+    /// RFC 4861 §4.3, §4.4: solicitation (135) and advertisement (136).
+    fn extract_neighbor_discovery(&mut self, message: &[u8]) {
+        let (Some(&kind @ (135 | 136)), Some(target)) = (message.first(), be(message, 8, 16)) else { return };
+        self.put(Field::Ipv6NdTarget, target);
+        let (wanted, field) = if kind == 135 { (1, Field::Ipv6NdSll) } else { (2, Field::Ipv6NdTll) };
+        if let Some(at) = neighbor_option(message, wanted) {
+            self.put(field, big_endian(&message[at..at + 6]));
+        }
+    }
+
+    fn extract_tag(&mut self, rest: &[u8], ethertype: u16) {
+        let Some(word) = be(rest, 0, 4) else { return };
+        match ethertype {
+            ethertype::MPLS | ethertype::MPLS_UPSTREAM => {
+                self.put(Field::MplsLabel, word >> 12);
+                self.put(Field::MplsTc, word >> 9);
+                self.put(Field::MplsBos, word >> 8);
+            }
+            ETHERTYPE_PBB => self.put(Field::PbbIsid, word),
+            _ => {}
+        }
+    }
+}
+
+/// Where the link-layer address of the option `kind` starts in a neighbour discovery message.
+pub(crate) fn neighbor_option(message: &[u8], kind: u8) -> Option<usize> {
+    let mut at = 24;
+    // Options are at least 8 bytes, so a message has a bounded number of them.
+    while let Some(&[option, words]) = message.get(at..).and_then(|rest| rest.first_chunk()) {
+        if words == 0 {
+            return None;
+        }
+        if option == kind {
+            return (at + 8 <= message.len()).then_some(at + 2);
+        }
+        at += usize::from(words) * 8;
+    }
+    None
+}
+
+/// The OFPXMT_OFB_IPV6_EXTHDR bits of the IPv6 packet at `offset..end` (OpenFlow 1.3.5 §7.2.3.8, RFC 8200 §4.1).
+fn extension_headers(frame: &[u8], offset: usize, end: usize) -> u16 {
+    /// Longer chains are cut, as in [`Headers::parse`].
+    const CHAIN_MAX: usize = 16;
+    let packet = &frame[..end.min(frame.len())];
+    let mut bits = 0;
+    let mut next = packet.get(offset + 6).copied();
+    let mut at = offset + 40;
+    let mut last_rank = 0;
+    for _ in 0..CHAIN_MAX {
+        let Some(header) = next else { break };
+        // The rank is the place RFC 8200 §4.1 recommends; destination options may come before routing and last.
+        let (bit, rank) = match header {
+            0 => (exthdr::HOP, 1),
+            60 if bits & exthdr::ROUTER == 0 && last_rank < 3 => (exthdr::DEST, 2),
+            60 => (exthdr::DEST, 7),
+            43 => (exthdr::ROUTER, 3),
+            44 => (exthdr::FRAGMENT, 4),
+            51 => (exthdr::AUTH, 5),
+            50 => (exthdr::ESP, 6),
+            59 => (exthdr::NO_NEXT, 8),
+            _ => break,
+        };
+        let is_second_destination = header == 60 && rank == 7 && last_rank != 7;
+        if bits & bit != 0 && !is_second_destination {
+            bits |= exthdr::REPEATED;
+        } else if rank < last_rank {
+            bits |= exthdr::UNORDERED;
+        }
+        bits |= bit;
+        last_rank = last_rank.max(rank);
+        let (Some(&following), Some(&len)) = (packet.get(at), packet.get(at + 1)) else { break };
+        let is_later_fragment = header == 44 && be(packet, at + 2, 2).unwrap_or(0) & 0xfff8 != 0;
+        if matches!(header, 50 | 59) || is_later_fragment {
+            break;
+        }
+        at += match header {
+            51 => (usize::from(len) + 2) * 4,
+            44 => 8,
+            _ => (usize::from(len) + 1) * 8,
+        };
+        next = (at <= packet.len()).then_some(following);
+    }
+    bits
+}
+
+/// The big-endian number in `bytes`, at most 16 of them.
+pub(crate) fn big_endian(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+/// The big-endian number of `len` bytes at `at`.
+pub(crate) fn be(bytes: &[u8], at: usize, len: usize) -> Option<u128> {
+    bytes.get(at..)?.get(..len).map(big_endian)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_wire::MacAddr;
+    use fastpath_wire::build::Ip;
+    use proptest::prelude::*;
+
+    fn key(frame: &[u8]) -> Key {
+        Key::extract(frame, &Headers::parse(frame), Context { in_port: 7, ..Context::default() })
+    }
+
+    fn udp() -> Vec<u8> {
+        let end = |n: u8| (MacAddr::from_index(n.into()), [192, 0, 2, n].into());
+        Ip { traffic_class: 0xb9, ..Ip::between(end(1), end(2)) }.udp(1000, 53, b"x")
+    }
+
+    #[test]
+    fn the_fields_of_a_udp_packet_are_read_and_no_others() {
+        let key = key(&udp());
+        let expected = [
+            (Field::InPort, 7),
+            (Field::InPhyPort, 7),
+            (Field::Metadata, 0),
+            (Field::EthDst, 0x0200_0000_0002),
+            (Field::EthSrc, 0x0200_0000_0001),
+            (Field::EthType, 0x0800),
+            (Field::VlanVid, 0),
+            (Field::IpDscp, 46),
+            (Field::IpEcn, 1),
+            (Field::IpProto, 17),
+            (Field::Ipv4Src, 0xc000_0201),
+            (Field::Ipv4Dst, 0xc000_0202),
+            (Field::UdpSrc, 1000),
+            (Field::UdpDst, 53),
+            (Field::TunnelId, 0),
+        ];
+        let fields = crate::field::FIELDS.map(|info| info.field);
+        let found: Vec<_> = fields.iter().filter_map(|f| Some((*f, key.get(*f)?))).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_outermost_tag_is_the_vlan_and_the_type_is_behind_all_tags() {
+        let mut frame = udp();
+        frame.splice(12..12, [0x88, 0xa8, 0x60, 0x0a, 0x81, 0x00, 0x20, 0x64]);
+        let key = key(&frame);
+        assert_eq!((key.get(Field::VlanVid), key.get(Field::VlanPcp)), (Some(0x100a), Some(3)));
+        assert_eq!((key.get(Field::EthType), key.get(Field::UdpDst)), (Some(0x0800), Some(53)));
+    }
+
+    #[test]
+    fn mpls_and_pbb_hide_what_they_carry() {
+        let mut frame = udp();
+        frame.splice(12..12, [0x88, 0x47, 0x00, 0x06, 0x47, 0x40]);
+        let mpls = key(&frame);
+        assert_eq!(mpls.get(Field::MplsLabel), Some(100));
+        assert_eq!((mpls.get(Field::MplsTc), mpls.get(Field::MplsBos)), (Some(3), Some(1)));
+        assert_eq!(mpls.get(Field::Ipv4Src), None);
+        frame[12..18].copy_from_slice(&[0x88, 0xe7, 0, 0, 0, 203]);
+        assert_eq!(key(&frame).get(Field::PbbIsid), Some(203));
+    }
+
+    #[test]
+    fn arp_is_read_field_by_field() {
+        let mut frame = vec![0xff; 12];
+        frame.extend([
+            8, 6, 0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 2, 0, 0, 0, 0, 2, 10, 0, 0, 2,
+        ]);
+        let key = key(&frame);
+        assert_eq!((key.get(Field::ArpOp), key.get(Field::ArpSpa)), (Some(2), Some(0x0a00_0001)));
+        assert_eq!(
+            (key.get(Field::ArpTpa), key.get(Field::ArpSha)),
+            (Some(0x0a00_0002), Some(0x0200_0000_0001))
+        );
+        assert_eq!(key.get(Field::ArpTha), Some(0x0200_0000_0002));
+    }
+
+    #[test]
+    fn a_neighbour_solicitation_shows_its_target_and_source_address() {
+        let end = |n: u16| (MacAddr::from_index(n.into()), [0xfe80, 0, 0, 0, 0, 0, 0, n].into());
+        let mut message = vec![135, 0, 0, 0, 0, 0, 0, 0];
+        message.extend([0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+        message.extend([1, 1, 2, 0, 0, 0, 0, 5]);
+        let key = key(&Ip::between(end(1), end(2)).packet(58, &message));
+        assert_eq!((key.get(Field::Icmpv6Type), key.get(Field::Icmpv6Code)), (Some(135), Some(0)));
+        assert_eq!(key.get(Field::Ipv6NdTarget), Some(0x2001_0000_0000_0000_0000_0000_0000_0009));
+        assert_eq!((key.get(Field::Ipv6NdSll), key.get(Field::Ipv6NdTll)), (Some(0x0200_0000_0005), None));
+    }
+
+    #[test]
+    fn extension_headers_are_told_by_kind_order_and_number() {
+        let end = |n: u16| (MacAddr::from_index(n.into()), [0xfe80, 0, 0, 0, 0, 0, 0, n].into());
+        // Each header is 8 bytes (AUTH: 12) whose first byte is the next one's number.
+        let bits = |chain: &[u8]| {
+            let mut bytes = Vec::new();
+            for (i, header) in chain.iter().enumerate() {
+                let next = *chain.get(i + 1).unwrap_or(&6);
+                let len = if *header == 51 { 12 } else { 8 };
+                bytes.extend([next, u8::from(*header == 51)]);
+                bytes.resize(bytes.len() + len - 2, 0);
+            }
+            bytes.extend([0; 20]);
+            let frame = Ip::between(end(1), end(2)).packet(*chain.first().unwrap_or(&6), &bytes);
+            key(&frame).get(Field::Ipv6Exthdr)
+        };
+        assert_eq!(bits(&[]), Some(0));
+        assert_eq!(bits(&[0, 51]), Some(0x44));
+        assert_eq!(bits(&[0, 60, 43, 44, 51, 60]), Some(0x7c));
+        assert_eq!(bits(&[43, 43]), Some(0xa0), "twice");
+        assert_eq!(bits(&[43, 0]), Some(0x160), "hop-by-hop must be first");
+        assert_eq!(bits(&[59]), Some(0x01));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_put_is_got_and_nothing_else_moves(values: [u128; 40], which in 0usize..40) {
+            let field = crate::field::FIELDS[which].field;
+            let mut key = Key::EMPTY;
+            key.put(field, values[which]);
+            prop_assert_eq!(key.get(field), Some(values[which] & field.ones()));
+            prop_assert_eq!(key.words().iter().map(|w| w.count_ones()).sum::<u32>(),
+                1 + (values[which] & field.ones()).count_ones());
+        }
+
+        #[test]
+        fn no_frame_makes_extraction_panic(frame in prop::collection::vec(any::<u8>(), 0..200), kind in 0usize..6) {
+            let mut frame = frame;
+            if frame.len() > 30 {
+                let kinds = [[8u8, 0], [0x86, 0xdd], [8, 6], [0x88, 0x47], [0x88, 0xe7], [0x81, 0]];
+                frame[12..14].copy_from_slice(&kinds[kind]);
+                frame[14] = if kind == 1 { 0x60 } else { 0x45 };
+                frame[16] = 0;
+                frame[18] = 0;
+            }
+            key(&frame);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A match: which packets a flow entry is about.
+//!
+//! A match is a set of (field, value, mask); stored, it is a masked comparison of the few key words its fields
+//! sit in, presence word included. Matches are ordered (to break ties between equal priorities the same way
+//! everywhere) and cheap to clone.
+//!
+//! Read first: OpenFlow 1.3.5 §7.2.3 (structure, masks, prerequisites).
+
+use crate::Refusal;
+use crate::field::{FIELDS, Field, Needs, VLAN_PRESENT, WORDS};
+use crate::key::Key;
+use std::fmt;
+use std::sync::Arc;
+
+/// One field of a match: packets whose field equals `value` in the bits of `mask`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FieldMatch {
+    /// The field.
+    pub field: Field,
+    /// Its value, right-aligned.
+    pub value: u128,
+    /// The bits that count; [`Field::ones`] for an exact match.
+    pub mask: u128,
+}
+
+/// One word of a match: keys with `key[word] & mask == value`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Term {
+    /// Which word of the key.
+    pub word: u8,
+    /// The bits that count; never 0.
+    pub mask: u64,
+    /// What they must be; within `mask`.
+    pub value: u64,
+}
+
+/// Which packets: all that agree with every term. The default matches everything.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Match {
+    /// In the order of the words; at most one per word.
+    terms: Arc<[Term]>,
+}
+
+impl FieldMatch {
+    /// The field has this value.
+    pub fn exact(field: Field, value: u128) -> FieldMatch {
+        FieldMatch { field, value, mask: field.ones() }
+    }
+
+    /// The field agrees with `value` in the bits of `mask`.
+    pub fn masked(field: Field, value: u128, mask: u128) -> FieldMatch {
+        FieldMatch { field, value, mask }
+    }
+
+    /// Whether every bit of the field counts.
+    pub fn is_exact(&self) -> bool {
+        self.mask == self.field.ones()
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        let name = self.field.name();
+        if self.value & !self.field.ones() != 0 || self.mask & !self.field.ones() != 0 {
+            return Err(Refusal::MatchBadValue(name));
+        }
+        if self.value & !self.mask != 0 {
+            return Err(Refusal::MatchBadWildcards(name));
+        }
+        if !self.is_exact() && !self.field.is_maskable() {
+            return Err(Refusal::MatchBadMask(name));
+        }
+        // §7.2.3.8: exact VLAN_VID is "no tag" (0) or has OFPVID_PRESENT.
+        let tagged = self.value & u128::from(VLAN_PRESENT) != 0;
+        if self.field == Field::VlanVid && self.is_exact() && self.value != 0 && !tagged {
+            return Err(Refusal::MatchBadValue(name));
+        }
+        Ok(())
+    }
+}
+
+impl Match {
+    /// A match of all these fields. A field under an all-zero mask is as if it were not there (§7.2.3.5).
+    ///
+    /// # Errors
+    /// The first field that is there twice, has an impossible value or mask, or lacks its prerequisite.
+    pub fn new(fields: &[FieldMatch]) -> Result<Match, Refusal> {
+        let (mut values, mut masks) = (Key::EMPTY, Key::EMPTY);
+        let mut seen = 0u64;
+        for field_match in fields {
+            let FieldMatch { field, value, mask } = *field_match;
+            let name = field.name();
+            if seen & field.presence() != 0 {
+                return Err(Refusal::MatchDuplicate(name));
+            }
+            seen |= field.presence();
+            field_match.check()?;
+            check_prerequisite(field, fields)?;
+            if mask == 0 {
+                continue;
+            }
+            // In-port and physical in-port share bits; asking both for different numbers can never match.
+            if (values.bits(field) ^ value) & masks.bits(field) != 0 {
+                return Err(Refusal::MatchBadValue(name));
+            }
+            values.put(field, value);
+            masks.put(field, mask);
+        }
+        Ok(Match::from_words(values.words(), masks.words()))
+    }
+
+    /// The match of everything.
+    pub fn any() -> Match {
+        Match { terms: Arc::from([]) }
+    }
+
+    fn from_words(values: &[u64; WORDS], masks: &[u64; WORDS]) -> Match {
+        let terms = values.iter().zip(masks).enumerate().filter(|(_, (_, mask))| **mask != 0);
+        Match { terms: terms.map(|(word, (v, m))| Term { word: word as u8, mask: *m, value: *v }).collect() }
+    }
+
+    /// The comparisons, in the order of the words, at most one per word.
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// Whether this is the match of everything.
+    pub fn is_any(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Whether a packet with this key is meant.
+    pub fn matches(&self, key: &Key) -> bool {
+        let words = key.words();
+        self.terms.iter().all(|term| words[usize::from(term.word)] & term.mask == term.value)
+    }
+
+    /// Whether every packet this matches is matched by `wider` too.
+    pub fn is_within(&self, wider: &Match) -> bool {
+        wider.terms.iter().all(|w| {
+            self.terms
+                .iter()
+                .any(|t| t.word == w.word && t.mask & w.mask == w.mask && t.value & w.mask == w.value)
+        })
+    }
+
+    /// Whether some packet could match both (§6.4: overlapping entries).
+    pub fn overlaps(&self, other: &Match) -> bool {
+        self.terms.iter().all(|a| {
+            let b = other.terms.iter().find(|b| b.word == a.word);
+            b.is_none_or(|b| (a.value ^ b.value) & a.mask & b.mask == 0)
+        })
+    }
+
+    /// The fields, in the order of their numbers.
+    pub fn fields(&self) -> impl Iterator<Item = FieldMatch> {
+        let (mut values, mut masks) = ([0; WORDS], [0; WORDS]);
+        for term in &*self.terms {
+            values[usize::from(term.word)] = term.value;
+            masks[usize::from(term.word)] = term.mask;
+        }
+        let (values, masks) = (Key::from_words(values), Key::from_words(masks));
+        let fields = FIELDS.iter().map(|info| info.field).filter(move |field| values.has(*field));
+        fields.map(move |field| FieldMatch { field, value: values.bits(field), mask: masks.bits(field) })
+    }
+
+    /// The match of one field.
+    pub fn field(&self, field: Field) -> Option<FieldMatch> {
+        self.fields().find(|f| f.field == field)
+    }
+}
+
+impl Default for Match {
+    fn default() -> Match {
+        Match::any()
+    }
+}
+
+impl fmt::Debug for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.fields()).finish()
+    }
+}
+
+/// Whether the other fields of a match promise what `field` needs (§7.2.3.6).
+fn check_prerequisite(field: Field, fields: &[FieldMatch]) -> Result<(), Refusal> {
+    let exactly = |wanted: Field, values: &[u16]| {
+        let found = fields.iter().find(|f| f.field == wanted && f.is_exact());
+        found.is_some_and(|f| values.iter().any(|v| u128::from(*v) == f.value))
+    };
+    let present = u128::from(VLAN_PRESENT);
+    let fulfilled = match field.info().needs {
+        Needs::Nothing => true,
+        Needs::VlanTag => fields.iter().any(|f| f.field == Field::VlanVid && f.value & present != 0),
+        Needs::EthType(types) => exactly(Field::EthType, types),
+        Needs::IpProto(types, protocol) => {
+            exactly(Field::EthType, types) && exactly(Field::IpProto, &[protocol.into()])
+        }
+        Needs::Icmpv6(kinds) => {
+            let kinds: Vec<u16> = kinds.iter().map(|kind| u16::from(*kind)).collect();
+            exactly(Field::EthType, &[0x86dd])
+                && exactly(Field::IpProto, &[58])
+                && exactly(Field::Icmpv6Type, &kinds)
+        }
+    };
+    if fulfilled { Ok(()) } else { Err(Refusal::MatchBadPrerequisite(field.name())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip() -> FieldMatch {
+        FieldMatch::exact(Field::EthType, 0x0800)
+    }
+
+    #[test]
+    fn a_match_gives_back_its_fields() {
+        let fields = [
+            ip(),
+            FieldMatch::exact(Field::IpProto, 6),
+            FieldMatch::masked(Field::Ipv4Dst, 0x0a00_0000, 0xff00_0000),
+            FieldMatch::exact(Field::TcpDst, 80),
+        ];
+        let matching = Match::new(&fields).unwrap();
+        assert_eq!(matching.fields().collect::<Vec<_>>(), fields);
+        assert_eq!(matching.terms().len(), 5);
+    }
+
+    #[test]
+    fn what_the_specification_refuses_is_refused() {
+        let code = |fields: &[FieldMatch]| Match::new(fields).map_err(|refusal| refusal.numbers());
+        let prefix = |value, mask| FieldMatch::masked(Field::Ipv4Dst, value, mask);
+        assert_eq!(code(&[prefix(0, 0xff00_0000)]), Err((4, 9)), "prerequisite");
+        assert_eq!(code(&[ip(), ip()]), Err((4, 10)), "twice");
+        assert_eq!(code(&[ip(), prefix(1, 0xff00_0000)]), Err((4, 5)), "ones outside the mask");
+        assert_eq!(code(&[FieldMatch::masked(Field::EthType, 0x0800, 0xff00)]), Err((4, 8)), "mask");
+        assert_eq!(
+            code(&[FieldMatch::exact(Field::VlanVid, 100)]),
+            Err((4, 7)),
+            "vid without the present bit"
+        );
+        assert_eq!(code(&[FieldMatch::exact(Field::VlanPcp, 1)]), Err((4, 9)), "pcp without a tag");
+        assert_eq!(code(&[FieldMatch::exact(Field::InPort, 1 << 32)]), Err((4, 7)), "too wide");
+        let both = [FieldMatch::exact(Field::InPort, 1), FieldMatch::exact(Field::InPhyPort, 2)];
+        assert_eq!(code(&both), Err((4, 7)), "one port is not two");
+    }
+
+    #[test]
+    fn within_and_overlap_are_about_packets() {
+        let prefix = |value: u128, len: u32| {
+            let mask = u128::from(u32::MAX) << (32 - len) & u128::from(u32::MAX);
+            Match::new(&[ip(), FieldMatch::masked(Field::Ipv4Dst, value, mask)]).unwrap()
+        };
+        let (wide, narrow, other) = (prefix(0x0a00_0000, 8), prefix(0x0a01_0000, 16), prefix(0x0b00_0000, 8));
+        assert!(narrow.is_within(&wide) && !wide.is_within(&narrow));
+        assert!(narrow.overlaps(&wide) && wide.overlaps(&narrow) && !other.overlaps(&wide));
+        assert!(wide.is_within(&Match::any()) && Match::any().overlaps(&wide));
+    }
+
+    #[test]
+    fn an_all_zero_mask_is_no_field() {
+        let matching = Match::new(&[FieldMatch::masked(Field::EthDst, 0, 0)]).unwrap();
+        assert!(matching.is_any());
+    }
+}

@@ -1,0 +1,242 @@
+//! Meters: token buckets that drop or remark what is above a rate, exact in integer picoseconds.
+//!
+//! Each band has a bucket that fills at its rate up to its burst. A packet takes its cost from every bucket
+//! that holds as much; of the bands whose bucket does not, the one with the highest rate applies (§5.7.1: the
+//! highest rate that is below the measured one).
+//!
+//! Read first: OpenFlow 1.3.5 §5.7, §7.3.4.4.
+
+use crate::flow::Counters;
+use fastpath_units::Time;
+
+/// Highest number of a meter (OFPM_MAX).
+pub const MAX: u32 = 0xffff_0000;
+/// Every meter, in deletions (OFPM_ALL).
+pub const ALL: u32 = 0xffff_ffff;
+
+/// Bits of [`Meter::flags`] (OFPMF_).
+pub mod flags {
+    /// Rates are in kilobits (10³) per second.
+    pub const KBPS: u16 = 1 << 0;
+    /// Rates are in packets per second.
+    pub const PKTPS: u16 = 1 << 1;
+    /// Bands say their burst.
+    pub const BURST: u16 = 1 << 2;
+    /// Collect statistics; they always are.
+    pub const STATS: u16 = 1 << 3;
+}
+
+/// Picoseconds in a second: tokens are counted in units of 1/this, so that filling divides nothing.
+const PS_PER_S: u128 = 1_000_000_000_000;
+
+/// A band of a meter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Band {
+    /// What happens above its rate.
+    pub kind: BandKind,
+    /// kbit/s or packets/s.
+    pub rate: u32,
+    /// Kilobits or packets; counts only with [`flags::BURST`].
+    pub burst: u32,
+}
+
+/// What a band does to the packets above its rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BandKind {
+    /// Drops them.
+    Drop,
+    /// Raises their drop precedence by so many levels.
+    DscpRemark(u8),
+}
+
+/// A meter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Meter {
+    /// Bits of [`flags`].
+    pub flags: u16,
+    /// Packets that came.
+    pub counters: Counters,
+    /// When it was added.
+    pub added: Time,
+    bands: Vec<Gauge>,
+}
+
+/// A band at work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Gauge {
+    band: Band,
+    /// Tokens (bits or packets) × [`PS_PER_S`].
+    tokens: u128,
+    filled_at: Time,
+    counters: Counters,
+}
+
+/// What a meter says of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Judgement {
+    /// Within every rate.
+    Pass,
+    /// Raise its drop precedence.
+    Remark(u8),
+    /// Drop it.
+    Drop,
+}
+
+/// A request to change meters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MeterMod {
+    /// What to do.
+    pub command: MeterCommand,
+    /// Which meter; [`ALL`] in deletions.
+    pub id: u32,
+    /// Bits of [`flags`].
+    pub flags: u16,
+    /// Its bands.
+    pub bands: Vec<Band>,
+}
+
+/// What to do with a meter (OFPMC_).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MeterCommand {
+    /// Add it.
+    Add,
+    /// Replace its bands.
+    Modify,
+    /// Delete it, and the flows that use it.
+    Delete,
+}
+
+impl Meter {
+    /// A meter with full buckets.
+    pub fn new(flags: u16, bands: &[Band], now: Time) -> Meter {
+        let gauge = |band: &Band| Gauge {
+            band: *band,
+            tokens: depth(flags, band),
+            filled_at: now,
+            counters: Counters::default(),
+        };
+        Meter { flags, counters: Counters::default(), added: now, bands: bands.iter().map(gauge).collect() }
+    }
+
+    /// The bands, and the packets to which each applied.
+    pub fn bands(&self) -> impl ExactSizeIterator<Item = (&Band, &Counters)> {
+        self.bands.iter().map(|gauge| (&gauge.band, &gauge.counters))
+    }
+
+    /// Meters a frame of `len` bytes.
+    pub fn judge(&mut self, now: Time, len: usize) -> Judgement {
+        self.counters.count(len);
+        let flags = self.flags;
+        let cost = if flags & flags::PKTPS != 0 { 1 } else { len as u128 * 8 } * PS_PER_S;
+        let mut exceeded: Option<&mut Gauge> = None;
+        for gauge in &mut self.bands {
+            gauge.fill(flags, now);
+            match gauge.tokens.checked_sub(cost) {
+                Some(rest) => gauge.tokens = rest,
+                None if exceeded.as_ref().is_none_or(|other| other.band.rate < gauge.band.rate) => {
+                    exceeded = Some(gauge);
+                }
+                None => {}
+            }
+        }
+        let Some(gauge) = exceeded else { return Judgement::Pass };
+        gauge.counters.count(len);
+        match gauge.band.kind {
+            BandKind::Drop => Judgement::Drop,
+            BandKind::DscpRemark(levels) => Judgement::Remark(levels),
+        }
+    }
+}
+
+impl Gauge {
+    fn fill(&mut self, flags: u16, now: Time) {
+        let elapsed = u128::from(now.since(self.filled_at).as_ps());
+        let filled = self.tokens + elapsed * u128::from(self.band.rate) * unit(flags);
+        self.tokens = filled.min(depth(flags, &self.band));
+        self.filled_at = self.filled_at.max(now);
+    }
+}
+
+/// Tokens in one unit of the rate and burst fields.
+fn unit(flags: u16) -> u128 {
+    if flags & flags::PKTPS != 0 { 1 } else { 1000 }
+}
+
+/// What a full bucket holds: the burst that was asked for, or else what the rate gives in 100 ms, and at least ten
+/// packets (of 1250 bytes), so that a slow meter still lets whole frames through.
+fn depth(flags: u16, band: &Band) -> u128 {
+    let least = if flags & flags::PKTPS != 0 { 10 } else { 100_000 };
+    let tokens = match flags & flags::BURST {
+        0 => (u128::from(band.rate) * unit(flags) / 10).max(least),
+        _ => u128::from(band.burst) * unit(flags),
+    };
+    tokens * PS_PER_S
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_units::Duration;
+    use proptest::prelude::*;
+
+    fn drop_band(rate: u32, burst: u32) -> Band {
+        Band { kind: BandKind::Drop, rate, burst }
+    }
+
+    #[test]
+    fn a_packet_meter_passes_its_burst_and_then_its_rate_exactly() {
+        let mut meter = Meter::new(flags::PKTPS | flags::BURST, &[drop_band(3, 2)], Time::ZERO);
+        let third = Duration::from_ps(333_333_333_334);
+        let judge = |meter: &mut Meter, at| meter.judge(at, 1500);
+        assert_eq!(
+            [(); 3].map(|()| judge(&mut meter, Time::ZERO)),
+            [Judgement::Pass, Judgement::Pass, Judgement::Drop]
+        );
+        assert_eq!(
+            judge(&mut meter, Time::ZERO + third - Duration::from_ps(1)),
+            Judgement::Drop,
+            "1 ps early"
+        );
+        assert_eq!(judge(&mut meter, Time::ZERO + third), Judgement::Pass);
+        assert_eq!(meter.bands().next().unwrap().1.packets, 2);
+    }
+
+    #[test]
+    fn the_highest_exceeded_band_applies() {
+        let bands = [Band { kind: BandKind::DscpRemark(1), rate: 8, burst: 8 }, drop_band(16, 16)];
+        let mut meter = Meter::new(flags::KBPS | flags::BURST, &bands, Time::ZERO);
+        let found = [(); 3].map(|()| meter.judge(Time::ZERO, 1000));
+        assert_eq!(found, [Judgement::Pass, Judgement::Remark(1), Judgement::Drop]);
+    }
+
+    #[test]
+    fn ten_seconds_at_one_megabit_pass_ten_megabits_and_the_burst() {
+        let mut meter = Meter::new(flags::KBPS, &[drop_band(1000, 0)], Time::ZERO);
+        let step = Duration::from_us(5714);
+        let mut passed = 0;
+        for i in 0..1750 {
+            if meter.judge(Time::ZERO + step * i, 1500) == Judgement::Pass {
+                passed += 1;
+            }
+        }
+        assert_eq!(passed, (10_000_000 + 100_000) / 12_000, "10 s at 1 Mbit/s and 100 ms of burst");
+    }
+
+    proptest! {
+        /// However packets come, what passes in any run is at most burst + rate × time.
+        #[test]
+        fn a_meter_never_passes_more_than_its_rate(rate in 1u32..100_000, burst in 12u32..1000,
+                gaps in prop::collection::vec((0u64..2_000_000_000, 64usize..1500), 1..100)) {
+            let mut meter = Meter::new(flags::KBPS | flags::BURST, &[drop_band(rate, burst)], Time::ZERO);
+            let (mut now, mut bits) = (Time::ZERO, 0u128);
+            for (gap, len) in gaps {
+                now += Duration::from_ps(gap);
+                if meter.judge(now, len) == Judgement::Pass {
+                    bits += len as u128 * 8;
+                }
+                let allowed = u128::from(burst) * 1000 * PS_PER_S + u128::from(rate) * 1000 * u128::from(now.as_ps());
+                prop_assert!(bits * PS_PER_S <= allowed);
+            }
+        }
+    }
+}

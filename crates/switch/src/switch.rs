@@ -1,0 +1,524 @@
+//! A switch: tables, groups, meters, ports, and the requests that change them.
+//!
+//! Nothing here executes packets (`interp.rs` does). A request is taken whole or refused whole.
+//!
+//! Read first: OpenFlow 1.3.5 §6.4 (flows), §6.5 (groups), §6.6 (meters).
+
+use crate::check::{self, Place};
+use crate::flow::{
+    ALL_TABLES, ANY_GROUP, Counters, Flow, FlowCommand, FlowFilter, FlowMod, Rank, Removed, RemovedReason,
+    flags,
+};
+use crate::group::{self, Bucket, Group, GroupCommand, GroupKind, GroupMod};
+use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
+use crate::port::{self, Port};
+use crate::table::Table;
+use crate::{Action, Refusal};
+use fastpath_units::Time;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How much a switch holds. Full means refused with the protocol's error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Tables, 1 to 255.
+    pub tables: u8,
+    /// Flows in one table.
+    pub flows: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Buckets of one group.
+    pub buckets: usize,
+    /// Meters.
+    pub meters: usize,
+    /// Bands of one meter.
+    pub bands: usize,
+    /// Actions of one list.
+    pub actions: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            tables: 254,
+            flows: 1 << 20,
+            groups: 65_536,
+            buckets: 1024,
+            meters: 65_536,
+            bands: 16,
+            actions: 256,
+        }
+    }
+}
+
+/// An OpenFlow switch.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    limits: Limits,
+    tables: Vec<Table>,
+    groups: BTreeMap<u32, Group>,
+    meters: BTreeMap<u32, Meter>,
+    ports: BTreeMap<u32, Port>,
+    serial: u64,
+    generation: u64,
+}
+
+impl Switch {
+    /// A switch without flows, groups, meters and ports. Panics when `limits.tables` is 0 or 255.
+    pub fn new(limits: Limits) -> Switch {
+        assert!((1..ALL_TABLES).contains(&limits.tables), "{} tables; 1 to 254 are possible", limits.tables);
+        Switch {
+            limits,
+            tables: vec![Table::default(); limits.tables.into()],
+            groups: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            serial: 0,
+            generation: 0,
+        }
+    }
+
+    /// How much it holds.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Grows with every change of flows, groups, meters and ports: what was made of an older one is out of date.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The tables, by number.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// A table. Panics when there is none of that number.
+    pub fn table_mut(&mut self, id: u8) -> &mut Table {
+        &mut self.tables[usize::from(id)]
+    }
+
+    /// A port.
+    pub fn port(&self, number: u32) -> Option<&Port> {
+        self.ports.get(&number)
+    }
+
+    /// The ports, by number.
+    pub fn ports(&self) -> impl Iterator<Item = (u32, &Port)> {
+        self.ports.iter().map(|(number, port)| (*number, port))
+    }
+
+    /// Adds a port or changes its state; its counters are those of `port`.
+    pub fn set_port(&mut self, number: u32, port: Port) {
+        self.ports.insert(number, port);
+        self.generation += 1;
+    }
+
+    /// Changes the configuration bits of `mask` (OFPT_PORT_MOD).
+    ///
+    /// # Errors
+    /// There is no such port.
+    pub fn port_mod(&mut self, number: u32, config: u32, mask: u32) -> Result<(), Refusal> {
+        let port = self.ports.get_mut(&number).ok_or(Refusal::PortUnknown(number))?;
+        port.config = port.config & !mask | config & mask;
+        self.generation += 1;
+        Ok(())
+    }
+
+    /// Takes a port away.
+    pub fn remove_port(&mut self, number: u32) -> Option<Port> {
+        self.generation += 1;
+        self.ports.remove(&number)
+    }
+
+    pub(crate) fn port_mut(&mut self, number: u32) -> Option<&mut Port> {
+        self.ports.get_mut(&number)
+    }
+
+    /// A group.
+    pub fn group(&self, id: u32) -> Option<&Group> {
+        self.groups.get(&id)
+    }
+
+    /// The groups, by number.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, &Group)> {
+        self.groups.iter().map(|(id, group)| (*id, group))
+    }
+
+    pub(crate) fn group_mut(&mut self, id: u32) -> Option<&mut Group> {
+        self.groups.get_mut(&id)
+    }
+
+    /// A meter.
+    pub fn meter(&self, id: u32) -> Option<&Meter> {
+        self.meters.get(&id)
+    }
+
+    /// The meters, by number.
+    pub fn meters(&self) -> impl Iterator<Item = (u32, &Meter)> {
+        self.meters.iter().map(|(id, meter)| (*id, meter))
+    }
+
+    /// A meter, to be asked about packets.
+    pub fn meter_mut(&mut self, id: u32) -> Option<&mut Meter> {
+        self.meters.get_mut(&id)
+    }
+
+    /// Flows and buckets that use a group (`ref_count` of its statistics).
+    pub fn group_references(&self, id: u32) -> usize {
+        let flows = self.tables.iter().flat_map(Table::flows).filter(|(_, flow)| flow.uses_group(id)).count();
+        let buckets = self.groups.values().flat_map(|group| group.buckets.iter());
+        flows + buckets.filter(|bucket| bucket.chained().any(|other| other == id)).count()
+    }
+
+    /// Flows that use a meter (`flow_count` of its statistics).
+    pub fn meter_references(&self, id: u32) -> usize {
+        let flows = self.tables.iter().flat_map(Table::flows);
+        flows.filter(|(_, flow)| flow.instructions.meter == Some(id)).count()
+    }
+
+    /// The flows that a statistics request is about, in the order of tables and lookup.
+    ///
+    /// # Errors
+    /// The table does not exist.
+    pub fn flows<'a>(
+        &'a self,
+        filter: &'a FlowFilter,
+    ) -> Result<impl Iterator<Item = (u8, &'a Rank, &'a Flow)>, Refusal> {
+        let id = filter.table_id;
+        if id != ALL_TABLES && id >= self.limits.tables {
+            return Err(Refusal::RequestBadTable(id));
+        }
+        let tables = (0..self.limits.tables).filter(move |table| id == ALL_TABLES || *table == id);
+        let flows = tables.flat_map(|table| {
+            self.tables[usize::from(table)].flows().map(move |(rank, flow)| (table, rank, flow))
+        });
+        Ok(flows
+            .filter(|(_, rank, flow)| filter.selects(flow) && rank.matching().is_within(&filter.matching)))
+    }
+
+    /// Changes flows; answers with those that are gone.
+    ///
+    /// # Errors
+    /// Why the request is refused; then nothing has changed.
+    pub fn flow_mod(&mut self, now: Time, request: &FlowMod) -> Result<Vec<Removed>, Refusal> {
+        let FlowMod { command, table_id, matching, instructions, .. } = request;
+        let is_delete = matches!(command, FlowCommand::Delete | FlowCommand::DeleteStrict);
+        if *table_id >= self.limits.tables && !(is_delete && *table_id == ALL_TABLES) {
+            return Err(Refusal::FlowBadTable(*table_id));
+        }
+        if request.flags & !flags::ALL != 0 {
+            return Err(Refusal::FlowBadFlags(request.flags));
+        }
+        if !is_delete {
+            check::instructions(self, *table_id, matching, instructions)?;
+        }
+        self.generation += 1;
+        match command {
+            FlowCommand::Add => self.add_flow(now, request).map(|()| Vec::new()),
+            FlowCommand::Modify | FlowCommand::ModifyStrict => {
+                self.modify_flows(request);
+                Ok(Vec::new())
+            }
+            FlowCommand::Delete | FlowCommand::DeleteStrict => Ok(self.delete_flows(now, request)),
+        }
+    }
+
+    /// Adds counts that were made elsewhere, the last of them at `last_used`, to the flow with this serial number;
+    /// they are lost when that flow is gone.
+    pub fn credit(&mut self, table_id: u8, rank: &Rank, serial: u64, counted: Counters, last_used: Time) {
+        if let Some(table) = self.tables.get_mut(usize::from(table_id)) {
+            table.credit(rank, serial, counted, last_used);
+        }
+    }
+
+    /// The earliest time at which a flow may have to go: call [`Switch::expire`] then.
+    pub fn next_at(&self) -> Option<Time> {
+        self.tables.iter().filter_map(Table::next_at).min()
+    }
+
+    /// Takes out the flows whose timeouts have passed by `now`.
+    pub fn expire(&mut self, now: Time) -> Vec<Removed> {
+        let mut removed = Vec::new();
+        for (id, table) in self.tables.iter_mut().enumerate() {
+            table.expire(id as u8, now, &mut removed);
+        }
+        self.generation += u64::from(!removed.is_empty());
+        removed
+    }
+
+    fn add_flow(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
+        let rank = Rank::new(request.priority, request.matching.clone());
+        let table = &mut self.tables[usize::from(request.table_id)];
+        if request.flags & flags::CHECK_OVERLAP != 0 && table.has_overlap(&rank) {
+            return Err(Refusal::FlowOverlap);
+        }
+        let old = table.flow(&rank);
+        if old.is_none() && table.len() >= self.limits.flows {
+            return Err(Refusal::FlowTableFull(request.table_id));
+        }
+        // §6.4: the identical flow is replaced, its counters kept unless they are to be reset; no flow-removed.
+        let kept = old.filter(|_| request.flags & flags::RESET_COUNTS == 0).map(|flow| flow.counters);
+        self.serial += 1;
+        let flow = Flow {
+            serial: self.serial,
+            cookie: request.cookie,
+            flags: request.flags,
+            idle_timeout: request.idle_timeout,
+            hard_timeout: request.hard_timeout,
+            instructions: Arc::new(request.instructions.clone()),
+            counters: kept.unwrap_or_default(),
+            added: now,
+            last_used: now,
+        };
+        table.insert(rank, flow);
+        Ok(())
+    }
+
+    fn modify_flows(&mut self, request: &FlowMod) {
+        let instructions = Arc::new(request.instructions.clone());
+        let reset = request.flags & flags::RESET_COUNTS != 0;
+        for (table, rank) in self.meant(request) {
+            self.tables[usize::from(table)].update(&rank, |flow| {
+                flow.instructions = Arc::clone(&instructions);
+                if reset {
+                    flow.counters = Counters::default();
+                }
+            });
+        }
+    }
+
+    fn delete_flows(&mut self, now: Time, request: &FlowMod) -> Vec<Removed> {
+        let meant = self.meant(request);
+        let take = |(table, rank): (u8, Rank)| {
+            self.tables[usize::from(table)].take(table, &rank, RemovedReason::Delete, now)
+        };
+        meant.into_iter().filter_map(take).collect()
+    }
+
+    /// The flows that a modification or deletion is about.
+    fn meant(&self, request: &FlowMod) -> Vec<(u8, Rank)> {
+        let filter = FlowFilter::of(request);
+        if matches!(request.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict) {
+            let rank = Rank::new(request.priority, request.matching.clone());
+            let tables = self.tables.iter().enumerate().map(|(id, table)| (id as u8, table));
+            let tables = tables.filter(|(id, _)| request.table_id == ALL_TABLES || *id == request.table_id);
+            let is_meant = |table: &Table| table.flow(&rank).is_some_and(|flow| filter.selects(flow));
+            return tables.filter(|(_, table)| is_meant(table)).map(|(id, _)| (id, rank.clone())).collect();
+        }
+        let flows = self.flows(&filter).into_iter().flatten();
+        flows.map(|(table, rank, _)| (table, rank.clone())).collect()
+    }
+
+    fn remove_flows(
+        &mut self,
+        now: Time,
+        reason: RemovedReason,
+        is_meant: impl Fn(&Flow) -> bool,
+    ) -> Vec<Removed> {
+        let mut removed = Vec::new();
+        for (id, table) in self.tables.iter_mut().enumerate() {
+            let meant = table.flows().filter(|(_, flow)| is_meant(flow)).map(|(rank, _)| rank.clone());
+            let meant: Vec<Rank> = meant.collect();
+            removed.extend(meant.iter().filter_map(|rank| table.take(id as u8, rank, reason, now)));
+        }
+        removed
+    }
+
+    /// Changes groups; answers with the flows that went because their group did.
+    ///
+    /// # Errors
+    /// Why the request is refused; then nothing has changed.
+    pub fn group_mod(&mut self, now: Time, request: &GroupMod) -> Result<Vec<Removed>, Refusal> {
+        let id = request.id;
+        match request.command {
+            GroupCommand::Delete => return self.delete_groups(now, id),
+            GroupCommand::Add if self.groups.contains_key(&id) => return Err(Refusal::GroupExists(id)),
+            GroupCommand::Add if self.groups.len() >= self.limits.groups => {
+                return Err(Refusal::GroupsFull(self.limits.groups));
+            }
+            GroupCommand::Modify if !self.groups.contains_key(&id) => return Err(Refusal::GroupUnknown(id)),
+            GroupCommand::Add | GroupCommand::Modify => {}
+        }
+        self.check_group(request)?;
+        let mut group = Group::new(request.kind, request.buckets.clone(), now);
+        if let Some(old) = self.groups.get(&id) {
+            group.added = old.added;
+        }
+        self.groups.insert(id, group);
+        self.generation += 1;
+        Ok(Vec::new())
+    }
+
+    fn check_group(&self, request: &GroupMod) -> Result<(), Refusal> {
+        let GroupMod { id, kind, buckets, .. } = request;
+        if *id > group::MAX || (*kind == GroupKind::Indirect && buckets.len() != 1) {
+            return Err(Refusal::GroupInvalid(*id));
+        }
+        if buckets.len() > self.limits.buckets {
+            return Err(Refusal::GroupTooManyBuckets(self.limits.buckets));
+        }
+        for bucket in buckets {
+            let watches = (bucket.watch_port != port::ANY, bucket.watch_group != ANY_GROUP);
+            let is_unknown =
+                watches.1 && bucket.watch_group != *id && !self.groups.contains_key(&bucket.watch_group);
+            if is_unknown || (*kind == GroupKind::FastFailover && watches == (false, false)) {
+                return Err(Refusal::GroupBadWatch(*id));
+            }
+            // A group that names itself is a loop, also before it exists.
+            if bucket.chained().any(|other| other == *id) || bucket.watch_group == *id {
+                return Err(Refusal::GroupLoop(*id));
+            }
+            check::actions(self, Place::Bucket, &bucket.actions)?;
+        }
+        if self.reaches(buckets, *id) { Err(Refusal::GroupLoop(*id)) } else { Ok(()) }
+    }
+
+    /// Whether packets or liveness of these buckets lead to the group `id`.
+    fn reaches(&self, buckets: &[Bucket], id: u32) -> bool {
+        let next = |bucket: &Bucket| bucket.chained().chain([bucket.watch_group]).collect::<Vec<_>>();
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<u32> = buckets.iter().flat_map(next).collect();
+        while let Some(at) = open.pop() {
+            if at == id {
+                return true;
+            }
+            if seen.insert(at) {
+                open.extend(
+                    self.groups.get(&at).into_iter().flat_map(|group| group.buckets.iter()).flat_map(next),
+                );
+            }
+        }
+        false
+    }
+
+    fn delete_groups(&mut self, now: Time, id: u32) -> Result<Vec<Removed>, Refusal> {
+        if id == group::ALL {
+            self.groups.clear();
+            self.generation += 1;
+            let uses_a_group =
+                |flow: &Flow| flow.instructions.actions().any(|a| matches!(a, Action::Group(_)));
+            return Ok(self.remove_flows(now, RemovedReason::GroupDelete, uses_a_group));
+        }
+        if id > group::MAX {
+            return Err(Refusal::GroupInvalid(id));
+        }
+        let is_chained = |(other, group): (&u32, &Group)| {
+            let leads = |bucket: &Bucket| bucket.watch_group == id || bucket.chained().any(|next| next == id);
+            *other != id && group.buckets.iter().any(leads)
+        };
+        if self.groups.iter().any(is_chained) {
+            return Err(Refusal::GroupChained(id));
+        }
+        // §6.5: deleting a group that does not exist is no error.
+        if self.groups.remove(&id).is_none() {
+            return Ok(Vec::new());
+        }
+        self.generation += 1;
+        Ok(self.remove_flows(now, RemovedReason::GroupDelete, |flow| flow.uses_group(id)))
+    }
+
+    /// Whether a bucket can be used: what it watches is live; one that watches nothing always is.
+    pub fn is_live(&self, bucket: &Bucket) -> bool {
+        self.is_live_but_for(bucket, &mut BTreeSet::new())
+    }
+
+    /// Remembers dead groups, so that each is looked at once however they watch each other (never in a loop).
+    fn is_live_but_for(&self, bucket: &Bucket, dead: &mut BTreeSet<u32>) -> bool {
+        let (port, group) = (bucket.watch_port, bucket.watch_group);
+        if port != port::ANY && !self.port(port).is_some_and(Port::is_live) {
+            return false;
+        }
+        if group == ANY_GROUP {
+            return true;
+        }
+        let mut buckets = self.group(group).into_iter().flat_map(|group| group.buckets.iter());
+        let is_live = !dead.contains(&group) && buckets.any(|bucket| self.is_live_but_for(bucket, dead));
+        if !is_live {
+            dead.insert(group);
+        }
+        is_live
+    }
+
+    /// Changes meters; answers with the flows that went because their meter did.
+    ///
+    /// # Errors
+    /// Why the request is refused; then nothing has changed.
+    pub fn meter_mod(&mut self, now: Time, request: &MeterMod) -> Result<Vec<Removed>, Refusal> {
+        let id = request.id;
+        match request.command {
+            MeterCommand::Delete if id == meter::ALL => {
+                self.meters.clear();
+                self.generation += 1;
+                return Ok(
+                    self.remove_flows(now, RemovedReason::Delete, |flow| flow.instructions.meter.is_some())
+                );
+            }
+            MeterCommand::Delete => {
+                // As with groups, deleting what is not there is no error.
+                if self.meters.remove(&id).is_none() {
+                    return Ok(Vec::new());
+                }
+                self.generation += 1;
+                return Ok(
+                    self.remove_flows(now, RemovedReason::Delete, |flow| flow.instructions.meter == Some(id))
+                );
+            }
+            MeterCommand::Add if self.meters.contains_key(&id) => return Err(Refusal::MeterExists(id)),
+            MeterCommand::Add if self.meters.len() >= self.limits.meters => {
+                return Err(Refusal::MetersFull(self.limits.meters));
+            }
+            MeterCommand::Modify if !self.meters.contains_key(&id) => return Err(Refusal::MeterUnknown(id)),
+            MeterCommand::Add | MeterCommand::Modify => {}
+        }
+        self.check_meter(request)?;
+        let mut meter = Meter::new(request.flags, &request.bands, now);
+        if let Some(old) = self.meters.get(&id) {
+            meter.added = old.added;
+            meter.counters = old.counters;
+        }
+        self.meters.insert(id, meter);
+        self.generation += 1;
+        Ok(Vec::new())
+    }
+
+    fn check_meter(&self, request: &MeterMod) -> Result<(), Refusal> {
+        use meter::flags::{BURST, KBPS, PKTPS, STATS};
+        let MeterMod { id, flags, bands, .. } = request;
+        if *id == 0 || *id > meter::MAX {
+            return Err(Refusal::MeterInvalid(*id));
+        }
+        let both = KBPS | PKTPS;
+        if flags & !(both | BURST | STATS) != 0 || flags & both == both {
+            return Err(Refusal::MeterBadFlags(*flags));
+        }
+        if bands.len() > self.limits.bands {
+            return Err(Refusal::MeterTooManyBands(self.limits.bands));
+        }
+        for band in bands {
+            if band.rate == 0 {
+                return Err(Refusal::MeterBadRate(*id));
+            }
+            if flags & BURST != 0 && band.burst == 0 {
+                return Err(Refusal::MeterBadBurst(*id));
+            }
+            if band.kind == BandKind::DscpRemark(0) {
+                return Err(Refusal::MeterBadBandValue(*id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a packet-out may say that its frame came in by `in_port` (§7.3.7).
+pub(crate) fn may_enter_by(switch: &Switch, in_port: u32) -> bool {
+    matches!(in_port, port::CONTROLLER | port::LOCAL) || switch.port(in_port).is_some()
+}
+
+/// Checks the actions of a packet-out.
+pub(crate) fn check_packet_out(switch: &Switch, in_port: u32, actions: &[Action]) -> Result<(), Refusal> {
+    if !may_enter_by(switch, in_port) {
+        return Err(Refusal::RequestBadPort(in_port));
+    }
+    check::actions(switch, Place::PacketOut, actions)
+}
