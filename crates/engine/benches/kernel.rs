@@ -7,7 +7,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::lab::{Lab, with_taps};
+use common::lab::{Lab, Namespace, configure, veth, with_taps};
 use common::{finish, options};
 use fastpath_engine::port::{AfPacket, Port};
 use fastpath_engine::{Clock, Idle, Report};
@@ -26,9 +26,18 @@ fn main() {
     with_taps("kernel", || {
         read_clock();
         for idle in [Idle::Save, Idle::Busy] {
-            tcp(&format!("tap {idle:?}"), Lab::with_taps(PipeSpec::default(), options(idle)));
-            let lab = Lab::with_veths(PipeSpec::default(), options(idle));
-            tcp(&format!("af_packet {idle:?}"), lab);
+            let control = tcp(&direct());
+            for (port, lab) in [
+                ("tap", Lab::with_taps(PipeSpec::default(), options(idle))),
+                ("af_packet", Lab::with_veths(PipeSpec::default(), options(idle))),
+            ] {
+                let rate = tcp(&lab.hosts);
+                let ratio = rate / control;
+                println!(
+                    "tcp {port} {idle:?}: {rate:.2} Gbit/s, {ratio:.2} of a veth pair without engine {}",
+                    drops(&finish(lab.running))
+                );
+            }
         }
         for size in [60, 1514] {
             packets(size);
@@ -51,30 +60,34 @@ fn read_clock() {
     println!("clock: {:.1} ns a reading", clock.now().as_secs_f64() / f64::from(n) * 1e9);
 }
 
-/// One TCP connection as fast as it goes.
-fn tcp(name: &str, lab: Lab) {
-    let listener = lab.hosts[1].run(|| TcpListener::bind("10.9.0.2:4000").unwrap());
-    let (mut bytes, mut seconds) = (0, 0.0);
+/// Two hosts on one veth pair: the control, with nothing between.
+fn direct() -> [Namespace; 2] {
+    let hosts = [Namespace::new(), Namespace::new()];
+    veth(&hosts[1], "eth0", &hosts[0]);
+    hosts.iter().enumerate().for_each(|(end, host)| host.run(|| configure(end)));
+    hosts
+}
+
+/// One TCP connection as fast as it goes, in Gbit/s.
+fn tcp(hosts: &[Namespace; 2]) -> f64 {
+    let listener = hosts[1].run(|| TcpListener::bind("10.9.0.2:4000").unwrap());
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut stream = lab.hosts[0].run(|| TcpStream::connect("10.9.0.2:4000").unwrap());
+            let mut stream = hosts[0].run(|| TcpStream::connect("10.9.0.2:4000").unwrap());
             let (block, start) = (vec![0u8; 128 << 10], Instant::now());
             while start.elapsed() < RUN {
                 stream.write_all(&block).unwrap();
             }
         });
         let (mut stream, _) = listener.accept().unwrap();
-        let (mut block, start) = (vec![0u8; 256 << 10], Instant::now());
+        let (mut block, mut bytes, start) = (vec![0u8; 256 << 10], 0, Instant::now());
         loop {
             match stream.read(&mut block).unwrap() {
-                0 => break,
+                0 => return bytes as f64 * 8.0 / start.elapsed().as_secs_f64() / 1e9,
                 len => bytes += len,
             }
         }
-        seconds = start.elapsed().as_secs_f64();
-    });
-    let report = finish(lab.running);
-    println!("tcp {name}: {:.2} Gbit/s {}", bytes as f64 * 8.0 / seconds / 1e9, drops(&report));
+    })
 }
 
 /// Small or large packets as fast as a packet socket in the first host sends them.

@@ -41,7 +41,7 @@ const MAIL_MAX: usize = 16;
 /// What the worker does when nothing is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Idle {
-    /// Looks again at once: the most exact, and a whole core.
+    /// Looks again at once: the most exact where it has a core to itself, which it takes whole.
     Busy,
     /// Sleeps until frames arrive or shortly before the next is due, then looks again and again.
     #[default]
@@ -188,7 +188,10 @@ impl Worker {
 
     /// Works until it is stopped or every port has failed.
     pub(crate) fn run(&mut self) {
-        be_punctual();
+        // A spinning thread that goes before all others would keep its core from the very hosts it serves.
+        if self.idle == Idle::Save {
+            be_punctual();
+        }
         while !self.inbox.shared.stop.load(Ordering::Acquire) && self.edges.iter().any(|e| e.port.is_some()) {
             let received = self.receive();
             let released = self.release();

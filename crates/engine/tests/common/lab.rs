@@ -69,7 +69,7 @@ impl Lab {
 }
 
 /// A veth pair: `name` in `middle`, `eth0` in `host`.
-fn veth(middle: &Namespace, name: &str, host: &Namespace) {
+pub(crate) fn veth(middle: &Namespace, name: &str, host: &Namespace) {
     // The pair is made inside the host and one end moved by the file of the other namespace.
     middle.run(|| {
         let (process, thread) = (std::process::id(), nix::unistd::gettid());
@@ -79,7 +79,8 @@ fn veth(middle: &Namespace, name: &str, host: &Namespace) {
     });
 }
 
-fn configure(end: usize) {
+/// Gives `eth0` of the thread's namespace the addresses of the host at this end of the link, and starts it.
+pub(crate) fn configure(end: usize) {
     ip(&format!("address add 10.9.0.{}/24 dev eth0", end + 1));
     ip(&format!("address add fd00:9::{}/64 dev eth0 nodad", end + 1));
     ip("link set eth0 up");
