@@ -8,5 +8,5 @@ mod spec;
 mod wire;
 
 pub use pcap::pcap;
-pub use spec::spec;
+pub use spec::{ns, spec};
 pub use wire::wire;

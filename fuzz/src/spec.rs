@@ -10,6 +10,12 @@ pub fn spec(text: &[u8]) {
     description(&text, fastpath_net::spec::parse(&text));
 }
 
+/// An Emulab script from anywhere, likewise.
+pub fn ns(text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    description(&text, fastpath_net::ns::parse(&text));
+}
+
 fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), Vec<Mistake>>) {
     let lines = text.lines().count().max(1) + 1;
     match parsed {

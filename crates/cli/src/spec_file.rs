@@ -1,7 +1,7 @@
 //! From the path of a network description to a topology, with the file's name before every remark.
 
 use anyhow::{Context, anyhow, ensure};
-use fastpath_net::{Mistake, Topology, Warning, spec};
+use fastpath_net::{Mistake, Topology, Warning, ns, spec};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -12,10 +12,11 @@ const BYTES_MAX: u64 = 64 << 20;
 /// What a description says, or all its mistakes.
 pub(crate) type Parsed = Result<(Topology, Vec<Warning>), Vec<Mistake>>;
 
-/// Reads a spec file. The error is a file that cannot be read.
+/// Reads a spec file, or an Emulab script if the name ends in `.ns`. The error is a file that cannot be read.
 pub(crate) fn parse(path: &Path) -> anyhow::Result<Parsed> {
     let text = text(path).with_context(|| path.display().to_string())?;
-    Ok(spec::parse(&text))
+    let is_script = path.extension().is_some_and(|extension| extension == "ns");
+    Ok(if is_script { ns::parse(&text) } else { spec::parse(&text) })
 }
 
 /// The topology of a description without mistakes; warnings go to standard error.

@@ -198,6 +198,29 @@ fn captures_at_several_hosts_are_one_timeline() {
 }
 
 #[test]
+fn copies_made_by_a_switch_are_in_the_books() {
+    let bench = Bench::new("switch");
+    let link = |host| format!("[host.{host}]\n[[link]]\nbetween = [\"{host}\", \"s\"]\ndelay = \"1us\"\n");
+    bench.write("lan.toml", format!("[switch.s]\n{}{}{}", link("a"), link("b"), link("c")));
+    bench.write("in.pcap", capture(&[(0, 60)]));
+    let printed =
+        bench.replay_ok("lan.toml --in a=in.pcap --out b=b.pcap --out c=c.pcap --times t.csv --json");
+    assert!(printed.contains("\"delivered\":2,\"dropped\":{},\"held\":0,\"in\":2"), "{printed}");
+    for name in ["b.pcap", "c.pcap"] {
+        assert_eq!(
+            packets(&bench.read(name)).iter().map(|(ns, ..)| *ns).collect::<Vec<_>>(),
+            [2000],
+            "{name}"
+        );
+    }
+    assert_eq!(
+        bench.text("t.csv").lines().count(),
+        2,
+        "a row for the frame of the capture, none for its copy"
+    );
+}
+
+#[test]
 fn a_cut_capture_is_replayed_to_the_cut_and_then_reported() {
     let bench = Bench::new("cut");
     bench.write("link.toml", spec("delay = \"1ms\""));

@@ -1,6 +1,6 @@
 //! The rule on what is never committed in Rust code: unfinished work, tests that do not run, tests that sleep.
 
-use crate::repository::{File, Repository, Violation};
+use crate::repository::{Repository, Violation};
 use crate::source::lines_with;
 
 const EVERYWHERE: &[(&str, &str)] = &[
@@ -21,25 +21,16 @@ pub(crate) fn rule(repository: &Repository) -> Vec<Violation> {
             violations
                 .extend(lines_with(&file.code, word).into_iter().map(|line| file.violation(line, *advice)));
         }
-        let tests_from = first_test_line(file);
+        let tests_from = file.first_test_line();
         let sleeps = lines_with(&file.code, SLEEP.0).into_iter().filter(|line| *line >= tests_from);
         violations.extend(sleeps.map(|line| file.violation(line, SLEEP.1)));
     }
     violations
 }
 
-/// Tests stand at the end of a file, or are a file: `tests.rs`, or anything below a `tests` directory.
-fn first_test_line(file: &File) -> usize {
-    if file.path.contains("/tests/") || file.path.ends_with("/tests.rs") {
-        return 1;
-    }
-    let lines: Vec<&str> = file.code.lines().collect();
-    let opens = |pair: &[&str]| pair[0].trim() == "#[cfg(test)]" && pair[1].trim_end().ends_with('{');
-    lines.windows(2).position(opens).map_or(usize::MAX, |index| index + 1)
-}
-
 #[test]
 fn unfinished_ignored_and_sleeping_code_is_found() {
+    use crate::repository::File;
     let text = "#[cfg(test)]\nmod a;\nfn f() { thread::sleep(d); todo!() }\n#[cfg(test)]\nmod t {\n#[ignore]\nfn g() { thread::sleep(d) }\n}";
     let sleeper = File::new("crates/a/tests/b.rs", "// todo!\nfn g() { std::thread::sleep(d) }");
     let repository = Repository { files: vec![File::new("a.rs", text), sleeper], packages: Vec::new() };

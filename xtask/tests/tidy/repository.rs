@@ -39,6 +39,16 @@ impl File {
         self.path.ends_with(".rs")
     }
 
+    /// Tests stand at the end of a file, or are a file: `tests.rs`, or anything below a `tests` directory.
+    pub(crate) fn first_test_line(&self) -> usize {
+        if self.path.contains("/tests/") || self.path.ends_with("/tests.rs") {
+            return 1;
+        }
+        let lines: Vec<&str> = self.code.lines().collect();
+        let opens = |pair: &[&str]| pair[0].trim() == "#[cfg(test)]" && pair[1].trim_end().ends_with('{');
+        lines.windows(2).position(opens).map_or(usize::MAX, |index| index + 1)
+    }
+
     pub(crate) fn violation(&self, line: usize, advice: impl Into<String>) -> Violation {
         Violation { path: self.path.clone(), line, advice: advice.into() }
     }

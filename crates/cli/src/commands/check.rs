@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Check a network description; every mistake is shown, with what to write instead.
 #[derive(Args)]
 pub(crate) struct Check {
-    /// The network: a spec file (TOML).
+    /// The network: a spec file (TOML), or an Emulab script (.ns).
     spec: PathBuf,
     /// Print one JSON object.
     #[arg(long)]

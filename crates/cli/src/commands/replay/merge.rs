@@ -5,6 +5,7 @@
 
 use anyhow::{Context, bail};
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Packet, Reader};
+use indicatif::{ProgressBar, ProgressBarIter, ProgressStyle};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Merge {
     captures: Vec<Capture>,
     problems: Vec<anyhow::Error>,
+    progress: ProgressBar,
 }
 
 /// One packet, owned, with its place in time.
@@ -27,7 +29,7 @@ pub(crate) struct Entry {
 
 struct Capture {
     path: PathBuf,
-    reader: Reader<File>,
+    reader: Reader<ProgressBarIter<File>>,
     next: Option<Entry>,
     /// Time of the packet before, for packets that have none of their own.
     ns: u64,
@@ -36,8 +38,13 @@ struct Capture {
 impl Merge {
     /// Opens the captures and reads the first packet of each.
     pub(crate) fn open<'p>(paths: impl IntoIterator<Item = &'p Path>) -> anyhow::Result<Merge> {
-        let captures = paths.into_iter().map(Capture::open);
-        let mut merge = Merge { captures: captures.collect::<anyhow::Result<_>>()?, problems: Vec::new() };
+        // Drawn on a terminal only.
+        let style = "{bar:40} {bytes} of {total_bytes}, {eta} left";
+        let style = ProgressStyle::with_template(style).expect("a template of known words");
+        let progress = ProgressBar::new(0).with_style(style);
+        let captures = paths.into_iter().map(|path| Capture::open(path, &progress));
+        let captures = captures.collect::<anyhow::Result<_>>()?;
+        let mut merge = Merge { captures, problems: Vec::new(), progress };
         for index in 0..merge.captures.len() {
             merge.refill(index, Vec::new());
         }
@@ -61,6 +68,7 @@ impl Merge {
 
     /// What was wrong with captures that ended early.
     pub(crate) fn into_problems(self) -> Vec<anyhow::Error> {
+        self.progress.finish_and_clear();
         self.problems
     }
 
@@ -74,9 +82,11 @@ impl Merge {
 }
 
 impl Capture {
-    fn open(path: &Path) -> anyhow::Result<Capture> {
+    fn open(path: &Path, progress: &ProgressBar) -> anyhow::Result<Capture> {
         let open = || -> anyhow::Result<Capture> {
-            let reader = Reader::new(File::open(path)?)?;
+            let file = File::open(path)?;
+            progress.inc_length(file.metadata()?.len());
+            let reader = Reader::new(progress.wrap_read(file))?;
             Ok(Capture { path: path.to_owned(), reader, next: None, ns: 0 })
         };
         open().with_context(|| path.display().to_string())

@@ -35,13 +35,16 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   fastpath replay dsl.toml in.pcap out.pcap
-  fastpath replay net.toml --in client=c.pcap --out server=s.pcap --times times.csv")]
+  fastpath replay net.ns --in client=c.pcap --out server=s.pcap --times times.csv")]
 pub(crate) struct Replay {
-    /// The network: a spec file (TOML).
+    /// The network: a spec file (TOML), or an Emulab script (.ns).
     spec: PathBuf,
-    /// In a network of two hosts: the capture that enters at the first, the file of what reaches the second.
-    #[arg(num_args = 2, value_names = ["IN.pcap", "OUT.pcap"], conflicts_with_all = ["inputs", "outputs"])]
-    pair: Vec<PathBuf>,
+    /// In a network of two hosts: the capture that enters at the first.
+    #[arg(value_name = "IN.pcap", requires = "output", conflicts_with_all = ["inputs", "outputs"])]
+    input: Option<PathBuf>,
+    /// In a network of two hosts: the file for what reaches the second.
+    #[arg(value_name = "OUT.pcap")]
+    output: Option<PathBuf>,
     /// A capture that enters at a host; with several interfaces, HOST:INTERFACE=FILE. May be repeated.
     #[arg(long = "in", value_name = "HOST=FILE")]
     inputs: Vec<Place>,
@@ -85,7 +88,9 @@ impl Replay {
 
     /// What the command line says of inputs and outputs, in the one form or the other.
     fn places(&self, topology: &Topology) -> anyhow::Result<(Vec<Place>, Vec<Place>)> {
-        let [input, output] = &self.pair[..] else { return Ok((self.inputs.clone(), self.outputs.clone())) };
+        let (Some(input), Some(output)) = (&self.input, &self.output) else {
+            return Ok((self.inputs.clone(), self.outputs.clone()));
+        };
         let hosts: Vec<&str> = topology.hosts().map(|(_, host)| host.name.as_str()).collect();
         let [first, second] = hosts[..] else {
             bail!(
