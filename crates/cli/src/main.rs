@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod print;
+mod records;
 mod spec_file;
 
 use clap::{Parser, Subcommand};
@@ -25,6 +27,8 @@ enum Command {
     Lab(commands::lab::LabCommand),
     Check(commands::check::Check),
     Replay(commands::replay::Replay),
+    Model(Box<commands::model::ModelCommand>),
+    Evaluate(commands::evaluate::EvaluateCommand),
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
 }
@@ -44,6 +48,8 @@ fn main() -> ExitCode {
         Command::Lab(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Replay(command) => command.run(),
+        Command::Model(command) => command.run(),
+        Command::Evaluate(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };

@@ -2,7 +2,9 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod evaluate;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod model;
 pub(crate) mod replay;

@@ -1,0 +1,134 @@
+//! `fastpath model budget`: do threads on engines sustain the packets that arrive?
+
+use crate::{Answer, print};
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
+use fastpath_model::Estimate;
+use fastpath_model::budget::{Budget, Formula, IXP1200_HZ, Layout, Question, Work, budget};
+use serde_json::json;
+use std::io::{self, Write};
+
+/// Budget threads and engines: packets/s that compute and memory cycles per packet allow.
+#[derive(Args)]
+#[command(after_help = "\
+Examples (the thesis' two groups of tasks, 64-byte packets on four ports of 100 Mbit/s):
+  fastpath model budget --stages 290:470 --hidden 0.62 --offered 595238
+  fastpath model budget --stages 290:470,135..165:515 --offered 595238
+  fastpath model budget --work 455:985 --engines 3 --parallel --json")]
+pub(super) struct BudgetCommand {
+    /// Compute and memory cycles per packet of each pipeline stage, one engine each; compute may be a range.
+    #[arg(long, value_name = "COMPUTE:MEMORY,…", value_delimiter = ',', value_parser = work, required_unless_present = "work")]
+    stages: Vec<Work>,
+    /// Compute and memory cycles of the whole work, for --engines.
+    #[arg(long, value_name = "COMPUTE:MEMORY", value_parser = work, conflicts_with = "stages", requires = "engines")]
+    work: Option<Work>,
+    /// Engines the work is cut over evenly; with --parallel each does all of it for its share of the packets.
+    #[arg(long, requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
+    engines: Option<u32>,
+    /// See --engines.
+    #[arg(long, requires = "engines")]
+    parallel: bool,
+    /// Threads per engine.
+    #[arg(long, default_value_t = 4)]
+    threads: u32,
+    /// Share u of the memory cycles that other threads hide, 0 to 1; otherwise the whole range is given.
+    #[arg(long, value_name = "U")]
+    hidden: Option<f64>,
+    /// Engine clock in Hz; otherwise the IXP1200's 232 MHz.
+    #[arg(long, value_name = "HZ", default_value_t = IXP1200_HZ)]
+    clock: f64,
+    /// Packets/s that arrive.
+    #[arg(long, value_name = "PPS")]
+    offered: Option<f64>,
+    /// Which of the thesis' two formulas decides: T_c + (1-u)·T_m, or T_c + (1-u)·T_m/threads.
+    #[arg(long, default_value = "per-packet")]
+    formula: FormulaWord,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormulaWord {
+    PerPacket,
+    PerThread,
+}
+
+/// `290:470` or `135..165:515`
+fn work(text: &str) -> Result<Work, String> {
+    let parse = || -> anyhow::Result<Work> {
+        let (compute, memory) = text.split_once(':').context("write COMPUTE:MEMORY, such as 290:470")?;
+        let number = |text: &str| -> anyhow::Result<f64> {
+            let value: f64 = text.trim().parse().with_context(|| format!("`{text}` is no number"))?;
+            ensure!(value.is_finite() && value >= 0.0, "`{text}`: cycles are finite and not negative");
+            Ok(value)
+        };
+        let compute = match compute.split_once("..") {
+            None => Estimate::exact(number(compute)?),
+            Some((low, high)) => {
+                let (low, high) = (number(low)?, number(high)?);
+                if low > high {
+                    bail!("`{compute}`: write the smaller number first");
+                }
+                Estimate { value: f64::midpoint(low, high), low, high }
+            }
+        };
+        Ok(Work { compute, memory: number(memory)? })
+    };
+    parse().map_err(|error| format!("{error:#}"))
+}
+
+impl BudgetCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        let layout = match (self.work, self.engines) {
+            (Some(work), Some(engines)) if self.parallel => Layout::Parallel { work, engines },
+            (Some(work), Some(engines)) => Layout::even_pipeline(work, engines),
+            _ => Layout::Pipelined(self.stages),
+        };
+        let question = Question {
+            layout,
+            threads: self.threads,
+            hidden: self.hidden,
+            clock_hz: self.clock,
+            offered_pps: self.offered,
+            formula: match self.formula {
+                FormulaWord::PerPacket => Formula::PerPacket,
+                FormulaWord::PerThread => Formula::PerThread,
+            },
+        };
+        let found = budget(&question)?;
+        let mut out = io::stdout().lock();
+        if self.json {
+            let mut value = serde_json::to_value(&found)?;
+            value["question"] = json!(question);
+            writeln!(out, "{value}")?;
+        } else {
+            show(&mut out, &found)?;
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+fn show(out: &mut impl Write, found: &Budget) -> io::Result<()> {
+    let mut table = print::table(["", "value and range"]);
+    let estimates = [
+        ("cycles between packets", Some(found.arrival_cycles)),
+        ("by the other formula", Some(found.other_formula_arrival_cycles)),
+        ("packets/s", Some(found.packets_per_s)),
+        ("cycles a thread holds a packet", Some(found.thread_cycles)),
+        ("share of what is offered", found.share_of_offered),
+    ];
+    for (name, value) in estimates {
+        if let Some(value) = value {
+            table.add_row([name.to_owned(), print::estimate(value)]);
+        }
+    }
+    if let Some(cycles) = found.offered_cycles {
+        table.add_row(["cycles between offered packets".to_owned(), print::number(cycles)]);
+    }
+    if let Some(u) = found.hidden_needed {
+        table.add_row(["hidden share u needed".to_owned(), print::number(u)]);
+    }
+    writeln!(out, "{table}")?;
+    found.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
+}

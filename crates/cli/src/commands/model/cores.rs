@@ -1,0 +1,105 @@
+//! `fastpath model cores`: how many cores a link needs (the whitepaper's chart).
+
+use super::source::Source;
+use crate::{Answer, print};
+use clap::Args;
+use fastpath_model::cores::{CoreCount, FRAMES_BYTES, Question, SPEEDS_GBIT, cores};
+use fastpath_model::regime::FRAMING_BYTES;
+use fastpath_model::seeds::netcope;
+use fastpath_units::Rate;
+use serde_json::json;
+use std::io::{self, Write};
+
+/// Count the cores a link needs, over speeds, frame sizes and steps per packet.
+///
+/// Without a model, the constants of Netcope's whitepaper are used: 38.6 ns + 0.101 ns per byte + 4.07 ns per step.
+#[derive(Args)]
+pub(super) struct CoresCommand {
+    #[command(flatten)]
+    source: Source,
+    /// Link speeds in Gbit/s, or with a unit; otherwise Ethernet's from 10 to 800.
+    #[arg(long, value_name = "GBIT,…", value_delimiter = ',', value_parser = speed)]
+    speeds: Vec<f64>,
+    /// Frame sizes in bytes, FCS included; otherwise those of RFC 2544.
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
+    frames: Vec<f64>,
+    /// Values of the model's column that is no frame size.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]
+    steps: Vec<f64>,
+    /// Bytes on the wire beside each frame (preamble and gap).
+    #[arg(long, value_name = "BYTES", default_value_t = FRAMING_BYTES)]
+    framing: f64,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `100` or `100Gbit`, as Gbit/s.
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(gbit) if gbit.is_finite() && gbit > 0.0 => Ok(gbit),
+        Ok(_) => Err("a speed is a finite number above 0".to_owned()),
+        Err(_) => {
+            text.parse().map(|rate: Rate| rate.as_bps() as f64 / 1e9).map_err(|error| error.to_string())
+        }
+    }
+}
+
+impl CoresCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        let (model, description) = match self.source.load()? {
+            Some(sourced) => (sourced.model, sourced.description),
+            None => (netcope::model(), "Netcope's whitepaper: 38.6 + 0.101·p + 4.07·h ns".to_owned()),
+        };
+        for (what, values) in [("--frames", &self.frames), ("--steps", &self.steps)] {
+            for value in values {
+                let least = if what == "--frames" { f64::MIN_POSITIVE } else { 0.0 };
+                anyhow::ensure!(
+                    value.is_finite() && *value >= least,
+                    "{what} {value}: must be a finite number, not negative"
+                );
+            }
+        }
+        anyhow::ensure!(
+            self.framing.is_finite() && self.framing >= 0.0,
+            "--framing {}: must not be negative",
+            self.framing
+        );
+        let or = |given: Vec<f64>, default: &[f64]| if given.is_empty() { default.to_vec() } else { given };
+        let question = Question {
+            speeds_gbit: or(self.speeds, &SPEEDS_GBIT),
+            frames_bytes: or(self.frames, &FRAMES_BYTES),
+            steps: self.steps,
+            framing_bytes: self.framing,
+        };
+        let rows = cores(&model, &question)?;
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(
+                out,
+                "{}",
+                json!({ "model": description, "framing_bytes": self.framing, "rows": rows })
+            )?;
+        } else {
+            show(&mut out, &description, &rows)?;
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+fn show(out: &mut impl Write, description: &str, rows: &[CoreCount]) -> io::Result<()> {
+    let titles = ["Gbit/s", "frame B", "steps", "packets/s", "ns per packet", "cores", "whole cores"];
+    let mut table = print::table(titles);
+    for row in rows {
+        table.add_row([
+            print::number(row.gbit_per_s),
+            print::number(row.frame_bytes),
+            print::number(row.steps),
+            print::number(row.packets_per_s),
+            print::estimate(row.ns_per_packet),
+            print::estimate(row.cores),
+            row.whole_cores.to_string(),
+        ]);
+    }
+    writeln!(out, "{description}\n{table}")
+}

@@ -1,0 +1,145 @@
+//! `fastpath model fit`: least squares over a table of measurements, with everything needed to judge it.
+
+use super::options::Fitting;
+use super::source::table;
+use crate::{Answer, print};
+use anyhow::Context;
+use clap::Args;
+use fastpath_model::Table;
+use fastpath_model::check::{Check, check};
+use fastpath_model::fit::{Fit, FitOptions, fit};
+use fastpath_model::regime::Limit;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Points shown to people; machines get all.
+const WORST_SHOWN: usize = 10;
+
+/// Fit a cost model to a table of measurements (CSV, or records of `fastpath measure pipeline`).
+#[derive(Args)]
+pub(super) struct FitCommand {
+    /// The table; `-` reads standard input.
+    file: PathBuf,
+    /// The column (or product of columns, like cores/rate) to explain.
+    #[arg(long, value_name = "COLUMN")]
+    y: String,
+    /// The terms that explain it: const, columns, products: 'const,p,h,p*h'.
+    #[arg(long, value_name = "TERMS")]
+    terms: String,
+    #[command(flatten)]
+    fitting: Fitting,
+    /// Check the fit against the rows of another table.
+    #[arg(long, value_name = "FILE", conflicts_with = "half")]
+    test: Option<PathBuf>,
+    /// Fit every other row and check the fit against the rest.
+    #[arg(long)]
+    half: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl FitCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        let options = self.fitting.options()?;
+        let whole = table(&self.file)?;
+        let (fitted, tested) = if self.half {
+            let every_other = |odd: usize| (odd..whole.len()).step_by(2).collect::<Vec<_>>();
+            (whole.keep(&every_other(0)), Some(whole.keep(&every_other(1))))
+        } else {
+            (whole, self.test.as_deref().map(table).transpose()?)
+        };
+        let found = self.fit(&fitted, &options)?;
+        let checked = match &tested {
+            None => None,
+            Some(rows) => {
+                let place: &Path = self.test.as_deref().unwrap_or(&self.file);
+                Some(check(&found, &selected(rows, &options)?).with_context(|| place.display().to_string())?)
+            }
+        };
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", as_json(&found, checked.as_ref())?)?;
+        } else {
+            show(&mut out, &found, checked.as_ref())?;
+        }
+        Ok(Answer::Yes)
+    }
+
+    fn fit(&self, table: &Table, options: &FitOptions) -> anyhow::Result<Fit> {
+        fit(table, &self.y, &self.terms, options).with_context(|| self.file.display().to_string())
+    }
+}
+
+/// The rows of a test table that the fit would have taken.
+fn selected(table: &Table, options: &FitOptions) -> anyhow::Result<Table> {
+    let mut table = table.clone();
+    for (column, text) in &options.only {
+        let rows = table.rows_where(column, text)?;
+        table = table.keep(&rows);
+    }
+    Ok(table)
+}
+
+fn as_json(found: &Fit, checked: Option<&Check>) -> anyhow::Result<Value> {
+    let mut value = serde_json::to_value(found)?;
+    if let Some(check) = checked {
+        value["check"] = json!(check);
+    }
+    Ok(value)
+}
+
+fn show(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Result<()> {
+    let interval = format!("{} % interval", 100.0 * found.level);
+    let mut table = print::table(["term", "coefficient", &interval, "VIF"]);
+    for term in found.terms.iter() {
+        let c = found.coefficients[term.text()];
+        let vif = found.vif.get(term.text()).map_or(String::new(), |v| print::number(*v));
+        let range = format!("{} … {}", print::number(c.low), print::number(c.high));
+        table.add_row([term.text().to_owned(), print::number(c.value), range, vif]);
+    }
+    writeln!(out, "{} = {}, {} points\n{table}", found.y, found.terms, found.n)?;
+    let r = found.residuals;
+    writeln!(out, "R²            {:.6} (corrected {:.6})", found.r2, found.r2_adjusted)?;
+    writeln!(
+        out,
+        "residuals     {:.1} % of the points within 0.5 %, {:.1} % within 1 %, {:.1} % within 3 %; largest {:.2} %",
+        100.0 * r.within_0_5_pct,
+        100.0 * r.within_1_pct,
+        100.0 * r.within_3_pct,
+        r.max_pct
+    )?;
+    writeln!(out, "leave one out {:.2} % median error", found.loo_median_pct)?;
+    if let Some(check) = checked {
+        writeln!(
+            out,
+            "unseen points {} with {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval",
+            check.n,
+            check.median_pct,
+            check.p95_pct,
+            check.max_pct,
+            100.0 * check.covered
+        )?;
+    }
+    for regime in found.regimes.iter().filter(|r| r.limit != Limit::Cpu) {
+        let rate = regime.rate.map(print::number).unwrap_or_default();
+        let what = if regime.limit == Limit::LineRate { "bit/s on the wire" } else { "packets/s" };
+        writeln!(out, "limited       {} points by {rate} {what}", regime.points)?;
+    }
+    let mut worst: Vec<_> = found.points.iter().collect();
+    worst.sort_by(|a, b| b.residual_pct.abs().total_cmp(&a.residual_pct.abs()));
+    let mut table = print::table(["line", "measured", "fitted", "residual %", "left out %"]);
+    for point in worst.iter().take(WORST_SHOWN) {
+        let left_out = point.loo_pct.map_or(String::new(), |x| format!("{x:.2}"));
+        table.add_row([
+            point.line.to_string(),
+            print::number(point.measured),
+            print::number(point.fitted),
+            format!("{:.2}", point.residual_pct),
+            left_out,
+        ]);
+    }
+    writeln!(out, "\nlargest residuals\n{table}")?;
+    found.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
+}

@@ -1,0 +1,52 @@
+//! `fastpath model`: fit cost models, predict with them, size with them. One file per verb; `source.rs` says
+//! where a model comes from.
+
+mod assign;
+mod budget;
+mod cores;
+mod fit;
+mod index;
+mod options;
+mod platforms;
+mod predict;
+mod source;
+
+use crate::Answer;
+use clap::{Args, Subcommand};
+
+/// What a packet costs: fit measurements, predict other machines, count cores, budget threads.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fastpath model fit costs.csv --y T_ns --terms 'const,p,h'
+  fastpath model fit costs.csv --y T_ns --terms 'const,p,h' --json > fit.json
+  fastpath model predict fit.json --at p=64,h=10 --cores 4 --line 100Gbit
+  fastpath model cores fit.json --steps 0,10,100
+  fastpath model index platforms.csv --variant fit-m")]
+pub(crate) struct ModelCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Fit(fit::FitCommand),
+    Predict(predict::PredictCommand),
+    Cores(cores::CoresCommand),
+    Index(index::IndexCommand),
+    Budget(budget::BudgetCommand),
+    Assign(assign::AssignCommand),
+}
+
+impl ModelCommand {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        match self.action {
+            Action::Fit(command) => command.run(),
+            Action::Predict(command) => command.run(),
+            Action::Cores(command) => command.run(),
+            Action::Index(command) => command.run(),
+            Action::Budget(command) => command.run(),
+            Action::Assign(command) => command.run(),
+        }
+    }
+}

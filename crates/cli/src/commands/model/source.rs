@@ -1,0 +1,96 @@
+//! Where a model comes from: a saved fit, a table fitted on the spot, or published constants.
+
+use super::options::{Fitting, point};
+use anyhow::{Context, bail};
+use clap::Args;
+use fastpath_model::fit::{Fit, fit};
+use fastpath_model::model::Model;
+use fastpath_model::{Table, Terms};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Where the model comes from.
+#[derive(Args)]
+pub(super) struct Source {
+    /// A fit saved from `model fit --json`, or a table to fit now (then --y and --terms too).
+    file: Option<PathBuf>,
+    /// The column (or product of columns, like cores/rate) to explain.
+    #[arg(long, value_name = "COLUMN", requires = "file", requires = "terms")]
+    y: Option<String>,
+    /// The terms that explain it.
+    #[arg(long, value_name = "TERMS", requires = "file", requires = "y")]
+    terms: Option<String>,
+    /// Constants in place of a fit, in ns: const=38.6,p=0.101,h=4.07. They carry no interval.
+    #[arg(long, value_name = "TERM=NS,…", conflicts_with = "file")]
+    constants: Option<String>,
+    #[command(flatten)]
+    fitting: Fitting,
+}
+
+/// A model and how it came about.
+pub(super) struct Sourced {
+    pub(super) model: Model,
+    pub(super) fit: Option<Fit>,
+    pub(super) description: String,
+}
+
+impl Source {
+    /// The model asked for; `None` when the words name none.
+    pub(super) fn load(&self) -> anyhow::Result<Option<Sourced>> {
+        if let Some(text) = &self.constants {
+            return constants(text).map(Some);
+        }
+        let Some(path) = &self.file else { return Ok(None) };
+        let found = match (&self.y, &self.terms) {
+            (Some(y), Some(terms)) => {
+                let options = self.fitting.options()?;
+                fit(&table(path)?, y, terms, &options).with_context(|| path.display().to_string())?
+            }
+            _ => saved_fit(path)?,
+        };
+        let description = format!("{} by {}, fitted to {} points", found.y, found.terms, found.n);
+        Ok(Some(Sourced { model: found.model(), fit: Some(found), description }))
+    }
+}
+
+fn constants(text: &str) -> anyhow::Result<Sourced> {
+    let given = point(text).context("--constants")?;
+    let terms = given.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
+    let values: Vec<f64> = given.iter().map(|(_, value)| *value).collect();
+    let terms: Terms = terms.parse().context("--constants")?;
+    let model = Model::from_constants(terms, &values, 1e-9)?;
+    Ok(Sourced { model, fit: None, description: format!("constants given, ns: {text}") })
+}
+
+fn saved_fit(path: &Path) -> anyhow::Result<Fit> {
+    let text = read(path)?;
+    if !text.trim_start().starts_with('{') {
+        bail!("{}: to fit a table, say --y COLUMN and --terms TERMS", path.display());
+    }
+    serde_json::from_str(&text)
+        .with_context(|| format!("{}: not a fit as `fastpath model fit --json` prints it", path.display()))
+}
+
+/// A table from a CSV file, or from records of `fastpath measure pipeline`.
+pub(super) fn table(path: &Path) -> anyhow::Result<Table> {
+    let text = read(path)?;
+    let place = || path.display().to_string();
+    let csv = if text.trim_start().starts_with('{') {
+        crate::records::csv(&text).with_context(place)?
+    } else {
+        text
+    };
+    Table::from_csv(&csv).with_context(place)
+}
+
+/// The text of a file; `-` is standard input.
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
+    let place = || path.display().to_string();
+    if path.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).with_context(place)?;
+        return Ok(text);
+    }
+    let bytes = std::fs::read(path).with_context(place)?;
+    String::from_utf8(bytes).with_context(|| format!("{}: not text in UTF-8", path.display()))
+}

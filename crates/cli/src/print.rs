@@ -1,0 +1,79 @@
+//! Numbers and tables as people read them. What machines read is JSON and does not pass here.
+
+use comfy_table::{CellAlignment, Table, TableComponent};
+use fastpath_model::Estimate;
+
+/// Digits shown of a number that was worked out.
+const DIGITS: i32 = 5;
+
+/// An empty table with these column titles; columns from the second on are aligned right.
+pub(crate) fn table<const N: usize>(titles: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY).set_header(titles);
+    // One line under the titles is enough.
+    for between_rows in [
+        TableComponent::HorizontalLines,
+        TableComponent::MiddleIntersections,
+        TableComponent::LeftBorderIntersections,
+        TableComponent::RightBorderIntersections,
+    ] {
+        table.remove_style(between_rows);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// A number to five digits; very small and very large ones with an exponent.
+pub(crate) fn number(x: f64) -> String {
+    if x == 0.0 {
+        return "0".to_owned();
+    }
+    if !x.is_finite() {
+        return "–".to_owned();
+    }
+    let magnitude = x.abs().log10().floor() as i32;
+    if !(-4..9).contains(&magnitude) {
+        return format!("{x:.*e}", DIGITS as usize - 1);
+    }
+    let decimals = (DIGITS - 1 - magnitude).max(0) as usize;
+    let text = format!("{x:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A value with its interval; without, where it has none.
+pub(crate) fn estimate(e: Estimate) -> String {
+    if e.low == e.high {
+        return number(e.value);
+    }
+    format!("{} [{}, {}]", number(e.value), number(e.low), number(e.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_five_digits() {
+        let golden = [
+            (0.0, "0"),
+            (38.6, "38.6"),
+            (0.101, "0.101"),
+            (14_880_952.38, "14880952"),
+            (1.0 / 3.0, "0.33333"),
+            (2.126e-6, "2.1260e-6"),
+            (-4.0701, "-4.0701"),
+            (2e10, "2.0000e10"),
+        ];
+        for (x, text) in golden {
+            assert_eq!(number(x), text);
+        }
+    }
+
+    #[test]
+    fn an_interval_without_width_is_not_shown() {
+        assert_eq!(estimate(Estimate::exact(2.0)), "2");
+        assert_eq!(estimate(Estimate::around(2.0, 0.5)), "2 [1.5, 2.5]");
+    }
+}

@@ -1,0 +1,243 @@
+//! `fastpath model` and `fastpath evaluate models` as scripts use them: words in, JSON and exit codes out.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The whitepaper's costs, exact: T = 38.6 + 0.101·p + 4.07·h ns.
+fn netcope_grid() -> String {
+    let mut text = "p,h,cores,T_ns\n".to_owned();
+    for p in [64, 128, 256, 512, 1024, 1518] {
+        for h in [0, 10, 50] {
+            // A ripple of 0.1 % so that intervals have a width.
+            let ripple = 1.0 + 0.001 * f64::from((p * 7 + h * 3) % 5 - 2);
+            let t = (38.6 + 0.101 * f64::from(p) + 4.07 * f64::from(h)) * ripple;
+            text += &format!("{p},{h},1,{t}\n");
+        }
+    }
+    text
+}
+
+fn directory() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("model");
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn file(name: &str, content: &str) -> String {
+    fs::write(directory().join(name), content).unwrap();
+    name.to_owned()
+}
+
+fn fastpath(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fastpath")).args(words).current_dir(directory()).output().unwrap()
+}
+
+fn json(words: &[&str]) -> Value {
+    let output = fastpath(words);
+    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+/// The single line a refused command prints.
+fn refusal(words: &[&str]) -> String {
+    let output = fastpath(words);
+    assert_eq!(output.status.code(), Some(2), "{words:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.starts_with("fastpath: ") && output.stdout.is_empty(), "{said}");
+    said
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn assert_interval(value: &Value, truth: f64) {
+    let [low, middle, high] = ["low", "value", "high"].map(|key| number(&value[key]));
+    assert!(low <= middle && middle <= high, "{value}");
+    assert!(low <= truth && truth <= high, "{value} and {truth}");
+}
+
+const FIT: [&str; 4] = ["--y", "T_ns", "--terms", "const,p,h"];
+
+#[test]
+fn a_fit_prints_what_scripts_rely_on() {
+    let table = file("grid.csv", &netcope_grid());
+    let found = json(&[&["model", "fit", &table][..], &FIT, &["--json"]].concat());
+    for (term, truth) in [("const", 38.6), ("p", 0.101), ("h", 4.07)] {
+        assert_interval(&found["coefficients"][term], truth);
+    }
+    assert!(number(&found["r2"]) > 0.9999);
+    for key in ["within_0_5_pct", "within_1_pct", "within_3_pct", "max_pct"] {
+        assert!(found["residuals"][key].is_number(), "{key}");
+    }
+    assert!(number(&found["loo_median_pct"]) < 0.5);
+    assert!(found["warnings"].is_array());
+}
+
+#[test]
+fn half_of_a_grid_predicts_the_other_half() {
+    let table = file("half.csv", &netcope_grid());
+    let found = json(&[&["model", "fit", &table][..], &FIT, &["--half", "--json"]].concat());
+    assert_eq!(found["n"], 9);
+    assert_eq!(found["check"]["n"], 9);
+    assert!(number(&found["check"]["median_pct"]) <= 1.0, "{}", found["check"]);
+}
+
+#[test]
+fn a_saved_fit_predicts_points_throughput_and_cores() {
+    let table = file("saved.csv", &netcope_grid());
+    let output = fastpath(&[&["model", "fit", &table][..], &FIT, &["--json"]].concat());
+    let fit = file("saved.json", &String::from_utf8(output.stdout).unwrap());
+    let found = json(&[
+        "model",
+        "predict",
+        &fit,
+        "--at",
+        "p=64,h=10",
+        "--at",
+        "p=1518,h=0",
+        "--cores",
+        "8",
+        "--line",
+        "100Gbit",
+        "--json",
+    ]);
+    let [small, large] = [0, 1].map(|i| &found["predictions"][i]);
+    assert_interval(&small["y"], 85.764);
+    assert_interval(&small["ns_per_packet"], 85.764);
+    assert_eq!(small["limit"], "cpu");
+    assert_eq!(large["limit"], "line-rate");
+    assert!((number(&large["throughput_pps"]["value"]) - 8_127_438.0).abs() < 1.0);
+    let cores =
+        json(&["model", "cores", &fit, "--speeds", "100", "--frames", "64", "--steps", "0,100", "--json"]);
+    assert_interval(&cores["rows"][0]["cores"], 6.706);
+    assert_interval(&cores["rows"][1]["cores"], 67.27);
+}
+
+#[test]
+fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() {
+    let table = file("transfer.csv", &netcope_grid());
+    let machines = file("machines.csv", "platform,score,copy_gbit_per_s\nhere,30000,100\nthere,15000,200\n");
+    let (from, to) = (format!("{machines}:here"), format!("{machines}:there"));
+    let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
+    let found = json(&[&words[..], &FIT].concat());
+    assert_interval(&found["predictions"][0]["ns_per_packet"], 2.0 * (38.6 + 40.7) + 0.5 * 101.0);
+    let nobody = format!("{machines}:nobody");
+    assert!(refusal(&[&words[..8], &[&nobody], &FIT].concat()).contains("have: here, there"));
+}
+
+#[test]
+fn without_a_model_cores_are_the_whitepapers() {
+    let found = json(&[
+        "model",
+        "cores",
+        "--speeds",
+        "100Gbit",
+        "--frames",
+        "64",
+        "--steps",
+        "0,10,20,50,100",
+        "--json",
+    ]);
+    for (row, cores) in [6.71, 12.76, 18.82, 36.99, 67.27].into_iter().enumerate() {
+        assert!((number(&found["rows"][row]["cores"]["value"]) - cores).abs() < 0.006);
+    }
+}
+
+#[test]
+fn the_index_has_three_named_variants_and_needs_enough_platforms() {
+    for (variant, apu2) in [("plain", 14.94), ("tuned", 28.05)] {
+        let found = json(&["model", "index", "--variant", variant, "--json"]);
+        assert_eq!(found["variant"], variant);
+        assert!((number(&found["platforms"][0]["index"]) - apu2).abs() < 0.006, "{found}");
+        assert!(found["index"]["low"].is_number());
+    }
+    let one = file("one.csv", "platform,coremark,copy_mib_per_s,rate_pps\nAPU2,3044,248,45377\n");
+    assert!(
+        refusal(&["model", "index", &one, "--variant", "fit-m"]).contains("1 platform(s) for 2 unknowns")
+    );
+}
+
+#[test]
+fn budgets_give_the_calibrated_share_of_the_thesis() {
+    let words =
+        ["model", "budget", "--stages", "290:470", "--hidden", "0.62", "--offered", "595238", "--json"];
+    let found = json(&words);
+    assert!((number(&found["share_of_offered"]["value"]) - 0.83).abs() < 0.005, "{found}");
+    assert!((number(&found["arrival_cycles"]["value"]) - 468.6).abs() < 0.01);
+    let range = json(&["model", "budget", "--stages", "135..165:515", "--json"]);
+    assert!(number(&range["arrival_cycles"]["low"]) < number(&range["arrival_cycles"]["high"]));
+}
+
+#[test]
+fn the_best_assignment_beats_the_one_the_thesis_stopped_at() {
+    let found = json(&["model", "assign", "--json"]);
+    assert!(number(&found["gain"]["low"]) > 1.0, "{found}");
+    let tasks =
+        file("tasks.csv", "name,compute,memory,code,state\na,10,20,30,private\nb,10,20,99999,shared\n");
+    assert!(refusal(&["model", "assign", &tasks]).contains("`b` takes 99999 instructions"));
+}
+
+#[test]
+fn every_published_figure_comes_out() {
+    let found = json(&["evaluate", "models", "--json"]);
+    let results = found["results"].as_array().unwrap();
+    assert_eq!(results.len(), 84);
+    for result in results {
+        assert!(result["id"].is_string() && !result["ours"].is_null() && result["pass"] == true, "{result}");
+    }
+}
+
+#[test]
+fn somebody_elses_rates_are_fitted_without_what_the_wire_limits() {
+    let csv = include_str!("../../model/data/published-vpp.csv");
+    let table = file("vpp.csv", csv);
+    let found = json(&[
+        "model",
+        "fit",
+        &table,
+        "--y",
+        "cores/packets_per_second_both_directions",
+        "--terms",
+        "const",
+        "--json",
+    ]);
+    let limits: Vec<&str> =
+        found["regimes"].as_array().unwrap().iter().filter_map(|r| r["limit"].as_str()).collect();
+    assert!(limits.contains(&"line-rate") && limits.contains(&"packet-rate"), "{limits:?}");
+}
+
+#[test]
+fn wrong_input_gets_one_clear_error() {
+    let cases = [
+        ("p,T_ns\n1,2\n2,-3\n3,4\n", "-3 is negative"),
+        ("p,T_ns\n1,2\n2,NaN\n3,4\n", "`NaN` is not a finite number"),
+        ("p,T_ns\n1,2us\n2,3ns\n3,4us\n", "units are mixed"),
+        ("p,T_ns\n1,2\n2,3\n", "2 points cannot carry 2 terms"),
+        ("p,T_ns\n5,2\n5,3\n5,4\n", "`p` cannot be told from"),
+        ("p,T_ns\n1,2,3\n", "line 2: 3 cells where the header names 2 columns"),
+        ("q,T_ns\n1,2\n", "no column `p`"),
+        ("", "the table is empty"),
+    ];
+    for (text, reason) in cases {
+        let table = file("wrong.csv", text);
+        let said = refusal(&["model", "fit", &table, "--y", "T_ns", "--terms", "const,p", "--json"]);
+        assert!(said.contains("wrong.csv") && said.contains(reason), "{said}");
+    }
+    assert!(refusal(&["model", "fit", "nowhere.csv", "--y", "a", "--terms", "b"]).contains("nowhere.csv"));
+    assert!(refusal(&["model", "predict", "--at", "p=1"]).contains("no model"));
+}
+
+#[test]
+fn people_get_a_table_and_the_reasons() {
+    let table = file("people.csv", &netcope_grid());
+    let output = fastpath(&[&["model", "fit", &table][..], &FIT].concat());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains("R²") && said.contains("leave one out") && said.contains("largest residuals"),
+        "{said}"
+    );
+}
