@@ -15,6 +15,7 @@ mod bridge;
 mod fate;
 mod mistake;
 mod neighbor;
+pub mod netem;
 mod network;
 pub mod ns;
 mod pool;

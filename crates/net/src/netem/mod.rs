@@ -1,0 +1,501 @@
+//! The arguments of `tc qdisc add dev X root netem …`, read as tc reads them: words may be cut short, numbers are C's,
+//! a later word wins over an earlier one, and what tc refuses is refused with a reason.
+//!
+//! ```text
+//!  delay 100ms 20ms 25% distribution normal loss gemodel 1% 10% rate 10mbit
+//!        └────────────────── Arguments ──────────────────┘
+//!                                │ pipe()
+//!                             PipeSpec
+//! ```
+//!
+//! Read first: netem(8); the behaviour followed is that of iproute2's `tc/q_netem.c`. Whole words mean what they mean
+//! there; how a pipe differs from the kernel's netem is said at [`Arguments::pipe`].
+
+mod pipe;
+mod quantity;
+
+use fastpath_units::{Duration, Probability, Rate};
+
+pub use pipe::Unsupported;
+
+/// What was asked for, each value as tc would hand it to the kernel.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Arguments {
+    /// Packets the queue holds; 1000 as in netem if nothing is said.
+    pub limit: u32,
+    /// True if the limit was written.
+    pub limit_given: bool,
+    /// Mean delay.
+    pub delay: Duration,
+    /// What the delay varies by: half the width of the uniform law, or what the values of a table are multiplied with.
+    pub jitter: Duration,
+    /// Of each delay with the one before.
+    pub delay_correlation: Probability,
+    /// The table of the jitter; uniform if `None`.
+    pub distribution: Option<Distribution>,
+    /// How packets are lost.
+    pub loss: Option<Loss>,
+    /// Marks ECN-capable packets in place of losing them.
+    pub ecn: bool,
+    /// Packets sent twice.
+    pub duplicate: Chance,
+    /// Packets with a wrong bit.
+    pub corrupt: Chance,
+    /// Packets that pass by the delay.
+    pub reorder: Chance,
+    /// Every how many packets one may pass by; 0 without reordering.
+    pub gap: u32,
+    /// Bits per second, and how packets grow on the wire.
+    pub rate: Option<Rate>,
+    /// Bytes per packet on the wire beyond the frame; may be negative.
+    pub packet_overhead: i32,
+    /// Payload of a cell in bytes; 0 is no cells.
+    pub cell_size: u32,
+    /// Bytes of a cell beyond its payload; may be negative.
+    pub cell_overhead: i32,
+    /// Delivery in slots.
+    pub slot: Option<Slot>,
+    /// The seed of all that is random.
+    pub seed: Option<u64>,
+}
+
+/// A probability, and its correlation with the draw before.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Chance {
+    /// How likely.
+    pub probability: Probability,
+    /// From 0, independent, to 1, always the same as before.
+    pub correlation: Probability,
+}
+
+/// The laws tc ships as tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Distribution {
+    /// As without a table.
+    Uniform,
+    /// N(0, 1), cut at four standard deviations.
+    Normal,
+    /// Pareto with exponent 3, moved to mean 0 and scaled to deviation 1.
+    Pareto,
+    /// A quarter normal, three quarters Pareto.
+    ParetoNormal,
+}
+
+/// How packets are lost.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Loss {
+    /// Each with the same probability.
+    Random(Chance),
+    /// The four states of Salsano, Ludovici and Ordine: transition probabilities.
+    State {
+        /// Good to burst.
+        p13: Probability,
+        /// Burst to good.
+        p31: Probability,
+        /// Burst to gap within a burst.
+        p32: Probability,
+        /// Gap within a burst to burst.
+        p23: Probability,
+        /// Good to a single loss.
+        p14: Probability,
+    },
+    /// Gilbert and Elliott's two states.
+    GilbertElliott {
+        /// Good to bad.
+        p: Probability,
+        /// Bad to good.
+        r: Probability,
+        /// Loss in the bad state, `1-h`.
+        bad: Probability,
+        /// Loss in the good state, `1-k`.
+        good: Probability,
+    },
+}
+
+/// Delivery in slots: what has come is held until the next one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Slot {
+    /// From one slot to the next.
+    pub wait: SlotWait,
+    /// Most packets in a slot; 0 is any number.
+    pub packets: u32,
+    /// Most bytes in a slot; 0 is any number.
+    pub bytes: u32,
+}
+
+/// The time from one slot to the next.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum SlotWait {
+    /// Uniform between two.
+    Between(Duration, Duration),
+    /// By a table: mean, and what its values are multiplied with.
+    By(Distribution, Duration, Duration),
+}
+
+/// What tc would not take either.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ArgumentError {
+    /// No word of netem's.
+    #[error(
+        "what is '{word}'? write one of limit, delay, loss, duplicate, corrupt, reorder, gap, rate, slot, ecn, seed, distribution"
+    )]
+    UnknownWord {
+        /// It.
+        word: String,
+    },
+    /// A word without what must follow it.
+    #[error("'{word}' needs a value: write for example {example}")]
+    NoValue {
+        /// The word.
+        word: &'static str,
+        /// How it looks whole.
+        example: &'static str,
+    },
+    /// A value that is none.
+    #[error("{word}: '{text}' is not {wanted}: write for example {example}")]
+    BadValue {
+        /// The word it follows.
+        word: &'static str,
+        /// What was written.
+        text: String,
+        /// What was expected.
+        wanted: &'static str,
+        /// How it looks.
+        example: &'static str,
+    },
+    /// Two models of loss.
+    #[error("loss is given twice: write one of loss random, loss state, loss gemodel")]
+    LossTwice,
+    /// A model that is none.
+    #[error("loss: '{word}' is no model: write a percentage, random, state or gemodel")]
+    UnknownLoss {
+        /// It.
+        word: String,
+    },
+    /// Nothing to be overtaken.
+    #[error("reorder lets packets pass by the delay, and there is none: write delay 10ms before it")]
+    ReorderWithoutDelay,
+    /// A gap with nothing to be apart.
+    #[error("gap says how far reordered packets are apart, and none are: write reorder 25% gap 5")]
+    GapWithoutReorder,
+    /// Nothing to mark.
+    #[error("ecn marks what would be lost, and nothing is: write loss 1% ecn")]
+    EcnWithoutLoss,
+    /// A law of nothing.
+    #[error(
+        "distribution is the law of the jitter, and there is none: write delay 100ms 20ms distribution normal"
+    )]
+    DistributionWithoutJitter,
+}
+
+/// Every probability of netem's default is 0, every time is none.
+impl Default for Arguments {
+    fn default() -> Arguments {
+        Arguments {
+            limit: 1000,
+            limit_given: false,
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            delay_correlation: Probability::NEVER,
+            distribution: None,
+            loss: None,
+            ecn: false,
+            duplicate: Chance::default(),
+            corrupt: Chance::default(),
+            reorder: Chance::default(),
+            gap: 0,
+            rate: None,
+            packet_overhead: 0,
+            cell_size: 0,
+            cell_overhead: 0,
+            slot: None,
+            seed: None,
+        }
+    }
+}
+
+/// Nanoseconds in a number without a unit: tc(8) says microseconds …
+const BARE_DELAY: f64 = 1e3;
+/// … but takes nanoseconds for slots.
+const BARE_SLOT: f64 = 1.0;
+
+/// Reads the words after `netem`.
+pub fn parse(words: &[String]) -> Result<Arguments, ArgumentError> {
+    let mut words = Words { rest: words };
+    let mut arguments = Arguments::default();
+    while let Some(word) = words.take() {
+        arguments.read(word, &mut words)?;
+    }
+    arguments.check()
+}
+
+impl Arguments {
+    fn read(&mut self, word: &str, words: &mut Words) -> Result<(), ArgumentError> {
+        // In tc's order, which decides what a word cut short stands for.
+        const WORDS: [&str; 13] = [
+            "limit",
+            "latency",
+            "delay",
+            "loss",
+            "drop",
+            "seed",
+            "ecn",
+            "reorder",
+            "corrupt",
+            "gap",
+            "duplicate",
+            "distribution",
+            "rate",
+        ];
+        let whole =
+            WORDS.into_iter().chain(["slot"]).find(|whole| !word.is_empty() && whole.starts_with(word));
+        match whole {
+            Some("limit") => {
+                self.limit = words.value("limit", "limit 1000", "a number of packets", quantity::size)?;
+                self.limit_given = true;
+            }
+            Some("latency" | "delay") => self.read_delay(words)?,
+            Some("loss" | "drop") => self.read_loss(words)?,
+            Some("seed") => {
+                let number = |text: &str| text.parse().ok();
+                self.seed = Some(words.value("seed", "seed 7", "a number", number)?);
+            }
+            Some("ecn") => self.ecn = true,
+            Some("reorder") => self.reorder = words.chance("reorder", "reorder 25% 50%")?,
+            Some("corrupt") => self.corrupt = words.chance("corrupt", "corrupt 0.1%")?,
+            Some("duplicate") => self.duplicate = words.chance("duplicate", "duplicate 1%")?,
+            Some("gap") => self.gap = words.value("gap", "gap 5", "a number of packets", unsigned)?,
+            Some("distribution") => self.distribution = Some(words.distribution("distribution")?),
+            Some("rate") => self.read_rate(words)?,
+            Some("slot") => self.slot = Some(words.slot()?),
+            _ => return Err(ArgumentError::UnknownWord { word: word.to_owned() }),
+        }
+        Ok(())
+    }
+
+    fn read_delay(&mut self, words: &mut Words) -> Result<(), ArgumentError> {
+        let time = |text: &str| quantity::time(text, BARE_DELAY);
+        self.delay = words.value("delay", "delay 100ms", "a time", time)?;
+        if let Some(jitter) = words.next_number("delay", "delay 100ms 20ms", "a time", time)? {
+            self.jitter = jitter;
+            let correlation =
+                words.next_number("delay", "delay 100ms 20ms 25%", PERCENTAGE, quantity::percent)?;
+            self.delay_correlation = correlation.unwrap_or(self.delay_correlation);
+        }
+        Ok(())
+    }
+
+    fn read_loss(&mut self, words: &mut Words) -> Result<(), ArgumentError> {
+        // A probability of 0 is no loss yet, as in tc.
+        let nothing = |loss: Loss| matches!(loss, Loss::Random(chance) if chance.probability.is_never());
+        if self.loss.is_some_and(|loss| !nothing(loss)) {
+            return Err(ArgumentError::LossTwice);
+        }
+        let next = words.rest.first().map_or("", String::as_str);
+        let mut steps = |count: usize, example: &'static str| -> Result<Vec<Probability>, ArgumentError> {
+            words.take();
+            let mut values = vec![words.value("loss", example, PERCENTAGE, quantity::percent)?];
+            while values.len() < count {
+                match words.next_number("loss", example, PERCENTAGE, quantity::percent)? {
+                    Some(value) => values.push(value),
+                    None => break,
+                }
+            }
+            Ok(values)
+        };
+        self.loss = Some(match next {
+            "state" => {
+                let given = steps(5, "loss state 1% 10%")?;
+                let or = |index: usize, default| given.get(index).copied().unwrap_or(default);
+                Loss::State {
+                    p13: given[0],
+                    p31: or(1, complement(given[0])),
+                    p32: or(2, Probability::NEVER),
+                    p23: or(3, Probability::ALWAYS),
+                    p14: or(4, Probability::NEVER),
+                }
+            }
+            "gemodel" => {
+                let given = steps(4, "loss gemodel 1% 10% 70% 0.1%")?;
+                let or = |index: usize, default| given.get(index).copied().unwrap_or(default);
+                Loss::GilbertElliott {
+                    p: given[0],
+                    r: or(1, complement(given[0])),
+                    bad: or(2, Probability::ALWAYS),
+                    good: or(3, Probability::NEVER),
+                }
+            }
+            "random" => {
+                words.take();
+                Loss::Random(words.chance("loss", "loss random 1%")?)
+            }
+            digit if digit.starts_with(|c: char| c.is_ascii_digit()) => {
+                Loss::Random(words.chance("loss", "loss 1%")?)
+            }
+            "" => return Err(ArgumentError::NoValue { word: "loss", example: "loss 1%" }),
+            other => return Err(ArgumentError::UnknownLoss { word: other.to_owned() }),
+        });
+        Ok(())
+    }
+
+    fn read_rate(&mut self, words: &mut Words) -> Result<(), ArgumentError> {
+        const EXAMPLE: &str = "rate 10mbit 20 48 5";
+        self.rate = words.value("rate", "rate 10mbit", "a rate", quantity::rate)?;
+        let bytes = "a number of bytes";
+        if let Some(overhead) = words.next_signed("rate", EXAMPLE, bytes)? {
+            self.packet_overhead = overhead;
+        }
+        if let Some(size) = words.next_number("rate", EXAMPLE, bytes, unsigned)? {
+            self.cell_size = size;
+        }
+        if let Some(overhead) = words.next_signed("rate", EXAMPLE, bytes)? {
+            self.cell_overhead = overhead;
+        }
+        Ok(())
+    }
+
+    /// What tc checks when it has read everything.
+    fn check(mut self) -> Result<Arguments, ArgumentError> {
+        if !self.reorder.probability.is_never() {
+            if self.delay.is_zero() {
+                return Err(ArgumentError::ReorderWithoutDelay);
+            }
+            self.gap = self.gap.max(1);
+        } else if self.gap > 0 {
+            return Err(ArgumentError::GapWithoutReorder);
+        }
+        let loses =
+            self.loss.is_some_and(|loss| !matches!(loss, Loss::Random(c) if c.probability.is_never()));
+        if self.ecn && !loses {
+            return Err(ArgumentError::EcnWithoutLoss);
+        }
+        if self.distribution.is_some() && (self.delay.is_zero() || self.jitter.is_zero()) {
+            return Err(ArgumentError::DistributionWithoutJitter);
+        }
+        Ok(self)
+    }
+}
+
+const PERCENTAGE: &str = "a percentage from 0 to 100";
+
+/// The words not yet read.
+struct Words<'a> {
+    rest: &'a [String],
+}
+
+impl<'a> Words<'a> {
+    fn take(&mut self) -> Option<&'a str> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(first)
+    }
+
+    /// The value that must come next.
+    fn value<T>(
+        &mut self,
+        word: &'static str,
+        example: &'static str,
+        wanted: &'static str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, ArgumentError> {
+        let text = self.take().ok_or(ArgumentError::NoValue { word, example })?;
+        read(text).ok_or_else(|| ArgumentError::BadValue { word, text: text.to_owned(), wanted, example })
+    }
+
+    /// The value that comes next if it begins with a digit.
+    fn next_number<T>(
+        &mut self,
+        word: &'static str,
+        example: &'static str,
+        wanted: &'static str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ArgumentError> {
+        let digit = |text: &String| text.starts_with(|c: char| c.is_ascii_digit());
+        if self.rest.first().is_some_and(digit) {
+            self.value(word, example, wanted, read).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The same, with a sign.
+    fn next_signed(
+        &mut self,
+        word: &'static str,
+        example: &'static str,
+        wanted: &'static str,
+    ) -> Result<Option<i32>, ArgumentError> {
+        let signed = |text: &String| text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        let read = |text: &str| quantity::whole(text).and_then(|value| i32::try_from(value).ok());
+        if self.rest.first().is_some_and(signed) {
+            self.value(word, example, wanted, read).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn chance(&mut self, word: &'static str, example: &'static str) -> Result<Chance, ArgumentError> {
+        let probability = self.value(word, example, PERCENTAGE, quantity::percent)?;
+        let correlation = self.next_number(word, example, PERCENTAGE, quantity::percent)?;
+        Ok(Chance { probability, correlation: correlation.unwrap_or_default() })
+    }
+
+    fn distribution(&mut self, word: &'static str) -> Result<Distribution, ArgumentError> {
+        let read = |text: &str| match text {
+            "uniform" => Some(Distribution::Uniform),
+            "normal" => Some(Distribution::Normal),
+            "pareto" => Some(Distribution::Pareto),
+            "paretonormal" => Some(Distribution::ParetoNormal),
+            _ => None,
+        };
+        self.value(word, "distribution normal", "one of uniform, normal, pareto, paretonormal", read)
+    }
+
+    fn slot(&mut self) -> Result<Slot, ArgumentError> {
+        const EXAMPLE: &str = "slot 800us 1ms packets 32";
+        let time = |text: &str| quantity::time(text, BARE_SLOT);
+        let wait = match self.next_number("slot", EXAMPLE, "a time", time)? {
+            Some(least) => {
+                let no_less = |text: &str| time(text).filter(|most| *most >= least);
+                let most = self.next_number("slot", EXAMPLE, "a time no shorter than the first", no_less)?;
+                SlotWait::Between(least, most.unwrap_or(least))
+            }
+            None => {
+                let word = |text: &str| (text == "distribution").then_some(());
+                self.value("slot", EXAMPLE, "a time, or distribution", word)?;
+                let law = self.distribution("slot")?;
+                let mean = self.value("slot", "slot distribution normal 1ms 100us", "a time", time)?;
+                let positive = |text: &str| time(text).filter(|time| !time.is_zero());
+                let jitter =
+                    self.value("slot", "slot distribution normal 1ms 100us", "a time above 0", positive)?;
+                SlotWait::By(law, mean, jitter)
+            }
+        };
+        let mut slot = Slot { wait, packets: 0, bytes: 0 };
+        if self.next_is("packets") {
+            self.take();
+            slot.packets = self.value("slot packets", EXAMPLE, "a number of packets", unsigned)?;
+        }
+        if self.next_is("bytes") {
+            self.take();
+            slot.bytes = self.value("slot bytes", "slot 800us bytes 16k", "a size", quantity::size)?;
+        }
+        Ok(slot)
+    }
+
+    /// True if the next word is `whole`, perhaps cut short.
+    fn next_is(&self, whole: &str) -> bool {
+        self.rest.first().is_some_and(|word| !word.is_empty() && whole.starts_with(word.as_str()))
+    }
+}
+
+fn unsigned(text: &str) -> Option<u32> {
+    quantity::whole(text).and_then(|value| u32::try_from(value).ok())
+}
+
+fn complement(p: Probability) -> Probability {
+    Probability::new(1.0 - p.get()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
