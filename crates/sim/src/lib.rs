@@ -6,14 +6,37 @@
 //!                                       kernel (time, insertion) ──► units
 //! ```
 //!
+//! A **machine** is ports, memories and units, a **program** says what each packet costs where, a **workload** is what
+//! arrives: three texts ([`machine`], [`program`], [`workload`]). [`run::run`] takes every frame through the units
+//! (`unit/`, one file each) and says what came of it ([`outcome`]). [`shipped`] are the machines and programs that come
+//! with the crate, [`validation`] holds them against what was published about them.
+//!
 //! Pure: no clock, no I/O, no threads; the same seed gives the same [`trace::TraceHash`] on any machine.
 //! Parallelism belongs between runs, not inside one.
 //!
-//! Read first: `kernel.rs`, then `classic.rs`, the two smallest models.
+//! Read first: `kernel.rs`, then `classic.rs`, the two smallest models, then `run.rs`.
 #![forbid(unsafe_code)]
 
+mod cache;
 pub mod classic;
 pub mod kernel;
+pub mod machine;
+mod memory;
+pub mod outcome;
+pub mod program;
 pub mod random;
+pub mod run;
+pub mod scheduler;
+pub mod shipped;
+mod spec;
 pub mod stats;
 pub mod trace;
+mod unit;
+pub mod workload;
+
+pub use machine::Machine;
+pub use outcome::Outcome;
+pub use program::Program;
+pub use run::{observe, remedy, run};
+pub use spec::{Clock, Problem, SpecError};
+pub use workload::Workload;

@@ -1,0 +1,197 @@
+//! A memory: latency by transfer size, bandwidth, and a bound on outstanding requests.
+//!
+//! A request's completion is known when it is issued, because requests are served in their order; so a memory needs no
+//! event of its own. Hash units are memories too: a key goes in, the hash comes back some cycles later.
+
+use crate::spec::{Clock, Name, Source, SpecError, optional, text};
+use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
+use serde::Deserialize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A memory as a machine file gives it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemorySpec {
+    pub(crate) name: Name,
+    /// The clock of the latencies.
+    #[serde(deserialize_with = "text")]
+    pub(crate) clock: Clock,
+    /// Cycles by transfer size in bytes.
+    pub(crate) read: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub(crate) write: BTreeMap<String, u64>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(crate) bandwidth: Option<Rate>,
+    /// Requests in flight; more wait.
+    #[serde(default = "unbounded")]
+    pub(crate) outstanding: usize,
+    /// Factor on every latency: what load adds that bandwidth alone does not explain.
+    #[serde(default = "unscaled")]
+    pub(crate) load_factor: f64,
+    #[serde(default, rename = "source")]
+    _source: String,
+}
+
+fn unbounded() -> usize {
+    1024
+}
+
+fn unscaled() -> f64 {
+    1.0
+}
+
+impl MemorySpec {
+    pub(crate) fn check(&self, source: Source) -> Result<(), SpecError> {
+        let sizes = self.read.keys().chain(self.write.keys());
+        if self.read.is_empty() || sizes.into_iter().any(|k| !matches!(k.parse::<u32>(), Ok(1..))) {
+            return Err(source.range(
+                &self.name,
+                "read or write",
+                "cycles by size in bytes, e.g. { 4 = 18 }",
+            ));
+        }
+        if self.outstanding == 0 {
+            return Err(source.range(&self.name, "outstanding", "at least 1"));
+        }
+        if !(0.01..=100.0).contains(&self.load_factor) {
+            return Err(source.range(&self.name, "load_factor", "0.01 … 100"));
+        }
+        Ok(())
+    }
+}
+
+/// The direction of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A memory at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    read: Vec<(u32, Duration)>,
+    write: Vec<(u32, Duration)>,
+    bandwidth: Option<Rate>,
+    outstanding: usize,
+    /// Completions of the requests in flight, earliest first.
+    in_flight: VecDeque<Time>,
+    free_at: Time,
+    carried: Fraction,
+    pub(crate) busy: Duration,
+}
+
+impl Memory {
+    pub(crate) fn new(spec: &MemorySpec) -> Memory {
+        let table = |cycles: &BTreeMap<String, u64>| {
+            let mut table: Vec<(u32, Duration)> = cycles
+                .iter()
+                .map(|(size, &n)| {
+                    let size = size.parse().expect("checked");
+                    let scaled = spec.clock.cycles(n).as_ps() as f64 * spec.load_factor;
+                    (size, Duration::from_ps(scaled.round() as u64))
+                })
+                .collect();
+            table.sort_unstable();
+            table
+        };
+        let read = table(&spec.read);
+        let write = if spec.write.is_empty() { read.clone() } else { table(&spec.write) };
+        Memory {
+            read,
+            write,
+            bandwidth: spec.bandwidth,
+            outstanding: spec.outstanding,
+            in_flight: VecDeque::new(),
+            free_at: Time::ZERO,
+            carried: Fraction::ZERO,
+            busy: Duration::ZERO,
+        }
+    }
+
+    /// The time an unloaded transfer of `bytes` takes: the entry of the next larger size, and past the largest the
+    /// rest at the bandwidth.
+    pub(crate) fn latency(&self, access: Access, bytes: u32) -> Duration {
+        let table = if access == Access::Read { &self.read } else { &self.write };
+        if let Some(&(_, latency)) = table.iter().find(|(size, _)| *size >= bytes) {
+            return latency;
+        }
+        let &(largest, latency) = table.last().expect("a table is not empty");
+        latency + self.transfer(bytes - largest)
+    }
+
+    fn transfer(&self, bytes: u32) -> Duration {
+        let exact = |rate: Rate| rate.transmission(Bytes(u64::from(bytes)), Fraction::ZERO).0;
+        self.bandwidth.map_or(Duration::ZERO, exact)
+    }
+
+    /// Issues a request at `now`; gives the time of its completion.
+    pub(crate) fn request(&mut self, now: Time, access: Access, bytes: u32) -> Time {
+        while self.in_flight.front().is_some_and(|&done| done <= now) {
+            self.in_flight.pop_front();
+        }
+        let mut start = now.max(self.free_at);
+        if self.in_flight.len() >= self.outstanding {
+            start = start.max(self.in_flight[self.in_flight.len() - self.outstanding]);
+        }
+        if let Some(rate) = self.bandwidth {
+            let (span, carried) = rate.transmission(Bytes(u64::from(bytes)), self.carried);
+            self.free_at = start + span;
+            self.carried = carried;
+            self.busy += span;
+        }
+        let done = start + self.latency(access, bytes);
+        // Sizes differ, so completions may overtake; requests retire in order.
+        let done = self.in_flight.back().map_or(done, |&last| done.max(last));
+        self.in_flight.push_back(done);
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(extra: &str) -> Memory {
+        let text = format!("name = 'm'\nclock = '1GHz'\nread = {{ 4 = 18, 16 = 26 }}\n{extra}");
+        Memory::new(&toml::from_str(&text).unwrap())
+    }
+
+    fn ns(n: u64) -> Time {
+        Time::from_ps(n * 1000)
+    }
+
+    #[test]
+    fn latency_is_that_of_the_next_size_in_the_table() {
+        let m = memory("");
+        for (bytes, cycles) in [(1, 18), (4, 18), (5, 26), (16, 26), (64, 26)] {
+            assert_eq!(m.latency(Access::Read, bytes), Duration::from_ns(cycles), "{bytes}");
+        }
+        // 48 bytes past the table at 8 Gbit/s are 48 ns more.
+        assert_eq!(memory("bandwidth = '8Gbit'").latency(Access::Write, 64), Duration::from_ns(74));
+    }
+
+    #[test]
+    fn requests_share_the_bandwidth_in_their_order() {
+        let mut m = memory("bandwidth = '1Gbit'");
+        // 16 B occupy 128 ns.
+        let done: Vec<Time> = (0..3).map(|_| m.request(ns(0), Access::Read, 16)).collect();
+        assert_eq!(done, [ns(26), ns(128 + 26), ns(256 + 26)]);
+        assert_eq!(m.busy, Duration::from_ns(384));
+    }
+
+    #[test]
+    fn a_request_beyond_the_bound_waits_for_the_oldest_to_come_back() {
+        let mut m = memory("outstanding = 2");
+        let done: Vec<Time> = (0..5).map(|_| m.request(ns(0), Access::Read, 4)).collect();
+        assert_eq!(done, [ns(18), ns(18), ns(36), ns(36), ns(54)]);
+        assert_eq!(m.request(ns(100), Access::Read, 4), ns(118));
+    }
+
+    #[test]
+    fn load_scales_latency_and_not_bandwidth() {
+        let mut m = memory("load_factor = 2.0\nbandwidth = '1Gbit'");
+        assert_eq!(m.request(ns(0), Access::Read, 16), ns(52));
+        assert_eq!(m.request(ns(0), Access::Read, 16), ns(128 + 52));
+    }
+}

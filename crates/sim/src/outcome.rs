@@ -1,0 +1,83 @@
+//! What a run found.
+
+use std::collections::BTreeMap;
+
+/// What came of offering a workload to a machine running a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Frames that arrived.
+    pub offered: u64,
+    /// Frames that left.
+    pub forwarded: u64,
+    /// Frames lost, by place and reason: `cpu queue full`, `egress underflow`.
+    pub dropped: BTreeMap<String, u64>,
+    /// Frames inside when nothing could move any more: 0 unless there is a deadlock.
+    pub held: u64,
+    /// Frames offered per second after the warm-up.
+    pub offered_pps: f64,
+    /// Frames forwarded per second after the warm-up.
+    pub forwarded_pps: f64,
+    /// From the last bit in to the last bit out, of the frames that arrived after the warm-up; `None` if none left.
+    pub latency_us: Option<Latency>,
+    /// Usage by unit.
+    pub units: BTreeMap<String, Use>,
+    /// The unit that limits the throughput: where frames are lost, or else the busiest.
+    pub bottleneck: String,
+    /// Frames that left after a later frame of their flow.
+    pub order_violations: u64,
+    /// Who waits for whom, if nothing could move any more while frames were inside.
+    pub deadlock: Option<Deadlock>,
+    /// Events handled.
+    pub events: u64,
+    /// Simulated seconds, to the last event.
+    pub seconds: f64,
+    /// The run's fingerprint.
+    pub trace_hash: u64,
+}
+
+impl Outcome {
+    /// The share of the offered frames that were forwarded, from their rates after the warm-up.
+    pub fn share(&self) -> f64 {
+        if self.offered_pps == 0.0 { 0.0 } else { self.forwarded_pps / self.offered_pps }
+    }
+
+    /// Frames lost at one place, 0 if none.
+    pub fn dropped_at(&self, place: &str) -> u64 {
+        self.dropped.get(place).copied().unwrap_or(0)
+    }
+}
+
+/// Quantiles of latency in microseconds, to 3 digits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latency {
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// 99 of 100 were faster.
+    pub p99: f64,
+    /// The slowest.
+    pub max: f64,
+}
+
+/// How much of a unit was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Use {
+    /// The share of its servers, cores, threads or ports that held a packet, over time.
+    pub busy: f64,
+    /// The share of time its arithmetic units computed; microengines only.
+    pub computing: Option<f64>,
+    /// u: the fraction of memory time hidden behind other threads' computation; microengines only.
+    pub hidden: Option<f64>,
+    /// Packets waiting before it, averaged over time.
+    pub queue_mean: f64,
+    /// Most packets waiting before it.
+    pub queue_max: u64,
+}
+
+/// A circle of waiting, in sentences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// `pci server 0 holds packet 3 and waits for room in cpu`, and so on.
+    pub waits: Vec<String>,
+}

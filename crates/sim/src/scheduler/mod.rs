@@ -1,0 +1,141 @@
+//! Who gets which packet next: the queue in front of cores.
+//!
+//! All schedulers have the same four verbs. `push` queues work, `pull` gives a core its next work, `switch` changes the
+//! tag of work a core holds, `finish` takes it back and says which packets may leave, in which order.
+
+mod openem;
+mod poll;
+mod sso;
+
+pub use openem::{OpenEm, OpenEmSpec};
+pub use poll::{Poll, PollSpec};
+pub use sso::{Sso, SsoSpec};
+
+use fastpath_units::Duration;
+use serde::Deserialize;
+use std::collections::VecDeque;
+
+/// How the packets of one flow may overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tag {
+    /// In any way.
+    #[default]
+    Parallel,
+    /// Processed side by side, leaving in the order they came.
+    Ordered,
+    /// One at a time, in order.
+    Atomic,
+}
+
+/// A packet as a scheduler sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// The packet's number.
+    pub packet: u32,
+    /// Its flow: the tag's value.
+    pub flow: u32,
+    /// Its priority class, 0 first.
+    pub priority: u8,
+    /// Its group; cores may be closed to groups.
+    pub group: u8,
+    /// How it may overlap with others of its flow.
+    pub tag: Tag,
+}
+
+/// The scheduler of a group of cores, as a machine file gives it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum SchedulerSpec {
+    /// One queue for all cores.
+    #[default]
+    Fifo,
+    /// A receive queue per core, polled in bursts.
+    Poll(PollSpec),
+    /// A hardware scheduling, synchronisation and order unit.
+    Sso(SsoSpec),
+    /// A software event machine.
+    OpenEm(OpenEmSpec),
+}
+
+/// A scheduler at work.
+#[derive(Clone, Debug)]
+pub enum Scheduler {
+    /// One queue for all cores: its packets and its bound.
+    Fifo(VecDeque<Work>, usize),
+    /// A receive queue per core.
+    Poll(Poll),
+    /// Hardware with tags, priorities and groups.
+    Sso(Sso),
+    /// Software with atomic and parallel queues.
+    OpenEm(OpenEm),
+}
+
+impl Scheduler {
+    /// A scheduler for `cores` cores and at most `limit` packets waiting.
+    pub fn new(spec: &SchedulerSpec, cores: u32, limit: usize) -> Scheduler {
+        match spec {
+            SchedulerSpec::Fifo => Scheduler::Fifo(VecDeque::new(), limit),
+            SchedulerSpec::Poll(spec) => Scheduler::Poll(Poll::new(spec, cores, limit)),
+            SchedulerSpec::Sso(spec) => Scheduler::Sso(Sso::new(spec, limit)),
+            SchedulerSpec::OpenEm(spec) => Scheduler::OpenEm(OpenEm::new(spec, limit)),
+        }
+    }
+
+    /// Queues `work`; false if it is full.
+    pub fn push(&mut self, work: Work) -> bool {
+        match self {
+            Scheduler::Fifo(queue, limit) => {
+                let fits = queue.len() < *limit;
+                if fits {
+                    queue.push_back(work);
+                }
+                fits
+            }
+            Scheduler::Poll(poll) => poll.push(work),
+            Scheduler::Sso(sso) => sso.push(work),
+            Scheduler::OpenEm(em) => em.push(work),
+        }
+    }
+
+    /// The next work for `core`, and the time the core spends on getting it.
+    pub fn pull(&mut self, core: u32) -> Option<(Work, Duration)> {
+        match self {
+            Scheduler::Fifo(queue, _) => queue.pop_front().map(|work| (work, Duration::ZERO)),
+            Scheduler::Poll(poll) => poll.pull(core),
+            Scheduler::Sso(sso) => sso.pull(core),
+            Scheduler::OpenEm(em) => em.pull(),
+        }
+    }
+
+    /// Changes the tag of work in hand. False if it has to wait: then it is the scheduler's again, to be pulled later.
+    /// Packets that waited for it to give its place in the order up are appended to `leaving`.
+    pub fn switch(&mut self, work: Work, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
+        match self {
+            Scheduler::Sso(sso) => sso.switch(work, tag, leaving),
+            _ => true,
+        }
+    }
+
+    /// Takes finished work back; packets free to leave are appended to `leaving` in their order.
+    pub fn finish(&mut self, work: Work, leaving: &mut VecDeque<u32>) {
+        match self {
+            Scheduler::Sso(sso) => sso.finish(work, leaving),
+            Scheduler::OpenEm(em) => {
+                em.finish(work);
+                leaving.push_back(work.packet);
+            }
+            Scheduler::Fifo(..) | Scheduler::Poll(_) => leaving.push_back(work.packet),
+        }
+    }
+
+    /// Packets waiting for a core.
+    pub fn waiting(&self) -> usize {
+        match self {
+            Scheduler::Fifo(queue, _) => queue.len(),
+            Scheduler::Poll(poll) => poll.waiting(),
+            Scheduler::Sso(sso) => sso.waiting(),
+            Scheduler::OpenEm(em) => em.waiting(),
+        }
+    }
+}

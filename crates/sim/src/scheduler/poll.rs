@@ -1,0 +1,93 @@
+//! Poll mode (DPDK): the NIC deals flows to one receive queue per core, each core takes bursts from its own queue and
+//! runs every packet to completion. A full queue drops; nothing is shared, so nothing can be out of order in a flow.
+
+use super::Work;
+use crate::spec::text;
+use fastpath_units::Duration;
+use serde::Deserialize;
+use std::collections::VecDeque;
+
+/// Poll mode as a machine file gives it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PollSpec {
+    /// Packets taken at most per poll.
+    #[serde(default = "burst")]
+    pub burst: u32,
+    /// What a poll costs whatever it brings.
+    #[serde(default, deserialize_with = "text")]
+    pub poll: Duration,
+}
+
+fn burst() -> u32 {
+    32
+}
+
+/// Receive queues at work.
+#[derive(Clone, Debug)]
+pub struct Poll {
+    queues: Vec<VecDeque<Work>>,
+    /// Packets each core may still take before it polls again.
+    left: Vec<u32>,
+    limit: usize,
+    burst: u32,
+    poll: Duration,
+}
+
+impl Poll {
+    /// A queue of `limit` packets for each of `cores` cores.
+    pub fn new(spec: &PollSpec, cores: u32, limit: usize) -> Poll {
+        let cores = cores as usize;
+        let (burst, poll) = (spec.burst.max(1), spec.poll);
+        Poll { queues: vec![VecDeque::new(); cores], left: vec![0; cores], limit, burst, poll }
+    }
+
+    pub(super) fn push(&mut self, work: Work) -> bool {
+        let core = work.flow as usize % self.queues.len();
+        let fits = self.queues[core].len() < self.limit;
+        if fits {
+            self.queues[core].push_back(work);
+        }
+        fits
+    }
+
+    pub(super) fn pull(&mut self, core: u32) -> Option<(Work, Duration)> {
+        let core = core as usize;
+        let waiting = self.queues[core].len() as u32;
+        let work = self.queues[core].pop_front()?;
+        if self.left[core] == 0 {
+            self.left[core] = waiting.min(self.burst) - 1;
+            return Some((work, self.poll));
+        }
+        self.left[core] -= 1;
+        Some((work, Duration::ZERO))
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Tag;
+    use super::*;
+
+    fn work(packet: u32, flow: u32) -> Work {
+        Work { packet, flow, priority: 0, group: 0, tag: Tag::Parallel }
+    }
+
+    #[test]
+    fn a_core_sees_only_its_flows_and_pays_once_per_burst() {
+        let spec = PollSpec { burst: 2, poll: Duration::from_ns(10) };
+        let mut poll = Poll::new(&spec, 2, 3);
+        for packet in 0..6 {
+            assert!(poll.push(work(packet, packet % 2)));
+        }
+        assert!(!poll.push(work(6, 0)), "core 0's queue holds three");
+        let costs: Vec<(u32, u64)> =
+            std::iter::from_fn(|| poll.pull(1)).map(|(w, cost)| (w.packet, cost.as_ns())).collect();
+        assert_eq!(costs, [(1, 10), (3, 0), (5, 10)]);
+        assert_eq!(poll.waiting(), 3);
+    }
+}

@@ -1,0 +1,384 @@
+//! A hardware scheduling, synchronisation and order unit (Cavium OCTEON's SSO/POW).
+//!
+//! Cores ask for work. Descheduled work whose turn has come goes first, then eight input queues by priority: static
+//! (lower number first) or weighted round robin. A core gets only groups its mask allows. The tag of work is its flow:
+//! *atomic* work of one flow is given to one core at a time, in order; *ordered* work of one flow goes to several cores
+//! but leaves in order; *parallel* work does as it likes. A core may switch the tag of its work; if the new tag has to be
+//! waited for, the work is descheduled and the core takes other work meanwhile.
+
+use super::{Tag, Work};
+use crate::spec::text;
+use fastpath_units::Duration;
+use serde::Deserialize;
+use std::collections::VecDeque;
+
+/// An SSO as a machine file gives it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsoSpec {
+    /// What getting work costs the core.
+    #[serde(default, deserialize_with = "text")]
+    pub get_work: Duration,
+    /// Packets served in a turn of each input queue; all 0 (or left out): strictly by number.
+    #[serde(default)]
+    pub weights: [u32; QUEUES],
+    /// The groups each core takes, bit by bit; cores past the end take all.
+    #[serde(default)]
+    pub group_masks: Vec<u64>,
+}
+
+/// Input queues: priorities.
+const QUEUES: usize = 8;
+
+/// An SSO at work.
+#[derive(Clone, Debug)]
+pub struct Sso {
+    spec: SsoSpec,
+    queues: [VecDeque<Work>; QUEUES],
+    /// Descheduled work whose turn has come.
+    rescheduled: VecDeque<Work>,
+    /// By flow; grows to the highest flow seen.
+    flows: Vec<Flow>,
+    limit: usize,
+    waiting: usize,
+    /// Weighted round robin: the queue whose turn it is, and how much of the turn is left.
+    turn: (usize, u32),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    /// The packet that holds the atomic tag.
+    holder: Option<u32>,
+    /// Work that waits for the atomic tag, descheduled.
+    next: VecDeque<Work>,
+    /// Ordered work in its order.
+    order: VecDeque<Ordered>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ordered {
+    work: Work,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    /// Done, held back for those before it.
+    Finished,
+    /// Wants the atomic tag next, in its order.
+    Switching,
+}
+
+impl Sso {
+    /// An SSO with room for `limit` pieces of new work.
+    pub fn new(spec: &SsoSpec, limit: usize) -> Sso {
+        Sso {
+            spec: spec.clone(),
+            queues: Default::default(),
+            rescheduled: VecDeque::new(),
+            flows: Vec::new(),
+            limit,
+            waiting: 0,
+            turn: (0, spec.weights[0]),
+        }
+    }
+
+    pub(super) fn push(&mut self, work: Work) -> bool {
+        if self.waiting >= self.limit {
+            return false;
+        }
+        let flow = work.flow as usize;
+        if flow >= self.flows.len() {
+            self.flows.resize_with(flow + 1, Flow::default);
+        }
+        self.waiting += 1;
+        self.queues[usize::from(work.priority) % QUEUES].push_back(work);
+        true
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    pub(super) fn pull(&mut self, core: u32) -> Option<(Work, Duration)> {
+        let mask = self.spec.group_masks.get(core as usize).copied().unwrap_or(u64::MAX);
+        let open = |work: &Work| mask >> (work.group % 64) & 1 == 1;
+        if let Some(at) = self.rescheduled.iter().position(open) {
+            return self.rescheduled.remove(at).map(|work| (work, self.spec.get_work));
+        }
+        let weighted = self.spec.weights.iter().any(|&w| w > 0);
+        let first = if weighted { self.turn.0 } else { 0 };
+        for step in 0..QUEUES {
+            let queue = (first + step) % QUEUES;
+            if weighted && step == 0 && self.turn.1 == 0 {
+                continue;
+            }
+            // Work that must wait for its tag is passed over, not put aside: its flow keeps its place.
+            let eligible = |work: &Work| open(work) && self.is_free(*work);
+            let Some(at) = self.queues[queue].iter().position(eligible) else { continue };
+            let work = self.queues[queue].remove(at)?;
+            self.waiting -= 1;
+            self.take_turn(queue);
+            self.start(work);
+            return Some((work, self.spec.get_work));
+        }
+        // Only the queue whose turn is spent may have work left: it starts a new turn.
+        if weighted && self.turn.1 == 0 && !self.queues[self.turn.0].is_empty() {
+            self.turn.1 = self.spec.weights[self.turn.0].max(1);
+            return self.pull(core);
+        }
+        None
+    }
+
+    /// New atomic work may start if nobody holds or waits for the tag and no ordered work of the flow is before it.
+    fn is_free(&self, work: Work) -> bool {
+        let flow = &self.flows[work.flow as usize];
+        work.tag != Tag::Atomic || (flow.holder.is_none() && flow.next.is_empty() && flow.order.is_empty())
+    }
+
+    fn take_turn(&mut self, queue: usize) {
+        let left = if queue == self.turn.0 && self.turn.1 > 0 {
+            self.turn.1
+        } else {
+            self.spec.weights[queue].max(1)
+        };
+        self.turn = if left > 1 {
+            (queue, left - 1)
+        } else {
+            let next = (queue + 1) % QUEUES;
+            (next, self.spec.weights[next])
+        };
+    }
+
+    fn start(&mut self, work: Work) {
+        let flow = &mut self.flows[work.flow as usize];
+        match work.tag {
+            Tag::Parallel => {}
+            Tag::Ordered => flow.order.push_back(Ordered { work, state: State::Running }),
+            Tag::Atomic => flow.holder = Some(work.packet),
+        }
+    }
+
+    /// See [`super::Scheduler::switch`]. `work.tag` is the tag held now.
+    pub(super) fn switch(&mut self, work: Work, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
+        if work.tag == tag {
+            return true;
+        }
+        let wanted = Work { tag, ..work };
+        let flow = &mut self.flows[work.flow as usize];
+        match (work.tag, tag) {
+            (Tag::Ordered, Tag::Atomic) => {
+                let place = flow.order.iter().position(|o| o.work.packet == work.packet);
+                let place = place.expect("ordered work is in its flow's order");
+                if place == 0 && flow.holder.is_none() && flow.next.is_empty() {
+                    flow.order.pop_front();
+                    flow.holder = Some(work.packet);
+                    self.advance(work.flow, leaving);
+                    return true;
+                }
+                flow.order[place] = Ordered { work: wanted, state: State::Switching };
+                self.advance(work.flow, leaving);
+                false
+            }
+            (Tag::Parallel, Tag::Atomic) => {
+                if flow.holder.is_none() && flow.next.is_empty() {
+                    flow.holder = Some(work.packet);
+                    return true;
+                }
+                flow.next.push_back(wanted);
+                false
+            }
+            (Tag::Atomic, _) => {
+                flow.holder = None;
+                self.grant(work.flow);
+                self.start(wanted);
+                true
+            }
+            (Tag::Parallel, _) => {
+                self.start(wanted);
+                true
+            }
+            // Order given up: whoever waits behind it may go.
+            (Tag::Ordered, _) => {
+                flow.order.retain(|o| o.work.packet != work.packet);
+                self.advance(work.flow, leaving);
+                true
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, work: Work, leaving: &mut VecDeque<u32>) {
+        match work.tag {
+            Tag::Parallel => leaving.push_back(work.packet),
+            Tag::Atomic => {
+                leaving.push_back(work.packet);
+                self.flows[work.flow as usize].holder = None;
+                self.grant(work.flow);
+            }
+            Tag::Ordered => {
+                let flow = &mut self.flows[work.flow as usize];
+                let mine = flow.order.iter_mut().find(|o| o.work.packet == work.packet);
+                mine.expect("ordered work is in its flow's order").state = State::Finished;
+                self.advance(work.flow, leaving);
+            }
+        }
+    }
+
+    /// Moves what has come to the front of the flow's order on: finished work leaves, switching work waits for the tag.
+    fn advance(&mut self, flow: u32, leaving: &mut VecDeque<u32>) {
+        let state = &mut self.flows[flow as usize];
+        while let Some(first) = state.order.front().copied() {
+            match first.state {
+                State::Running => break,
+                State::Finished => leaving.push_back(first.work.packet),
+                State::Switching => state.next.push_back(first.work),
+            }
+            state.order.pop_front();
+        }
+        self.grant(flow);
+    }
+
+    /// Gives a free atomic tag to the work that waited longest, which is then to be scheduled again.
+    fn grant(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        if state.holder.is_none()
+            && let Some(work) = state.next.pop_front()
+        {
+            state.holder = Some(work.packet);
+            self.rescheduled.push_back(work);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_units::Rng;
+    use proptest::prelude::*;
+
+    fn sso(weights: [u32; QUEUES], group_masks: Vec<u64>) -> Sso {
+        Sso::new(&SsoSpec { get_work: Duration::ZERO, weights, group_masks }, 1000)
+    }
+
+    fn work(packet: u32, flow: u32, priority: u8, group: u8, tag: Tag) -> Work {
+        Work { packet, flow, priority, group, tag }
+    }
+
+    #[test]
+    fn weights_share_the_cores_and_an_empty_queue_gives_its_turn_away() {
+        let mut s = sso([2, 1, 0, 0, 0, 0, 0, 0], vec![]);
+        for p in 0..6 {
+            s.push(work(p, p, 0, 0, Tag::Parallel));
+            s.push(work(10 + p, 10 + p, 1, 0, Tag::Parallel));
+        }
+        let order: Vec<u32> = std::iter::from_fn(|| s.pull(0)).map(|(w, _)| w.packet).collect();
+        assert_eq!(order, [0, 1, 10, 2, 3, 11, 4, 5, 12, 13, 14, 15]);
+    }
+
+    #[test]
+    fn ordered_work_that_wants_the_atomic_tag_gets_it_in_order() {
+        let mut s = sso([0; QUEUES], vec![]);
+        let jobs: Vec<Work> = (0..3).map(|p| work(p, 7, 0, 0, Tag::Ordered)).collect();
+        jobs.iter().for_each(|&w| assert!(s.push(w)));
+        (0..3).for_each(|core| assert!(s.pull(core).is_some()));
+        // The last asks first and is descheduled; the first gets the tag at once, the others follow in order.
+        let mut leaving = VecDeque::new();
+        assert!(!s.switch(jobs[2], Tag::Atomic, &mut leaving));
+        assert!(s.switch(jobs[0], Tag::Atomic, &mut leaving));
+        assert!(!s.switch(jobs[1], Tag::Atomic, &mut leaving));
+        assert_eq!(s.pull(1), None);
+        for p in 0..3 {
+            s.finish(work(p, 7, 0, 0, Tag::Atomic), &mut leaving);
+            assert_eq!(s.pull(1).map(|(w, _)| w.packet), (p < 2).then_some(p + 1));
+        }
+        assert_eq!(leaving, [0, 1, 2]);
+    }
+
+    /// A random life: pushes, pulls, switches and finishes by random cores, with every invariant checked at every step.
+    fn live(seed: u64, masks: &[u64]) {
+        let mut rng = Rng::new(seed);
+        let mut s = sso([0; QUEUES], masks.to_vec());
+        let mut held: Vec<Option<Work>> = vec![None; masks.len()];
+        // Not yet started, and entries of ordered and atomic work by flow in the order they were started.
+        let mut queued: Vec<Work> = Vec::new();
+        let mut started: Vec<VecDeque<u32>> = vec![VecDeque::new(); 3];
+        let (mut pushed, mut left, mut leaving) = (0, 0, VecDeque::new());
+        // A flow keeps one tag type at entry, as a program's first stage does.
+        let tags = [Tag::Parallel, Tag::Ordered, Tag::Atomic];
+        for _ in 0..600 {
+            let core = rng.below(masks.len() as u64) as usize;
+            match (rng.below(4), held[core]) {
+                (0, _) if pushed < 120 => {
+                    let flow = rng.below(3) as u32;
+                    let (priority, group) = (rng.below(3) as u8, rng.below(2) as u8);
+                    // Priority and group belong to the flow too, or order within it would mean nothing.
+                    let (priority, group) = if flow == 0 { (priority, group) } else { (flow as u8, 0) };
+                    let w = work(pushed, flow, priority, group, tags[flow as usize]);
+                    assert!(s.push(w));
+                    queued.push(w);
+                    pushed += 1;
+                }
+                (_, None) => {
+                    let got = s.pull(core as u32).map(|(w, _)| w);
+                    if let Some(w) = got {
+                        assert!(masks[core] >> w.group & 1 == 1, "group {} on core {core}", w.group);
+                        if let Some(at) = queued.iter().position(|q| q.packet == w.packet) {
+                            let beaten = queued.iter().find(|q| {
+                                q.priority < w.priority
+                                    && q.tag != Tag::Atomic
+                                    && masks[core] >> q.group & 1 == 1
+                            });
+                            assert_eq!(beaten, None, "passed over for {w:?}");
+                            queued.remove(at);
+                            if w.tag != Tag::Parallel {
+                                started[w.flow as usize].push_back(w.packet);
+                            }
+                        }
+                    }
+                    held[core] = got;
+                }
+                // Order holds among work that goes through the same tags: all of a run switches, or none.
+                (_, Some(w)) if w.tag == Tag::Ordered && seed.is_multiple_of(2) => {
+                    let switched = s.switch(w, Tag::Atomic, &mut leaving);
+                    held[core] = switched.then_some(Work { tag: Tag::Atomic, ..w });
+                }
+                (2 | 3, Some(w)) => {
+                    s.finish(w, &mut leaving);
+                    held[core] = None;
+                }
+                _ => {}
+            }
+            for flow in 0..3 {
+                let atomic = held.iter().flatten().filter(|w| w.flow == flow && w.tag == Tag::Atomic).count();
+                assert!(atomic <= 1, "{atomic} cores in flow {flow}'s atomic section");
+            }
+            for packet in leaving.drain(..) {
+                left += 1;
+                for order in &mut started {
+                    if order.contains(&packet) {
+                        assert_eq!(order.pop_front(), Some(packet), "left out of order");
+                    }
+                }
+            }
+        }
+        // Nothing is lost: with cores for every group, all that was pushed leaves.
+        for _ in 0..10_000 {
+            for (core, held) in held.iter_mut().enumerate() {
+                match held.take() {
+                    Some(w) => s.finish(w, &mut leaving),
+                    None => *held = s.pull(core as u32).map(|(w, _)| w),
+                }
+            }
+            left += leaving.drain(..).count() as u32;
+        }
+        assert_eq!(left, pushed, "seed {seed}");
+    }
+
+    proptest! {
+        #[test]
+        fn atomic_never_overlaps_ordered_leaves_in_order_and_priorities_and_groups_hold(seed: u64) {
+            live(seed, &[0b11, 0b01, 0b10, 0b11]);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The machines and programs that come with the crate. Their files are the documentation of their numbers.
+
+use crate::machine::Machine;
+use crate::program::Program;
+
+/// Name and text of each machine file.
+pub const MACHINES: [(&str, &str); 5] = [
+    ("cn6880", include_str!("../machines/cn6880.toml")),
+    ("cn6880-pair", include_str!("../machines/cn6880-pair.toml")),
+    ("ixp1200", include_str!("../machines/ixp1200.toml")),
+    ("pc-850mhz-dummynet", include_str!("../machines/pc-850mhz-dummynet.toml")),
+    ("xeon-e5-2687wv4", include_str!("../machines/xeon-e5-2687wv4.toml")),
+];
+
+/// Name and text of each program file.
+pub const PROGRAMS: [(&str, &str); 6] = [
+    ("cn-forward", include_str!("../programs/cn-forward.toml")),
+    ("comm-latency", include_str!("../programs/comm-latency.toml")),
+    ("dummynet", include_str!("../programs/dummynet.toml")),
+    ("ixp-bridge", include_str!("../programs/ixp-bridge.toml")),
+    ("linkem", include_str!("../programs/linkem.toml")),
+    ("netcope", include_str!("../programs/netcope.toml")),
+];
+
+/// The machine called `name`, if there is one. `ixp1200-egress2` is `ixp1200` with a second egress microengine.
+pub fn machine(name: &str) -> Option<Machine> {
+    if name == "ixp1200-egress2" {
+        return machine("ixp1200")?.with_servers("egress", 2);
+    }
+    let (name, text) = MACHINES.iter().find(|(n, _)| *n == name)?;
+    Some(Machine::parse(&format!("machines/{name}.toml"), text).expect("shipped files are tested"))
+}
+
+/// The program called `name`, if there is one.
+pub fn program(name: &str) -> Option<Program> {
+    let (name, text) = PROGRAMS.iter().find(|(n, _)| *n == name)?;
+    Some(Program::parse(&format!("programs/{name}.toml"), text).expect("shipped files are tested"))
+}

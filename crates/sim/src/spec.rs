@@ -1,0 +1,220 @@
+//! What machine and program files share: errors that name the line, clocks, and quantities as text.
+
+use fastpath_units::{Duration, ParseError};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+/// Why a file cannot be used: `machines/x.toml:12: unit "m1" is not part of machine ixp1200 (have: me1, me2)`.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{file}:{line}: {problem}")]
+pub struct SpecError {
+    /// The name the text was given with.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What is wrong with a machine, program or workload.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Problem {
+    /// Not TOML, or not the fields this kind of file has. The parser's words.
+    #[error("{0}")]
+    Syntax(String),
+    /// A name that means nothing here.
+    #[error("{what} {name:?} is unknown (have: {known})")]
+    Unknown {
+        /// The kind of thing.
+        what: &'static str,
+        /// The name given.
+        name: String,
+        /// The names that would do.
+        known: String,
+    },
+    /// The same name twice.
+    #[error("the name {0:?} is used twice: a stage or step could not say which it means")]
+    Duplicate(String),
+    /// A number outside its range.
+    #[error("{what} of {name:?} must be {range}")]
+    Range {
+        /// The field.
+        what: &'static str,
+        /// Whose field.
+        name: String,
+        /// What would do.
+        range: &'static str,
+    },
+    /// A stage that jumps back.
+    #[error(
+        "cycle: stage {from:?} skips back to {to:?}; a packet could go round for ever. Skip to a later stage"
+    )]
+    Cycle {
+        /// The stage that jumps.
+        from: String,
+        /// Where to.
+        to: String,
+    },
+    /// A step that says nothing or several things.
+    #[error("a step does exactly one of compute, time, read, write, enter, leave")]
+    Step,
+    /// A program or machine without any stage.
+    #[error("{0} is empty")]
+    Empty(&'static str),
+}
+
+/// A name and where in the file it stands.
+pub(crate) type Name = toml::Spanned<String>;
+
+/// The text of one file while it is checked: turns positions into errors.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(crate) fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, SpecError> {
+        toml::from_str(self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            self.error(at, Problem::Syntax(error.message().to_owned()))
+        })
+    }
+
+    pub(crate) fn error(&self, at: usize, problem: Problem) -> SpecError {
+        let line = 1 + self.text.bytes().take(at).filter(|&b| b == b'\n').count();
+        SpecError { file: self.file.to_owned(), line, problem }
+    }
+
+    pub(crate) fn at(&self, name: &Name, problem: Problem) -> SpecError {
+        self.error(name.span().start, problem)
+    }
+
+    /// The index of `name` among `known`.
+    pub(crate) fn find(&self, name: &Name, what: &'static str, known: &[String]) -> Result<usize, SpecError> {
+        known.iter().position(|k| k == name.as_ref()).ok_or_else(|| {
+            let known = known.join(", ");
+            self.at(name, Problem::Unknown { what, name: name.as_ref().clone(), known })
+        })
+    }
+
+    pub(crate) fn range(&self, name: &Name, what: &'static str, range: &'static str) -> SpecError {
+        self.at(name, Problem::Range { what, name: name.as_ref().clone(), range })
+    }
+}
+
+/// A clock: cycles per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock(NonZeroU64);
+
+impl Clock {
+    /// A clock of `hz` cycles per second, or `None` for 0.
+    pub fn from_hz(hz: u64) -> Option<Clock> {
+        NonZeroU64::new(hz).map(Clock)
+    }
+
+    /// The span of `n` cycles to the nearest picosecond. The rounding is below 10⁻⁴ of a cycle.
+    pub fn cycles(self, n: u64) -> Duration {
+        let hz = u128::from(self.0.get());
+        Duration::from_ps(((u128::from(n) * 1_000_000_000_000 + hz / 2) / hz) as u64)
+    }
+
+    /// How many cycles `span` lasts.
+    pub fn count(self, span: Duration) -> f64 {
+        span.as_secs_f64() * self.0.get() as f64
+    }
+}
+
+impl FromStr for Clock {
+    type Err = BadClock;
+    /// Parses `232MHz`, `1.5GHz`, `8192Hz`.
+    fn from_str(text: &str) -> Result<Clock, BadClock> {
+        let bad = || BadClock(text.to_owned());
+        let text = text.trim();
+        let unit = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(bad)?;
+        let scale = match &text[unit..] {
+            "Hz" => 1.0,
+            "kHz" => 1e3,
+            "MHz" => 1e6,
+            "GHz" => 1e9,
+            _ => return Err(bad()),
+        };
+        let number: f64 = text[..unit].trim().parse().map_err(|_| bad())?;
+        let hz = (number * scale).round();
+        if !(1.0..=1e12).contains(&hz) {
+            return Err(bad());
+        }
+        Clock::from_hz(hz as u64).ok_or_else(bad)
+    }
+}
+
+/// Not a clock.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("clock {0:?} is not a frequency from 1Hz to 1000GHz (write e.g. \"232MHz\")")]
+pub struct BadClock(String);
+
+/// Deserialises a quantity written as text (`"100Mbit"`, `"64KiB"`, `"518ns"`) with its own parser.
+pub(crate) fn text<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    let text = String::deserialize(from)?;
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+/// As [`text`], for a field that may be left out.
+pub(crate) fn optional<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: fmt::Display,
+{
+    text(from).map(Some)
+}
+
+/// A span per byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PerByte(Duration);
+
+impl PerByte {
+    pub(crate) fn times(self, bytes: u32) -> Duration {
+        self.0 * u64::from(bytes)
+    }
+
+    pub(crate) fn of(span: Duration) -> PerByte {
+        PerByte(span)
+    }
+
+    pub(crate) fn scaled(self, n: u64) -> PerByte {
+        PerByte(self.0 * n)
+    }
+}
+
+impl FromStr for PerByte {
+    type Err = ParseError;
+    /// Parses `0.9ns`, `101ps`.
+    fn from_str(text: &str) -> Result<PerByte, ParseError> {
+        text.parse().map(PerByte::of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_parse_and_count() {
+        let clock: Clock = "232MHz".parse().unwrap();
+        // The seed's 1559 cycles are 6.72 µs.
+        assert_eq!(clock.cycles(232), Duration::from_us(1));
+        assert_eq!(clock.count(Duration::from_ns(6720)).round(), 1559.0);
+        assert_eq!("1.5GHz".parse::<Clock>().unwrap().cycles(3), Duration::from_ns(2));
+        for bad in ["", "232", "0Hz", "fast", "1THz", "-1MHz", "NaNHz"] {
+            assert!(bad.parse::<Clock>().unwrap_err().to_string().contains("232MHz"), "{bad}");
+        }
+    }
+}

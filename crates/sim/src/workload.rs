@@ -1,0 +1,352 @@
+//! What arrives: when, of which size, on which port, of which flow.
+//!
+//! A workload is written `line-rate,size=64,ports=4,duration=20ms` or
+//! `poisson,rate=10Mpps,size=imix,flows=1000,duration=10ms`.
+
+use fastpath_units::{Bytes, Duration, Fraction, ParseError, Rate, Rng, Time};
+use std::str::FromStr;
+
+use crate::random::exponential;
+
+/// Preamble, start delimiter and inter-frame gap: 20 bytes of wire time per frame (IEEE 802.3).
+pub const FRAME_GAP: u64 = 20;
+
+/// The traffic offered to a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// When frames come.
+    pub arrivals: Arrivals,
+    /// How large they are, in bytes with FCS.
+    pub sizes: Sizes,
+    /// The ports they come in on; each leaves by the next in the list. Empty: all the machine has.
+    pub ports: Vec<u32>,
+    /// Flows, dealt to the ports in turn.
+    pub flows: u32,
+    /// Priority classes for a hardware scheduler: flow mod this.
+    pub priorities: u32,
+    /// Scheduling groups for a hardware scheduler: flow mod this.
+    pub groups: u32,
+    /// How long frames keep coming. The first tenth warms up and is not counted in rates and latencies.
+    pub duration: Duration,
+}
+
+/// When frames come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Back to back on every port: frame, preamble and gap at the port's rate.
+    LineRate,
+    /// Evenly spaced: this many per second over all ports.
+    Constant(f64),
+    /// Independent: this many per second over all ports.
+    Poisson(f64),
+    /// Line-rate bursts and silences of exponential lengths with these means, per port.
+    OnOff {
+        /// Mean burst.
+        on: Duration,
+        /// Mean silence.
+        off: Duration,
+    },
+    /// Given times and sizes, from a capture; dealt to the ports by flow.
+    List(Vec<(Time, u32)>),
+}
+
+/// How large frames are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sizes {
+    /// All alike.
+    Fixed(u32),
+    /// The simple Internet mix: 7 of 64, 4 of 594, 1 of 1518 bytes.
+    Imix,
+}
+
+/// Why a text is not a workload.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WorkloadError {
+    /// Unknown kind.
+    #[error("workload {0:?} is unknown (have: line-rate, constant, poisson, on-off), e.g. line-rate,size=64")]
+    Kind(String),
+    /// Unknown or missing field.
+    #[error(
+        "workload field {0:?} is unknown or has no value (have: rate, on, off, size, ports, flows, priorities, groups, duration)"
+    )]
+    Field(String),
+    /// A value that does not parse.
+    #[error("workload {field}={value}: {hint}")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What would do.
+        hint: &'static str,
+    },
+    /// A span or rate that does not parse.
+    #[error(transparent)]
+    Quantity(#[from] ParseError),
+    /// More than a simulation can hold.
+    #[error("this workload offers about {0:.0e} frames, more than 1e10: shorten its duration")]
+    TooLong(f64),
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Workload {
+            arrivals: Arrivals::LineRate,
+            sizes: Sizes::Fixed(64),
+            ports: Vec::new(),
+            flows: 64,
+            priorities: 1,
+            groups: 1,
+            duration: Duration::from_ms(10),
+        }
+    }
+}
+
+impl FromStr for Workload {
+    type Err = WorkloadError;
+
+    fn from_str(text: &str) -> Result<Workload, WorkloadError> {
+        let mut fields = text.split(',').map(str::trim);
+        let kind = fields.next().unwrap_or_default();
+        let mut w = Workload::default();
+        let (mut rate, mut on, mut off) = (None, Duration::from_us(100), Duration::from_us(100));
+        for field in fields {
+            let Some((key, value)) = field.split_once('=') else {
+                return Err(WorkloadError::Field(field.to_owned()));
+            };
+            match key {
+                "rate" => rate = Some(value),
+                "on" => on = value.parse()?,
+                "off" => off = value.parse()?,
+                "size" if value == "imix" => w.sizes = Sizes::Imix,
+                "size" => w.sizes = Sizes::Fixed(number("size", value, 64..=65535, "64 … 65535 or imix")?),
+                "ports" => w.ports = ports(value)?,
+                "flows" => w.flows = number("flows", value, 1..=1 << 20, "1 … 1048576")?,
+                "priorities" => w.priorities = number("priorities", value, 1..=8, "1 … 8")?,
+                "groups" => w.groups = number("groups", value, 1..=64, "1 … 64")?,
+                "duration" => w.duration = value.parse()?,
+                _ => return Err(WorkloadError::Field(key.to_owned())),
+            }
+        }
+        let rate = || pps(rate.unwrap_or("1Mpps"), &w.sizes);
+        w.arrivals = match kind {
+            "line-rate" => Arrivals::LineRate,
+            "constant" => Arrivals::Constant(rate()?),
+            "poisson" => Arrivals::Poisson(rate()?),
+            "on-off" => Arrivals::OnOff { on, off },
+            _ => return Err(WorkloadError::Kind(kind.to_owned())),
+        };
+        if let Arrivals::Constant(pps) | Arrivals::Poisson(pps) = w.arrivals {
+            let frames = pps * w.duration.as_secs_f64();
+            if frames > 1e10 {
+                return Err(WorkloadError::TooLong(frames));
+            }
+        }
+        Ok(w)
+    }
+}
+
+fn number(
+    field: &'static str,
+    value: &str,
+    range: std::ops::RangeInclusive<u32>,
+    hint: &'static str,
+) -> Result<u32, WorkloadError> {
+    let n = value.trim_end_matches('B').parse().ok().filter(|n| range.contains(n));
+    n.ok_or_else(|| WorkloadError::Value { field, value: value.to_owned(), hint })
+}
+
+/// `4` is the first four ports, `0+2` are two of them.
+fn ports(value: &str) -> Result<Vec<u32>, WorkloadError> {
+    let hint = "a number of ports (4) or their numbers (0+2)";
+    if let Some((first, _)) = value.split_once('+') {
+        let _ = first;
+        return value.split('+').map(|p| number("ports", p, 0..=1023, hint)).collect();
+    }
+    Ok((0..number("ports", value, 1..=1024, hint)?).collect())
+}
+
+/// Frames per second, from `10Mpps` or, at the mean frame size and its gap, from `5Gbit`.
+fn pps(value: &str, sizes: &Sizes) -> Result<f64, WorkloadError> {
+    let Some(number) = value.strip_suffix("pps") else {
+        let rate: Rate = value.parse()?;
+        return Ok(rate.as_bps() as f64 / (8.0 * (sizes.mean() + FRAME_GAP as f64)));
+    };
+    let (number, scale) = match number.chars().last() {
+        Some('k') => (&number[..number.len() - 1], 1e3),
+        Some('M') => (&number[..number.len() - 1], 1e6),
+        Some('G') => (&number[..number.len() - 1], 1e9),
+        _ => (number, 1.0),
+    };
+    let hint = "frames per second above 0 and below 1e10, e.g. 10Mpps, or bits, e.g. 5Gbit";
+    let pps = number.parse::<f64>().ok().map(|n| n * scale).filter(|n| *n > 0.0 && *n < 1e10);
+    pps.ok_or_else(|| WorkloadError::Value { field: "rate", value: value.to_owned(), hint })
+}
+
+impl Sizes {
+    /// The mean size in bytes.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Sizes::Fixed(size) => f64::from(*size),
+            Sizes::Imix => (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0,
+        }
+    }
+
+    fn draw(&self, rng: &mut Rng) -> u32 {
+        match self {
+            Sizes::Fixed(size) => *size,
+            Sizes::Imix => match rng.below(12) {
+                0..=6 => 64,
+                7..=10 => 594,
+                _ => 1518,
+            },
+        }
+    }
+}
+
+/// A frame about to arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// When its last bit has arrived.
+    pub(crate) at: Time,
+    pub(crate) size: u32,
+    pub(crate) flow: u32,
+}
+
+/// The frames of one port, in order: a port has its own generator, so that adding a port changes no other.
+#[derive(Clone, Debug)]
+pub(crate) struct Generator<'a> {
+    workload: &'a Workload,
+    rng: Rng,
+    rate: Rate,
+    /// This port's place among the active ones, and their number.
+    place: u32,
+    places: u32,
+    at: Time,
+    carried: Fraction,
+    burst_end: Time,
+    sent: usize,
+}
+
+impl<'a> Generator<'a> {
+    pub(crate) fn new(workload: &'a Workload, rate: Rate, place: u32, places: u32, seed: u64) -> Self {
+        let mut rng = Rng::stream(seed, 1 + u64::from(place));
+        // Ports are not in step: each starts somewhere within its first frame time.
+        let first = match workload.arrivals {
+            Arrivals::Constant(pps) => Duration::from_secs_f64(f64::from(places) / pps * rng.unit_f64()),
+            Arrivals::LineRate | Arrivals::OnOff { .. } => {
+                let frame = Bytes(workload.sizes.mean() as u64 + FRAME_GAP);
+                let (span, _) = rate.transmission(frame, Fraction::ZERO);
+                Duration::from_ps(rng.below(span.as_ps().max(1)))
+            }
+            Arrivals::Poisson(_) | Arrivals::List(_) => Duration::ZERO,
+        };
+        let burst_end = Time::ZERO;
+        let at = Time::ZERO + first;
+        Generator { workload, rng, rate, place, places, at, carried: Fraction::ZERO, burst_end, sent: 0 }
+    }
+
+    /// The next frame, or `None` after the end of the workload.
+    pub(crate) fn next(&mut self) -> Option<Frame> {
+        let mut size = self.workload.sizes.draw(&mut self.rng);
+        match &self.workload.arrivals {
+            Arrivals::LineRate => self.wire(size),
+            Arrivals::Constant(pps) => {
+                self.at += Duration::from_secs_f64(f64::from(self.places) / pps);
+            }
+            Arrivals::Poisson(pps) => {
+                let mean = Duration::from_secs_f64(f64::from(self.places) / pps);
+                self.at += exponential(&mut self.rng, mean);
+            }
+            Arrivals::OnOff { on, off } => {
+                if self.at >= self.burst_end {
+                    self.at += exponential(&mut self.rng, *off);
+                    self.burst_end = self.at + exponential(&mut self.rng, *on);
+                }
+                self.wire(size);
+            }
+            Arrivals::List(frames) => {
+                let index = self.place as usize + self.sent * self.places as usize;
+                let &(at, given) = frames.get(index)?;
+                self.at = self.at.max(at);
+                size = given;
+            }
+        }
+        self.sent += 1;
+        if self.at.since(Time::ZERO) > self.workload.duration {
+            return None;
+        }
+        // The port's own share of the flows: flows f with f mod ports = place.
+        let own = (self.workload.flows.saturating_sub(self.place)).div_ceil(self.places).max(1);
+        let flow = self.place + self.places * self.rng.below(u64::from(own)) as u32;
+        Some(Frame { at: self.at, size, flow })
+    }
+
+    fn wire(&mut self, size: u32) {
+        let (span, left) = self.rate.transmission(Bytes(u64::from(size) + FRAME_GAP), self.carried);
+        self.at += span;
+        self.carried = left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(text: &str, place: u32, places: u32, mbit: u64) -> Vec<Frame> {
+        let workload: Workload = text.parse().unwrap();
+        let rate = Rate::from_bps(mbit * 1_000_000).unwrap();
+        let mut generator = Generator::new(&workload, rate, place, places, 1);
+        std::iter::from_fn(|| generator.next()).collect()
+    }
+
+    #[test]
+    fn line_rate_is_exact_with_preamble_and_gap() {
+        // The seed's 6.72 µs per 64-byte frame at 100 Mbit/s: 14 880 or 14 881 in 100 ms.
+        let all = frames("line-rate,size=64,duration=100ms", 0, 1, 100);
+        assert!((14_880..=14_881).contains(&all.len()), "{}", all.len());
+        assert!(all.windows(2).all(|w| w[1].at - w[0].at == Duration::from_ns(6720)));
+    }
+
+    #[test]
+    fn rates_are_shared_by_the_ports() {
+        for kind in ["constant", "poisson"] {
+            let n = frames(&format!("{kind},rate=10Mpps,duration=10ms"), 1, 4, 100).len();
+            assert!((24_000..26_000).contains(&n), "{kind} {n}");
+        }
+        // Half the time silent.
+        let n = frames("on-off,on=20us,off=20us,duration=100ms", 0, 1, 1000).len() as f64;
+        assert!((n / (100e-3 / 672e-9) - 0.5).abs() < 0.05, "{n}");
+    }
+
+    #[test]
+    fn bits_per_second_count_the_gap() {
+        let w: Workload = "constant,rate=10Gbit,size=64".parse().unwrap();
+        let Arrivals::Constant(pps) = w.arrivals else { panic!() };
+        assert!((pps - 14_880_952.38).abs() < 0.1, "{pps}");
+    }
+
+    #[test]
+    fn flows_belong_to_one_port_each_and_imix_has_its_mean() {
+        let all = frames("line-rate,size=imix,flows=10,duration=100ms", 1, 4, 1000);
+        assert!(all.iter().all(|f| f.flow % 4 == 1 && f.flow < 10));
+        let mean = all.iter().map(|f| f64::from(f.size)).sum::<f64>() / all.len() as f64;
+        assert!((mean - Sizes::Imix.mean()).abs() < 15.0, "{mean}");
+    }
+
+    #[test]
+    fn bad_workloads_say_what_to_write() {
+        for (text, says) in [
+            ("fast", "line-rate"),
+            ("poisson,rate=0pps", "10Mpps"),
+            ("line-rate,size=10", "64 … 65535"),
+            ("line-rate,speed=3", "duration"),
+            ("line-rate,duration=3", "unit"),
+            ("constant,rate=1Gpps,duration=1h", "shorten"),
+            ("line-rate,ports=x+1", "0+2"),
+        ] {
+            let error = text.parse::<Workload>().unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}
