@@ -32,6 +32,7 @@ mod spec;
 pub mod stats;
 pub mod trace;
 mod unit;
+pub mod validation;
 pub mod workload;
 
 pub use machine::Machine;

@@ -1,0 +1,391 @@
+//! The shipped machines against what was published about them.
+//!
+//! Each check says what it is: a *calibration* point was used to set a number of the machine (which one, its file says) and
+//! shows only that the machine was set right; a *prediction* was not used; a *qualitative* check is about a sign or a shape.
+//! A miss stays a miss: its note says why.
+
+use crate::machine::Machine;
+use crate::outcome::Outcome;
+use crate::program::Program;
+use crate::run::{Visit, observe, run};
+use crate::shipped;
+use crate::workload::Workload;
+use fastpath_units::{Bytes, Duration};
+use std::collections::BTreeMap;
+
+/// How a published figure was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It set a number of the machine.
+    Calibration,
+    /// It was not used.
+    Prediction,
+    /// A sign or a shape, not a number.
+    Qualitative,
+}
+
+/// One published figure beside ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// A stable name.
+    pub id: String,
+    /// The published figure.
+    pub original: f64,
+    /// The simulated one.
+    pub ours: f64,
+    /// The least that passes.
+    pub low: f64,
+    /// The most that passes.
+    pub high: f64,
+    /// How the figure was used.
+    pub kind: Kind,
+    /// Whether ours is in the range.
+    pub pass: bool,
+    /// What the figure is, and where it is missed, why.
+    pub note: &'static str,
+}
+
+/// How long the runs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// A fifth: some seconds in all.
+    Quick,
+    /// As published in the report.
+    Full,
+}
+
+impl Effort {
+    fn ms(self, full: u64) -> Duration {
+        match self {
+            Effort::Quick => Duration::from_us(full * 200),
+            Effort::Full => Duration::from_ms(full),
+        }
+    }
+}
+
+/// All checks.
+pub fn results(effort: Effort) -> Vec<Check> {
+    [communication(effort), memory(), ixp1200(effort), dummynet(effort), netcope(effort)].concat()
+}
+
+fn check(
+    id: impl Into<String>,
+    kind: Kind,
+    original: f64,
+    ours: f64,
+    range: (f64, f64),
+    note: &'static str,
+) -> Check {
+    let (low, high) = range;
+    Check { id: id.into(), original, ours, low, high, kind, pass: (low..=high).contains(&ours), note }
+}
+
+fn shipped(machine: &str, program: &str) -> (Machine, Program) {
+    let machine = shipped::machine(machine).expect("a shipped machine");
+    (machine, shipped::program(program).expect("a shipped program"))
+}
+
+fn go(machine: &Machine, program: &Program, workload: &Workload) -> Outcome {
+    run(machine, program, workload, 1).expect("shipped files fit each other")
+}
+
+/// Line rate of one frame size on some ports.
+fn line_rate(size: u32, ports: &[u32], duration: Duration) -> Workload {
+    Workload {
+        sizes: crate::workload::Sizes::Fixed(size),
+        ports: ports.to_vec(),
+        duration,
+        ..Workload::default()
+    }
+}
+
+/// The CN6880's measurement, repeated inside the simulator: t_f = ½ [(t_r11 − t_d10) − (t_d2 − t_r2)].
+fn communication(effort: Effort) -> Vec<Check> {
+    let (machine, program) = shipped("cn6880-pair", "comm-latency");
+    let mut points = Vec::new();
+    for size in [64, 128, 256, 512, 1024, 1500] {
+        // One packet at a time: 10 000 at 100 µs, as the measurement.
+        let text = format!("constant,rate=10kpps,size={size},duration={}", effort.ms(1000));
+        let workload: Workload = text.parse().expect("a workload");
+        let mut probes: BTreeMap<u64, [i64; 4]> = BTreeMap::new();
+        // Legs 1, 4 and 7 are forwarding, swapping, and forwarding again.
+        let mut probe = |visit: Visit| {
+            let times = probes.entry(visit.packet).or_default();
+            let (start, end) = (visit.start.as_ps() as i64, visit.end.as_ps() as i64);
+            match visit.leg {
+                1 => times[0] = end,
+                4 => (times[1], times[2]) = (start, end),
+                7 => times[3] = start,
+                _ => {}
+            }
+        };
+        observe(&machine, &program, &workload, 1, &mut probe).expect("shipped files fit each other");
+        let t_f = |t: &[i64; 4]| 0.5 * ((t[3] - t[0]) - (t[2] - t[1])) as f64 / 1e6;
+        points.extend(probes.values().map(|t| (f64::from(size), t_f(t))));
+    }
+    let (slope, intercept, r2) = least_squares(&points);
+    let note =
+        "t_in + t_out = slope · size + intercept, µs per byte and µs; recovered through the published probes";
+    vec![
+        check("cn6880-slope", Kind::Calibration, 0.0018, slope, (0.00178, 0.00182), note),
+        check("cn6880-intercept", Kind::Calibration, 1.036, intercept, (1.02, 1.05), note),
+        check(
+            "cn6880-r2",
+            Kind::Calibration,
+            0.997,
+            r2,
+            (0.99, 1.0),
+            "rare outliers of the scheduler, in t_in only",
+        ),
+    ]
+}
+
+/// Slope, intercept and R² of y over x.
+fn least_squares(points: &[(f64, f64)]) -> (f64, f64, f64) {
+    let n = points.len() as f64;
+    let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;
+    let (mx, my) = (mean(|p| p.0), mean(|p| p.1));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| points.iter().map(|p| f(p.0 - mx, p.1 - my)).sum::<f64>();
+    let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+    (xy / xx, my - xy / xx * mx, xy * xy / (xx * yy))
+}
+
+/// The CN6880's memory curves: most threads to which throughput grows in proportion, by array size.
+fn memory() -> Vec<Check> {
+    let (machine, _) = shipped("cn6880", "cn-forward");
+    let cache = &machine.cache[0];
+    let time = |bytes: u64, threads: u32| cache.sweep(Bytes(bytes), threads, 32).as_secs_f64();
+    let throughput = |bytes: u64, threads: u32| f64::from(threads) / time(bytes, threads);
+    let linear_to = |bytes: u64| {
+        let holds = |&t: &u32| throughput(bytes, t) > 0.95 * f64::from(t) * throughput(bytes, 1);
+        f64::from([1, 2, 4, 8, 16, 32].into_iter().take_while(holds).last().unwrap_or(0))
+    };
+    let kb = 1 << 10;
+    let mut all = Vec::new();
+    for (size, threads, kind, note) in [
+        (1, 32.0, Kind::Prediction, "both arrays in L1 and the write buffer: linear to all cores"),
+        (2, 16.0, Kind::Calibration, "L2 bandwidth was set by this"),
+        (64, 16.0, Kind::Prediction, "capacity would allow 32; the L2's bandwidth does not"),
+        (256, 8.0, Kind::Prediction, "two arrays per thread in 4 MB"),
+        (512, 4.0, Kind::Prediction, "two arrays per thread in 4 MB"),
+        (1024, 2.0, Kind::Prediction, "two arrays per thread in 4 MB"),
+        (
+            128,
+            8.0,
+            Kind::Prediction,
+            "the document's latency list says 8, which is not two arrays in 4 MB (16) nor its own throughput list",
+        ),
+    ] {
+        let id = format!("cn6880-memory-linear-threads-{size}k");
+        all.push(check(id, kind, threads, linear_to(size * kb), (threads, threads), note));
+    }
+    let flat = time(kb, 32) / time(kb, 1);
+    let note = "latency at 1 KB, 32 threads over one";
+    all.push(check("cn6880-memory-flat-1k", Kind::Qualitative, 1.0, flat, (0.99, 1.01), note));
+    let step = time(2 * kb, 1) / (2.0 * time(kb, 1));
+    let note = "a step above 1 KB; two 2-KB arrays fit 32 KB, so it is the write buffer and not capacity";
+    all.push(check("cn6880-memory-step-2k", Kind::Qualitative, 2.0, step, (1.5, 100.0), note));
+    let thrash = throughput(4 * kb, 64) / throughput(4 * kb, 32);
+    let note = "throughput falls beyond 32 threads";
+    all.push(check("cn6880-memory-thrash", Kind::Qualitative, 0.5, thrash, (0.0, 0.95), note));
+    all
+}
+
+const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1518];
+const FOUR: [u32; 4] = [0, 1, 2, 3];
+const TWO: [u32; 2] = [0, 2];
+
+fn ixp1200(effort: Effort) -> Vec<Check> {
+    let (one, linkem) = shipped("ixp1200", "linkem");
+    let (two, bridge) = shipped("ixp1200-egress2", "ixp-bridge");
+    let duration = effort.ms(100);
+    let mut all = Vec::new();
+    let underflow =
+        |outcome: &Outcome| outcome.dropped_at("egress underflow") as f64 / outcome.offered as f64;
+    for size in SIZES {
+        let four_ports = go(&one, &linkem, &line_rate(size, &FOUR, duration));
+        let two_ports = go(&one, &linkem, &line_rate(size, &TWO, duration));
+        let two_engines = go(&two, &linkem, &line_rate(size, &FOUR, duration));
+        // What passes ingress and emulation; losses at egress are not counted, as in Figure 5.3.
+        let before = ["me1", "me2", "me3"].map(|me| four_ports.dropped_at(&format!("{me} queue full")));
+        let before = 1.0 - before.iter().sum::<u64>() as f64 / four_ports.offered as f64;
+        if size == 64 {
+            all.extend(at_64_bytes(before, &two_ports));
+        } else {
+            let note = "share of line rate before egress, four ports (Figure 5.3)";
+            all.push(check(
+                format!("ixp1200-before-egress-{size}"),
+                Kind::Prediction,
+                1.0,
+                before,
+                (0.99, 1.001),
+                note,
+            ));
+        }
+        let (kind, range, note) = match size {
+            64 => (Kind::Prediction, (0.0, 0.0), "no underflow: a frame of one chunk"),
+            128 => (
+                Kind::Qualitative,
+                (0.0, 1.0),
+                "may underflow; the published dip here is one of two, not to be tuned to",
+            ),
+            _ => (
+                Kind::Calibration,
+                (1e-4, 1.0),
+                "some frames underflow with one egress engine on four ports (set the cycles per chunk); \
+                 ours are all spoiled, because every chunk costs the same: the published dips are partial",
+            ),
+        };
+        let original = if size == 64 { 0.0 } else { 0.1 };
+        all.push(check(
+            format!("ixp1200-underflow-{size}"),
+            kind,
+            original,
+            underflow(&four_ports),
+            range,
+            note,
+        ));
+        let note = "no underflow on two of the four ports (§A.2.2)";
+        let id = format!("ixp1200-underflow-two-ports-{size}");
+        all.push(check(id, Kind::Prediction, 0.0, underflow(&two_ports), (0.0, 0.0), note));
+        let note = "the thesis' untested prediction: two egress engines send what reaches them at near line rate on four ports";
+        let passed = two_engines.share() / before;
+        all.push(check(
+            format!("ixp1200-two-engines-{size}"),
+            Kind::Prediction,
+            1.0,
+            passed,
+            (0.97, 1.03),
+            note,
+        ));
+    }
+    let note = "Intel's bridging reference code underflows alike";
+    for (size, original, range) in [(64, 0.0, (0.0, 0.0)), (1518, 0.1, (1e-4, 1.0))] {
+        let ours = underflow(&go(&one, &bridge, &line_rate(size, &FOUR, duration)));
+        all.push(check(
+            format!("ixp1200-bridge-underflow-{size}"),
+            Kind::Qualitative,
+            original,
+            ours,
+            range,
+            note,
+        ));
+    }
+    all
+}
+
+/// The calibration point, both of the thesis' budget formulas at it, and two ports.
+fn at_64_bytes(before: f64, two_ports: &Outcome) -> Vec<Check> {
+    // Table 4.3: T_c = 290, T_m = 470 cycles; 1559 cycles between frames of a port at 232 MHz.
+    let (t_c, t_m, port_cycles) = (290.0, 470.0, 6.72 * 232.0);
+    let t_a = port_cycles / 4.0 / before;
+    let first = port_cycles / (4.0 * t_c + t_m);
+    let share = "share of line rate before egress at 64 B on four ports; sets load_factor of the memories";
+    let u = "u from T_a = T_c + (1 − u) T_m with the simulated T_a";
+    let formula = "the other formula, T_t = 4 T_c + (1 − u) T_m, cannot give 83 % for any u: this is its least, at u = 0";
+    let ports = "LinkEM on two ports at 64 B: 2 times Dummynet's 42 % (§5.2.2). MISS: a thread that shares its engine with one \
+                 other instead of three waits less for the engine, but its load-stretched memory references stay; \
+                 the thesis' engine seems to gain nothing from idle neighbours, as if the whole loss were in one thread's own chain";
+    vec![
+        check("ixp1200-before-egress-64", Kind::Calibration, 0.833, before, (0.82, 0.846), share),
+        check("ixp1200-u", Kind::Calibration, 0.62, 1.0 - (t_a - t_c) / t_m, (0.60, 0.64), u),
+        check("ixp1200-first-formula", Kind::Qualitative, 0.956, first, (0.955, 0.957), formula),
+        check("ixp1200-two-ports-64", Kind::Prediction, 0.84, two_ports.share(), (0.82, 0.86), ports),
+    ]
+}
+
+fn dummynet(effort: Effort) -> Vec<Check> {
+    let (machine, program) = shipped("pc-850mhz-dummynet", "dummynet");
+    let duration = effort.ms(500);
+    let share = |size, ports: &[u32]| go(&machine, &program, &line_rate(size, ports, duration)).share();
+    let cpu = "of 200 Mbit/s; sets the processor's time per packet";
+    let pci = "of 400 Mbit/s; sets what the PCI bus carries";
+    let four = "of 400 Mbit/s. MISS: the model's processor does as many packets whatever the number of ports; the \
+                 measured one loses a seventh to twice as many offered, so receiving what is then dropped costs it something";
+    let steep = "of 200 Mbit/s. MISS: 8.06 µs at 64 B and 9.62 µs at 128 B are 24 ns per byte, but line rate at 256 B allows \
+                 11.04 µs and 26.2 kpps at 1518 B on four ports 38.2 µs: no cost linear in size gives all of these";
+    let line = "of 200 Mbit/s, published as near line rate from 256 B";
+    let mut all = vec![
+        check("dummynet-two-ports-64", Kind::Calibration, 0.42, share(64, &TWO), (0.41, 0.43), cpu),
+        check("dummynet-four-ports-1518", Kind::Calibration, 0.81, share(1518, &FOUR), (0.79, 0.83), pci),
+        check("dummynet-four-ports-64", Kind::Prediction, 0.18, share(64, &FOUR), (0.171, 0.189), four),
+        check("dummynet-two-ports-128", Kind::Prediction, 0.62, share(128, &TWO), (0.59, 0.65), steep),
+        check("dummynet-two-ports-256", Kind::Prediction, 1.0, share(256, &TWO), (0.97, 1.001), line),
+    ];
+    for size in [512, 1024, 1518] {
+        let id = format!("dummynet-two-ports-{size}");
+        all.push(check(id, Kind::Prediction, 1.0, share(size, &TWO), (0.99, 1.001), line));
+    }
+    all
+}
+
+/// Cores for 100 Gbit/s over the whole grid of sizes and steps, from the rate of saturated cores.
+fn netcope(effort: Effort) -> Vec<Check> {
+    let (machine, program) = shipped("xeon-e5-2687wv4", "netcope");
+    let interval_ns = |size: u32| f64::from(size + 20) * 8.0 / 100.0;
+    let published =
+        |size: u32, h: u32| (38.6 + 0.101 * f64::from(size) + 4.07 * f64::from(h)) / interval_ns(size);
+    let simulated = |size: u32, h: u32| {
+        // As many cores as are surely too few, so that none ever idles.
+        let cores = (published(size, h) as u32).clamp(1, 12);
+        let few = machine.with_servers("cpu", cores).expect("the cpu has cores");
+        let program = program.clone().with("h", h).expect("netcope has a parameter h");
+        let mut workload = line_rate(size, &[], effort.ms(2));
+        workload.flows = 64 * cores;
+        let outcome = go(&few, &program, &workload);
+        f64::from(cores) * 1e9 / interval_ns(size) / outcome.forwarded_pps
+    };
+    let note = "cores for 100 Gbit/s at 64 B, printed figures";
+    let mut all: Vec<Check> = [(64, 6.7), (1518, 1.56)]
+        .into_iter()
+        .map(|(size, printed)| {
+            let ours = simulated(size, 0);
+            check(
+                format!("netcope-cores-{size}"),
+                Kind::Calibration,
+                printed,
+                ours,
+                (0.95 * printed, 1.05 * printed),
+                note,
+            )
+        })
+        .collect();
+    let mut worst: f64 = 0.0;
+    for size in SIZES {
+        for h in [0, 10, 20, 50, 100] {
+            worst = worst.max((simulated(size, h) / published(size, h) - 1.0).abs());
+        }
+    }
+    let note = "the largest deviation from C + P·p + H·h over six sizes and five numbers of steps";
+    all.push(check("netcope-grid", Kind::Calibration, 0.0, worst, (0.0, 0.05), note));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Misses that are understood, each explained in its note. A new miss, or one that has become a hit, fails here.
+    const MISSES: [&str; 4] = [
+        "cn6880-memory-linear-threads-128k",
+        "ixp1200-two-ports-64",
+        "dummynet-four-ports-64",
+        "dummynet-two-ports-128",
+    ];
+
+    #[test]
+    fn everything_published_comes_out_but_the_known_misses() {
+        let results = results(Effort::Quick);
+        let missed: Vec<&Check> = results.iter().filter(|c| !c.pass).collect();
+        let ids: Vec<&str> = missed.iter().map(|c| c.id.as_str()).collect();
+        assert_eq!(ids, MISSES, "{missed:#?}");
+        let predictions = results.iter().filter(|c| c.kind == Kind::Prediction && c.pass).count();
+        assert!(predictions >= 20, "{predictions}");
+    }
+
+    #[test]
+    fn a_straight_line_is_recovered() {
+        let (slope, intercept, r2) = least_squares(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]);
+        assert_eq!((slope, intercept, r2), (2.0, 1.0, 1.0));
+    }
+}
