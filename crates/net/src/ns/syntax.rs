@@ -157,7 +157,7 @@ impl<'s> Parser<'s> {
         loop {
             let rest = &self.text.as_bytes()[self.at..];
             match rest {
-                [b' ' | b'\t', ..] => self.at += 1,
+                [b' ' | b'\t' | b'\x0c', ..] => self.at += 1,
                 [b'\\', b'\n', ..] => self.at += 2,
                 [b'\\', b'\r', b'\n', ..] => self.at += 3,
                 _ => return,
