@@ -25,6 +25,10 @@ pub(crate) struct Cli {
 enum Command {
     #[cfg(target_os = "linux")]
     Lab(commands::lab::LabCommand),
+    #[cfg(target_os = "linux")]
+    Run(commands::run::Run),
+    #[cfg(target_os = "linux")]
+    Ctl(commands::ctl::Ctl),
     Check(commands::check::Check),
     Replay(commands::replay::Replay),
     Model(Box<commands::model::ModelCommand>),
@@ -46,6 +50,10 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         #[cfg(target_os = "linux")]
         Command::Lab(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Run(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Ctl(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Model(command) => command.run(),

@@ -4,8 +4,7 @@ use crate::enter::{environment, see_names};
 use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::state::{self, Claim, ClaimError, HostState, State};
-use fastpath_engine::port::Port;
-use fastpath_engine::{Options, Panicked, Report, Running, StartError};
+use fastpath_engine::{AttachError, Options, Panicked, Ports, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes, Topology};
 use std::fmt::Write;
 use std::io;
@@ -29,6 +28,20 @@ pub struct Lab {
     base: PathBuf,
 }
 
+/// Where the engine of the lab called `name` listens for [`fastpath_engine::control`] requests.
+pub fn control_socket(name: &str) -> PathBuf {
+    state::base().join(name).join(CONTROL_SOCKET)
+}
+
+/// What a lab is started on.
+struct Place {
+    base: PathBuf,
+    claim: Claim,
+    privilege: Privilege,
+    hosts: Vec<Host>,
+    ports: Ports,
+}
+
 /// Why a lab did not come up. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
@@ -41,6 +54,9 @@ pub enum UpError {
     /// A host could not be made.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// An interface could not be used.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
     /// The engine did not start.
     #[error(transparent)]
     Engine(#[from] StartError),
@@ -67,7 +83,7 @@ impl Lab {
         let privilege = gain_privilege()?;
         let routes = Routes::compute(&topology);
         let mut hosts = Vec::new();
-        let mut ports: Vec<(EdgeId, Box<dyn Port>)> = Vec::new();
+        let mut ports: Ports = Vec::new();
         for (id, node) in topology.hosts() {
             let (host, taps) = Host::new(id, node, routes.of(id))?;
             hosts.push(host);
@@ -76,6 +92,20 @@ impl Lab {
                 ports.push((EdgeId(ports.len() as u32), Box::new(tap)));
             }
         }
+        Lab::start(topology, name, options, Place { base, claim, privilege, hosts, ports })
+    }
+
+    /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`), which makes
+    /// this machine a transparent bridge with the network inside. There are no hosts to run programs in.
+    pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
+        let (base, claim) = (state::base(), Claim::new(name)?);
+        let ports = fastpath_engine::attach(&topology)?;
+        let place = Place { base, claim, privilege: Privilege::Own, hosts: Vec::new(), ports };
+        Lab::start(topology, name, options, place)
+    }
+
+    fn start(topology: Topology, name: &str, options: Options, place: Place) -> Result<Lab, UpError> {
+        let Place { base, claim, privilege, hosts, ports } = place;
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
         let engine = Some(fastpath_engine::start(topology.clone(), ports, options)?);
         let lab = Lab { engine, topology, hosts, claim, name: name.to_owned(), base };
@@ -117,11 +147,6 @@ impl Lab {
     /// Prepares a program that runs on the machine itself, where it can use `fastpath lab exec`.
     pub fn prepare<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.env("FASTPATH_LAB", &self.name).env(state::DIRECTORY_VARIABLE, &self.base)
-    }
-
-    /// Where the engine's control socket is.
-    pub fn control_socket(&self) -> PathBuf {
-        self.directory().join(CONTROL_SOCKET)
     }
 
     /// How the network stands; `None` if the engine has ended.

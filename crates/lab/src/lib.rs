@@ -29,7 +29,7 @@ mod state;
 
 pub use enter::{EnterError, exec};
 pub use host::{Host, HostError};
-pub use lab::{Lab, UpError};
+pub use lab::{Lab, UpError, control_socket};
 pub use namespace::{Namespace, NotPermitted};
 pub use state::{ClaimError, DownError, Listed, down, list};
 

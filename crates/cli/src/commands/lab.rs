@@ -1,10 +1,12 @@
 //! `fastpath lab`: hosts as network namespaces of this machine, real programs in them, and the audit.
 
+use super::replay::Replay;
 use crate::{Answer, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
-use fastpath_lab::{EnterError, Lab};
+use fastpath_lab::{EnterError, Lab, UpError};
+use fastpath_net::Topology;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -77,7 +79,7 @@ struct Run {
 }
 
 #[derive(Args)]
-struct NetworkArgs {
+pub(super) struct NetworkArgs {
     /// The network: a spec file (TOML) or an Emulab script (.ns).
     spec: PathBuf,
     /// What to call the lab; otherwise the name of the spec file without its extension.
@@ -134,17 +136,25 @@ impl Up {
         let mut out = io::stdout().lock();
         writeln!(out, "lab {} is up (process {}):\n{}", lab.name(), std::process::id(), hosts.join("\n"))?;
         out.flush()?;
-        while !stop.load(Ordering::Relaxed) && !lab.has_ended() {
-            thread::sleep(POLL);
-        }
-        finish(lab)
+        stay(lab, &stop)
     }
+}
+
+/// Waits for a signal or the engine's end, then removes the lab.
+pub(super) fn stay(lab: Lab, stop: &AtomicBool) -> anyhow::Result<Answer> {
+    while !stop.load(Ordering::Relaxed) && !lab.has_ended() {
+        thread::sleep(POLL);
+    }
+    finish(lab)
 }
 
 impl Run {
     fn run(self) -> anyhow::Result<Answer> {
         let stop = stop_on_signals()?;
-        let lab = self.network.up()?;
+        let lab = match self.network.up() {
+            Err(error) if self.audit && is_not_permitted(&error) => return self.replay_instead(&error),
+            lab => lab?,
+        };
         let mut answer = Answer::Yes;
         if self.audit {
             let found = audit_with_progress(&lab, &stop)?;
@@ -163,6 +173,17 @@ impl Run {
             (Answer::No, Answer::Yes) => Ok(Answer::No),
             (_, answer) => Ok(answer),
         }
+    }
+
+    /// Where there can be no hosts, the same network carries the capture that stands beside its description.
+    fn replay_instead(&self, why: &anyhow::Error) -> anyhow::Result<Answer> {
+        let capture = self.network.spec.with_extension("pcap");
+        if !capture.is_file() {
+            bail!("{why:#}; a capture at {} would be replayed in virtual time instead", capture.display());
+        }
+        eprintln!("fastpath: {why:#}");
+        eprintln!("fastpath: replaying {} through the network in virtual time instead", capture.display());
+        Replay::at_first_host(self.network.spec.clone(), &capture, self.network.seed, self.json)?.run()
     }
 
     fn print(&self, found: &Audit) -> anyhow::Result<()> {
@@ -196,11 +217,19 @@ impl Run {
 
 impl NetworkArgs {
     fn up(&self) -> anyhow::Result<Lab> {
+        self.start(Lab::up)
+    }
+
+    /// Brings the network up the given way.
+    pub(super) fn start(
+        &self,
+        way: impl FnOnce(Topology, &str, fastpath_engine::Options) -> Result<Lab, UpError>,
+    ) -> anyhow::Result<Lab> {
         let topology = spec_file::load(&self.spec)?;
         let seed = self.seed.or(topology.seed).unwrap_or(SEED);
         let network = fastpath_net::Options { seed, pool_limit: POOL_LIMIT };
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));
-        Ok(Lab::up(topology, &name, fastpath_engine::Options::new(network))?)
+        Ok(way(topology, &name, fastpath_engine::Options::new(network))?)
     }
 }
 
@@ -259,7 +288,7 @@ impl List {
 }
 
 /// The lab meant by a command that names none: that of the environment, or the only one.
-fn the_lab(counts: impl Fn(&fastpath_lab::Listed) -> bool) -> anyhow::Result<String> {
+pub(super) fn the_lab(counts: impl Fn(&fastpath_lab::Listed) -> bool) -> anyhow::Result<String> {
     if let Ok(name) = env::var("FASTPATH_LAB") {
         return Ok(name);
     }
@@ -278,6 +307,10 @@ fn name_of(spec: &Path) -> String {
 fn host_line(host: &fastpath_lab::Host) -> String {
     let addresses: Vec<String> = host.addresses.iter().map(ToString::to_string).collect();
     format!("  {:<12} {}", host.name, addresses.join(" "))
+}
+
+fn is_not_permitted(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(UpError::NotPermitted(_)))
 }
 
 /// Removes the lab, and says where all frames went.
@@ -306,7 +339,7 @@ fn audit_with_progress(lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Audit> {
 
 /// A flag that the usual signals set in place of ending the process, so that everything is removed
 /// first.
-fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

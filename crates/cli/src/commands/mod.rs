@@ -2,9 +2,13 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+#[cfg(target_os = "linux")]
+pub(crate) mod ctl;
 pub(crate) mod evaluate;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod model;
 pub(crate) mod replay;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;

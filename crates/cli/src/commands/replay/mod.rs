@@ -66,6 +66,21 @@ pub(crate) struct Replay {
 const SEED: u64 = 1;
 
 impl Replay {
+    /// A capture that enters at the first host of a network.
+    pub(crate) fn at_first_host(
+        spec: PathBuf,
+        capture: &Path,
+        seed: Option<u64>,
+        json: bool,
+    ) -> anyhow::Result<Replay> {
+        let topology = spec_file::load(&spec)?;
+        let Some((_, host)) = topology.hosts().next() else {
+            bail!("{}: there is no host to replay at", spec.display())
+        };
+        let inputs = vec![Place::new(&host.name, capture)];
+        Ok(Replay { spec, input: None, output: None, inputs, outputs: Vec::new(), times: None, seed, json })
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let topology = spec_file::load(&self.spec)?;
         let (inputs, outputs) = self.places(&topology)?;

@@ -1,0 +1,168 @@
+//! `fastpath ctl`: look at a running network and change its links.
+
+use super::lab::the_lab;
+use crate::Answer;
+use crate::print::table;
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use fastpath_engine::Report;
+use fastpath_engine::control::{Request, Response, Setting, call};
+use fastpath_lab::control_socket;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Look at a running network (`lab up`, `lab run`, `run`) and change its links.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fastpath ctl links
+  fastpath ctl set n0-r0 --rate 5Mbit --delay 20ms
+  fastpath ctl set n0-r0 --from n0 --loss 2% --queue 64KiB")]
+pub(crate) struct Ctl {
+    /// Which network; may be left out if only one is up.
+    #[arg(long, global = true, value_name = "NAME")]
+    lab: Option<String>,
+    /// The control socket, instead of a name.
+    #[arg(long, global = true, value_name = "PATH", conflicts_with = "lab")]
+    socket: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Show the links with their parameters and counters.
+    Links(Show),
+    /// Show everything: links, ports, lateness, where all frames are.
+    Report(Show),
+    /// Give a link new values, all at one instant; frames that it holds stay.
+    Set(Set),
+    /// End it.
+    Stop,
+}
+
+#[derive(Args)]
+struct Show {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct Set {
+    /// The link.
+    link: String,
+    /// Only the direction that leads from this node.
+    #[arg(long, value_name = "NODE")]
+    from: Option<String>,
+    /// 10Mbit, or unlimited. The frame on the wire goes on at the new rate.
+    #[arg(long)]
+    rate: Option<String>,
+    /// 25ms, one way. Order is kept.
+    #[arg(long)]
+    delay: Option<String>,
+    /// 1%.
+    #[arg(long)]
+    loss: Option<String>,
+    /// 50p, 64KiB, or unlimited. What is queued stays.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Bytes on the wire beyond the frame: a number, or ethernet.
+    #[arg(long)]
+    overhead: Option<String>,
+}
+
+impl Ctl {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        let socket = match (self.socket, self.lab) {
+            (Some(path), _) => path,
+            (None, Some(name)) => control_socket(&name),
+            (None, None) => control_socket(&the_lab(|lab| lab.alive)?),
+        };
+        let ask = |request| match call(&socket, &request)? {
+            Response::Error(why) => bail!(why),
+            answer => Ok(answer),
+        };
+        let mut out = io::stdout().lock();
+        match self.action {
+            Action::Links(Show { json }) => {
+                let report = report(ask(Request::Report)?)?;
+                if json {
+                    writeln!(out, "{}", serde_json::to_string(&report.links)?)?;
+                } else {
+                    write_links(&mut out, &report)?;
+                }
+            }
+            Action::Report(Show { json }) => {
+                let report = report(ask(Request::Report)?)?;
+                if json {
+                    writeln!(out, "{}", serde_json::to_string(&report)?)?;
+                } else {
+                    write_links(&mut out, &report)?;
+                    write_ports(&mut out, &report)?;
+                }
+            }
+            Action::Set(set) => drop(ask(Request::Set(set.setting()?))?),
+            Action::Stop => drop(ask(Request::Stop)?),
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+impl Set {
+    fn setting(self) -> anyhow::Result<Setting> {
+        let Set { link, from, rate, delay, loss, queue, overhead } = self;
+        if [&rate, &delay, &loss, &queue, &overhead].iter().all(|value| value.is_none()) {
+            bail!("nothing to set on {link}: give --rate, --delay, --loss, --queue or --overhead");
+        }
+        Ok(Setting { link, from, rate, delay, loss, queue, overhead })
+    }
+}
+
+fn report(answer: Response) -> anyhow::Result<Report> {
+    match answer {
+        Response::Report(report) => Ok(*report),
+        other => bail!("the engine answered {other:?} to a request for a report"),
+    }
+}
+
+fn write_links(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let titles = ["link", "from → to", "rate", "delay", "loss", "queue", "in", "out", "held", "dropped"];
+    let mut table = table(titles);
+    for link in &report.links {
+        for pipe in &link.directions {
+            let dropped: Vec<String> = pipe.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
+            table.add_row([
+                link.name.clone(),
+                format!("{} → {}", pipe.from, pipe.to),
+                pipe.rate.clone(),
+                pipe.delay.clone(),
+                pipe.loss.clone(),
+                pipe.queue.clone(),
+                pipe.frames_in.to_string(),
+                pipe.frames_out.to_string(),
+                pipe.held.to_string(),
+                if dropped.is_empty() { "0".to_owned() } else { dropped.join(", ") },
+            ]);
+        }
+    }
+    writeln!(out, "{table}")
+}
+
+fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let mut table = table(["host", "port", "late p50 µs", "p99", "p99.9", "max", "state"]);
+    for port in &report.ports {
+        let late = port.lateness;
+        let [p50, p99, p999, max] =
+            [late.p50_us, late.p99_us, late.p999_us, late.max_us].map(|us| format!("{us:.1}"));
+        let state = port.failure.clone().unwrap_or_else(|| "ok".to_owned());
+        table.add_row([port.host.clone(), port.name.clone(), p50, p99, p999, max, state]);
+    }
+    let books = &report.conservation;
+    let dropped: u64 = books.dropped.values().sum();
+    writeln!(
+        out,
+        "{table}\nframes: {} in = {} delivered + {dropped} dropped + {} held, after {:.1} s",
+        books.total_in, books.delivered, books.held, report.uptime_s
+    )
+}
