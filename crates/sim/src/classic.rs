@@ -9,16 +9,18 @@ use crate::random::exponential;
 use crate::stats::{Series, TimeWeighted};
 use crate::trace::TraceHash;
 use fastpath_units::{Duration, Rng, Time};
+use serde::Serialize;
 use std::collections::VecDeque;
 
 /// What a speed run did: compare simulators by customers, kernels by events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Work {
     /// Events handled.
     pub events: u64,
     /// Customers that left (M/M/1) or finished a lap of all servers (pipeline).
     pub customers: u64,
-    /// The run's fingerprint.
+    /// The run's fingerprint; 16 hexadecimal digits in JSON.
+    #[serde(serialize_with = "crate::outcome::hex")]
     pub trace_hash: u64,
 }
 

@@ -1,9 +1,10 @@
 //! What a run found.
 
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// What came of offering a workload to a machine running a program.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// Frames that arrived.
     pub offered: u64,
@@ -31,7 +32,8 @@ pub struct Outcome {
     pub events: u64,
     /// Simulated seconds, to the last event.
     pub seconds: f64,
-    /// The run's fingerprint.
+    /// The run's fingerprint; 16 hexadecimal digits in JSON, whose numbers cannot hold it.
+    #[serde(serialize_with = "hex")]
     pub trace_hash: u64,
 }
 
@@ -48,7 +50,7 @@ impl Outcome {
 }
 
 /// Quantiles of latency in microseconds, to 3 digits.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Latency {
     /// The mean.
     pub mean: f64,
@@ -61,7 +63,7 @@ pub struct Latency {
 }
 
 /// How much of a unit was used.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Use {
     /// The share of its servers, cores, threads or ports that held a packet, over time.
     pub busy: f64,
@@ -76,8 +78,13 @@ pub struct Use {
 }
 
 /// A circle of waiting, in sentences.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deadlock {
     /// `pci server 0 holds packet 3 and waits for room in cpu`, and so on.
     pub waits: Vec<String>,
+}
+
+/// Serialises a fingerprint as text.
+pub(crate) fn hex<S: Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{hash:016x}"))
 }

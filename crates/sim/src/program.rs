@@ -353,9 +353,9 @@ impl Binder<'_> {
             Per::Byte => Op::Compute { fixed: Duration::ZERO, per_byte: PerByte::of(span) },
             Per::Packet | Per::Chunk => Op::Compute { fixed: span, per_byte: PerByte::default() },
         };
-        clock()?;
+        let clock = clock()?;
         match (step.compute, step.time, &step.read, &step.write, &step.enter, &step.leave) {
-            (Some(cycles), None, None, None, None, None) => Ok(compute(clock()?.cycles(cycles))),
+            (Some(cycles), None, None, None, None, None) => Ok(compute(clock.cycles(cycles))),
             (None, Some(span), None, None, None, None) => Ok(compute(span)),
             (None, None, Some(name), None, None, None) => self.access(name, Access::Read, step),
             (None, None, None, Some(name), None, None) => self.access(name, Access::Write, step),

@@ -14,6 +14,7 @@ use crate::unit::{Event, Finished, Packet, Unit, What, World};
 use crate::workload::{Frame, Generator, Workload};
 use fastpath_units::{Rng, Time};
 use hdrhistogram::Histogram;
+use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
@@ -115,7 +116,7 @@ pub fn trace(
 }
 
 /// What a little more of the bottleneck would do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Remedy {
     /// What was changed: `egress: 1 → 2`, servers, cores or engines.
     pub change: String,

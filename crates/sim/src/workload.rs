@@ -159,8 +159,7 @@ fn number(
 /// `4` is the first four ports, `0+2` are two of them.
 fn ports(value: &str) -> Result<Vec<u32>, WorkloadError> {
     let hint = "a number of ports (4) or their numbers (0+2)";
-    if let Some((first, _)) = value.split_once('+') {
-        let _ = first;
+    if value.contains('+') {
         return value.split('+').map(|p| number("ports", p, 0..=1023, hint)).collect();
     }
     Ok((0..number("ports", value, 1..=1024, hint)?).collect())
@@ -332,6 +331,20 @@ mod tests {
         assert!(all.iter().all(|f| f.flow % 4 == 1 && f.flow < 10));
         let mean = all.iter().map(|f| f64::from(f.size)).sum::<f64>() / all.len() as f64;
         assert!((mean - Sizes::Imix.mean()).abs() < 15.0, "{mean}");
+    }
+
+    #[test]
+    fn a_capture_is_replayed_at_its_times_and_dealt_to_the_ports() {
+        let at = |us, size| (Time::ZERO + Duration::from_us(us), size);
+        let arrivals = Arrivals::List(vec![at(1, 64), at(5, 100), at(7, 1518), at(99_000, 64)]);
+        let workload = Workload { arrivals, ..Workload::default() };
+        let rate = Rate::from_bps(100_000_000).unwrap();
+        let frames = |place| {
+            let mut generator = Generator::new(&workload, rate, place, 2, 1);
+            std::iter::from_fn(move || generator.next()).map(|f| (f.at, f.size)).collect::<Vec<_>>()
+        };
+        // The last is past the workload's 10 ms.
+        assert_eq!((frames(0), frames(1)), (vec![at(1, 64), at(7, 1518)], vec![at(5, 100)]));
     }
 
     #[test]

@@ -129,6 +129,14 @@ impl Scheduler {
         }
     }
 
+    /// Whether some core could be given work now.
+    pub fn has_work(&self) -> bool {
+        match self {
+            Scheduler::Sso(sso) => sso.has_work(),
+            _ => self.waiting() > 0,
+        }
+    }
+
     /// Packets waiting for a core.
     pub fn waiting(&self) -> usize {
         match self {

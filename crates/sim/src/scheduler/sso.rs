@@ -97,6 +97,10 @@ impl Sso {
         true
     }
 
+    pub(super) fn has_work(&self) -> bool {
+        self.waiting > 0 || !self.rescheduled.is_empty()
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.waiting
     }

@@ -61,6 +61,9 @@ impl Cores {
     fn dispatch(&mut self, world: &mut World) {
         if self.idle > 0 {
             for core in 0..self.cores.len() {
+                if !self.scheduler.has_work() {
+                    break;
+                }
                 if self.cores[core].is_none()
                     && let Some((work, overhead)) = self.scheduler.pull(core as u32)
                 {
