@@ -3,7 +3,7 @@
 
 use crate::port::PortCounters;
 use crate::worker::{EdgeState, PipeState, Snapshot};
-use fastpath_link::{DropReason, Limit, LossSpec, PipeSpec, QueueSpec};
+use fastpath_link::{DropReason, PipeSpec};
 use fastpath_net::{NodeKind, Topology};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -163,7 +163,7 @@ fn books(snapshot: &Snapshot) -> Books {
 }
 
 fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
-    let PipeSpec { rate, overhead, delay, loss, queue } = &pipe.spec;
+    let PipeSpec { rate, overhead, delay, loss, queue, .. } = &pipe.spec;
     let counters = &pipe.counters;
     let drops = DropReason::ALL.map(|reason| (reason.name().to_owned(), counters.dropped_for(reason)));
     PipeReport {
@@ -171,16 +171,8 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         to,
         rate: rate.map_or_else(|| "unlimited".to_owned(), |rate| rate.to_string()),
         delay: delay.to_string(),
-        loss: match loss {
-            LossSpec::Never => "0%".to_owned(),
-            LossSpec::Uniform(p) => p.to_string(),
-        },
-        queue: match queue {
-            QueueSpec::DropTail(limit) => limit_text(*limit),
-            QueueSpec::Red(red) => {
-                format!("red min {} max {} limit {}", red.min, red.max, limit_text(red.limit))
-            }
-        },
+        loss: loss.to_string(),
+        queue: queue.to_string(),
         overhead: *overhead,
         frames_in: counters.pushed.packets,
         bytes_in: counters.pushed.bytes,
@@ -189,14 +181,6 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         marked: counters.marked,
         dropped: drops.into_iter().filter(|(_, count)| *count > 0).collect(),
         held: pipe.held.packets,
-    }
-}
-
-fn limit_text(limit: Limit) -> String {
-    match limit {
-        Limit::Packets(u32::MAX) => "unlimited".to_owned(),
-        Limit::Packets(packets) => format!("{packets}p"),
-        Limit::Bytes(bytes) => bytes.to_string(),
     }
 }
 

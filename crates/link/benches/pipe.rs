@@ -21,6 +21,7 @@ fn full(queue: QueueSpec) -> PipeSpec {
         delay: Duration::from_us(100),
         loss: LossSpec::Uniform(Probability::new(0.01).expect("1 %")),
         queue,
+        ..PipeSpec::default()
     }
 }
 

@@ -38,18 +38,21 @@
 
 mod counters;
 mod impairment;
+mod line;
 pub mod oracle;
 mod packet;
 mod pipe;
+mod plain;
 mod qdisc;
+mod rich;
 mod serialiser;
 mod spec;
 mod wheel;
 
 pub use counters::{Counters, Tally};
-pub use impairment::LossSpec;
+pub use impairment::{FourState, GilbertElliott, LossSpec};
 pub use packet::{DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
-pub use qdisc::{Limit, QueueSpec, RedSpec};
+pub use qdisc::{CodelSpec, Ecn, Limit, QueueSpec, RedSpec, SojournSpec};
 pub use spec::{Change, PipeSpec};
 pub use wheel::Wheel;

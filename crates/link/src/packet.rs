@@ -59,6 +59,50 @@ pub enum Fate {
     Dropped(DropReason),
 }
 
+/// A packet as it waits inside a pipe: the fields of [`Packet`] and of its fate, laid flat to be small.
+#[derive(Debug)]
+pub(crate) struct Held<P> {
+    /// Arrival while queued, exit once in a delay line that is a ring.
+    pub(crate) time: Time,
+    pub(crate) len: u32,
+    pub(crate) flow: u32,
+    pub(crate) traffic_class: u8,
+    pub(crate) marked: bool,
+    pub(crate) data: P,
+}
+
+impl<P> Held<P> {
+    /// `packet`, arrived at `time`, with ECN CE set if `marked`.
+    pub(crate) fn new(time: Time, packet: Packet<P>, marked: bool) -> Held<P> {
+        let Packet { len, flow, mut traffic_class, data } = packet;
+        if marked {
+            traffic_class |= Packet::<P>::CE;
+        }
+        Held { time, len, flow, traffic_class, marked, data }
+    }
+
+    /// True if the sender can be told of congestion by a mark.
+    pub(crate) fn is_ect(&self) -> bool {
+        self.traffic_class & Packet::<P>::CE != 0
+    }
+
+    /// Sets ECN CE.
+    pub(crate) fn mark(&mut self) {
+        self.traffic_class |= Packet::<P>::CE;
+        self.marked = true;
+    }
+
+    /// What disciplines and laws that decide at arrival look at.
+    pub(crate) fn header(&self) -> Packet<()> {
+        Packet { len: self.len, flow: self.flow, traffic_class: self.traffic_class, data: () }
+    }
+
+    pub(crate) fn into_packet(self) -> Packet<P> {
+        let Held { len, flow, traffic_class, data, .. } = self;
+        Packet { len, flow, traffic_class, data }
+    }
+}
+
 /// Why a packet was discarded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DropReason {
@@ -66,13 +110,16 @@ pub enum DropReason {
     Loss,
     /// The queue was full.
     QueueFull,
-    /// Active queue management dropped it early (RED and its kin).
+    /// Active queue management dropped it early (RED, CoDel and their kin).
     Early,
+    /// It had waited longer than the queue's limit in time.
+    Expired,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [DropReason; 3] = [DropReason::Loss, DropReason::QueueFull, DropReason::Early];
+    pub const ALL: [DropReason; 4] =
+        [DropReason::Loss, DropReason::QueueFull, DropReason::Early, DropReason::Expired];
 
     /// The word used in reports and `--times` files.
     pub const fn name(self) -> &'static str {
@@ -80,6 +127,7 @@ impl DropReason {
             DropReason::Loss => "loss",
             DropReason::QueueFull => "queue-full",
             DropReason::Early => "early",
+            DropReason::Expired => "expired",
         }
     }
 }

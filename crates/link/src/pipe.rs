@@ -1,31 +1,20 @@
-//! One direction of a link: loss, queue, rate and delay, advanced only when somebody looks.
+//! One direction of a link: what is pushed in comes out later, or is dropped, as the spec says.
 //!
-//! ```text
-//!                 front of the ring                            back
-//!                 │ delay line, by exit time     │ R queue         │
-//!        pop ◀──  │ exit  exit  exit  exit       │ head  …  …      │  ◀── push
-//!                                               ▲ on the wire until serialiser.end()
-//! ```
-//!
-//! The queue serves in order of arrival and the delay line keeps that order, so both are one ring and a
-//! packet leaving the queue only moves the boundary between them. `push`, `pop` and `change` first run the
-//! serialiser forward to `now`, each step at its exact logical time; the result is that of a model with an
-//! event per departure.
+//! A pipe is plain (`plain.rs`: fast) as long as its parameters allow it, and rich (`rich.rs`: everything)
+//! from the first change that needs more. Both are advanced only when somebody looks.
 
 use crate::counters::{Counters, Tally};
-use crate::impairment::LossSpec;
-use crate::packet::{DropReason, Exit, Fate, Packet, Verdict};
-use crate::qdisc::{Admission, Backlog, Qdisc};
-use crate::serialiser::Serialiser;
+use crate::packet::{Exit, Packet, Verdict};
+use crate::plain::Plain;
+use crate::rich::Rich;
 use crate::spec::{Change, PipeSpec};
-use fastpath_units::{Duration, Rng, Time};
-use std::collections::VecDeque;
+use fastpath_units::{Rng, Time};
 
 /// One direction of a link, carrying packets that the caller keeps by a `P`.
 ///
-/// The order of effects is loss → queue admission → serialisation at the rate → propagation delay. At one
-/// instant a departure comes before an arrival: a packet whose transmission ends at `t` has freed its place
-/// for one that arrives at `t`.
+/// The order of effects is loss → queue admission → serialisation at the rate → loss at the egress →
+/// propagation delay. At one instant a departure comes before an arrival: a packet whose transmission ends at
+/// `t` has freed its place for one that arrives at `t`.
 ///
 /// The queue is bounded by its discipline, the delay line by rate × delay. Where the rate is unlimited only
 /// the caller's supply of packets bounds what is in flight.
@@ -33,205 +22,136 @@ use std::collections::VecDeque;
 /// `now` should not run backwards from call to call; if it does, packets still leave in order of arrival
 /// and none earlier than it could have.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(align(64))]
 pub struct Pipe<P> {
-    // Four cache lines, with C's order of fields: what `pop` and `next_at` touch comes first.
-    ring: VecDeque<Held<P>>,
-    /// The packets at the back of the ring that are still queued; those before them are in the delay line.
-    queued: Tally,
-    line_bytes: u64,
-    delay: Duration,
-    serialiser: Serialiser,
-    /// The exit of the newest packet in the delay line: no later one may be earlier.
-    last_exit: Time,
-    qdisc: Qdisc,
-    counters: Counters,
-    loss: LossSpec,
-    rng: Rng,
+    kind: Kind<P>,
 }
 
-/// A packet in the ring. The fields of [`Packet`] and of its fate, laid flat to be small.
 #[derive(Debug)]
-struct Held<P> {
-    /// Arrival while queued, exit once in the delay line.
-    time: Time,
-    len: u32,
-    flow: u32,
-    traffic_class: u8,
-    marked: bool,
-    data: P,
+enum Kind<P> {
+    Plain(Plain<P>),
+    Rich(Box<Rich<P>>),
 }
 
 impl<P> Pipe<P> {
-    /// An empty pipe. All its chance comes from `rng`: one draw per packet if there is loss, then one per
-    /// packet whose fate the queue leaves to chance.
+    /// An empty pipe. All its chance comes from `rng`.
     pub fn new(spec: &PipeSpec, rng: Rng) -> Pipe<P> {
-        Pipe {
-            ring: VecDeque::new(),
-            queued: Tally::default(),
-            line_bytes: 0,
-            serialiser: Serialiser::new(spec.rate, spec.overhead),
-            delay: spec.delay,
-            last_exit: Time::ZERO,
-            loss: spec.loss.clone(),
-            qdisc: Qdisc::new(&spec.queue),
-            rng,
-            counters: Counters::default(),
-        }
+        let kind = match Rich::<P>::needed(spec) {
+            true => Kind::Rich(Box::new(Rich::new(spec, rng))),
+            false => Kind::Plain(Plain::new(spec, rng)),
+        };
+        Pipe { kind }
     }
 
     /// Gives the pipe a packet that arrives at `now`. A packet that is not taken comes back with the reason.
+    #[inline]
     pub fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
-        self.counters.pushed.add(packet.len);
-        if self.loss.draw(&mut self.rng) {
-            return self.refuse(DropReason::Loss, packet);
+        match &mut self.kind {
+            Kind::Plain(pipe) => pipe.push(now, packet),
+            Kind::Rich(pipe) => pipe.push(now, packet),
         }
-        self.advance(now);
-        let idle_since = (self.queued.packets == 0).then_some(self.serialiser.end());
-        let backlog = Backlog { queued: self.queued, idle_since, rate: self.serialiser.rate() };
-        let marked = match self.qdisc.admit(now, &packet, backlog, &mut self.rng) {
-            Admission::Take => false,
-            Admission::Mark => true,
-            Admission::Drop(reason) => return self.refuse(reason, packet),
-        };
-        self.enqueue(now, packet, marked);
-        Verdict::Queued
     }
 
-    /// The next packet that has left the pipe by `now`, in order of exit; `None` when there is no more.
+    /// The next packet that has left the pipe by `now`, delivered or dropped, in order of exit; `None` when
+    /// there is no more.
+    #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Exit<P>> {
-        self.advance(now);
-        if self.in_line() == 0 || self.ring.front()?.time > now {
-            return None;
+        match &mut self.kind {
+            Kind::Plain(pipe) => pipe.pop(now),
+            Kind::Rich(pipe) => pipe.pop(now),
         }
-        let held = self.ring.pop_front()?;
-        self.line_bytes -= u64::from(held.len);
-        self.counters.delivered.add(held.len);
-        let Held { time: at, len, flow, traffic_class, marked, data } = held;
-        let packet = Packet { len, flow, traffic_class, data };
-        Some(Exit { at, packet, fate: Fate::Delivered { marked } })
     }
 
-    /// When the next packet leaves, exactly: `pop` at that time returns one. `None` if the pipe is empty.
+    /// When to call `pop` again; `None` if the pipe is empty. Nothing leaves before.
+    ///
+    /// Where all is decided on arrival (drop-tail, RED, nothing after the queue) a packet leaves exactly then.
+    /// Elsewhere it may be a moment at which the pipe has to decide and nothing leaves yet.
+    #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        match self.ring.front() {
-            None => None,
-            Some(head) if self.in_line() > 0 => Some(head.time),
-            Some(_) => Some(self.exit_of_head()),
+        match &self.kind {
+            Kind::Plain(pipe) => pipe.next_at(),
+            Kind::Rich(pipe) => pipe.next_at(),
         }
     }
 
-    /// Changes parameters at `now` without losing a packet.
+    /// Changes parameters at `now`, all in one instant, without losing a packet.
     ///
     /// - **rate**: the packet on the wire sends the bits it has left at the new rate, exactly; those
     ///   waiting use the new rate when their turn comes.
     /// - **overhead**: for packets whose transmission starts later.
     /// - **delay**: for packets that leave the queue later. Order is kept: after a cut, a packet that would
     ///   overtake leaves together with the one before it.
-    /// - **loss**: for packets pushed later.
-    /// - **queue**: for packets pushed later; what is queued stays, even above a smaller limit. A RED queue
-    ///   that stays one keeps its average.
+    /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts afresh.
+    /// - **queue**: for packets pushed later; what is queued stays, even above a smaller limit. A discipline
+    ///   that stays keeps its state; another one takes over what is queued.
     pub fn change(&mut self, now: Time, change: &Change) {
-        self.advance(now);
-        if let Some(rate) = change.rate {
-            self.serialiser.set_rate(now, rate);
+        if let Kind::Plain(pipe) = &mut self.kind {
+            let mut spec = pipe.spec();
+            change.apply_to(&mut spec);
+            if !Rich::<P>::needed(&spec) {
+                return pipe.change(now, change);
+            }
+            let plain = std::mem::replace(pipe, Plain::new(&PipeSpec::default(), Rng::new(0)));
+            self.kind = Kind::Rich(Box::new(Rich::from(plain.into_inheritance(now))));
         }
-        if let Some(overhead) = change.overhead {
-            self.serialiser.set_overhead(overhead);
+        if let Kind::Rich(pipe) = &mut self.kind {
+            pipe.change(now, change);
         }
-        if let Some(delay) = change.delay {
-            self.delay = delay;
-        }
-        if let Some(loss) = &change.loss {
-            self.loss = loss.clone();
-        }
-        if let Some(queue) = &change.queue {
-            self.qdisc.change(queue);
+    }
+
+    /// True if what becomes of a packet depends on its `traffic_class` or `flow`; otherwise the caller need
+    /// not look for them.
+    #[inline]
+    pub fn reads_headers(&self) -> bool {
+        match &self.kind {
+            Kind::Plain(pipe) => pipe.reads_headers(),
+            Kind::Rich(pipe) => pipe.reads_headers(),
         }
     }
 
     /// The parameters as they are now.
     pub fn spec(&self) -> PipeSpec {
-        PipeSpec {
-            rate: self.serialiser.rate(),
-            overhead: self.serialiser.overhead(),
-            delay: self.delay,
-            loss: self.loss.clone(),
-            queue: self.qdisc.spec(),
+        match &self.kind {
+            Kind::Plain(pipe) => pipe.spec(),
+            Kind::Rich(pipe) => pipe.spec(),
         }
     }
 
     /// What went in and out so far.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        match &self.kind {
+            Kind::Plain(pipe) => pipe.counters(),
+            Kind::Rich(pipe) => pipe.counters(),
+        }
     }
 
-    /// What is in the pipe, queued or in the delay line.
+    /// What is in the pipe: queued, in the delay line, or dropped and not yet popped.
     pub fn held(&self) -> Tally {
-        Tally { packets: self.ring.len() as u64, bytes: self.queued.bytes + self.line_bytes }
+        match &self.kind {
+            Kind::Plain(pipe) => pipe.held(),
+            Kind::Rich(pipe) => pipe.held(),
+        }
     }
 
     /// What is in the queue as of the last call, the packet on the wire included.
     pub fn queued(&self) -> Tally {
-        self.queued
+        match &self.kind {
+            Kind::Plain(pipe) => pipe.queued(),
+            Kind::Rich(pipe) => pipe.queued(),
+        }
     }
 
     /// True if pushed = delivered + dropped + held, in packets and in bytes.
     pub fn conserved(&self) -> bool {
-        self.counters.conserved(self.held())
-    }
-
-    /// Runs the serialiser forward: every packet whose transmission has ended by `now` goes into the delay
-    /// line, and the next one onto the wire.
-    fn advance(&mut self, now: Time) {
-        while self.queued.packets > 0 && self.serialiser.end() <= now {
-            let exit = self.exit_of_head();
-            let head = self.in_line();
-            let packet = &mut self.ring[head];
-            packet.time = exit;
-            self.queued.remove(packet.len);
-            self.line_bytes += u64::from(packet.len);
-            self.last_exit = exit;
-            if let Some(next) = self.ring.get(head + 1) {
-                self.serialiser.send(next.time, next.len);
-            }
-        }
-    }
-
-    /// How many are in the delay line; the next in the ring, if any, is on the wire.
-    fn in_line(&self) -> usize {
-        self.ring.len() - self.queued.packets as usize
-    }
-
-    /// When the packet on the wire will leave the pipe.
-    fn exit_of_head(&self) -> Time {
-        self.serialiser.end().saturating_add(self.delay).max(self.last_exit)
-    }
-
-    fn enqueue(&mut self, now: Time, packet: Packet<P>, marked: bool) {
-        let Packet { len, flow, mut traffic_class, data } = packet;
-        if marked {
-            traffic_class |= Packet::<P>::CE;
-            self.counters.marked += 1;
-        }
-        if self.queued.packets == 0 {
-            self.serialiser.send(now, len);
-        }
-        self.queued.add(len);
-        self.ring.push_back(Held { time: now, len, flow, traffic_class, marked, data });
-    }
-
-    fn refuse(&mut self, reason: DropReason, packet: Packet<P>) -> Verdict<P> {
-        self.counters.drop_one(reason, packet.len);
-        Verdict::Dropped(reason, packet.data)
+        self.counters().conserved(self.held())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limit, QueueSpec};
-    use fastpath_units::{Probability, Rate};
+    use crate::{DropReason, Limit, LossSpec, QueueSpec};
+    use fastpath_units::{Duration, Probability, Rate};
 
     fn packet(len: u32, data: u32) -> Packet<u32> {
         Packet { len, flow: 0, traffic_class: 0, data }
@@ -358,6 +278,7 @@ mod tests {
             delay: Duration::from_ms(2),
             loss: LossSpec::Uniform(Probability::ALWAYS),
             queue: QueueSpec::Red(crate::RedSpec::default()),
+            egress_loss: LossSpec::Uniform(Probability::NEVER),
         };
         let mut pipe = pipe(&PipeSpec::default());
         pipe.change(us(1), &Change::to(&spec));

@@ -19,6 +19,8 @@ pub struct PipeSpec {
     pub loss: LossSpec,
     /// The bandwidth queue and its discipline.
     pub queue: QueueSpec,
+    /// Loss behind the bottleneck: a lost packet has used link time.
+    pub egress_loss: LossSpec,
 }
 
 /// New values for some parameters of a live pipe, all at one instant; `None` keeps what is. The default
@@ -35,17 +37,38 @@ pub struct Change {
     pub loss: Option<LossSpec>,
     /// A new queue.
     pub queue: Option<QueueSpec>,
+    /// A new loss behind the bottleneck.
+    pub egress_loss: Option<LossSpec>,
 }
 
 impl Change {
     /// Every parameter at once, as `spec` says.
     pub fn to(spec: &PipeSpec) -> Change {
+        let PipeSpec { rate, overhead, delay, loss, queue, egress_loss } = spec.clone();
         Change {
-            rate: Some(spec.rate),
-            overhead: Some(spec.overhead),
-            delay: Some(spec.delay),
-            loss: Some(spec.loss.clone()),
-            queue: Some(spec.queue.clone()),
+            rate: Some(rate),
+            overhead: Some(overhead),
+            delay: Some(delay),
+            loss: Some(loss),
+            queue: Some(queue),
+            egress_loss: Some(egress_loss),
         }
+    }
+
+    /// Puts the new values into `spec`.
+    pub fn apply_to(&self, spec: &mut PipeSpec) {
+        let Change { rate, overhead, delay, loss, queue, egress_loss } = self;
+        put(rate, &mut spec.rate);
+        put(overhead, &mut spec.overhead);
+        put(delay, &mut spec.delay);
+        put(loss, &mut spec.loss);
+        put(queue, &mut spec.queue);
+        put(egress_loss, &mut spec.egress_loss);
+    }
+}
+
+fn put<T: Clone>(new: &Option<T>, value: &mut T) {
+    if let Some(new) = new {
+        value.clone_from(new);
     }
 }

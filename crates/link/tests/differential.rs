@@ -9,9 +9,14 @@ use proptest::prelude::*;
 /// One thing done to a pipe, after some time.
 #[derive(Clone, Debug)]
 enum Step {
-    Push { len: u32, traffic_class: u8 },
+    Push {
+        len: u32,
+        traffic_class: u8,
+    },
     Pop,
     Change(Change),
+    /// From now on the pipe is run in its general form.
+    Enrich,
 }
 
 /// How far time moves before a step.
@@ -83,7 +88,7 @@ fn loss() -> impl Strategy<Value = LossSpec> {
 prop_compose! {
     fn spec()(rate in rate(), overhead in prop::sample::select(vec![0, 24, 38]), delay in delay(),
               loss in prop_oneof![3 => Just(LossSpec::Never), 1 => loss()], queue in queue()) -> PipeSpec {
-        PipeSpec { rate, overhead, delay, loss, queue }
+        PipeSpec { rate, overhead, delay, loss, queue, ..PipeSpec::default() }
     }
 }
 
@@ -91,7 +96,7 @@ prop_compose! {
     fn change()(rate in prop::option::of(rate()), overhead in prop::option::of(0u32..40),
                 delay in prop::option::of(delay()), loss in prop::option::weighted(0.1, loss()),
                 queue in prop::option::of(queue())) -> Change {
-        Change { rate, overhead, delay, loss, queue }
+        Change { rate, overhead, delay, loss, queue, ..Change::default() }
     }
 }
 
@@ -107,6 +112,7 @@ fn step() -> impl Strategy<Value = (Gap, Step)> {
         8 => (0u32..2000, 0u8..8).prop_map(|(len, traffic_class)| Step::Push { len, traffic_class }),
         4 => Just(Step::Pop),
         1 => change().prop_map(Step::Change),
+        1 => Just(Step::Enrich),
     ];
     (gap, step)
 }
@@ -144,6 +150,7 @@ proptest! {
         let mut pipe = Pipe::new(&spec, Rng::new(seed));
         let mut oracle = Oracle::new(&spec, Rng::new(seed));
         let mut now = Time::ZERO;
+        let mut plain = true;
         let (mut ours, mut theirs) = (Out::new(), Out::new());
         for (i, (gap, step)) in steps.into_iter().enumerate() {
             now = moved(now, &gap, &pipe);
@@ -164,6 +171,10 @@ proptest! {
                     pipe.change(now, &change);
                     oracle.change(now, &change);
                 }
+                Step::Enrich => {
+                    enrich(&mut pipe, now);
+                    plain = false;
+                }
             }
             prop_assert_eq!(&ours, &theirs);
             prop_assert!(pipe.conserved(), "{:?} {:?}", pipe.counters(), pipe.held());
@@ -173,9 +184,14 @@ proptest! {
             if at > now {
                 prop_assert_eq!(pipe.pop(at.saturating_sub(Duration::from_ps(1))), None);
             }
-            let exit = pipe.pop(at.max(now));
-            prop_assert_eq!(exit.map(|exit| exit.at), Some(at));
-            note(&mut ours, exit.expect("just compared"));
+            now = at.max(now);
+            match pipe.pop(now) {
+                Some(exit) => {
+                    prop_assert_eq!(exit.at, at);
+                    note(&mut ours, exit);
+                }
+                None => prop_assert!(!plain, "a plain pipe's next_at is an exit"),
+            }
         }
         while let Some(exit) = oracle.pop(Time::MAX) {
             note(&mut theirs, exit);
@@ -183,6 +199,13 @@ proptest! {
         prop_assert_eq!(ours, theirs);
         prop_assert_eq!(pipe.held().packets, 0);
         prop_assert!(pipe.conserved());
+    }
+}
+
+/// Makes the pipe leave its plain form, and asks for nothing that would need it.
+fn enrich(pipe: &mut Pipe<u32>, now: Time) {
+    for loss in [LossSpec::Uniform(Probability::NEVER), LossSpec::Never] {
+        pipe.change(now, &Change { egress_loss: Some(loss), ..Change::default() });
     }
 }
 

@@ -178,6 +178,7 @@ fn read_setting(topology: &Topology, setting: &Setting) -> Result<(LinkId, Direc
         delay: setting.delay.as_deref().map(parse).transpose()?,
         loss: setting.loss.as_deref().map(parse::<Probability>).transpose()?.map(LossSpec::from),
         queue: setting.queue.as_deref().map(queue).transpose()?,
+        ..Change::default()
     };
     if change == Change::default() {
         return Err("nothing to set: write for example \"rate\":\"1Mbit\"".to_owned());
@@ -241,6 +242,7 @@ mod tests {
             delay: Some(Duration::from_us(1500)),
             loss: Some(LossSpec::Uniform(Probability::new(0.01).unwrap())),
             queue: Some(QueueSpec::DropTail(Limit::Packets(50))),
+            ..Change::default()
         };
         assert_eq!(setting(all), Ok((LinkId(0), Direction::Backward, change)));
         let (_, direction, change) = setting(r#"{"link":"a-b","rate":"1Mbit","queue":"64KiB"}"#).unwrap();

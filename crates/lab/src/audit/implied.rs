@@ -102,10 +102,7 @@ fn drops_early(pipe: &PipeSpec) -> bool {
 }
 
 fn survival(pipe: &PipeSpec) -> f64 {
-    match &pipe.loss {
-        LossSpec::Never => 1.0,
-        LossSpec::Uniform(p) => 1.0 - p.get(),
-    }
+    1.0 - pipe.loss.share()
 }
 
 /// Walks a flow of frames of `len` bytes over the pipes: loss thins it before the queue, the rate caps it.

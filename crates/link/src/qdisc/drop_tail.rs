@@ -4,6 +4,7 @@ use super::Admission;
 use crate::counters::Tally;
 use crate::packet::DropReason;
 use fastpath_units::Bytes;
+use std::fmt;
 
 /// How much may be queued. The packet being serialised counts until its transmission ends, as in Dummynet:
 /// a limit of one packet means that nothing may wait behind it.
@@ -22,6 +23,17 @@ impl Limit {
         match self {
             Limit::Packets(most) => queued.packets < u64::from(most),
             Limit::Bytes(most) => queued.bytes + u64::from(len) <= most.0,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    /// `50p`, `64KiB`, `unlimited`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Packets(u32::MAX) => f.write_str("unlimited"),
+            Limit::Packets(packets) => write!(f, "{packets}p"),
+            Limit::Bytes(bytes) => bytes.fmt(f),
         }
     }
 }

@@ -1,17 +1,25 @@
 //! Queue disciplines: who may wait, who is marked, who goes first. One discipline, one file.
 //!
-//! Disciplines here decide at arrival ([`Qdisc::admit`]) and serve in order of arrival; the packets
-//! themselves wait in the pipe's ring.
+//! Drop-tail and RED decide at arrival ([`Qdisc::admit`]) and serve in order of arrival: their packets may
+//! wait in the ring of a plain pipe. The others hold their packets themselves ([`queue::Queue`]) and also
+//! decide when a packet's turn comes.
 
+mod codel;
+mod drop_head;
 mod drop_tail;
+pub(crate) mod queue;
 mod red;
+mod sojourn;
 
 use crate::counters::Tally;
 use crate::packet::{DropReason, Packet};
 use fastpath_units::{Rate, Rng, Time};
+use std::fmt;
 
+pub use codel::{CodelSpec, Ecn};
 pub use drop_tail::Limit;
 pub use red::RedSpec;
+pub use sojourn::SojournSpec;
 
 /// Which queue discipline, with its parameters.
 #[derive(Clone, PartialEq, Debug)]
@@ -20,6 +28,44 @@ pub enum QueueSpec {
     DropTail(Limit),
     /// Random early detection.
     Red(RedSpec),
+    /// Takes every packet that fits at all, dropping the oldest to make room.
+    DropHead(Limit),
+    /// Drops what has waited too long.
+    Sojourn(SojournSpec),
+    /// Controlled delay.
+    Codel(CodelSpec),
+}
+
+impl QueueSpec {
+    /// True if the discipline looks at [`Packet::traffic_class`] or [`Packet::flow`]; otherwise the caller
+    /// need not know them.
+    pub fn reads_headers(&self) -> bool {
+        match self {
+            QueueSpec::DropTail(_) | QueueSpec::DropHead(_) | QueueSpec::Sojourn(_) => false,
+            QueueSpec::Red(red) => red.ecn,
+            QueueSpec::Codel(codel) => codel.ecn == Ecn::Mark,
+        }
+    }
+
+    /// True if packets are dropped or served in another order than they came once they are queued.
+    pub(crate) fn acts_at_dequeue(&self) -> bool {
+        !matches!(self, QueueSpec::DropTail(_) | QueueSpec::Red(_))
+    }
+}
+
+impl fmt::Display for QueueSpec {
+    /// In a few words, for reports.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueueSpec::DropTail(limit) => limit.fmt(f),
+            QueueSpec::Red(red) => write!(f, "red min {} max {} limit {}", red.min, red.max, red.limit),
+            QueueSpec::DropHead(limit) => write!(f, "drop-head {limit}"),
+            QueueSpec::Sojourn(spec) => write!(f, "sojourn {} limit {}", spec.longest, spec.limit),
+            QueueSpec::Codel(codel) => {
+                write!(f, "codel target {} interval {} limit {}", codel.target, codel.interval, codel.limit)
+            }
+        }
+    }
 }
 
 impl Default for QueueSpec {
@@ -58,10 +104,12 @@ pub(crate) enum Qdisc {
 }
 
 impl Qdisc {
+    /// Panics for a discipline that acts at dequeue: [`queue::Queue`] holds those.
     pub(crate) fn new(spec: &QueueSpec) -> Qdisc {
         match spec {
             QueueSpec::DropTail(limit) => Qdisc::DropTail(*limit),
             QueueSpec::Red(spec) => Qdisc::Red(Box::new(red::Red::new(*spec))),
+            other => panic!("{other} does not decide at arrival"),
         }
     }
 
@@ -69,6 +117,13 @@ impl Qdisc {
         match self {
             Qdisc::DropTail(limit) => QueueSpec::DropTail(*limit),
             Qdisc::Red(red) => QueueSpec::Red(red.spec()),
+        }
+    }
+
+    pub(crate) fn reads_headers(&self) -> bool {
+        match self {
+            Qdisc::DropTail(_) => false,
+            Qdisc::Red(red) => red.spec().ecn,
         }
     }
 

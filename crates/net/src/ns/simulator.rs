@@ -207,6 +207,7 @@ impl Pipe {
             delay: self.delay,
             loss: LossSpec::from(self.loss),
             queue: self.queue.spec(),
+            ..PipeSpec::default()
         }
     }
 }

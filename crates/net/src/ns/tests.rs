@@ -38,6 +38,7 @@ fn pipe(rate_text: &str, ms: u64) -> PipeSpec {
         delay: Duration::from_ms(ms),
         loss: LossSpec::Never,
         queue: QueueSpec::DropTail(Limit::Packets(50)),
+        ..PipeSpec::default()
     }
 }
 

@@ -411,7 +411,7 @@ impl<'t> Spec<'t> {
 
 /// Which of [`pipe::KEYS`] are set.
 fn written(values: &Change) -> [bool; 5] {
-    let Change { rate, overhead, delay, loss, queue } = values;
+    let Change { rate, overhead, delay, loss, queue, .. } = values;
     [rate.is_some(), overhead.is_some(), delay.is_some(), loss.is_some(), queue.is_some()]
 }
 

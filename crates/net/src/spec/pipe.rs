@@ -22,6 +22,7 @@ pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Change {
         delay: fields.get("delay").and_then(|field| field.quantity::<Duration>("25ms", remarks)),
         loss: fields.get("loss").and_then(|field| field.probability(remarks)).map(LossSpec::from),
         queue: fields.get("queue").and_then(|field| queue(&field, remarks)),
+        ..Change::default()
     }
 }
 

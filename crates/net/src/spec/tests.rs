@@ -53,6 +53,7 @@ fn the_least_spec_is_two_hosts_and_a_link() {
         delay: Duration::from_ms(25),
         loss: LossSpec::Uniform(Probability::new(0.01).unwrap()),
         queue: QueueSpec::DropTail(Limit::Packets(50)),
+        ..PipeSpec::default()
     };
     assert_eq!(net.links[0].pipes, [pipe.clone(), pipe]);
     assert_eq!(net.links[0].name, "a-b");

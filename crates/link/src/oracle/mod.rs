@@ -2,7 +2,11 @@
 //!
 //! Every departure is an event processed on its own; times are exact fractions computed from the formula
 //! d = max(d of the frame before, arrival) + bits/rate; the queue and the delay line are two lists; RED is
-//! Figure 2 of the paper line by line. Whatever is fast is tested against this.
+//! Figure 2 of the paper line by line. Whatever is fast is tested against this. Disciplines that decide when
+//! a packet's turn comes have their twins in `aqm`.
+
+pub mod aqm;
+mod codel;
 
 use crate::LossSpec;
 use crate::packet::{DropReason, Exit, Fate, Packet, Verdict};
@@ -105,6 +109,7 @@ impl<P> Oracle<P> {
                 }
                 red.limit
             }
+            other => panic!("{other} decides at dequeue: see the module `aqm`"),
         };
         let full = match limit {
             Limit::Packets(most) => self.queue.len() + 1 > most as usize,

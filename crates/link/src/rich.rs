@@ -1,0 +1,255 @@
+//! The pipe that can be anything: every discipline, law and rate there is, one event per departure.
+//!
+//! ```text
+//!  push ──▶ loss ──▶ queue ──▶ wire ──▶ loss at the egress ──▶ delay line ──▶ pop
+//!                      │                          │                            ▲
+//!                      └─ dropped once queued ────┴──▶ leavers, in order ──────┘
+//! ```
+//!
+//! `advance` runs the events of the rate stage up to `now`, each at its exact time. It is slower than
+//! `plain.rs` and gives the same answers where both can: the tests compare them.
+
+use crate::counters::{Counters, Tally};
+use crate::impairment::Loss;
+use crate::line::Line;
+use crate::packet::{DropReason, Exit, Fate, Held, Packet, Verdict};
+use crate::qdisc::queue::{Leaver, Queue, Served, Turn};
+use crate::serialiser::Serialiser;
+use crate::spec::{Change, PipeSpec};
+use fastpath_units::{Duration, Rng, Time};
+use std::collections::VecDeque;
+
+/// A pipe with anything beyond a plain one. See [`Pipe`](crate::Pipe).
+#[derive(Debug)]
+pub(crate) struct Rich<P> {
+    loss: Loss,
+    queue: Queue<P>,
+    /// The packet being serialised.
+    sending: Option<Held<P>>,
+    serialiser: Serialiser,
+    egress_loss: Loss,
+    delay: Duration,
+    line: Line<P>,
+    /// The latest exit so far given to a packet whose delay is constant.
+    last_exit: Time,
+    /// What leaves the pipe at the instant it was decided, in order.
+    leavers: VecDeque<Leaver<P>>,
+    held: Tally,
+    counters: Box<Counters>,
+    rng: Rng,
+}
+
+/// What a plain pipe hands over when it becomes a rich one.
+pub(crate) struct Inheritance<P> {
+    pub(crate) spec: PipeSpec,
+    pub(crate) loss: Loss,
+    pub(crate) queue: Queue<P>,
+    pub(crate) sending: Option<Held<P>>,
+    pub(crate) serialiser: Serialiser,
+    pub(crate) line: Line<P>,
+    pub(crate) last_exit: Time,
+    pub(crate) held: Tally,
+    pub(crate) counters: Box<Counters>,
+    pub(crate) rng: Rng,
+}
+
+impl<P> Rich<P> {
+    /// True if `spec` asks for more than a plain pipe has.
+    pub(crate) fn needed(spec: &PipeSpec) -> bool {
+        let PipeSpec { rate: _, overhead: _, delay: _, loss: _, queue, egress_loss } = spec;
+        queue.acts_at_dequeue() || !egress_loss.is_never()
+    }
+
+    /// An empty pipe.
+    pub(crate) fn new(spec: &PipeSpec, rng: Rng) -> Rich<P> {
+        Rich::from(Inheritance {
+            spec: spec.clone(),
+            loss: Loss::new(&spec.loss),
+            queue: Queue::new(&spec.queue),
+            sending: None,
+            serialiser: Serialiser::new(spec.rate, spec.overhead),
+            line: Line::default(),
+            last_exit: Time::ZERO,
+            held: Tally::default(),
+            counters: Box::default(),
+            rng,
+        })
+    }
+
+    pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
+        self.counters.pushed.add(packet.len);
+        self.advance(now);
+        if self.loss.draw(&mut self.rng) {
+            return self.refuse(DropReason::Loss, Held::new(now, packet, false));
+        }
+        let len = packet.len;
+        let (queue, mut turn) = self.turn(now);
+        if let Err((reason, packet)) = queue.enqueue(Held::new(now, packet, false), &mut turn) {
+            return self.refuse(reason, packet);
+        }
+        self.held.add(len);
+        if self.sending.is_none() {
+            self.serve(now);
+        }
+        Verdict::Queued
+    }
+
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Exit<P>> {
+        self.advance(now);
+        let leaver = self.leavers.front().map(|leaver| leaver.at);
+        let flight = self.line.next_at();
+        let first = leaver.into_iter().chain(flight).min().filter(|at| *at <= now)?;
+        let (at, packet, fate) = if leaver == Some(first) {
+            let Leaver { at, packet, fate } = self.leavers.pop_front()?;
+            (at, packet, fate)
+        } else {
+            let (at, packet) = self.line.pop()?;
+            let marked = packet.marked;
+            (at, packet, Fate::Delivered { marked })
+        };
+        self.held.remove(packet.len);
+        match fate {
+            Fate::Delivered { .. } => self.counters.delivered.add(packet.len),
+            Fate::Dropped(reason) => self.counters.drop_one(reason, packet.len),
+        }
+        Some(Exit { at, packet: packet.into_packet(), fate })
+    }
+
+    /// When to look again: the next exit, or the next event of the rate stage if that comes first.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        let leaver = self.leavers.front().map(|leaver| leaver.at);
+        [leaver, self.line.next_at(), self.next_event()].into_iter().flatten().min()
+    }
+
+    pub(crate) fn change(&mut self, now: Time, change: &Change) {
+        self.advance(now);
+        if let Some(rate) = change.rate {
+            self.serialiser.set_rate(now, rate);
+        }
+        if let Some(overhead) = change.overhead {
+            self.serialiser.set_overhead(overhead);
+        }
+        if let Some(delay) = change.delay {
+            self.delay = delay;
+        }
+        if let Some(loss) = &change.loss {
+            self.loss.change(loss);
+        }
+        if let Some(loss) = &change.egress_loss {
+            self.egress_loss.change(loss);
+        }
+        if let Some(queue) = &change.queue {
+            self.queue.change(queue);
+        }
+    }
+
+    pub(crate) fn reads_headers(&self) -> bool {
+        self.queue.reads_headers()
+    }
+
+    pub(crate) fn spec(&self) -> PipeSpec {
+        PipeSpec {
+            rate: self.serialiser.rate(),
+            overhead: self.serialiser.overhead(),
+            delay: self.delay,
+            loss: self.loss.spec(),
+            queue: self.queue.spec(),
+            egress_loss: self.egress_loss.spec(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(crate) fn held(&self) -> Tally {
+        self.held
+    }
+
+    pub(crate) fn queued(&self) -> Tally {
+        let mut queued = self.queue.waiting();
+        queued += on_wire(&self.sending);
+        queued
+    }
+
+    /// Runs the rate stage forward to `now`.
+    fn advance(&mut self, now: Time) {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            if let Some(packet) = self.sending.take() {
+                self.depart(at, packet);
+            }
+            self.serve(at);
+        }
+    }
+
+    /// When the rate stage acts next.
+    fn next_event(&self) -> Option<Time> {
+        self.sending.as_ref().map(|_| self.serialiser.end())
+    }
+
+    /// The wire is free at `at`: takes the next packet.
+    fn serve(&mut self, at: Time) {
+        let (queue, mut turn) = self.turn(at);
+        if let Served::Packet(packet) = queue.dequeue(&mut turn) {
+            self.serialiser.send(at, packet.len);
+            self.sending = Some(packet);
+        }
+    }
+
+    /// A packet's transmission ends at `at`.
+    fn depart(&mut self, at: Time, packet: Held<P>) {
+        if self.egress_loss.draw(&mut self.rng) {
+            self.leavers.push_back(Leaver { at, packet, fate: Fate::Dropped(DropReason::Loss) });
+            return;
+        }
+        // A later packet does not overtake where the delay is constant but has been cut.
+        let exit = at.saturating_add(self.delay).max(self.last_exit);
+        self.last_exit = exit;
+        self.line.push(packet, exit);
+    }
+
+    fn turn(&mut self, now: Time) -> (&mut Queue<P>, Turn<'_, P>) {
+        let turn = Turn {
+            now,
+            on_wire: on_wire(&self.sending),
+            rate: self.serialiser.rate(),
+            idle_since: self.serialiser.end(),
+            rng: &mut self.rng,
+            counters: &mut self.counters,
+            leavers: &mut self.leavers,
+        };
+        (&mut self.queue, turn)
+    }
+
+    fn refuse(&mut self, reason: DropReason, packet: Held<P>) -> Verdict<P> {
+        self.counters.drop_one(reason, packet.len);
+        Verdict::Dropped(reason, packet.data)
+    }
+}
+
+impl<P> From<Inheritance<P>> for Rich<P> {
+    fn from(old: Inheritance<P>) -> Rich<P> {
+        Rich {
+            loss: old.loss,
+            queue: old.queue,
+            sending: old.sending,
+            serialiser: old.serialiser,
+            egress_loss: Loss::new(&old.spec.egress_loss),
+            delay: old.spec.delay,
+            line: old.line,
+            last_exit: old.last_exit,
+            leavers: VecDeque::new(),
+            held: old.held,
+            counters: old.counters,
+            rng: old.rng,
+        }
+    }
+}
+
+fn on_wire<P>(sending: &Option<Held<P>>) -> Tally {
+    let mut tally = Tally::default();
+    if let Some(packet) = sending {
+        tally.add(packet.len);
+    }
+    tally
+}
