@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! at == now ──► lane  (a FIFO: half of all events in a pipeline model take no time)
-//! at >  now ──► heap  (4-ary, one cache line of keys per step; the root may be vacant)
+//! at >  now ──► heap  (4-ary: four children in two cache lines; the root may be vacant)
 //! ticketed  ──► slots (who may still be cancelled; a cancelled event stays in the heap, dead)
 //! ```
 //!

@@ -31,8 +31,8 @@ pub enum Kind {
 pub struct Check {
     /// A stable name.
     pub id: String,
-    /// The published figure.
-    pub original: f64,
+    /// The published figure; `None` where only a sign or a shape was published.
+    pub original: Option<f64>,
     /// The simulated one.
     pub ours: f64,
     /// The least that passes.
@@ -73,13 +73,22 @@ pub fn results(effort: Effort) -> Vec<Check> {
 fn check(
     id: impl Into<String>,
     kind: Kind,
-    original: f64,
+    original: impl Into<Option<f64>>,
     ours: f64,
     range: (f64, f64),
     note: &'static str,
 ) -> Check {
     let (low, high) = range;
-    Check { id: id.into(), original, ours, low, high, kind, pass: (low..=high).contains(&ours), note }
+    Check {
+        id: id.into(),
+        original: original.into(),
+        ours,
+        low,
+        high,
+        kind,
+        pass: (low..=high).contains(&ours),
+        note,
+    }
 }
 
 fn shipped(machine: &str, program: &str) -> (Machine, Program) {
@@ -175,7 +184,7 @@ fn memory() -> Vec<Check> {
             128,
             8.0,
             Kind::Prediction,
-            "the document's latency list says 8, which is not two arrays in 4 MB (16) nor its own throughput list",
+            "MISS: the document's latency list says 8, which is not two arrays in 4 MB (16) nor its own throughput list",
         ),
     ] {
         let id = format!("cn6880-memory-linear-threads-{size}k");
@@ -186,10 +195,10 @@ fn memory() -> Vec<Check> {
     all.push(check("cn6880-memory-flat-1k", Kind::Qualitative, 1.0, flat, (0.99, 1.01), note));
     let step = time(2 * kb, 1) / (2.0 * time(kb, 1));
     let note = "a step above 1 KB; two 2-KB arrays fit 32 KB, so it is the write buffer and not capacity";
-    all.push(check("cn6880-memory-step-2k", Kind::Qualitative, 2.0, step, (1.5, 100.0), note));
+    all.push(check("cn6880-memory-step-2k", Kind::Qualitative, None, step, (1.5, 100.0), note));
     let thrash = throughput(4 * kb, 64) / throughput(4 * kb, 32);
     let note = "throughput falls beyond 32 threads";
-    all.push(check("cn6880-memory-thrash", Kind::Qualitative, 0.5, thrash, (0.0, 0.95), note));
+    all.push(check("cn6880-memory-thrash", Kind::Qualitative, None, thrash, (0.0, 0.95), note));
     all
 }
 
@@ -238,7 +247,7 @@ fn ixp1200(effort: Effort) -> Vec<Check> {
                  ours are all spoiled, because every chunk costs the same: the published dips are partial",
             ),
         };
-        let original = if size == 64 { 0.0 } else { 0.1 };
+        let original = (size == 64).then_some(0.0);
         all.push(check(
             format!("ixp1200-underflow-{size}"),
             kind,
@@ -263,7 +272,7 @@ fn ixp1200(effort: Effort) -> Vec<Check> {
     }
     all.push(tick(&one, &linkem));
     let note = "Intel's bridging reference code underflows alike";
-    for (size, original, range) in [(64, 0.0, (0.0, 0.0)), (1518, 0.1, (1e-4, 1.0))] {
+    for (size, original, range) in [(64, Some(0.0), (0.0, 0.0)), (1518, None, (1e-4, 1.0))] {
         let ours = underflow(&go(&one, &bridge, &line_rate(size, &FOUR, duration)));
         all.push(check(
             format!("ixp1200-bridge-underflow-{size}"),
