@@ -45,7 +45,6 @@ fn what_is_observed_agrees_with_what_is_implied() {
     assert_eq!(pair.loss.configured, 0.02);
     assert!(pair.tcp_mbit.observed.unwrap() > 0.0);
     assert!(found.conservation.holds(), "{:?}", found.conservation);
-    assert_eq!(found.conservation.held, 0);
     has_what_scripts_rely_on(&found);
 }
 

@@ -1,8 +1,12 @@
 //! One TCP connection of the kernel's, as full as it gets.
+//!
+//! Its congestion control is CUBIC (RFC 9438) whatever the machine's default is: it fills a drop-tail queue and
+//! stays there, while BBR leaves the path empty now and then to measure it.
 
 use super::{AuditError, SocketError, Stop};
 use crate::Host;
-use nix::sys::socket::{setsockopt, sockopt::Linger};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{Linger, TcpCongestion};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -34,6 +38,8 @@ pub(crate) fn run(
         };
         set().map_err(|source| SocketError { what: "setting timeouts", source })?;
     }
+    // Without CUBIC in the kernel it is the default; the figure is shown, not judged.
+    let _ = setsockopt(&source, TcpCongestion, &"cubic".into());
     let started = Instant::now();
     thread::scope(|scope| {
         let sender = scope.spawn(|| fill(&source, started + duration, stop));
