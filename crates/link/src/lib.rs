@@ -53,6 +53,6 @@ pub use counters::{Counters, Tally};
 pub use impairment::{FourState, GilbertElliott, LossSpec};
 pub use packet::{DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
-pub use qdisc::{CodelSpec, Ecn, Limit, QueueSpec, RedSpec, SojournSpec};
+pub use qdisc::{CodelSpec, Ecn, FqCodelSpec, Limit, PieSpec, QueueSpec, RedSpec, SojournSpec};
 pub use spec::{Change, PipeSpec};
 pub use wheel::Wheel;

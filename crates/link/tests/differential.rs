@@ -14,7 +14,7 @@ enum Step {
         traffic_class: u8,
     },
     Pop,
-    Change(Change),
+    Change(Box<Change>),
     /// From now on the pipe is run in its general form.
     Enrich,
 }
@@ -111,7 +111,7 @@ fn step() -> impl Strategy<Value = (Gap, Step)> {
     let step = prop_oneof![
         8 => (0u32..2000, 0u8..8).prop_map(|(len, traffic_class)| Step::Push { len, traffic_class }),
         4 => Just(Step::Pop),
-        1 => change().prop_map(Step::Change),
+        1 => change().prop_map(|change| Step::Change(Box::new(change))),
         1 => Just(Step::Enrich),
     ];
     (gap, step)

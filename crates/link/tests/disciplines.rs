@@ -2,8 +2,11 @@
 //! mark for mark, picosecond for picosecond.
 
 use fastpath_link::oracle::aqm;
-use fastpath_link::{CodelSpec, Ecn, Fate, Limit, Packet, Pipe, PipeSpec, QueueSpec, SojournSpec, Verdict};
-use fastpath_units::{Bytes, Duration, Rate, Rng, Time};
+use fastpath_link::{
+    CodelSpec, DropReason, Ecn, Fate, FqCodelSpec, Limit, Packet, PieSpec, Pipe, PipeSpec, QueueSpec,
+    SojournSpec, Verdict,
+};
+use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -62,12 +65,30 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn fq_codel()(codel in codel(), flows in 1u16..9, quantum in 200u64..4000) -> FqCodelSpec {
+        FqCodelSpec { codel, flows, quantum: Bytes(quantum) }
+    }
+}
+
+prop_compose! {
+    // Strong weights, so that a short run sees probabilities of every size.
+    fn pie()(target in span(20_000), update in span(20_000), burst in span(50_000), alpha in 0.1..50.0,
+             beta in 1.0..200.0, mean_packet in 0u64..1600, mark_below in 0.0..0.5, ecn in ecn(), limit in limit())
+        -> PieSpec {
+        let mark_below = Probability::new(mark_below).expect("a probability");
+        PieSpec { target, update, burst, alpha, beta, mean_packet: Bytes(mean_packet), mark_below, ecn, limit }
+    }
+}
+
 fn queue() -> impl Strategy<Value = QueueSpec> {
     prop_oneof![
         limit().prop_map(QueueSpec::DropHead),
         (span(50_000), limit())
             .prop_map(|(longest, limit)| QueueSpec::Sojourn(SojournSpec { longest, limit })),
         codel().prop_map(QueueSpec::Codel),
+        fq_codel().prop_map(QueueSpec::FqCodel),
+        pie().prop_map(QueueSpec::Pie),
     ]
 }
 
@@ -114,4 +135,77 @@ proptest! {
         let theirs = aqm::run(&mut *twin, Some(rate), delay, &arrivals, &mut Rng::new(seed));
         prop_assert_eq!(ours, theirs);
     }
+}
+
+/// Packets of 1250 bytes, 10 ms each at 1 Mbit/s, every 5 ms for two seconds, of four flows.
+fn overload(traffic_class: u8) -> Arrivals {
+    let packet = |i: u32| Packet { len: 1250, flow: i % 4, traffic_class, data: () };
+    (0..400).map(|i| (Time::ZERO + Duration::from_ms(5) * u64::from(i), packet(i))).collect()
+}
+
+fn under_overload(queue: QueueSpec, traffic_class: u8) -> Fates {
+    let spec = PipeSpec { rate: Rate::from_bps(1_000_000), queue, ..PipeSpec::default() };
+    through_a_pipe(&spec, &overload(traffic_class), 1)
+}
+
+/// (packet, ms) of what was dropped for a reason.
+fn dropped(fates: &Fates, reason: DropReason) -> Vec<(usize, u64)> {
+    let dropped = fates.iter().filter(|(_, (_, fate))| *fate == Fate::Dropped(reason));
+    dropped.map(|(id, (at, _))| (*id, at.as_ns() / 1_000_000)).collect()
+}
+
+#[test]
+fn codel_drops_at_the_head_an_interval_after_the_delay_rose_and_then_ever_faster() {
+    let fates = under_overload(QueueSpec::Codel(CodelSpec::default()), 0);
+    let early = dropped(&fates, DropReason::Early);
+    // Packet 3 is the first with more than an MTU behind it, at 30 ms; at 130 ms CoDel enters the drop state.
+    // The next drops are due 100, 70.7, 57.7, 50 … ms later and happen when the wire is free.
+    assert_eq!(early[..7], [(13, 130), (24, 230), (33, 310), (39, 360), (45, 410), (51, 460), (56, 500)]);
+}
+
+#[test]
+fn ecn_capable_packets_are_marked_where_others_are_dropped() {
+    let ecn = CodelSpec { ecn: Ecn::Mark, ..CodelSpec::default() };
+    let pie = PieSpec { ecn: Ecn::Mark, mark_below: Probability::ALWAYS, ..PieSpec::default() };
+    for queue in [QueueSpec::Codel(ecn), QueueSpec::FqCodel(FqCodelSpec::default()), QueueSpec::Pie(pie)] {
+        let marks = |fates: &Fates| {
+            fates.values().filter(|(_, fate)| *fate == Fate::Delivered { marked: true }).count()
+        };
+        let (deaf, hears) = (under_overload(queue.clone(), 0), under_overload(queue.clone(), 2));
+        let drops = [&deaf, &hears].map(|fates| dropped(fates, DropReason::Early).len());
+        assert!(marks(&deaf) == 0 && drops[0] > 0, "{queue}: {drops:?}");
+        assert!(marks(&hears) > 0 && drops[1] < drops[0], "{queue}: {drops:?}");
+    }
+}
+
+#[test]
+fn a_full_drop_head_queue_sends_the_newest() {
+    let fates = under_overload(QueueSpec::DropHead(Limit::Packets(3)), 0);
+    // 0 is on the wire, 1 and 2 wait; each newcomer pushes out the oldest that waits.
+    let full = dropped(&fates, DropReason::QueueFull);
+    assert_eq!(full[..4], [(3, 25), (5, 35), (7, 45), (9, 55)]);
+    assert_eq!(fates[&399].1, Fate::Delivered { marked: false });
+}
+
+#[test]
+fn what_waited_longer_than_the_limit_in_time_expires() {
+    let spec = SojournSpec { longest: Duration::from_ms(40), limit: Limit::Packets(1000) };
+    let fates = under_overload(QueueSpec::Sojourn(spec), 0);
+    // Packet n comes at 5n ms and would be sent at 10n: up to packet 8 that is a wait of 40 ms at most.
+    assert_eq!(dropped(&fates, DropReason::Expired)[..3], [(9, 90), (11, 100), (13, 110)]);
+}
+
+#[test]
+fn fq_codel_gives_every_flow_its_turn() {
+    // Flow 0 brings ten packets at once, then each of the others one: those go first.
+    let packet = |flow| Packet { len: 1250, flow, traffic_class: 0, data: () };
+    let arrivals: Arrivals =
+        [0, 0, 0, 0, 0, 1, 2, 3].map(|flow| (Time::ZERO, packet(flow))).into_iter().collect();
+    let queue = QueueSpec::FqCodel(FqCodelSpec::default());
+    let spec = PipeSpec { rate: Rate::from_bps(1_000_000), queue, ..PipeSpec::default() };
+    let fates = through_a_pipe(&spec, &arrivals, 1);
+    let mut order: Vec<(Time, usize)> = fates.iter().map(|(id, (at, _))| (*at, *id)).collect();
+    order.sort();
+    // The quantum of 1514 bytes lets flow 0 start a second packet before it has to wait.
+    assert_eq!(order.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [0, 1, 5, 6, 7, 2, 3, 4]);
 }

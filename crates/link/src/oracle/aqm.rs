@@ -3,6 +3,8 @@
 
 use super::Exact;
 use super::codel::Codel;
+use super::fq_codel::FqCodel;
+use super::pie::Pie;
 use crate::packet::{DropReason, Fate, Packet};
 use crate::qdisc::{Limit, QueueSpec};
 use fastpath_units::{Duration, Rate, Rng, Time};
@@ -85,6 +87,8 @@ pub fn twin(spec: &QueueSpec) -> Box<dyn Twin> {
         QueueSpec::DropHead(limit) => Box::new(DropHead { limit: *limit, queue: Vec::new() }),
         QueueSpec::Sojourn(spec) => Box::new(Sojourn { spec: *spec, queue: Vec::new() }),
         QueueSpec::Codel(spec) => Box::new(Codel::new(*spec)),
+        QueueSpec::FqCodel(spec) => Box::new(FqCodel::new(*spec)),
+        QueueSpec::Pie(spec) => Box::new(Pie::new(*spec)),
         QueueSpec::DropTail(_) | QueueSpec::Red(_) => panic!("{spec} decides at arrival"),
     }
 }

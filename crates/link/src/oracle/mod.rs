@@ -7,6 +7,8 @@
 
 pub mod aqm;
 mod codel;
+mod fq_codel;
+mod pie;
 
 use crate::LossSpec;
 use crate::packet::{DropReason, Exit, Fate, Packet, Verdict};

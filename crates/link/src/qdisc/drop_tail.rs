@@ -18,6 +18,14 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// True if what is `queued` is within the limit.
+    pub(crate) fn holds(self, queued: Tally) -> bool {
+        match self {
+            Limit::Packets(most) => queued.packets <= u64::from(most),
+            Limit::Bytes(most) => queued.bytes <= most.0,
+        }
+    }
+
     /// True if a frame of `len` bytes may join the `queued`.
     pub(crate) fn has_room(self, len: u32, queued: Tally) -> bool {
         match self {

@@ -7,6 +7,8 @@
 mod codel;
 mod drop_head;
 mod drop_tail;
+mod fq_codel;
+mod pie;
 pub(crate) mod queue;
 mod red;
 mod sojourn;
@@ -18,6 +20,8 @@ use std::fmt;
 
 pub use codel::{CodelSpec, Ecn};
 pub use drop_tail::Limit;
+pub use fq_codel::FqCodelSpec;
+pub use pie::PieSpec;
 pub use red::RedSpec;
 pub use sojourn::SojournSpec;
 
@@ -34,6 +38,10 @@ pub enum QueueSpec {
     Sojourn(SojournSpec),
     /// Controlled delay.
     Codel(CodelSpec),
+    /// Fair queueing of flows, each under CoDel.
+    FqCodel(FqCodelSpec),
+    /// A proportional integral controller of the delay.
+    Pie(PieSpec),
 }
 
 impl QueueSpec {
@@ -44,6 +52,8 @@ impl QueueSpec {
             QueueSpec::DropTail(_) | QueueSpec::DropHead(_) | QueueSpec::Sojourn(_) => false,
             QueueSpec::Red(red) => red.ecn,
             QueueSpec::Codel(codel) => codel.ecn == Ecn::Mark,
+            QueueSpec::FqCodel(_) => true,
+            QueueSpec::Pie(pie) => pie.ecn == Ecn::Mark,
         }
     }
 
@@ -64,6 +74,11 @@ impl fmt::Display for QueueSpec {
             QueueSpec::Codel(codel) => {
                 write!(f, "codel target {} interval {} limit {}", codel.target, codel.interval, codel.limit)
             }
+            QueueSpec::FqCodel(fq) => {
+                let codel = fq.codel;
+                write!(f, "fq-codel {} flows target {} limit {}", fq.flows, codel.target, codel.limit)
+            }
+            QueueSpec::Pie(pie) => write!(f, "pie target {} limit {}", pie.target, pie.limit),
         }
     }
 }

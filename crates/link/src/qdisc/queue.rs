@@ -6,6 +6,8 @@
 
 use super::codel::CodelQueue;
 use super::drop_head::DropHead;
+use super::fq_codel::FqCodel;
+use super::pie::Pie;
 use super::sojourn::Sojourn;
 use super::{Admission, Backlog, Qdisc, QueueSpec};
 use crate::counters::{Counters, Tally};
@@ -101,6 +103,8 @@ pub(crate) enum Queue<P> {
     DropHead(DropHead<P>),
     Sojourn(Sojourn<P>),
     Codel(Box<CodelQueue<P>>),
+    FqCodel(Box<FqCodel<P>>),
+    Pie(Box<Pie<P>>),
 }
 
 impl<P> Queue<P> {
@@ -110,6 +114,8 @@ impl<P> Queue<P> {
             QueueSpec::DropHead(limit) => Queue::DropHead(DropHead::new(*limit)),
             QueueSpec::Sojourn(spec) => Queue::Sojourn(Sojourn::new(*spec)),
             QueueSpec::Codel(spec) => Queue::Codel(Box::new(CodelQueue::new(*spec))),
+            QueueSpec::FqCodel(spec) => Queue::FqCodel(Box::new(FqCodel::new(*spec))),
+            QueueSpec::Pie(spec) => Queue::Pie(Box::new(Pie::new(*spec))),
         }
     }
 
@@ -124,6 +130,8 @@ impl<P> Queue<P> {
             Queue::DropHead(queue) => QueueSpec::DropHead(queue.limit),
             Queue::Sojourn(queue) => QueueSpec::Sojourn(queue.spec),
             Queue::Codel(queue) => QueueSpec::Codel(queue.spec),
+            Queue::FqCodel(queue) => QueueSpec::FqCodel(queue.spec()),
+            Queue::Pie(queue) => QueueSpec::Pie(queue.spec),
         }
     }
 
@@ -140,6 +148,10 @@ impl<P> Queue<P> {
             (Queue::DropHead(queue), QueueSpec::DropHead(limit)) => queue.limit = *limit,
             (Queue::Sojourn(queue), QueueSpec::Sojourn(spec)) => queue.spec = *spec,
             (Queue::Codel(queue), QueueSpec::Codel(spec)) => queue.spec = *spec,
+            (Queue::Pie(queue), QueueSpec::Pie(spec)) => queue.spec = *spec,
+            (Queue::FqCodel(queue), QueueSpec::FqCodel(spec)) if queue.spec().flows == spec.flows => {
+                queue.set(*spec)
+            }
             (old, spec) => {
                 let mut new = Queue::new(spec);
                 while let Some(packet) = old.take() {
@@ -157,6 +169,8 @@ impl<P> Queue<P> {
             Queue::DropHead(queue) => queue.fifo.tally(),
             Queue::Sojourn(queue) => queue.fifo.tally(),
             Queue::Codel(queue) => queue.fifo.tally(),
+            Queue::FqCodel(queue) => queue.waiting(),
+            Queue::Pie(queue) => queue.fifo.tally(),
         }
     }
 
@@ -167,6 +181,11 @@ impl<P> Queue<P> {
             Queue::DropHead(queue) => queue.enqueue(packet, turn),
             Queue::Sojourn(queue) => queue.enqueue(packet, turn),
             Queue::Codel(queue) => queue.enqueue(packet, turn),
+            Queue::FqCodel(queue) => {
+                queue.enqueue(packet, turn);
+                Ok(())
+            }
+            Queue::Pie(queue) => queue.enqueue(packet, turn),
         }
     }
 
@@ -177,6 +196,8 @@ impl<P> Queue<P> {
             Queue::DropHead(queue) => queue.fifo.pop(),
             Queue::Sojourn(queue) => queue.dequeue(turn),
             Queue::Codel(queue) => queue.dequeue(turn),
+            Queue::FqCodel(queue) => queue.dequeue(turn),
+            Queue::Pie(queue) => queue.dequeue(turn),
         };
         packet.map_or(Served::Nothing, Served::Packet)
     }
@@ -188,6 +209,8 @@ impl<P> Queue<P> {
             Queue::DropHead(queue) => queue.fifo.push(packet),
             Queue::Sojourn(queue) => queue.fifo.push(packet),
             Queue::Codel(queue) => queue.fifo.push(packet),
+            Queue::FqCodel(queue) => queue.adopt(packet),
+            Queue::Pie(queue) => queue.fifo.push(packet),
         }
     }
 
@@ -198,6 +221,8 @@ impl<P> Queue<P> {
             Queue::DropHead(queue) => queue.fifo.pop(),
             Queue::Sojourn(queue) => queue.fifo.pop(),
             Queue::Codel(queue) => queue.fifo.pop(),
+            Queue::FqCodel(queue) => queue.take(),
+            Queue::Pie(queue) => queue.fifo.pop(),
         }
     }
 }

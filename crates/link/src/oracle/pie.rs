@@ -1,0 +1,109 @@
+//! PIE as RFC 8033 Appendix A writes it, with its names; ECN as in §5.1.
+
+use super::aqm::{Pkt, Twin, World, bytes};
+use crate::packet::DropReason;
+use crate::qdisc::{Ecn, PieSpec};
+use fastpath_units::{Duration, Time};
+
+/// The status variables, times in seconds.
+pub(super) struct Pie {
+    spec: PieSpec,
+    queue: Vec<Pkt>,
+    drop_prob: f64,
+    burst_allowance: Duration,
+    current_qdelay: f64,
+    qdelay_old: f64,
+    last_update: Time,
+}
+
+impl Pie {
+    pub(super) fn new(spec: PieSpec) -> Pie {
+        Pie {
+            spec,
+            queue: Vec::new(),
+            drop_prob: 0.0,
+            burst_allowance: Duration::ZERO,
+            current_qdelay: 0.0,
+            qdelay_old: 0.0,
+            last_update: Time::ZERO,
+        }
+    }
+
+    /// The timer, in time for whatever happens now.
+    fn tick(&mut self, now: Time) {
+        while self.last_update + self.spec.update <= now {
+            self.last_update += self.spec.update;
+            self.calculate_drop_prob();
+        }
+    }
+
+    fn calculate_drop_prob(&mut self) {
+        let reference = self.spec.target.as_secs_f64();
+        let mut p = self.spec.alpha * (self.current_qdelay - reference)
+            + self.spec.beta * (self.current_qdelay - self.qdelay_old);
+        if self.drop_prob < 0.000001 {
+            p /= 2048.0;
+        } else if self.drop_prob < 0.00001 {
+            p /= 512.0;
+        } else if self.drop_prob < 0.0001 {
+            p /= 128.0;
+        } else if self.drop_prob < 0.001 {
+            p /= 32.0;
+        } else if self.drop_prob < 0.01 {
+            p /= 8.0;
+        } else if self.drop_prob < 0.1 {
+            p /= 2.0;
+        }
+        self.drop_prob += p;
+        if self.current_qdelay == 0.0 && self.qdelay_old == 0.0 {
+            self.drop_prob *= 0.98;
+        }
+        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
+        self.qdelay_old = self.current_qdelay;
+        self.burst_allowance = self.burst_allowance.saturating_sub(self.spec.update);
+    }
+
+    fn drop_early(&self, world: &mut World<'_>) -> bool {
+        let half = self.spec.target.as_secs_f64() / 2.0;
+        if (self.qdelay_old < half && self.drop_prob < 0.2)
+            || bytes(&self.queue) <= 2 * self.spec.mean_packet.0
+        {
+            return false;
+        }
+        world.rng.unit_f64() < self.drop_prob
+    }
+}
+
+impl Twin for Pie {
+    fn enqueue(&mut self, mut packet: Pkt, world: &mut World<'_>) {
+        self.tick(world.now);
+        let half = self.spec.target.as_secs_f64() / 2.0;
+        if self.drop_prob == 0.0 && self.current_qdelay < half && self.qdelay_old < half {
+            self.burst_allowance = self.spec.burst;
+        }
+        if self.burst_allowance == Duration::ZERO && self.drop_early(world) {
+            let mark_ecnth = self.spec.mark_below.get();
+            if self.spec.ecn == Ecn::Mark && packet.is_ect() && self.drop_prob < mark_ecnth {
+                packet.mark();
+            } else {
+                return world.drop(packet, DropReason::Early);
+            }
+        }
+        if world.fits(self.spec.limit, packet.len, &self.queue) {
+            self.queue.push(packet);
+        } else {
+            world.drop(packet, DropReason::QueueFull);
+        }
+    }
+
+    fn dequeue(&mut self, world: &mut World<'_>) -> Option<Pkt> {
+        self.tick(world.now);
+        if self.queue.is_empty() {
+            return None;
+        }
+        let packet = self.queue.remove(0);
+        let waited = (world.now - packet.arrived).as_secs_f64();
+        self.current_qdelay = if self.queue.is_empty() { 0.0 } else { waited };
+        Some(packet)
+    }
+}
