@@ -282,8 +282,13 @@ impl<O: Observer> Network<O> {
         let attached = &self.topology.node(node).interfaces[interface];
         let id = 2 * attached.link.0 + attached.end as u32;
         let pipe = &mut self.channels[id as usize].pipe;
-        let traffic_class = Headers::parse(self.pool.bytes(&frame)).traffic_class();
-        let packet = Packet { len: frame.len() as u32, flow: 0, traffic_class, data: frame };
+        let (flow, traffic_class) = if pipe.reads_headers() {
+            let headers = Headers::parse(self.pool.bytes(&frame));
+            (headers.flow_hash(), headers.traffic_class())
+        } else {
+            (0, 0)
+        };
+        let packet = Packet { len: frame.len() as u32, flow, traffic_class, data: frame };
         match pipe.push(at, packet) {
             Verdict::Queued => self.schedule(id),
             Verdict::Dropped(reason, frame) => self.discard(at, frame, Reason::Link(reason)),
