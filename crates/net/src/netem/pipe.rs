@@ -38,6 +38,7 @@ impl Arguments {
             delay: self.delay,
             loss: self.loss()?,
             queue: QueueSpec::DropTail(Limit::Packets(self.limit)),
+            ..PipeSpec::default()
         })
     }
 
