@@ -6,7 +6,7 @@
 //!
 //! Read first: `field.rs`, which says where each field sits.
 
-use crate::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT, WORDS, exthdr};
+use crate::field::{ETHERTYPE_PBB, FIELDS, Field, Needs, VLAN_PRESENT, WORDS, exthdr};
 use fastpath_wire::{Headers, Network, ethertype, protocol};
 
 /// The fields of one packet, packed. `words()[0]` has a bit per field that is there.
@@ -24,6 +24,35 @@ pub struct Context {
     pub metadata: u64,
     /// Tunnel id register, 0 unless a port or an action set it.
     pub tunnel_id: u64,
+}
+
+/// How far into a packet fields lie.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Depth {
+    /// Not in the packet: port of entry, metadata, tunnel id.
+    Nothing,
+    /// MACs, VLAN tag, EtherType.
+    Link,
+    /// IP, ARP, MPLS, PBB.
+    Network,
+    /// Ports, ICMP, neighbour discovery.
+    Transport,
+}
+
+impl Depth {
+    /// The depth of the deepest of some fields, given by their presence bits.
+    pub fn of(presence: u64) -> Depth {
+        let depth = |field: Field| match field {
+            Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId => Depth::Nothing,
+            Field::EthDst | Field::EthSrc | Field::EthType | Field::VlanVid | Field::VlanPcp => Depth::Link,
+            _ => match field.info().needs {
+                Needs::IpProto(..) | Needs::Icmpv6(_) => Depth::Transport,
+                Needs::Nothing | Needs::VlanTag | Needs::EthType(_) => Depth::Network,
+            },
+        };
+        let fields = FIELDS.iter().map(|info| info.field).filter(|field| presence & field.presence() != 0);
+        fields.map(depth).max().unwrap_or(Depth::Nothing)
+    }
 }
 
 impl Key {

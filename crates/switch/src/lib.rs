@@ -24,9 +24,11 @@ pub mod interp;
 pub mod key;
 mod matching;
 pub mod meter;
+pub mod plan;
 pub mod port;
 mod switch;
 mod table;
+pub mod workload;
 
 pub use action::{Action, ActionSet};
 pub use error::Refusal;
@@ -36,9 +38,10 @@ pub use flow::{
 };
 pub use group::{Bucket, Group, GroupCommand, GroupKind, GroupMod};
 pub use interp::{Outcome, interp};
-pub use key::{Context, Key};
+pub use key::{Context, Depth, Key};
 pub use matching::{FieldMatch, Match, Term};
 pub use meter::{Band, BandKind, Meter, MeterCommand, MeterMod};
+pub use plan::{Plan, TablePlan};
 pub use port::{Port, PortCounters};
 pub use switch::{Limits, Switch};
 pub use table::{Changes, Table};

@@ -2,13 +2,14 @@
 //!
 //! A match is a set of (field, value, mask); stored, it is a masked comparison of the few key words its fields
 //! sit in, presence word included. Matches are ordered (to break ties between equal priorities the same way
-//! everywhere) and cheap to clone.
+//! everywhere, as a rule for the more specific: more fields, longer prefixes) and cheap to clone.
 //!
 //! Read first: OpenFlow 1.3.5 §7.2.3 (structure, masks, prerequisites).
 
 use crate::Refusal;
 use crate::field::{FIELDS, Field, Needs, VLAN_PRESENT, WORDS};
 use crate::key::Key;
+use std::cmp::{Ordering, Reverse};
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,8 +24,8 @@ pub struct FieldMatch {
     pub mask: u128,
 }
 
-/// One word of a match: keys with `key[word] & mask == value`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// One word of a match: keys with `key[word] & mask == value`. Ordered by word, then larger masks first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Term {
     /// Which word of the key.
     pub word: u8,
@@ -74,6 +75,19 @@ impl FieldMatch {
             return Err(Refusal::MatchBadValue(name));
         }
         Ok(())
+    }
+}
+
+impl Ord for Term {
+    fn cmp(&self, other: &Term) -> Ordering {
+        let order = |term: &Term| (term.word, Reverse(term.mask), term.value);
+        order(self).cmp(&order(other))
+    }
+}
+
+impl PartialOrd for Term {
+    fn partial_cmp(&self, other: &Term) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -160,6 +174,11 @@ impl Match {
         let (values, masks) = (Key::from_words(values), Key::from_words(masks));
         let fields = FIELDS.iter().map(|info| info.field).filter(move |field| values.has(*field));
         fields.map(move |field| FieldMatch { field, value: values.bits(field), mask: masks.bits(field) })
+    }
+
+    /// The presence bits of the fields that are matched.
+    pub fn presence(&self) -> u64 {
+        self.terms.first().filter(|term| term.word == 0).map_or(0, |term| term.mask)
     }
 
     /// The match of one field.

@@ -1,0 +1,131 @@
+//! An exact-match cache in front of a table: what a few thousand recent keys found.
+//!
+//! Each worker has its own, of fixed size, one entry per slot: a new key displaces the old one. Entries of an older
+//! version of the plan count as empty. Where few lookups hit, the cache steps aside for a while, so that traffic
+//! without locality does not pay for it.
+
+use super::hash::mix;
+use super::lanes::Lanes;
+use super::{Found, NONE, Rule, TablePlan};
+use crate::key::Key;
+
+/// Lookups after which the hits are judged.
+const WINDOW: u32 = 1024;
+/// Hits in a window below which the cache steps aside.
+const HITS_MIN: u32 = 256;
+/// Lookups without the cache before it is tried again.
+const PAUSE: u32 = 16 * WINDOW;
+
+/// A cache for one table.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    /// The version of the plan that `store` packs keys for; entries say theirs too.
+    version: Option<u64>,
+    capacity: usize,
+    store: Store,
+    lookups: u32,
+    hits: u32,
+    pause: u32,
+}
+
+/// Slots, by the width of the packed key.
+#[derive(Clone, Debug)]
+enum Store {
+    Two(Slots<2>),
+    Four(Slots<4>),
+    Sixteen(Slots<16>),
+}
+
+#[derive(Clone, Debug)]
+struct Slots<const N: usize> {
+    lanes: Lanes,
+    slots: Vec<Slot<N>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot<const N: usize> {
+    key: [u64; N],
+    found: Found,
+    /// The version of the plan, shortened; 0 for an empty slot.
+    stamp: u32,
+}
+
+impl Cache {
+    /// An empty cache of `capacity` keys, rounded up to a power of two.
+    pub fn new(capacity: usize) -> Cache {
+        let store = Store::Two(Slots { lanes: Lanes::of(&[0; 16]), slots: Vec::new() });
+        let capacity = capacity.next_power_of_two();
+        Cache { version: None, capacity, store, lookups: 0, hits: 0, pause: 0 }
+    }
+
+    /// The rule for a packet, as [`TablePlan::lookup`].
+    #[inline]
+    pub fn lookup<'a>(&mut self, plan: &'a TablePlan, key: &Key) -> Option<&'a Rule> {
+        plan.rule(self.find(plan, key))
+    }
+
+    /// The number of the rule for a packet, as [`TablePlan::find`].
+    #[inline]
+    pub fn find(&mut self, plan: &TablePlan, key: &Key) -> Found {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return plan.find(key);
+        }
+        if self.version != Some(plan.version) {
+            self.renew(plan);
+        }
+        self.lookups += 1;
+        if self.lookups > WINDOW {
+            if self.hits < HITS_MIN {
+                self.pause = PAUSE;
+            }
+            (self.lookups, self.hits) = (0, 0);
+        }
+        let stamp = (plan.version as u32) | 1 << 31;
+        match &mut self.store {
+            Store::Two(slots) => slots.find(plan, key, stamp, &mut self.hits),
+            Store::Four(slots) => slots.find(plan, key, stamp, &mut self.hits),
+            Store::Sixteen(slots) => slots.find(plan, key, stamp, &mut self.hits),
+        }
+    }
+
+    /// Packs keys as the new plan needs them.
+    #[cold]
+    fn renew(&mut self, plan: &TablePlan) {
+        self.version = Some(plan.version);
+        let lanes = Lanes::of(&plan.wanted);
+        let is_same = match &self.store {
+            Store::Two(slots) => slots.lanes == lanes && !slots.slots.is_empty(),
+            Store::Four(slots) => slots.lanes == lanes,
+            Store::Sixteen(slots) => slots.lanes == lanes,
+        };
+        if !is_same {
+            self.store = match lanes.count() {
+                1..=2 => Store::Two(Slots::new(lanes, self.capacity)),
+                3..=4 => Store::Four(Slots::new(lanes, self.capacity)),
+                _ => Store::Sixteen(Slots::new(lanes, self.capacity)),
+            };
+        }
+    }
+}
+
+impl<const N: usize> Slots<N> {
+    fn new(lanes: Lanes, capacity: usize) -> Slots<N> {
+        let empty = Slot { key: [0; N], found: Found(NONE), stamp: 0 };
+        Slots { lanes, slots: vec![empty; capacity] }
+    }
+
+    #[inline]
+    fn find(&mut self, plan: &TablePlan, key: &Key, stamp: u32, hits: &mut u32) -> Found {
+        let packed = self.lanes.pack(key.words());
+        let at = mix(&packed) as usize & (self.slots.len() - 1);
+        let slot = &mut self.slots[at];
+        if slot.stamp == stamp && slot.key == packed {
+            *hits += 1;
+            return slot.found;
+        }
+        let found = plan.find(key);
+        *slot = Slot { key: packed, found, stamp };
+        found
+    }
+}

@@ -1,0 +1,109 @@
+//! What a plan is made of and why, in words.
+
+use super::base::{Base, Body, Packed, Part, Shape};
+use super::{Plan, TablePlan};
+use crate::field::FIELDS;
+use std::fmt::{self, Write};
+
+impl Plan {
+    /// For each table with rules, the shapes it took and why.
+    pub fn explain(&self) -> String {
+        let mut text = String::new();
+        for (id, table) in
+            self.tables.iter().enumerate().filter(|(_, t)| !t.rules.is_empty() || t.delta.is_some())
+        {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "table {id}: {}", table.explain());
+        }
+        text
+    }
+}
+
+impl TablePlan {
+    /// The shapes the table took and why: a line on the whole, then a line for each part.
+    pub fn explain(&self) -> String {
+        let (added, gone) = self.changes();
+        let depth = format!("{:?}", self.depth()).to_lowercase();
+        let mut text =
+            format!("{} rules, parsed to {depth}, {} KiB", self.rules.len(), self.base.bytes() / 1024);
+        if added + gone > 0 {
+            let _ = write!(text, ", {added} rules added and {gone} gone since");
+        }
+        text.push('\n');
+        for part in self.base.parts() {
+            let _ = writeln!(text, "  {part}");
+        }
+        if let Some(rule) = self.base.default_rule() {
+            let priority = self.rules[rule as usize].rank.priority();
+            let _ = writeln!(text, "  the rest: the rule for everything, priority {priority}");
+        }
+        text
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rules: ", self.rules())?;
+        match self.body() {
+            Body::Trie(trie) => {
+                let part = trie.part();
+                let field =
+                    FIELDS.iter().find(|info| self.is_trie_field(info.presence(), part.word, part.shift));
+                let name = field.map_or("a field", |info| info.name);
+                let (first, kib) = (trie.first_bits(), trie.bytes() / 1024);
+                write!(
+                    f,
+                    "trie of {first} bits and bytes ({kib} KiB), for they differ in the prefix of {name} only"
+                )
+            }
+            Body::One(packed) => packed.explain(f),
+            Body::Two(packed) => packed.explain(f),
+            Body::Four(packed) => packed.explain(f),
+            Body::Eight(packed) => packed.explain(f),
+            Body::Sixteen(packed) => packed.explain(f),
+        }
+    }
+}
+
+impl Part {
+    fn is_trie_field(&self, presence: u64, word: u8, shift: u8) -> bool {
+        let guard = self.guard().iter().find(|term| term.word == 0);
+        let field = FIELDS[presence.trailing_zeros() as usize];
+        let first_word = if field.bits == 128 { field.word - 1 } else { field.word };
+        guard.is_some_and(|term| term.mask & presence != 0) && (first_word, field.shift) == (word, shift)
+    }
+}
+
+impl<const N: usize> Packed<N> {
+    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lanes = self.lanes.count();
+        match &self.shape {
+            Shape::Chain(_) => write!(f, "compared in turn over {lanes} lanes, for they are few"),
+            Shape::Hash(hash) => {
+                let kib = hash.bytes() / 1024;
+                write!(f, "hash over {lanes} lanes ({kib} KiB), for they match the same bits")
+            }
+            Shape::Tree(tree) => {
+                let (nodes, entries, depth) = (tree.nodes().len(), tree.entries().len(), tree.depth());
+                let kib = tree.bytes() / 1024;
+                write!(
+                    f,
+                    "decision tree over {lanes} lanes, at most {depth} cuts, {nodes} nodes, {entries} "
+                )?;
+                write!(f, "leaf entries ({kib} KiB), for their masks are many")
+            }
+        }
+    }
+}
+
+impl crate::field::Info {
+    fn presence(&self) -> u64 {
+        self.field.presence()
+    }
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts().iter().try_for_each(|part| writeln!(f, "{part}"))
+    }
+}

@@ -1,0 +1,104 @@
+//! Rules under one mask: a hash table with linear probing, at most half full.
+
+use super::NONE;
+use super::entry::Entry;
+
+/// A hash of the masked key; each slot is a value and its rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hash<const N: usize> {
+    mask: [u64; N],
+    slots: Vec<Slot<N>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Slot<const N: usize> {
+    value: [u64; N],
+    rule: u32,
+}
+
+impl<const N: usize> Hash<N> {
+    /// The table of entries in the order of priority, all under the mask of the first.
+    pub(crate) fn new(entries: &[Entry<N>]) -> Hash<N> {
+        let mask = entries.first().map_or([0; N], |entry| entry.mask);
+        let empty = Slot { value: [0; N], rule: NONE };
+        let mut table = Hash { mask, slots: vec![empty; (entries.len() * 2).next_power_of_two().max(2)] };
+        for entry in entries {
+            debug_assert_eq!(entry.mask, mask);
+            let at = table.probe(&entry.value);
+            // Of equal values the first is of higher priority.
+            if table.slots[at].rule == NONE {
+                table.slots[at] = Slot { value: entry.value, rule: entry.rule };
+            }
+        }
+        table
+    }
+
+    /// Memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot<N>>()
+    }
+
+    /// The rule for a packed key, or [`NONE`].
+    #[inline]
+    pub(crate) fn find(&self, key: &[u64; N]) -> u32 {
+        let masked: [u64; N] = std::array::from_fn(|lane| key[lane] & self.mask[lane]);
+        self.slots[self.probe(&masked)].rule
+    }
+
+    /// Where the value is, or would go. Half the slots are free, so the search ends.
+    #[inline]
+    fn probe(&self, value: &[u64; N]) -> usize {
+        let last = self.slots.len() - 1;
+        let mut at = mix(value) as usize & last;
+        while self.slots[at].rule != NONE && self.slots[at].value != *value {
+            at = (at + 1) & last;
+        }
+        at
+    }
+}
+
+/// A hash whose low bits depend on every bit of the value.
+#[inline]
+pub(crate) fn mix<const N: usize>(value: &[u64; N]) -> u64 {
+    let mut hash = 0u64;
+    for lane in value {
+        let product = u128::from(hash ^ lane ^ 0x9e37_79b9_7f4a_7c15) * u128::from(MULTIPLIER);
+        hash = (product >> 64) as u64 ^ product as u64;
+    }
+    hash
+}
+
+/// Odd, with bits well spread.
+const MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_in_is_found_and_nothing_else(values in prop::collection::vec([0u64..40, 0u64..3], 0..100), keys in prop::collection::vec([0u64..80, 0u64..8], 0..50)) {
+            let mask = [0x3f, 3];
+            let entry = |(i, value): (usize, &[u64; 2])| Entry { mask, value: *value, rule: i as u32 };
+            let entries: Vec<_> = values.iter().enumerate().map(entry).collect();
+            let table = Hash::new(&entries);
+            for key in keys {
+                let naive = entries.iter().find(|e| e.matches(&key)).map_or(NONE, |e| e.rule);
+                // An empty table has no mask and finds nothing.
+                prop_assert_eq!(table.find(&key), naive);
+            }
+        }
+    }
+
+    #[test]
+    fn hashes_of_counting_values_spread_over_the_low_bits() {
+        // χ² with 255 degrees of freedom: 340 is beyond its 99.9 % quantile (330.5).
+        for shift in [0, 16, 32, 48] {
+            let mut counts = [0f64; 256];
+            (0..25_600u64).for_each(|i| counts[mix(&[i << shift]) as usize & 255] += 1.0);
+            let chi2: f64 = counts.iter().map(|c| (c - 100.0).powi(2) / 100.0).sum();
+            assert!(chi2 < 340.0, "shift {shift}: {chi2}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Decision trees for rules with many different masks: each node reads a few neighbouring bits of the packed
+//! key and picks a child; a leaf is a short chain of rules.
+//!
+//! As in HiCuts (Gupta, McKeown 1999), the cut is chosen by what the rules look like; as in EffiCuts (Vamanan,
+//! Voskuilen, Vijaykumar 2010), rules with long and with short prefixes are kept in separate trees (by the
+//! caller), so that few rules lie across many cuts. Cuts are at bits, not ranges: a child is a shift and a mask
+//! away. Rules that a leaf's region makes unreachable are left out of the leaf.
+
+use super::NONE;
+use super::entry::{Entry, first};
+use std::collections::BTreeMap;
+
+/// Rules a leaf may hold without being cut further.
+const LEAF_MAX: usize = 4;
+/// Most bits one node reads.
+const CUT_MAX: u32 = 8;
+/// Deepest cut: further leaves are chains of any length. Also bounds the search.
+const DEPTH_MAX: usize = 24;
+/// A cut may multiply its rules by no more than this.
+const GROWTH_MAX: f64 = 3.0;
+/// Leaf entries of the whole tree per rule; a tree that would need more is made of longer leaves.
+const COPIES_MAX: usize = 24;
+/// What a doubling of copies costs, measured in halvings of the rules left.
+const COPY_COST: f64 = 0.6;
+
+/// A step of the search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Node {
+    /// Child number `base + ((key[lane] >> shift) & mask)`.
+    Cut {
+        /// First child.
+        base: u32,
+        /// Which lane.
+        lane: u8,
+        /// Lowest bit.
+        shift: u8,
+        /// As many ones as bits are read.
+        mask: u8,
+    },
+    /// The entries from here to the first whose rule is `u32::MAX`, which ends every leaf.
+    Leaf {
+        /// First entry.
+        start: u32,
+    },
+}
+
+/// A decision tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tree<const N: usize> {
+    nodes: Vec<Node>,
+    entries: Vec<Entry<N>>,
+    depth: usize,
+}
+
+/// What is known of a key at a node: `key & mask == value`.
+#[derive(Clone, Copy, Debug)]
+struct Region<const N: usize> {
+    mask: [u64; N],
+    value: [u64; N],
+}
+
+/// Neighbouring bits of one lane.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Cut {
+    lane: usize,
+    shift: u32,
+    bits: u32,
+    score: f64,
+}
+
+/// A node to be made, and the rules that can match there.
+struct Job<const N: usize> {
+    node: usize,
+    rules: Vec<u32>,
+    region: Region<N>,
+    depth: usize,
+}
+
+impl<const N: usize> Tree<N> {
+    /// The tree of entries in the order of priority.
+    pub(crate) fn new(entries: &[Entry<N>]) -> Tree<N> {
+        let budget = entries.len() * COPIES_MAX;
+        let mut tree = Tree { nodes: vec![Node::Leaf { start: 0 }], entries: Vec::new(), depth: 0 };
+        let mut leaves = BTreeMap::new();
+        let all = (0..entries.len() as u32).collect();
+        let region = Region { mask: [0; N], value: [0; N] };
+        let mut jobs = vec![Job { node: 0, rules: all, region, depth: 0 }];
+        // Copies that the jobs still open will need at least.
+        let mut open = entries.len();
+        while let Some(mut job) = jobs.pop() {
+            open -= job.rules.len();
+            job.prune(entries);
+            let has_room = tree.entries.len() + open + 2 * job.rules.len() <= budget;
+            let cut = job.best_cut(entries).filter(|_| has_room);
+            let Some(cut) = cut else {
+                tree.leaf(entries, &job, &mut leaves);
+                continue;
+            };
+            let base = tree.nodes.len();
+            let mask = ((1u32 << cut.bits) - 1) as u8;
+            tree.nodes[job.node] =
+                Node::Cut { base: base as u32, lane: cut.lane as u8, shift: cut.shift as u8, mask };
+            tree.depth = tree.depth.max(job.depth + 1);
+            let children = job.split(entries, cut, base);
+            tree.nodes.resize(base + children.len(), Node::Leaf { start: 0 });
+            open += children.iter().map(|child| child.rules.len()).sum::<usize>();
+            jobs.extend(children);
+        }
+        tree
+    }
+
+    /// Nodes on the longest way.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The nodes; the first is the root.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The rules of all leaves.
+    pub fn entries(&self) -> &[Entry<N>] {
+        &self.entries
+    }
+
+    /// Memory it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.nodes[..]) + size_of_val(&self.entries[..])
+    }
+
+    /// The first rule before `bound` that matches, or `NONE`.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u64; N], bound: u32) -> u32 {
+        let mut at = 0;
+        loop {
+            match self.nodes[at] {
+                Node::Cut { base, lane, shift, mask } => {
+                    let bits = (key[usize::from(lane) % N] >> (shift & 63)) as usize & usize::from(mask);
+                    at = base as usize + bits;
+                }
+                Node::Leaf { start } => return first(&self.entries[start as usize..], key, bound),
+            }
+        }
+    }
+
+    /// Makes a leaf, or finds the one with the same rules.
+    fn leaf(&mut self, entries: &[Entry<N>], job: &Job<N>, leaves: &mut BTreeMap<Vec<u32>, u32>) {
+        let start = *leaves.entry(job.rules.clone()).or_insert_with(|| {
+            let start = self.entries.len() as u32;
+            self.entries.extend(job.rules.iter().map(|rule| entries[*rule as usize]));
+            self.entries.push(Entry { mask: [0; N], value: [0; N], rule: NONE });
+            start
+        });
+        self.nodes[job.node] = Node::Leaf { start };
+    }
+}
+
+impl<const N: usize> Job<N> {
+    /// Leaves out what comes after a rule that matches the whole region.
+    fn prune(&mut self, entries: &[Entry<N>]) {
+        let region = self.region;
+        let covers = |rule: &u32| {
+            let mask = entries[*rule as usize].mask;
+            // The region's known bits already agree with every rule here.
+            (0..N).all(|lane| mask[lane] & !region.mask[lane] == 0)
+        };
+        if let Some(last) = self.rules.iter().position(covers) {
+            self.rules.truncate(last + 1);
+        }
+    }
+
+    /// The cut that leaves the fewest rules for its copies; `None` when the job should be a leaf.
+    fn best_cut(&self, entries: &[Entry<N>]) -> Option<Cut> {
+        if self.rules.len() <= LEAF_MAX || self.depth >= DEPTH_MAX {
+            return None;
+        }
+        let count = self.rules.len() as f64;
+        let bits_max = (self.rules.len().ilog2() + 1).min(CUT_MAX);
+        let (ones, zeros) = self.count_bits(entries);
+        let mut best: Option<Cut> = None;
+        for lane in 0..N {
+            let halves: [Half; 64] =
+                std::array::from_fn(|bit| Half::new(count, ones[lane][bit], zeros[lane][bit]));
+            for shift in 0..64u32 {
+                let (mut gain, mut growth) = (0.0, 1.0);
+                for bits in 1..=bits_max.min(64 - shift) {
+                    let bit = shift + bits - 1;
+                    let half = halves[bit as usize];
+                    gain += half.gain;
+                    growth *= half.growth;
+                    if growth > GROWTH_MAX || self.region.mask[lane] >> bit & 1 != 0 {
+                        break;
+                    }
+                    let score = gain - COPY_COST * growth.log2();
+                    // More bits must be worth their nodes.
+                    let score = score - 0.02 * f64::from(bits);
+                    if score > 0.05 && best.is_none_or(|best| score > best.score) {
+                        best = Some(Cut { lane, shift, bits, score });
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    /// For every bit, how many rules want a one there, and how many a zero.
+    fn count_bits(&self, entries: &[Entry<N>]) -> ([[u32; 64]; N], [[u32; 64]; N]) {
+        let (mut ones, mut zeros) = ([[0; 64]; N], [[0; 64]; N]);
+        for rule in &self.rules {
+            let Entry { mask, value, .. } = entries[*rule as usize];
+            for lane in 0..N {
+                let mut open = mask[lane] & !self.region.mask[lane];
+                while open != 0 {
+                    let bit = open.trailing_zeros() as usize;
+                    open &= open - 1;
+                    let one = (value[lane] >> bit & 1) as u32;
+                    ones[lane][bit] += one;
+                    zeros[lane][bit] += 1 - one;
+                }
+            }
+        }
+        (ones, zeros)
+    }
+
+    fn split(&self, entries: &[Entry<N>], cut: Cut, base: usize) -> Vec<Job<N>> {
+        let all = (1u64 << cut.bits) - 1;
+        let child = |bits: u64| {
+            let mut region = self.region;
+            region.mask[cut.lane] |= all << cut.shift;
+            region.value[cut.lane] |= bits << cut.shift;
+            Job { node: base + bits as usize, rules: Vec::new(), region, depth: self.depth + 1 }
+        };
+        let mut children: Vec<Job<N>> = (0..=all).map(child).collect();
+        for rule in &self.rules {
+            let entry = &entries[*rule as usize];
+            let mask = entry.mask[cut.lane] >> cut.shift & all;
+            let value = entry.value[cut.lane] >> cut.shift & all;
+            // Every way to fill the bits that the rule leaves open.
+            let open = !mask & all;
+            let mut fill = 0;
+            loop {
+                children[(value | fill) as usize].rules.push(*rule);
+                if fill == open {
+                    break;
+                }
+                fill = fill.wrapping_sub(open) & open;
+            }
+        }
+        children
+    }
+}
+
+/// What cutting at one bit does to the rules, as if bits were independent.
+#[derive(Clone, Copy, Debug)]
+struct Half {
+    /// Halvings of the rules a packet that follows a rule still meets.
+    gain: f64,
+    /// Copies made of each rule.
+    growth: f64,
+}
+
+impl Half {
+    fn new(count: f64, ones: u32, zeros: u32) -> Half {
+        let (ones, zeros) = (f64::from(ones) / count, f64::from(zeros) / count);
+        let open = 1.0 - ones - zeros;
+        let (left, right) = (zeros + open, ones + open);
+        let growth = left + right;
+        Half { gain: -((left * left + right * right) / growth).log2(), growth }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_tree_finds_what_the_chain_finds(
+            rules in prop::collection::vec(([any::<u64>(), any::<u64>()], [0u32..65, 0u32..65]), 0..120),
+            keys in prop::collection::vec(([any::<u64>(), any::<u64>()], 0usize..120), 1..60),
+            bound in 0u32..150,
+        ) {
+            let entry = |(i, (value, len)): (usize, &([u64; 2], [u32; 2]))| {
+                let mask = len.map(|len| u64::MAX.checked_shl(64 - len).unwrap_or(0));
+                Entry { mask, value: [value[0] & mask[0], value[1] & mask[1]], rule: i as u32 }
+            };
+            let entries: Vec<_> = rules.iter().enumerate().map(entry).collect();
+            let tree = Tree::new(&entries);
+            for (noise, near) in keys {
+                let near = entries.get(near).map_or([0; 2], |e| e.value);
+                let key = [near[0] | noise[0] >> 40, near[1] | noise[1] >> 40];
+                let naive = entries.iter().find(|e| e.rule < bound && e.matches(&key)).map_or(NONE, |e| e.rule);
+                prop_assert_eq!(tree.find(&key, bound), naive);
+            }
+            prop_assert!(tree.entries().len() <= 2 * rules.len() * COPIES_MAX + 1);
+        }
+    }
+
+    #[test]
+    fn distinct_addresses_become_short_leaves() {
+        let entry = |i: u32| Entry { mask: [0xffff_ffff], value: [u64::from(i * 2_654_435)], rule: i };
+        let entries: Vec<_> = (0..1000).map(entry).collect();
+        let tree = Tree::new(&entries);
+        let leaves = tree.entries().split(|entry| entry.rule == NONE);
+        let longest = leaves.map(<[_]>::len).max();
+        assert!(longest <= Some(LEAF_MAX), "{longest:?}");
+        assert!(tree.depth() <= 6, "{}", tree.depth());
+    }
+}

@@ -1,0 +1,160 @@
+//! Longest-prefix tables: a first level indexed by 16 or 24 bits, then nodes of 256 entries per byte.
+//!
+//! With 24 bits this is DIR-24-8 (Gupta, Lin, McKeown 1998): one memory access for nearly every IPv4 route, in
+//! 64 MiB. With 16 it is small enough for the cache when routes are few, and serves IPv6 too. Rules are
+//! painted from the last to the first, so priorities need not follow prefix lengths.
+
+use super::NONE;
+use super::lanes::Words;
+
+/// Set in an entry that is the number of a node; else the entry is a rule, or [`EMPTY`].
+const NODE: u32 = 1 << 31;
+/// No rule.
+const EMPTY: u32 = NODE - 1;
+/// Rules from which the 64 MiB first level of 24 bits pays (see `benches/lookup.rs`, `trie`).
+const WIDE_MIN: usize = 8192;
+
+/// The bits of a key that prefixes are of: one word's part, or two whole words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The word with the highest bits.
+    pub word: u8,
+    /// Lowest bit of the field in that word.
+    pub shift: u8,
+    /// Width of the field: 17 to 64, or 128 for that word and the next.
+    pub bits: u8,
+}
+
+/// A rule as a prefix: the value left-aligned in 128 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Prefix {
+    pub(crate) value: u128,
+    pub(crate) len: u32,
+    pub(crate) rule: u32,
+}
+
+/// A longest-prefix table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trie {
+    part: Part,
+    first_bits: u32,
+    first: Vec<u32>,
+    nodes: Vec<u32>,
+}
+
+impl Trie {
+    /// The table of prefixes given in the order of their priority, first is highest.
+    pub(crate) fn new(part: Part, prefixes: &[Prefix]) -> Trie {
+        let is_wide = prefixes.len() >= WIDE_MIN && part.bits >= 32;
+        let first_bits = if is_wide { 24 } else { 16 };
+        let mut trie = Trie { part, first_bits, first: vec![EMPTY; 1 << first_bits], nodes: Vec::new() };
+        for prefix in prefixes.iter().rev() {
+            trie.paint(prefix);
+        }
+        trie
+    }
+
+    /// Which bits of the key it looks at.
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
+    /// Bits that index the first level.
+    pub fn first_bits(&self) -> u32 {
+        self.first_bits
+    }
+
+    /// Memory it takes.
+    pub fn bytes(&self) -> usize {
+        (self.first.len() + self.nodes.len()) * 4
+    }
+
+    /// The rule for a key, or [`NONE`].
+    #[inline]
+    pub(crate) fn find(&self, words: &Words) -> u32 {
+        let Part { word, shift, bits } = self.part;
+        let word = usize::from(word);
+        let high = (words[word % 16] >> shift) << (64 - u32::from(bits.min(64)));
+        let mut entry = self.first[(high >> (64 - self.first_bits)) as usize];
+        let mut at = self.first_bits;
+        while entry & NODE != 0 {
+            let byte = if at < 64 { (high << at) >> 56 } else { (words[(word + 1) % 16] << (at - 64)) >> 56 };
+            entry = self.nodes[((entry & !NODE) as usize) << 8 | byte as usize];
+            at += 8;
+        }
+        if entry == EMPTY { NONE } else { entry }
+    }
+
+    fn paint(&mut self, prefix: &Prefix) {
+        let index = (prefix.value >> (128 - self.first_bits)) as usize;
+        if prefix.len <= self.first_bits {
+            let count = 1 << (self.first_bits - prefix.len);
+            self.first[index..index + count].fill(prefix.rule);
+            return;
+        }
+        let entry = self.first[index];
+        let mut node = self.node_for(entry);
+        self.first[index] = NODE | node;
+        let mut at = self.first_bits;
+        loop {
+            let slot = (node as usize) << 8 | (prefix.value << at >> 120) as usize;
+            at += 8;
+            if prefix.len <= at {
+                let count = 1 << (at - prefix.len);
+                self.nodes[slot..slot + count].fill(prefix.rule);
+                return;
+            }
+            node = self.node_for(self.nodes[slot]);
+            self.nodes[slot] = NODE | node;
+        }
+    }
+
+    /// The node that an entry names, or a new one full of the entry's rule.
+    fn node_for(&mut self, entry: u32) -> u32 {
+        if entry & NODE != 0 {
+            return entry & !NODE;
+        }
+        let node = (self.nodes.len() >> 8) as u32;
+        self.nodes.resize(self.nodes.len() + 256, entry);
+        node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn naive(prefixes: &[Prefix], value: u128) -> u32 {
+        let matches = |p: &&Prefix| p.len == 0 || (p.value ^ value) >> (128 - p.len) == 0;
+        prefixes.iter().find(matches).map_or(NONE, |p| p.rule)
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_prefix_that_matches_is_found(
+            raw in prop::collection::vec((any::<u128>(), 0u32..=128, 0u32..3), 0..60),
+            keys in prop::collection::vec((any::<u128>(), 0usize..60), 1..40),
+            bits in prop::sample::select(vec![32u8, 48, 64, 128]),
+        ) {
+            // Few distinct high bits, so that prefixes nest.
+            let prefixes: Vec<Prefix> = raw.iter().enumerate().map(|(i, (value, len, top))| {
+                let len = (*len).min(bits.into());
+                let value = value >> 12 | u128::from(*top) << 126;
+                Prefix { value: if len == 0 { 0 } else { value >> (128 - len) << (128 - len) }, len, rule: i as u32 }
+            }).collect();
+            let part = Part { word: 3, shift: 64u8.saturating_sub(bits), bits };
+            let trie = Trie::new(part, &prefixes);
+            for (value, near) in keys {
+                // Most keys are near a prefix: they share its bits and differ below.
+                let near = prefixes.get(near).map_or(0, |p| p.value);
+                let value = if value & 1 == 0 { value } else { near | value >> 20 };
+                let value = value >> (128 - bits) << (128 - bits);
+                let mut words = [0; 16];
+                words[3] = (value >> 64) as u64;
+                words[4] = value as u64;
+                prop_assert_eq!(trie.find(&words), naive(&prefixes, value));
+            }
+        }
+    }
+}
