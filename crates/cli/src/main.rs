@@ -68,10 +68,17 @@ fn main() -> ExitCode {
         Ok(Answer::Exit(code)) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fastpath: {error:#}");
+            eprintln!("fastpath: {}", explain(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error and its causes in one line. Many errors name their cause themselves; it is not said twice.
+pub(crate) fn explain(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
+        if text.contains(&cause) { text } else { format!("{text}: {cause}") }
+    })
 }
 
 /// The reader of our output went away (`fastpath … | head`): it has what it wanted.

@@ -6,8 +6,9 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -95,14 +96,22 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), E
     if state.user_namespace {
         let user =
             File::open(format!("/proc/{pid}/ns/user")).map_err(failed("opening its user namespace"))?;
-        setns(user, CloneFlags::CLONE_NEWUSER)
-            .map_err(io::Error::from)
-            .map_err(failed("joining its user namespace"))?;
+        // A program that `lab run` started is in it already, and the kernel refuses to join twice.
+        if !is_own(&user).map_err(failed("looking at its user namespace"))? {
+            setns(user, CloneFlags::CLONE_NEWUSER)
+                .map_err(io::Error::from)
+                .map_err(failed("joining its user namespace"))?;
+        }
     }
     setns(network, CloneFlags::CLONE_NEWNET)
         .map_err(io::Error::from)
         .map_err(failed("joining its network namespace"))?;
     see_names(&directory.join("hosts")).map_err(failed("mounting /etc/hosts"))
+}
+
+/// Whether this is the user namespace of the process itself.
+fn is_own(user_namespace: &File) -> io::Result<bool> {
+    Ok(user_namespace.metadata()?.ino() == fs::metadata("/proc/self/ns/user")?.ino())
 }
 
 /// Gives the calling thread a mount namespace of its own with `hosts` in the place of /etc/hosts.

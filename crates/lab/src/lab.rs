@@ -70,6 +70,21 @@ pub enum UpError {
     },
 }
 
+impl UpError {
+    /// Whether this machine or user may not have hosts at all, however the topology is written.
+    pub fn is_refusal(&self) -> bool {
+        use fastpath_engine::port::OpenError;
+        let refused = |error: &OpenError| {
+            matches!(error, OpenError::NotPermitted { .. } | OpenError::TapDriverClosed { .. })
+        };
+        match self {
+            UpError::NotPermitted(_) | UpError::Host(HostError::NotPermitted(_)) => true,
+            UpError::Host(HostError::Tap { source, .. }) => refused(source),
+            _ => false,
+        }
+    }
+}
+
 impl Lab {
     /// Brings up every host of the topology and the engine between them, under a name that no other lab of
     /// this user has. Without the privilege for it the process first becomes root in a user namespace of its

@@ -1,7 +1,7 @@
 //! `fastpath lab`: hosts as network namespaces of this machine, real programs in them, and the audit.
 
 use super::replay::Replay;
-use crate::{Answer, spec_file};
+use crate::{Answer, explain, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
@@ -179,9 +179,13 @@ impl Run {
     fn replay_instead(&self, why: &anyhow::Error) -> anyhow::Result<Answer> {
         let capture = self.network.spec.with_extension("pcap");
         if !capture.is_file() {
-            bail!("{why:#}; a capture at {} would be replayed in virtual time instead", capture.display());
+            bail!(
+                "{}; a capture at {} would be replayed in virtual time instead",
+                explain(why),
+                capture.display()
+            );
         }
-        eprintln!("fastpath: {why:#}");
+        eprintln!("fastpath: {}", explain(why));
         eprintln!("fastpath: replaying {} through the network in virtual time instead", capture.display());
         Replay::at_first_host(self.network.spec.clone(), &capture, self.network.seed, self.json)?.run()
     }
@@ -310,7 +314,7 @@ fn host_line(host: &fastpath_lab::Host) -> String {
 }
 
 fn is_not_permitted(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(UpError::NotPermitted(_)))
+    error.downcast_ref().is_some_and(UpError::is_refusal)
 }
 
 /// Removes the lab, and says where all frames went.
