@@ -24,6 +24,7 @@ pub mod interp;
 pub mod key;
 mod matching;
 pub mod meter;
+pub mod ofctl;
 pub mod plan;
 pub mod port;
 mod switch;

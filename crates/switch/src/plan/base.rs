@@ -42,9 +42,17 @@ pub struct Part {
     best: u32,
     /// How many rules it holds.
     rules: usize,
-    /// What all its rules demand.
-    guard: Vec<Term>,
+    guard: Guard,
     body: Body,
+}
+
+/// What all rules of a part demand.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Guard {
+    /// Most guards are presence and EtherType, so two terms are compared without a loop; a missing one demands nothing.
+    two: [Term; 2],
+    /// All of them.
+    terms: Vec<Term>,
 }
 
 /// How a part finds its rule.
@@ -172,7 +180,7 @@ impl Part {
             (0..WORDS).for_each(|word| wanted[word] |= rule.masks[word]);
         }
         // What the guard has compared need not be packed.
-        guard.iter().for_each(|term| wanted[usize::from(term.word)] &= !term.mask);
+        guard.terms.iter().for_each(|term| wanted[usize::from(term.word)] &= !term.mask);
         let lanes = Lanes::of(&wanted);
         let body = match (wish, lanes.count()) {
             (Wish::Trie(field), _) => Body::Trie(trie(field, rules)),
@@ -188,7 +196,7 @@ impl Part {
     /// The part's first rule before `bound` that matches, or [`NONE`]; a hash or trie may answer a later one.
     #[inline]
     fn find(&self, words: &Words, bound: u32) -> u32 {
-        if self.guard.iter().any(|term| words[usize::from(term.word) % WORDS] & term.mask != term.value) {
+        if !self.guard.holds(words) {
             return NONE;
         }
         match &self.body {
@@ -213,7 +221,7 @@ impl Part {
 
     /// What all its rules demand.
     pub fn guard(&self) -> &[Term] {
-        &self.guard
+        &self.guard.terms
     }
 
     /// How it finds its rule.
@@ -380,15 +388,27 @@ fn trie(field: Field, rules: &[Rule]) -> Trie {
 }
 
 /// The bits on which all rules agree.
-fn guard_of(rules: &[Rule]) -> Vec<Term> {
+fn guard_of(rules: &[Rule]) -> Guard {
     let mut masks = rules[0].masks;
     for rule in rules {
         for (word, mask) in masks.iter_mut().enumerate() {
             *mask &= rule.masks[word] & !(rule.values[word] ^ rules[0].values[word]);
         }
     }
-    let terms = (0..WORDS).filter(|word| masks[*word] != 0);
-    terms
-        .map(|word| Term { word: word as u8, mask: masks[word], value: rules[0].values[word] & masks[word] })
-        .collect()
+    let used = (0..WORDS).filter(|word| masks[*word] != 0);
+    let term =
+        |word| Term { word: word as u8, mask: masks[word], value: rules[0].values[word] & masks[word] };
+    let terms: Vec<Term> = used.map(term).collect();
+    let nothing = Term { word: 0, mask: 0, value: 0 };
+    Guard { two: [0, 1].map(|i| terms.get(i).copied().unwrap_or(nothing)), terms }
+}
+
+impl Guard {
+    #[inline]
+    fn holds(&self, words: &Words) -> bool {
+        let difference = |term: &Term| (words[usize::from(term.word) % WORDS] & term.mask) ^ term.value;
+        let [first, second] = &self.two;
+        difference(first) | difference(second) == 0
+            && (self.terms.len() <= 2 || self.terms[2..].iter().all(|term| difference(term) == 0))
+    }
 }

@@ -1,0 +1,145 @@
+//! The actions part of a flow or bucket, which in ovs-ofctl's syntax holds instructions too.
+
+use super::fields::{Meaning, port_number};
+use super::{PortNames, Wrong, value, wrong};
+use crate::action::Action;
+use crate::field::{Field, VLAN_PRESENT};
+use crate::flow::{ClearActions, Instructions, WriteMetadata};
+use crate::port;
+
+/// Reads `ACTION,…`, of which some are instructions.
+pub(crate) fn parse_instructions(
+    text: &str,
+    ports: &PortNames,
+    meaning: Meaning,
+) -> Result<Instructions, Wrong> {
+    let mut instructions = Instructions::default();
+    for word in split(text) {
+        let (name, argument) = name_and_argument(word);
+        match name {
+            "meter" => instructions.meter = Some(value::number(name, argument, 0xffff_0000)? as u32),
+            "goto_table" => instructions.goto = Some(value::number(name, argument, 254)? as u8),
+            "clear_actions" => instructions.clear = ClearActions::Clear,
+            "write_metadata" => {
+                let (value, mask) = value::masked(name, Field::Metadata, argument)?;
+                instructions.metadata = Some(WriteMetadata { value: value as u64, mask: mask as u64 });
+            }
+            "write_actions" => instructions.write = parse_actions(argument, ports, meaning)?,
+            "apply_actions" => instructions.apply.extend(parse_actions(argument, ports, meaning)?),
+            _ => instructions.apply.extend(parse_action(word, ports, meaning)?),
+        }
+    }
+    Ok(instructions)
+}
+
+/// Reads `ACTION,…` without instructions.
+pub(crate) fn parse_actions(text: &str, ports: &PortNames, meaning: Meaning) -> Result<Vec<Action>, Wrong> {
+    let mut actions = Vec::new();
+    for word in split(text) {
+        actions.extend(parse_action(word, ports, meaning)?);
+    }
+    Ok(actions)
+}
+
+/// One action; none for `drop`.
+fn parse_action(word: &str, ports: &PortNames, meaning: Meaning) -> Result<Option<Action>, Wrong> {
+    let (name, argument) = name_and_argument(word);
+    let number = |max: u64| value::number(name, argument, max);
+    let ethertype = || number(0xffff).map(|kind| kind as u16);
+    let set = |field: Field| Ok(Action::SetField(field, value::bits(name, field, argument)?));
+    let action = match name.to_ascii_lowercase().as_str() {
+        "drop" => return Ok(None),
+        "output" => Action::output(port_number(argument, ports)?),
+        "controller" => Action::Output { port: port::CONTROLLER, max_len: controller_len(argument)? },
+        "group" => Action::Group(number(0xffff_ff00)? as u32),
+        "set_queue" => Action::SetQueue(number(0xffff_ffff)? as u32),
+        "push_vlan" => Action::PushVlan(ethertype()?),
+        "pop_vlan" | "strip_vlan" => Action::PopVlan,
+        "push_mpls" => Action::PushMpls(ethertype()?),
+        "pop_mpls" => Action::PopMpls(ethertype()?),
+        "push_pbb" => Action::PushPbb(ethertype()?),
+        "pop_pbb" => Action::PopPbb,
+        "copy_ttl_out" => Action::CopyTtlOut,
+        "copy_ttl_in" => Action::CopyTtlIn,
+        "set_mpls_ttl" => Action::SetMplsTtl(number(255)? as u8),
+        "dec_mpls_ttl" => Action::DecMplsTtl,
+        "mod_nw_ttl" | "set_nw_ttl" => Action::SetNwTtl(number(255)? as u8),
+        "dec_ttl" | "dec_nw_ttl" => Action::DecNwTtl,
+        "set_field" => set_field(argument, meaning)?,
+        "mod_dl_src" => set(Field::EthSrc)?,
+        "mod_dl_dst" => set(Field::EthDst)?,
+        "mod_nw_src" => set(Field::Ipv4Src)?,
+        "mod_nw_dst" => set(Field::Ipv4Dst)?,
+        "mod_nw_tos" => Action::SetField(Field::IpDscp, (number(255)? >> 2).into()),
+        "mod_tp_src" => set(meaning.field("tp_src")?)?,
+        "mod_tp_dst" => set(meaning.field("tp_dst")?)?,
+        "mod_vlan_pcp" => set(Field::VlanPcp)?,
+        "mod_vlan_vid" => {
+            let id = number(4095)?;
+            let instead =
+                format!("write push_vlan:0x8100,set_field:{}->vlan_vid", id | u64::from(VLAN_PRESENT));
+            return wrong("mod_vlan_vid may mean to push a tag or to change one", instead);
+        }
+        // A bare port is an output.
+        _ if argument.is_empty() => match port_number(name, ports) {
+            Ok(to) => Action::output(to),
+            Err(_) => {
+                return wrong(
+                    format!("there is no action '{word}'"),
+                    "write output:PORT, drop, group:N, set_field:VALUE->FIELD, …",
+                );
+            }
+        },
+        _ => {
+            return wrong(
+                format!("there is no action '{name}'"),
+                "write output:PORT, group:N, set_field:VALUE->FIELD, …",
+            );
+        }
+    };
+    Ok(Some(action))
+}
+
+/// `VALUE->FIELD`.
+fn set_field(argument: &str, meaning: Meaning) -> Result<Action, Wrong> {
+    let Some((text, name)) = argument.split_once("->") else {
+        return wrong(format!("set_field has no field in '{argument}'"), "write set_field:VALUE->FIELD");
+    };
+    let field = meaning.field(name)?;
+    let bits = value::bits(name, field, text)?;
+    // A tag that is set is there; ovs-ofctl users write the id alone as well.
+    let present = if field == Field::VlanVid { u128::from(VLAN_PRESENT) } else { 0 };
+    Ok(Action::SetField(field, bits | present))
+}
+
+/// `N`, `max_len=N`, or nothing.
+fn controller_len(argument: &str) -> Result<u16, Wrong> {
+    match argument.strip_prefix("max_len=").unwrap_or(argument) {
+        "" => Ok(port::NO_BUFFER),
+        text => value::number("max_len", text, 0xffff).map(|len| len as u16),
+    }
+}
+
+/// `NAME:ARGUMENT`, `NAME(ARGUMENT)` or `NAME`.
+fn name_and_argument(word: &str) -> (&str, &str) {
+    let at = word.find([':', '(']).unwrap_or(word.len());
+    let (name, rest) = word.split_at(at);
+    let argument = rest.strip_prefix(':').unwrap_or_else(|| {
+        rest.strip_prefix('(').map_or(rest, |inner| inner.strip_suffix(')').unwrap_or(inner))
+    });
+    (name, argument)
+}
+
+/// What is between commas and spaces that are not inside parentheses.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0usize;
+    let separates = move |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && matches!(c, ',' | ' ' | '\t')
+    };
+    text.split(separates).filter(|word| !word.is_empty())
+}

@@ -1,0 +1,192 @@
+//! The match part of a flow: words like `tcp`, and fields under the names of OpenFlow and of ovs-ofctl.
+
+use super::{PortNames, Wrong, value, wrong};
+use crate::field::{FIELDS, Field, VLAN_PRESENT};
+use crate::matching::{FieldMatch, Match};
+use crate::port;
+
+/// The words that stand for EtherType and protocol: name, EtherType, protocol.
+pub(crate) const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
+    ("tcp", 0x0800, Some(6)),
+    ("udp", 0x0800, Some(17)),
+    ("icmp", 0x0800, Some(1)),
+    ("sctp", 0x0800, Some(132)),
+    ("tcp6", 0x86dd, Some(6)),
+    ("udp6", 0x86dd, Some(17)),
+    ("icmp6", 0x86dd, Some(58)),
+    ("sctp6", 0x86dd, Some(132)),
+    ("ip", 0x0800, None),
+    ("ipv6", 0x86dd, None),
+    ("arp", 0x0806, None),
+    ("mpls", 0x8847, None),
+    ("mplsm", 0x8848, None),
+];
+
+/// Numbers of the reserved ports, by the names of ovs-ofctl.
+pub(crate) const RESERVED: &[(&str, u32)] = &[
+    ("in_port", port::IN_PORT),
+    ("table", port::TABLE),
+    ("normal", port::NORMAL),
+    ("flood", port::FLOOD),
+    ("all", port::ALL),
+    ("controller", port::CONTROLLER),
+    ("local", port::LOCAL),
+];
+
+/// What the match says of EtherType and protocol: names like `tp_dst` mean different fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Meaning {
+    pub(crate) eth_type: Option<u16>,
+    pub(crate) ip_proto: Option<u8>,
+}
+
+/// The fields read so far. Their names are resolved when all are there.
+pub(crate) struct Fields<'a> {
+    ports: &'a PortNames,
+    words: Vec<(&'a str, &'a str)>,
+    found: Vec<FieldMatch>,
+    meaning: Meaning,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(ports: &'a PortNames) -> Fields<'a> {
+        Fields { ports, words: Vec::new(), found: Vec::new(), meaning: Meaning::default() }
+    }
+
+    /// Takes one word of the match.
+    pub(crate) fn add(&mut self, key: &'a str, text: Option<&'a str>) -> Result<(), Wrong> {
+        if let Some((_, eth_type, ip_proto)) =
+            PROTOCOLS.iter().find(|(name, ..)| *name == key && text.is_none())
+        {
+            self.push(FieldMatch::exact(Field::EthType, (*eth_type).into()));
+            if let Some(protocol) = ip_proto {
+                self.push(FieldMatch::exact(Field::IpProto, (*protocol).into()));
+            }
+            return Ok(());
+        }
+        let Some(text) = text else {
+            return wrong(
+                format!("'{key}' is not a protocol or setting"),
+                "write FIELD=VALUE, or ip, tcp, udp, arp, …",
+            );
+        };
+        match key {
+            "dl_type" | "eth_type" => {
+                self.push(FieldMatch::exact(Field::EthType, value::number(key, text, 0xffff)?.into()));
+            }
+            // With ARP this word means the operation; what it is stays open until all is read.
+            "nw_proto" | "ip_proto" => self.words.insert(0, (key, text)),
+            _ => self.words.push((key, text)),
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, field: FieldMatch) {
+        match field.field {
+            Field::EthType => self.meaning.eth_type = Some(field.value as u16),
+            Field::IpProto => self.meaning.ip_proto = Some(field.value as u8),
+            _ => {}
+        }
+        self.found.push(field);
+    }
+
+    /// The match, and what names mean in the actions.
+    pub(crate) fn finish(mut self) -> Result<(Match, Meaning), Wrong> {
+        for (key, text) in std::mem::take(&mut self.words) {
+            let field = self.resolve(key, text)?;
+            self.push(field);
+        }
+        match Match::new(&self.found) {
+            Ok(matching) => Ok((matching, self.meaning)),
+            Err(refusal) => {
+                wrong(refusal.to_string(), "match the field it depends on too, for example tcp before tp_dst")
+            }
+        }
+    }
+
+    fn resolve(&self, key: &str, text: &str) -> Result<FieldMatch, Wrong> {
+        let present = u128::from(VLAN_PRESENT);
+        match key {
+            "in_port" => return Ok(FieldMatch::exact(Field::InPort, port_number(text, self.ports)?.into())),
+            "dl_vlan" if text == "0xffff" => return Ok(FieldMatch::exact(Field::VlanVid, 0)),
+            "dl_vlan" => {
+                let id = u128::from(value::number(key, text, 4095)?);
+                return Ok(FieldMatch::exact(Field::VlanVid, present | id));
+            }
+            // The whole TOS byte, of which ECN is not part here.
+            "nw_tos" => {
+                let tos = value::number(key, text, 255)?;
+                return Ok(FieldMatch::exact(Field::IpDscp, (tos >> 2).into()));
+            }
+            _ => {}
+        }
+        let field = self.meaning.field(key)?;
+        let (value, mask) = value::masked(key, field, text)?;
+        Ok(FieldMatch::masked(field, value, mask))
+    }
+}
+
+impl Meaning {
+    /// The field of a name, given EtherType and protocol.
+    pub(crate) fn field(self, key: &str) -> Result<Field, Wrong> {
+        let is_arp = self.eth_type == Some(0x0806);
+        let is_v6 = self.eth_type == Some(0x86dd);
+        let of_protocol = |tcp, udp, sctp, icmp: (Field, Field)| match self.ip_proto {
+            Some(6) => Ok(tcp),
+            Some(17) => Ok(udp),
+            Some(132) => Ok(sctp),
+            Some(1) if !is_v6 => Ok(icmp.0),
+            Some(58) if is_v6 => Ok(icmp.1),
+            _ => wrong(
+                format!("{key} is a field of TCP, UDP, SCTP or ICMP"),
+                format!("write for example tcp,{key}=…"),
+            ),
+        };
+        let kinds = (Field::Icmpv4Type, Field::Icmpv6Type);
+        let codes = (Field::Icmpv4Code, Field::Icmpv6Code);
+        Ok(match key {
+            "dl_src" => Field::EthSrc,
+            "dl_dst" => Field::EthDst,
+            "dl_vlan_pcp" => Field::VlanPcp,
+            "nw_src" | "ip_src" if is_arp => Field::ArpSpa,
+            "nw_dst" | "ip_dst" if is_arp => Field::ArpTpa,
+            "nw_src" | "ip_src" => Field::Ipv4Src,
+            "nw_dst" | "ip_dst" => Field::Ipv4Dst,
+            "nw_proto" if is_arp => Field::ArpOp,
+            "nw_proto" => Field::IpProto,
+            "nw_ecn" => Field::IpEcn,
+            "tp_src" => of_protocol(Field::TcpSrc, Field::UdpSrc, Field::SctpSrc, kinds)?,
+            "tp_dst" => of_protocol(Field::TcpDst, Field::UdpDst, Field::SctpDst, codes)?,
+            "icmp_type" if is_v6 => Field::Icmpv6Type,
+            "icmp_code" if is_v6 => Field::Icmpv6Code,
+            "icmp_type" => Field::Icmpv4Type,
+            "icmp_code" => Field::Icmpv4Code,
+            "ipv6_label" => Field::Ipv6Flabel,
+            "tun_id" => Field::TunnelId,
+            _ => match FIELDS.iter().find(|info| info.name == key) {
+                Some(info) => info.field,
+                None => {
+                    return wrong(
+                        format!("there is no field '{key}'"),
+                        "write a field of OpenFlow, such as in_port, eth_dst, vlan_vid, nw_src, tp_dst",
+                    );
+                }
+            },
+        })
+    }
+}
+
+/// A port by number, by its name in ovs-ofctl (any case), or by its own name.
+pub(crate) fn port_number(text: &str, ports: &PortNames) -> Result<u32, Wrong> {
+    let lower = text.to_ascii_lowercase();
+    let reserved = RESERVED.iter().find(|(name, _)| *name == lower).map(|(_, number)| *number);
+    if let Some(number) = ports.get(text).copied().or(reserved) {
+        return Ok(number);
+    }
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return value::number("a port", text, u32::MAX.into()).map(|number| number as u32);
+    }
+    let names = ports.keys().map(String::as_str).chain(RESERVED.iter().map(|(name, _)| *name));
+    let names: Vec<&str> = names.collect();
+    wrong(format!("there is no port '{text}'"), format!("write a number or one of {}", names.join(", ")))
+}

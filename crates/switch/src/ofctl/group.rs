@@ -1,0 +1,98 @@
+//! Groups and meters: the lines of `add-groups` and `add-meters`.
+
+use super::actions::parse_actions;
+use super::fields::{Meaning, port_number};
+use super::{PortNames, Wrong, value, words, wrong};
+use crate::group::{Bucket, GroupCommand, GroupKind, GroupMod};
+use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
+
+/// `group_id=N,type=KIND,bucket=…,bucket=…`; a bucket is `[weight:N,][watch_port:P,][watch_group:N,][actions=]ACTION,…`.
+pub(crate) fn parse_group(line: &str, ports: &PortNames) -> Result<GroupMod, Wrong> {
+    let mut pieces = line.split("bucket=");
+    let (mut id, mut kind) = (None, None);
+    for word in words(pieces.next().unwrap_or_default()) {
+        match word.split_once('=') {
+            Some(("group_id", text)) => id = Some(value::number("group_id", text, 0xffff_ff00)? as u32),
+            Some(("type", "all")) => kind = Some(GroupKind::All),
+            Some(("type", "select")) => kind = Some(GroupKind::Select),
+            Some(("type", "indirect")) => kind = Some(GroupKind::Indirect),
+            Some(("type", "ff" | "fast_failover")) => kind = Some(GroupKind::FastFailover),
+            Some(("type", other)) => {
+                return wrong(
+                    format!("there is no group type '{other}'"),
+                    "write type=all, select, indirect or ff",
+                );
+            }
+            _ => {
+                return wrong(
+                    format!("'{word}' is not part of a group"),
+                    "write group_id=N,type=KIND,bucket=ACTIONS",
+                );
+            }
+        }
+    }
+    let (Some(id), Some(kind)) = (id, kind) else {
+        return wrong("a group needs a number and a type", "write group_id=N,type=KIND,bucket=ACTIONS");
+    };
+    let buckets = pieces.map(|piece| parse_bucket(piece, ports)).collect::<Result<_, _>>()?;
+    Ok(GroupMod { command: GroupCommand::Add, id, kind, buckets })
+}
+
+fn parse_bucket(text: &str, ports: &PortNames) -> Result<Bucket, Wrong> {
+    let mut bucket = Bucket::new([]);
+    let mut rest = text.trim();
+    loop {
+        rest = rest.trim_start_matches([',', ' ', '\t']);
+        let end = rest.find([',', ' ', '\t']).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        match word.split_once([':', '=']) {
+            Some(("weight", number)) => bucket.weight = value::number("weight", number, 0xffff)? as u16,
+            Some(("watch_port", port)) => bucket.watch_port = port_number(port, ports)?,
+            Some(("watch_group", id)) => {
+                bucket.watch_group = value::number("watch_group", id, 0xffff_ff00)? as u32
+            }
+            Some(("bucket_id", id)) => drop(value::number("bucket_id", id, 0xffff_ff00)?),
+            _ => break,
+        }
+        rest = after;
+    }
+    let list = rest.strip_prefix("actions=").unwrap_or(rest);
+    bucket.actions = parse_actions(list, ports, Meaning::default())?;
+    Ok(bucket)
+}
+
+/// `meter=N,kbps|pktps[,burst][,stats],bands=type=drop,rate=N[,burst_size=N]…`.
+pub(crate) fn parse_meter(line: &str) -> Result<MeterMod, Wrong> {
+    const FORM: &str = "write meter=N,kbps,bands=type=drop,rate=N";
+    let mut request = MeterMod { command: MeterCommand::Add, id: 0, flags: 0, bands: Vec::new() };
+    // Bands begin at "type=", whatever of "band=" and "bands=" stands before it.
+    let line = line.replace("bands=", " ").replace("band=", " ");
+    for word in words(&line) {
+        let (key, text) = word.split_once(['=', ':']).unwrap_or((word, ""));
+        let last = request.bands.last_mut();
+        match (key, last) {
+            ("meter", _) => request.id = value::number(key, text, 0xffff_0000)? as u32,
+            ("kbps", _) => request.flags |= meter::flags::KBPS,
+            ("pktps", _) => request.flags |= meter::flags::PKTPS,
+            ("burst", _) => request.flags |= meter::flags::BURST,
+            ("stats", _) => request.flags |= meter::flags::STATS,
+            ("type", _) => request.bands.push(match text {
+                "drop" => Band { kind: BandKind::Drop, rate: 0, burst: 0 },
+                "dscp_remark" => Band { kind: BandKind::DscpRemark(1), rate: 0, burst: 0 },
+                _ => {
+                    return wrong(
+                        format!("there is no band type '{text}'"),
+                        "write type=drop or type=dscp_remark",
+                    );
+                }
+            }),
+            ("rate", Some(band)) => band.rate = value::number(key, text, u32::MAX.into())? as u32,
+            ("burst_size", Some(band)) => band.burst = value::number(key, text, u32::MAX.into())? as u32,
+            ("prec_level", Some(Band { kind: BandKind::DscpRemark(levels), .. })) => {
+                *levels = value::number(key, text, 255)? as u8;
+            }
+            _ => return wrong(format!("'{word}' is not part of a meter, or not in this place"), FORM),
+        }
+    }
+    if request.bands.is_empty() { wrong("a meter needs a band", FORM) } else { Ok(request) }
+}

@@ -1,0 +1,220 @@
+//! Rule files in the syntax of `ovs-ofctl`: flows, groups and meters, one a line, read and printed.
+//!
+//! ```text
+//! # comment
+//! meter=1,kbps,burst,bands=type=drop,rate=1000,burst_size=100
+//! group_id=1,type=select,bucket=weight:1,actions=output:2,bucket=weight:3,actions=output:3
+//! table=0,priority=100,tcp,nw_dst=10.0.0.0/8,tp_dst=80,actions=meter:1,dec_ttl,group:1
+//! ```
+//!
+//! The lines of the three commands (`add-flows`, `add-groups`, `add-meters`) stand in one file, in any order.
+//! Every mistake is reported, with its line and what to write. Read first: ovs-ofctl(8), ovs-fields(7).
+
+mod actions;
+mod fields;
+mod group;
+mod print;
+mod value;
+
+pub use print::{print_actions, print_flow, print_group, print_match, print_meter};
+
+use crate::flow::{self, FlowMod, Instructions, Removed};
+use crate::matching::Match;
+use crate::switch::Switch;
+use crate::{GroupMod, MeterMod, Refusal};
+use fastpath_units::Time;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Priority of a flow that does not say one (OFP_DEFAULT_PRIORITY).
+const PRIORITY: u16 = 32_768;
+/// More mistakes than this are not reported: nobody reads them.
+const MISTAKES_MAX: usize = 1000;
+
+/// Numbers of ports that may be written by name.
+pub type PortNames = BTreeMap<String, u32>;
+
+/// One rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// A flow to add.
+    Flow(FlowMod),
+    /// A group to add.
+    Group(GroupMod),
+    /// A meter to add.
+    Meter(MeterMod),
+}
+
+/// A rule and where it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// From 1.
+    pub number: usize,
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// A mistake of the author. Prints as `LINE: what; what to do`; the caller puts `FILE:` before it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Mistake {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it: `write …`.
+    pub instead: String,
+}
+
+/// A mistake whose line the caller knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Wrong {
+    what: String,
+    instead: String,
+}
+
+pub(crate) fn wrong<T>(what: impl Into<String>, instead: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong { what: what.into(), instead: instead.into() })
+}
+
+impl Wrong {
+    fn at(self, line: usize) -> Mistake {
+        Mistake { line, what: self.what, instead: self.instead }
+    }
+
+    fn refused(refusal: &Refusal) -> Wrong {
+        let text = refusal.to_string();
+        // Texts of refusals say what, and often after a semicolon what to do.
+        let (what, instead) = text.split_once("; ").unwrap_or((&text, "change or remove this rule"));
+        Wrong { what: what.to_owned(), instead: instead.to_owned() }
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.line, self.what, self.instead)
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+/// Reads a rule file.
+///
+/// # Errors
+/// Every mistake in it, in the order of lines.
+pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<Line>, Vec<Mistake>> {
+    let (mut lines, mut mistakes) = (Vec::new(), Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        match parse_rule(line, ports) {
+            Ok(rule) => lines.push(Line { number, rule }),
+            Err(wrong) => mistakes.push(wrong.at(number)),
+        }
+        if mistakes.len() == MISTAKES_MAX {
+            break;
+        }
+    }
+    if mistakes.is_empty() { Ok(lines) } else { Err(mistakes) }
+}
+
+/// Puts rules into a switch: meters, then groups, then flows, each in the order of lines.
+///
+/// # Errors
+/// Every rule that the switch refuses; the others are in force.
+pub fn load(switch: &mut Switch, now: Time, lines: &[Line]) -> Result<(), Vec<Mistake>> {
+    let mut mistakes = Vec::new();
+    let mut put = |line: &Line, answer: Result<Vec<Removed>, Refusal>| {
+        if let Err(refusal) = answer {
+            mistakes.push(Wrong::refused(&refusal).at(line.number));
+        }
+    };
+    for line in lines {
+        if let Rule::Meter(request) = &line.rule {
+            put(line, switch.meter_mod(now, request));
+        }
+    }
+    for line in lines {
+        if let Rule::Group(request) = &line.rule {
+            put(line, switch.group_mod(now, request));
+        }
+    }
+    for line in lines {
+        if let Rule::Flow(request) = &line.rule {
+            put(line, switch.flow_mod(now, request));
+        }
+    }
+    mistakes.sort();
+    mistakes.truncate(MISTAKES_MAX);
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+}
+
+fn parse_rule(line: &str, ports: &PortNames) -> Result<Rule, Wrong> {
+    if line.starts_with("group_id=") {
+        return group::parse_group(line, ports).map(Rule::Group);
+    }
+    if line.starts_with("meter=") {
+        return group::parse_meter(line).map(Rule::Meter);
+    }
+    parse_flow(line, ports).map(Rule::Flow)
+}
+
+/// A flow: `KEY=VALUE,…,actions=ACTION,…`.
+fn parse_flow(line: &str, ports: &PortNames) -> Result<FlowMod, Wrong> {
+    let Some((head, list)) = split_actions(line) else {
+        return wrong("a flow needs actions", "end the line with actions=ACTION,… or actions=drop");
+    };
+    let mut request = FlowMod::add(0, PRIORITY, Match::any(), Instructions::default());
+    let mut fields = fields::Fields::new(ports);
+    for word in words(head) {
+        let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
+        if !flow_setting(&mut request, key, value)? {
+            fields.add(key, value)?;
+        }
+    }
+    let (matching, meaning) = fields.finish()?;
+    request.matching = matching;
+    request.instructions = actions::parse_instructions(list, ports, meaning)?;
+    Ok(request)
+}
+
+/// Takes what is about the flow and not its match; answers whether it was that.
+fn flow_setting(request: &mut FlowMod, key: &str, value: Option<&str>) -> Result<bool, Wrong> {
+    let flag = match key {
+        "send_flow_rem" => flow::flags::SEND_FLOW_REM,
+        "check_overlap" => flow::flags::CHECK_OVERLAP,
+        "reset_counts" => flow::flags::RESET_COUNTS,
+        "no_packet_counts" => flow::flags::NO_PACKET_COUNTS,
+        "no_byte_counts" => flow::flags::NO_BYTE_COUNTS,
+        _ => 0,
+    };
+    request.flags |= flag;
+    let text = value.unwrap_or_default();
+    match key {
+        _ if flag != 0 => {}
+        "table" => request.table_id = value::number(key, text, 254)? as u8,
+        "priority" => request.priority = value::number(key, text, 0xffff)? as u16,
+        "cookie" => request.cookie = value::number(key, text, u64::MAX)?,
+        "idle_timeout" => request.idle_timeout = value::number(key, text, 0xffff)? as u16,
+        "hard_timeout" => request.hard_timeout = value::number(key, text, 0xffff)? as u16,
+        // What dumps say and nobody can set.
+        "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The part before `actions=` and the part after it.
+fn split_actions(line: &str) -> Option<(&str, &str)> {
+    line.split_once("actions=").or_else(|| line.split_once("action="))
+}
+
+/// What is between commas and spaces.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ', '\t']).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Rule files read, printed, and read again.
+
+use super::*;
+use crate::action::Action;
+use crate::field::Field;
+use crate::flow::FlowFilter;
+use crate::matching::FieldMatch;
+use crate::port::{self, Port};
+use crate::switch::Limits;
+use proptest::prelude::*;
+
+fn flow(line: &str) -> FlowMod {
+    match &parse(line, &PortNames::new()).unwrap_or_else(|m| panic!("{m:?}"))[..] {
+        [Line { rule: Rule::Flow(flow), .. }] => flow.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fields(line: &str) -> Vec<(Field, u128, u128)> {
+    flow(line).matching.fields().map(|f| (f.field, f.value, f.mask)).collect()
+}
+
+fn mistakes(text: &str) -> Vec<String> {
+    parse(text, &PortNames::from([("p1".to_owned(), 1)]))
+        .unwrap_err()
+        .iter()
+        .map(Mistake::to_string)
+        .collect()
+}
+
+#[test]
+fn a_flow_is_read_with_its_settings() {
+    let line = "cookie=0x1f,table=3, priority=7,idle_timeout=10,hard_timeout=20,send_flow_rem,in_port=2 actions=output:3";
+    let read = flow(line);
+    assert_eq!((read.cookie, read.table_id, read.priority), (0x1f, 3, 7));
+    assert_eq!((read.idle_timeout, read.hard_timeout, read.flags), (10, 20, 1));
+    assert_eq!(read.instructions.apply, [Action::output(3)]);
+    assert_eq!(flow("actions=drop").priority, 32_768);
+}
+
+#[test]
+fn names_mean_the_fields_of_their_protocol() {
+    let exact = |field: Field, value| (field, value, field.ones());
+    assert_eq!(
+        fields("tcp,nw_dst=10.0.0.0/8,tp_dst=80,actions=drop"),
+        [
+            exact(Field::EthType, 0x0800),
+            exact(Field::IpProto, 6),
+            (Field::Ipv4Dst, 0x0a00_0000, 0xff00_0000),
+            exact(Field::TcpDst, 80)
+        ]
+    );
+    assert_eq!(
+        fields("arp,nw_src=10.0.0.1,nw_proto=1 actions=drop")[1..],
+        [exact(Field::ArpOp, 1), exact(Field::ArpSpa, 0x0a00_0001)]
+    );
+    assert_eq!(
+        fields("icmp6,icmp_type=135,nd_target=::1 actions=drop")[2..],
+        [exact(Field::Icmpv6Type, 135), exact(Field::Ipv6NdTarget, 1)]
+    );
+    assert_eq!(fields("tp_src=0x10/0xfff0,udp6 actions=drop")[2..], [(Field::UdpSrc, 0x10, 0xfff0)]);
+    assert_eq!(
+        fields("dl_vlan=100,dl_vlan_pcp=3 actions=drop"),
+        [exact(Field::VlanVid, 0x1064), exact(Field::VlanPcp, 3)]
+    );
+    assert_eq!(fields("dl_vlan=0xffff actions=drop"), [exact(Field::VlanVid, 0)]);
+    assert_eq!(
+        fields("dl_type=0x0800,nw_proto=17,nw_tos=0xb8 actions=drop")[1..],
+        [exact(Field::IpDscp, 46), exact(Field::IpProto, 17)]
+    );
+    assert_eq!(
+        fields("dl_dst=01:00:00:00:00:00/01:00:00:00:00:00 actions=drop"),
+        [(Field::EthDst, 1 << 40, 1 << 40)]
+    );
+}
+
+#[test]
+fn instructions_are_among_the_actions() {
+    let read = flow(
+        "tcp actions=meter:4,set_field:10.0.0.1->ip_dst,mod_tp_dst:8080,2,CONTROLLER:128,clear_actions,\
+        write_actions(push_vlan:0x8100,set_field:100->vlan_vid,output:1),write_metadata:0x5/0xf,goto_table:2",
+    )
+    .instructions;
+    assert_eq!((read.meter, read.goto), (Some(4), Some(2)));
+    let to_controller = Action::Output { port: port::CONTROLLER, max_len: 128 };
+    let set = Action::SetField;
+    assert_eq!(
+        read.apply,
+        [set(Field::Ipv4Dst, 0x0a00_0001), set(Field::TcpDst, 8080), Action::output(2), to_controller]
+    );
+    assert_eq!(read.write, [Action::PushVlan(0x8100), set(Field::VlanVid, 0x1064), Action::output(1)]);
+    assert_eq!(read.metadata, Some(flow::WriteMetadata { value: 5, mask: 15 }));
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line_and_what_to_write() {
+    let text = "in_port=p1,actions=output:nowhere\n\n# fine\ntp_dst=80,actions=drop\nip,nw_dst=10.0.0.300,actions=drop\n\
+        in_port=1\nfoo=1,actions=drop\nnw_dst=10.0.0.0/8,actions=drop\npriority=70000,actions=drop\nactions=mod_vlan_vid:100\n\
+        group_id=1,type=any,bucket=output:1\nmeter=1,kbps,bands=type=drp,rate=1\nactions=frobnicate:1";
+    assert_eq!(
+        mistakes(text),
+        [
+            "1: there is no port 'nowhere'; write a number or one of p1, in_port, table, normal, flood, all, controller, local",
+            "4: tp_dst is a field of TCP, UDP, SCTP or ICMP; write for example tcp,tp_dst=…",
+            "5: nw_dst cannot be '10.0.0.300'; write for example nw_dst=192.0.2.1 or 192.0.2.0/24",
+            "6: a flow needs actions; end the line with actions=ACTION,… or actions=drop",
+            "7: there is no field 'foo'; write a field of OpenFlow, such as in_port, eth_dst, vlan_vid, nw_src, tp_dst",
+            "8: field ipv4_dst is matched without its prerequisite; match the field it depends on too, for example tcp before tp_dst",
+            "9: priority cannot be '70000'; write priority=N with N from 0 to 65535",
+            "10: mod_vlan_vid may mean to push a tag or to change one; write push_vlan:0x8100,set_field:4196->vlan_vid",
+            "11: there is no group type 'any'; write type=all, select, indirect or ff",
+            "12: there is no band type 'drp'; write type=drop or type=dscp_remark",
+            "13: there is no action 'frobnicate'; write output:PORT, group:N, set_field:VALUE->FIELD, …",
+        ]
+    );
+}
+
+const FILE: &str = "\
+group_id=1,type=ff,bucket=weight:1,watch_port:2,actions=output:2,bucket=weight:1,watch_port:3,actions=output:3
+group_id=2,type=select,bucket=weight:10,actions=output:2,bucket=weight:30,actions=group:1
+meter=1,kbps,burst,bands=type=drop,rate=1000,burst_size=100
+meter=2,pktps,bands=type=dscp_remark,rate=10,prec_level=2
+cookie=0x7, table=0, n_packets=0, n_bytes=0, idle_timeout=5, send_flow_rem, priority=9,tcp,in_port=1,nw_dst=10.0.0.0/8,tp_dst=80 actions=meter:1,dec_ttl,group:2
+cookie=0x0, table=0, n_packets=0, n_bytes=0, priority=8,dl_dst=02:00:00:00:00:00/ff:00:00:00:00:00,dl_vlan=100 actions=pop_vlan,goto_table:1
+cookie=0x0, table=0, n_packets=0, n_bytes=0, priority=0 actions=CONTROLLER:65535
+cookie=0x0, table=1, n_packets=0, n_bytes=0, priority=5,icmp6,icmp_type=135,nd_target=2001:db8::/32 actions=drop
+";
+
+#[test]
+fn what_is_loaded_is_printed_as_it_was_written() {
+    let mut switch = Switch::new(Limits { tables: 4, ..Limits::default() });
+    (1..=3).for_each(|port| switch.set_port(port, Port::up()));
+    load(&mut switch, Time::ZERO, &parse(FILE, &PortNames::new()).unwrap()).unwrap();
+    let mut printed: Vec<String> = switch.groups().map(|(id, group)| print_group(id, group)).collect();
+    printed.extend(switch.meters().map(|(id, meter)| print_meter(id, meter)));
+    let filter = FlowFilter::all();
+    printed.extend(switch.flows(&filter).unwrap().map(|(table, rank, flow)| print_flow(table, rank, flow)));
+    assert_eq!(printed.join("\n") + "\n", FILE);
+}
+
+#[test]
+fn rules_that_the_switch_refuses_are_told_by_line() {
+    let mut switch = Switch::new(Limits { tables: 4, ..Limits::default() });
+    let lines =
+        parse("actions=NORMAL\nactions=group:9\ntable=2 actions=goto_table:1", &PortNames::new()).unwrap();
+    let found: Vec<String> =
+        load(&mut switch, Time::ZERO, &lines).unwrap_err().iter().map(Mistake::to_string).collect();
+    assert_eq!(
+        found,
+        [
+            "1: output to port 0xfffffffa is not possible; name an existing port or a reserved one that is supported",
+            "2: group 9 does not exist; add it first",
+            "3: goto-table 1 does not lead to a later table; change or remove this rule",
+        ]
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "[a-z0-9_=,:/.()> -]{0,80}|\\PC{0,40}") {
+        let _ = parse(&text, &PortNames::new());
+        let _ = parse(&format!("tcp,{text},actions={text}"), &PortNames::new());
+        let _ = parse(&format!("group_id=1,type=all,bucket={text}"), &PortNames::new());
+        let _ = parse(&format!("meter=1,{text}"), &PortNames::new());
+    }
+
+    #[test]
+    fn a_printed_match_reads_back_the_same(which in prop::collection::vec(0usize..40, 0..8), values: [u128; 40], masks: [u128; 40]) {
+        let mut fields: Vec<FieldMatch> = Vec::new();
+        for index in which {
+            let field = crate::field::FIELDS[index].field;
+            let mask = if field.is_maskable() && masks[index] & 1 == 0 { masks[index] & field.ones() } else { field.ones() };
+            let candidate = FieldMatch::masked(field, values[index] & mask, mask);
+            let more: Vec<FieldMatch> = fields.iter().copied().chain([candidate]).collect();
+            // Fields whose prerequisites are missing are left out.
+            if Match::new(&more).is_ok() {
+                fields = more;
+            }
+        }
+        for base in [vec![], vec![FieldMatch::exact(Field::EthType, 0x0800), FieldMatch::exact(Field::IpProto, 6)]] {
+            let all: Vec<FieldMatch> = base.into_iter().chain(fields.iter().copied()).collect();
+            let Ok(matching) = Match::new(&all) else { continue };
+            let line = format!("{},actions=drop", print_match(&matching));
+            let read = parse(&line, &PortNames::new());
+            prop_assert!(read.is_ok(), "{line}: {read:?}");
+            prop_assert_eq!(&flow(&line).matching, &matching, "{}", line);
+        }
+    }
+}

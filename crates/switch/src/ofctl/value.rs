@@ -1,0 +1,105 @@
+//! Numbers, addresses and masks, as rule files write them.
+
+use super::{Wrong, wrong};
+use crate::field::Field;
+use fastpath_wire::MacAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// A number, decimal or with `0x`, at most `max`.
+pub(crate) fn number(key: &str, text: &str, max: u64) -> Result<u64, Wrong> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    match parsed.filter(|number| *number <= max && !text.starts_with('+')) {
+        Some(number) => Ok(number),
+        None => wrong(format!("{key} cannot be '{text}'"), format!("write {key}=N with N from 0 to {max}")),
+    }
+}
+
+/// The value and mask of a field, as `VALUE` or `VALUE/MASK` (for IP addresses also `VALUE/LENGTH`).
+pub(crate) fn masked(key: &str, field: Field, text: &str) -> Result<(u128, u128), Wrong> {
+    let (value, mask) = text.split_once('/').map_or((text, None), |(value, mask)| (value, Some(mask)));
+    let value = bits(key, field, value)?;
+    let mask = match mask {
+        None => field.ones(),
+        Some(len) if is_ip(field) && !len.contains(['.', ':']) => {
+            let len = number(key, len, field.bits().into())? as u32;
+            if len == 0 { 0 } else { field.ones() >> (field.bits() - len) << (field.bits() - len) }
+        }
+        Some(mask) => bits(key, field, mask)?,
+    };
+    // As ovs-ofctl does, bits outside the mask are taken as zero.
+    Ok((value & mask, mask))
+}
+
+/// The value of a field, in the notation that belongs to it.
+pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
+    let (parsed, example) = match field {
+        Field::EthDst
+        | Field::EthSrc
+        | Field::ArpSha
+        | Field::ArpTha
+        | Field::Ipv6NdSll
+        | Field::Ipv6NdTll => {
+            let mac = text.parse::<MacAddr>().ok();
+            (mac.map(|mac| crate::key::big_endian(&mac.0)), "02:00:00:00:00:01")
+        }
+        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa => (
+            text.parse::<Ipv4Addr>().ok().map(|address| address.to_bits().into()),
+            "192.0.2.1 or 192.0.2.0/24",
+        ),
+        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget => {
+            (text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits), "2001:db8::1 or 2001:db8::/32")
+        }
+        _ => return number(key, text, u64::try_from(field.ones()).unwrap_or(u64::MAX)).map(u128::from),
+    };
+    match parsed {
+        Some(bits) => Ok(bits),
+        None => wrong(format!("{key} cannot be '{text}'"), format!("write for example {key}={example}")),
+    }
+}
+
+/// Whether masks of the field may be written as prefix lengths.
+pub(crate) fn is_ip(field: Field) -> bool {
+    use Field::{ArpSpa, ArpTpa, Ipv4Dst, Ipv4Src, Ipv6Dst, Ipv6NdTarget, Ipv6Src};
+    matches!(field, Ipv4Src | Ipv4Dst | ArpSpa | ArpTpa | Ipv6Src | Ipv6Dst | Ipv6NdTarget)
+}
+
+/// A value in the field's notation.
+pub(crate) fn show(field: Field, value: u128) -> String {
+    match field {
+        Field::EthDst
+        | Field::EthSrc
+        | Field::ArpSha
+        | Field::ArpTha
+        | Field::Ipv6NdSll
+        | Field::Ipv6NdTll => {
+            let [.., a, b, c, d, e, f] = value.to_be_bytes();
+            MacAddr([a, b, c, d, e, f]).to_string()
+        }
+        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa => {
+            Ipv4Addr::from_bits(value as u32).to_string()
+        }
+        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget => Ipv6Addr::from_bits(value).to_string(),
+        Field::EthType => format!("0x{value:04x}"),
+        Field::Metadata | Field::TunnelId | Field::VlanVid | Field::Ipv6Flabel | Field::PbbIsid => {
+            format!("{value:#x}")
+        }
+        _ => value.to_string(),
+    }
+}
+
+/// A mask in the field's notation, with the slash before it; nothing when every bit counts.
+pub(crate) fn show_mask(field: Field, mask: u128) -> String {
+    let left = mask << (128 - field.bits());
+    if mask == field.ones() {
+        String::new()
+    } else if is_ip(field) && left.count_zeros() == left.trailing_zeros() {
+        format!("/{}", mask.count_ones())
+    } else if is_ip(field) || show(field, mask).contains(':') {
+        format!("/{}", show(field, mask))
+    } else {
+        format!("/{mask:#x}")
+    }
+}
