@@ -31,6 +31,8 @@ enum Command {
     Ctl(commands::ctl::Ctl),
     Check(commands::check::Check),
     Replay(commands::replay::Replay),
+    #[cfg(target_os = "linux")]
+    Measure(commands::measure::MeasureCommand),
     Model(Box<commands::model::ModelCommand>),
     Evaluate(commands::evaluate::EvaluateCommand),
     Completions(commands::completions::Completions),
@@ -56,6 +58,8 @@ fn main() -> ExitCode {
         Command::Ctl(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Replay(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Measure(command) => command.run(),
         Command::Model(command) => command.run(),
         Command::Evaluate(command) => command.run(),
         Command::Completions(command) => command.run(),

@@ -22,9 +22,11 @@ mod enter;
 mod host;
 mod lab;
 mod leftovers;
+pub mod measure;
 mod namespace;
 mod netlink;
 mod priority;
+pub mod record;
 mod state;
 
 pub use enter::{EnterError, exec};

@@ -8,6 +8,8 @@ pub(crate) mod evaluate;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;
+#[cfg(target_os = "linux")]
+pub(crate) mod measure;
 pub(crate) mod model;
 pub(crate) mod replay;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,97 @@
+//! `fastpath measure latency`: how long a packet takes through a unit, and what each operation on it adds.
+
+use super::{Output, bar, show, tool, warn};
+use crate::{Answer, print};
+use clap::Args;
+use fastpath_lab::measure::{EXTRAS, LATENCY_SIZES, OperationCost, UnitLatency, latency, operation};
+use fastpath_lab::record::{Record, Watch, fields};
+use serde_json::{Map, json};
+use std::io::{self, Write};
+
+/// Measure how long a unit's input and output take by packet size, and what operations cost a packet.
+///
+/// A packet goes from a generator through a forward unit to a swap unit and back, over memory ports on one core; the
+/// time is that of equation 1 of the published experiment: half of what lies between the probes, the swap unit's work
+/// taken off.
+#[derive(Args)]
+pub(super) struct LatencyCommand {
+    /// Frame lengths in bytes; otherwise 64 to 1500 as published.
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(60..=9000))]
+    size: Vec<u32>,
+    /// Packets per size.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(8..))]
+    packets: u32,
+    /// Leave the costs of operations out.
+    #[arg(long)]
+    no_operations: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl LatencyCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        let file = self.output.open()?;
+        let bar = bar()?;
+        let sizes: Vec<usize> = match self.size.len() {
+            0 => LATENCY_SIZES.to_vec(),
+            _ => self.size.iter().map(|&size| size as usize).collect(),
+        };
+        let mut records = Vec::new();
+        let mut out = io::stdout().lock();
+        let mut table =
+            print::table(["size B", "t_f ns", "normal: mean", "sd", "outliers", "generator to generator ns"]);
+        for size in sizes {
+            let watch = Watch::start();
+            let found: UnitLatency = latency(size, self.packets as usize, &show(&bar))?;
+            let mut parameters = Map::new();
+            parameters.insert("size".to_owned(), json!(size));
+            table.add_row([
+                size.to_string(),
+                print::number(found.median_ns),
+                print::estimate(found.t_f_ns.mean),
+                print::estimate(found.t_f_ns.sd),
+                found.t_f_ns.outliers.to_string(),
+                print::number(found.round_trip_ns),
+            ]);
+            records.push(self.record("latency", &watch, parameters, fields(&found)));
+        }
+        let mut costs = print::table(["operation", "ns each", "R²"]);
+        for extra in EXTRAS.into_iter().filter(|_| !self.no_operations) {
+            let watch = Watch::start();
+            let found: OperationCost = operation(extra, u64::from(self.packets), &show(&bar))?;
+            let mut parameters = Map::new();
+            parameters.insert("operation".to_owned(), json!(extra));
+            let name = json!(extra).as_str().unwrap_or_default().to_owned();
+            costs.add_row([name, print::estimate(found.cost_ns), format!("{:.4}", found.r2)]);
+            records.push(self.record("operations", &watch, parameters, fields(&found)));
+        }
+        bar.finish_and_clear();
+        self.output.write(file, &records)?;
+        if self.output.json {
+            for record in &records {
+                writeln!(out, "{}", serde_json::to_string(record)?)?;
+            }
+        } else {
+            writeln!(out, "{table}")?;
+            if !self.no_operations {
+                writeln!(out, "{costs}")?;
+            }
+        }
+        if let Some(worst) = records.iter().find(|r| r.provenance.disturbance.disturbed).or(records.first()) {
+            warn(worst);
+        }
+        Ok(Answer::Yes)
+    }
+
+    fn record(
+        &self,
+        kind: &str,
+        watch: &Watch,
+        parameters: Map<String, serde_json::Value>,
+        results: Map<String, serde_json::Value>,
+    ) -> Record {
+        // Nothing is drawn at random here: the seed is 0.
+        let provenance = watch.provenance(&tool(), 0, u64::from(self.packets));
+        Record { kind: kind.to_owned(), provenance, parameters, results, platform: None }
+    }
+}

@@ -1,0 +1,124 @@
+//! `fastpath measure`: records of what this machine and packet pipelines on it do. One file per subject.
+
+mod host;
+mod latency;
+mod pipeline;
+
+use crate::Answer;
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use fastpath_lab::measure::Effort;
+use fastpath_lab::record::{Record, Tool};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Measure this machine and packet pipelines on it; results are records (JSON lines).
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fastpath measure host --quick
+  fastpath measure pipeline --program netcope --size 64,512,1518 --h 0,10,50 -o costs.jsonl
+  fastpath model fit costs.jsonl --y T_ns --terms const,p,h
+  fastpath measure pipeline --program emulate --size 64 --links 10000 --json
+  fastpath measure latency -o latency.jsonl && fastpath report latency.jsonl -o latency.html")]
+pub(crate) struct MeasureCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Host(host::HostCommand),
+    Pipeline(pipeline::PipelineCommand),
+    Latency(latency::LatencyCommand),
+}
+
+/// Where the records go.
+#[derive(Args)]
+struct Output {
+    /// Append the records to this file.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print the records as JSON, one per line, in place of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+impl MeasureCommand {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        match self.action {
+            Action::Host(command) => command.run(),
+            Action::Pipeline(command) => command.run(),
+            Action::Latency(command) => command.run(),
+        }
+    }
+}
+
+impl Output {
+    /// Opens the file, if one is named, before anything is measured.
+    fn open(&self) -> anyhow::Result<Option<std::fs::File>> {
+        let open = |path: &PathBuf| {
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(path)
+                .with_context(|| path.display().to_string())
+        };
+        self.output.as_ref().map(open).transpose()
+    }
+
+    /// Appends the records to the file.
+    fn write(&self, file: Option<std::fs::File>, records: &[Record]) -> anyhow::Result<()> {
+        let Some(mut file) = file else { return Ok(()) };
+        for record in records {
+            writeln!(file, "{}", serde_json::to_string(record)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// This program.
+fn tool() -> Tool {
+    Tool::new(env!("CARGO_PKG_VERSION"), option_env!("FASTPATH_COMMIT"))
+}
+
+fn effort(quick: bool) -> Effort {
+    if quick { Effort::Quick } else { Effort::Full }
+}
+
+/// A bar with the time left, on a terminal only.
+fn bar() -> anyhow::Result<ProgressBar> {
+    let style = ProgressStyle::with_template("{bar:30} {msg} {pos}/{len} ({elapsed}, {eta} left)")?;
+    Ok(ProgressBar::new(0).with_style(style))
+}
+
+/// Shows on `bar` what a measurement says of itself.
+fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
+    |step, done, total| {
+        if bar.message() != step {
+            bar.set_message(step.to_owned());
+            bar.reset_eta();
+        }
+        bar.set_length(total.max(done) as u64);
+        bar.set_position(done as u64);
+    }
+}
+
+/// Says on the terminal what a reader of the numbers must know.
+fn warn(record: &Record) {
+    use fastpath_lab::record::Optimised;
+    let provenance = &record.provenance;
+    if provenance.tool.optimised == Optimised::Development {
+        eprintln!("fastpath: note: this is a development build: its speed says nothing");
+    }
+    let disturbance = provenance.disturbance;
+    if disturbance.disturbed {
+        eprintln!(
+            "fastpath: note: the machine was not quiet: {:.1} % of its time stolen by the hypervisor, {:.1} % spent on other programs",
+            100.0 * disturbance.stolen_share,
+            100.0 * disturbance.others_share
+        );
+    }
+}

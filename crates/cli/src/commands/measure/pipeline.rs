@@ -1,0 +1,230 @@
+//! `fastpath measure pipeline`: what a packet costs, by length, steps, cores and links; and the highest rate without
+//! loss.
+
+use super::{Output, bar, show, tool, warn};
+use crate::{Answer, print};
+use anyhow::{bail, ensure};
+use clap::{Args, ValueEnum};
+use fastpath_lab::measure::{
+    Emulation, EmulationQuestion, Goal, Netcope, NetcopeQuestion, Progress, Stage, Tag, emulate, netcope,
+    netcope_throughput,
+};
+use fastpath_lab::record::{Record, Watch, fields};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Frames the queue holds in a search for the rate without loss.
+const QUEUE: usize = 4096;
+/// Final trials of that search, and how close its bounds come.
+const TRIAL: Duration = Duration::from_millis(250);
+const WIDTH: f64 = 0.02;
+
+/// Measure what a packet costs a pipeline on memory ports; one record per point of the grid.
+///
+/// Lengths are of the frame in memory, without FCS. With one point and --json, one object is printed whose results
+/// also stand at the top.
+#[derive(Args)]
+pub(super) struct PipelineCommand {
+    /// What happens to packets.
+    #[arg(long, default_value = "netcope")]
+    program: Program,
+    /// Frame lengths in bytes.
+    #[arg(long, visible_alias = "p", value_name = "BYTES,…", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(60..=9000))]
+    size: Vec<u32>,
+    /// Steps of parsing and hashing per packet (netcope).
+    #[arg(long, value_name = "STEPS,…", value_delimiter = ',', default_value = "0")]
+    h: Vec<usize>,
+    /// Cores, each with a port and a device of its own (netcope, forward).
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cores: Vec<u16>,
+    /// Frames that arrive together.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    burst: u32,
+    /// Different flows among them (netcope, forward).
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    flows: u32,
+    /// Links packets are spread over (emulate).
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    links: Vec<u32>,
+    /// Packets timed per point and core.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    packets: u64,
+    /// Also search the highest rate that loses no more than these shares of packets; 0 is RFC 2544's throughput
+    /// (netcope, forward; needs two cores).
+    #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
+    loss_ratio: Vec<f64>,
+    /// The seed of random losses.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Program {
+    /// Receive, steps of jumps and hashes, push a VLAN tag, send.
+    Netcope,
+    /// Receive, send.
+    Forward,
+    /// Receive, classify, through loss, queue, rate and delay of one of many links, send.
+    Emulate,
+}
+
+impl PipelineCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        for ratio in &self.loss_ratio {
+            ensure!((0.0..1.0).contains(ratio), "--loss-ratio {ratio}: must be at least 0 and below 1");
+        }
+        if self.program == Program::Emulate && !self.loss_ratio.is_empty() {
+            bail!("--loss-ratio: the emulator loses packets on purpose; use it with netcope or forward");
+        }
+        if self.program != Program::Netcope && self.h.iter().any(|&h| h > 0) {
+            bail!("--h: only netcope has steps");
+        }
+        let file = self.output.open()?;
+        let bar = bar()?;
+        let points = self.points();
+        let mut records = Vec::with_capacity(points.len());
+        for (i, point) in points.iter().enumerate() {
+            let whole = |_: &str, done: usize, total: usize| {
+                let share = done as f64 / total.max(1) as f64;
+                show(&bar)("points", (1000.0 * (i as f64 + share)) as usize, 1000 * points.len());
+            };
+            records.push(self.measure(*point, &whole)?);
+        }
+        bar.finish_and_clear();
+        self.output.write(file, &records)?;
+        self.print(&records)?;
+        if let Some(worst) = records.iter().find(|r| r.provenance.disturbance.disturbed).or(records.first()) {
+            warn(worst);
+        }
+        Ok(Answer::Yes)
+    }
+
+    /// The grid: length, steps, cores, links.
+    fn points(&self) -> Vec<(u32, usize, u16, u32)> {
+        let mut points = Vec::new();
+        for &size in &self.size {
+            if self.program == Program::Emulate {
+                points.extend(self.links.iter().map(|&links| (size, 0, 1, links)));
+                continue;
+            }
+            for &h in &self.h {
+                points.extend(self.cores.iter().map(|&cores| (size, h, cores, 0)));
+            }
+        }
+        points
+    }
+
+    fn measure(
+        &self,
+        (size, h, cores, links): (u32, usize, u16, u32),
+        progress: Progress<'_>,
+    ) -> anyhow::Result<Record> {
+        let watch = Watch::start();
+        let (mut parameters, results) = match self.program {
+            Program::Emulate => {
+                let question = EmulationQuestion {
+                    size: size as usize,
+                    links: links as usize,
+                    burst: self.burst as usize,
+                    packets: self.packets,
+                    seed: self.seed,
+                };
+                let found: Emulation = emulate(&question, progress);
+                (fields(&question), fields(&found))
+            }
+            Program::Netcope | Program::Forward => {
+                let question = NetcopeQuestion {
+                    p: size as usize,
+                    h,
+                    cores: usize::from(cores),
+                    burst: self.burst as usize,
+                    flows: self.flows as usize,
+                    packets: self.packets,
+                    tag: if self.program == Program::Netcope { Tag::Push } else { Tag::None },
+                };
+                let found: Netcope = netcope(&question, progress);
+                let mut results = fields(&found);
+                if !self.loss_ratio.is_empty() {
+                    let goals: Vec<Goal> =
+                        self.loss_ratio.iter().map(|&loss_ratio| Goal { loss_ratio }).collect();
+                    let peak = 1e9 / found.t_ns;
+                    let rates = netcope_throughput(&question, &goals, peak, (TRIAL, WIDTH, QUEUE), progress)?;
+                    results.insert("throughput".to_owned(), json!(rates));
+                }
+                (fields(&question), results)
+            }
+        };
+        let program = self.program.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
+        parameters.insert("program".to_owned(), Value::String(program));
+        let provenance = watch.provenance(&tool(), self.seed, self.packets);
+        Ok(Record { kind: "pipeline".to_owned(), provenance, parameters, results, platform: None })
+    }
+
+    fn print(&self, records: &[Record]) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        if !self.output.json {
+            return Ok(tables(&mut out, records)?);
+        }
+        for record in records {
+            let mut value = serde_json::to_value(record)?;
+            if let Value::Object(top) = &mut value {
+                // Scripts find the results at the top too.
+                record.results.iter().for_each(|(name, found)| drop(top.insert(name.clone(), found.clone())));
+            }
+            writeln!(out, "{value}")?;
+        }
+        Ok(())
+    }
+}
+
+fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
+    let mut table =
+        print::table(["point", "ns per packet", "packets/s", "ceiling", "stages, ns", "stages − whole"]);
+    for Record { parameters, results, .. } in records {
+        let number =
+            |name: &str| results.get(name).and_then(Value::as_f64).map_or(String::new(), print::number);
+        let stages: Vec<Stage> =
+            results.get("stages").cloned().and_then(|v| serde_json::from_value(v).ok()).unwrap_or_default();
+        let stages: Vec<String> = stages.iter().map(|s| format!("{} {:.1}", s.name, s.ns)).collect();
+        let difference = results.get("stages_minus_whole_pct").and_then(Value::as_f64).unwrap_or(f64::NAN);
+        table.add_row([
+            point(parameters),
+            number("T_ns"),
+            number("packets_per_second"),
+            number("ceiling_packets_per_second"),
+            stages.join(", "),
+            format!("{difference:+.1} %"),
+        ]);
+    }
+    writeln!(out, "{table}")?;
+    for Record { parameters, results, .. } in records {
+        for found in results.get("throughput").and_then(Value::as_array).into_iter().flatten() {
+            let number = |name: &str| found[name].as_f64().map_or("–".to_owned(), print::number);
+            let loss = found["goal"]["loss_ratio"].as_f64().unwrap_or(f64::NAN);
+            writeln!(
+                out,
+                "{}: up to {} packets/s (not {}) lose at most {} %",
+                point(parameters),
+                number("lower_pps"),
+                number("upper_pps"),
+                print::number(100.0 * loss)
+            )?;
+        }
+        if let Some(bytes) = results.get("bytes_per_link").and_then(Value::as_f64) {
+            writeln!(out, "{}: {bytes:.0} bytes per idle link", point(parameters))?;
+        }
+    }
+    Ok(())
+}
+
+/// `netcope p = 64, h = 10, cores = 1`
+fn point(parameters: &Map<String, Value>) -> String {
+    let program = parameters.get("program").and_then(Value::as_str).unwrap_or_default();
+    let told =
+        ["p", "h", "size", "cores", "links"].iter().filter_map(|name| Some((*name, parameters.get(*name)?)));
+    let values: Vec<String> = told.map(|(name, value)| format!("{name} = {value}")).collect();
+    format!("{program} {}", values.join(", "))
+}

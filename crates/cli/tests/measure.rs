@@ -1,0 +1,96 @@
+//! `fastpath measure` as scripts use it: records in JSON, and models fitted to them. Says nothing about speed.
+#![cfg(target_os = "linux")]
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("measure").join(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn fastpath(directory: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fastpath")).args(words).current_dir(directory).output().unwrap()
+}
+
+fn records(directory: &Path, words: &[&str]) -> Vec<Value> {
+    let output = fastpath(directory, words);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).expect("a record a line")).collect()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn the_emulator_s_rate_stands_beside_its_ceiling_and_its_memory() {
+    let words = "measure pipeline --program emulate --size 64 --links 10 --packets 20000 --json";
+    let found = records(&directory("emulate"), &words.split(' ').collect::<Vec<_>>());
+    let [record] = &found[..] else { panic!("one record: {found:?}") };
+    let ceiling = number(&record["ceiling_packets_per_second"]);
+    assert!((1.0..ceiling).contains(&number(&record["packets_per_second"])), "{record}");
+    assert!(number(&record["bytes_per_link"]) > 0.0);
+    assert_eq!(record["results"]["bytes_per_link"], record["bytes_per_link"]);
+}
+
+#[test]
+fn a_record_says_where_and_how_it_was_made() {
+    let words = "measure pipeline --program forward --packets 5000 --json";
+    let found = records(&directory("provenance"), &words.split(' ').collect::<Vec<_>>());
+    let provenance = &found[0]["provenance"];
+    assert!(provenance["machine"]["cores"].as_u64().unwrap() >= 1);
+    assert_eq!(provenance["tool"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(provenance["command_line"].as_array().unwrap().iter().any(|word| word == "--packets"));
+    assert_eq!((provenance["n"].as_u64(), provenance["seed"].as_u64()), (Some(5000), Some(1)));
+    assert!(provenance["disturbance"]["disturbed"].is_boolean());
+}
+
+#[test]
+fn a_grid_of_records_is_fitted_as_it_is() {
+    let directory = directory("grid");
+    let words =
+        "measure pipeline --program netcope --size 64,512,1500 --h 0,20 --packets 5000 -o costs.jsonl";
+    assert_eq!(fastpath(&directory, &words.split(' ').collect::<Vec<_>>()).status.code(), Some(0));
+    assert_eq!(fs::read_to_string(directory.join("costs.jsonl")).unwrap().lines().count(), 6);
+    let fit = ["model", "fit", "costs.jsonl", "--y", "T_ns", "--terms", "const,p,h", "--json"];
+    let found = &records(&directory, &fit)[0];
+    assert_eq!(found["n"], 6);
+    assert!(number(&found["coefficients"]["h"]["value"]) > 0.0, "{}", found["coefficients"]);
+}
+
+#[test]
+fn latencies_have_a_summary_per_size_and_operations_a_cost() {
+    let words = "measure latency --size 64,1500 --packets 2000 --json";
+    let found = records(&directory("latency"), &words.split(' ').collect::<Vec<_>>());
+    let of = |kind: &str| found.iter().filter(|r| r["kind"] == kind).collect::<Vec<_>>();
+    assert_eq!(of("latency").len(), 2);
+    assert!(number(&of("latency")[0]["results"]["t_f_ns"]["mean"]["low"]) > 0.0);
+    assert_eq!(of("operations").len(), 4);
+    for record in of("operations") {
+        let cost = &record["results"]["cost_ns"];
+        assert!(number(&cost["low"]) <= number(&cost["value"]), "{cost}");
+    }
+}
+
+#[test]
+fn words_that_make_no_sense_are_refused_before_anything_is_measured() {
+    let directory = directory("refused");
+    for words in [
+        "measure pipeline --program emulate --loss-ratio 0",
+        "measure pipeline --program forward --h 3",
+        "measure pipeline --size 20",
+        "measure pipeline --loss-ratio 2",
+        "measure host --coremark=-1",
+        "measure host -o no/such/place",
+    ] {
+        let output = fastpath(&directory, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{words}");
+    }
+}

@@ -1,0 +1,359 @@
+//! What the emulator costs per packet: between the two sides of a memory port, every packet is classified to its link
+//! by its source address and goes through loss, queue, rate and delay. The ceiling is the same port, burst and core
+//! with nothing in between; its rounds alternate with the emulator's, so a pause of the machine meets both.
+
+use super::pipeline::{Device, Meter, Source, Stage, rounds};
+use super::{Progress, on_core};
+use fastpath_engine::Clock;
+use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
+use fastpath_link::{Limit, PipeSpec, QueueSpec};
+use fastpath_net::{EdgeId, Frame, FramePool, Network, NodeKind, Options, Topology};
+use fastpath_units::{Duration, Probability, Rate, Time};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+
+const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
+const RING: usize = 1 << 20;
+/// Rate of all links together.
+const TOTAL_BPS: u64 = 200_000_000_000;
+const DELAY: Duration = Duration::from_us(10);
+const LOSS: f64 = 0.001;
+const QUEUE_PACKETS: u32 = 1000;
+/// Links whose memory is weighed at least: fewer are lost among pages.
+const WEIGHED_LINKS: usize = 50_000;
+const PAGE: f64 = 4096.0;
+/// Where the source address lies.
+const SOURCE: std::ops::Range<usize> = 6..12;
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EmulationQuestion {
+    /// Bytes of a frame, at least 14.
+    pub size: usize,
+    /// Links, each with two hosts.
+    pub links: usize,
+    /// Frames that arrive together.
+    pub burst: usize,
+    /// Packets timed, at least one per link.
+    pub packets: u64,
+    /// Seed of the losses.
+    pub seed: u64,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Emulation {
+    /// Packets per second through the emulator on one core.
+    pub packets_per_second: f64,
+    /// Packets per second of the same core between the same ports without emulation.
+    pub ceiling_packets_per_second: f64,
+    /// The first over the second.
+    pub share_of_ceiling: f64,
+    /// Median time of a packet, ns.
+    #[serde(rename = "T_ns")]
+    pub t_ns: f64,
+    /// Memory of the running network per idle link (two pipes), bytes.
+    pub bytes_per_link: f64,
+    /// Memory of its description (names, addresses) per link, bytes.
+    pub description_bytes_per_link: f64,
+    /// Where the time goes.
+    pub stages: Vec<Stage>,
+    /// Stages added up minus the whole, % of the whole.
+    pub stages_minus_whole_pct: f64,
+    /// Bursts timed.
+    pub rounds: usize,
+    /// Packets that entered the network.
+    pub entered: u64,
+    /// Those delivered so far.
+    pub delivered: u64,
+    /// Those dropped.
+    pub dropped: u64,
+    /// Those still inside.
+    pub held: u64,
+}
+
+/// Measures the emulator on the first core.
+pub fn emulate(question: &EmulationQuestion, progress: Progress<'_>) -> Emulation {
+    on_core(0, || measure(question, progress))
+}
+
+fn measure(question: &EmulationQuestion, progress: Progress<'_>) -> Emulation {
+    progress("building links", 0, 1);
+    let (bytes_per_link, description_bytes_per_link) =
+        weigh(question.links.max(WEIGHED_LINKS), question.seed);
+    let (mut emulator, end) = Emulator::new(question);
+    let (mut forwarder, ceiling_end) = Forwarder::new();
+    let mut source =
+        Stations { question: *question, frames: vec![vec![0; question.size]; question.burst], next: 0 };
+    let mut ceiling_source = Stations { frames: source.frames.clone(), ..source };
+    let rounds = rounds(question.packets.max(2 * question.links as u64), question.burst);
+    let (mut emulated, mut ceiling) =
+        (Meter::new(Emulator::STAGES.len()), Meter::new(Forwarder::STAGES.len()));
+    for round in 0..rounds {
+        if round % 1024 == 0 {
+            progress("emulation", round, rounds);
+        }
+        emulated.round(&mut emulator, &mut source, &end);
+        ceiling.round(&mut forwarder, &mut ceiling_source, &ceiling_end);
+    }
+    let (cost, ceiling) = (emulated.cost(Emulator::STAGES), ceiling.cost(Forwarder::STAGES));
+    let books = emulator.network.conservation();
+    let (packets_per_second, ceiling_packets_per_second) = (1e9 / cost.median_ns, 1e9 / ceiling.median_ns);
+    Emulation {
+        packets_per_second,
+        ceiling_packets_per_second,
+        share_of_ceiling: packets_per_second / ceiling_packets_per_second,
+        t_ns: cost.median_ns,
+        bytes_per_link,
+        description_bytes_per_link,
+        stages: cost.stages,
+        stages_minus_whole_pct: cost.stages_minus_whole_pct,
+        rounds: cost.rounds,
+        entered: books.entered,
+        delivered: books.delivered,
+        dropped: books.dropped.values().sum(),
+        held: books.held,
+    }
+}
+
+/// Links between pairs of hosts, all alike.
+fn topology(links: usize) -> Topology {
+    let pipe = PipeSpec {
+        rate: Rate::from_bps((TOTAL_BPS / links as u64).max(100_000)),
+        delay: DELAY,
+        loss: Probability::new(LOSS).expect("a probability").into(),
+        queue: QueueSpec::DropTail(Limit::Packets(QUEUE_PACKETS)),
+        ..PipeSpec::default()
+    };
+    let mut topology = Topology::default();
+    for i in 0..links {
+        let [a, b] =
+            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+        topology.connect(format!("l{i}"), a, b, [pipe.clone(), pipe.clone()]);
+    }
+    topology
+}
+
+/// Bytes per link of an idle network, and of its description, by what the process grows.
+fn weigh(links: usize, seed: u64) -> (f64, f64) {
+    let empty = resident();
+    let topology = topology(links);
+    let described = resident();
+    let network = Network::new(topology, Options { seed, pool_limit: POOL_LIMIT });
+    let running = resident();
+    drop(std::hint::black_box(network));
+    let per_link = |more: f64, less: f64| (more - less).max(0.0) / links as f64;
+    (per_link(running, described), per_link(described, empty))
+}
+
+/// Bytes of this process that are in memory: the second number of /proc/self/statm.
+fn resident() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: f64 = text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(f64::NAN);
+    pages * PAGE
+}
+
+/// The emulator between a port's two rings.
+struct Emulator {
+    port: Memory,
+    clock: Clock,
+    network: Network,
+    stations: StationTable,
+    burst: Burst,
+    arrived: Vec<(EdgeId, Frame)>,
+    out: VecDeque<Frame>,
+}
+
+impl Emulator {
+    fn new(question: &EmulationQuestion) -> (Emulator, MemoryEnd) {
+        let (port, end) = Memory::new("memory", RING.max(4 * question.burst * (question.size + 64)));
+        let options = Options { seed: question.seed, pool_limit: POOL_LIMIT };
+        let mut stations = StationTable::new(question.links);
+        // The first host of each link sends; its edge is the even one.
+        (0..question.links).for_each(|link| stations.insert(mac(link), EdgeId(2 * link as u32)));
+        let emulator = Emulator {
+            port,
+            clock: Clock::start(),
+            network: Network::new(topology(question.links), options),
+            stations,
+            burst: Burst::new(),
+            arrived: Vec::with_capacity(Burst::MAX),
+            out: VecDeque::with_capacity(4 * BURST),
+        };
+        (emulator, end)
+    }
+}
+
+impl Device for Emulator {
+    const STAGES: &'static [&'static str] = &["receive", "classify", "enter links", "leave links", "send"];
+
+    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
+        loop {
+            let now = self.clock.now();
+            // A memory port does not fail.
+            let _ = self.port.rx_burst(now, self.network.pool_mut(), &mut self.burst);
+            let last = self.burst.is_empty();
+            mark(0);
+            for frame in self.burst.drain() {
+                match self.stations.get(&self.network.pool().bytes(&frame)[SOURCE]) {
+                    Some(edge) => self.arrived.push((edge, frame)),
+                    None => self.network.pool_mut().free(frame),
+                }
+            }
+            mark(1);
+            for (edge, frame) in self.arrived.drain(..) {
+                self.network.push(now, edge, frame);
+            }
+            mark(2);
+            while self.out.len() < 4 * BURST {
+                let Some(delivery) = self.network.pop(now) else { break };
+                self.out.push_back(delivery.frame);
+            }
+            mark(3);
+            while !self.out.is_empty() {
+                let _ = self.port.tx_burst(now, self.network.pool_mut(), &mut self.out);
+            }
+            mark(4);
+            if last {
+                return;
+            }
+        }
+    }
+}
+
+/// The same with nothing in between.
+struct Forwarder {
+    port: Memory,
+    pool: FramePool,
+    burst: Burst,
+    out: VecDeque<Frame>,
+}
+
+impl Forwarder {
+    fn new() -> (Forwarder, MemoryEnd) {
+        let (port, end) = Memory::new("memory", RING);
+        let out = VecDeque::with_capacity(4 * BURST);
+        (Forwarder { port, pool: FramePool::new(POOL_LIMIT), burst: Burst::new(), out }, end)
+    }
+}
+
+impl Device for Forwarder {
+    const STAGES: &'static [&'static str] = &["receive", "send"];
+
+    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
+        loop {
+            let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
+            if self.burst.is_empty() {
+                return;
+            }
+            self.out.extend(self.burst.drain());
+            mark(0);
+            let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
+            self.out.drain(..).for_each(|frame| self.pool.free(frame));
+            mark(1);
+        }
+    }
+}
+
+/// The address of the host that sends into a link.
+fn mac(link: usize) -> [u8; 6] {
+    let [.., b, c, d, e] = (link as u64).to_be_bytes();
+    [0x02, 0x01, b, c, d, e]
+}
+
+/// Station addresses to edges: an exact match, open addressing, at most half full.
+pub(super) struct StationTable {
+    /// Address (0 is none) and edge.
+    slots: Vec<(u64, EdgeId)>,
+    shift: u32,
+}
+
+impl StationTable {
+    pub(super) fn new(stations: usize) -> StationTable {
+        let len = (2 * stations).next_power_of_two().max(2);
+        StationTable { slots: vec![(0, EdgeId(0)); len], shift: 64 - len.trailing_zeros() }
+    }
+
+    fn key(address: &[u8]) -> u64 {
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(address);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Fibonacci hashing (Knuth, TAOCP 3, §6.4).
+    fn home(&self, key: u64) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    pub(super) fn insert(&mut self, address: [u8; 6], edge: EdgeId) {
+        let key = StationTable::key(&address);
+        let mut at = self.home(key);
+        while self.slots[at].0 != 0 {
+            at = (at + 1) % self.slots.len();
+        }
+        self.slots[at] = (key, edge);
+    }
+
+    pub(super) fn get(&self, address: &[u8]) -> Option<EdgeId> {
+        let key = StationTable::key(address);
+        let mut at = self.home(key);
+        loop {
+            match self.slots[at] {
+                (0, _) => return None,
+                (found, edge) if found == key => return Some(edge),
+                _ => at = (at + 1) & (self.slots.len() - 1),
+            }
+        }
+    }
+}
+
+/// The source: a frame of each link in turn, in an order without locality.
+struct Stations {
+    question: EmulationQuestion,
+    frames: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl Source for Stations {
+    fn burst(&self) -> usize {
+        self.question.burst
+    }
+
+    fn fill(&mut self, end: &MemoryEnd) -> usize {
+        for frame in &mut self.frames {
+            // A prime step visits every link before any comes again.
+            let link = (self.next as u64 * 1_000_003 % self.question.links as u64) as usize;
+            frame[SOURCE].copy_from_slice(&mac(link));
+            self.next += 1;
+        }
+        end.send(self.frames.iter().map(Vec::as_slice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_station_is_found_and_nobody_else() {
+        let mut table = StationTable::new(1000);
+        (0..1000).for_each(|link| table.insert(mac(link), EdgeId(link as u32)));
+        assert!((0..1000).all(|link| table.get(&mac(link)) == Some(EdgeId(link as u32))));
+        assert!((1000..2000).all(|link| table.get(&mac(link)).is_none()));
+    }
+
+    #[test]
+    fn the_books_of_the_emulated_packets_balance() {
+        let question = EmulationQuestion { size: 64, links: 100, burst: 64, packets: 20_000, seed: 3 };
+        let found = emulate(&question, &|_, _, _| {});
+        assert_eq!(found.entered, found.delivered + found.dropped + found.held);
+        assert!(found.entered >= 20_000 && found.delivered > 15_000, "{found:?}");
+        // Loss 0.1 %: 20 of 20 000, within 6 standard deviations.
+        assert!((1..=50).contains(&found.dropped), "{found:?}");
+        assert!(
+            found.packets_per_second > 0.0 && found.ceiling_packets_per_second > found.packets_per_second
+        );
+        assert!(found.bytes_per_link > 0.0);
+    }
+}

@@ -1,0 +1,123 @@
+//! Everything about this machine that the models and the engine rest on, as one record.
+
+use super::caches::{self, CacheEdge};
+use super::copying::{self, CopyRate, PLATFORM_BYTES, Place};
+use super::memory::{self, LatencyPoint, MemoryPoint, TlbCost};
+use super::timing::{Timing, timing};
+use super::{Effort, Progress, on_core, score};
+use fastpath_model::platform::{Platform, ScoreKind};
+use serde::{Deserialize, Serialize};
+
+const LARGEST: usize = 512 << 20;
+const LARGEST_QUICK: usize = 32 << 20;
+
+/// What was found about a machine.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Host {
+    /// Our integer score of each core, iterations/s. Not CoreMark: see [`Host::coremark`].
+    pub score_per_core: Vec<f64>,
+    /// An official CoreMark score of one core, if one was given; never computed here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coremark: Option<f64>,
+    /// Copy rates.
+    pub copying: Vec<CopyRate>,
+    /// Latency over the working set.
+    pub latency: Vec<LatencyPoint>,
+    /// The caches found in it.
+    pub caches: Vec<CacheEdge>,
+    /// Throughput over working set and threads.
+    pub throughput: Vec<MemoryPoint>,
+    /// What small pages cost.
+    pub tlb: TlbCost,
+    /// Clocks, sleeps, system calls, rings.
+    pub timing: Timing,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// Measures this machine.
+///
+/// # Errors
+/// When the kernel gives no memory.
+pub fn host(
+    effort: Effort,
+    coremark: Option<f64>,
+    seed: u64,
+    progress: Progress<'_>,
+) -> std::io::Result<Host> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut notes = Vec::new();
+    let wanted = if effort == Effort::Quick { LARGEST_QUICK } else { LARGEST };
+    let largest = memory::largest(wanted, cores);
+    if largest < LARGEST {
+        notes.push(format!("working sets end at {} MiB, not at {} MiB", largest >> 20, LARGEST >> 20));
+    }
+    let score_per_core = (0..cores)
+        .map(|core| {
+            progress("integer score", core, cores);
+            on_core(core, || score::score(effort))
+        })
+        .collect();
+    let copying = on_core(0, || copying::copying(effort, progress));
+    let latency = memory::on_first_core(effort, largest, seed, progress)?;
+    let caches = with_declared(memory::edges(&latency, seed), &mut notes);
+    let throughput = memory::throughput(effort, largest, cores, progress);
+    progress("huge pages", 0, 2);
+    let tlb = on_core(0, || memory::tlb(seed))?;
+    progress("clocks and rings", 1, 2);
+    let timing = on_core(0, || timing(effort, cores));
+    Ok(Host { score_per_core, coremark, copying, latency, caches, throughput, tlb, timing, notes })
+}
+
+/// Puts the kernel's cache sizes beside those found.
+fn with_declared(mut found: Vec<CacheEdge>, notes: &mut Vec<String>) -> Vec<CacheEdge> {
+    let declared = caches::declared();
+    for (edge, &bytes) in found.iter_mut().zip(&declared) {
+        edge.declared_bytes = Some(bytes);
+    }
+    if declared.len() > found.len() {
+        notes.push(format!(
+            "the kernel lists {} data caches, the latencies show {}: the others are too large, or shared with other guests",
+            declared.len(),
+            found.len()
+        ));
+    }
+    found
+}
+
+impl Host {
+    /// What a model needs to know: the official score if there is one, otherwise ours; and the rate at which a router
+    /// copies small packets between its buffers.
+    pub fn platform(&self, name: &str) -> Platform {
+        let own = self.score_per_core.iter().sum::<f64>() / self.score_per_core.len() as f64;
+        let small = self
+            .copying
+            .iter()
+            .find(|c| c.bytes == PLATFORM_BYTES && c.place == Place::Arena && c.offset == 0);
+        Platform {
+            name: name.to_owned(),
+            score: self.coremark.unwrap_or(own),
+            score_kind: if self.coremark.is_some() { ScoreKind::Coremark } else { ScoreKind::Own },
+            copy_bits_per_s: small.map_or(f64::NAN, |c| c.bits_per_s),
+            rate_pps: None,
+            wire: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_look_finds_everything_and_keeps_the_scores_apart() {
+        let found = host(Effort::Quick, None, 1, &|_, _, _| {}).unwrap();
+        assert_eq!(found.score_per_core.len(), std::thread::available_parallelism().unwrap().get());
+        assert!(found.latency.iter().all(|p| p.ns > 0.0) && !found.throughput.is_empty());
+        let platform = found.platform("here");
+        assert_eq!(platform.score_kind, ScoreKind::Own);
+        assert!(platform.copy_bits_per_s > 1e6);
+        let official = Host { coremark: Some(20_000.0), ..found }.platform("here");
+        assert_eq!((official.score_kind, official.score), (ScoreKind::Coremark, 20_000.0));
+    }
+}

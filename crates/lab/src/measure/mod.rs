@@ -1,0 +1,118 @@
+//! Measurements of this machine and of packet pipelines on it. Each gives plain structs; `record.rs` says where
+//! and when they were made.
+//!
+//! | file | question |
+//! |---|---|
+//! | `score.rs` | how fast are integers? |
+//! | `copying.rs` | how fast are packets copied? |
+//! | `memory.rs` | what does memory cost, by working set, and where do the caches end? |
+//! | `timing.rs` | what do clocks, sleeps, system calls and rings cost? |
+//! | `host.rs` | all of these, as one record |
+//! | `pipeline.rs`, `netcope.rs`, `emulate.rs` | what does a packet cost a pipeline? |
+//! | `search.rs` | what is the highest rate without loss? |
+//! | `latency.rs`, `operations.rs` | how long does a packet take, and what does each operation add? |
+//!
+//! Times are of the thread that works, by `CLOCK_MONOTONIC`; what a reading of the clock costs is taken off.
+//! Medians of many short rounds: a pause of the machine spoils a round, not the result.
+
+mod caches;
+mod copying;
+mod emulate;
+mod host;
+mod latency;
+mod memory;
+mod netcope;
+mod operations;
+mod pipeline;
+mod score;
+mod search;
+mod timing;
+
+pub use caches::CacheEdge;
+pub use copying::{CopyRate, Place};
+pub use emulate::{Emulation, EmulationQuestion, emulate};
+pub use host::{Host, host};
+pub use latency::{Histogram, LATENCY_SIZES, UnitLatency, latency};
+pub use memory::{LatencyPoint, MemoryPoint, Operation, TlbCost};
+pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_throughput};
+pub use operations::{EXTRAS, Extra, OperationCost, operation};
+pub use pipeline::Stage;
+pub use search::{Found, Goal, SearchError, Trial, search};
+pub use timing::{Jitter, Timing};
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::time::{Duration, Instant};
+
+/// How much time to spend.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effort {
+    /// Seconds, for a first look.
+    Quick,
+    /// Minutes, for numbers to build on.
+    Full,
+}
+
+/// How far a measurement is: what it does, steps done, steps in all.
+pub type Progress<'a> = &'a (dyn Fn(&str, usize, usize) + Sync);
+
+/// Runs `work` on a thread of its own that stays on the `core`-th of the cores this process may use. Where the
+/// kernel refuses, it runs unpinned.
+fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            pin(core);
+            work()
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Keeps the calling thread on the `core`-th of the cores it may use.
+fn pin(core: usize) {
+    let this = Pid::from_raw(0);
+    let Ok(allowed) = sched_getaffinity(this) else { return };
+    let cores: Vec<usize> = (0..CpuSet::count()).filter(|&c| allowed.is_set(c).unwrap_or(false)).collect();
+    let mut one = CpuSet::new();
+    if let Some(&chosen) = cores.get(core % cores.len().max(1)) {
+        // A core that went away meanwhile, or a refusal, leaves the thread where it is.
+        let _ = one.set(chosen).and_then(|()| sched_setaffinity(this, &one));
+    }
+}
+
+/// What one reading of the clock costs, ns: the median of many.
+fn clock_cost_ns() -> f64 {
+    let mut costs: Vec<f64> = (0..101)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..100 {
+                std::hint::black_box(Instant::now());
+            }
+            start.elapsed().as_secs_f64() * 1e9 / 101.0
+        })
+        .collect();
+    median(&mut costs)
+}
+
+/// The middle of some numbers, which are sorted on the way; NaN for none.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    quantile(values, 0.5)
+}
+
+/// Quantile `p` of sorted numbers, linear between neighbours; NaN for none.
+fn quantile(sorted: &[f64], p: f64) -> f64 {
+    if sorted.is_empty() { f64::NAN } else { fastpath_model::latency::quantile_of(sorted, p) }
+}
+
+/// Does `work` again and again until `span` is over, at least `least` times; gives each duration in ns.
+fn rounds(span: Duration, least: usize, mut work: impl FnMut()) -> Vec<f64> {
+    let mut times = Vec::new();
+    let begin = Instant::now();
+    while times.len() < least || begin.elapsed() < span {
+        let start = Instant::now();
+        work();
+        times.push(start.elapsed().as_secs_f64() * 1e9);
+    }
+    times
+}

@@ -1,0 +1,385 @@
+//! The test application of seed 003 on our engine: receive, h steps of parsing and hashing, push a VLAN tag, send.
+//! Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain forwarder.
+
+use super::pipeline::{self, Cost, Device, Source, Stage};
+use super::search::{Found, Goal, SearchError, Trial, search};
+use super::{Progress, pin};
+use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
+use fastpath_net::{Frame, FramePool};
+use fastpath_units::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(64 << 20).unwrap();
+/// Bytes of each ring of the port.
+const RING: usize = 1 << 20;
+/// IEEE 802.1Q: the tag's identifier and VLAN 100.
+const TAG: [u8; 4] = [0x81, 0x00, 0x00, 0x64];
+const MACS: usize = 12;
+const HEADERS: usize = 14;
+/// Bytes a step hashes.
+const WORD: usize = 8;
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct NetcopeQuestion {
+    /// Bytes of a frame, FCS not included, at least 60.
+    pub p: usize,
+    /// Steps of parsing and hashing per packet.
+    pub h: usize,
+    /// Cores, each with a port and a device of its own.
+    pub cores: usize,
+    /// Frames that arrive together.
+    pub burst: usize,
+    /// Different flows among them.
+    pub flows: usize,
+    /// Packets timed on each core.
+    pub packets: u64,
+    /// Whether a tag is pushed.
+    pub tag: Tag,
+}
+
+/// Whether a VLAN tag is pushed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tag {
+    /// As in seed 003.
+    Push,
+    /// A plain forwarder.
+    None,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Netcope {
+    /// Median time of a packet, ns·core.
+    #[serde(rename = "T_ns")]
+    pub t_ns: f64,
+    /// Mean time, ns·core: pauses of the machine included.
+    pub mean_ns: f64,
+    /// Nine of ten bursts are faster, ns·core.
+    pub p90_ns: f64,
+    /// Packets per second of all cores together, from the median.
+    pub packets_per_second: f64,
+    /// Where the time goes.
+    pub stages: Vec<Stage>,
+    /// Stages added up minus the whole, % of the whole.
+    pub stages_minus_whole_pct: f64,
+    /// Bursts timed.
+    pub rounds: usize,
+}
+
+/// Measures the application.
+pub fn netcope(question: &NetcopeQuestion, progress: Progress<'_>) -> Netcope {
+    let barrier = Barrier::new(question.cores);
+    let mut costs: Vec<Cost> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..question.cores)
+            .map(|core| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    pin(core);
+                    let (mut device, end) = Application::new(question);
+                    let mut source = Flows::new(question);
+                    barrier.wait();
+                    pipeline::run(
+                        &mut device,
+                        &mut source,
+                        &end,
+                        question.packets,
+                        if core == 0 { progress } else { &|_, _, _| {} },
+                    )
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let n = costs.len() as f64;
+    let mean = |of: &dyn Fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / n;
+    let (t_ns, mean_ns, p90_ns) = (mean(&|c| c.median_ns), mean(&|c| c.mean_ns), mean(&|c| c.p90_ns));
+    let packets_per_second = costs.iter().map(|c| 1e9 / c.median_ns).sum();
+    let first = costs.swap_remove(0);
+    Netcope {
+        t_ns,
+        mean_ns,
+        p90_ns,
+        packets_per_second,
+        stages: first.stages,
+        stages_minus_whole_pct: first.stages_minus_whole_pct,
+        rounds: first.rounds,
+    }
+}
+
+/// Searches the highest rates within each goal (RFC 2544) of the application on one core, fed by a paced source on
+/// another, through a queue of `queue` frames.
+///
+/// # Errors
+/// [`SearchError`] when even a thousandth of the peak loses too much.
+pub fn netcope_throughput(
+    question: &NetcopeQuestion,
+    goals: &[Goal],
+    peak_pps: f64,
+    (duration, width, queue): (Duration, f64, usize),
+    progress: Progress<'_>,
+) -> Result<Vec<Found>, SearchError> {
+    let mut trials = 0;
+    search(goals, (peak_pps / 1000.0, peak_pps * 1.5), width, duration, |load, time| {
+        progress("throughput", trials, 0);
+        trials += 1;
+        trial(question, load, time, queue)
+    })
+}
+
+/// Offers `load` packets/s for `time`.
+fn trial(question: &NetcopeQuestion, load: f64, time: Duration, queue: usize) -> Trial {
+    let (mut device, end) = Application::with_rings(question, queue * (question.p + 4 + 4));
+    let (stop, idle) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(0);
+            while !stop.load(Ordering::Relaxed) {
+                if device.moved() == 0 {
+                    idle.fetch_add(1, Ordering::Relaxed);
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        pin(1);
+        let source = Flows::new(question);
+        let total = (load * time.as_secs_f64()).ceil().max(1.0) as u64;
+        let (mut sent, mut offered, mut received) = (0u64, 0u64, 0u64);
+        let start = Instant::now();
+        // What is due by now is offered at once; what the ring does not take is lost, as at a NIC.
+        while offered < total {
+            let due = ((start.elapsed().as_secs_f64() * load) as u64 + 1).min(total);
+            if due > offered {
+                let frames = (offered..due).map(|i| source.frame(i as usize));
+                sent += end.send(frames) as u64;
+                offered = due;
+            }
+            received += end.recv(usize::MAX, |_| {}) as u64;
+        }
+        // RFC 2544 §26.1: wait for what is still under way, here until the device has found nothing twice.
+        let seen = idle.load(Ordering::Relaxed);
+        while received < sent && idle.load(Ordering::Relaxed) < seen + 2 {
+            received += end.recv(usize::MAX, |_| {}) as u64;
+        }
+        received += end.recv(usize::MAX, |_| {}) as u64;
+        stop.store(true, Ordering::Relaxed);
+        Trial { offered, forwarded: received }
+    })
+}
+
+/// The device.
+struct Application {
+    port: Memory,
+    pool: FramePool,
+    burst: Burst,
+    work: Vec<Frame>,
+    out: VecDeque<Frame>,
+    steps: usize,
+    tag: Tag,
+    scratch: Vec<u8>,
+    hashes: u64,
+}
+
+impl Application {
+    fn new(question: &NetcopeQuestion) -> (Application, MemoryEnd) {
+        Application::with_rings(question, RING.max(question.burst * (question.p + 64)))
+    }
+
+    fn with_rings(question: &NetcopeQuestion, ring_bytes: usize) -> (Application, MemoryEnd) {
+        let (port, end) = Memory::new("memory", ring_bytes);
+        let application = Application {
+            port,
+            pool: FramePool::new(POOL_LIMIT),
+            burst: Burst::new(),
+            work: Vec::with_capacity(Burst::MAX),
+            out: VecDeque::with_capacity(BURST),
+            steps: question.h,
+            tag: question.tag,
+            scratch: vec![0; question.p + TAG.len()],
+            hashes: 0,
+        };
+        (application, end)
+    }
+
+    /// One burst through the device; says how many frames it was.
+    fn moved(&mut self) -> usize {
+        let before = self.port.counters().tx_frames;
+        self.turn(&mut |_| {});
+        (self.port.counters().tx_frames - before) as usize
+    }
+
+    fn push_tag(&mut self, frame: Frame) -> Option<Frame> {
+        let bytes = self.pool.bytes(&frame);
+        let len = bytes.len() + TAG.len();
+        self.scratch.resize(self.scratch.len().max(len), 0);
+        self.scratch[..MACS].copy_from_slice(&bytes[..MACS]);
+        self.scratch[MACS..MACS + TAG.len()].copy_from_slice(&TAG);
+        self.scratch[MACS + TAG.len()..len].copy_from_slice(&bytes[MACS..]);
+        self.pool.free(frame);
+        self.pool.insert(&self.scratch[..len])
+    }
+}
+
+impl Device for Application {
+    const STAGES: &'static [&'static str] = &["receive", "steps", "tag", "send"];
+
+    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
+        loop {
+            // A memory port does not fail.
+            let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
+            if self.burst.is_empty() {
+                return;
+            }
+            self.work.extend(self.burst.drain());
+            mark(0);
+            for frame in &self.work {
+                self.hashes ^= steps(self.pool.bytes(frame), self.steps);
+            }
+            std::hint::black_box(self.hashes);
+            mark(1);
+            let mut work = std::mem::take(&mut self.work);
+            match self.tag {
+                Tag::Push => work.drain(..).for_each(|frame| {
+                    let tagged = self.push_tag(frame);
+                    self.out.extend(tagged);
+                }),
+                Tag::None => self.out.extend(work.drain(..)),
+            }
+            self.work = work;
+            mark(2);
+            let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
+            // What the world does not take is lost, as at a full NIC.
+            self.out.drain(..).for_each(|frame| self.pool.free(frame));
+            mark(3);
+        }
+    }
+}
+
+/// h times: jump by what the packet says, hash some of its bytes.
+fn steps(bytes: &[u8], h: usize) -> u64 {
+    let room = bytes.len() - HEADERS - WORD + 1;
+    let (mut hash, mut at) = (0xcbf2_9ce4_8422_2325u64, 0);
+    for _ in 0..h {
+        let from = HEADERS + at;
+        let word = u64::from_le_bytes(bytes[from..from + WORD].try_into().expect("8 bytes"));
+        // Parsing: which header follows decides where to look next.
+        let hop = match (word ^ hash) & 0x7 {
+            0 | 1 => 1,
+            2 | 3 => 3,
+            4 => 5,
+            5 => 7,
+            6 => 11,
+            _ => 13,
+        };
+        at += hop;
+        if at >= room {
+            at %= room;
+        }
+        // A table's hash: FNV-1a over two halves.
+        hash = (hash ^ (word & 0xffff_ffff)).wrapping_mul(0x0000_0100_0000_01b3);
+        hash = (hash ^ (word >> 32)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash
+}
+
+/// Frames of different flows, in turn.
+struct Flows {
+    frames: Vec<Vec<u8>>,
+    burst: usize,
+    next: usize,
+}
+
+impl Flows {
+    fn new(question: &NetcopeQuestion) -> Flows {
+        let frame = |flow: usize| {
+            let mut bytes: Vec<u8> = (0..question.p).map(|i| (i * 31 + flow * 17) as u8).collect();
+            bytes[..MACS].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
+            bytes[MACS..HEADERS].copy_from_slice(&[0x08, 0x00]);
+            bytes[HEADERS..HEADERS + 8].copy_from_slice(&(flow as u64).to_le_bytes());
+            bytes
+        };
+        Flows { frames: (0..question.flows).map(frame).collect(), burst: question.burst, next: 0 }
+    }
+
+    fn frame(&self, number: usize) -> &[u8] {
+        &self.frames[number % self.frames.len()]
+    }
+}
+
+impl Source for Flows {
+    fn burst(&self) -> usize {
+        self.burst
+    }
+
+    fn fill(&mut self, end: &MemoryEnd) -> usize {
+        let from = self.next;
+        self.next += self.burst;
+        end.send((from..from + self.burst).map(|i| self.frame(i)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(p: usize, h: usize) -> NetcopeQuestion {
+        NetcopeQuestion { p, h, cores: 1, burst: 64, flows: 3, packets: 4000, tag: Tag::Push }
+    }
+
+    #[test]
+    fn every_frame_comes_out_with_a_tag_behind_its_addresses() {
+        let (mut device, end) = Application::new(&question(60, 2));
+        let mut source = Flows::new(&question(60, 2));
+        assert_eq!(source.fill(&end), 64);
+        device.turn(&mut |_| {});
+        let mut number = 0;
+        let out = end.recv(100, |bytes| {
+            let original = Flows::new(&question(60, 2)).frame(number).to_vec();
+            assert_eq!([&original[..12], &TAG, &original[12..]].concat(), bytes);
+            number += 1;
+        });
+        assert_eq!((out, device.pool.live()), (64, 0));
+    }
+
+    #[test]
+    fn a_plain_forwarder_changes_nothing() {
+        let plain = NetcopeQuestion { tag: Tag::None, ..question(1500, 0) };
+        let (mut device, end) = Application::new(&plain);
+        end.send([&[7u8; 1500][..]]);
+        device.turn(&mut |_| {});
+        assert_eq!(end.recv(9, |bytes| assert_eq!(bytes, [7; 1500])), 1);
+    }
+
+    #[test]
+    fn the_hash_depends_on_the_packet_and_on_the_number_of_steps() {
+        let [a, b] = [Flows::new(&question(64, 1)), Flows::new(&question(64, 1))];
+        assert_eq!(steps(a.frame(0), 5), steps(b.frame(0), 5));
+        assert_ne!(steps(a.frame(0), 5), steps(a.frame(1), 5));
+        assert_ne!(steps(a.frame(0), 5), steps(a.frame(0), 6));
+    }
+
+    #[test]
+    fn steps_cost_time_and_stages_are_all_there() {
+        let cheap = netcope(&question(64, 0), &|_, _, _| {});
+        let dear = netcope(&question(64, 100), &|_, _, _| {});
+        assert!(dear.t_ns > cheap.t_ns, "{} {}", dear.t_ns, cheap.t_ns);
+        let names: Vec<&str> = dear.stages.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["receive", "steps", "tag", "send"]);
+        assert!(dear.stages[1].ns > cheap.stages[1].ns);
+    }
+
+    #[test]
+    fn a_trial_far_below_the_peak_forwards_what_is_offered() {
+        let found = trial(&question(64, 0), 10_000.0, Duration::from_millis(20), 4096);
+        assert_eq!((found.offered, found.forwarded), (200, 200));
+    }
+}

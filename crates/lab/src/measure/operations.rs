@@ -1,0 +1,247 @@
+//! What one more operation costs a packet, by seed 001's method: a plain forwarder does an operation N times per
+//! packet, and the slope of the time over N is the cost of the operation, with its interval.
+
+use super::emulate::StationTable;
+use super::pipeline::{self, Device, Source};
+use super::timing::Ring;
+use super::{Progress, on_core};
+use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port};
+use fastpath_model::fit::{FitError, FitOptions, fit};
+use fastpath_model::{Estimate, Table};
+use fastpath_net::{EdgeId, Frame, FramePool};
+use fastpath_units::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+
+const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(16 << 20).unwrap();
+const RING: usize = 1 << 20;
+const BURST: usize = 64;
+const FRAME: usize = 64;
+/// How often the operation is done per packet.
+const TIMES: [usize; 6] = [0, 1, 2, 4, 8, 16];
+/// Each point of the regression is measured this often, in turn.
+const REPEATS: usize = 3;
+/// Entries of the table and number of counters.
+const ENTRIES: usize = 10_000;
+const TAG: [u8; 4] = [0x81, 0x00, 0x00, 0x64];
+const MACS: usize = 12;
+
+/// An operation on a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extra {
+    /// Finds an address among 10 000 (an exact match).
+    Lookup,
+    /// Adds to one of 10 000 counters.
+    CounterUpdate,
+    /// Passes a word through a ring, in and out.
+    MessagePass,
+    /// Pushes a VLAN tag and takes it off again: two copies of the frame.
+    EncapsulateDecapsulate,
+}
+
+/// All of them.
+pub const EXTRAS: [Extra; 4] =
+    [Extra::Lookup, Extra::CounterUpdate, Extra::MessagePass, Extra::EncapsulateDecapsulate];
+
+/// What an operation costs.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct OperationCost {
+    /// One of the operation, ns, with its 95 % interval.
+    pub cost_ns: Estimate,
+    /// The forwarder without it, ns.
+    pub forwarder_ns: Estimate,
+    /// Share of the variance the line explains.
+    pub r2: f64,
+    /// The points: times per packet, ns per packet.
+    pub points: Vec<(usize, f64)>,
+}
+
+/// Measures one operation with `packets` packets per point.
+///
+/// # Errors
+/// [`FitError`] when the times fit no line at all.
+pub fn operation(extra: Extra, packets: u64, progress: Progress<'_>) -> Result<OperationCost, FitError> {
+    let points = on_core(0, || points(extra, packets, progress));
+    let (times, ns): (Vec<f64>, Vec<f64>) = points.iter().map(|(n, ns)| (*n as f64, *ns)).unzip();
+    let table = Table::from_columns(&[("n", &times), ("T_ns", &ns)])?;
+    let found = fit(&table, "T_ns", "const,n", &FitOptions::default())?;
+    Ok(OperationCost {
+        cost_ns: found.coefficients["n"],
+        forwarder_ns: found.coefficients["const"],
+        r2: found.r2,
+        points,
+    })
+}
+
+fn points(extra: Extra, packets: u64, progress: Progress<'_>) -> Vec<(usize, f64)> {
+    let mut points = Vec::new();
+    for repeat in 0..REPEATS {
+        for (i, times) in TIMES.into_iter().enumerate() {
+            progress("operations", repeat * TIMES.len() + i, REPEATS * TIMES.len());
+            let (mut device, end) = Forwarder::new(extra, times);
+            let mut source = Frames { next: 0 };
+            let cost = pipeline::run(&mut device, &mut source, &end, packets, &|_, _, _| {});
+            points.push((times, cost.median_ns));
+        }
+    }
+    points
+}
+
+/// A forwarder that does something `times` times per packet.
+struct Forwarder {
+    port: Memory,
+    pool: FramePool,
+    burst: Burst,
+    out: VecDeque<Frame>,
+    extra: Extra,
+    times: usize,
+    table: StationTable,
+    counters: Vec<u64>,
+    ring: Ring,
+    scratch: Vec<u8>,
+}
+
+impl Forwarder {
+    fn new(extra: Extra, times: usize) -> (Forwarder, MemoryEnd) {
+        let (port, end) = Memory::new("memory", RING);
+        let mut table = StationTable::new(ENTRIES);
+        (0..ENTRIES).for_each(|entry| table.insert(address(entry), EdgeId(entry as u32)));
+        let forwarder = Forwarder {
+            port,
+            pool: FramePool::new(POOL_LIMIT),
+            burst: Burst::new(),
+            out: VecDeque::with_capacity(2 * BURST),
+            extra,
+            times,
+            table,
+            counters: vec![0; ENTRIES],
+            ring: Ring::new(),
+            scratch: vec![0; FRAME + TAG.len()],
+        };
+        (forwarder, end)
+    }
+
+    fn work(&mut self, mut frame: Frame) -> Option<Frame> {
+        for round in 0..self.times {
+            let bytes = self.pool.bytes(&frame);
+            // A different entry each time, as different packets would ask for.
+            let entry = (usize::from(u16::from_le_bytes([bytes[14], bytes[15]])) + round * 613) % ENTRIES;
+            match self.extra {
+                Extra::Lookup => drop(black_box(self.table.get(&black_box(address(entry))))),
+                Extra::CounterUpdate => self.counters[entry] += 1,
+                Extra::MessagePass => {
+                    self.ring.push(entry as u64);
+                    black_box(self.ring.pop());
+                }
+                Extra::EncapsulateDecapsulate => {
+                    frame = self.encapsulate(frame)?;
+                    frame = self.decapsulate(frame)?;
+                }
+            }
+        }
+        Some(frame)
+    }
+
+    fn encapsulate(&mut self, frame: Frame) -> Option<Frame> {
+        let bytes = self.pool.bytes(&frame);
+        let len = bytes.len() + TAG.len();
+        self.scratch[..MACS].copy_from_slice(&bytes[..MACS]);
+        self.scratch[MACS..MACS + TAG.len()].copy_from_slice(&TAG);
+        self.scratch[MACS + TAG.len()..len].copy_from_slice(&bytes[MACS..]);
+        self.pool.free(frame);
+        self.pool.insert(&self.scratch[..len])
+    }
+
+    fn decapsulate(&mut self, frame: Frame) -> Option<Frame> {
+        let bytes = self.pool.bytes(&frame);
+        let len = bytes.len() - TAG.len();
+        self.scratch[..MACS].copy_from_slice(&bytes[..MACS]);
+        self.scratch[MACS..len].copy_from_slice(&bytes[MACS + TAG.len()..]);
+        self.pool.free(frame);
+        self.pool.insert(&self.scratch[..len])
+    }
+}
+
+impl Device for Forwarder {
+    const STAGES: &'static [&'static str] = &["receive", "operations", "send"];
+
+    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
+        loop {
+            // A memory port does not fail.
+            let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
+            if self.burst.is_empty() {
+                return;
+            }
+            self.out.extend(self.burst.drain());
+            mark(0);
+            for _ in 0..self.out.len() {
+                let frame = self.out.pop_front().and_then(|frame| self.work(frame));
+                self.out.extend(frame);
+            }
+            mark(1);
+            let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
+            self.out.drain(..).for_each(|frame| self.pool.free(frame));
+            mark(2);
+        }
+    }
+}
+
+fn address(entry: usize) -> [u8; 6] {
+    let [.., a, b] = (entry as u32).to_be_bytes();
+    [2, 7, 0, 0, a, b]
+}
+
+struct Frames {
+    next: u16,
+}
+
+impl Source for Frames {
+    fn burst(&self) -> usize {
+        BURST
+    }
+
+    fn fill(&mut self, end: &MemoryEnd) -> usize {
+        let mut frame = [0x5a; FRAME];
+        (0..BURST)
+            .map(|_| {
+                self.next = self.next.wrapping_mul(25_173).wrapping_add(13_849);
+                frame[14..16].copy_from_slice(&self.next.to_le_bytes());
+                end.send([&frame[..]])
+            })
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_the_same_after_every_operation() {
+        for extra in EXTRAS {
+            let (mut forwarder, end) = Forwarder::new(extra, 3);
+            let frame: Vec<u8> = (0..FRAME as u8).collect();
+            end.send([&frame[..]]);
+            forwarder.turn(&mut |_| {});
+            assert_eq!(end.recv(9, |bytes| assert_eq!(bytes, frame)), 1, "{extra:?}");
+            assert_eq!(forwarder.pool.live(), 0);
+        }
+    }
+
+    #[test]
+    fn counters_count_what_was_asked() {
+        let (mut forwarder, end) = Forwarder::new(Extra::CounterUpdate, 5);
+        Frames { next: 1 }.fill(&end);
+        forwarder.turn(&mut |_| {});
+        assert_eq!(forwarder.counters.iter().sum::<u64>(), 5 * 64);
+    }
+
+    #[test]
+    fn copying_a_frame_twice_costs_something() {
+        let found = operation(Extra::EncapsulateDecapsulate, 2000, &|_, _, _| {}).unwrap();
+        assert!(found.cost_ns.value > 0.0 && found.points.len() == TIMES.len() * REPEATS, "{found:?}");
+    }
+}

@@ -1,0 +1,156 @@
+//! What pipelines have in common when they are measured: a device between the two sides of a memory port, fed in
+//! bursts, timed burst by burst.
+//!
+//! ```text
+//!   fill the ring ──▶ │ rx, work, tx │ ──▶ empty the ring        one round
+//!      not timed           timed             not timed
+//! ```
+//!
+//! Source, device and sink take turns on one core, so the device alone is timed and nothing waits for another core.
+//! Every [`STAGED_EVERY`]th round reads the clock between stages too; what that costs is taken off.
+
+use super::{Progress, clock_cost_ns, median, quantile};
+use fastpath_engine::port::MemoryEnd;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// Rounds with stages: few, so that the others are as in operation.
+const STAGED_EVERY: usize = 8;
+/// Rounds before counting begins.
+const WARM_UP: usize = 64;
+
+/// What one stage costs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name; stage i measured is stage i modelled and simulated.
+    pub name: String,
+    /// Median time per packet, ns.
+    pub ns: f64,
+}
+
+/// The device.
+pub(super) trait Device {
+    /// Its stages, in order.
+    const STAGES: &'static [&'static str];
+
+    /// Takes and sends all that waits at its port. Calls `mark` after each stage.
+    fn turn(&mut self, mark: &mut impl FnMut(usize));
+}
+
+/// Cost per packet over many rounds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Cost {
+    /// Median over rounds, ns per packet.
+    pub(super) median_ns: f64,
+    /// Mean, ns per packet: pauses of the machine included.
+    pub(super) mean_ns: f64,
+    /// Nine of ten rounds are faster, ns per packet.
+    pub(super) p90_ns: f64,
+    /// The stages, from the rounds that had them.
+    pub(super) stages: Vec<Stage>,
+    /// Stages added up minus the whole, % of the whole.
+    pub(super) stages_minus_whole_pct: f64,
+    /// Rounds timed.
+    pub(super) rounds: usize,
+}
+
+/// The source: frames to send, in bursts.
+pub(super) trait Source {
+    /// Frames per burst.
+    fn burst(&self) -> usize;
+
+    /// Makes the next burst and gives it to the port; says how many frames it took.
+    fn fill(&mut self, end: &MemoryEnd) -> usize;
+}
+
+/// Times a device, round by round. After the run the collected times give the [`Cost`].
+pub(super) struct Meter {
+    clock_ns: f64,
+    whole: Vec<f64>,
+    stages: Vec<Vec<f64>>,
+    rounds: usize,
+}
+
+impl Meter {
+    pub(super) fn new(stages: usize) -> Meter {
+        Meter { clock_ns: clock_cost_ns(), whole: Vec::new(), stages: vec![Vec::new(); stages], rounds: 0 }
+    }
+
+    /// One round; gives the packets that came out.
+    pub(super) fn round<D: Device>(
+        &mut self,
+        device: &mut D,
+        source: &mut impl Source,
+        end: &MemoryEnd,
+    ) -> usize {
+        let packets = source.fill(end);
+        let counts = self.rounds >= WARM_UP;
+        if self.rounds.is_multiple_of(STAGED_EVERY) {
+            let mut spent = vec![0.0; D::STAGES.len()];
+            let mut marks = 0;
+            let mut last = Instant::now();
+            device.turn(&mut |stage| {
+                let now = Instant::now();
+                spent[stage] += (now - last).as_secs_f64() * 1e9 - self.clock_ns;
+                marks += 1;
+                last = now;
+            });
+            if counts && marks > 0 {
+                for (times, spent) in self.stages.iter_mut().zip(spent) {
+                    times.push(spent.max(0.0) / packets as f64);
+                }
+            }
+        } else {
+            let start = Instant::now();
+            device.turn(&mut |_| {});
+            let ns = start.elapsed().as_secs_f64() * 1e9 - self.clock_ns;
+            if counts {
+                self.whole.push(ns.max(0.0) / packets as f64);
+            }
+        }
+        self.rounds += 1;
+        end.recv(usize::MAX, |_| {})
+    }
+
+    pub(super) fn cost(mut self, names: &[&str]) -> Cost {
+        let median_ns = median(&mut self.whole);
+        let stages: Vec<Stage> = names
+            .iter()
+            .zip(&mut self.stages)
+            .map(|(name, times)| Stage { name: (*name).to_owned(), ns: median(times) })
+            .collect();
+        let sum: f64 = stages.iter().map(|stage| stage.ns).sum();
+        Cost {
+            median_ns,
+            mean_ns: self.whole.iter().sum::<f64>() / self.whole.len() as f64,
+            p90_ns: quantile(&self.whole, 0.9),
+            stages,
+            stages_minus_whole_pct: 100.0 * (sum / median_ns - 1.0),
+            rounds: self.whole.len(),
+        }
+    }
+}
+
+/// Rounds it takes to time `packets` in bursts of `burst`, with enough for a median.
+pub(super) fn rounds(packets: u64, burst: usize) -> usize {
+    WARM_UP + (packets as usize).div_ceil(burst).max(4 * STAGED_EVERY)
+}
+
+/// Runs a device over its rounds.
+pub(super) fn run<D: Device>(
+    device: &mut D,
+    source: &mut impl Source,
+    end: &MemoryEnd,
+    packets: u64,
+    progress: Progress<'_>,
+) -> Cost {
+    let rounds = rounds(packets, source.burst());
+    let mut meter = Meter::new(D::STAGES.len());
+    for round in 0..rounds {
+        if round % 1024 == 0 {
+            progress("pipeline", round, rounds);
+        }
+        meter.round(device, source, end);
+    }
+    meter.cost(D::STAGES)
+}

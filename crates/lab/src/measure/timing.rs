@@ -1,0 +1,186 @@
+//! What clocks, sleeps, system calls and rings cost: the ground a real-time engine stands on.
+
+use super::{Effort, clock_cost_ns, median, pin, quantile, rounds};
+use nix::unistd::getppid;
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const BATCH: usize = 256;
+
+/// The costs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Timing {
+    /// One reading of the clock, ns.
+    pub clock_ns: f64,
+    /// One system call that does next to nothing (getppid), ns.
+    pub syscall_ns: f64,
+    /// A word through a ring on one core, in and out, ns.
+    pub ring_ns: f64,
+    /// A word from one core to another and back, halved, ns; absent with one core.
+    pub core_to_core_ns: Option<f64>,
+    /// Lateness of a loop that reads the clock until a deadline.
+    pub spin: Jitter,
+    /// Lateness of a sleep of a millisecond.
+    pub sleep: Jitter,
+}
+
+/// How late deadlines were met, ns.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Jitter {
+    /// Deadlines.
+    pub samples: usize,
+    /// Half of them were met within this.
+    pub p50_ns: f64,
+    /// 99 of 100.
+    pub p99_ns: f64,
+    /// 999 of 1000.
+    pub p99_9_ns: f64,
+    /// The latest.
+    pub max_ns: f64,
+}
+
+impl Jitter {
+    fn of(mut lateness_ns: Vec<f64>) -> Jitter {
+        lateness_ns.sort_by(f64::total_cmp);
+        let at = |p| quantile(&lateness_ns, p);
+        Jitter {
+            samples: lateness_ns.len(),
+            p50_ns: at(0.5),
+            p99_ns: at(0.99),
+            p99_9_ns: at(0.999),
+            max_ns: at(1.0),
+        }
+    }
+}
+
+/// Measures all of it, on the calling thread's core and, between cores, on two.
+pub(super) fn timing(effort: Effort, cores: usize) -> Timing {
+    let (deadlines, sleeps) = if effort == Effort::Quick { (2000, 100) } else { (20_000, 2000) };
+    let span = Duration::from_millis(if effort == Effort::Quick { 10 } else { 200 });
+    let per_batch = |mut times: Vec<f64>| median(&mut times) / BATCH as f64;
+    Timing {
+        clock_ns: clock_cost_ns(),
+        syscall_ns: per_batch(rounds(span, 5, || {
+            for _ in 0..BATCH {
+                black_box(getppid());
+            }
+        })),
+        ring_ns: {
+            let ring = Ring::new();
+            per_batch(rounds(span, 5, || {
+                for word in 0..BATCH as u64 {
+                    ring.push(word);
+                    black_box(ring.pop());
+                }
+            }))
+        },
+        core_to_core_ns: (cores > 1).then(|| core_to_core(span)),
+        spin: Jitter::of((0..deadlines).map(|_| spin(Duration::from_micros(50))).collect()),
+        sleep: Jitter::of((0..sleeps).map(|_| sleep(Duration::from_millis(1))).collect()),
+    }
+}
+
+fn spin(span: Duration) -> f64 {
+    let deadline = Instant::now() + span;
+    loop {
+        let now = Instant::now();
+        if now >= deadline {
+            return (now - deadline).as_secs_f64() * 1e9;
+        }
+    }
+}
+
+fn sleep(span: Duration) -> f64 {
+    let deadline = Instant::now() + span;
+    std::thread::sleep(span);
+    Instant::now().saturating_duration_since(deadline).as_secs_f64() * 1e9
+}
+
+/// Half of the median round trip of a word between two cores.
+fn core_to_core(span: Duration) -> f64 {
+    const STOP: u64 = u64::MAX;
+    let (there, back) = (Ring::new(), Ring::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(1);
+            loop {
+                match there.pop() {
+                    Some(STOP) => break,
+                    Some(word) => back.push(word),
+                    None => std::hint::spin_loop(),
+                }
+            }
+        });
+        let mut times = rounds(span, 100, || {
+            there.push(1);
+            while back.pop().is_none() {
+                std::hint::spin_loop();
+            }
+        });
+        there.push(STOP);
+        (median(&mut times) - clock_cost_ns()) / 2.0
+    })
+}
+
+/// A ring for one writer and one reader. It is never full here: at most a few words are under way.
+pub(super) struct Ring {
+    slots: [AtomicU64; Ring::SLOTS],
+    head: Line,
+    tail: Line,
+}
+
+/// A counter on a cache line of its own.
+#[repr(align(128))]
+struct Line(AtomicUsize);
+
+impl Ring {
+    const SLOTS: usize = 64;
+
+    pub(super) fn new() -> Ring {
+        let slots = [const { AtomicU64::new(0) }; Ring::SLOTS];
+        Ring { slots, head: Line(AtomicUsize::new(0)), tail: Line(AtomicUsize::new(0)) }
+    }
+
+    pub(super) fn push(&self, word: u64) {
+        let tail = self.tail.0.load(Ordering::Relaxed);
+        self.slots[tail % Ring::SLOTS].store(word, Ordering::Relaxed);
+        self.tail.0.store(tail + 1, Ordering::Release);
+    }
+
+    pub(super) fn pop(&self) -> Option<u64> {
+        let head = self.head.0.load(Ordering::Relaxed);
+        if head == self.tail.0.load(Ordering::Acquire) {
+            return None;
+        }
+        let word = self.slots[head % Ring::SLOTS].load(Ordering::Relaxed);
+        self.head.0.store(head + 1, Ordering::Release);
+        Some(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_leave_the_ring_in_order() {
+        let ring = Ring::new();
+        (0..5).for_each(|word| ring.push(word));
+        let popped: Vec<u64> = std::iter::from_fn(|| ring.pop()).collect();
+        assert_eq!(popped, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_word_comes_back_from_another_core() {
+        assert!(core_to_core(Duration::ZERO) > 0.0);
+    }
+
+    #[test]
+    fn jitter_is_never_early() {
+        assert!(spin(Duration::from_micros(1)) >= 0.0);
+        let jitter = Jitter::of(vec![3.0, 1.0, 2.0]);
+        assert_eq!((jitter.samples, jitter.p50_ns, jitter.max_ns), (3, 2.0, 3.0));
+    }
+}
