@@ -40,6 +40,10 @@ pub struct Counters {
     pub delivered: Tally,
     /// Packets on which the pipe set ECN CE, counted when queued.
     pub marked: u64,
+    /// Packets delivered with flipped bits.
+    pub corrupted: u64,
+    /// Copies asked of the caller beside the packets delivered.
+    pub duplicated: u64,
     dropped: [u64; DropReason::ALL.len()],
     dropped_bytes: u64,
 }
@@ -75,6 +79,8 @@ impl AddAssign for Counters {
         self.pushed += other.pushed;
         self.delivered += other.delivered;
         self.marked += other.marked;
+        self.corrupted += other.corrupted;
+        self.duplicated += other.duplicated;
         self.dropped_bytes += other.dropped_bytes;
         for (mine, theirs) in self.dropped.iter_mut().zip(other.dropped) {
             *mine += theirs;

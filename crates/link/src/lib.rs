@@ -37,8 +37,10 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+mod delays;
 mod impairment;
 mod line;
+mod math;
 pub mod oracle;
 mod packet;
 mod pipe;
@@ -50,8 +52,12 @@ mod spec;
 mod wheel;
 
 pub use counters::{Counters, Tally};
-pub use impairment::{FourState, GilbertElliott, LossSpec};
-pub use packet::{DropReason, Exit, Fate, Packet, Verdict};
+pub use delays::Delays;
+pub use impairment::{
+    Chance, CorruptSpec, Corruption, FourState, GilbertElliott, JitterLaw, JitterSpec, LossSpec, Reorder,
+    ReorderSpec,
+};
+pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
 pub use qdisc::{CodelSpec, Ecn, FqCodelSpec, Limit, PieSpec, QueueSpec, RedSpec, SojournSpec};
 pub use spec::{Change, PipeSpec};

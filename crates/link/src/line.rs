@@ -1,41 +1,112 @@
 //! The delay line of a pipe that is not plain: packets that have left the queue, each with an exit time.
 
-use crate::packet::Held;
+use crate::impairment::Reorder;
+use crate::packet::{DropReason, Fate, Held};
 use fastpath_units::Time;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Packets under way that stay in order. Each puts an exit time of its own into a heap, and the earliest time
-/// lets out the packet at the front, whoever drew it. So order is kept and the sum of all delays is what was
-/// drawn: the mean is not inflated, as it would be by holding back whoever would overtake.
+/// A packet under way.
+#[derive(Debug)]
+pub(crate) struct Flight<P> {
+    /// When it left the queue; `None` if that was in a plain pipe, which does not note it.
+    pub(crate) departed: Option<Time>,
+    pub(crate) packet: Held<P>,
+    pub(crate) fate: Fate,
+}
+
+/// Packets under way.
+///
+/// Those that stay in order put an exit time each into a heap, and the earliest time lets out the packet at the
+/// front, whoever drew it. So order is kept and the sum of all delays is what was drawn: the mean is not
+/// inflated, as it would be by holding back whoever would overtake. Where packets may overtake each keeps the
+/// exit it drew.
 #[derive(Debug)]
 pub(crate) struct Line<P> {
-    flights: VecDeque<Held<P>>,
+    in_order: VecDeque<(u64, Flight<P>)>,
     exits: BinaryHeap<Reverse<Time>>,
+    loose: BinaryHeap<Loose<P>>,
+    /// How many have been put in, and the newest of those that have come out.
+    sent: u64,
+    newest_out: u64,
+}
+
+/// A packet with an exit of its own. The greatest is the one that leaves first.
+#[derive(Debug)]
+struct Loose<P> {
+    exit: Time,
+    number: u64,
+    order: Reorder,
+    flight: Flight<P>,
 }
 
 impl<P> Default for Line<P> {
     fn default() -> Line<P> {
-        Line { flights: VecDeque::new(), exits: BinaryHeap::new() }
+        Line {
+            in_order: VecDeque::new(),
+            exits: BinaryHeap::new(),
+            loose: BinaryHeap::new(),
+            sent: 0,
+            newest_out: 0,
+        }
     }
 }
 
 impl<P> Line<P> {
-    /// Puts in a packet that leaves the queue now, and one more exit.
-    pub(crate) fn push(&mut self, packet: Held<P>, exit: Time) {
-        self.flights.push_back(packet);
-        self.exits.push(Reverse(exit));
+    /// Puts in a packet that leaves the queue, and one more exit.
+    pub(crate) fn push(&mut self, flight: Flight<P>, exit: Time, order: Reorder) {
+        self.sent += 1;
+        let number = self.sent;
+        match order {
+            Reorder::Never => {
+                self.in_order.push_back((number, flight));
+                self.exits.push(Reverse(exit));
+            }
+            Reorder::Allow | Reorder::Drop => self.loose.push(Loose { exit, number, order, flight }),
+        }
     }
 
     /// The next exit.
     pub(crate) fn next_at(&self) -> Option<Time> {
-        self.exits.peek().map(|exit| exit.0)
+        let in_order = self.exits.peek().map(|exit| exit.0);
+        in_order.into_iter().chain(self.loose.peek().map(|loose| loose.exit)).min()
     }
 
     /// Takes out the packet that leaves next, and when.
-    pub(crate) fn pop(&mut self) -> Option<(Time, Held<P>)> {
-        let Reverse(exit) = self.exits.pop()?;
-        let flight = self.flights.pop_front()?;
-        Some((exit, flight))
+    pub(crate) fn pop(&mut self) -> Option<(Time, Flight<P>)> {
+        let next = self.next_at()?;
+        let (number, order, mut flight) = if self.exits.peek() == Some(&Reverse(next)) {
+            self.exits.pop();
+            let (number, flight) = self.in_order.pop_front()?;
+            (number, Reorder::Never, flight)
+        } else {
+            let Loose { number, order, flight, .. } = self.loose.pop()?;
+            (number, order, flight)
+        };
+        if order == Reorder::Drop && number < self.newest_out {
+            flight.fate = Fate::Dropped(DropReason::Late);
+        }
+        self.newest_out = self.newest_out.max(number);
+        Some((next, flight))
     }
 }
+
+impl<P> Ord for Loose<P> {
+    fn cmp(&self, other: &Loose<P>) -> Ordering {
+        (other.exit, other.number).cmp(&(self.exit, self.number))
+    }
+}
+
+impl<P> PartialOrd for Loose<P> {
+    fn partial_cmp(&self, other: &Loose<P>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Loose<P> {
+    fn eq(&self, other: &Loose<P>) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<P> Eq for Loose<P> {}

@@ -1,5 +1,6 @@
 //! What a pipe is given and what it gives back.
 
+use crate::impairment::Corruption;
 use fastpath_units::Time;
 
 /// A frame as a pipe sees it. `P` is whatever the caller keeps the bytes by: a handle in the engine, a
@@ -55,8 +56,21 @@ pub enum Fate {
         /// ECN CE was set by this pipe.
         marked: bool,
     },
+    /// It reached the far end, but not as it was sent.
+    Altered(Alteration),
     /// It was discarded after it had been queued.
     Dropped(DropReason),
+}
+
+/// What the pipe did to a packet that it delivered, to be carried out on its bytes by the caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Alteration {
+    /// ECN CE was set by this pipe.
+    pub marked: bool,
+    /// Bits flipped on the way, checksums left as they are.
+    pub corruption: Option<Corruption>,
+    /// How many more times the packet, corrupted or not, leaves at the same instant. The pipe counts it once.
+    pub copies: u8,
 }
 
 /// A packet as it waits inside a pipe: the fields of [`Packet`] and of its fate, laid flat to be small.
@@ -114,12 +128,14 @@ pub enum DropReason {
     Early,
     /// It had waited longer than the queue's limit in time.
     Expired,
+    /// It would have left after a packet sent later, where order is kept by dropping.
+    Late,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [DropReason; 4] =
-        [DropReason::Loss, DropReason::QueueFull, DropReason::Early, DropReason::Expired];
+    pub const ALL: [DropReason; 5] =
+        [DropReason::Loss, DropReason::QueueFull, DropReason::Early, DropReason::Expired, DropReason::Late];
 
     /// The word used in reports and `--times` files.
     pub const fn name(self) -> &'static str {
@@ -128,6 +144,7 @@ impl DropReason {
             DropReason::QueueFull => "queue-full",
             DropReason::Early => "early",
             DropReason::Expired => "expired",
+            DropReason::Late => "late",
         }
     }
 }

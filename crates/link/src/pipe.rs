@@ -4,6 +4,7 @@
 //! from the first change that needs more. Both are advanced only when somebody looks.
 
 use crate::counters::{Counters, Tally};
+use crate::delays::Delays;
 use crate::packet::{Exit, Packet, Verdict};
 use crate::plain::Plain;
 use crate::rich::Rich;
@@ -13,7 +14,7 @@ use fastpath_units::{Rng, Time};
 /// One direction of a link, carrying packets that the caller keeps by a `P`.
 ///
 /// The order of effects is loss → queue admission → serialisation at the rate → loss at the egress →
-/// propagation delay. At one instant a departure comes before an arrival: a packet whose transmission ends at
+/// propagation delay and jitter → duplication, corruption, reordering. At one instant a departure comes before an arrival: a packet whose transmission ends at
 /// `t` has freed its place for one that arrives at `t`.
 ///
 /// The queue is bounded by its discipline, the delay line by rate × delay. Where the rate is unlimited only
@@ -84,6 +85,7 @@ impl<P> Pipe<P> {
     /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts afresh.
     /// - **queue**: for packets pushed later; what is queued stays, even above a smaller limit. A discipline
     ///   that stays keeps its state; another one takes over what is queued.
+    /// - **jitter, reorder, duplicate, corrupt**: for packets that leave the queue later.
     pub fn change(&mut self, now: Time, change: &Change) {
         if let Kind::Plain(pipe) = &mut self.kind {
             let mut spec = pipe.spec();
@@ -122,6 +124,15 @@ impl<P> Pipe<P> {
         match &self.kind {
             Kind::Plain(pipe) => pipe.counters(),
             Kind::Rich(pipe) => pipe.counters(),
+        }
+    }
+
+    /// The delays packets have really had behind the queue, where more than a plain pipe was asked for: a plain
+    /// one gives exactly its delay and keeps no account.
+    pub fn delays(&self) -> Option<&Delays> {
+        match &self.kind {
+            Kind::Plain(_) => None,
+            Kind::Rich(pipe) => Some(pipe.delays()),
         }
     }
 
@@ -279,6 +290,12 @@ mod tests {
             loss: LossSpec::Uniform(Probability::ALWAYS),
             queue: QueueSpec::Red(crate::RedSpec::default()),
             egress_loss: LossSpec::Uniform(Probability::NEVER),
+            jitter: Some(Box::new(crate::JitterSpec::in_order(crate::JitterLaw::Normal {
+                sd: Duration::from_us(7),
+            }))),
+            reorder: Some(crate::ReorderSpec { chance: Probability::ALWAYS.into(), gap: 5 }),
+            duplicate: Probability::ALWAYS.into(),
+            corrupt: Some(crate::CorruptSpec::Bits(Probability::NEVER)),
         };
         let mut pipe = pipe(&PipeSpec::default());
         pipe.change(us(1), &Change::to(&spec));

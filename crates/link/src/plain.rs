@@ -14,8 +14,8 @@
 //! event per departure.
 
 use crate::counters::{Counters, Tally};
-use crate::impairment::Loss;
-use crate::line::Line;
+use crate::impairment::{Loss, Reorder};
+use crate::line::{Flight, Line};
 use crate::packet::{DropReason, Exit, Fate, Held, Packet, Verdict};
 use crate::qdisc::queue::Queue;
 use crate::qdisc::{Admission, Backlog, Qdisc};
@@ -154,7 +154,8 @@ impl<P> Plain<P> {
         let mut line = Line::default();
         for packet in self.ring.drain(..in_line) {
             let exit = packet.time;
-            line.push(packet, exit);
+            let fate = Fate::Delivered { marked: packet.marked };
+            line.push(Flight { departed: None, packet, fate }, exit, Reorder::Never);
         }
         let sending = self.ring.pop_front();
         let mut queue = Queue::arrival(self.qdisc);

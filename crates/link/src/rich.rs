@@ -10,9 +10,10 @@
 //! `plain.rs` and gives the same answers where both can: the tests compare them.
 
 use crate::counters::{Counters, Tally};
-use crate::impairment::Loss;
-use crate::line::Line;
-use crate::packet::{DropReason, Exit, Fate, Held, Packet, Verdict};
+use crate::delays::Delays;
+use crate::impairment::{Chance, Corruptor, Dice, Jitter, Loss, Reorder, Skipper};
+use crate::line::{Flight, Line};
+use crate::packet::{Alteration, DropReason, Exit, Fate, Held, Packet, Verdict};
 use crate::qdisc::queue::{Leaver, Queue, Served, Turn};
 use crate::serialiser::Serialiser;
 use crate::spec::{Change, PipeSpec};
@@ -29,7 +30,12 @@ pub(crate) struct Rich<P> {
     serialiser: Serialiser,
     egress_loss: Loss,
     delay: Duration,
+    jitter: Option<Jitter>,
+    reorder: Option<Skipper>,
+    duplicate: Dice,
+    corrupt: Option<Corruptor>,
     line: Line<P>,
+    delays: Delays,
     /// The latest exit so far given to a packet whose delay is constant.
     last_exit: Time,
     /// What leaves the pipe at the instant it was decided, in order.
@@ -56,8 +62,14 @@ pub(crate) struct Inheritance<P> {
 impl<P> Rich<P> {
     /// True if `spec` asks for more than a plain pipe has.
     pub(crate) fn needed(spec: &PipeSpec) -> bool {
-        let PipeSpec { rate: _, overhead: _, delay: _, loss: _, queue, egress_loss } = spec;
-        queue.acts_at_dequeue() || !egress_loss.is_never()
+        let PipeSpec { rate: _, overhead: _, delay: _, loss: _, .. } = spec;
+        let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, .. } = spec;
+        queue.acts_at_dequeue()
+            || !egress_loss.is_never()
+            || jitter.is_some()
+            || reorder.is_some()
+            || *duplicate != Chance::default()
+            || corrupt.is_some()
     }
 
     /// An empty pipe.
@@ -103,13 +115,20 @@ impl<P> Rich<P> {
             let Leaver { at, packet, fate } = self.leavers.pop_front()?;
             (at, packet, fate)
         } else {
-            let (at, packet) = self.line.pop()?;
-            let marked = packet.marked;
-            (at, packet, Fate::Delivered { marked })
+            let (at, Flight { departed, packet, fate }) = self.line.pop()?;
+            if let (Some(departed), false) = (departed, matches!(fate, Fate::Dropped(_))) {
+                self.delays.add(at.since(departed));
+            }
+            (at, packet, fate)
         };
         self.held.remove(packet.len);
         match fate {
             Fate::Delivered { .. } => self.counters.delivered.add(packet.len),
+            Fate::Altered(alteration) => {
+                self.counters.delivered.add(packet.len);
+                self.counters.corrupted += u64::from(alteration.corruption.is_some());
+                self.counters.duplicated += u64::from(alteration.copies);
+            }
             Fate::Dropped(reason) => self.counters.drop_one(reason, packet.len),
         }
         Some(Exit { at, packet: packet.into_packet(), fate })
@@ -141,6 +160,31 @@ impl<P> Rich<P> {
         if let Some(queue) = &change.queue {
             self.queue.change(queue);
         }
+        self.change_effects(change);
+    }
+
+    /// Laws that stay the same go on; others start afresh.
+    fn change_effects(&mut self, change: &Change) {
+        if let Some(jitter) = &change.jitter
+            && self.jitter.as_ref().map(Jitter::spec) != jitter.as_deref()
+        {
+            self.jitter = jitter.as_deref().cloned().map(Jitter::new);
+        }
+        if let Some(reorder) = change.reorder
+            && self.reorder.as_ref().map(Skipper::spec) != reorder
+        {
+            self.reorder = reorder.map(Skipper::new);
+        }
+        if let Some(duplicate) = change.duplicate
+            && self.duplicate.chance != duplicate
+        {
+            self.duplicate = Dice::new(duplicate);
+        }
+        if let Some(corrupt) = change.corrupt
+            && self.corrupt.as_ref().map(Corruptor::spec) != corrupt
+        {
+            self.corrupt = corrupt.map(Corruptor::new);
+        }
     }
 
     pub(crate) fn reads_headers(&self) -> bool {
@@ -155,11 +199,19 @@ impl<P> Rich<P> {
             loss: self.loss.spec(),
             queue: self.queue.spec(),
             egress_loss: self.egress_loss.spec(),
+            jitter: self.jitter.as_ref().map(|jitter| Box::new(jitter.spec().clone())),
+            reorder: self.reorder.as_ref().map(Skipper::spec),
+            duplicate: self.duplicate.chance,
+            corrupt: self.corrupt.as_ref().map(Corruptor::spec),
         }
     }
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    pub(crate) fn delays(&self) -> &Delays {
+        &self.delays
     }
 
     pub(crate) fn held(&self) -> Tally {
@@ -202,10 +254,35 @@ impl<P> Rich<P> {
             self.leavers.push_back(Leaver { at, packet, fate: Fate::Dropped(DropReason::Loss) });
             return;
         }
-        // A later packet does not overtake where the delay is constant but has been cut.
-        let exit = at.saturating_add(self.delay).max(self.last_exit);
-        self.last_exit = exit;
-        self.line.push(packet, exit);
+        let (exit, order) = match &mut self.jitter {
+            Some(jitter) => {
+                let delay = jitter.draw(at, self.delay, &mut self.rng);
+                (at.saturating_add(delay), jitter.spec().order)
+            }
+            // A later packet does not overtake where the delay is constant but has been cut.
+            None => (at.saturating_add(self.delay).max(self.last_exit), Reorder::Never),
+        };
+        let fate = self.alter(&packet);
+        if self.reorder.as_mut().is_some_and(|reorder| reorder.draw(&mut self.rng)) {
+            self.leavers.push_back(Leaver { at, packet, fate });
+            return;
+        }
+        self.last_exit = self.last_exit.max(exit);
+        self.line.push(Flight { departed: Some(at), packet, fate }, exit, order);
+    }
+
+    /// Duplication and corruption of a packet that will be delivered.
+    fn alter(&mut self, packet: &Held<P>) -> Fate {
+        let marked = packet.marked;
+        let copies = match self.duplicate.chance.probability.is_never() {
+            true => 0,
+            false => u8::from(self.duplicate.roll(&mut self.rng)),
+        };
+        let corruption = self.corrupt.as_mut().and_then(|law| law.draw(packet.len, &mut self.rng));
+        match (copies, corruption) {
+            (0, None) => Fate::Delivered { marked },
+            _ => Fate::Altered(Alteration { marked, corruption, copies }),
+        }
     }
 
     fn turn(&mut self, now: Time) -> (&mut Queue<P>, Turn<'_, P>) {
@@ -236,6 +313,11 @@ impl<P> From<Inheritance<P>> for Rich<P> {
             serialiser: old.serialiser,
             egress_loss: Loss::new(&old.spec.egress_loss),
             delay: old.spec.delay,
+            jitter: old.spec.jitter.as_deref().cloned().map(Jitter::new),
+            reorder: old.spec.reorder.map(Skipper::new),
+            duplicate: Dice::new(old.spec.duplicate),
+            corrupt: old.spec.corrupt.map(Corruptor::new),
+            delays: Delays::default(),
             line: old.line,
             last_exit: old.last_exit,
             leavers: VecDeque::new(),

@@ -1,6 +1,6 @@
 //! What a pipe is asked to be: its parameters, and changes to them while it carries packets.
 
-use crate::impairment::LossSpec;
+use crate::impairment::{Chance, CorruptSpec, JitterSpec, LossSpec, ReorderSpec};
 use crate::qdisc::QueueSpec;
 use fastpath_units::{Duration, Rate};
 
@@ -21,6 +21,14 @@ pub struct PipeSpec {
     pub queue: QueueSpec,
     /// Loss behind the bottleneck: a lost packet has used link time.
     pub egress_loss: LossSpec,
+    /// What is added to the delay from packet to packet.
+    pub jitter: Option<Box<JitterSpec>>,
+    /// Packets that skip the delay.
+    pub reorder: Option<ReorderSpec>,
+    /// Packets that leave twice.
+    pub duplicate: Chance,
+    /// Packets that leave with flipped bits.
+    pub corrupt: Option<CorruptSpec>,
 }
 
 /// New values for some parameters of a live pipe, all at one instant; `None` keeps what is. The default
@@ -39,12 +47,21 @@ pub struct Change {
     pub queue: Option<QueueSpec>,
     /// A new loss behind the bottleneck.
     pub egress_loss: Option<LossSpec>,
+    /// Anew: what is added to the delay from packet to packet.
+    pub jitter: Option<Option<Box<JitterSpec>>>,
+    /// Anew: packets that skip the delay.
+    pub reorder: Option<Option<ReorderSpec>>,
+    /// Anew: packets that leave twice.
+    pub duplicate: Option<Chance>,
+    /// Anew: packets that leave with flipped bits.
+    pub corrupt: Option<Option<CorruptSpec>>,
 }
 
 impl Change {
     /// Every parameter at once, as `spec` says.
     pub fn to(spec: &PipeSpec) -> Change {
-        let PipeSpec { rate, overhead, delay, loss, queue, egress_loss } = spec.clone();
+        let PipeSpec { rate, overhead, delay, loss, queue, egress_loss, jitter, reorder, duplicate, corrupt } =
+            spec.clone();
         Change {
             rate: Some(rate),
             overhead: Some(overhead),
@@ -52,18 +69,27 @@ impl Change {
             loss: Some(loss),
             queue: Some(queue),
             egress_loss: Some(egress_loss),
+            jitter: Some(jitter),
+            reorder: Some(reorder),
+            duplicate: Some(duplicate),
+            corrupt: Some(corrupt),
         }
     }
 
     /// Puts the new values into `spec`.
     pub fn apply_to(&self, spec: &mut PipeSpec) {
-        let Change { rate, overhead, delay, loss, queue, egress_loss } = self;
+        let Change { rate, overhead, delay, loss, queue, egress_loss, jitter, reorder, duplicate, corrupt } =
+            self;
         put(rate, &mut spec.rate);
         put(overhead, &mut spec.overhead);
         put(delay, &mut spec.delay);
         put(loss, &mut spec.loss);
         put(queue, &mut spec.queue);
         put(egress_loss, &mut spec.egress_loss);
+        put(jitter, &mut spec.jitter);
+        put(reorder, &mut spec.reorder);
+        put(duplicate, &mut spec.duplicate);
+        put(corrupt, &mut spec.corrupt);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The laws beyond one independent draw per packet have a file each.
 
-use super::{FourState, GilbertElliott, four_state, gilbert_elliott};
+use super::{Chance, Dice, FourState, GilbertElliott, four_state, gilbert_elliott};
 use fastpath_units::{Probability, Rng};
 use std::fmt;
 
@@ -14,6 +14,8 @@ pub enum LossSpec {
     Never,
     /// Each packet is lost with this probability, independently: one draw per packet.
     Uniform(Probability),
+    /// By chance with memory, as in netem.
+    Correlated(Chance),
     /// A good and a bad state with a loss probability each.
     GilbertElliott(GilbertElliott),
     /// Four states: bursts of losses, some packets of a burst surviving, and lone losses.
@@ -26,11 +28,12 @@ impl LossSpec {
         *self == LossSpec::Never
     }
 
-    /// The share of packets lost in the long run.
+    /// The share of packets lost in the long run; for [`LossSpec::Correlated`] the probability asked for.
     pub fn share(&self) -> f64 {
         match self {
             LossSpec::Never => 0.0,
             LossSpec::Uniform(p) => p.get(),
+            LossSpec::Correlated(chance) => chance.probability.get(),
             LossSpec::GilbertElliott(law) => law.share(),
             LossSpec::FourState(law) => law.share(),
         }
@@ -49,6 +52,7 @@ impl fmt::Display for LossSpec {
         match self {
             LossSpec::Never => f.write_str("0%"),
             LossSpec::Uniform(p) => p.fmt(f),
+            LossSpec::Correlated(chance) => chance.fmt(f),
             LossSpec::GilbertElliott(law) => law.fmt(f),
             LossSpec::FourState(law) => law.fmt(f),
         }
@@ -72,8 +76,9 @@ pub(crate) struct Law {
 
 #[derive(Debug)]
 enum State {
+    Correlated(Dice),
     GilbertElliott(gilbert_elliott::Channel),
-    FourState(four_state::Chain),
+    Markov(four_state::Chain),
 }
 
 impl Loss {
@@ -81,8 +86,9 @@ impl Loss {
         let state = match spec {
             LossSpec::Never => return Loss::Never,
             LossSpec::Uniform(p) => return Loss::Uniform(*p),
+            LossSpec::Correlated(chance) => State::Correlated(Dice::new(*chance)),
             LossSpec::GilbertElliott(law) => State::GilbertElliott(gilbert_elliott::Channel::new(*law)),
-            LossSpec::FourState(law) => State::FourState(four_state::Chain::new(*law)),
+            LossSpec::FourState(law) => State::Markov(four_state::Chain::new(*law)),
         };
         Loss::Law(Box::new(Law { spec: spec.clone(), state }))
     }
@@ -115,8 +121,9 @@ impl Loss {
 impl Law {
     fn draw(&mut self, rng: &mut Rng) -> bool {
         match &mut self.state {
+            State::Correlated(dice) => dice.roll(rng),
             State::GilbertElliott(channel) => channel.draw(rng),
-            State::FourState(chain) => chain.draw(rng),
+            State::Markov(chain) => chain.draw(rng),
         }
     }
 }

@@ -1,11 +1,23 @@
 //! Impairments: what a link does to packets besides queueing, sending and delaying them. One impairment,
 //! one file, each with what is asked for and, where it needs one, its state.
 
+mod chance;
+mod corrupt;
 mod four_state;
 mod gilbert_elliott;
+mod jitter;
 mod loss;
+mod reorder;
 
+pub use chance::Chance;
+pub(crate) use chance::Dice;
+pub(crate) use corrupt::Corruptor;
+pub use corrupt::{CorruptSpec, Corruption};
 pub use four_state::FourState;
 pub use gilbert_elliott::GilbertElliott;
+pub(crate) use jitter::Jitter;
+pub use jitter::{JitterLaw, JitterSpec, Reorder};
 pub(crate) use loss::Loss;
 pub use loss::LossSpec;
+pub use reorder::ReorderSpec;
+pub(crate) use reorder::Skipper;
