@@ -21,7 +21,7 @@ use crate::route::Routes;
 use crate::router::Router;
 use crate::segment;
 use crate::topology::{Direction, LinkId, NodeId, NodeKind, Topology};
-use fastpath_link::{Change, Exit, Fate, Packet, Pipe, Verdict, Wheel};
+use fastpath_link::{Alteration, Change, Exit, Fate, Packet, Pipe, Verdict, Wheel};
 use fastpath_units::{Rng, Time};
 use fastpath_wire::{Headers, ecn};
 use std::collections::{BTreeMap, VecDeque};
@@ -299,15 +299,31 @@ impl<O: Observer> Network<O> {
     fn exit(&mut self, (node, interface): (NodeId, usize), exit: Exit<Frame>) {
         let Exit { at, packet, fate } = exit;
         let mut frame = packet.data;
-        match fate {
+        let alteration = match fate {
             Fate::Dropped(reason) => return self.discard(at, frame, Reason::Link(reason)),
-            Fate::Delivered { marked: true } => {
-                let bytes = self.pool.bytes_mut(&mut frame);
-                let headers = Headers::parse(bytes);
-                ecn::set_ce(bytes, &headers);
-            }
-            Fate::Delivered { marked: false } => {}
+            Fate::Delivered { marked } => Alteration { marked, ..Alteration::default() },
+            Fate::Altered(alteration) => alteration,
+        };
+        if alteration.marked {
+            let bytes = self.pool.bytes_mut(&mut frame);
+            let headers = Headers::parse(bytes);
+            ecn::set_ce(bytes, &headers);
         }
+        if let Some(corruption) = alteration.corruption {
+            corruption.apply(self.pool.bytes_mut(&mut frame));
+        }
+        for _ in 0..alteration.copies {
+            self.books.generated += 1;
+            match self.pool.duplicate(&frame) {
+                Some(copy) => self.arrive(at, (node, interface), copy),
+                None => *self.books.dropped.entry(Reason::PoolFull).or_default() += 1,
+            }
+        }
+        self.arrive(at, (node, interface), frame);
+    }
+
+    /// A frame reaches the node at the end of its pipe.
+    fn arrive(&mut self, at: Time, (node, interface): (NodeId, usize), frame: Frame) {
         match &mut self.stations[node.0 as usize] {
             Station::Host { first_edge } => {
                 let edge = EdgeId(*first_edge + interface as u32);
