@@ -41,6 +41,7 @@ mod delays;
 mod impairment;
 mod line;
 mod math;
+mod opportunities;
 pub mod oracle;
 mod packet;
 mod pipe;
@@ -57,6 +58,7 @@ pub use impairment::{
     Chance, CorruptSpec, Corruption, FourState, GilbertElliott, JitterLaw, JitterSpec, LossSpec, Reorder,
     ReorderSpec,
 };
+pub use opportunities::{Opportunities, OpportunitiesError};
 pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
 pub use qdisc::{CodelSpec, Ecn, FqCodelSpec, Limit, PieSpec, QueueSpec, RedSpec, SojournSpec};

@@ -79,6 +79,7 @@ impl<P> Pipe<P> {
     ///
     /// - **rate**: the packet on the wire sends the bits it has left at the new rate, exactly; those
     ///   waiting use the new rate when their turn comes.
+    /// - **opportunities**: from the first one after `now`; the packet in transit starts over.
     /// - **overhead**: for packets whose transmission starts later.
     /// - **delay**: for packets that leave the queue later. Order is kept: after a cut, a packet that would
     ///   overtake leaves together with the one before it.
@@ -296,6 +297,7 @@ mod tests {
             reorder: Some(crate::ReorderSpec { chance: Probability::ALWAYS.into(), gap: 5 }),
             duplicate: Probability::ALWAYS.into(),
             corrupt: Some(crate::CorruptSpec::Bits(Probability::NEVER)),
+            opportunities: crate::Opportunities::new([Duration::from_ms(3)]).ok(),
         };
         let mut pipe = pipe(&PipeSpec::default());
         pipe.change(us(1), &Change::to(&spec));

@@ -13,6 +13,7 @@ use crate::counters::{Counters, Tally};
 use crate::delays::Delays;
 use crate::impairment::{Chance, Corruptor, Dice, Jitter, Loss, Reorder, Skipper};
 use crate::line::{Flight, Line};
+use crate::opportunities::{Opportunities, Schedule};
 use crate::packet::{Alteration, DropReason, Exit, Fate, Held, Packet, Verdict};
 use crate::qdisc::queue::{Leaver, Queue, Served, Turn};
 use crate::serialiser::Serialiser;
@@ -28,6 +29,8 @@ pub(crate) struct Rich<P> {
     /// The packet being serialised.
     sending: Option<Held<P>>,
     serialiser: Serialiser,
+    /// In place of the serialiser's rate.
+    schedule: Option<Schedule>,
     egress_loss: Loss,
     delay: Duration,
     jitter: Option<Jitter>,
@@ -63,13 +66,14 @@ impl<P> Rich<P> {
     /// True if `spec` asks for more than a plain pipe has.
     pub(crate) fn needed(spec: &PipeSpec) -> bool {
         let PipeSpec { rate: _, overhead: _, delay: _, loss: _, .. } = spec;
-        let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, .. } = spec;
+        let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, opportunities, .. } = spec;
         queue.acts_at_dequeue()
             || !egress_loss.is_never()
             || jitter.is_some()
             || reorder.is_some()
             || *duplicate != Chance::default()
             || corrupt.is_some()
+            || opportunities.is_some()
     }
 
     /// An empty pipe.
@@ -100,8 +104,11 @@ impl<P> Rich<P> {
             return self.refuse(reason, packet);
         }
         self.held.add(len);
-        if self.sending.is_none() {
-            self.serve(now);
+        match &mut self.schedule {
+            // What was not used while nothing waited is lost.
+            Some(schedule) if self.sending.is_none() => schedule.skip_past(now),
+            None if self.sending.is_none() => self.serve(now),
+            _ => {}
         }
         Verdict::Queued
     }
@@ -148,6 +155,9 @@ impl<P> Rich<P> {
         if let Some(overhead) = change.overhead {
             self.serialiser.set_overhead(overhead);
         }
+        if let Some(opportunities) = &change.opportunities {
+            self.change_opportunities(now, opportunities);
+        }
         if let Some(delay) = change.delay {
             self.delay = delay;
         }
@@ -161,6 +171,20 @@ impl<P> Rich<P> {
             self.queue.change(queue);
         }
         self.change_effects(change);
+    }
+
+    /// The packet in transit starts over where rate and opportunities take turns.
+    fn change_opportunities(&mut self, now: Time, opportunities: &Option<Opportunities>) {
+        if self.schedule.as_ref().map(|schedule| &schedule.spec) == opportunities.as_ref() {
+            return;
+        }
+        self.schedule = opportunities.clone().map(|spec| Schedule::after(spec, now));
+        match (&mut self.schedule, &self.sending) {
+            (Some(schedule), Some(packet)) => schedule.left = schedule.counted(packet.len),
+            (None, Some(packet)) => self.serialiser.send(now, packet.len),
+            (None, None) => self.serve(now),
+            (Some(_), None) => {}
+        }
     }
 
     /// Laws that stay the same go on; others start afresh.
@@ -203,6 +227,7 @@ impl<P> Rich<P> {
             reorder: self.reorder.as_ref().map(Skipper::spec),
             duplicate: self.duplicate.chance,
             corrupt: self.corrupt.as_ref().map(Corruptor::spec),
+            opportunities: self.schedule.as_ref().map(|schedule| schedule.spec.clone()),
         }
     }
 
@@ -227,6 +252,10 @@ impl<P> Rich<P> {
     /// Runs the rate stage forward to `now`.
     fn advance(&mut self, now: Time) {
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            if self.schedule.is_some() {
+                self.seize(at);
+                continue;
+            }
             if let Some(packet) = self.sending.take() {
                 self.depart(at, packet);
             }
@@ -236,14 +265,43 @@ impl<P> Rich<P> {
 
     /// When the rate stage acts next.
     fn next_event(&self) -> Option<Time> {
-        self.sending.as_ref().map(|_| self.serialiser.end())
+        match &self.schedule {
+            None => self.sending.as_ref().map(|_| self.serialiser.end()),
+            Some(_) if self.sending.is_none() && self.queue.waiting().packets == 0 => None,
+            Some(schedule) => schedule.next_at(),
+        }
+    }
+
+    /// Uses the opportunity at `at`: goes on with the packet in transit, then with those that wait.
+    fn seize(&mut self, at: Time) {
+        let Some(mut bytes) = self.schedule.as_mut().map(Schedule::take) else { return };
+        loop {
+            if self.sending.is_none() {
+                self.serve(at);
+            }
+            let (Some(packet), Some(schedule)) = (self.sending.take(), &mut self.schedule) else { return };
+            let sent = bytes.min(schedule.left);
+            schedule.left -= sent;
+            bytes -= sent;
+            if schedule.left > 0 {
+                self.sending = Some(packet);
+                return;
+            }
+            self.depart(at, packet);
+            if bytes == 0 {
+                return;
+            }
+        }
     }
 
     /// The wire is free at `at`: takes the next packet.
     fn serve(&mut self, at: Time) {
         let (queue, mut turn) = self.turn(at);
         if let Served::Packet(packet) = queue.dequeue(&mut turn) {
-            self.serialiser.send(at, packet.len);
+            match &mut self.schedule {
+                None => self.serialiser.send(at, packet.len),
+                Some(schedule) => schedule.left = schedule.counted(packet.len),
+            }
             self.sending = Some(packet);
         }
     }
@@ -311,6 +369,7 @@ impl<P> From<Inheritance<P>> for Rich<P> {
             queue: old.queue,
             sending: old.sending,
             serialiser: old.serialiser,
+            schedule: old.spec.opportunities.map(|spec| Schedule::after(spec, Time::ZERO)),
             egress_loss: Loss::new(&old.spec.egress_loss),
             delay: old.spec.delay,
             jitter: old.spec.jitter.as_deref().cloned().map(Jitter::new),

@@ -1,6 +1,7 @@
 //! What a pipe is asked to be: its parameters, and changes to them while it carries packets.
 
 use crate::impairment::{Chance, CorruptSpec, JitterSpec, LossSpec, ReorderSpec};
+use crate::opportunities::Opportunities;
 use crate::qdisc::QueueSpec;
 use fastpath_units::{Duration, Rate};
 
@@ -29,6 +30,8 @@ pub struct PipeSpec {
     pub duplicate: Chance,
     /// Packets that leave with flipped bits.
     pub corrupt: Option<CorruptSpec>,
+    /// When packets may be sent, in place of a rate: then `rate` and `overhead` mean nothing.
+    pub opportunities: Option<Opportunities>,
 }
 
 /// New values for some parameters of a live pipe, all at one instant; `None` keeps what is. The default
@@ -55,13 +58,26 @@ pub struct Change {
     pub duplicate: Option<Chance>,
     /// Anew: packets that leave with flipped bits.
     pub corrupt: Option<Option<CorruptSpec>>,
+    /// New opportunities in place of a rate; `Some(None)` returns to the rate.
+    pub opportunities: Option<Option<Opportunities>>,
 }
 
 impl Change {
     /// Every parameter at once, as `spec` says.
     pub fn to(spec: &PipeSpec) -> Change {
-        let PipeSpec { rate, overhead, delay, loss, queue, egress_loss, jitter, reorder, duplicate, corrupt } =
-            spec.clone();
+        let PipeSpec {
+            rate,
+            overhead,
+            delay,
+            loss,
+            queue,
+            egress_loss,
+            jitter,
+            reorder,
+            duplicate,
+            corrupt,
+            opportunities,
+        } = spec.clone();
         Change {
             rate: Some(rate),
             overhead: Some(overhead),
@@ -73,13 +89,25 @@ impl Change {
             reorder: Some(reorder),
             duplicate: Some(duplicate),
             corrupt: Some(corrupt),
+            opportunities: Some(opportunities),
         }
     }
 
     /// Puts the new values into `spec`.
     pub fn apply_to(&self, spec: &mut PipeSpec) {
-        let Change { rate, overhead, delay, loss, queue, egress_loss, jitter, reorder, duplicate, corrupt } =
-            self;
+        let Change {
+            rate,
+            overhead,
+            delay,
+            loss,
+            queue,
+            egress_loss,
+            jitter,
+            reorder,
+            duplicate,
+            corrupt,
+            opportunities,
+        } = self;
         put(rate, &mut spec.rate);
         put(overhead, &mut spec.overhead);
         put(delay, &mut spec.delay);
@@ -90,6 +118,7 @@ impl Change {
         put(reorder, &mut spec.reorder);
         put(duplicate, &mut spec.duplicate);
         put(corrupt, &mut spec.corrupt);
+        put(opportunities, &mut spec.opportunities);
     }
 }
 

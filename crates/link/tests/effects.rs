@@ -125,16 +125,16 @@ fn the_correlation_halves_in_a_half_life_and_leaves_the_law_alone() {
 
 #[test]
 fn in_order_jitter_keeps_order_mean_and_spread_at_any_packet_rate() {
+    // The law, and how much of its standard deviation is lost at most.
     let laws = [
-        JitterLaw::Normal { sd: us(5_000) },
-        JitterLaw::Uniform { half_width: us(8_000) },
-        JitterLaw::Exponential { mean: us(5_000) },
-        JitterLaw::Lognormal { mean: us(5_000), sd: us(5_000) },
+        (JitterLaw::Normal { sd: us(5_000) }, 0.01),
+        (JitterLaw::Uniform { half_width: us(8_000) }, 0.01),
+        (JitterLaw::Exponential { mean: us(5_000) }, 0.02),
+        (JitterLaw::Lognormal { mean: us(5_000), sd: us(5_000) }, 0.08),
     ];
-    for law in laws {
+    for (law, bias) in laws {
         let jitter = JitterSpec::in_order(law.clone());
         let asked_mean = 0.05 + law.mean_secs();
-        let asked_sd = law.sd().expect("it is finite").as_secs_f64();
         let spec = |order| PipeSpec {
             delay: us(50_000),
             jitter: Some(Box::new(JitterSpec { order, ..jitter.clone() })),
@@ -149,12 +149,7 @@ fn in_order_jitter_keeps_order_mean_and_spread_at_any_packet_rate() {
             let inflation = (kept.mean().as_secs_f64() - free.mean().as_secs_f64()) / asked_mean;
             assert!(inflation.abs() < 1e-9, "{law:?} every {gap}: {inflation}");
             let lost = 1.0 - kept.sd().as_secs_f64() / free.sd().as_secs_f64();
-            println!(
-                "{law:?} every {gap}: sd short by {:.2} %, sampled {:.3}",
-                lost * 100.0,
-                free.sd().as_secs_f64() / asked_sd
-            );
-            assert!((0.0..0.9).contains(&lost), "{law:?} every {gap}: {lost}");
+            assert!((0.0..bias).contains(&lost), "{law:?} every {gap}: {lost}");
         }
     }
 }
