@@ -77,6 +77,11 @@ impl Key {
         &self.words
     }
 
+    /// The packed words, to be filled in place.
+    pub fn words_mut(&mut self) -> &mut [u64; WORDS] {
+        &mut self.words
+    }
+
     /// A key from its words, as [`Key::words`] gave them.
     pub fn from_words(words: [u64; WORDS]) -> Key {
         Key { words }

@@ -18,14 +18,16 @@ use crate::key::Key;
 use crate::matching::{Match, Term};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rules up to which comparing one after the other is cheapest (`benches/lookup.rs`, `chain`).
+/// Rules up to which comparing one after the other is cheapest: `benches/lookup.rs` has 8 routes compared and 9 in
+/// a trie.
 const CHAIN_MAX: usize = 8;
 /// Rules from which a part of its own pays.
 const PART_MIN: usize = 8;
-/// Rules from which a trie, whose first level alone is 256 KiB, beats a chain or tree (`benches/lookup.rs`).
-const TRIE_MIN: usize = 16;
-/// Masks up to which a hash for each beats a tree (`benches/lookup.rs`, `masks`).
+/// Masks up to which there is a hash for each: a tree's cuts and leaf cost about as much as three probes.
 const HASHES_MAX: usize = 3;
+
+/// Rules from which a kind of its own gets a tree of its own.
+const TREE_MIN: usize = 16;
 
 /// Rules in the order of lookup, as structures.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,8 +90,8 @@ pub enum Shape<const N: usize> {
     Chain(Vec<Entry<N>>),
     /// Look up the masked key.
     Hash(Hash<N>),
-    /// Descend a decision tree.
-    Tree(Tree<N>),
+    /// Descend decision trees, the one with the first rule first.
+    Trees(Vec<Tree<N>>),
 }
 
 /// What a set of rules shall become.
@@ -102,10 +104,22 @@ enum Wish {
 }
 
 /// A rule to be placed.
-struct Rule {
+#[derive(Clone, Copy)]
+struct Rule<'a> {
     index: u32,
-    masks: Words,
-    values: Words,
+    matching: &'a Match,
+}
+
+impl Rule<'_> {
+    /// Its masks, laid out like a key. (Kept packed until asked for: a million rules unpacked are 256 MB.)
+    fn masks(&self) -> Words {
+        spread(self.matching).0
+    }
+
+    /// Its values, laid out like a key.
+    fn values(&self) -> Words {
+        spread(self.matching).1
+    }
 }
 
 impl Base {
@@ -116,14 +130,13 @@ impl Base {
 
     /// A hash for every mask, whatever would be cheaper: tuple-space search, to compare with.
     pub fn hash_per_mask<'a>(matches: impl Iterator<Item = &'a Match>) -> Base {
-        let partition =
-            |rules| grouped(rules, |rule| rule.masks).into_values().map(|group| (Wish::Hash, group));
+        let partition = |rules| grouped(rules, Rule::masks).into_values().map(|group| (Wish::Hash, group));
         Base::by(matches, |rules| partition(rules).collect())
     }
 
     fn by<'a>(
         matches: impl Iterator<Item = &'a Match>,
-        partition: impl Fn(Vec<Rule>) -> Vec<(Wish, Vec<Rule>)>,
+        partition: impl Fn(Vec<Rule<'a>>) -> Vec<(Wish, Vec<Rule<'a>>)>,
     ) -> Base {
         let mut rules = Vec::new();
         let mut default = NONE;
@@ -134,8 +147,7 @@ impl Base {
                 default = index;
                 break;
             }
-            let (masks, values) = spread(matching);
-            rules.push(Rule { index, masks, values });
+            rules.push(Rule { index, matching });
         }
         let parts = partition(rules).into_iter().map(|(wish, rules)| Part::new(wish, &rules));
         let mut parts: Vec<Part> = parts.collect();
@@ -173,11 +185,11 @@ impl Base {
 }
 
 impl Part {
-    fn new(wish: Wish, rules: &[Rule]) -> Part {
+    fn new(wish: Wish, rules: &[Rule<'_>]) -> Part {
         let guard = guard_of(rules);
         let mut wanted = [0; WORDS];
         for rule in rules {
-            (0..WORDS).for_each(|word| wanted[word] |= rule.masks[word]);
+            rule.matching.terms().iter().for_each(|term| wanted[usize::from(term.word)] |= term.mask);
         }
         // What the guard has compared need not be packed.
         guard.terms.iter().for_each(|term| wanted[usize::from(term.word)] &= !term.mask);
@@ -243,16 +255,16 @@ impl Part {
 }
 
 impl<const N: usize> Packed<N> {
-    fn new(wish: Wish, lanes: Lanes, rules: &[Rule], wanted: &Words) -> Packed<N> {
-        let entry = |rule: &Rule| {
+    fn new(wish: Wish, lanes: Lanes, rules: &[Rule<'_>], wanted: &Words) -> Packed<N> {
+        let entry = |rule: &Rule<'_>| {
             let keep = |words: &Words| -> Words { std::array::from_fn(|word| words[word] & wanted[word]) };
-            let (mask, value) = (lanes.pack(&keep(&rule.masks)), lanes.pack(&keep(&rule.values)));
+            let (mask, value) = (lanes.pack(&keep(&rule.masks())), lanes.pack(&keep(&rule.values())));
             Entry { mask, value, rule: rule.index }
         };
         let entries: Vec<Entry<N>> = rules.iter().map(entry).collect();
         let shape = match wish {
             Wish::Hash => Shape::Hash(Hash::new(&entries)),
-            Wish::Tree => Shape::Tree(Tree::new(&entries)),
+            Wish::Tree => Shape::Trees(trees(rules, &entries)),
             Wish::Chain | Wish::Trie(_) => Shape::Chain(entries),
         };
         Packed { lanes, shape }
@@ -264,7 +276,10 @@ impl<const N: usize> Packed<N> {
         match &self.shape {
             Shape::Chain(entries) => first(entries, &key, bound),
             Shape::Hash(hash) => hash.find(&key),
-            Shape::Tree(tree) => tree.find(&key, bound),
+            Shape::Trees(trees) => trees.iter().fold(NONE, |best, tree| {
+                let bound = bound.min(best);
+                if tree.best() < bound { best.min(tree.find(&key, bound)) } else { best }
+            }),
         }
     }
 
@@ -272,13 +287,13 @@ impl<const N: usize> Packed<N> {
         match &self.shape {
             Shape::Chain(entries) => size_of_val(&entries[..]),
             Shape::Hash(hash) => hash.bytes(),
-            Shape::Tree(tree) => tree.bytes(),
+            Shape::Trees(trees) => trees.iter().map(Tree::bytes).sum(),
         }
     }
 }
 
 /// Which rules go together, and what they become.
-fn partition(rules: Vec<Rule>) -> Vec<(Wish, Vec<Rule>)> {
+fn partition(rules: Vec<Rule<'_>>) -> Vec<(Wish, Vec<Rule<'_>>)> {
     if rules.is_empty() {
         return Vec::new();
     }
@@ -288,12 +303,12 @@ fn partition(rules: Vec<Rule>) -> Vec<(Wish, Vec<Rule>)> {
     let mut parts = Vec::new();
     let mut rest = Vec::new();
     // Word 0 of the mask says which fields are matched; fields of different EtherTypes share bits.
-    for (_, group) in grouped(rules, |rule| (rule.masks[0], kind(rule))) {
+    for (_, group) in grouped(rules, |rule| (rule.matching.presence(), kind(rule))) {
         if group.len() < PART_MIN {
             rest.extend(group);
-        } else if group.iter().all(|rule| rule.masks == group[0].masks) {
+        } else if group.iter().all(|rule| rule.masks() == group[0].masks()) {
             parts.push((Wish::Hash, group));
-        } else if let Some(field) = prefix_field(&group).filter(|_| group.len() >= TRIE_MIN) {
+        } else if let Some(field) = prefix_field(&group) {
             parts.push((Wish::Trie(field), group));
         } else {
             rest.extend(group);
@@ -305,32 +320,41 @@ fn partition(rules: Vec<Rule>) -> Vec<(Wish, Vec<Rule>)> {
 }
 
 /// Rules without a structure of their own: a chain, a hash for each mask, or trees.
-fn partition_rest(rest: Vec<Rule>) -> Vec<(Wish, Vec<Rule>)> {
+fn partition_rest(rest: Vec<Rule<'_>>) -> Vec<(Wish, Vec<Rule<'_>>)> {
     if rest.is_empty() {
         return Vec::new();
     }
     if rest.len() <= CHAIN_MAX {
         return vec![(Wish::Chain, rest)];
     }
-    let masks: BTreeSet<Words> = rest.iter().map(|rule| rule.masks).collect();
+    let masks: BTreeSet<Words> = rest.iter().map(Rule::masks).collect();
     if masks.len() <= HASHES_MAX {
-        return grouped(rest, |rule| rule.masks).into_values().map(|group| (Wish::Hash, group)).collect();
+        return grouped(rest, Rule::masks).into_values().map(|group| (Wish::Hash, group)).collect();
     }
-    let trees = grouped(rest, |rule| (kind(rule), long_prefixes(rule)));
-    let (large, small): (Vec<_>, Vec<_>) = trees.into_values().partition(|group| group.len() > CHAIN_MAX);
-    let mut parts: Vec<_> = large.into_iter().map(|group| (Wish::Tree, group)).collect();
-    let mut leftover: Vec<Rule> = small.into_iter().flatten().collect();
-    leftover.sort_by_key(|rule| rule.index);
-    match leftover.len() {
-        0 => {}
-        len if len <= CHAIN_MAX => parts.push((Wish::Chain, leftover)),
-        _ => parts.push((Wish::Tree, leftover)),
-    }
-    parts
+    // Rules of different EtherTypes have hardly a bit in common.
+    let kinds = grouped(rest, kind).into_values();
+    kinds.map(|group| (if group.len() <= CHAIN_MAX { Wish::Chain } else { Wish::Tree }, group)).collect()
 }
 
-fn grouped<K: Ord>(rules: Vec<Rule>, key: impl Fn(&Rule) -> K) -> BTreeMap<K, Vec<Rule>> {
-    let mut groups: BTreeMap<K, Vec<Rule>> = BTreeMap::new();
+/// Trees over one packing: one for rules that fix both addresses, one for those that fix only the source, and so on; kinds
+/// with few rules share one.
+fn trees<const N: usize>(rules: &[Rule<'_>], entries: &[Entry<N>]) -> Vec<Tree<N>> {
+    let mut kinds: BTreeMap<u64, Vec<Entry<N>>> = BTreeMap::new();
+    for (rule, entry) in rules.iter().zip(entries) {
+        kinds.entry(long_prefixes(rule)).or_default().push(*entry);
+    }
+    let (mut sets, few): (Vec<_>, Vec<_>) = kinds.into_values().partition(|set| set.len() > TREE_MIN);
+    let mut few: Vec<Entry<N>> = few.into_iter().flatten().collect();
+    few.sort_by_key(|entry| entry.rule);
+    if !few.is_empty() {
+        sets.push(few);
+    }
+    sets.sort_by_key(|set| set[0].rule);
+    sets.iter().map(|set| Tree::new(set)).collect()
+}
+
+fn grouped<'a, K: Ord>(rules: Vec<Rule<'a>>, key: impl Fn(&Rule<'a>) -> K) -> BTreeMap<K, Vec<Rule<'a>>> {
+    let mut groups: BTreeMap<K, Vec<Rule<'a>>> = BTreeMap::new();
     for rule in rules {
         groups.entry(key(&rule)).or_default().push(rule);
     }
@@ -338,48 +362,51 @@ fn grouped<K: Ord>(rules: Vec<Rule>, key: impl Fn(&Rule) -> K) -> BTreeMap<K, Ve
 }
 
 /// The EtherType a rule demands; 0 for none.
-fn kind(rule: &Rule) -> u64 {
+fn kind(rule: &Rule<'_>) -> u64 {
     let info = Field::EthType.info();
-    rule.values[usize::from(info.word)] >> info.shift & 0xffff
+    rule.values()[usize::from(info.word)] >> info.shift & 0xffff
 }
 
 /// For each wide field, whether the rule fixes at least half its bits: rules that do and rules that do not are cut
 /// badly by the same tree.
-fn long_prefixes(rule: &Rule) -> u64 {
+fn long_prefixes(rule: &Rule<'_>) -> u64 {
     let mut long = 0;
-    for info in FIELDS.iter().filter(|info| info.bits >= 32 && rule.masks[0] & info.field.presence() != 0) {
-        let fixed = Key::from_words(rule.masks).bits(info.field).count_ones();
+    for info in
+        FIELDS.iter().filter(|info| info.bits >= 32 && rule.matching.presence() & info.field.presence() != 0)
+    {
+        let fixed = Key::from_words(rule.masks()).bits(info.field).count_ones();
         long |= u64::from(fixed >= u32::from(info.bits) / 2) << info.field as u64;
     }
     long
 }
 
 /// The field whose prefixes are all that the rules differ in, when there is one.
-fn prefix_field(rules: &[Rule]) -> Option<Field> {
+fn prefix_field(rules: &[Rule<'_>]) -> Option<Field> {
     let one = &rules[0];
-    let (masks, values) = (Key::from_words(one.masks), Key::from_words(one.values));
+    let (masks, values) = (Key::from_words(one.masks()), Key::from_words(one.values()));
     let differs = |field: &Field| {
         rules.iter().any(|rule| {
-            let (m, v) = (Key::from_words(rule.masks), Key::from_words(rule.values));
+            let (m, v) = (Key::from_words(rule.masks()), Key::from_words(rule.values()));
             m.bits(*field) != masks.bits(*field) || v.bits(*field) != values.bits(*field)
         })
     };
-    let matched = FIELDS.iter().map(|info| info.field).filter(|field| one.masks[0] & field.presence() != 0);
+    let matched =
+        FIELDS.iter().map(|info| info.field).filter(|field| one.matching.presence() & field.presence() != 0);
     let mut varying = matched.filter(differs);
     let field = varying.next().filter(|field| field.bits() > 16)?;
-    let is_prefix = |rule: &Rule| {
-        let mask = Key::from_words(rule.masks).bits(field) << (128 - field.bits());
+    let is_prefix = |rule: &Rule<'_>| {
+        let mask = Key::from_words(rule.masks()).bits(field) << (128 - field.bits());
         mask.count_zeros() == mask.trailing_zeros()
     };
     (varying.next().is_none() && rules.iter().all(is_prefix)).then_some(field)
 }
 
-fn trie(field: Field, rules: &[Rule]) -> Trie {
+fn trie(field: Field, rules: &[Rule<'_>]) -> Trie {
     let info = field.info();
     let left = 128 - field.bits();
-    let prefix = |rule: &Rule| Prefix {
-        value: Key::from_words(rule.values).bits(field) << left,
-        len: Key::from_words(rule.masks).bits(field).count_ones(),
+    let prefix = |rule: &Rule<'_>| Prefix {
+        value: Key::from_words(rule.values()).bits(field) << left,
+        len: Key::from_words(rule.masks()).bits(field).count_ones(),
         rule: rule.index,
     };
     let prefixes: Vec<Prefix> = rules.iter().map(prefix).collect();
@@ -388,16 +415,16 @@ fn trie(field: Field, rules: &[Rule]) -> Trie {
 }
 
 /// The bits on which all rules agree.
-fn guard_of(rules: &[Rule]) -> Guard {
-    let mut masks = rules[0].masks;
+fn guard_of(rules: &[Rule<'_>]) -> Guard {
+    let (mut masks, first) = (rules[0].masks(), rules[0].values());
     for rule in rules {
+        let (other, values) = spread(rule.matching);
         for (word, mask) in masks.iter_mut().enumerate() {
-            *mask &= rule.masks[word] & !(rule.values[word] ^ rules[0].values[word]);
+            *mask &= other[word] & !(values[word] ^ first[word]);
         }
     }
     let used = (0..WORDS).filter(|word| masks[*word] != 0);
-    let term =
-        |word| Term { word: word as u8, mask: masks[word], value: rules[0].values[word] & masks[word] };
+    let term = |word| Term { word: word as u8, mask: masks[word], value: first[word] & masks[word] };
     let terms: Vec<Term> = used.map(term).collect();
     let nothing = Term { word: 0, mask: 0, value: 0 };
     Guard { two: [0, 1].map(|i| terms.get(i).copied().unwrap_or(nothing)), terms }

@@ -17,9 +17,10 @@ impl<const N: usize> Entry<N> {
     /// Whether a packed key is meant.
     #[inline]
     pub(crate) fn matches(&self, key: &[u64; N]) -> bool {
-        let rule = self.mask.iter().zip(&self.value);
         // Without branches: most rules differ somewhere, but not always in the first lane.
-        rule.zip(key).fold(0, |difference, ((mask, value), key)| difference | (key & mask) ^ value) == 0
+        let differences: [u64; N] =
+            std::array::from_fn(|lane| (key[lane] & self.mask[lane]) ^ self.value[lane]);
+        differences.iter().fold(0, |all, difference| all | difference) == 0
     }
 }
 

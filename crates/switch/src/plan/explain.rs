@@ -83,14 +83,13 @@ impl<const N: usize> Packed<N> {
                 let kib = hash.bytes() / 1024;
                 write!(f, "hash over {lanes} lanes ({kib} KiB), for they match the same bits")
             }
-            Shape::Tree(tree) => {
-                let (nodes, entries, depth) = (tree.nodes().len(), tree.entries().len(), tree.depth());
-                let kib = tree.bytes() / 1024;
-                write!(
-                    f,
-                    "decision tree over {lanes} lanes, at most {depth} cuts, {nodes} nodes, {entries} "
-                )?;
-                write!(f, "leaf entries ({kib} KiB), for their masks are many")
+            Shape::Trees(trees) => {
+                write!(f, "decision trees over {lanes} lanes, for their masks are many:")?;
+                trees.iter().try_for_each(|tree| {
+                    let (nodes, entries, depth) = (tree.nodes().len(), tree.entries().len(), tree.depth());
+                    let kib = tree.bytes() / 1024;
+                    write!(f, " at most {depth} cuts, {nodes} nodes, {entries} leaf entries ({kib} KiB);")
+                })
             }
         }
     }

@@ -49,7 +49,7 @@ fn name<const N: usize>(shape: &Shape<N>) -> &'static str {
     match shape {
         Shape::Chain(_) => "chain",
         Shape::Hash(_) => "hash",
-        Shape::Tree(_) => "tree",
+        Shape::Trees(_) => "tree",
     }
 }
 

@@ -50,6 +50,7 @@ pub struct Tree<const N: usize> {
     nodes: Vec<Node>,
     entries: Vec<Entry<N>>,
     depth: usize,
+    best: u32,
 }
 
 /// What is known of a key at a node: `key & mask == value`.
@@ -79,8 +80,9 @@ struct Job<const N: usize> {
 impl<const N: usize> Tree<N> {
     /// The tree of entries in the order of priority.
     pub(crate) fn new(entries: &[Entry<N>]) -> Tree<N> {
+        let best = entries.first().map_or(NONE, |entry| entry.rule);
         let budget = entries.len() * COPIES_MAX;
-        let mut tree = Tree { nodes: vec![Node::Leaf { start: 0 }], entries: Vec::new(), depth: 0 };
+        let mut tree = Tree { nodes: vec![Node::Leaf { start: 0 }], entries: Vec::new(), depth: 0, best };
         let mut leaves = BTreeMap::new();
         let all = (0..entries.len() as u32).collect();
         let region = Region { mask: [0; N], value: [0; N] };
@@ -107,6 +109,11 @@ impl<const N: usize> Tree<N> {
             jobs.extend(children);
         }
         tree
+    }
+
+    /// The first of its rules.
+    pub fn best(&self) -> u32 {
+        self.best
     }
 
     /// Nodes on the longest way.

@@ -11,8 +11,8 @@ use super::lanes::Words;
 const NODE: u32 = 1 << 31;
 /// No rule.
 const EMPTY: u32 = NODE - 1;
-/// Rules from which the 64 MiB first level of 24 bits pays (see `benches/lookup.rs`, `trie`).
-const WIDE_MIN: usize = 8192;
+/// Rules from which the 64 MiB first level of 24 bits pays: with fewer, most keys end in the 256 KiB of 16 bits.
+const WIDE_MIN: usize = 65_536;
 
 /// The bits of a key that prefixes are of: one word's part, or two whole words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
