@@ -39,9 +39,7 @@ impl Place {
     fn up(&self, test: &str) -> Option<Child> {
         let mut command = self.command(&["up", "net.toml"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        if line.contains("is up") {
+        if first_line(&mut child).contains("is up") {
             return Some(child);
         }
         let output = child.wait_with_output().unwrap();
@@ -58,6 +56,13 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Waits for the first line that a process prints; empty if it ends without.
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    line
 }
 
 fn skip_if_not_permitted(test: &str, text: &str) {
@@ -114,8 +119,10 @@ fn exec_says_which_labs_and_hosts_there_are() {
     assert!(code == 2 && text.contains("no host c (have: a, b)"), "{code}: {text}");
     let (code, text) = place.run(&["exec", "other", "a", "--", "true"]);
     assert!(code == 2 && text.contains("no lab other is up (up: net)"), "{code}: {text}");
-    assert_eq!(place.run(&["exec", "net", "a", "--", "sh", "-c", "exit 9"]).0, 9);
-    assert_eq!(place.run(&["exec", "a", "--", "no-such-program"]).0, 127);
+    for (argv, expected) in [(["sh", "-c", "exit 9"].as_slice(), 9), (&["no-such-program"], 127)] {
+        let (code, text) = place.run(&[&["exec", "net", "a", "--"], argv].concat());
+        assert_eq!(code, expected, "{text}");
+    }
     let (code, text) = place.run(&["up", "net.toml"]);
     assert!(code == 2 && text.contains(&format!("process {}", up.id())), "{code}: {text}");
     let (code, text) = place.run(&["down"]);
@@ -128,10 +135,9 @@ fn exec_says_which_labs_and_hosts_there_are() {
 fn what_a_killed_engine_leaves_down_removes() {
     let place = Place::new("killed");
     let Some(mut up) = place.up("kill -9") else { return };
-    let mut inside = place.command(&["exec", "a", "--", "sleep", "1000"]).spawn().unwrap();
-    while !fs::read_to_string(format!("/proc/{}/comm", inside.id())).unwrap().starts_with("sleep") {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let mut inside = place.command(&["exec", "a", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
+    let mut inside = inside.stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(first_line(&mut inside), "ready\n");
     up.kill().unwrap();
     up.wait().unwrap();
     let (_, text) = place.run(&["list"]);
@@ -153,9 +159,7 @@ fn a_signal_ends_run_and_its_command_and_leaves_nothing() {
     let place = Place::new("signal");
     let mut command = place.command(&["run", "net.toml", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(run.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    if line != "ready\n" {
+    if first_line(&mut run) != "ready\n" {
         let output = run.wait_with_output().unwrap();
         return skip_if_not_permitted("lab run and a signal", &String::from_utf8_lossy(&output.stderr));
     }

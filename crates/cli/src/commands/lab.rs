@@ -133,9 +133,14 @@ impl Up {
         let stop = stop_on_signals()?;
         let lab = self.network.up()?;
         let hosts: Vec<String> = lab.hosts().iter().map(host_line).collect();
-        let mut out = io::stdout().lock();
-        writeln!(out, "lab {} is up (process {}):\n{}", lab.name(), std::process::id(), hosts.join("\n"))?;
-        out.flush()?;
+        // Whoever reads this may go away after the first line; the lab stays.
+        let _ = writeln!(
+            io::stdout(),
+            "lab {} is up (process {}):\n{}",
+            lab.name(),
+            std::process::id(),
+            hosts.join("\n")
+        );
         stay(lab, &stop)
     }
 }
@@ -321,9 +326,13 @@ fn is_not_permitted(error: &anyhow::Error) -> bool {
 fn finish(lab: Lab) -> anyhow::Result<Answer> {
     let books = lab.down()?.conservation;
     let dropped: u64 = books.dropped.values().sum();
-    eprintln!(
+    // Nobody may be listening any more; the exit code says it too.
+    let _ = writeln!(
+        io::stderr(),
         "frames: {} in = {} delivered + {dropped} dropped + {} held",
-        books.total_in, books.delivered, books.held
+        books.total_in,
+        books.delivered,
+        books.held
     );
     Ok(if books.holds() { Answer::Yes } else { Answer::No })
 }
