@@ -13,6 +13,7 @@ use crate::flow::{ClearActions, Instructions};
 use crate::group::{self, GroupKind};
 use crate::key::{Context, Key};
 use crate::meter::Judgement;
+use crate::plan::Plan;
 use crate::port;
 use crate::switch::{self, Switch};
 use fastpath_units::Time;
@@ -98,8 +99,17 @@ pub enum DropReason {
 
 /// Sends a frame that arrived on `in_port` at `now` through the tables.
 pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
-    let len = frame.len() as u64;
-    let is_taken = match switch.port_mut(in_port) {
+    receive(Walk::new(switch, now, in_port, frame))
+}
+
+/// As [`interp`], with the flows found by a plan that is up to date: the same outcomes, sooner.
+pub fn interp_by(plan: &Plan, switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
+    receive(Walk { plan: Some(plan), ..Walk::new(switch, now, in_port, frame) })
+}
+
+fn receive(mut walk: Walk<'_>) -> Vec<Outcome> {
+    let len = walk.packet.frame.len() as u64;
+    let is_taken = match walk.switch.port_mut(walk.packet.context.in_port) {
         Some(port) if port.may_receive() => {
             port.counters.rx_packets += 1;
             port.counters.rx_bytes += len;
@@ -111,7 +121,6 @@ pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec
         }
         None => false,
     };
-    let mut walk = Walk::new(switch, now, in_port, frame);
     if is_taken {
         walk.pipeline();
     } else {
@@ -162,6 +171,8 @@ enum Step {
 /// The execution of one packet.
 struct Walk<'a> {
     switch: &'a mut Switch,
+    /// What finds the flows; without one, each is looked at.
+    plan: Option<&'a Plan>,
     now: Time,
     packet: Packet,
     /// What a packet-in from here would say.
@@ -177,7 +188,17 @@ impl<'a> Walk<'a> {
         let context = Context { in_port, ..Context::default() };
         let packet = Packet { frame: frame.to_vec(), context, queue: 0 };
         let reason = PacketInReason::Action;
-        Walk { switch, now, packet, table_id: 0, cookie: u64::MAX, reason, buckets: 0, outcomes: Vec::new() }
+        Walk {
+            switch,
+            plan: None,
+            now,
+            packet,
+            table_id: 0,
+            cookie: u64::MAX,
+            reason,
+            buckets: 0,
+            outcomes: Vec::new(),
+        }
     }
 
     /// Every packet ends in at least one outcome.
@@ -221,7 +242,10 @@ impl<'a> Walk<'a> {
         let table = self.switch.table_mut(table_id);
         table.lookups += 1;
         let (is_miss, cookie, instructions) = {
-            let (rank, flow) = table.find(&key)?;
+            let (rank, flow) = match self.plan {
+                None => table.find(&key)?,
+                Some(plan) => table.entry(&plan.table(table_id).lookup(&key)?.rank)?,
+            };
             flow.count(now, packet.frame.len());
             (rank.is_table_miss(), flow.cookie, Arc::clone(&flow.instructions))
         };

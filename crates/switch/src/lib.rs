@@ -38,7 +38,7 @@ pub use flow::{
     Counters, Flow, FlowCommand, FlowFilter, FlowMod, Instructions, Rank, Removed, RemovedReason,
 };
 pub use group::{Bucket, Group, GroupCommand, GroupKind, GroupMod};
-pub use interp::{Outcome, interp};
+pub use interp::{Outcome, interp, interp_by, packet_out};
 pub use key::{Context, Depth, Key};
 pub use matching::{FieldMatch, Match, Term};
 pub use meter::{Band, BandKind, Meter, MeterCommand, MeterMod};

@@ -78,6 +78,11 @@ impl Table {
         self.flows.iter_mut().find(|(rank, _)| rank.matching().matches(key))
     }
 
+    /// The flow of this match and priority, with its rank.
+    pub(crate) fn entry(&mut self, rank: &Rank) -> Option<(&Rank, &mut Flow)> {
+        self.flows.range_mut(rank..=rank).next()
+    }
+
     /// Whether a flow of the same priority and another match overlaps.
     pub(crate) fn has_overlap(&self, rank: &Rank) -> bool {
         let same_priority = self.flows.keys().filter(|other| other.priority() == rank.priority());

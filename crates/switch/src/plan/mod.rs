@@ -285,4 +285,6 @@ fn wanted(rules: &[Rule]) -> [u64; WORDS] {
 }
 
 #[cfg(test)]
+mod program_tests;
+#[cfg(test)]
 mod tests;

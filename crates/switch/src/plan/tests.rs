@@ -57,7 +57,8 @@ fn name<const N: usize>(shape: &Shape<N>) -> &'static str {
 fn tables_take_the_shapes_that_fit_them() {
     let plan = |filters: &[workload::Filter]| TablePlan::new(&switch_of(filters).tables()[0]);
     assert_eq!(shapes(&plan(&[])), [""; 0]);
-    assert_eq!(shapes(&plan(&workload::routes(5, 1))), ["chain"]);
+    assert_eq!(shapes(&plan(&workload::routes(4, 1))), ["chain"]);
+    assert_eq!(shapes(&plan(&workload::routes(5, 1))), ["trie"]);
     assert_eq!(shapes(&plan(&workload::routes(500, 1))), ["trie"]);
     assert_eq!(shapes(&plan(&workload::macs(500, 1))), ["hash"]);
     assert!(shapes(&plan(&workload::filters(500, 1))).contains(&"tree"));
