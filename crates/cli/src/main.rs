@@ -33,6 +33,8 @@ enum Command {
     Replay(commands::replay::Replay),
     #[cfg(target_os = "linux")]
     Measure(commands::measure::MeasureCommand),
+    #[cfg(target_os = "linux")]
+    Report(commands::report::ReportCommand),
     Model(Box<commands::model::ModelCommand>),
     Evaluate(commands::evaluate::EvaluateCommand),
     Completions(commands::completions::Completions),
@@ -60,6 +62,8 @@ fn main() -> ExitCode {
         Command::Replay(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Measure(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Report(command) => command.run(),
         Command::Model(command) => command.run(),
         Command::Evaluate(command) => command.run(),
         Command::Completions(command) => command.run(),

@@ -94,3 +94,20 @@ fn words_that_make_no_sense_are_refused_before_anything_is_measured() {
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{words}");
     }
 }
+
+#[test]
+fn a_report_is_made_of_records_in_every_format() {
+    let directory = directory("report");
+    let words = "measure pipeline --program forward --packets 2000 -o r.jsonl";
+    assert_eq!(fastpath(&directory, &words.split(' ').collect::<Vec<_>>()).status.code(), Some(0));
+    for (name, start) in [("r.html", "<!doctype html>"), ("r.md", "# fastpath report"), ("r.svg", "<svg")] {
+        let output = fastpath(&directory, &["report", "r.jsonl", "-o", name]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(fs::read_to_string(directory.join(name)).unwrap().starts_with(start), "{name}");
+    }
+    let refused = fastpath(&directory, &["report", "r.jsonl", "-o", "r.doc"]);
+    assert_eq!(refused.status.code(), Some(2));
+    fs::write(directory.join("bad.jsonl"), "{\"kind\":\"pipeline\"}\n").unwrap();
+    let refused = fastpath(&directory, &["report", "bad.jsonl", "-o", "r.html"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("bad.jsonl: record 1: missing field"));
+}

@@ -27,6 +27,7 @@ mod namespace;
 mod netlink;
 mod priority;
 pub mod record;
+pub mod report;
 mod state;
 
 pub use enter::{EnterError, exec};

@@ -13,4 +13,6 @@ pub(crate) mod measure;
 pub(crate) mod model;
 pub(crate) mod replay;
 #[cfg(target_os = "linux")]
+pub(crate) mod report;
+#[cfg(target_os = "linux")]
 pub(crate) mod run;

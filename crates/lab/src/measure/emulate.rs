@@ -73,15 +73,21 @@ pub struct Emulation {
     pub held: u64,
 }
 
-/// Measures the emulator on the first core.
-pub fn emulate(question: &EmulationQuestion, progress: Progress<'_>) -> Emulation {
-    on_core(0, || measure(question, progress))
+/// Memory of an idle link.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinkWeight {
+    /// Of the running network (two pipes), bytes.
+    pub running: f64,
+    /// Of its description (names, addresses), bytes.
+    pub description: f64,
 }
 
-fn measure(question: &EmulationQuestion, progress: Progress<'_>) -> Emulation {
-    progress("building links", 0, 1);
-    let (bytes_per_link, description_bytes_per_link) =
-        weigh(question.links.max(WEIGHED_LINKS), question.seed);
+/// Measures the emulator on the first core. `weight` goes into the result as it is.
+pub fn emulate(question: &EmulationQuestion, weight: LinkWeight, progress: Progress<'_>) -> Emulation {
+    on_core(0, || measure(question, weight, progress))
+}
+
+fn measure(question: &EmulationQuestion, weight: LinkWeight, progress: Progress<'_>) -> Emulation {
     let (mut emulator, end) = Emulator::new(question);
     let (mut forwarder, ceiling_end) = Forwarder::new();
     let mut source =
@@ -105,8 +111,8 @@ fn measure(question: &EmulationQuestion, progress: Progress<'_>) -> Emulation {
         ceiling_packets_per_second,
         share_of_ceiling: packets_per_second / ceiling_packets_per_second,
         t_ns: cost.median_ns,
-        bytes_per_link,
-        description_bytes_per_link,
+        bytes_per_link: weight.running,
+        description_bytes_per_link: weight.description,
         stages: cost.stages,
         stages_minus_whole_pct: cost.stages_minus_whole_pct,
         rounds: cost.rounds,
@@ -135,8 +141,10 @@ fn topology(links: usize) -> Topology {
     topology
 }
 
-/// Bytes per link of an idle network, and of its description, by what the process grows.
-fn weigh(links: usize, seed: u64) -> (f64, f64) {
+/// Weighs an idle link by what the process grows for `links` of them, or for as many as the scales need. To be asked
+/// once, before anything large was freed: memory that is used again does not make the process grow.
+pub fn weigh(links: usize, seed: u64) -> LinkWeight {
+    let links = links.max(WEIGHED_LINKS);
     let empty = resident();
     let topology = topology(links);
     let described = resident();
@@ -144,7 +152,7 @@ fn weigh(links: usize, seed: u64) -> (f64, f64) {
     let running = resident();
     drop(std::hint::black_box(network));
     let per_link = |more: f64, less: f64| (more - less).max(0.0) / links as f64;
-    (per_link(running, described), per_link(described, empty))
+    LinkWeight { running: per_link(running, described), description: per_link(described, empty) }
 }
 
 /// Bytes of this process that are in memory: the second number of /proc/self/statm.
@@ -346,7 +354,7 @@ mod tests {
     #[test]
     fn the_books_of_the_emulated_packets_balance() {
         let question = EmulationQuestion { size: 64, links: 100, burst: 64, packets: 20_000, seed: 3 };
-        let found = emulate(&question, &|_, _, _| {});
+        let found = emulate(&question, weigh(question.links, 1), &|_, _, _| {});
         assert_eq!(found.entered, found.delivered + found.dropped + found.held);
         assert!(found.entered >= 20_000 && found.delivered > 15_000, "{found:?}");
         // Loss 0.1 %: 20 of 20 000, within 6 standard deviations.

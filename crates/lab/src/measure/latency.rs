@@ -24,7 +24,9 @@ pub const LATENCY_SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1500];
 const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 20).unwrap();
 const RING: usize = 1 << 16;
 const WARM_UP: usize = 1000;
+/// At most this many bins, and of this step.
 const BINS: usize = 48;
+const STEP_NS: f64 = 0.5;
 const OUTLIERS_KEPT: usize = 200;
 const MACS: usize = 12;
 
@@ -46,7 +48,7 @@ pub struct UnitLatency {
 /// Counts in bins of equal width.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Lower end of the first bin.
+    /// Middle of the first bin.
     pub from: f64,
     /// Width of a bin.
     pub width: f64,
@@ -74,10 +76,12 @@ pub fn latency(size: usize, packets: usize, progress: Progress<'_>) -> Result<Un
 
 impl Histogram {
     fn of(samples: &[f64], from: f64, to: f64) -> Histogram {
-        let width = ((to - from) / BINS as f64).max(f64::MIN_POSITIVE);
-        let mut counts = vec![0; BINS];
+        // The clock counts whole nanoseconds, and t_f is half a difference: finer bins would be empty in turn.
+        let width = ((to - from) / BINS as f64 / STEP_NS).ceil().max(1.0) * STEP_NS;
+        let mut counts = vec![0; ((to - from) / width).floor() as usize + 1];
         for sample in samples.iter().filter(|x| (from..=to).contains(x)) {
-            counts[(((sample - from) / width) as usize).min(BINS - 1)] += 1;
+            let last = counts.len() - 1;
+            counts[(((sample - from) / width).round() as usize).min(last)] += 1;
         }
         Histogram { from, width, counts }
     }

@@ -6,8 +6,8 @@ use crate::{Answer, print};
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
-    Emulation, EmulationQuestion, Goal, Netcope, NetcopeQuestion, Progress, Stage, Tag, emulate, netcope,
-    netcope_throughput,
+    Emulation, EmulationQuestion, Goal, LinkWeight, Netcope, NetcopeQuestion, Progress, Stage, Tag, emulate,
+    netcope, netcope_throughput, weigh,
 };
 use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, Value, json};
@@ -85,13 +85,15 @@ impl PipelineCommand {
         let file = self.output.open()?;
         let bar = bar()?;
         let points = self.points();
+        let most = self.links.iter().max().map_or(1, |&links| links as usize);
+        let weight = (self.program == Program::Emulate).then(|| weigh(most, self.seed));
         let mut records = Vec::with_capacity(points.len());
         for (i, point) in points.iter().enumerate() {
             let whole = |_: &str, done: usize, total: usize| {
                 let share = done as f64 / total.max(1) as f64;
                 show(&bar)("points", (1000.0 * (i as f64 + share)) as usize, 1000 * points.len());
             };
-            records.push(self.measure(*point, &whole)?);
+            records.push(self.measure(*point, weight, &whole)?);
         }
         bar.finish_and_clear();
         self.output.write(file, &records)?;
@@ -120,11 +122,12 @@ impl PipelineCommand {
     fn measure(
         &self,
         (size, h, cores, links): (u32, usize, u16, u32),
+        weight: Option<LinkWeight>,
         progress: Progress<'_>,
     ) -> anyhow::Result<Record> {
         let watch = Watch::start();
-        let (mut parameters, results) = match self.program {
-            Program::Emulate => {
+        let (mut parameters, results) = match weight {
+            Some(weight) => {
                 let question = EmulationQuestion {
                     size: size as usize,
                     links: links as usize,
@@ -132,10 +135,10 @@ impl PipelineCommand {
                     packets: self.packets,
                     seed: self.seed,
                 };
-                let found: Emulation = emulate(&question, progress);
+                let found: Emulation = emulate(&question, weight, progress);
                 (fields(&question), fields(&found))
             }
-            Program::Netcope | Program::Forward => {
+            None => {
                 let question = NetcopeQuestion {
                     p: size as usize,
                     h,

@@ -1,0 +1,144 @@
+//! A report from records, and from nothing else: one self-contained page with charts to hover over, or Markdown, or
+//! the charts alone as SVG.
+//!
+//! ```text
+//!  records ──▶ sections.rs: what to show ──▶ Section { text, charts, tables } ──▶ page.rs: HTML, Markdown, SVG
+//!                                                     chart.rs: numbers to SVG
+//! ```
+
+mod chart;
+mod page;
+mod sections;
+
+use crate::record::Record;
+use chart::Chart;
+
+/// A report, ready to be written in any format.
+pub struct Report {
+    sections: Vec<Section>,
+}
+
+/// One subject.
+struct Section {
+    title: String,
+    notes: Vec<String>,
+    charts: Vec<Chart>,
+    tables: Vec<Grid>,
+}
+
+/// A table.
+struct Grid {
+    titles: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Report {
+    /// The report of `records`, in the order of their kinds: host, pipeline, latency, operations.
+    pub fn new(records: &[Record]) -> Report {
+        Report { sections: sections::all(records) }
+    }
+
+    /// One HTML page that needs nothing else.
+    pub fn html(&self) -> String {
+        page::html(&self.sections)
+    }
+
+    /// Markdown: tables and notes, without charts.
+    pub fn markdown(&self) -> String {
+        page::markdown(&self.sections)
+    }
+
+    /// All charts below each other as one SVG image.
+    pub fn svg(&self) -> String {
+        page::svg(&self.sections)
+    }
+}
+
+/// A number to four digits, large ones with a thousands' prefix.
+fn short(x: f64) -> String {
+    let (scaled, prefix) = match x.abs() {
+        a if a >= 1e9 => (x / 1e9, "G"),
+        a if a >= 1e6 => (x / 1e6, "M"),
+        a if a >= 1e4 => (x / 1e3, "k"),
+        _ => (x, ""),
+    };
+    let digits = (3 - scaled.abs().max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{scaled:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{prefix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Tool, Watch};
+    use serde_json::json;
+
+    fn record(kind: &str, parameters: serde_json::Value, results: serde_json::Value) -> Record {
+        let object = |value: serde_json::Value| value.as_object().unwrap().clone();
+        Record {
+            kind: kind.to_owned(),
+            provenance: Watch::start().provenance(&Tool::new("1", None), 1, 1),
+            parameters: object(parameters),
+            results: object(results),
+            platform: None,
+        }
+    }
+
+    fn records() -> Vec<Record> {
+        let point = |p: u64, h: u64, t: f64| {
+            record(
+                "pipeline",
+                json!({"program": "netcope <&>", "p": p, "h": h, "cores": 1}),
+                json!({"T_ns": t, "stages": [{"name": "receive", "ns": 9.5}]}),
+            )
+        };
+        vec![point(64, 0, 40.0), point(1500, 0, 180.0), point(64, 10, 80.0), point(1500, 10, 220.0)]
+    }
+
+    #[test]
+    fn a_page_is_whole_and_shows_every_point_and_where_it_comes_from() {
+        let page = Report::new(&records()).html();
+        assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+        assert_eq!(page.matches("<circle").count(), 4);
+        assert!(page.contains("netcope &lt;&amp;&gt;") && !page.contains("netcope <&>"));
+        assert!(page.contains(&records()[0].provenance.machine.kernel));
+        for outside in ["http://", "https://", "src="] {
+            let known =
+                if outside == "http://" { page.matches("http://www.w3.org/2000/svg").count() } else { 0 };
+            assert_eq!(page.matches(outside).count(), known, "{outside} is outside the page");
+        }
+    }
+
+    #[test]
+    fn markdown_has_a_row_per_record() {
+        let text = Report::new(&records()).markdown();
+        assert_eq!(text.lines().filter(|line| line.starts_with("| netcope")).count(), 4, "{text}");
+    }
+
+    #[test]
+    fn an_image_has_its_charts_below_each_other() {
+        let image = Report::new(&records()).svg();
+        assert!(image.starts_with("<svg") && image.matches("</svg>").count() >= 2, "{image}");
+    }
+
+    #[test]
+    fn records_of_a_kind_unknown_here_are_named_not_lost() {
+        let text = Report::new(&[record("future", json!({}), json!({}))]).markdown();
+        assert!(text.contains("future"), "{text}");
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let golden = [
+            (14_880_952.0, "14.88M"),
+            (0.101, "0.101"),
+            (38.6, "38.6"),
+            (1500.0, "1500"),
+            (12_345.0, "12.35k"),
+        ];
+        for (x, text) in golden {
+            assert_eq!(short(x), text);
+        }
+    }
+}

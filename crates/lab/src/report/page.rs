@@ -1,0 +1,83 @@
+//! Sections as HTML, Markdown or SVG.
+
+use super::chart::{Chart, escape};
+use super::{Grid, Section};
+use std::fmt::Write;
+
+const STYLE: &str = "body{font-family:sans-serif;max-width:1400px;margin:2em auto;padding:0 1em;color:#222}\
+table{border-collapse:collapse;margin:1em 0;font-size:13px}\
+th,td{padding:3px 10px;text-align:right;border-bottom:1px solid #ddd}th:first-child,td:first-child{text-align:left}\
+th{border-bottom:2px solid #888}svg{margin:6px}.p:hover{stroke:#000;stroke-width:2}\
+ul{font-size:13px;color:#444}#tip{position:fixed;display:none;background:#222;color:#fff;padding:4px 8px;\
+border-radius:4px;font-size:12px;pointer-events:none}";
+
+/// Shows a point's title at once, where browsers wait a second.
+const SCRIPT: &str = "const tip=document.getElementById('tip');\
+document.querySelectorAll('.p').forEach(p=>{const t=p.querySelector('title');if(!t)return;const s=t.textContent;t.remove();\
+p.addEventListener('mousemove',e=>{tip.textContent=s;tip.style.display='block';tip.style.left=(e.clientX+12)+'px';tip.style.top=(e.clientY+12)+'px'});\
+p.addEventListener('mouseleave',()=>tip.style.display='none')});";
+
+pub(super) fn html(sections: &[Section]) -> String {
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>fastpath report</title><style>{STYLE}</style></head>\n<body><h1>fastpath report</h1>\n"
+    );
+    for section in sections {
+        push(&mut page, format_args!("<h2>{}</h2>\n", escape(&section.title)));
+        section.charts.iter().for_each(|chart| push(&mut page, format_args!("{}\n", chart.svg(0.0))));
+        section.tables.iter().for_each(|table| html_table(&mut page, table));
+        push(&mut page, format_args!("<ul>"));
+        section.notes.iter().for_each(|note| push(&mut page, format_args!("<li>{}</li>\n", escape(note))));
+        push(&mut page, format_args!("</ul>\n"));
+    }
+    push(&mut page, format_args!("<div id=\"tip\"></div><script>{SCRIPT}</script></body></html>\n"));
+    page
+}
+
+fn html_table(page: &mut String, table: &Grid) {
+    let row = |tag: &str, cells: &[String]| {
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let titles: Vec<String> = table.titles.iter().map(|t| (*t).to_owned()).collect();
+    push(page, format_args!("<table>{}", row("th", &titles)));
+    table.rows.iter().for_each(|cells| page.push_str(&row("td", cells)));
+    page.push_str("</table>\n");
+}
+
+pub(super) fn markdown(sections: &[Section]) -> String {
+    let mut text = "# fastpath report\n".to_owned();
+    for section in sections {
+        push(&mut text, format_args!("\n## {}\n", section.title));
+        for table in &section.tables {
+            let cells = |cells: &[String]| {
+                cells.iter().map(|c| c.replace('|', "\\|")).collect::<Vec<_>>().join(" | ")
+            };
+            push(
+                &mut text,
+                format_args!("\n| {} |\n|{}\n", table.titles.join(" | "), "---|".repeat(table.titles.len())),
+            );
+            table.rows.iter().for_each(|row| push(&mut text, format_args!("| {} |\n", cells(row))));
+        }
+        text.push('\n');
+        section.notes.iter().for_each(|note| push(&mut text, format_args!("- {note}\n")));
+    }
+    text
+}
+
+pub(super) fn svg(sections: &[Section]) -> String {
+    let charts: Vec<&Chart> = sections.iter().flat_map(|section| &section.charts).collect();
+    let height = Chart::height() * charts.len().max(1) as f64;
+    let mut image = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{height}\">",
+        Chart::width()
+    );
+    for (i, chart) in charts.iter().enumerate() {
+        image.push_str(&chart.svg(Chart::height() * i as f64));
+    }
+    image.push_str("</svg>\n");
+    image
+}
+
+fn push(text: &mut String, piece: std::fmt::Arguments<'_>) {
+    text.write_fmt(piece).expect("a String takes all");
+}

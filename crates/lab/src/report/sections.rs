@@ -1,0 +1,389 @@
+//! What of each kind of record is shown, and how.
+
+use super::chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
+use super::{Grid, Section, short};
+use crate::record::{Optimised, Record};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Makes the section of all records of a kind.
+type Show = fn(&[&Record]) -> Section;
+
+/// The kinds in the order of a report.
+const KINDS: [(&str, Show); 4] =
+    [("host", host), ("pipeline", pipeline), ("latency", latency), ("operations", operations)];
+/// Lines in one chart.
+const LINES_MAX: usize = 10;
+
+pub(super) fn all(records: &[Record]) -> Vec<Section> {
+    let mut sections = Vec::new();
+    for (kind, show) in KINDS {
+        let of_kind: Vec<&Record> = records.iter().filter(|r| r.kind == kind).collect();
+        if !of_kind.is_empty() {
+            let mut section = show(&of_kind);
+            section.notes.extend(provenance(&of_kind));
+            sections.push(section);
+        }
+    }
+    let unknown: BTreeSet<&str> =
+        records.iter().map(|r| r.kind.as_str()).filter(|kind| KINDS.iter().all(|(k, _)| k != kind)).collect();
+    if !unknown.is_empty() {
+        let note = format!(
+            "records of kinds this version does not show: {}",
+            unknown.into_iter().collect::<Vec<_>>().join(", ")
+        );
+        sections.push(Section {
+            title: "Not shown".to_owned(),
+            notes: vec![note],
+            charts: vec![],
+            tables: vec![],
+        });
+    }
+    sections
+}
+
+/// Where the records come from, each different origin once.
+fn provenance(records: &[&Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for record in records {
+        let p = &record.provenance;
+        let commit = p.tool.commit.as_deref().map_or(String::new(), |c| format!(" ({c})"));
+        let build = if p.tool.optimised == Optimised::Development {
+            ", a DEVELOPMENT BUILD: its speed says nothing"
+        } else {
+            ""
+        };
+        notes.push(format!(
+            "{}: {}, {} cores, Linux {}; fastpath {}{commit}{build}; n = {}, seed {}; command: {}",
+            p.machine.name,
+            p.machine.cpu,
+            p.machine.cores,
+            p.machine.kernel,
+            p.tool.version,
+            p.n,
+            p.seed,
+            p.command_line.join(" ")
+        ));
+    }
+    notes.sort();
+    notes.dedup();
+    let disturbed = records.iter().filter(|r| r.provenance.disturbance.disturbed).count();
+    if disturbed > 0 {
+        notes.push(format!(
+            "{disturbed} of {} records were made while the machine was too busy with other things to trust them to a few percent",
+            records.len()
+        ));
+    }
+    notes
+}
+
+fn axis(label: &'static str, scale: Scale) -> Axis {
+    Axis { label, scale }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+fn items<'a>(record: &'a Record, name: &str) -> impl Iterator<Item = &'a Value> {
+    record.results.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn word(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    }
+}
+
+/// Values grouped into series by name, in the order of `key`.
+fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>) -> Vec<Series> {
+    let mut by_key: BTreeMap<K, Series> = BTreeMap::new();
+    for (key, name, x, y) in points {
+        by_key.entry(key).or_insert_with(|| Series { name, points: Vec::new() }).points.push((x, y));
+    }
+    let mut all: Vec<Series> = by_key.into_values().collect();
+    all.iter_mut().for_each(|s| s.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    all
+}
+
+/// At most [`LINES_MAX`] of the series, evenly chosen.
+fn thinned(all: Vec<Series>) -> Vec<Series> {
+    let every = all.len().div_ceil(LINES_MAX).max(1);
+    all.into_iter().step_by(every).collect()
+}
+
+fn host(records: &[&Record]) -> Section {
+    let (mut charts, mut tables) = (Vec::new(), Vec::new());
+    let latency = records.iter().enumerate().flat_map(|(i, r)| {
+        let name = r.provenance.machine.name.clone();
+        items(r, "latency").map(move |p| (i, name.clone(), number(&p["bytes"]), number(&p["ns"])))
+    });
+    charts.push(Chart {
+        title: "A load that depends on the one before".to_owned(),
+        x: axis("working set, bytes", Scale::Log2),
+        y: axis("ns", Scale::Log10),
+        drawing: Drawing::Lines(series(latency)),
+    });
+    for record in records {
+        for operation in ["read", "write", "copy"] {
+            let of_operation = || items(record, "throughput").filter(move |p| p["operation"] == operation);
+            let by_threads = of_operation().map(|p| {
+                let size = number(&p["bytes"]);
+                (size as u64, format!("{} B", binary(size)), number(&p["threads"]), number(&p["bytes_per_s"]))
+            });
+            charts.push(Chart {
+                title: format!("Memory, {operation}: one line per working set of a thread"),
+                x: axis("threads", Scale::Linear),
+                y: axis("bytes/s, all threads", Scale::Log10),
+                drawing: Drawing::Lines(thinned(series(by_threads))),
+            });
+        }
+        let over_size = items(record, "throughput").filter(|p| p["threads"] == 1).map(|p| {
+            let name = word(p.get("operation"));
+            (name.clone(), name, number(&p["bytes"]), number(&p["bytes_per_s"]))
+        });
+        charts.push(Chart {
+            title: "Memory, one thread".to_owned(),
+            x: axis("working set, bytes", Scale::Log2),
+            y: axis("bytes/s", Scale::Log10),
+            drawing: Drawing::Lines(series(over_size)),
+        });
+        let copies = items(record, "copying").map(|c| {
+            let off = if c["offset"] == 0 { "aligned" } else { "unaligned" };
+            let name = format!("{}, {off}", word(c.get("place")));
+            (name.clone(), name, number(&c["bytes"]), number(&c["ns"]))
+        });
+        charts.push(Chart {
+            title: "Copying a packet".to_owned(),
+            x: axis("bytes", Scale::Log2),
+            y: axis("ns", Scale::Log10),
+            drawing: Drawing::Lines(series(copies)),
+        });
+        tables.extend(host_tables(record));
+    }
+    Section { title: "Machines".to_owned(), notes: host_notes(records), charts, tables }
+}
+
+fn host_tables(record: &Record) -> [Grid; 2] {
+    let caches = items(record, "caches").map(|c| {
+        vec![
+            format!("L{}", word(c.get("level"))),
+            short(number(&c["ns"])),
+            binary(number(&c["fits_bytes"])),
+            binary(number(&c["exceeds_bytes"])),
+            short(100.0 * number(&c["confidence"])),
+            c.get("declared_bytes").map_or("–".to_owned(), |d| binary(number(d))),
+        ]
+    });
+    let titles = vec!["cache", "latency ns", "fits, B", "does not, B", "confidence %", "kernel says, B"];
+    let caches = Grid { titles, rows: caches.collect() };
+    let timing = record.results.get("timing").unwrap_or(&Value::Null);
+    let single = ["clock_ns", "syscall_ns", "ring_ns", "core_to_core_ns"].map(|name| {
+        vec![
+            name.trim_end_matches("_ns").replace('_', " "),
+            short(number(&timing[name])),
+            String::new(),
+            String::new(),
+        ]
+    });
+    let jitter = ["spin", "sleep"].map(|name| {
+        let at = |q: &str| short(number(&timing[name][q]));
+        vec![format!("lateness, {name}"), at("p50_ns"), at("p99_ns"), at("max_ns")]
+    });
+    let rows = single.into_iter().chain(jitter).collect();
+    [caches, Grid { titles: vec!["", "ns (p50)", "p99", "worst"], rows }]
+}
+
+fn host_notes(records: &[&Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for record in records {
+        let scores: Vec<String> = items(record, "score_per_core").map(|s| short(number(s))).collect();
+        notes.push(format!("own integer score per core (not CoreMark): {} iterations/s", scores.join(", ")));
+        if let Some(score) = record.results.get("coremark") {
+            notes.push(format!("CoreMark as given: {score}"));
+        }
+        notes.extend(items(record, "notes").map(|note| word(Some(note))));
+    }
+    notes
+}
+
+/// `48Ki`
+fn binary(bytes: f64) -> String {
+    match bytes {
+        b if b >= 1_048_576.0 => format!("{}Mi", short(b / 1_048_576.0)),
+        b if b >= 1024.0 => format!("{}Ki", short(b / 1024.0)),
+        b => short(b),
+    }
+}
+
+fn pipeline(records: &[&Record]) -> Section {
+    let parameter = |r: &Record, name: &str| r.parameters.get(name).map_or(f64::NAN, number);
+    let result = |r: &Record, name: &str| r.results.get(name).map_or(f64::NAN, number);
+    let (emulated, others): (Vec<&Record>, Vec<&Record>) =
+        records.iter().partition(|r| r.parameters.contains_key("links"));
+    let mut charts = Vec::new();
+    if !others.is_empty() {
+        let lines = others.iter().map(|r| {
+            let (program, h, cores) =
+                (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
+            let name = format!("{program} h = {h}, cores = {cores}");
+            ((program, h as u64, cores as u64), name, parameter(r, "p"), result(r, "T_ns"))
+        });
+        charts.push(Chart {
+            title: "Time of a packet on one core".to_owned(),
+            x: axis("frame, bytes", Scale::Linear),
+            y: axis("ns·core", Scale::Linear),
+            drawing: Drawing::Lines(series(lines)),
+        });
+    }
+    if !emulated.is_empty() {
+        let lines = emulated.iter().flat_map(|r| {
+            ["packets_per_second", "ceiling_packets_per_second"].map(|name| {
+                let size = parameter(r, "size");
+                let what = if name.starts_with("ceiling") { "no emulation" } else { "emulated" };
+                ((name, size as u64), format!("{what}, {size} B"), parameter(r, "links"), result(r, name))
+            })
+        });
+        charts.push(Chart {
+            title: "Packets per second over links, one core".to_owned(),
+            x: axis("links", Scale::Log10),
+            y: axis("packets/s", Scale::Linear),
+            drawing: Drawing::Lines(series(lines)),
+        });
+    }
+    let rows = records.iter().map(|r| {
+        let stages =
+            items(r, "stages").map(|s| format!("{} {}", word(s.get("name")), short(number(&s["ns"]))));
+        let point = ["p", "h", "cores", "size", "links", "burst"]
+            .iter()
+            .filter_map(|n| Some(format!("{n} = {}", r.parameters.get(*n)?)));
+        vec![
+            format!("{} {}", word(r.parameters.get("program")), point.collect::<Vec<_>>().join(", ")),
+            short(result(r, "T_ns")),
+            short(result(r, "packets_per_second")),
+            stages.collect::<Vec<_>>().join(", "),
+            short(result(r, "stages_minus_whole_pct")),
+        ]
+    });
+    let titles = vec!["point", "ns per packet", "packets/s", "stages, ns", "stages − whole, %"];
+    let tables = vec![Grid { titles, rows: rows.collect() }];
+    Section { title: "Pipelines".to_owned(), notes: vec![], charts, tables }
+}
+
+fn latency(records: &[&Record]) -> Section {
+    let size = |r: &Record| word(r.parameters.get("size"));
+    let boxes = records.iter().map(|r| {
+        let t = &r.results["t_f_ns"];
+        let five = [0, 1, 2, 3, 4].map(|i| number(&t["five"][i]));
+        let [low, high] = [0, 1].map(|i| number(&t["fences"][i]));
+        Boxed {
+            name: format!("{} B", size(r)),
+            five: [five[0].max(low), five[1], five[2], five[3], five[4].min(high)],
+            outliers: items(r, "outliers_ns").map(number).collect(),
+        }
+    });
+    let boxes: Vec<Boxed> = boxes.collect();
+    // Pauses of the machine are far away; on a linear axis they would flatten all boxes.
+    let mut charts = vec![Chart {
+        title: "t_f: input and output of a unit; whiskers cover 99.3 % of a normal distribution".to_owned(),
+        x: axis("frame", Scale::Linear),
+        y: axis("ns", Scale::Log10),
+        drawing: Drawing::Boxes(boxes),
+    }];
+    charts.extend(records.iter().map(|r| histogram(r, &size(r))));
+    let rows = records.iter().map(|r| {
+        let t = &r.results["t_f_ns"];
+        let interval = |v: &Value| {
+            format!(
+                "{} [{}, {}]",
+                short(number(&v["value"])),
+                short(number(&v["low"])),
+                short(number(&v["high"]))
+            )
+        };
+        vec![
+            size(r),
+            short(number(&r.results["median_ns"])),
+            interval(&t["mean"]),
+            interval(&t["sd"]),
+            word(t.get("outliers")),
+            word(t.get("samples")),
+            short(number(&r.results["round_trip_ns"])),
+        ]
+    });
+    let titles = vec![
+        "frame, B",
+        "median t_f ns",
+        "mean",
+        "standard deviation",
+        "outliers",
+        "packets",
+        "generator to generator, ns",
+    ];
+    Section {
+        title: "Latency".to_owned(),
+        notes: vec![],
+        charts,
+        tables: vec![Grid { titles, rows: rows.collect() }],
+    }
+}
+
+/// The histogram between the fences, and the normal distribution of the mixture's core.
+fn histogram(record: &Record, size: &str) -> Chart {
+    let h = &record.results["histogram"];
+    let (from, width) = (number(&h["from"]), number(&h["width"]));
+    // `from` is the middle of the first bin.
+    let from = from - width / 2.0;
+    let counts: Vec<f64> = h["counts"].as_array().into_iter().flatten().map(number).collect();
+    let bars: Vec<(f64, f64, f64)> = counts
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (from + i as f64 * width, from + (i + 1) as f64 * width, *c))
+        .collect();
+    let core = &record.results["t_f_ns"]["mixture"];
+    let (mean, sd) = (number(&core["core_mean"]), number(&core["core_sd"]));
+    let share = 1.0 - number(&core["outlier_share"]);
+    let n = number(&record.results["t_f_ns"]["samples"]);
+    let density = |x: f64| (-0.5 * ((x - mean) / sd).powi(2)).exp() / (sd * std::f64::consts::TAU.sqrt());
+    let steps = 4 * counts.len();
+    let curve = (0..=steps).map(|i| {
+        let x = from + i as f64 * width / 4.0;
+        (x, share * n * width * density(x))
+    });
+    Chart {
+        title: format!("t_f at {size} B"),
+        x: axis("ns", Scale::Linear),
+        y: axis("packets", Scale::Linear),
+        drawing: Drawing::Bars(
+            bars,
+            Series { name: format!("normal {} ± {}", short(mean), short(sd)), points: curve.collect() },
+        ),
+    }
+}
+
+fn operations(records: &[&Record]) -> Section {
+    let lines = records.iter().flat_map(|r| {
+        let name = word(r.parameters.get("operation"));
+        items(r, "points").map(move |p| (name.clone(), name.clone(), number(&p[0]), number(&p[1])))
+    });
+    let chart = Chart {
+        title: "A forwarder that does an operation N times per packet".to_owned(),
+        x: axis("N", Scale::Linear),
+        y: axis("ns per packet", Scale::Linear),
+        drawing: Drawing::Lines(series(lines)),
+    };
+    let rows = records.iter().map(|r| {
+        let cost = &r.results["cost_ns"];
+        vec![
+            word(r.parameters.get("operation")),
+            short(number(&cost["value"])),
+            format!("{} … {}", short(number(&cost["low"])), short(number(&cost["high"]))),
+            format!("{:.4}", r.results.get("r2").map_or(f64::NAN, number)),
+        ]
+    });
+    let tables =
+        vec![Grid { titles: vec!["operation", "ns each", "95 % interval", "R²"], rows: rows.collect() }];
+    Section { title: "Operations".to_owned(), notes: vec![], charts: vec![chart], tables }
+}
