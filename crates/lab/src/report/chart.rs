@@ -168,7 +168,11 @@ impl Chart {
                 (xs, bars.iter().map(|b| b.2).chain(curve.points.iter().map(|p| p.1)).chain([0.0]).collect())
             }
             Drawing::Boxes(boxes) => {
-                let ys = boxes.iter().flat_map(|b| b.five.into_iter().chain(b.outliers.iter().copied()));
+                // Boxes are to be compared: outliers beyond twice the highest whisker go to the upper edge.
+                let reach = 2.0 * boxes.iter().map(|b| b.five[4]).fold(0.0, f64::max);
+                let outliers =
+                    |b: &Boxed| b.outliers.iter().copied().filter(|o| *o <= reach).collect::<Vec<_>>();
+                let ys = boxes.iter().flat_map(|b| b.five.into_iter().chain(outliers(b)));
                 ((0..=boxes.len()).map(|i| i as f64).collect(), ys.collect())
             }
         }
