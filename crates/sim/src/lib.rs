@@ -11,6 +11,8 @@
 //! (`unit/`, one file each) and says what came of it ([`outcome`]). [`shipped`] are the machines and programs that come
 //! with the crate, [`validation`] holds them against what was published about them.
 //!
+//! [`case`] is what a run is of while its numbers can still be changed, [`sweep`] many of them.
+//!
 //! Pure: no clock, no I/O, no threads; the same seed gives the same [`trace::TraceHash`] on any machine.
 //! Parallelism belongs between runs, not inside one.
 //!
@@ -18,11 +20,13 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+pub mod case;
 pub mod classic;
 pub mod kernel;
 pub mod machine;
 mod memory;
 pub mod outcome;
+pub mod parameter;
 pub mod program;
 pub mod random;
 pub mod run;
@@ -30,6 +34,7 @@ pub mod scheduler;
 pub mod shipped;
 mod spec;
 pub mod stats;
+pub mod sweep;
 pub mod trace;
 mod unit;
 pub mod validation;

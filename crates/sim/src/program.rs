@@ -239,6 +239,11 @@ impl Program {
         &self.raw.source
     }
 
+    /// The names of its parameters.
+    pub fn params(&self) -> Vec<String> {
+        self.raw.params.keys().cloned().collect()
+    }
+
     /// The same program with parameter `name` set to `value`. `None` if it has no such parameter.
     pub fn with(mut self, name: &str, value: u32) -> Option<Program> {
         *self.raw.params.get_mut(name)? = value;

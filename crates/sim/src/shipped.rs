@@ -1,6 +1,7 @@
 //! The machines and programs that come with the crate. Their files are the documentation of their numbers.
 
 use crate::machine::Machine;
+use crate::parameter::Text;
 use crate::program::Program;
 
 /// Name and text of each machine file.
@@ -22,17 +23,27 @@ pub const PROGRAMS: [(&str, &str); 6] = [
     ("netcope", include_str!("../programs/netcope.toml")),
 ];
 
-/// The machine called `name`, if there is one. `ixp1200-egress2` is `ixp1200` with a second egress microengine.
-pub fn machine(name: &str) -> Option<Machine> {
+/// The file of the machine called `name`, if there is one. `ixp1200-egress2` is `ixp1200` with a second egress microengine.
+pub fn machine_text(name: &str) -> Option<Text> {
     if name == "ixp1200-egress2" {
-        return machine("ixp1200")?.with_servers("egress", 2);
+        return machine_text("ixp1200")?.set("egress.engines", "2").ok();
     }
     let (name, text) = MACHINES.iter().find(|(n, _)| *n == name)?;
-    Some(Machine::parse(&format!("machines/{name}.toml"), text).expect("shipped files are tested"))
+    Some(Text::new(format!("machines/{name}.toml"), *text))
+}
+
+/// The file of the program called `name`, if there is one.
+pub fn program_text(name: &str) -> Option<Text> {
+    let (name, text) = PROGRAMS.iter().find(|(n, _)| *n == name)?;
+    Some(Text::new(format!("programs/{name}.toml"), *text))
+}
+
+/// The machine called `name`, if there is one.
+pub fn machine(name: &str) -> Option<Machine> {
+    Some(machine_text(name)?.machine().expect("shipped files are tested"))
 }
 
 /// The program called `name`, if there is one.
 pub fn program(name: &str) -> Option<Program> {
-    let (name, text) = PROGRAMS.iter().find(|(n, _)| *n == name)?;
-    Some(Program::parse(&format!("programs/{name}.toml"), text).expect("shipped files are tested"))
+    Some(program_text(name)?.program().expect("shipped files are tested"))
 }

@@ -364,7 +364,7 @@ fn netcope(effort: Effort) -> Vec<Check> {
         let outcome = go(&few, &program, &workload);
         f64::from(cores) * 1e9 / interval_ns(size) / outcome.forwarded_pps
     };
-    let note = "cores for 100 Gbit/s at 64 B, printed figures";
+    let note = "cores for 100 Gbit/s at this size, printed figures";
     let mut all: Vec<Check> = [(64, 6.7), (1518, 1.56)]
         .into_iter()
         .map(|(size, printed)| {

@@ -63,7 +63,9 @@ pub enum Sizes {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WorkloadError {
     /// Unknown kind.
-    #[error("workload {0:?} is unknown (have: line-rate, constant, poisson, on-off), e.g. line-rate,size=64")]
+    #[error(
+        "workload {0:?} is unknown (have: line-rate, constant, poisson, on-off, pcap=FILE), e.g. line-rate,size=64"
+    )]
     Kind(String),
     /// Unknown or missing field.
     #[error(

@@ -1,0 +1,270 @@
+//! What a run is of, as texts in which any parameter can still be changed.
+//!
+//! `machine.cpu.cores=8`, `program.h=10`, `workload.size=64`, `seed=2`, and whole files: `machine=cn6880`.
+
+use crate::machine::Machine;
+use crate::outcome::Outcome;
+use crate::parameter::{ParameterError, Text};
+use crate::program::Program;
+use crate::run::{RunError, run};
+use crate::shipped;
+use crate::spec::SpecError;
+use crate::workload::{Arrivals, Workload, WorkloadError};
+use fastpath_units::{Duration, Time};
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// A run to be.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The machine file.
+    pub machine: Text,
+    /// The program file.
+    pub program: Text,
+    /// The workload, as it is written; `pcap=FILE` where there is a capture.
+    pub workload: String,
+    /// Times and sizes (with FCS) of the frames of the capture the workload names.
+    pub capture: Option<Vec<(Time, u32)>>,
+    /// Of every random choice.
+    pub seed: u64,
+    /// Files that `machine=…` and `program=…` may name beside the shipped ones.
+    pub files: BTreeMap<String, Text>,
+}
+
+/// A case read and found good.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The machine.
+    pub machine: Machine,
+    /// The program.
+    pub program: Program,
+    /// The workload.
+    pub workload: Workload,
+    /// Of every random choice.
+    pub seed: u64,
+}
+
+/// What can be changed. In the order in which changes are made: whole files before their parts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// The whole machine.
+    Machine,
+    /// The whole program.
+    Program,
+    /// The value of the machine at a path.
+    MachineValue(String),
+    /// The value of the program at a path.
+    ProgramValue(String),
+    /// A field of the workload, or `kind`.
+    WorkloadField(String),
+    /// The seed.
+    Seed,
+}
+
+/// Why a case cannot be changed, read or run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CaseError {
+    /// No such target.
+    #[error("parameter {0:?}: write machine.PATH, program.PATH, workload.FIELD, seed, machine or program")]
+    Target(String),
+    /// No such machine or program.
+    #[error("{what} {name:?}: no such file, and not shipped (have: {known})")]
+    Name {
+        /// Machine or program.
+        what: &'static str,
+        /// The name given.
+        name: String,
+        /// The shipped ones.
+        known: String,
+    },
+    /// Not a seed.
+    #[error("seed {0:?} is not a whole number")]
+    Seed(String),
+    /// A value cannot be set.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// A file is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The workload is wrong.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The parts do not fit each other.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl FromStr for Target {
+    type Err = CaseError;
+    fn from_str(text: &str) -> Result<Target, CaseError> {
+        let bad = || CaseError::Target(text.to_owned());
+        match text.split_once('.') {
+            None if text == "machine" => Ok(Target::Machine),
+            None if text == "program" => Ok(Target::Program),
+            None if text == "seed" => Ok(Target::Seed),
+            Some((_, "")) | None => Err(bad()),
+            Some(("machine", path)) => Ok(Target::MachineValue(path.to_owned())),
+            Some(("program", path)) => Ok(Target::ProgramValue(path.to_owned())),
+            Some(("workload", field)) => Ok(Target::WorkloadField(field.to_owned())),
+            Some(_) => Err(bad()),
+        }
+    }
+}
+
+impl Case {
+    /// Changes one thing. A change that makes no sense may be found only when the case is read.
+    pub fn set(&mut self, target: &Target, value: &str) -> Result<(), CaseError> {
+        match target {
+            Target::Machine => self.machine = self.machine_named(value)?,
+            Target::Program => self.program = self.program_named(value)?,
+            Target::MachineValue(path) => self.machine = self.machine.set(path, value)?,
+            Target::ProgramValue(path) => self.program = self.program.set(path, value)?,
+            Target::WorkloadField(field) => self.workload = with_field(&self.workload, field, value),
+            Target::Seed => self.seed = value.parse().map_err(|_| CaseError::Seed(value.to_owned()))?,
+        }
+        Ok(())
+    }
+
+    /// Reads everything.
+    pub fn input(&self) -> Result<Input, CaseError> {
+        Ok(Input {
+            machine: self.machine.machine()?,
+            program: self.program.program()?,
+            workload: self.workload()?,
+            seed: self.seed,
+        })
+    }
+
+    /// Reads everything and runs it.
+    pub fn run(&self) -> Result<Outcome, CaseError> {
+        let Input { machine, program, workload, seed } = self.input()?;
+        Ok(run(&machine, &program, &workload, seed)?)
+    }
+
+    fn workload(&self) -> Result<Workload, CaseError> {
+        let Some((frames, rest)) = self.capture.as_ref().zip(self.workload.strip_prefix("pcap=")) else {
+            return Ok(self.workload.parse()?);
+        };
+        let fields = rest.split_once(',').map_or(String::new(), |(_file, fields)| format!(",{fields}"));
+        let mut workload: Workload = format!("line-rate{fields}").parse()?;
+        if !fields.contains("duration=") {
+            let last = frames.last().map_or(Time::ZERO, |(at, _)| *at);
+            workload.duration = last.since(Time::ZERO).max(Duration::from_ps(1));
+        }
+        workload.arrivals = Arrivals::List(frames.clone());
+        Ok(workload)
+    }
+
+    fn machine_named(&self, name: &str) -> Result<Text, CaseError> {
+        let found = shipped::machine_text(name).or_else(|| self.files.get(name).cloned());
+        found.ok_or_else(|| no_machine(name))
+    }
+
+    fn program_named(&self, name: &str) -> Result<Text, CaseError> {
+        let found = shipped::program_text(name).or_else(|| self.files.get(name).cloned());
+        found.ok_or_else(|| no_program(name))
+    }
+}
+
+/// There is no machine of this name.
+pub fn no_machine(name: &str) -> CaseError {
+    let known = shipped::MACHINES.map(|(name, _)| name).join(", ");
+    CaseError::Name { what: "machine", name: name.to_owned(), known }
+}
+
+/// There is no program of this name.
+pub fn no_program(name: &str) -> CaseError {
+    let known = shipped::PROGRAMS.map(|(name, _)| name).join(", ");
+    CaseError::Name { what: "program", name: name.to_owned(), known }
+}
+
+/// A workload with another value of one field; `kind` is what it begins with.
+fn with_field(workload: &str, field: &str, value: &str) -> String {
+    let mut parts: Vec<String> = workload.split(',').map(|part| part.trim().to_owned()).collect();
+    let new = format!("{field}={value}");
+    match parts.iter_mut().skip(1).find(|part| part.split_once('=').is_some_and(|(key, _)| key == field)) {
+        _ if field == "kind" => parts[0] = value.to_owned(),
+        Some(part) => *part = new,
+        None => parts.push(new),
+    }
+    parts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case() -> Case {
+        Case {
+            machine: shipped::machine_text("xeon-e5-2687wv4").unwrap(),
+            program: shipped::program_text("netcope").unwrap(),
+            workload: "constant,rate=1Mpps,duration=1ms".to_owned(),
+            capture: None,
+            seed: 1,
+            files: BTreeMap::new(),
+        }
+    }
+
+    fn set(case: &mut Case, name: &str, value: &str) -> Result<(), CaseError> {
+        case.set(&name.parse()?, value)
+    }
+
+    #[test]
+    fn every_part_of_a_case_can_be_changed() {
+        let mut changed = case();
+        for (name, value) in [
+            ("machine.cpu.cores", "3"),
+            ("program.h", "7"),
+            ("workload.size", "128"),
+            ("workload.duration", "2ms"),
+            ("workload.kind", "poisson"),
+            ("seed", "9"),
+        ] {
+            set(&mut changed, name, value).unwrap();
+        }
+        let input = changed.input().unwrap();
+        assert_eq!(input.machine.servers("cpu"), Some(3));
+        assert_eq!(changed.workload, "poisson,rate=1Mpps,duration=2ms,size=128");
+        assert_eq!((input.seed, input.workload.duration), (9, Duration::from_ms(2)));
+        // 7 steps of 4.07 ns, and 64 bytes more of 0.101 ns.
+        let mean = |case: &Case| case.run().unwrap().latency_us.unwrap().mean;
+        changed.workload = "constant,rate=1Mpps,duration=1ms,size=128".to_owned();
+        let difference_ns = 1000.0 * (mean(&changed) - mean(&case()));
+        // The wire adds 5.12 ns for 64 bytes.
+        assert!((difference_ns - 7.0 * 4.07 - 64.0 * 0.101 - 5.12).abs() < 0.5, "{difference_ns}");
+        set(&mut changed, "machine", "cn6880").unwrap();
+        assert_eq!(changed.input().unwrap().machine.name, "cn6880");
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_named() {
+        for (name, value, says) in [
+            ("cores", "1", "machine.PATH"),
+            ("machine.", "1", "machine.PATH"),
+            ("machine", "z80", "cn6880-pair"),
+            ("program", "doom", "linkem"),
+            ("seed", "x", "whole number"),
+            ("program.k", "1", "params"),
+        ] {
+            let error = set(&mut case(), name, value).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        let mut unknown = case();
+        set(&mut unknown, "workload.speed", "3").unwrap();
+        assert!(matches!(unknown.input(), Err(CaseError::Workload(WorkloadError::Field(_)))));
+    }
+
+    #[test]
+    fn a_capture_lasts_as_long_as_its_frames_come() {
+        let at = |us, size| (Time::ZERO + Duration::from_us(us), size);
+        let mut replay = case();
+        replay.workload = "pcap=x.pcap,flows=1".to_owned();
+        replay.capture = Some((0..1000).map(|i| at(i, 100)).collect());
+        let outcome = replay.run().unwrap();
+        assert_eq!((outcome.offered, outcome.forwarded), (1000, 1000));
+        replay.workload += ",duration=99us";
+        assert_eq!(replay.run().unwrap().offered, 100);
+        replay.capture = None;
+        assert!(replay.run().unwrap_err().to_string().contains("pcap=FILE"));
+    }
+}
