@@ -36,6 +36,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Report(commands::report::ReportCommand),
     Model(Box<commands::model::ModelCommand>),
+    Sim(commands::sim::Sim),
+    Sweep(commands::sweep::SweepCommand),
     Evaluate(commands::evaluate::EvaluateCommand),
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Report(command) => command.run(),
         Command::Model(command) => command.run(),
+        Command::Sim(command) => command.run(),
+        Command::Sweep(command) => command.run(),
         Command::Evaluate(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -16,3 +16,5 @@ pub(crate) mod replay;
 pub(crate) mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
+pub(crate) mod sim;
+pub(crate) mod sweep;

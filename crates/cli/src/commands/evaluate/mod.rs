@@ -1,6 +1,7 @@
 //! `fastpath evaluate`: the published evaluations, worked out again, with the originals beside ours.
 
 mod models;
+mod simulator;
 
 use crate::Answer;
 use clap::{Args, Subcommand};
@@ -15,12 +16,14 @@ pub(crate) struct EvaluateCommand {
 #[derive(Subcommand)]
 enum Action {
     Models(models::ModelsCommand),
+    Simulator(simulator::SimulatorCommand),
 }
 
 impl EvaluateCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         match self.action {
             Action::Models(command) => command.run(),
+            Action::Simulator(command) => command.run(),
         }
     }
 }

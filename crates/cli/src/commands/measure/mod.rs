@@ -1,5 +1,6 @@
 //! `fastpath measure`: records of what this machine and packet pipelines on it do. One file per subject.
 
+mod events;
 mod host;
 mod latency;
 mod pipeline;
@@ -33,6 +34,7 @@ enum Action {
     Host(host::HostCommand),
     Pipeline(pipeline::PipelineCommand),
     Latency(latency::LatencyCommand),
+    Events(events::EventsCommand),
 }
 
 /// Where the records go.
@@ -52,6 +54,7 @@ impl MeasureCommand {
             Action::Host(command) => command.run(),
             Action::Pipeline(command) => command.run(),
             Action::Latency(command) => command.run(),
+            Action::Events(command) => command.run(),
         }
     }
 }

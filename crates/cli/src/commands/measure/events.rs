@@ -1,0 +1,85 @@
+//! `fastpath measure events`: how many events the simulator's kernel handles per second, on the two models that simulators are
+//! compared on.
+
+use super::{Output, tool, warn};
+use crate::{Answer, print};
+use clap::{Args, ValueEnum};
+use fastpath_lab::record::{Record, Watch};
+use fastpath_sim::classic::{Work, mm1, pipe32};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+use std::time::Instant;
+
+/// Measure the simulator: events and customers per second of a textbook model, on one core.
+#[derive(Args)]
+pub(super) struct EventsCommand {
+    /// The model.
+    #[arg(long, default_value = "mm1")]
+    model: Model,
+    /// Customers to serve; of the pipeline, laps through all 32 servers. Otherwise as many as take about a second.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    customers: Option<u64>,
+    /// The seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Model {
+    /// One server, Poisson arrivals, 80 % load.
+    Mm1,
+    /// A closed ring of 32 exponential servers and 64 customers.
+    Pipe32,
+}
+
+impl EventsCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        let file = self.output.open()?;
+        let (name, run, usual): (_, fn(u64, u64) -> Work, _) = match self.model {
+            Model::Mm1 => ("mm1", mm1, 10_000_000),
+            Model::Pipe32 => ("pipe32", pipe32, 300_000),
+        };
+        let customers = self.customers.unwrap_or(usual);
+        // Warm: memory is there and the clock is up.
+        run(customers.div_ceil(20), self.seed);
+        let watch = Watch::start();
+        let start = Instant::now();
+        let work = run(customers, self.seed);
+        let seconds = start.elapsed().as_secs_f64().max(1e-9);
+        let provenance = watch.provenance(&tool(), self.seed, work.events);
+        let results = results(&work, seconds);
+        let parameters =
+            Map::from_iter([("model".to_owned(), json!(name)), ("seed".to_owned(), json!(self.seed))]);
+        let record = Record { kind: "events".to_owned(), provenance, parameters, results, platform: None };
+        self.output.write(file, std::slice::from_ref(&record))?;
+        let mut out = io::stdout().lock();
+        if self.output.json {
+            let mut value = serde_json::to_value(&record)?;
+            if let Value::Object(top) = &mut value {
+                // Scripts find the results at the top too.
+                top.insert("model".to_owned(), json!(name));
+                top.extend(record.results.clone());
+            }
+            writeln!(out, "{value}")?;
+        } else {
+            let of = |count: u64| print::number(count as f64 / seconds);
+            writeln!(out, "{name}: {} events/s, {} customers/s", of(work.events), of(work.customers))?;
+        }
+        warn(&record);
+        Ok(Answer::Yes)
+    }
+}
+
+fn results(work: &Work, seconds: f64) -> Map<String, Value> {
+    let per_second = |count: u64| json!(count as f64 / seconds);
+    Map::from_iter([
+        ("events".to_owned(), json!(work.events)),
+        ("customers".to_owned(), json!(work.customers)),
+        ("seconds".to_owned(), json!(seconds)),
+        ("events_per_second".to_owned(), per_second(work.events)),
+        ("customers_per_second".to_owned(), per_second(work.customers)),
+        ("trace_hash".to_owned(), json!(format!("{:016x}", work.trace_hash))),
+    ])
+}

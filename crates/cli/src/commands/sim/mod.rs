@@ -1,0 +1,184 @@
+//! `fastpath sim`: what a machine that need not exist does with a workload.
+//!
+//! ```text
+//! MACHINE ─┐
+//! program ─┼─▶ source (texts, changed by --set) ─▶ fastpath_sim ─▶ outcome ─▶ show (tables), JSON
+//! workload ┘
+//! ```
+//!
+//! Read first: `source.rs`.
+
+mod compare;
+mod list;
+mod show;
+pub(super) mod source;
+
+use crate::{Answer, print};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use fastpath_sim::case::Input;
+use fastpath_sim::run::{Remedy, TraceError, Visit, trace};
+use fastpath_sim::{Outcome, observe, remedy, run};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Map, Value, json};
+use source::Question;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// With no more than this share lost, nothing needs to be moved.
+const CARRIES: f64 = 0.999;
+/// Visits between two looks at the progress bar.
+const VISITS_PER_LOOK: u64 = 1 << 16;
+
+/// Simulate a packet processor: throughput, where frames are lost, latency, utilisation, and what limits it.
+///
+/// The exit code is 1 if the simulated machine deadlocks.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+Workloads: line-rate | constant | poisson | on-off | pcap=FILE, then fields
+  rate=10Mpps (or 5Gbit), size=64 (or imix), ports=4 (or 0+2), flows=64, duration=10ms,
+  on=100us, off=100us, priorities=1, groups=1
+
+Examples:
+  fastpath sim --list
+  fastpath sim ixp1200 --program linkem --workload line-rate,size=64,ports=4,duration=100ms
+  fastpath sim xeon-e5-2687wv4 --program netcope --set program.h=10 --set machine.cpu.cores=8 --json
+  fastpath sim mine.toml --program mine-program.toml --workload pcap=uplink.pcap --trace run.json
+  fastpath sim compare ixp1200 ixp1200-egress2 --program linkem --workload line-rate,size=1518")]
+pub(crate) struct Sim {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// A shipped machine (see --list) or a machine file (TOML).
+    #[arg(required_unless_present = "list")]
+    machine: Option<String>,
+    #[command(flatten)]
+    question: Question,
+    /// List the shipped machines and programs.
+    #[arg(long, conflicts_with = "machine")]
+    list: bool,
+    /// Write every visit of a packet to a unit to this file; open it in https://ui.perfetto.dev.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Widen the bottleneck and run again, even where nothing is lost.
+    #[arg(long)]
+    remedy: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Compare(compare::Compare),
+}
+
+/// A finished run.
+struct Finished {
+    machine: String,
+    outcome: Outcome,
+    /// What it took, in real seconds.
+    elapsed: f64,
+    remedy: Option<Remedy>,
+}
+
+impl Sim {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        if let Some(Action::Compare(command)) = self.action {
+            return command.run();
+        }
+        let mut out = io::stdout().lock();
+        if self.list {
+            list::show(&mut out, self.json)?;
+            return Ok(Answer::Yes);
+        }
+        let machine = self.machine.as_deref().context("name a machine, or --list")?;
+        let input = self.question.case(machine)?.input()?;
+        let mut finished = simulate(&input, self.trace.as_deref())?;
+        let is_short = finished.outcome.share() < CARRIES && !self.json;
+        if (self.remedy || is_short) && finished.outcome.deadlock.is_none() {
+            finished.remedy = remedy_of(&input, &finished.outcome)?;
+        }
+        if self.json {
+            writeln!(out, "{}", finished.json()?)?;
+        } else {
+            show::one(&mut out, &finished)?;
+        }
+        Ok(finished.answer())
+    }
+}
+
+/// Runs `input`, with a bar on a terminal, or with a trace.
+fn simulate(input: &Input, traced: Option<&Path>) -> anyhow::Result<Finished> {
+    let Input { machine, program, workload, seed } = input;
+    let start = Instant::now();
+    let bar = bar(input)?;
+    let outcome = match traced {
+        Some(path) => {
+            let place = || path.display().to_string();
+            let file = BufWriter::new(File::create(path).with_context(place)?);
+            trace(machine, program, workload, *seed, file).map_err(|error| match error {
+                TraceError::Run(error) => anyhow::Error::from(error),
+                error @ TraceError::Io(_) => anyhow::Error::from(error).context(place()),
+            })?
+        }
+        // Watching costs a little: only where somebody sees it.
+        None if bar.is_hidden() => run(machine, program, workload, *seed)?,
+        None => {
+            let mut visits = 0;
+            let mut look = |visit: Visit| {
+                visits += 1;
+                if visits % VISITS_PER_LOOK == 0 {
+                    bar.set_position(visit.end.as_ns());
+                }
+            };
+            observe(machine, program, workload, *seed, &mut look)?
+        }
+    };
+    bar.finish_and_clear();
+    let elapsed = start.elapsed().as_secs_f64();
+    Ok(Finished { machine: machine.name.clone(), outcome, elapsed, remedy: None })
+}
+
+fn remedy_of(input: &Input, outcome: &Outcome) -> anyhow::Result<Option<Remedy>> {
+    Ok(remedy(&input.machine, &input.program, &input.workload, input.seed, outcome)?)
+}
+
+/// A bar of simulated time; it hides itself where there is no terminal.
+fn bar(input: &Input) -> anyhow::Result<ProgressBar> {
+    let style =
+        ProgressStyle::with_template("{bar:30} {percent} % of the simulated time ({elapsed}, {eta} left)")?;
+    Ok(ProgressBar::new(input.workload.duration.as_ns().max(1)).with_style(style))
+}
+
+impl Finished {
+    fn events_per_second(&self) -> f64 {
+        self.outcome.events as f64 / self.elapsed.max(1e-9)
+    }
+
+    fn answer(&self) -> Answer {
+        if self.outcome.deadlock.is_some() { Answer::No } else { Answer::Yes }
+    }
+
+    /// The outcome, and what scripts need beside it.
+    fn json(&self) -> anyhow::Result<Value> {
+        let mut value = serde_json::to_value(&self.outcome)?;
+        let utilisation: Map<String, Value> =
+            self.outcome.units.iter().map(|(name, unit)| (name.clone(), json!(unit.busy))).collect();
+        if let Value::Object(top) = &mut value {
+            top.insert("machine".to_owned(), json!(self.machine));
+            top.insert("utilisation".to_owned(), Value::Object(utilisation));
+            top.insert("elapsed_s".to_owned(), json!(self.elapsed));
+            top.insert("events_per_second".to_owned(), json!(self.events_per_second()));
+            top.insert("remedy".to_owned(), json!(self.remedy));
+        }
+        Ok(value)
+    }
+}
+
+/// A share as a percentage.
+fn percent(share: f64) -> String {
+    format!("{} %", print::number(100.0 * share))
+}

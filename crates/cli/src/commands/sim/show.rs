@@ -1,0 +1,120 @@
+//! Outcomes as people read them.
+
+use super::{Finished, percent};
+use crate::print;
+use std::io::{self, Write};
+
+/// One run in full.
+pub(super) fn one(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
+    let outcome = &finished.outcome;
+    let n = print::number;
+    writeln!(out, "{}: {} offered, {} forwarded", finished.machine, outcome.offered, outcome.forwarded)?;
+    writeln!(
+        out,
+        "packets/s     {} of {} ({})",
+        n(outcome.forwarded_pps),
+        n(outcome.offered_pps),
+        percent(outcome.share())
+    )?;
+    for (place, count) in &outcome.dropped {
+        let share = *count as f64 / outcome.offered.max(1) as f64;
+        writeln!(out, "dropped       {count} at {place} ({})", percent(share))?;
+    }
+    match &outcome.latency_us {
+        Some(l) => {
+            writeln!(
+                out,
+                "latency us    mean {}, p50 {}, p99 {}, max {}",
+                n(l.mean),
+                n(l.p50),
+                n(l.p99),
+                n(l.max)
+            )?;
+        }
+        None => writeln!(out, "latency us    no frame left")?,
+    }
+    if outcome.order_violations > 0 {
+        writeln!(
+            out,
+            "order         {} frames left after a later one of their flow",
+            outcome.order_violations
+        )?;
+    }
+    units(out, finished)?;
+    writeln!(out, "bottleneck    {}", outcome.bottleneck)?;
+    if let Some(remedy) = &finished.remedy {
+        // Below a per cent it is chance: the place where frames are lost is not the only limit.
+        let verdict = if remedy.after_pps > 1.01 * remedy.before_pps { "" } else { ", so not this alone" };
+        writeln!(
+            out,
+            "what moves it {}: {} → {} packets/s{verdict}; the bottleneck is then {}",
+            remedy.change,
+            n(remedy.before_pps),
+            n(remedy.after_pps),
+            remedy.bottleneck
+        )?;
+    }
+    if let Some(deadlock) = &outcome.deadlock {
+        writeln!(out, "DEADLOCK      {} frames inside and nothing can move:", outcome.held)?;
+        deadlock.waits.iter().try_for_each(|wait| writeln!(out, "  {wait}"))?;
+    }
+    writeln!(
+        out,
+        "simulated     {} s in {} s, {} events ({}/s), trace hash {:016x}",
+        n(outcome.seconds),
+        n(finished.elapsed),
+        outcome.events,
+        n(finished.events_per_second()),
+        outcome.trace_hash
+    )
+}
+
+fn units(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
+    let mut table =
+        print::table(["unit", "busy", "computing", "memory time hidden", "queue mean", "queue max"]);
+    for (name, unit) in &finished.outcome.units {
+        let share = |x: Option<f64>| x.map_or(String::new(), percent);
+        table.add_row([
+            name.clone(),
+            percent(unit.busy),
+            share(unit.computing),
+            share(unit.hidden),
+            print::number(unit.queue_mean),
+            unit.queue_max.to_string(),
+        ]);
+    }
+    writeln!(out, "{table}")
+}
+
+/// Several runs, a row each.
+pub(super) fn several(out: &mut impl Write, all: &[Finished]) -> io::Result<()> {
+    let mut table = print::table([
+        "machine",
+        "packets/s",
+        "of offered",
+        "p50 us",
+        "p99 us",
+        "loses most at",
+        "bottleneck",
+        "busy",
+    ]);
+    for finished in all {
+        let outcome = &finished.outcome;
+        let latency = |part: fn(&fastpath_sim::outcome::Latency) -> f64| {
+            outcome.latency_us.as_ref().map_or("–".to_owned(), |l| print::number(part(l)))
+        };
+        let most = outcome.dropped.iter().max_by_key(|(_, n)| **n);
+        let busy = outcome.units.get(&outcome.bottleneck).map_or(String::new(), |unit| percent(unit.busy));
+        table.add_row([
+            finished.machine.clone(),
+            print::number(outcome.forwarded_pps),
+            percent(outcome.share()),
+            latency(|l| l.p50),
+            latency(|l| l.p99),
+            most.map_or("–".to_owned(), |(place, _)| place.clone()),
+            outcome.bottleneck.clone(),
+            busy,
+        ]);
+    }
+    writeln!(out, "{table}")
+}

@@ -1,0 +1,262 @@
+//! `fastpath sim`, `sweep`, `evaluate simulator` and `measure events` as scripts use them.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of its own for each test.
+fn directory(test: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("simulate").join(test);
+    drop(fs::remove_dir_all(&directory));
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn fastpath(at: &Path, words: &str) -> Output {
+    let words = words.split_whitespace();
+    Command::new(env!("CARGO_BIN_EXE_fastpath")).args(words).current_dir(at).output().unwrap()
+}
+
+fn text(at: &Path, words: &str) -> String {
+    let output = fastpath(at, words);
+    assert_eq!(output.status.code(), Some(0), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(at: &Path, words: &str) -> Value {
+    serde_json::from_str(&text(at, words)).expect("one JSON object")
+}
+
+/// The single line a refused command prints.
+fn refusal(at: &Path, words: &str) -> String {
+    let output = fastpath(at, words);
+    assert_eq!(output.status.code(), Some(2), "{words}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+const IXP: &str = "sim ixp1200 --program linkem --workload line-rate,size=64,ports=4,duration=5ms";
+
+#[test]
+fn a_run_prints_what_scripts_rely_on_and_the_same_each_time() {
+    let at = directory("run");
+    let found = json(&at, &format!("{IXP} --json"));
+    let count = |key: &str| found[key].as_u64().unwrap();
+    let dropped: u64 = found["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(count("offered"), count("forwarded") + dropped + count("held"));
+    assert!(dropped > 0);
+    for key in ["mean", "p50", "p99", "max"] {
+        assert!(found["latency_us"][key].as_f64().unwrap() > 0.0, "{key}");
+    }
+    for unit in ["me1", "me2", "me3", "egress"] {
+        let busy = found["utilisation"][unit].as_f64().unwrap();
+        assert!(busy > 0.0 && busy <= 1.0, "{unit} {busy}");
+    }
+    assert!(found["bottleneck"].is_string() && found["events_per_second"].as_f64().unwrap() > 0.0);
+    assert!(count("events") > count("offered"));
+    let hash = found["trace_hash"].as_str().unwrap();
+    assert_eq!(hash.len(), 16);
+    assert_eq!(json(&at, &format!("{IXP} --json"))["trace_hash"], hash);
+    assert_ne!(json(&at, &format!("{IXP} --seed 2 --json"))["trace_hash"], hash);
+}
+
+#[test]
+fn people_are_told_the_bottleneck_and_what_would_move_it() {
+    let at = directory("people");
+    let told = text(&at, IXP);
+    assert!(told.contains("bottleneck    me1") && told.contains("me1: 1 → 2"), "{told}");
+    let list = text(&at, "sim --list");
+    for name in ["cn6880", "ixp1200-egress2", "xeon-e5-2687wv4", "linkem", "netcope", "dummynet"] {
+        assert!(list.contains(name), "{name}: {list}");
+    }
+}
+
+#[test]
+fn a_trace_is_a_json_array_of_visits_and_changes_nothing() {
+    let at = directory("trace");
+    let words = "sim xeon-e5-2687wv4 --program netcope --workload constant,rate=1Mpps,duration=50us --json";
+    let plain = json(&at, words);
+    let traced = json(&at, &format!("{words} --trace run.json"));
+    assert_eq!(plain["trace_hash"], traced["trace_hash"]);
+    let bars: Vec<Value> = serde_json::from_str(&fs::read_to_string(at.join("run.json")).unwrap()).unwrap();
+    let visits = bars.iter().filter(|bar| bar["ph"] == "X").count() as u64;
+    // Each frame visits a core and the wire.
+    assert_eq!(visits, 2 * traced["forwarded"].as_u64().unwrap());
+}
+
+#[test]
+fn two_egress_engines_beat_one_in_a_comparison() {
+    let at = directory("compare");
+    let words =
+        "sim compare ixp1200 ixp1200-egress2 --program linkem --workload line-rate,size=1518,duration=20ms";
+    let found = json(&at, &format!("{words} --json"));
+    let share = |i: usize| found["results"][i]["forwarded_pps"].as_f64().unwrap();
+    assert!(share(1) > 2.0 * share(0), "{found}");
+    assert!(text(&at, words).contains("ixp1200-egress2"));
+}
+
+#[test]
+fn files_of_ones_own_are_read_and_their_mistakes_named_with_file_and_line() {
+    let at = directory("files");
+    let machine = "name = \"m\"\nsource = \"s\"\nports = { count = 1, rate = \"1Gbit\" }\n[[cores]]\nname = \"cpu\"\ncores = 1\nclock = \"1GHz\"\n";
+    let program = "name = \"p\"\nsource = \"s\"\n[[stage]]\nname = \"work\"\non = \"cpu\"\nsteps = [{ compute = 1000 }]\n";
+    fs::write(at.join("m.toml"), machine).unwrap();
+    fs::write(at.join("p.toml"), program).unwrap();
+    fs::write(at.join("unit.toml"), program.replace("on = \"cpu\"", "on = \"gpu\"")).unwrap();
+    fs::write(at.join("clock.toml"), machine.replace("1GHz", "0Hz")).unwrap();
+    let found = json(&at, "sim m.toml --program p.toml --workload constant,rate=1kpps,duration=10ms --json");
+    // 1000 cycles at 1 GHz.
+    assert!((found["latency_us"]["p50"].as_f64().unwrap() - 1.0).abs() < 0.01, "{found}");
+    let faster = "sim m.toml --program p.toml --workload constant,rate=1kpps,duration=10ms --json --set machine.cpu.clock=2GHz";
+    assert!((json(&at, faster)["latency_us"]["p50"].as_f64().unwrap() - 0.5).abs() < 0.01);
+    for (words, says) in [
+        ("sim m.toml --program unit.toml", "unit.toml:5: unit \"gpu\" is unknown (have: cpu)"),
+        ("sim clock.toml --program p.toml", "clock.toml:7:"),
+        ("sim z80 --program p.toml", "cn6880-pair"),
+        ("sim m.toml --program doom", "linkem"),
+        ("sim m.toml", "--program"),
+        ("sim m.toml --program p.toml --workload fast", "line-rate"),
+        ("sim m.toml --program p.toml --workload line-rate,ports=2", "port 1"),
+        ("sim m.toml --program p.toml --set machine.cpu.core=2", "cores"),
+        ("sim m.toml --program p.toml --workload pcap=none.pcap", "none.pcap"),
+    ] {
+        let said = refusal(&at, words);
+        assert!(said.contains(says) && said.lines().count() == 1, "{words}: {said}");
+    }
+}
+
+#[test]
+fn a_capture_is_a_workload() {
+    let at = directory("capture");
+    let file = fs::File::create(at.join("in.pcap")).unwrap();
+    let mut writer = fastpath_wire::pcap::Writer::new(file, 1).unwrap();
+    for i in 0..100_u64 {
+        writer.write_packet(1_000_000_000 + 10_000 * i, 500, &[0; 60]).unwrap();
+    }
+    writer.finish().unwrap();
+    let words = "sim xeon-e5-2687wv4 --program netcope --workload pcap=in.pcap,flows=1 --json";
+    let found = json(&at, words);
+    assert_eq!((found["offered"].as_u64(), found["forwarded"].as_u64()), (Some(100), Some(100)));
+    // 38.6 ns + 504 · 0.101 ns on the core, 524 bytes on the wire at 100 Gbit/s.
+    let expected = (38.6 + 504.0 * 0.101 + 524.0 * 0.08) / 1000.0;
+    assert!((found["latency_us"]["mean"].as_f64().unwrap() - expected).abs() < 0.003, "{found}");
+}
+
+#[test]
+fn a_deadlock_is_the_answer_no_and_says_who_waits_for_whom() {
+    let at = directory("deadlock");
+    let machine = "name = \"m\"\nsource = \"s\"\nports = { count = 1, rate = \"1Gbit\" }\n\
+        [[station]]\nname = \"a\"\nfixed = \"1us\"\nqueue = { limit = 1, full = \"block\" }\n\
+        [[station]]\nname = \"b\"\nfixed = \"10us\"\nqueue = { limit = 1, full = \"block\" }\n";
+    let stage = |name: &str, on: &str| format!("[[stage]]\nname = \"{name}\"\non = \"{on}\"\n");
+    let program = format!(
+        "name = \"p\"\nsource = \"s\"\n{}{}{}",
+        stage("out", "a"),
+        stage("there", "b"),
+        stage("back", "a")
+    );
+    fs::write(at.join("m.toml"), machine).unwrap();
+    fs::write(at.join("p.toml"), program).unwrap();
+    let output = fastpath(&at, "sim m.toml --program p.toml --workload line-rate");
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("DEADLOCK") && told.contains("waits for room in"), "{told}");
+}
+
+const SWEEP: &str = "sweep xeon-e5-2687wv4 --program netcope --workload line-rate,size=64,duration=20us \
+    --vary machine.cpu.cores=1..4 --vary program.h=0,20 --vary seed=1..3";
+
+#[test]
+fn a_sweep_is_the_same_table_whatever_the_threads_kills_and_shards() {
+    let at = directory("sweep");
+    let golden = text(&at, &format!("{SWEEP} --threads 1"));
+    assert_eq!(golden.lines().count(), 1 + 4 * 2 * 3);
+    assert_eq!(text(&at, &format!("{SWEEP} --threads 3")), golden);
+    // Killed: two rows and a half are left.
+    let left: Vec<&str> = golden.lines().take(4).collect();
+    let left = format!("{}\n{}\n{}\n{}", left[0], left[2], left[1], &left[3][..30]);
+    fs::write(at.join("killed.csv"), left).unwrap();
+    text(&at, &format!("{SWEEP} -o killed.csv"));
+    assert_eq!(fs::read_to_string(at.join("killed.csv")).unwrap(), golden);
+    // Run again: nothing changes.
+    assert!(text(&at, &format!("{SWEEP} -o killed.csv")).contains("24 of 24"));
+    assert_eq!(fs::read_to_string(at.join("killed.csv")).unwrap(), golden);
+    // In shards, put together.
+    let mut all = String::new();
+    for shard in 1..=3 {
+        let file = format!("shard{shard}.csv");
+        text(&at, &format!("{SWEEP} --shard {shard}/3 -o {file}"));
+        let rows = fs::read_to_string(at.join(file)).unwrap();
+        assert_eq!(rows.lines().count(), 1 + 8);
+        all += &rows;
+    }
+    fs::write(at.join("all.csv"), all).unwrap();
+    text(&at, &format!("{SWEEP} -o all.csv"));
+    assert_eq!(fs::read_to_string(at.join("all.csv")).unwrap(), golden);
+    let other = refusal(&at, &format!("{SWEEP} --vary workload.flows=8 -o all.csv"));
+    assert!(other.contains("name another file"), "{other}");
+}
+
+#[test]
+fn the_pareto_view_finds_the_cheapest_machine_that_carries_the_workload() {
+    let at = directory("pareto");
+    let words = "sweep xeon-e5-2687wv4 --program netcope --workload line-rate,size=1518,duration=200us \
+        --vary machine.cpu.cores=1..4 --pareto machine.cpu.cores,forwarded_pps";
+    let told = text(&at, words);
+    // 1.56 cores by the formula.
+    assert!(told.contains("carries its workload costs 2\n"), "{told}");
+    let found = json(&at, &format!("{words} --json"));
+    assert_eq!(found["pareto"][0]["machine.cpu.cores"], 1);
+    assert_eq!(found["rows"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn points_that_cannot_be_are_rows_and_words_that_cannot_be_are_refused() {
+    let at = directory("points");
+    let output = fastpath(
+        &at,
+        "sweep ixp1200 --program linkem --workload line-rate,duration=100us --vary machine.egress.engines=1..3",
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.lines().nth(3).unwrap().contains("ixp1200.toml:"), "{table}");
+    for (vary, says) in [
+        ("machine.egress.motors=1,2", "engines"),
+        ("workload.speed=1,2", "speed"),
+        ("machine=z80,cn6880", "z80"),
+    ] {
+        let said = refusal(&at, &format!("sweep ixp1200 --program linkem --vary {vary}"));
+        assert!(said.contains(says), "{vary}: {said}");
+    }
+}
+
+#[test]
+fn an_evaluation_shows_its_misses_and_ends_with_1_as_long_as_there_are_any() {
+    let at = directory("evaluate");
+    let output = fastpath(&at, "evaluate simulator --quick --json");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let results = found["results"].as_array().unwrap();
+    assert!(results.len() > 50);
+    for result in results {
+        let number = |key: &str| result[key].as_f64().unwrap_or_else(|| panic!("{key} of {result}"));
+        let inside = (number("low")..=number("high")).contains(&number("ours"));
+        assert_eq!(result["pass"], inside, "{result}");
+        assert!(result["id"].is_string() && (result["original"].is_number() || result["original"].is_null()));
+        assert!(["calibration", "prediction", "qualitative"].contains(&result["kind"].as_str().unwrap()));
+    }
+    let all = results.iter().all(|result| result["pass"] == true);
+    assert_eq!(output.status.code(), Some(if all { 0 } else { 1 }));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn events_per_second_are_measured() {
+    let at = directory("events");
+    for model in ["mm1", "pipe32"] {
+        let found = json(&at, &format!("measure events --model {model} --customers 2000 --json"));
+        assert_eq!(found["model"], model);
+        assert!(found["customers"].as_u64().unwrap() >= 2000);
+        let rate = |key: &str| found[key].as_f64().unwrap();
+        assert!(rate("events_per_second") > rate("customers_per_second"), "{found}");
+    }
+}
