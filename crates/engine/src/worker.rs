@@ -53,7 +53,7 @@ pub(crate) enum Command {
     /// Says how things stand.
     Look { answer: SyncSender<Snapshot> },
     /// Changes a link at the instant it is read.
-    Change { link: LinkId, direction: Direction, change: Change, answer: SyncSender<()> },
+    Change { link: LinkId, direction: Direction, change: Box<Change>, answer: SyncSender<()> },
 }
 
 /// How things stand, copied at one instant.
@@ -111,7 +111,7 @@ impl Mailbox {
 
     /// Changes a link; `None` if the worker has ended.
     pub(crate) fn change(&self, link: LinkId, direction: Direction, change: Change) -> Option<()> {
-        self.ask(|answer| Command::Change { link, direction, change, answer })
+        self.ask(|answer| Command::Change { link, direction, change: Box::new(change), answer })
     }
 
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Option<T> {
