@@ -13,11 +13,13 @@
 mod address;
 mod bridge;
 mod fate;
+pub mod ledger;
 mod mistake;
 mod neighbor;
 pub mod netem;
 mod network;
 pub mod ns;
+mod observer;
 mod pool;
 mod queue;
 mod route;
@@ -26,10 +28,12 @@ mod segment;
 mod speaker;
 pub mod spec;
 mod topology;
+pub mod trace;
 
 pub use fate::{Conservation, Reason};
 pub use mistake::{Mistake, Warning};
-pub use network::{Delivery, Edge, EdgeId, Network, Observer, Options};
+pub use network::{Delivery, Edge, EdgeId, Network, Options};
+pub use observer::{Observer, Passage, PipeId, Place};
 pub use pool::{FRAME_MAX, Frame, FramePool};
 pub use route::{Fib, NextHop, Route, Routes};
 pub use topology::{

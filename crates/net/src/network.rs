@@ -16,6 +16,7 @@
 
 use crate::bridge::Bridge;
 use crate::fate::{Act, Conservation, Reason};
+use crate::observer::{Observer, Passage, PipeId, Place};
 use crate::pool::{Frame, FramePool};
 use crate::route::Routes;
 use crate::router::Router;
@@ -59,18 +60,6 @@ pub struct Delivery {
     /// The frame; give it back to the pool when it is sent.
     pub frame: Frame,
 }
-
-/// Somebody who follows single frames (`--times`, a ledger). Does nothing by default, and `()` compiles away.
-pub trait Observer {
-    /// A frame entered at an edge.
-    fn entered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
-    /// A frame reached an edge.
-    fn delivered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
-    /// A frame was discarded, or kept by the router it was addressed to (no reason).
-    fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
-}
-
-impl Observer for () {}
 
 /// A running network. See the head of this file.
 #[derive(Debug)]
@@ -126,7 +115,8 @@ impl Network {
 
 impl<O: Observer> Network<O> {
     /// A network at rest whose frames `observer` follows.
-    pub fn observed(topology: Topology, options: Options, observer: O) -> Network<O> {
+    pub fn observed(topology: Topology, options: Options, mut observer: O) -> Network<O> {
+        observer.started(&topology);
         let channel = |(i, link): (usize, &crate::topology::Link)| {
             [0, 1].map(|end| Channel {
                 pipe: Pipe::new(&link.pipes[end], Rng::stream(options.seed, (2 * i + end) as u64)),
@@ -186,6 +176,11 @@ impl<O: Observer> Network<O> {
     /// The observer, to drain what it noted.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
+    }
+
+    /// The observer, when the run is over.
+    pub fn into_observer(self) -> O {
+        self.observer
     }
 
     /// A pipe of a link: index 0 leads from end 0 to end 1, index 1 back.
@@ -255,7 +250,7 @@ impl<O: Observer> Network<O> {
         while let Some((at, id)) = self.wheel.pop_due(until) {
             self.now = at;
             while let Some(exit) = self.channels[id as usize].pipe.pop(at) {
-                self.exit(self.channels[id as usize].to, exit);
+                self.exit(id, exit);
             }
             self.schedule(id);
         }
@@ -273,6 +268,7 @@ impl<O: Observer> Network<O> {
         for index in direction.pipes() {
             let id = 2 * link.0 + index as u32;
             self.channels[id as usize].pipe.change(at, change);
+            self.observer.changed(at, PipeId { link, index }, change);
             self.schedule(id);
         }
     }
@@ -289,18 +285,29 @@ impl<O: Observer> Network<O> {
             (0, 0)
         };
         let packet = Packet { len: frame.len() as u32, flow, traffic_class, data: frame };
+        let place = PipeId { link: attached.link, index: attached.end };
+        // Told before the push, which takes the frame away.
+        self.observer.arrived(at, place, &packet.data);
         match pipe.push(at, packet) {
             Verdict::Queued => self.schedule(id),
-            Verdict::Dropped(reason, frame) => self.discard(at, frame, Reason::Link(reason)),
+            Verdict::Dropped(reason, frame) => {
+                self.refuse(at, Place::Pipe(place), frame, Reason::Link(reason))
+            }
         }
     }
 
     /// A frame leaves a pipe and reaches the node at its end.
-    fn exit(&mut self, (node, interface): (NodeId, usize), exit: Exit<Frame>) {
+    fn exit(&mut self, id: u32, exit: Exit<Frame>) {
+        let (node, interface) = self.channels[id as usize].to;
         let Exit { at, packet, fate } = exit;
         let mut frame = packet.data;
+        let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         let alteration = match fate {
-            Fate::Dropped(reason) => return self.discard(at, frame, Reason::Link(reason)),
+            Fate::Dropped(reason) => {
+                let bytes = self.pool.bytes(&frame);
+                self.observer.left(Passage { at, pipe, frame: &frame, bytes, fate });
+                return self.discard(at, frame, Reason::Link(reason));
+            }
             Fate::Delivered { marked } => Alteration { marked, ..Alteration::default() },
             Fate::Altered(alteration) => alteration,
         };
@@ -312,6 +319,8 @@ impl<O: Observer> Network<O> {
         if let Some(corruption) = alteration.corruption {
             corruption.apply(self.pool.bytes_mut(&mut frame));
         }
+        let bytes = self.pool.bytes(&frame);
+        self.observer.left(Passage { at, pipe, frame: &frame, bytes, fate });
         for _ in 0..alteration.copies {
             self.books.generated += 1;
             match self.pool.duplicate(&frame) {
@@ -357,10 +366,16 @@ impl<O: Observer> Network<O> {
                     self.observer.ended(at, &frame, None);
                     self.pool.free(frame);
                 }
-                Act::Drop(frame, reason) => self.discard(at, frame, reason),
+                Act::Drop(frame, reason) => self.refuse(at, Place::Node(node), frame, reason),
             }
         }
         self.acts = acts;
+    }
+
+    /// A pipe or node does not take a frame.
+    fn refuse(&mut self, at: Time, place: Place, frame: Frame, reason: Reason) {
+        self.observer.refused(at, place, &frame, self.pool.bytes(&frame), reason);
+        self.discard(at, frame, reason);
     }
 
     fn discard(&mut self, at: Time, frame: Frame, reason: Reason) {

@@ -1,7 +1,12 @@
 //! From netem's arguments to a pipe.
 
-use super::{Arguments, Loss};
-use fastpath_link::{Limit, LossSpec, PipeSpec, QueueSpec};
+use super::{Arguments, Distribution, Loss};
+use crate::topology::{NodeKind, Topology};
+use fastpath_link::{
+    Chance, CorruptSpec, FourState, GilbertElliott, JitterLaw, JitterSpec, Limit, LossSpec, PipeSpec,
+    QueueSpec, Reorder, ReorderSpec,
+};
+use fastpath_units::Duration;
 
 /// Something netem can and a pipe cannot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -18,13 +23,11 @@ impl Arguments {
     ///   for the rate runs while it waits.
     /// - `limit` bounds the packets that wait for the rate. In the kernel those under delay count too, so a long
     ///   delay at a high rate drops packets there that pass here.
+    /// - A duplicate leaves with its packet. In the kernel it is queued and delayed by itself.
     pub fn pipe(&self) -> Result<PipeSpec, Unsupported> {
         let unsupported = [
-            ("jitter", !self.jitter.is_zero()),
+            ("the correlation of the delay", !self.delay_correlation.is_never()),
             ("ecn in place of loss", self.ecn),
-            ("duplicate", !self.duplicate.probability.is_never()),
-            ("corrupt", !self.corrupt.probability.is_never()),
-            ("reorder", !self.reorder.probability.is_never()),
             ("a negative packet overhead", self.packet_overhead < 0),
             ("a cell size", self.cell_size > 0),
             ("slot", self.slot.is_some()),
@@ -32,23 +35,178 @@ impl Arguments {
         if let Some(&(what, _)) = unsupported.iter().find(|(_, asked)| *asked) {
             return Err(Unsupported { what });
         }
+        let corrupt = chance(self.corrupt);
+        let reorder = ReorderSpec { chance: chance(self.reorder), gap: self.gap };
         Ok(PipeSpec {
             rate: self.rate,
             overhead: self.packet_overhead as u32,
             delay: self.delay,
-            loss: self.loss()?,
+            loss: self.loss(),
             queue: QueueSpec::DropTail(Limit::Packets(self.limit)),
+            jitter: self.jitter(),
+            reorder: (!reorder.chance.probability.is_never()).then_some(reorder),
+            duplicate: chance(self.duplicate),
+            corrupt: (!corrupt.probability.is_never()).then_some(CorruptSpec::Packets(corrupt)),
             ..PipeSpec::default()
         })
     }
 
-    fn loss(&self) -> Result<LossSpec, Unsupported> {
+    /// Two hosts, the machine and the wire, with [`Arguments::pipe`] from the one to the other.
+    pub fn topology(&self) -> Result<Topology, Unsupported> {
+        let mut topology = Topology { seed: self.seed, ..Topology::default() };
+        let [machine, wire] =
+            ["machine", "wire"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        topology.connect("netem", machine, wire, [self.pipe()?, PipeSpec::default()]);
+        Ok(topology)
+    }
+
+    fn loss(&self) -> LossSpec {
         match self.loss {
-            None => Ok(LossSpec::Never),
-            Some(Loss::Random(chance)) if chance.correlation.is_never() => Ok(chance.probability.into()),
-            Some(Loss::Random(_)) => Err(Unsupported { what: "correlated loss" }),
-            Some(Loss::State { .. }) => Err(Unsupported { what: "loss state" }),
-            Some(Loss::GilbertElliott { .. }) => Err(Unsupported { what: "loss gemodel" }),
+            None => LossSpec::Never,
+            Some(Loss::Random(loss)) if loss.correlation.is_never() => loss.probability.into(),
+            Some(Loss::Random(loss)) => LossSpec::Correlated(chance(loss)),
+            Some(Loss::State { p13, p31, p32, p23, p14 }) => {
+                LossSpec::FourState(FourState { p13, p31, p32, p23, p14 })
+            }
+            Some(Loss::GilbertElliott { p, r, bad, good }) => LossSpec::GilbertElliott(GilbertElliott {
+                to_bad: p,
+                to_good: r,
+                loss_in_bad: bad,
+                loss_in_good: good,
+            }),
+        }
+    }
+
+    /// Packets overtake each other under netem's jitter.
+    fn jitter(&self) -> Option<Box<JitterSpec>> {
+        let jitter = self.jitter;
+        if jitter.is_zero() {
+            return None;
+        }
+        let law = match self.distribution.unwrap_or(Distribution::Uniform) {
+            Distribution::Uniform => JitterLaw::Uniform { half_width: jitter },
+            Distribution::Normal => JitterLaw::Normal { sd: jitter },
+            Distribution::Pareto => table(jitter, pareto),
+            Distribution::ParetoNormal => {
+                let normal = normal_table();
+                table(jitter, |i| (normal[i] + 3.0 * pareto(i)) / 4.0)
+            }
+        };
+        Some(Box::new(JitterSpec { law, half_life: None, order: Reorder::Allow }))
+    }
+}
+
+fn chance(chance: super::Chance) -> Chance {
+    Chance { probability: chance.probability, correlation: chance.correlation }
+}
+
+/// Values of a table of netem.
+const TABLE_LEN: usize = 4096;
+/// What a deviation of one is in a table (`NETEM_DIST_SCALE`).
+const SCALE: f64 = 8192.0;
+
+/// The law of a table of values in units of `jitter`.
+fn table(jitter: Duration, value: impl Fn(usize) -> f64) -> JitterLaw {
+    let values = (0..TABLE_LEN).map(|i| (value(i) * jitter.as_ps() as f64).round() as i64);
+    let mut values: Vec<i64> = values.collect();
+    values.sort_unstable();
+    JitterLaw::Table(values.into())
+}
+
+/// The i-th value of iproute2's `pareto.dist`: Pareto with exponent 3, as far as 16 bits go.
+fn pareto(i: usize) -> f64 {
+    let share = 1.0 - i as f64 / TABLE_LEN as f64;
+    let value = (share.powf(-1.0 / 3.0) - 1.5) * (4.0 / 3.0) * SCALE;
+    value.min(f64::from(i16::MAX)).round() / SCALE
+}
+
+/// The values of iproute2's `normal.dist`: quantiles of N(0, 1) an eighth of a step above i / 4096. Found by adding up the
+/// density.
+fn normal_table() -> Vec<f64> {
+    const STEP: f64 = 1.0 / 4096.0;
+    let density = |x: f64| (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
+    let (mut x, mut below) = (-8.0, 0.0);
+    let mut values = Vec::with_capacity(TABLE_LEN);
+    for i in 0..TABLE_LEN {
+        while below < (i as f64 + 0.125) / TABLE_LEN as f64 {
+            below += density(x + STEP / 2.0) * STEP;
+            x += STEP;
+        }
+        values.push(x);
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_units::Probability;
+
+    fn pipe(text: &str) -> Result<PipeSpec, Unsupported> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        crate::netem::parse(&words).expect("arguments of netem").pipe()
+    }
+
+    #[test]
+    fn the_tables_are_those_of_iproute2() {
+        // Lines of its pareto.dist and paretonormal.dist, by index, in units of a deviation of 8192.
+        let tables = [
+            (0, -5461.0, -12305.0),
+            (1, -5460.0, -11171.0),
+            (1000, -4393.0, -4714.0),
+            (2048, -2622.0, -1966.0),
+            (2999, 561.0, 1689.0),
+            (4094, 32767.0, 31365.0),
+            (4095, 32767.0, 31789.0),
+        ];
+        let normal = normal_table();
+        for (i, value, mixed) in tables {
+            assert!((pareto(i) * SCALE - value).abs() <= 1.0, "pareto {i}: {}", pareto(i) * SCALE);
+            let found = (normal[i] + 3.0 * pareto(i)) / 4.0 * SCALE;
+            assert!((found - mixed).abs() <= 3.0, "paretonormal {i}: {found}");
+        }
+    }
+
+    #[test]
+    fn every_word_becomes_what_a_pipe_calls_it() {
+        let p = |percent: f64| Probability::new(percent / 100.0).unwrap();
+        let words = "limit 7 delay 10ms 2ms distribution normal loss 1% 25% duplicate 2% corrupt 3% 50% reorder 4% gap 5 rate 1mbit 24";
+        let found = pipe(words).unwrap();
+        let jitter = JitterSpec {
+            law: JitterLaw::Normal { sd: Duration::from_ms(2) },
+            half_life: None,
+            order: Reorder::Allow,
+        };
+        let expected = PipeSpec {
+            rate: "1Mbit".parse().ok(),
+            overhead: 24,
+            delay: Duration::from_ms(10),
+            loss: LossSpec::Correlated(Chance { probability: p(1.0), correlation: p(25.0) }),
+            queue: QueueSpec::DropTail(Limit::Packets(7)),
+            jitter: Some(Box::new(jitter)),
+            reorder: Some(ReorderSpec { chance: p(4.0).into(), gap: 5 }),
+            duplicate: p(2.0).into(),
+            corrupt: Some(CorruptSpec::Packets(Chance { probability: p(3.0), correlation: p(50.0) })),
+            ..PipeSpec::default()
+        };
+        assert_eq!(found, expected);
+        assert_eq!(
+            pipe("").unwrap(),
+            PipeSpec { queue: QueueSpec::DropTail(Limit::Packets(1000)), ..PipeSpec::default() }
+        );
+    }
+
+    #[test]
+    fn what_a_pipe_cannot_do_is_refused_by_name() {
+        for (text, what) in [
+            ("delay 10ms 1ms 25%", "the correlation of the delay"),
+            ("loss 1% ecn", "ecn in place of loss"),
+            ("rate 1mbit -14", "a negative packet overhead"),
+            ("rate 1mbit 0 48 5", "a cell size"),
+            ("slot 1ms", "slot"),
+        ] {
+            let error = pipe(text).unwrap_err().to_string();
+            assert_eq!(error, format!("{what} is not emulated here: leave it out"), "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 /// A table being read.
 pub(super) struct Fields<'d> {
     /// What the table is about, for messages: `link a-b`.
-    what: String,
+    pub(super) what: String,
     /// Byte offset to point at when something is missing.
     pub(super) at: usize,
     table: &'d DeTable<'d>,
@@ -122,6 +122,25 @@ impl<'d> Field<'d> {
             return None;
         };
         Some(*value)
+    }
+
+    /// A number, whole or not.
+    pub(super) fn number(&self, example: &str, remarks: &mut Remarks) -> Option<f64> {
+        let text = match self.value {
+            DeValue::Float(number) => number.as_str(),
+            DeValue::Integer(number) => number.as_str(),
+            _ => {
+                self.wrong_kind("a number", example, remarks);
+                return None;
+            }
+        };
+        let number: Option<f64> =
+            text.replace('_', "").parse().ok().filter(|number: &f64| number.is_finite());
+        if number.is_none() {
+            let instead = format!("write {} = {example}", self.key);
+            remarks.mistake(self.at, format!("{} = {text} is not a number", self.key), instead);
+        }
+        number
     }
 
     /// A whole number in `range`.

@@ -17,10 +17,9 @@
 //! name     = "access"              # absent: "a-r"
 //! rate     = "10Mbit"              # bits on the wire per second; absent or "unlimited"
 //! delay    = "25ms"                # one way
-//! loss     = "1%"
-//! queue    = "50p"                 # or "64KiB", or { kind = "red", limit = "50p", min = "5p", max = "15p",
-//!                                  #   probability = 0.1, weight = 0.002, gentle = true, ecn = false,
-//!                                  #   mean_packet = "500B" }, or { kind = "drop-tail", limit = "50p" }
+//! loss     = "1%"                  # or a table: bursts, four states, behind the bottleneck (`loss.rs`)
+//! queue    = "50p"                 # or "64KiB", "20ms", or a table: every discipline there is (`queue.rs`)
+//! jitter   = { law = "normal", sd = "2ms" }       # beside the delay; reorder, duplicate, corrupt: `effects.rs`
 //! overhead = 0                     # bytes on the wire beyond the frame, or "ethernet" = 24
 //! mtu      = 1500
 //! a_to_r   = { rate = "256kbit" }  # one direction: its values win over those of the link
@@ -29,7 +28,7 @@
 //! at        = "10s"
 //! link      = "access"
 //! direction = "a_to_r"             # absent: both
-//! delay     = "50ms"               # any of rate, delay, loss, queue, overhead
+//! delay     = "50ms"               # any value of a link
 //! ```
 //!
 //! A rate without a queue gets drop-tail of 50 packets, or of rate × the link's round trip in packets of 1500
@@ -38,18 +37,21 @@
 //! The TOML is read with the `toml` crate's `DeTable`: spans on every key and value, and all syntax errors of a
 //! file at once. toml_edit keeps formatting nobody needs here; serde would stop at the first mistake.
 
+mod effects;
 mod fields;
+mod loss;
 mod node;
 pub(crate) mod pipe;
+mod queue;
 
 use crate::address;
 use crate::mistake::{Mistake, Remarks, Warning, nearest, several};
-use crate::queue;
 use crate::topology::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
 use fastpath_link::{Change, PipeSpec};
 use fastpath_units::{Duration, Time};
 use fields::{Field, Fields};
 use node::NodeDraft;
+pub use pipe::assignment;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::de::{DeTable, DeValue};
 
@@ -77,6 +79,33 @@ pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
     }
     let topology = spec.topology;
     spec.remarks.finish().map(|warnings| (topology, warnings))
+}
+
+/// Whether a value of a link can be given under `key`.
+pub fn is_key(key: &str) -> bool {
+    pipe::KEYS.contains(&key)
+}
+
+/// Reads values of a link as a spec has them (`rate = "1Mbit"`, one a line), as a change to a running one. The error is
+/// every mistake in the text.
+pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
+    let mut remarks = Remarks::new(text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let at = error.span().map_or(0, |span| span.start);
+        remarks.mistake(at, error.message(), syntax_advice(error.message()));
+    }
+    if !errors.is_empty() {
+        return Err(remarks.finish().unwrap_err());
+    }
+    let mut fields = Fields::new("a link", 0, document.get_ref());
+    let change = pipe::read(&mut fields, &mut remarks);
+    let named = !document.get_ref().is_empty();
+    fields.finish(&mut remarks);
+    if change == Change::default() && !named {
+        remarks.mistake(0, "nothing to change", format!("write one of {}", pipe::KEYS.join(", ")));
+    }
+    remarks.finish().map(|_| change)
 }
 
 /// What to write where the TOML parser complains.
@@ -218,8 +247,8 @@ impl<'t> Spec<'t> {
         fields.finish(&mut self.remarks);
         let pipes = directions.each_ref().map(|direction| {
             let mut pipe = PipeSpec::default();
-            pipe::apply(&mut pipe, &values);
-            pipe::apply(&mut pipe, direction);
+            values.apply_to(&mut pipe);
+            direction.apply_to(&mut pipe);
             pipe
         });
         let link = self.topology.connect(name.clone(), a, b, pipes);
@@ -375,7 +404,7 @@ impl<'t> Spec<'t> {
             self.remarks.mistake(at.unwrap_or(0), error.to_string(), error.instead());
         }
         self.warn_of_unreachable(first);
-        for (pipes, text) in queue::fill(&mut self.topology, &self.unqueued) {
+        for (pipes, text) in crate::queue::fill(&mut self.topology, &self.unqueued) {
             let at = pipes.first().map_or(0, |(link, _)| self.link_at[link.0 as usize]);
             self.remarks.warn(at, text);
         }
@@ -410,9 +439,31 @@ impl<'t> Spec<'t> {
 }
 
 /// Which of [`pipe::KEYS`] are set.
-fn written(values: &Change) -> [bool; 5] {
-    let Change { rate, overhead, delay, loss, queue, .. } = values;
-    [rate.is_some(), overhead.is_some(), delay.is_some(), loss.is_some(), queue.is_some()]
+fn written(values: &Change) -> [bool; 9] {
+    let Change {
+        rate,
+        overhead,
+        delay,
+        loss,
+        queue,
+        egress_loss,
+        jitter,
+        reorder,
+        duplicate,
+        corrupt,
+        opportunities: _,
+    } = values;
+    [
+        rate.is_some(),
+        overhead.is_some(),
+        delay.is_some(),
+        loss.is_some() || egress_loss.is_some(),
+        queue.is_some(),
+        jitter.is_some(),
+        reorder.is_some(),
+        duplicate.is_some(),
+        corrupt.is_some(),
+    ]
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::topology::Link;
-use fastpath_link::{Limit, LossSpec, QueueSpec, RedSpec};
+use fastpath_link::{
+    Chance, CodelSpec, CorruptSpec, Ecn, FourState, FqCodelSpec, GilbertElliott, JitterLaw, JitterSpec,
+    Limit, LossSpec, PieSpec, QueueSpec, RedSpec, Reorder, ReorderSpec, SojournSpec,
+};
 use fastpath_units::{Bytes, Probability, Rate};
 
 const LEAST: &str = r#"
@@ -102,6 +105,136 @@ fn a_red_queue_takes_its_thresholds_from_its_limit() {
         mean_packet: Bytes(1000),
     };
     assert_eq!(red(all), QueueSpec::Red(expected));
+}
+
+/// The first pipe of a link with `values` in its table.
+fn pipe_with(values: &str) -> PipeSpec {
+    only_link(&format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{values}")).pipes[0].clone()
+}
+
+fn p(percent: f64) -> Probability {
+    Probability::new(percent / 100.0).unwrap()
+}
+
+#[test]
+fn every_queue_has_its_words() {
+    let queue = |text: &str| pipe_with(&format!("rate = '1Mbit'\nqueue = {text}")).queue;
+    assert_eq!(queue("'unlimited'"), QueueSpec::default());
+    let late = SojournSpec { longest: Duration::from_ms(20), limit: Limit::Packets(u32::MAX) };
+    assert_eq!(queue("'20ms'"), QueueSpec::Sojourn(late));
+    let late = SojournSpec { limit: Limit::Packets(9), ..late };
+    assert_eq!(queue("{ kind = 'sojourn', longest = '20ms', limit = '9p' }"), QueueSpec::Sojourn(late));
+    assert_eq!(queue("{ kind = 'drop-head', limit = '9p' }"), QueueSpec::DropHead(Limit::Packets(9)));
+    assert_eq!(queue("{ kind = 'codel' }"), QueueSpec::Codel(CodelSpec::default()));
+    let codel = CodelSpec {
+        target: Duration::from_ms(1),
+        interval: Duration::from_ms(20),
+        mtu: Bytes(9000),
+        limit: Limit::Packets(77),
+        ecn: Ecn::Mark,
+    };
+    let words = "target = '1ms', interval = '20ms', mtu = '9000B', limit = '77p', ecn = true";
+    assert_eq!(queue(&format!("{{ kind = 'codel', {words} }}")), QueueSpec::Codel(codel));
+    let fq = FqCodelSpec { codel, flows: 8, quantum: Bytes(300) };
+    let words = format!("{{ kind = 'fq-codel', flows = 8, quantum = '300B', {words} }}");
+    assert_eq!(queue(&words), QueueSpec::FqCodel(fq));
+    let pie = PieSpec {
+        target: Duration::from_ms(20),
+        update: Duration::from_ms(30),
+        burst: Duration::ZERO,
+        alpha: 0.25,
+        beta: 2.0,
+        mean_packet: Bytes(1000),
+        mark_below: p(5.0),
+        ecn: Ecn::Mark,
+        limit: Limit::Bytes(Bytes(65536)),
+    };
+    let words = "target = '20ms', update = '30ms', burst = '0', alpha = 0.25, beta = 2, mean_packet = '1000B', \
+                 mark_below = '5%', ecn = true, limit = '64KiB'";
+    assert_eq!(queue(&format!("{{ kind = 'pie', {words} }}")), QueueSpec::Pie(pie));
+}
+
+#[test]
+fn loss_has_its_laws_and_its_places() {
+    let loss = |text: &str| {
+        let pipe = pipe_with(&format!("loss = {text}"));
+        (pipe.loss, pipe.egress_loss)
+    };
+    let never = LossSpec::Never;
+    let bursts =
+        GilbertElliott { to_bad: p(1.0), to_good: p(25.0), loss_in_bad: p(100.0), loss_in_good: p(0.0) };
+    let words = "{ kind = 'gilbert-elliott', to_bad = '1%', to_good = 0.25 }";
+    assert_eq!(loss(words), (LossSpec::GilbertElliott(bursts), never.clone()));
+    let four = FourState { p13: p(1.0), p31: p(30.0), p32: p(5.0), p23: p(50.0), p14: p(0.5) };
+    let words = "{ kind = 'four-state', p13 = '1%', p31 = '30%', p32 = '5%', p23 = '50%', p14 = '0.5%', at = 'egress' }";
+    assert_eq!(loss(words), (never, LossSpec::FourState(four)));
+    let both = "['1%', { probability = '2%', at = 'egress' }]";
+    assert_eq!(loss(both), (LossSpec::Uniform(p(1.0)), LossSpec::Uniform(p(2.0))));
+}
+
+#[test]
+fn what_happens_under_way_has_its_words() {
+    let ms = Duration::from_ms;
+    let jitter = |text: &str| *pipe_with(&format!("jitter = {text}")).jitter.unwrap();
+    let plain = |law| JitterSpec { law, half_life: None, order: Reorder::Never };
+    assert_eq!(pipe_with("jitter = 'none'").jitter, None);
+    assert_eq!(
+        jitter("{ law = 'uniform', half_width = '2ms' }"),
+        plain(JitterLaw::Uniform { half_width: ms(2) })
+    );
+    let normal =
+        JitterSpec { law: JitterLaw::Normal { sd: ms(2) }, half_life: Some(ms(50)), order: Reorder::Drop };
+    assert_eq!(jitter("{ law = 'normal', sd = '2ms', half_life = '50ms', reorder = 'drop' }"), normal);
+    let law = JitterLaw::Lognormal { mean: ms(3), sd: ms(2) };
+    assert_eq!(jitter("{ law = 'lognormal', mean = '3ms', sd = '2ms' }"), plain(law));
+    let law = JitterLaw::Pareto { mean: ms(3), shape: 3.0 };
+    assert_eq!(jitter("{ law = 'pareto', mean = '3ms', shape = 3 }"), plain(law));
+    assert_eq!(
+        jitter("{ law = 'exponential', mean = '3ms' }"),
+        plain(JitterLaw::Exponential { mean: ms(3) })
+    );
+    let law = JitterLaw::Table([1_000_000_000, 2_000_000_000].into());
+    assert_eq!(jitter("{ law = 'table', values = ['2ms', '1ms'] }"), plain(law));
+    assert_eq!(
+        jitter("{ law = 'trace', values = ['2ms', '1ms'] }"),
+        plain(JitterLaw::Trace([ms(2), ms(1)].into()))
+    );
+    let half = Chance { probability: p(25.0), correlation: p(50.0) };
+    let pipe = pipe_with("reorder = '25%'\nduplicate = '25%'\ncorrupt = '25%'");
+    let quarter = Chance::from(p(25.0));
+    assert_eq!(pipe.reorder, Some(ReorderSpec { chance: quarter, gap: 1 }));
+    assert_eq!((pipe.duplicate, pipe.corrupt), (quarter, Some(CorruptSpec::Packets(quarter))));
+    let table = "{ probability = '25%', correlation = '50%'";
+    let pipe = pipe_with(&format!(
+        "reorder = {table}, gap = 5 }}\nduplicate = {table} }}\ncorrupt = {{ bits = 1e-6 }}"
+    ));
+    assert_eq!(pipe.reorder, Some(ReorderSpec { chance: half, gap: 5 }));
+    let bits = CorruptSpec::Bits(Probability::new(1e-6).unwrap());
+    assert_eq!((pipe.duplicate, pipe.corrupt), (half, Some(bits)));
+    assert_eq!(
+        pipe_with("loss = { probability = '25%', correlation = '50%' }").loss,
+        LossSpec::Correlated(half)
+    );
+}
+
+#[test]
+fn a_change_is_read_with_the_words_of_the_spec() {
+    let change = parse_change("rate = 'unlimited'\nqueue = { kind = 'codel' }\nloss = '2%'").unwrap();
+    let expected = Change {
+        rate: Some(None),
+        queue: Some(QueueSpec::Codel(CodelSpec::default())),
+        loss: Some(LossSpec::Uniform(p(2.0))),
+        ..Change::default()
+    };
+    assert_eq!(change, expected);
+    let wrong =
+        |text| parse_change(text).unwrap_err().iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n");
+    assert_eq!(wrong("dealy = '1ms'"), "1:1: a link has no key 'dealy'; write delay");
+    assert_eq!(
+        wrong(""),
+        "1:1: nothing to change; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt"
+    );
+    assert!(wrong("rate = 'x").starts_with("1:"));
 }
 
 #[test]
@@ -210,7 +343,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "6:11: the link joins a node to itself; write between = [\"a\", \"b\"]",
             "8:11: between is not a list of two nodes; write between = [\"a\", \"b\"]",
             "11:9: '-5ms' is not a duration: it cannot be negative; write delay = \"25ms\"",
-            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, a_to_b, b_to_a",
+            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, a_to_b, b_to_a",
             "13:1: link has no key 'b_to_c'; write b_to_a",
             "17:8: there is a link 'l' already; write another name",
         ],
@@ -234,8 +367,39 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "5:18: queue kind 'rde' is not known; write \"red\"",
             "8:43: max is not above min; write a larger max, for example three times min",
             "11:46: min is in another unit than limit; write min = \"5p\"",
-            "14:9: queue has no kind; write kind = \"drop-tail\" or kind = \"red\"",
+            "14:9: queue has no kind; write kind = one of \"drop-tail\", \"drop-head\", \"sojourn\", \"red\", \"codel\", \"fq-codel\", \"pie\"",
             "17:9: queue is a whole number, not text; write queue = \"50p\"",
+        ],
+    ),
+    (
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nloss = { kind = 'gilbert', to_bad = 1 }\n[[link]]\nbetween = ['a', 'b']\n\
+         loss = { kind = 'four-state', p13 = 0.9, p31 = 0.5, p14 = 0.2, at = 'egres' }\n[[link]]\nbetween = ['a', 'b']\nloss = ['1%', '2%']\n\
+         queue = { kind = 'pie', alpha = -1, ecn = 1 }\n[[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'codel', target = '0ms' }\n\
+         loss = { kind = 'gilbert-elliott', to_bad = '1%' }",
+        &[
+            "5:17: 'gilbert' is not a kind of loss; write one of uniform, gilbert-elliott, four-state",
+            "8:8: p13 + p14 is 110.000 %, more than all; write smaller ones: both leave the same state",
+            "8:69: 'egres' is not a place of loss; write \"egress\"",
+            "11:15: loss at ingress is given twice; write one of each, at = \"ingress\" and at = \"egress\"",
+            "12:33: alpha = -1 is out of range; write a number from 0 to 1000",
+            "15:36: target is 0; write target = \"5ms\"",
+            "16:8: loss has no to_good; write to_good = \"25%\"",
+        ],
+    ),
+    (
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\njitter = '2ms'\nreorder = { gap = 0 }\n[[link]]\nbetween = ['a', 'b']\n\
+         jitter = { law = 'gauss', sd = '1ms' }\n[[link]]\nbetween = ['a', 'b']\njitter = { law = 'pareto', mean = '1ms', shape = 1.0, reorder = 'no' }\n\
+         [[link]]\nbetween = ['a', 'b']\njitter = { law = 'table', values = [] }\ncorrupt = '200%'\nduplicate = { correlation = 0.5 }",
+        &[
+            "5:10: jitter is text, not a table; write jitter = { law = \"normal\", sd = \"2ms\" }",
+            "6:11: reorder has no probability; write probability = \"1%\"",
+            "6:19: gap = 0 is out of range; write a number from 1 to 4294967295",
+            "9:18: 'gauss' is not a law of jitter; write one of uniform, normal, lognormal, pareto, exponential, table, trace",
+            "12:50: shape = 1 is out of range; write a number above 1, up to 1000",
+            "12:65: 'no' is not a law of order; write one of never, allow, drop",
+            "15:36: values is not a list of times; write values = [\"1ms\", \"2ms\"]",
+            "16:11: '200%' is not a probability: it must be 0 … 100 %; write corrupt = \"1%\"",
+            "17:13: duplicate has no probability; write probability = \"1%\"",
         ],
     ),
     (
@@ -290,7 +454,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &[
             "5:1: event has no time; write at = \"10s\"",
             "6:8: there is no link 'a_b'; write \"a-b\"",
-            "8:1: the event changes nothing; write one of rate, overhead, delay, loss, queue",
+            "8:1: the event changes nothing; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt",
             "14:13: 'up' is not a direction of link a-b; write \"a_to_b\" or \"b_to_a\"",
             "16:1: event has no key 'dealy'; write delay",
         ],

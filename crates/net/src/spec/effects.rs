@@ -1,0 +1,152 @@
+//! What a pipe in a spec does to packets under way: jitter, reorder, duplicate, corrupt.
+//!
+//! ```toml
+//! jitter = { law = "uniform", half_width = "2ms" }             # or one of:
+//! jitter = { law = "normal", sd = "2ms", half_life = "50ms", reorder = "never" }       # reorder: never, allow, drop
+//! jitter = { law = "lognormal", mean = "3ms", sd = "2ms" }
+//! jitter = { law = "pareto", mean = "3ms", shape = 3.0 }
+//! jitter = { law = "exponential", mean = "3ms" }
+//! jitter = { law = "table", values = ["1ms", "2ms", "9ms"] }    # each as likely
+//! jitter = { law = "trace", values = ["1ms", "2ms", "9ms"] }    # one after the other
+//! jitter = "none"
+//! reorder   = "25%"     # these skip the delay; or { probability = "25%", correlation = "50%", gap = 5 }
+//! duplicate = "1%"      # or { probability = "1%", correlation = "10%" }
+//! corrupt   = "0.1%"    # packets with a flipped bit, or { probability = …, correlation = … }, or { bits = 1e-6 }
+//! ```
+
+use super::fields::{Field, Fields};
+use super::loss::{optional, required, word};
+use crate::mistake::Remarks;
+use fastpath_link::{Chance, CorruptSpec, JitterLaw, JitterSpec, Reorder, ReorderSpec};
+use fastpath_units::{Duration, Probability};
+use toml::de::DeValue;
+
+const LAWS: [&str; 7] = ["uniform", "normal", "lognormal", "pareto", "exponential", "table", "trace"];
+const ORDERS: [&str; 3] = ["never", "allow", "drop"];
+/// The power of the Pareto law lies in here; 1 itself has no mean.
+const SHAPE_MAX: f64 = 1000.0;
+
+/// Reads a jitter; `Some(None)` is none.
+pub(super) fn jitter(field: &Field, remarks: &mut Remarks) -> Option<Option<Box<JitterSpec>>> {
+    if matches!(field.value, DeValue::String(text) if text == "none") {
+        return Some(None);
+    }
+    let mut fields = field.table("jitter", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
+    let Some(law) = fields.get("law") else {
+        remarks.mistake(field.at, "jitter has no law", format!("write law = one of {}", LAWS.join(", ")));
+        return None;
+    };
+    let law = match word(&law, "a law of jitter", &LAWS, remarks)? {
+        0 => span(&mut fields, "half_width", remarks).map(|half_width| JitterLaw::Uniform { half_width }),
+        1 => span(&mut fields, "sd", remarks).map(|sd| JitterLaw::Normal { sd }),
+        2 => {
+            let (mean, sd) = (span(&mut fields, "mean", remarks), span(&mut fields, "sd", remarks));
+            mean.zip(sd).map(|(mean, sd)| JitterLaw::Lognormal { mean, sd })
+        }
+        3 => {
+            let (mean, shape) = (span(&mut fields, "mean", remarks), shape(&mut fields, remarks));
+            mean.zip(shape).map(|(mean, shape)| JitterLaw::Pareto { mean, shape })
+        }
+        4 => span(&mut fields, "mean", remarks).map(|mean| JitterLaw::Exponential { mean }),
+        5 => values(&mut fields, remarks).map(|mut values| {
+            values.sort();
+            JitterLaw::Table(values.iter().map(|value| value.as_ps() as i64).collect())
+        }),
+        _ => values(&mut fields, remarks).map(|values| JitterLaw::Trace(values.into())),
+    };
+    let half_life = match fields.get("half_life") {
+        None => Some(None),
+        Some(field) => super::queue::positive(&field, "50ms", remarks).map(Some),
+    };
+    let order = match fields.get("reorder") {
+        None => Some(Reorder::default()),
+        Some(field) => word(&field, "a law of order", &ORDERS, remarks)
+            .map(|order| [Reorder::Never, Reorder::Allow, Reorder::Drop][order]),
+    };
+    fields.finish(remarks);
+    Some(Some(Box::new(JitterSpec { law: law?, half_life: half_life?, order: order? })))
+}
+
+/// Reads which packets skip the delay; `Some(None)` is none.
+pub(super) fn reorder(field: &Field, remarks: &mut Remarks) -> Option<Option<ReorderSpec>> {
+    if !matches!(field.value, DeValue::Table(_)) {
+        let chance = Chance::from(field.probability(remarks)?);
+        return Some((!chance.probability.is_never()).then_some(ReorderSpec { chance, gap: 1 }));
+    }
+    let mut fields = field.table("reorder", "\"25%\"", remarks)?;
+    let chance = chance(&mut fields, remarks);
+    let gap = match fields.get("gap") {
+        None => Some(1),
+        Some(field) => field.whole(1..=u64::from(u32::MAX), remarks),
+    };
+    fields.finish(remarks);
+    Some(Some(ReorderSpec { chance: chance?, gap: gap? as u32 }))
+}
+
+/// Reads which packets leave twice.
+pub(super) fn duplicate(field: &Field, remarks: &mut Remarks) -> Option<Chance> {
+    if !matches!(field.value, DeValue::Table(_)) {
+        return field.probability(remarks).map(Chance::from);
+    }
+    let mut fields = field.table("duplicate", "\"1%\"", remarks)?;
+    let chance = chance(&mut fields, remarks);
+    fields.finish(remarks);
+    chance
+}
+
+/// Reads which packets are corrupted; `Some(None)` is none.
+pub(super) fn corrupt(field: &Field, remarks: &mut Remarks) -> Option<Option<CorruptSpec>> {
+    if !matches!(field.value, DeValue::Table(_)) {
+        let probability = field.probability(remarks)?;
+        return Some((!probability.is_never()).then_some(CorruptSpec::Packets(probability.into())));
+    }
+    let mut fields = field.table("corrupt", "\"0.1%\"", remarks)?;
+    let spec = match fields.get("bits") {
+        Some(field) => field.probability(remarks).map(CorruptSpec::Bits),
+        None => chance(&mut fields, remarks).map(CorruptSpec::Packets),
+    };
+    fields.finish(remarks);
+    Some(Some(spec?))
+}
+
+fn chance(fields: &mut Fields, remarks: &mut Remarks) -> Option<Chance> {
+    let probability = required(fields, "probability", "1%", remarks);
+    let correlation = optional(fields, "correlation", Probability::NEVER, remarks);
+    Some(Chance { probability: probability?, correlation: correlation? })
+}
+
+fn span(fields: &mut Fields, key: &str, remarks: &mut Remarks) -> Option<Duration> {
+    let Some(field) = fields.get(key) else {
+        remarks.mistake(fields.at, format!("jitter has no {key}"), format!("write {key} = \"2ms\""));
+        return None;
+    };
+    super::queue::positive(&field, "2ms", remarks)
+}
+
+fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {
+    let Some(field) = fields.get("shape") else {
+        remarks.mistake(fields.at, "jitter has no shape", "write shape = 3.0");
+        return None;
+    };
+    let shape = field.number("3.0", remarks)?;
+    if !(shape > 1.0 && shape <= SHAPE_MAX) {
+        let instead = format!("write a number above 1, up to {SHAPE_MAX}");
+        remarks.mistake(field.at, format!("shape = {shape} is out of range"), instead);
+        return None;
+    }
+    Some(shape)
+}
+
+/// A list of times, at least one.
+fn values(fields: &mut Fields, remarks: &mut Remarks) -> Option<Vec<Duration>> {
+    const INSTEAD: &str = "write values = [\"1ms\", \"2ms\"]";
+    let Some(field) = fields.get("values") else {
+        remarks.mistake(fields.at, "jitter has no values", INSTEAD);
+        return None;
+    };
+    let Some(elements) = field.elements().filter(|elements| !elements.is_empty()) else {
+        remarks.mistake(field.at, "values is not a list of times", INSTEAD);
+        return None;
+    };
+    elements.iter().map(|element| element.quantity::<Duration>("2ms", remarks)).collect()
+}

@@ -1,0 +1,138 @@
+//! The loss of a pipe in a spec: `"1%"`, a table with a `kind`, or a list of both sorts, one for each place.
+//!
+//! ```toml
+//! loss = { kind = "uniform", probability = "1%", at = "egress" }       # behind the bottleneck; before it if left out
+//! loss = { kind = "uniform", probability = "1%", correlation = "25%" } # each like the one before, as in netem
+//! loss = { kind = "gilbert-elliott", to_bad = "1%", to_good = "25%", loss_in_bad = "100%", loss_in_good = "0%" }
+//! loss = { kind = "four-state", p13 = "1%", p31 = "30%", p32 = "5%", p23 = "50%", p14 = "0.1%" }
+//! loss = ["1%", { kind = "uniform", probability = "2%", at = "egress" }]
+//! ```
+
+use super::fields::{Field, Fields};
+use crate::mistake::{Remarks, nearest};
+use fastpath_link::{Chance, FourState, GilbertElliott, LossSpec};
+use fastpath_units::Probability;
+use toml::de::DeValue;
+
+const KINDS: [&str; 3] = ["uniform", "gilbert-elliott", "four-state"];
+const PLACES: [&str; 2] = ["ingress", "egress"];
+
+/// Reads a loss: before the queue, and behind the bottleneck.
+pub(super) fn read(field: &Field, remarks: &mut Remarks) -> [Option<LossSpec>; 2] {
+    let mut places = [None, None];
+    for element in field.elements().unwrap_or_else(|| vec![field.clone()]) {
+        let Some((place, loss)) = one(&element, remarks) else { continue };
+        if places[place].replace(loss).is_some() {
+            let what = format!("loss at {} is given twice", PLACES[place]);
+            remarks.mistake(element.at, what, "write one of each, at = \"ingress\" and at = \"egress\"");
+        }
+    }
+    places
+}
+
+fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec)> {
+    if !matches!(field.value, DeValue::Table(_)) {
+        return Some((0, field.probability(remarks)?.into()));
+    }
+    let mut fields = field.table("loss", "\"1%\"", remarks)?;
+    let place = match fields.get("at") {
+        None => Some(0),
+        Some(field) => word(&field, "a place of loss", &PLACES, remarks),
+    };
+    let kind = match fields.get("kind") {
+        None => Some(0),
+        Some(field) => word(&field, "a kind of loss", &KINDS, remarks),
+    };
+    let loss = match kind? {
+        0 => uniform(&mut fields, remarks),
+        1 => gilbert_elliott(&mut fields, remarks).map(LossSpec::GilbertElliott),
+        _ => four_state(&mut fields, remarks).map(LossSpec::FourState),
+    };
+    fields.finish(remarks);
+    Some((place?, loss?))
+}
+
+/// Independent losses, or such with netem's memory.
+fn uniform(fields: &mut Fields, remarks: &mut Remarks) -> Option<LossSpec> {
+    let probability = required(fields, "probability", "1%", remarks);
+    let correlation = optional(fields, "correlation", Probability::NEVER, remarks)?;
+    let probability = probability?;
+    Some(if correlation.is_never() {
+        probability.into()
+    } else {
+        LossSpec::Correlated(Chance { probability, correlation })
+    })
+}
+
+/// Which of `known` the field says.
+pub(super) fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
+    let text = field.text(known[0], remarks)?;
+    let found = known.iter().position(|word| *word == text);
+    if found.is_none() {
+        let instead = match nearest(text, known.iter().copied()) {
+            Some(meant) => format!("write \"{meant}\""),
+            None => format!("write one of {}", known.join(", ")),
+        };
+        remarks.mistake(field.at, format!("'{text}' is not {what}"), instead);
+    }
+    found
+}
+
+/// What is left out is Gilbert's: every packet is lost in the bad state, none in the good one.
+fn gilbert_elliott(fields: &mut Fields, remarks: &mut Remarks) -> Option<GilbertElliott> {
+    let to_bad = required(fields, "to_bad", "1%", remarks);
+    let to_good = required(fields, "to_good", "25%", remarks);
+    let loss_in_bad = optional(fields, "loss_in_bad", Probability::ALWAYS, remarks);
+    let loss_in_good = optional(fields, "loss_in_good", Probability::NEVER, remarks);
+    Some(GilbertElliott {
+        to_bad: to_bad?,
+        to_good: to_good?,
+        loss_in_bad: loss_in_bad?,
+        loss_in_good: loss_in_good?,
+    })
+}
+
+/// What is left out is as in netem: no gaps within a burst, no lone losses.
+fn four_state(fields: &mut Fields, remarks: &mut Remarks) -> Option<FourState> {
+    let p13 = required(fields, "p13", "1%", remarks);
+    let p31 = required(fields, "p31", "30%", remarks);
+    let p32 = optional(fields, "p32", Probability::NEVER, remarks);
+    let p23 = optional(fields, "p23", Probability::ALWAYS, remarks);
+    let p14 = optional(fields, "p14", Probability::NEVER, remarks);
+    let law = FourState { p13: p13?, p31: p31?, p32: p32?, p23: p23?, p14: p14? };
+    for (sum, names) in
+        [(law.p13.get() + law.p14.get(), "p13 + p14"), (law.p31.get() + law.p32.get(), "p31 + p32")]
+    {
+        if sum > 1.0 {
+            let what = format!("{names} is {:.3} %, more than all", sum * 100.0);
+            remarks.mistake(fields.at, what, "write smaller ones: both leave the same state");
+        }
+    }
+    Some(law)
+}
+
+pub(super) fn required(
+    fields: &mut Fields,
+    key: &str,
+    example: &str,
+    remarks: &mut Remarks,
+) -> Option<Probability> {
+    let Some(field) = fields.get(key) else {
+        remarks.mistake(
+            fields.at,
+            format!("{} has no {key}", fields.what),
+            format!("write {key} = \"{example}\""),
+        );
+        return None;
+    };
+    field.probability(remarks)
+}
+
+pub(super) fn optional(
+    fields: &mut Fields,
+    key: &str,
+    default: Probability,
+    remarks: &mut Remarks,
+) -> Option<Probability> {
+    fields.get(key).map_or(Some(default), |field| field.probability(remarks))
+}

@@ -1,0 +1,253 @@
+//! The queue of a pipe in a spec: `"50p"`, `"64KiB"`, `"20ms"`, `"unlimited"`, or a table with a `kind`.
+//!
+//! ```toml
+//! queue = { kind = "drop-tail", limit = "50p" }        # also drop-head
+//! queue = { kind = "sojourn", longest = "20ms", limit = "1000p" }
+//! queue = { kind = "red", limit = "50p", min = "5p", max = "15p", probability = 0.1, weight = 0.002, gentle = true,
+//!           ecn = false, mean_packet = "500B" }
+//! queue = { kind = "codel", target = "5ms", interval = "100ms", limit = "1000p", mtu = "1514B", ecn = false }
+//! queue = { kind = "fq-codel", flows = 1024, quantum = "1514B", … }                # and what codel has
+//! queue = { kind = "pie", target = "15ms", update = "15ms", burst = "150ms", alpha = 0.125, beta = 1.25,
+//!           mean_packet = "1500B", mark_below = "10%", ecn = false, limit = "1000p" }
+//! ```
+//!
+//! What is left out is as the discipline's RFC or, where that is silent, Linux has it.
+
+use super::fields::{Field, Fields};
+use crate::mistake::{Remarks, nearest};
+use fastpath_link::{CodelSpec, Ecn, FqCodelSpec, Limit, PieSpec, QueueSpec, RedSpec, SojournSpec};
+use fastpath_units::{Bytes, Duration};
+use toml::de::DeValue;
+
+const KINDS: [&str; 7] = ["drop-tail", "drop-head", "sojourn", "red", "codel", "fq-codel", "pie"];
+
+/// Reads a queue.
+pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
+    match field.value {
+        DeValue::String(text) if text == "unlimited" => return Some(QueueSpec::default()),
+        DeValue::String(text) if text.ends_with('s') => {
+            let longest = positive(field, "20ms", remarks)?;
+            return Some(QueueSpec::Sojourn(SojournSpec { longest, limit: Limit::Packets(u32::MAX) }));
+        }
+        DeValue::Table(_) => {}
+        _ => return limit(field, "50p", remarks).map(QueueSpec::DropTail),
+    }
+    let mut fields = field.table("queue", "\"50p\"", remarks)?;
+    let kind = fields.get("kind");
+    let Some(kind) = kind else {
+        remarks.mistake(field.at, "queue has no kind", format!("write kind = {}", one_of()));
+        return None;
+    };
+    let queue = match kind.text("red", remarks)? {
+        "drop-tail" => required_limit(&mut fields, remarks).map(QueueSpec::DropTail),
+        "drop-head" => required_limit(&mut fields, remarks).map(QueueSpec::DropHead),
+        "sojourn" => sojourn(&mut fields, remarks).map(QueueSpec::Sojourn),
+        "red" => red(&mut fields, remarks).map(QueueSpec::Red),
+        "codel" => codel(&mut fields, CodelSpec::default(), remarks).map(QueueSpec::Codel),
+        "fq-codel" => fq_codel(&mut fields, remarks).map(QueueSpec::FqCodel),
+        "pie" => pie(&mut fields, remarks).map(QueueSpec::Pie),
+        other => {
+            let instead = nearest(other, KINDS).map_or_else(one_of, |meant| format!("\"{meant}\""));
+            remarks.mistake(
+                kind.at,
+                format!("queue kind '{other}' is not known"),
+                format!("write {instead}"),
+            );
+            return None;
+        }
+    };
+    // After a mistake not every key was asked for, and those left over may be right.
+    if queue.is_some() {
+        fields.finish(remarks);
+    }
+    queue
+}
+
+fn one_of() -> String {
+    let quoted: Vec<String> = KINDS.iter().map(|kind| format!("\"{kind}\"")).collect();
+    format!("one of {}", quoted.join(", "))
+}
+
+fn required_limit(fields: &mut Fields, remarks: &mut Remarks) -> Option<Limit> {
+    let Some(field) = fields.get("limit") else {
+        remarks.mistake(fields.at, "queue has no limit", "write limit = \"50p\"");
+        return None;
+    };
+    limit(&field, "50p", remarks)
+}
+
+fn sojourn(fields: &mut Fields, remarks: &mut Remarks) -> Option<SojournSpec> {
+    let Some(field) = fields.get("longest") else {
+        remarks.mistake(fields.at, "queue has no longest time", "write longest = \"20ms\"");
+        return None;
+    };
+    let longest = positive(&field, "20ms", remarks)?;
+    let limit =
+        fields.get("limit").map_or(Some(Limit::Packets(u32::MAX)), |field| limit(&field, "50p", remarks))?;
+    Some(SojournSpec { longest, limit })
+}
+
+/// CoDel as in [`CodelSpec`], on top of `codel`.
+fn codel(fields: &mut Fields, mut codel: CodelSpec, remarks: &mut Remarks) -> Option<CodelSpec> {
+    codel.target = time(fields, "target", codel.target, remarks)?;
+    codel.interval = time(fields, "interval", codel.interval, remarks)?;
+    codel.mtu = size(fields, "mtu", codel.mtu, remarks)?;
+    codel.limit = fields.get("limit").map_or(Some(codel.limit), |field| limit(&field, "1000p", remarks))?;
+    codel.ecn = ecn(fields, codel.ecn, remarks)?;
+    Some(codel)
+}
+
+fn fq_codel(fields: &mut Fields, remarks: &mut Remarks) -> Option<FqCodelSpec> {
+    let mut fq = FqCodelSpec::default();
+    fq.codel = codel(fields, fq.codel, remarks)?;
+    if let Some(field) = fields.get("flows") {
+        fq.flows = field.whole(1..=u64::from(u16::MAX), remarks)? as u16;
+    }
+    fq.quantum = size(fields, "quantum", fq.quantum, remarks)?;
+    Some(fq)
+}
+
+/// PIE as in [`PieSpec`].
+fn pie(fields: &mut Fields, remarks: &mut Remarks) -> Option<PieSpec> {
+    let mut pie = PieSpec::default();
+    pie.target = time(fields, "target", pie.target, remarks)?;
+    pie.update = time(fields, "update", pie.update, remarks)?;
+    if let Some(field) = fields.get("burst") {
+        pie.burst = field.quantity("150ms", remarks)?;
+    }
+    pie.alpha = factor(fields, "alpha", pie.alpha, remarks)?;
+    pie.beta = factor(fields, "beta", pie.beta, remarks)?;
+    pie.mean_packet = size(fields, "mean_packet", pie.mean_packet, remarks)?;
+    if let Some(field) = fields.get("mark_below") {
+        pie.mark_below = field.probability(remarks)?;
+    }
+    pie.ecn = ecn(fields, pie.ecn, remarks)?;
+    pie.limit = fields.get("limit").map_or(Some(pie.limit), |field| limit(&field, "1000p", remarks))?;
+    Some(pie)
+}
+
+fn time(fields: &mut Fields, key: &str, default: Duration, remarks: &mut Remarks) -> Option<Duration> {
+    fields.get(key).map_or(Some(default), |field| positive(&field, &default.to_string(), remarks))
+}
+
+/// A time above 0.
+pub(super) fn positive(field: &Field, example: &str, remarks: &mut Remarks) -> Option<Duration> {
+    let time: Duration = field.quantity(example, remarks)?;
+    if time.is_zero() {
+        remarks.mistake(
+            field.at,
+            format!("{} is 0", field.key),
+            format!("write {} = \"{example}\"", field.key),
+        );
+        return None;
+    }
+    Some(time)
+}
+
+fn size(fields: &mut Fields, key: &str, default: Bytes, remarks: &mut Remarks) -> Option<Bytes> {
+    let Some(field) = fields.get(key) else { return Some(default) };
+    let size: Bytes = field.quantity(&default.to_string(), remarks)?;
+    if size == Bytes::ZERO {
+        remarks.mistake(field.at, format!("{key} is 0"), format!("write {key} = \"{default}\""));
+        return None;
+    }
+    Some(size)
+}
+
+/// A number from 0 to 1000.
+fn factor(fields: &mut Fields, key: &str, default: f64, remarks: &mut Remarks) -> Option<f64> {
+    let Some(field) = fields.get(key) else { return Some(default) };
+    let number = field.number(&default.to_string(), remarks)?;
+    if !(0.0..=1000.0).contains(&number) {
+        remarks.mistake(
+            field.at,
+            format!("{key} = {number} is out of range"),
+            "write a number from 0 to 1000",
+        );
+        return None;
+    }
+    Some(number)
+}
+
+fn ecn(fields: &mut Fields, default: Ecn, remarks: &mut Remarks) -> Option<Ecn> {
+    let Some(field) = fields.get("ecn") else { return Some(default) };
+    field.switch(remarks).map(|on| if on { Ecn::Mark } else { Ecn::Off })
+}
+
+/// RED as in [`RedSpec`]; thresholds that are not given stand to the limit as ns-2's do: a tenth, three tenths.
+fn red(fields: &mut Fields, remarks: &mut Remarks) -> Option<RedSpec> {
+    let mut red = RedSpec::default();
+    let limit_field = fields.get("limit");
+    if let Some(field) = &limit_field {
+        red.limit = limit(field, "50p", remarks)?;
+    }
+    let most = match red.limit {
+        Limit::Packets(packets) => u64::from(packets),
+        Limit::Bytes(bytes) => bytes.0,
+    };
+    red.min = (most / 10).max(1);
+    red.max = red.min.saturating_mul(3);
+    if let Some(field) = fields.get("min") {
+        red.min = threshold(&field, red.limit, remarks)?;
+    }
+    let max = fields.get("max");
+    if let Some(field) = &max {
+        red.max = threshold(field, red.limit, remarks)?;
+    }
+    if red.max <= red.min {
+        let at = max.map_or(fields.at, |field| field.at);
+        remarks.mistake(at, "max is not above min", "write a larger max, for example three times min");
+    }
+    if let Some(field) = fields.get("weight") {
+        red.weight = field.probability(remarks)?;
+    }
+    if let Some(field) = fields.get("probability") {
+        red.max_p = field.probability(remarks)?;
+    }
+    red.gentle = fields.get("gentle").map_or(Some(red.gentle), |field| field.switch(remarks))?;
+    red.ecn = fields.get("ecn").map_or(Some(red.ecn), |field| field.switch(remarks))?;
+    if let Some(field) = fields.get("mean_packet") {
+        red.mean_packet = field.quantity("500B", remarks)?;
+        if red.mean_packet == Bytes::ZERO {
+            remarks.mistake(field.at, "mean_packet is 0", "write mean_packet = \"500B\"");
+        }
+    }
+    Some(red)
+}
+
+fn threshold(field: &Field, unit: Limit, remarks: &mut Remarks) -> Option<u64> {
+    let example = match unit {
+        Limit::Packets(_) => "5p",
+        Limit::Bytes(_) => "8KiB",
+    };
+    match (limit(field, example, remarks)?, unit) {
+        (Limit::Packets(packets), Limit::Packets(_)) => Some(u64::from(packets)),
+        (Limit::Bytes(bytes), Limit::Bytes(_)) => Some(bytes.0),
+        _ => {
+            let what = format!("{} is in another unit than limit", field.key);
+            remarks.mistake(field.at, what, format!("write {} = \"{example}\"", field.key));
+            None
+        }
+    }
+}
+
+/// `"50p"` or `"64KiB"`, at least one.
+fn limit(field: &Field, example: &str, remarks: &mut Remarks) -> Option<Limit> {
+    let instead = format!("write {} = \"{example}\"", field.key);
+    let text = field.text(example, remarks)?.trim();
+    let limit = match text.strip_suffix('p').map(str::trim_end) {
+        Some(number) => match number.parse() {
+            Ok(packets) => Limit::Packets(packets),
+            Err(_) => {
+                remarks.mistake(field.at, format!("'{text}' is not a number of packets"), instead);
+                return None;
+            }
+        },
+        None => Limit::Bytes(field.quantity(example, remarks)?),
+    };
+    if matches!(limit, Limit::Packets(0) | Limit::Bytes(Bytes(0))) {
+        remarks.mistake(field.at, format!("with {} = \"{text}\" nothing passes", field.key), instead);
+        return None;
+    }
+    Some(limit)
+}
