@@ -2,10 +2,12 @@
 
 use crate::clock::Clock;
 use crate::control::Server;
+use crate::ledger::{self, Scribe};
 use crate::port::{AfPacket, OpenError, Port};
 use crate::report::Report;
-use crate::worker::{Idle, Mailbox, Worker};
-use fastpath_net::{EdgeId, Network, NodeKind, Topology};
+use crate::worker::{Idle, Inbox, Mailbox, Worker};
+use fastpath_net::ledger::Ledger;
+use fastpath_net::{EdgeId, Network, Node, NodeKind, Observer, Topology};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
@@ -26,6 +28,8 @@ pub struct Options {
     pub idle: Idle,
     /// Where to listen for `fastpath ctl`; nowhere if `None`.
     pub control: Option<PathBuf>,
+    /// Where to write what became of every packet, as pcapng; nowhere if `None`.
+    pub ledger: Option<PathBuf>,
     /// Told what happens by itself during the run: a port that fails.
     pub notice: fn(&str),
 }
@@ -34,7 +38,7 @@ impl Options {
     /// Saves power, does not listen, tells notices on stderr.
     pub fn new(network: fastpath_net::Options) -> Options {
         let notice = |text: &str| eprintln!("fastpath: {text}");
-        Options { network, idle: Idle::default(), control: None, notice }
+        Options { network, idle: Idle::default(), control: None, ledger: None, notice }
     }
 }
 
@@ -59,6 +63,14 @@ pub enum StartError {
         /// Why.
         source: io::Error,
     },
+    /// The ledger could not be made.
+    #[error("ledger {}: {source}", path.display())]
+    Ledger {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The operating system refused a thread or a descriptor.
     #[error("starting the engine: {0}")]
     System(#[from] io::Error),
@@ -76,6 +88,8 @@ pub struct Panicked {
 #[derive(Debug)]
 pub struct Running {
     worker: JoinHandle<Result<Report, Panicked>>,
+    scribe: Option<Scribe>,
+    notice: fn(&str),
     /// Closes the control socket when it is dropped.
     _server: Option<Server>,
     topology: Arc<Topology>,
@@ -89,25 +103,56 @@ pub struct Stopper(Mailbox);
 /// Runs `topology` between `ports`, one for each edge, from now on.
 pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Running, StartError> {
     let shown = Arc::new(topology.clone());
-    let network = Network::new(topology, options.network);
-    let ports = in_order(&network, ports)?;
+    let open = |path: PathBuf| {
+        let ledger = ledger::open(&path, &topology);
+        ledger.map_err(|source| StartError::Ledger { path, source })
+    };
+    let ledger = options.ledger.clone().map(open).transpose()?;
+    let ports = in_order(&topology, ports)?;
     let (mailbox, inbox) = Mailbox::new()?;
     let listen = |path: PathBuf| {
         let server = Server::start(&path, Arc::clone(&shown), mailbox.clone());
         server.map_err(|source| StartError::Control { path, source })
     };
     let server = options.control.map(listen).transpose()?;
-    let (idle, notice, named) = (options.idle, options.notice, Arc::clone(&shown));
-    let work = move || {
-        let mut worker = Worker::new(Clock::start(), network, ports, idle, inbox, notice);
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            worker.run();
-            Report::of(&named, &worker.look())
-        }));
-        result.map_err(|payload| Panicked { message: panic_message(&*payload) })
+    let crew =
+        Crew { ports, idle: options.idle, inbox, notice: options.notice, topology: Arc::clone(&shown) };
+    let (worker, scribe) = match ledger {
+        None => (crew.work(Network::new(topology, options.network))?, None),
+        Some((queue, scribe)) => {
+            (crew.work(Network::observed(topology, options.network, Ledger::new(queue)))?, Some(scribe))
+        }
     };
-    let worker = std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(work)?;
-    Ok(Running { worker, _server: server, topology: shown, stopper: Stopper(mailbox) })
+    let (stopper, notice) = (Stopper(mailbox), options.notice);
+    Ok(Running { worker, scribe, notice, _server: server, topology: shown, stopper })
+}
+
+/// All that a worker needs besides its network.
+struct Crew {
+    ports: Vec<Box<dyn Port>>,
+    idle: Idle,
+    inbox: Inbox,
+    notice: fn(&str),
+    topology: Arc<Topology>,
+}
+
+impl Crew {
+    /// Starts the thread that runs `network`.
+    fn work<O>(self, network: Network<O>) -> io::Result<JoinHandle<Result<Report, Panicked>>>
+    where
+        O: Observer + Send + 'static,
+    {
+        let Crew { ports, idle, inbox, notice, topology } = self;
+        let work = move || {
+            let mut worker = Worker::new(Clock::start(), network, ports, idle, inbox, notice);
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                worker.run();
+                Report::of(&topology, &worker.look())
+            }));
+            result.map_err(|payload| Panicked { message: panic_message(&*payload) })
+        };
+        std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(work)
+    }
 }
 
 /// Opens the existing interface that the spec names for each host (`port = "eth1"`).
@@ -176,7 +221,12 @@ impl Running {
 
     /// Waits for the end.
     pub fn join(self) -> Result<Report, Panicked> {
-        self.worker.join().unwrap_or_else(|payload| Err(Panicked { message: panic_message(&*payload) }))
+        let ended = self.worker.join();
+        // The worker has dropped its end of the ledger's queue.
+        if let Some(Err(missing)) = self.scribe.map(Scribe::finish) {
+            (self.notice)(&missing);
+        }
+        ended.unwrap_or_else(|payload| Err(Panicked { message: panic_message(&*payload) }))
     }
 
     /// Ends it now: frames still inside count as held.
@@ -204,14 +254,17 @@ impl std::fmt::Debug for Stopper {
     }
 }
 
-fn in_order(network: &Network, mut ports: Ports) -> Result<Vec<Box<dyn Port>>, StartError> {
-    let mut counts = vec![0; network.edges().len()];
+fn in_order(topology: &Topology, mut ports: Ports) -> Result<Vec<Box<dyn Port>>, StartError> {
+    // Edges are numbered like this: hosts, then their interfaces.
+    let interfaces = |host: &'_ Node| -> Vec<_> {
+        host.interfaces.iter().map(|interface| (host.name.clone(), interface.name.clone())).collect()
+    };
+    let edges: Vec<(String, String)> = topology.hosts().flat_map(|(_, host)| interfaces(host)).collect();
+    let mut counts = vec![0; edges.len()];
     ports.retain(|(id, _)| counts.get_mut(id.0 as usize).map(|count| *count += 1).is_some());
     if let Some(index) = counts.iter().position(|&count| count != 1) {
-        let edge = network.edges()[index];
-        let node = network.topology().node(edge.node);
-        let interface = node.interfaces[edge.interface].name.clone();
-        return Err(StartError::Ports { host: node.name.clone(), interface, count: counts[index] });
+        let (host, interface) = edges[index].clone();
+        return Err(StartError::Ports { host, interface, count: counts[index] });
     }
     ports.sort_by_key(|(id, _)| *id);
     Ok(ports.into_iter().map(|(_, port)| port).collect())

@@ -14,6 +14,7 @@
 mod clock;
 pub mod control;
 mod engine;
+mod ledger;
 pub mod port;
 mod report;
 mod sys;

@@ -15,7 +15,7 @@ use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::sys::poll::{Bell, PollSet};
 use crate::sys::thread::be_punctual;
 use fastpath_link::{Change, Counters, PipeSpec, Tally};
-use fastpath_net::{Conservation, Direction, EdgeId, Frame, LinkId, Network};
+use fastpath_net::{Conservation, Direction, EdgeId, Frame, LinkId, Network, Observer};
 use fastpath_units::{Duration, Time};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -136,9 +136,9 @@ pub(crate) struct Inbox {
 }
 
 /// See the head of this file.
-pub(crate) struct Worker {
+pub(crate) struct Worker<O> {
     clock: Clock,
-    network: Network,
+    network: Network<O>,
     /// By [`EdgeId`].
     edges: Vec<EdgePort>,
     /// Edges with frames in their backlog.
@@ -166,16 +166,16 @@ struct EdgePort {
     lateness: Histogram<u32>,
 }
 
-impl Worker {
+impl<O: Observer> Worker<O> {
     /// A worker for a network whose every edge has a port, in the order of the edges.
     pub(crate) fn new(
         clock: Clock,
-        network: Network,
+        network: Network<O>,
         ports: Vec<Box<dyn Port>>,
         idle: Idle,
         inbox: Inbox,
         notice: fn(&str),
-    ) -> Worker {
+    ) -> Worker<O> {
         let active = Vec::with_capacity(ports.len());
         let edges = ports.into_iter().map(EdgePort::new).collect();
         let (burst, poll, slack) = (Burst::new(), PollSet::default(), Slack::default());

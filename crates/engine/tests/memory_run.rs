@@ -96,7 +96,7 @@ fn a_link_is_changed_while_it_holds_a_frame() {
     a.send([[1u8; 1500].as_slice()]);
     while running.report().unwrap().conservation.held == 0 {}
     let rate = Setting { link: "a-b".into(), rate: Some("1Gbit".into()), ..Setting::default() };
-    assert_eq!(control::call(&path, &Request::Set(rate)).unwrap(), Response::Done);
+    assert_eq!(control::call(&path, &Request::Set(Box::new(rate))).unwrap(), Response::Done);
     assert_eq!(receive(&b, 1), [[1u8; 1500]]);
     let queue = Setting {
         link: "a-b".into(),
@@ -105,7 +105,7 @@ fn a_link_is_changed_while_it_holds_a_frame() {
         loss: Some("2%".into()),
         ..Setting::default()
     };
-    assert_eq!(control::call(&path, &Request::Set(queue)).unwrap(), Response::Done);
+    assert_eq!(control::call(&path, &Request::Set(Box::new(queue))).unwrap(), Response::Done);
     let Response::Report(report) = control::call(&path, &Request::Report).unwrap() else { panic!() };
     let [forward, backward] = &report.links[0].directions;
     assert_eq!((forward.rate.as_str(), forward.queue.as_str()), ("1Gbit", "unlimited"));

@@ -33,7 +33,7 @@ pub enum Request {
     /// How everything stands: links with their parameters and counters, ports with theirs, where all frames are.
     Report,
     /// New values for some parameters of a link, all at one instant. Frames the link holds stay.
-    Set(Setting),
+    Set(Box<Setting>),
     /// Ends the engine.
     Stop,
 }
@@ -53,15 +53,27 @@ pub struct Setting {
     /// `25ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// `1%`.
+    /// `1%`, or a table as in a spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<String>,
-    /// Drop-tail: `50p`, `64KiB`, or `unlimited`.
+    /// `50p`, `64KiB`, `20ms`, `unlimited`, or a table as in a spec: `{ kind = "codel" }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// Bytes on the wire beyond the frame: a number, or `ethernet` (24).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<String>,
+    /// A table as in a spec, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<String>,
+    /// `25%`, or a table as in a spec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<String>,
+    /// `1%`, or a table as in a spec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<String>,
+    /// `0.1%`, or a table as in a spec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<String>,
 }
 
 /// What an engine answers.
@@ -142,7 +154,7 @@ mod tests {
         };
         for (request, text) in [
             (Request::Report, r#"{"request":"report"}"#),
-            (Request::Set(set), r#"{"request":"set","link":"a-b","from":"a","rate":"1Mbit"}"#),
+            (Request::Set(Box::new(set)), r#"{"request":"set","link":"a-b","from":"a","rate":"1Mbit"}"#),
             (Request::Stop, r#"{"request":"stop"}"#),
         ] {
             assert_eq!(serde_json::to_string(&request).unwrap(), text);

@@ -6,10 +6,8 @@ use crate::report::Report;
 use crate::sys::peer_user;
 use crate::sys::poll::{Bell, PollSet};
 use crate::worker::Mailbox;
-use fastpath_link::{Change, Limit, LossSpec, QueueSpec};
-use fastpath_net::{Direction, LinkId, Topology};
-use fastpath_units::{Bytes, Probability};
-use std::fmt::Display;
+use fastpath_link::Change;
+use fastpath_net::{Direction, LinkId, Topology, spec};
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -24,8 +22,6 @@ use std::time::Duration;
 const CLIENTS_MAX: usize = 8;
 /// A client that neither asks nor reads for this long is let go.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes on an Ethernet wire beyond the frame: preamble 8, FCS 4, gap 12 (IEEE 802.3 §3.1.1, §4.4.2).
-const ETHERNET_OVERHEAD: u32 = 24;
 
 /// The listening socket. Dropped, it closes and its file is removed.
 #[derive(Debug)]
@@ -172,55 +168,41 @@ fn read_setting(topology: &Topology, setting: &Setting) -> Result<(LinkId, Direc
             ));
         }
     };
-    let change = Change {
-        rate: setting.rate.as_deref().map(rate).transpose()?,
-        overhead: setting.overhead.as_deref().map(overhead).transpose()?,
-        delay: setting.delay.as_deref().map(parse).transpose()?,
-        loss: setting.loss.as_deref().map(parse::<Probability>).transpose()?.map(LossSpec::from),
-        queue: setting.queue.as_deref().map(queue).transpose()?,
-        ..Change::default()
-    };
-    if change == Change::default() {
+    Ok((id, direction, read_values(setting)?))
+}
+
+/// The values, read as those of a link in a spec.
+fn read_values(setting: &Setting) -> Result<Change, String> {
+    let Setting { link: _, from: _, rate, delay, loss, queue, overhead, jitter, reorder, duplicate, corrupt } =
+        setting;
+    let values = [
+        ("rate", rate),
+        ("delay", delay),
+        ("loss", loss),
+        ("queue", queue),
+        ("overhead", overhead),
+        ("jitter", jitter),
+        ("reorder", reorder),
+        ("duplicate", duplicate),
+        ("corrupt", corrupt),
+    ];
+    let given = values.into_iter().filter_map(|(key, value)| Some(spec::assignment(key, value.as_deref()?)));
+    let text: Vec<String> = given.collect();
+    if text.is_empty() {
         return Err("nothing to set: write for example \"rate\":\"1Mbit\"".to_owned());
     }
-    Ok((id, direction, change))
-}
-
-fn parse<T: std::str::FromStr<Err: Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: T::Err| error.to_string())
-}
-
-fn rate(text: &str) -> Result<Option<fastpath_units::Rate>, String> {
-    if text == "unlimited" { Ok(None) } else { parse(text).map(Some) }
-}
-
-fn overhead(text: &str) -> Result<u32, String> {
-    let known = if text == "ethernet" { Some(ETHERNET_OVERHEAD) } else { text.parse().ok() };
-    known
-        .filter(|&bytes| bytes <= 1500)
-        .ok_or_else(|| format!("overhead '{text}' is not known: write \"ethernet\", or a number of bytes"))
-}
-
-fn queue(text: &str) -> Result<QueueSpec, String> {
-    let limit = match text.strip_suffix('p') {
-        _ if text == "unlimited" => return Ok(QueueSpec::default()),
-        Some(packets) => packets.parse().ok().map(Limit::Packets),
-        None => text.parse::<Bytes>().ok().map(Limit::Bytes),
-    };
-    limit
-        .filter(|limit| !matches!(limit, Limit::Packets(0) | Limit::Bytes(Bytes(0))))
-        .map(QueueSpec::DropTail)
-        .ok_or_else(|| {
-            format!("'{text}' is not a queue that anything passes: write for example 50p or 64KiB")
-        })
+    spec::parse_change(&text.join("\n")).map_err(|mistakes| {
+        let said = mistakes.iter().map(|mistake| format!("{}; {}", mistake.what, mistake.instead));
+        said.collect::<Vec<_>>().join("\n")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpath_link::PipeSpec;
+    use fastpath_link::{CodelSpec, Limit, LossSpec, PipeSpec, QueueSpec};
     use fastpath_net::NodeKind;
-    use fastpath_units::{Duration, Rate};
+    use fastpath_units::{Bytes, Duration, Probability, Rate};
 
     fn topology() -> Topology {
         let mut topology = Topology::default();
@@ -248,6 +230,9 @@ mod tests {
         let (_, direction, change) = setting(r#"{"link":"a-b","rate":"1Mbit","queue":"64KiB"}"#).unwrap();
         assert_eq!((direction, change.rate), (Direction::Both, Some(Rate::from_bps(1_000_000))));
         assert_eq!(change.queue, Some(QueueSpec::DropTail(Limit::Bytes(Bytes(65536)))));
+        let (_, _, change) = setting(r#"{"link":"a-b","queue":"{ kind = 'codel' }","loss":"0.01"}"#).unwrap();
+        assert_eq!(change.queue, Some(QueueSpec::Codel(CodelSpec::default())));
+        assert_eq!(change.loss, Some(LossSpec::Uniform(Probability::new(0.01).unwrap())));
     }
 
     #[test]
@@ -260,8 +245,10 @@ mod tests {
             (r#"{"link":"a-b","rate":"0bit"}"#, "not a rate"),
             (r#"{"link":"a-b","delay":"-1ms"}"#, "negative"),
             (r#"{"link":"a-b","loss":"101%"}"#, "0 … 100 %"),
-            (r#"{"link":"a-b","queue":"0p"}"#, "50p or 64KiB"),
-            (r#"{"link":"a-b","queue":"99999999999p"}"#, "50p or 64KiB"),
+            (r#"{"link":"a-b","queue":"0p"}"#, "write queue = \"50p\""),
+            (r#"{"link":"a-b","queue":"99999999999p"}"#, "write queue = \"50p\""),
+            (r#"{"link":"a-b","queue":"{ kind = 'codle' }"}"#, "write \"codel\""),
+            (r#"{"link":"a-b","jitter":"{ law = 'normal' }"}"#, "jitter has no sd"),
             (r#"{"link":"a-b","overhead":"some"}"#, "ethernet"),
         ] {
             let error = setting(json).unwrap_err();

@@ -16,12 +16,14 @@
 
 mod af_packet;
 mod claim;
+mod injector;
 mod memory;
 mod offload;
 mod pcap;
 mod tap;
 
 pub use af_packet::AfPacket;
+pub use injector::Injector;
 pub use memory::{Memory, MemoryEnd};
 pub use pcap::Pcap;
 pub use tap::TapPort;

@@ -21,6 +21,8 @@ const BLOCK_LEN: usize = 1 << 18;
 const LONG_FRAMES_LEN: c_int = 16 << 20;
 /// `ETH_P_ALL`, in network byte order.
 const ALL_PROTOCOLS: u16 = (libc::ETH_P_ALL as u16).to_be();
+/// Binds to an interface without receiving from it (packet(7)).
+const NO_PROTOCOL: u16 = 0;
 
 // SAFETY: two integers.
 unsafe impl Plain for libc::tpacket_stats {}
@@ -68,6 +70,20 @@ impl PacketSocket {
     /// Opens a socket on the interface with this index that sees every frame arriving there, and none that
     /// leaves. The ring has `slots` slots for frames of up to `frame_len` bytes.
     pub(crate) fn open(index: u32, frame_len: usize, slots: usize) -> io::Result<PacketSocket> {
+        let socket = PacketSocket::new(frame_len, slots)?;
+        socket.be_promiscuous(index)?;
+        socket.bind(index, ALL_PROTOCOLS)?;
+        Ok(socket)
+    }
+
+    /// Opens a socket on the interface with this index that only sends.
+    pub(crate) fn sender(index: u32) -> io::Result<PacketSocket> {
+        let socket = PacketSocket::new(0, 1)?;
+        socket.bind(index, NO_PROTOCOL)?;
+        Ok(socket)
+    }
+
+    fn new(frame_len: usize, slots: usize) -> io::Result<PacketSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers. Protocol 0: nothing is received until the socket is bound.
         let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
@@ -84,22 +100,23 @@ impl PacketSocket {
         let _ = set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, LONG_FRAMES_LEN)
             .or_else(|_| set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, LONG_FRAMES_LEN));
         let ring = Ring::map(fd.as_fd(), frame_len, slots)?;
-        let socket = PacketSocket { fd, ring };
-        socket.bind(index)?;
-        Ok(socket)
+        Ok(PacketSocket { fd, ring })
     }
 
-    fn bind(&self, index: u32) -> io::Result<()> {
+    fn be_promiscuous(&self, index: u32) -> io::Result<()> {
         let promiscuous = libc::packet_mreq {
             mr_ifindex: index as c_int,
             mr_type: libc::PACKET_MR_PROMISC as u16,
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        set_option(self.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, promiscuous)?;
+        set_option(self.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, promiscuous)
+    }
+
+    fn bind(&self, index: u32, protocol: u16) -> io::Result<()> {
         let address = libc::sockaddr_ll {
             sll_family: libc::AF_PACKET as u16,
-            sll_protocol: ALL_PROTOCOLS,
+            sll_protocol: protocol,
             sll_ifindex: index as c_int,
             sll_hatype: 0,
             sll_pkttype: 0,
