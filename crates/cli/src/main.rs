@@ -29,6 +29,10 @@ enum Command {
     Run(commands::run::Run),
     #[cfg(target_os = "linux")]
     Ctl(commands::ctl::Ctl),
+    #[cfg(target_os = "linux")]
+    Shell(commands::shell::ShellArgs),
+    #[cfg(target_os = "linux")]
+    Netem(commands::netem::NetemCommand),
     Check(commands::check::Check),
     Replay(commands::replay::Replay),
     #[cfg(target_os = "linux")]
@@ -60,6 +64,10 @@ fn main() -> ExitCode {
         Command::Run(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Ctl(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Shell(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Netem(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Replay(command) => command.run(),
         #[cfg(target_os = "linux")]

@@ -20,6 +20,7 @@
 pub mod audit;
 mod enter;
 mod host;
+pub mod interpose;
 mod lab;
 mod leftovers;
 pub mod measure;
@@ -28,6 +29,7 @@ mod netlink;
 mod priority;
 pub mod record;
 pub mod report;
+pub mod shell;
 mod state;
 
 pub use enter::{EnterError, exec};

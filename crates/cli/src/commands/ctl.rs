@@ -17,7 +17,7 @@ use std::path::PathBuf;
 Examples:
   fastpath ctl links
   fastpath ctl set n0-r0 --rate 5Mbit --delay 20ms
-  fastpath ctl set n0-r0 --from n0 --loss 2% --queue 64KiB")]
+  fastpath ctl set n0-r0 --from n0 --loss 2% --queue '{ kind = \"codel\" }'")]
 pub(crate) struct Ctl {
     /// Which network; may be left out if only one is up.
     #[arg(long, global = true, value_name = "NAME")]
@@ -36,7 +36,7 @@ enum Action {
     /// Show everything: links, ports, lateness, where all frames are.
     Report(Show),
     /// Give a link new values, all at one instant; frames that it holds stay.
-    Set(Set),
+    Set(Box<Set>),
     /// End it.
     Stop,
 }
@@ -61,15 +61,27 @@ struct Set {
     /// 25ms, one way. Order is kept.
     #[arg(long)]
     delay: Option<String>,
-    /// 1%.
+    /// 1%, or a table as in a description.
     #[arg(long)]
     loss: Option<String>,
-    /// 50p, 64KiB, or unlimited. What is queued stays.
+    /// 50p, 64KiB, 20ms, unlimited, or a table as in a description. What is queued stays.
     #[arg(long)]
     queue: Option<String>,
     /// Bytes on the wire beyond the frame: a number, or ethernet.
     #[arg(long)]
     overhead: Option<String>,
+    /// A table as in a description, or none.
+    #[arg(long)]
+    jitter: Option<String>,
+    /// 25%, or a table as in a description.
+    #[arg(long)]
+    reorder: Option<String>,
+    /// 1%, or a table as in a description.
+    #[arg(long)]
+    duplicate: Option<String>,
+    /// 0.1%, or a table as in a description.
+    #[arg(long)]
+    corrupt: Option<String>,
 }
 
 impl Ctl {
@@ -102,7 +114,7 @@ impl Ctl {
                     write_ports(&mut out, &report)?;
                 }
             }
-            Action::Set(set) => drop(ask(Request::Set(set.setting()?))?),
+            Action::Set(set) => drop(ask(Request::Set(Box::new(set.setting()?)))?),
             Action::Stop => drop(ask(Request::Stop)?),
         }
         Ok(Answer::Yes)
@@ -111,11 +123,13 @@ impl Ctl {
 
 impl Set {
     fn setting(self) -> anyhow::Result<Setting> {
-        let Set { link, from, rate, delay, loss, queue, overhead } = self;
-        if [&rate, &delay, &loss, &queue, &overhead].iter().all(|value| value.is_none()) {
-            bail!("nothing to set on {link}: give --rate, --delay, --loss, --queue or --overhead");
+        let Set { link, from, rate, delay, loss, queue, overhead, jitter, reorder, duplicate, corrupt } =
+            self;
+        let values = [&rate, &delay, &loss, &queue, &overhead, &jitter, &reorder, &duplicate, &corrupt];
+        if values.iter().all(|value| value.is_none()) {
+            bail!("nothing to set on {link}: give --rate, --delay, --loss, --queue, …");
         }
-        Ok(Setting { link, from, rate, delay, loss, queue, overhead })
+        Ok(Setting { link, from, rate, delay, loss, queue, overhead, jitter, reorder, duplicate, corrupt })
     }
 }
 

@@ -4,6 +4,7 @@ use super::replay::Replay;
 use crate::{Answer, explain, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
+use fastpath_engine::Books;
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
 use fastpath_net::Topology;
@@ -23,9 +24,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The seed when neither the command line nor the spec gives one.
-const SEED: u64 = 1;
+pub(super) const SEED: u64 = 1;
 /// Most memory for frames under way.
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
+pub(super) const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
 /// How often a wait looks for signals.
 const POLL: Duration = Duration::from_millis(10);
 /// How long a command gets to end when we are told to, before each stronger means.
@@ -88,6 +89,9 @@ pub(super) struct NetworkArgs {
     /// The seed of every random choice; otherwise the one in the spec, otherwise 1.
     #[arg(long)]
     seed: Option<u64>,
+    /// Where to write what became of every packet on every link, for Wireshark: times and reasons are comments.
+    #[arg(long, value_name = "FILE.pcapng")]
+    ledger: Option<PathBuf>,
 }
 
 /// Run a command on a host of a running lab; its exit code is ours.
@@ -238,7 +242,11 @@ impl NetworkArgs {
         let seed = self.seed.or(topology.seed).unwrap_or(SEED);
         let network = fastpath_net::Options { seed, pool_limit: POOL_LIMIT };
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));
-        Ok(way(topology, &name, fastpath_engine::Options::new(network))?)
+        let options = fastpath_engine::Options {
+            ledger: self.ledger.clone(),
+            ..fastpath_engine::Options::new(network)
+        };
+        Ok(way(topology, &name, options)?)
     }
 }
 
@@ -325,6 +333,12 @@ fn is_not_permitted(error: &anyhow::Error) -> bool {
 /// Removes the lab, and says where all frames went.
 fn finish(lab: Lab) -> anyhow::Result<Answer> {
     let books = lab.down()?.conservation;
+    finish_books(&books);
+    Ok(if books.holds() { Answer::Yes } else { Answer::No })
+}
+
+/// Says where all frames went.
+pub(super) fn finish_books(books: &Books) {
     let dropped: u64 = books.dropped.values().sum();
     // Nobody may be listening any more; the exit code says it too.
     let _ = writeln!(
@@ -334,7 +348,6 @@ fn finish(lab: Lab) -> anyhow::Result<Answer> {
         books.delivered,
         books.held
     );
-    Ok(if books.holds() { Answer::Yes } else { Answer::No })
 }
 
 fn audit_with_progress(lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Audit> {
@@ -383,7 +396,7 @@ fn wait(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
     }
 }
 
-fn exit_code(status: ExitStatus) -> u8 {
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }

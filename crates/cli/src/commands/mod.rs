@@ -11,10 +11,14 @@ pub(crate) mod man;
 #[cfg(target_os = "linux")]
 pub(crate) mod measure;
 pub(crate) mod model;
+#[cfg(target_os = "linux")]
+pub(crate) mod netem;
 pub(crate) mod replay;
 #[cfg(target_os = "linux")]
 pub(crate) mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
+#[cfg(target_os = "linux")]
+pub(crate) mod shell;
 pub(crate) mod sim;
 pub(crate) mod sweep;

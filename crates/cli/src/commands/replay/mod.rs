@@ -54,6 +54,9 @@ pub(crate) struct Replay {
     /// Where to write the exact times: index, in_ps, out_ps or why there is none.
     #[arg(long, value_name = "FILE")]
     times: Option<PathBuf>,
+    /// Where to write what became of every packet on every link, for Wireshark: times and reasons are comments.
+    #[arg(long, value_name = "FILE.pcapng")]
+    ledger: Option<PathBuf>,
     /// The seed of every random choice; otherwise the one in the spec, otherwise 1.
     #[arg(long)]
     seed: Option<u64>,
@@ -78,19 +81,30 @@ impl Replay {
             bail!("{}: there is no host to replay at", spec.display())
         };
         let inputs = vec![Place::new(&host.name, capture)];
-        Ok(Replay { spec, input: None, output: None, inputs, outputs: Vec::new(), times: None, seed, json })
+        Ok(Replay {
+            spec,
+            input: None,
+            output: None,
+            inputs,
+            outputs: Vec::new(),
+            times: None,
+            ledger: None,
+            seed,
+            json,
+        })
     }
 
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let topology = spec_file::load(&self.spec)?;
         let (inputs, outputs) = self.places(&topology)?;
         ensure!(!inputs.is_empty(), "nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap");
-        refuse_overwriting(&inputs, &outputs, self.times.as_deref())?;
+        let notes = self.times.iter().chain(&self.ledger).map(PathBuf::as_path);
+        refuse_overwriting(&inputs, &outputs, notes)?;
         let seed = self.seed.or(topology.seed).unwrap_or(SEED);
         let captures = Merge::open(inputs.iter().map(|place| place.file.as_path()))?;
         let start_ns = captures.start_ns().unwrap_or(0);
 
-        let mut run = Run::new(topology, seed, start_ns);
+        let mut run = Run::new(topology, seed, start_ns, self.ledger.as_deref())?;
         run.attach(&inputs, &outputs, self.times.as_deref())?;
         let problems = run.play(captures)?;
         let conservation = run.finish()?;
@@ -140,10 +154,14 @@ impl Replay {
 }
 
 /// An output that is also an input would be empty before it is read.
-fn refuse_overwriting(inputs: &[Place], outputs: &[Place], times: Option<&Path>) -> anyhow::Result<()> {
+fn refuse_overwriting<'p>(
+    inputs: &[Place],
+    outputs: &'p [Place],
+    notes: impl Iterator<Item = &'p Path>,
+) -> anyhow::Result<()> {
     let mut taken: Vec<PathBuf> =
         inputs.iter().filter_map(|place| fs::canonicalize(&place.file).ok()).collect();
-    for file in outputs.iter().map(|place| place.file.as_path()).chain(times) {
+    for file in outputs.iter().map(|place| place.file.as_path()).chain(notes) {
         // A file that does not exist yet has no canonical form; two names of it differ only by their directory.
         let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         ensure!(

@@ -4,6 +4,7 @@ use super::follow::Follower;
 use super::merge::{Entry, Merge};
 use super::place::Place;
 use anyhow::{Context, ensure};
+use fastpath_net::ledger::{self, Ledger};
 use fastpath_net::{Conservation, Delivery, EdgeId, FRAME_MAX, Network, Options, Reason, Topology};
 use fastpath_units::Time;
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
@@ -17,9 +18,12 @@ use std::path::{Path, PathBuf};
 const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
 const PS_PER_NS: u64 = 1000;
 
+/// Who watches: `--times`, and the ledger if there is one.
+type Observers = (Follower, Option<Ledger<Book>>);
+
 /// See the head of this file.
 pub(crate) struct Run {
-    network: Network<Follower>,
+    network: Network<Observers>,
     /// By capture: where its frames enter.
     entrances: Vec<EdgeId>,
     /// By edge: which of `outputs` takes what is delivered there.
@@ -42,10 +46,16 @@ struct Output {
 
 impl Run {
     /// A network at rest whose time zero is `start_ns` after 1970.
-    pub(crate) fn new(topology: Topology, seed: u64, start_ns: u64) -> Run {
+    pub(crate) fn new(
+        topology: Topology,
+        seed: u64,
+        start_ns: u64,
+        ledger: Option<&Path>,
+    ) -> anyhow::Result<Run> {
         let options = Options { seed, pool_limit: POOL_LIMIT };
-        let network = Network::observed(topology, options, Follower::default());
-        Run {
+        let ledger = ledger.map(|path| Book::create(path, &topology, start_ns)).transpose()?;
+        let network = Network::observed(topology, options, (Follower::default(), ledger.map(Ledger::new)));
+        Ok(Run {
             exits: vec![None; network.edges().len()],
             network,
             entrances: Vec::new(),
@@ -55,7 +65,7 @@ impl Run {
             now: Time::ZERO,
             refused: BTreeMap::new(),
             disordered: 0,
-        }
+        })
     }
 
     /// Finds the edges of the captures and outputs, and creates the output files.
@@ -102,7 +112,7 @@ impl Run {
     /// Completes the files and balances the books.
     pub(crate) fn finish(mut self) -> anyhow::Result<Conservation> {
         let start_ps = self.start_ps();
-        self.network.observer_mut().write_rest(start_ps, &mut self.times).context("--times")?;
+        self.network.observer_mut().0.write_rest(start_ps, &mut self.times).context("--times")?;
         self.times.flush().context("--times")?;
         for output in self.outputs {
             output.writer.finish().with_context(|| output.path.display().to_string())?;
@@ -117,6 +127,9 @@ impl Run {
         for (reason, count) in self.refused {
             books.entered += count;
             *books.dropped.entry(reason.name()).or_default() += count;
+        }
+        if let Some(ledger) = self.network.into_observer().1 {
+            ledger.into_sink().finish()?;
         }
         assert!(books.holds(), "frames were lost or made unaccounted: {books:?}");
         Ok(books)
@@ -137,7 +150,7 @@ impl Run {
             self.network.pool_mut().free(delivery.frame);
         }
         let start_ps = self.start_ps();
-        self.network.observer_mut().write_closed(start_ps, &mut self.times).context("--times")
+        self.network.observer_mut().0.write_closed(start_ps, &mut self.times).context("--times")
     }
 
     /// The frame of a capture leaves its host, as long as it was on the wire; what a snap length cut is zeros.
@@ -145,20 +158,20 @@ impl Run {
         let Some(mut frame) = self.network.pool_mut().alloc(entry.wire_len) else {
             let reason = if entry.wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
             *self.refused.entry(reason).or_default() += 1;
-            self.network.observer_mut().refused(self.now, reason);
+            self.network.observer_mut().0.refused(self.now, reason);
             return;
         };
         let (known, unknown) = self.network.pool_mut().bytes_mut(&mut frame).split_at_mut(entry.data.len());
         known.copy_from_slice(&entry.data);
         unknown.fill(0);
         if entry.data.len() < entry.wire_len {
-            self.network.observer_mut().cut(&frame, entry.data.len());
+            self.network.observer_mut().0.cut(&frame, entry.data.len());
         }
         self.network.push(self.now, self.entrances[entry.capture], frame);
     }
 
     fn write(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
-        let captured = self.network.observer_mut().captured(&delivery.frame);
+        let captured = self.network.observer_mut().0.captured(&delivery.frame);
         let Some(index) = self.exits[delivery.edge.0 as usize] else { return Ok(()) };
         let bytes = self.network.pool().bytes(&delivery.frame);
         let ns = self.start_ns + delivery.at.as_ns();
@@ -169,6 +182,34 @@ impl Run {
 
     fn start_ps(&self) -> u128 {
         u128::from(self.start_ns) * u128::from(PS_PER_NS)
+    }
+}
+
+/// The file of the ledger, and the first thing that went wrong with it.
+struct Book {
+    path: PathBuf,
+    writer: ledger::Writer<BufWriter<File>>,
+    failure: io::Result<()>,
+}
+
+impl Book {
+    fn create(path: &Path, topology: &Topology, start_ns: u64) -> anyhow::Result<Book> {
+        let writer = ledger::Writer::new(create(path)?, topology, start_ns);
+        let writer = writer.with_context(|| path.display().to_string())?;
+        Ok(Book { path: path.to_owned(), writer, failure: Ok(()) })
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        let written = self.failure.and_then(|()| self.writer.finish());
+        written.map(drop).with_context(|| self.path.display().to_string())
+    }
+}
+
+impl ledger::Sink for Book {
+    fn take(&mut self, entry: ledger::Entry, bytes: &[u8]) {
+        if self.failure.is_ok() {
+            self.failure = self.writer.write(&entry, bytes);
+        }
     }
 }
 
