@@ -72,6 +72,8 @@ pub struct Network<O = ()> {
     wheel: Wheel,
     stations: Vec<Station>,
     edges: Vec<Edge>,
+    /// By edge: the pipe that leads away from it.
+    first_pipes: Vec<u32>,
     next_event: usize,
     now: Time,
     due: VecDeque<Delivery>,
@@ -126,12 +128,14 @@ impl<O: Observer> Network<O> {
         let channels: Vec<Channel> = topology.links.iter().enumerate().flat_map(channel).collect();
         let mut edges = Vec::new();
         let stations = stations(&topology, &mut edges);
+        let first_pipe = |edge: &Edge| outgoing(&topology, edge.node, edge.interface);
         Network {
             pool: FramePool::new(options.pool_limit),
             wheel: Wheel::new(channels.len()),
             observer,
             channels,
             stations,
+            first_pipes: edges.iter().map(first_pipe).collect(),
             edges,
             next_event: 0,
             now: Time::ZERO,
@@ -193,9 +197,8 @@ impl<O: Observer> Network<O> {
     pub fn push(&mut self, now: Time, edge: EdgeId, frame: Frame) {
         self.advance(now);
         self.books.entered += 1;
-        let Edge { node, interface } = self.edges[edge.0 as usize];
         self.observer.entered(self.now, edge, &frame);
-        self.send(self.now, node, interface, frame);
+        self.enter(self.now, self.first_pipes[edge.0 as usize], frame);
     }
 
     /// The next frame due at an edge at or before `now`, in the order of time.
@@ -248,9 +251,15 @@ impl<O: Observer> Network<O> {
 
     fn run_until(&mut self, until: Time) {
         while let Some((at, id)) = self.wheel.pop_due(until) {
-            self.now = at;
-            while let Some(exit) = self.channels[id as usize].pipe.pop(at) {
-                self.exit(id, exit);
+            let mut next = Some(at);
+            while let Some(at) = next {
+                self.now = at;
+                while let Some(exit) = self.channels[id as usize].pipe.pop(at) {
+                    self.exit(id, exit);
+                }
+                // A pipe that acts again before any other needs no turn of the wheel.
+                let again = self.channels[id as usize].pipe.next_at().filter(|&at| at <= until);
+                next = again.filter(|&at| self.wheel.next_at().is_none_or(|other| at < other));
             }
             self.schedule(id);
         }
@@ -275,8 +284,12 @@ impl<O: Observer> Network<O> {
 
     /// A frame leaves a node by one of its interfaces.
     fn send(&mut self, at: Time, node: NodeId, interface: usize, frame: Frame) {
-        let attached = &self.topology.node(node).interfaces[interface];
-        let id = 2 * attached.link.0 + attached.end as u32;
+        let id = outgoing(&self.topology, node, interface);
+        self.enter(at, id, frame);
+    }
+
+    /// A frame comes to a pipe.
+    fn enter(&mut self, at: Time, id: u32, frame: Frame) {
         let pipe = &mut self.channels[id as usize].pipe;
         let (flow, traffic_class) = if pipe.reads_headers() {
             let headers = Headers::parse(self.pool.bytes(&frame));
@@ -285,7 +298,7 @@ impl<O: Observer> Network<O> {
             (0, 0)
         };
         let packet = Packet { len: frame.len() as u32, flow, traffic_class, data: frame };
-        let place = PipeId { link: attached.link, index: attached.end };
+        let place = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         // Told before the push, which takes the frame away.
         self.observer.arrived(at, place, &packet.data);
         match pipe.push(at, packet) {
@@ -392,6 +405,12 @@ impl Station {
             Station::Host { .. } | Station::Switch(_) => 0,
         }
     }
+}
+
+/// The pipe that leads away from a node by one of its interfaces.
+fn outgoing(topology: &Topology, node: NodeId, interface: usize) -> u32 {
+    let attached = &topology.node(node).interfaces[interface];
+    2 * attached.link.0 + attached.end as u32
 }
 
 fn stations(topology: &Topology, edges: &mut Vec<Edge>) -> Vec<Station> {
