@@ -17,6 +17,7 @@ pub mod action;
 mod check;
 pub mod edit;
 mod error;
+pub mod execute;
 pub mod field;
 pub mod flow;
 pub mod group;
@@ -33,6 +34,7 @@ pub mod workload;
 
 pub use action::{Action, ActionSet};
 pub use error::Refusal;
+pub use execute::{Executor, Outbox, Planned, Verdict};
 pub use field::Field;
 pub use flow::{
     Counters, Flow, FlowCommand, FlowFilter, FlowMod, Instructions, Rank, Removed, RemovedReason,

@@ -131,7 +131,8 @@ impl Switch {
         self.ports.remove(&number)
     }
 
-    pub(crate) fn port_mut(&mut self, number: u32) -> Option<&mut Port> {
+    /// A port, to count what passes.
+    pub fn port_mut(&mut self, number: u32) -> Option<&mut Port> {
         self.ports.get_mut(&number)
     }
 
@@ -145,7 +146,8 @@ impl Switch {
         self.groups.iter().map(|(id, group)| (*id, group))
     }
 
-    pub(crate) fn group_mut(&mut self, id: u32) -> Option<&mut Group> {
+    /// A group, to count what it processes.
+    pub fn group_mut(&mut self, id: u32) -> Option<&mut Group> {
         self.groups.get_mut(&id)
     }
 
