@@ -1,13 +1,17 @@
 //! Starting and stopping: a topology and its ports become threads, and in the end a [`Report`].
 
+use crate::audit::{self, Promise};
 use crate::clock::Clock;
 use crate::control::Server;
 use crate::ledger::{self, Scribe};
+use crate::mail::Mailbox;
 use crate::port::{AfPacket, OpenError, Port};
 use crate::report::Report;
-use crate::worker::{Idle, Inbox, Mailbox, Worker};
+use crate::sys::thread;
+use crate::worker::{Crew, Worker};
 use fastpath_net::ledger::Ledger;
-use fastpath_net::{EdgeId, Network, Node, NodeKind, Observer, Topology};
+use fastpath_net::{EdgeId, Idle, Late, Network, Node, NodeKind, Observer, Topology, Workers};
+use fastpath_units::Duration;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
@@ -24,8 +28,15 @@ pub type Ports = Vec<(EdgeId, Box<dyn Port>)>;
 pub struct Options {
     /// Seed and memory of the network.
     pub network: fastpath_net::Options,
-    /// What to do when nothing is due.
-    pub idle: Idle,
+    /// What to do when nothing is due; otherwise what the spec says, otherwise [`Idle::Save`].
+    pub idle: Option<Idle>,
+    /// How late a frame may be released; otherwise what the spec says. Where neither says it, a millisecond is what
+    /// [`Report::broken`] and the counters of late frames go by.
+    pub tolerance: Option<Duration>,
+    /// What becomes of later ones; otherwise what the spec says, otherwise they are delivered.
+    pub late: Option<Late>,
+    /// How many threads, and where; otherwise what the spec says, otherwise [`Workers::Auto`].
+    pub workers: Option<Workers>,
     /// Where to listen for `fastpath ctl`; nowhere if `None`.
     pub control: Option<PathBuf>,
     /// Where to write what became of every packet, as pcapng; nowhere if `None`.
@@ -38,7 +49,8 @@ impl Options {
     /// Saves power, does not listen, tells notices on stderr.
     pub fn new(network: fastpath_net::Options) -> Options {
         let notice = |text: &str| eprintln!("fastpath: {text}");
-        Options { network, idle: Idle::default(), control: None, ledger: None, notice }
+        let (idle, tolerance, late, workers) = (None, None, None, None);
+        Options { network, idle, tolerance, late, workers, control: None, ledger: None, notice }
     }
 }
 
@@ -115,44 +127,62 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
         server.map_err(|source| StartError::Control { path, source })
     };
     let server = options.control.map(listen).transpose()?;
-    let crew =
-        Crew { ports, idle: options.idle, inbox, notice: options.notice, topology: Arc::clone(&shown) };
+    let spec = &topology.real_time;
+    let tolerance = options.tolerance.or(spec.tolerance);
+    let promise = Promise {
+        tolerance: tolerance.unwrap_or(audit::TOLERANCE),
+        is_stated: tolerance.is_some(),
+        late: options.late.or(spec.late).unwrap_or_default(),
+    };
+    let idle = options.idle.or(spec.idle).unwrap_or_default();
+    let core = cores_for(options.workers.as_ref().or(spec.workers.as_ref()))[0];
+    let crew = Crew { clock: Clock::start(), ports, idle, promise, inbox, notice: options.notice, core };
     let (worker, scribe) = match ledger {
-        None => (crew.work(Network::new(topology, options.network))?, None),
+        None => (work(Network::new(topology, options.network), crew, Arc::clone(&shown))?, None),
         Some((queue, scribe)) => {
-            (crew.work(Network::observed(topology, options.network, Ledger::new(queue)))?, Some(scribe))
+            let network = Network::observed(topology, options.network, Ledger::new(queue));
+            (work(network, crew, Arc::clone(&shown))?, Some(scribe))
         }
     };
     let (stopper, notice) = (Stopper(mailbox), options.notice);
     Ok(Running { worker, scribe, notice, _server: server, topology: shown, stopper })
 }
 
-/// All that a worker needs besides its network.
-struct Crew {
-    ports: Vec<Box<dyn Port>>,
-    idle: Idle,
-    inbox: Inbox,
-    notice: fn(&str),
-    topology: Arc<Topology>,
+/// The core of each worker, if it has one.
+fn cores_for(workers: Option<&Workers>) -> Vec<Option<u32>> {
+    match workers {
+        None | Some(Workers::Auto) => vec![None],
+        Some(Workers::Cores(cores)) => cores.iter().copied().map(Some).collect(),
+        Some(Workers::Count(count)) => {
+            // The last ones first: the first core takes most interrupts.
+            let cores = thread::cores().into_iter().rev().map(Some);
+            cores.chain(std::iter::repeat(None)).take(count.get()).collect()
+        }
+    }
 }
 
-impl Crew {
-    /// Starts the thread that runs `network`.
-    fn work<O>(self, network: Network<O>) -> io::Result<JoinHandle<Result<Report, Panicked>>>
-    where
-        O: Observer + Send + 'static,
-    {
-        let Crew { ports, idle, inbox, notice, topology } = self;
-        let work = move || {
-            let mut worker = Worker::new(Clock::start(), network, ports, idle, inbox, notice);
-            let result = catch_unwind(AssertUnwindSafe(|| {
-                worker.run();
-                Report::of(&topology, &worker.look())
-            }));
-            result.map_err(|payload| Panicked { message: panic_message(&*payload) })
-        };
-        std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(work)
-    }
+/// Starts the thread that runs `network`.
+fn work<O>(
+    network: Network<O>,
+    crew: Crew,
+    topology: Arc<Topology>,
+) -> io::Result<JoinHandle<Result<Report, Panicked>>>
+where
+    O: Observer + Send + 'static,
+{
+    let run = move || {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(core) = crew.core {
+                thread::stay_on(core).map_err(|error| format!("core {core}: {error}"))?;
+            }
+            let mut worker = Worker::new(network, crew).map_err(|error| error.to_string())?;
+            worker.run();
+            Ok(Report::of(&topology, &worker.look()))
+        }));
+        let result = result.unwrap_or_else(|payload| Err(panic_message(&*payload)));
+        result.map_err(|message| Panicked { message })
+    };
+    std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(run)
 }
 
 /// Opens the existing interface that the spec names for each host (`port = "eth1"`).

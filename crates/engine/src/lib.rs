@@ -11,16 +11,24 @@
 //! Read first: `worker.rs` (the loop), then `port/mod.rs`; `engine.rs` starts and stops it all.
 #![cfg(target_os = "linux")]
 
+mod audit;
 mod clock;
 pub mod control;
 mod engine;
 mod ledger;
+mod mail;
 pub mod port;
+mod ready;
 mod report;
+mod slack;
 mod sys;
+mod watch;
 mod worker;
 
+pub use audit::BOUNDS_NS;
 pub use clock::Clock;
 pub use engine::{AttachError, Options, Panicked, Ports, Running, StartError, Stopper, attach, start};
-pub use report::{Books, Lateness, LinkReport, PipeReport, PortReport, Report};
-pub use worker::Idle;
+pub use fastpath_net::{Idle, Late, Workers};
+pub use report::{
+    Books, Interruptions, Lateness, LinkReport, PipeReport, PortReport, Promise, Report, WorkerReport,
+};

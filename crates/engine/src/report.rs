@@ -1,11 +1,13 @@
 //! What an engine tells about itself, in words and numbers for people and programs: the answer to `report` on
 //! the control socket, and the end of a run.
 
+use crate::audit::{BOUNDS_NS, Releases};
+use crate::mail::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::port::PortCounters;
-use crate::worker::{EdgeState, PipeState, Snapshot};
+use crate::watch::Gaps;
 use fastpath_link::{DropReason, PipeSpec};
 use fastpath_net::{NodeKind, Topology};
-use hdrhistogram::Histogram;
+use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -20,6 +22,55 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// One per host interface, in the order of the spec.
     pub ports: Vec<PortReport>,
+    /// How late a frame may be released.
+    #[serde(default)]
+    pub promise: Promise,
+    /// The threads that do it.
+    #[serde(default)]
+    pub workers: Vec<WorkerReport>,
+}
+
+/// How late a frame may be released.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Promise {
+    /// `1ms`.
+    pub tolerance: String,
+    /// Whether somebody asked for it; otherwise it is only what late frames are counted by.
+    pub stated: bool,
+    /// Frames released later, or dropped for being later, on all links.
+    pub late: u64,
+}
+
+/// A worker.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct WorkerReport {
+    /// The core it is bound to.
+    pub core: Option<u32>,
+    /// Ports it serves.
+    pub ports: usize,
+    /// Seconds in which it moved frames.
+    pub busy_s: f64,
+    /// The same as a part of the time it has run.
+    pub load: f64,
+    /// How often it slept.
+    pub sleeps: u64,
+    /// Times when the whole machine stood still: a hypervisor, or interrupts.
+    pub paused: Interruptions,
+    /// Times when other threads had its core.
+    pub preempted: Interruptions,
+    /// Bytes of memory for frames.
+    pub pool_bytes: usize,
+}
+
+/// Times when a worker wanted to run and did not.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Interruptions {
+    /// How many.
+    pub count: u64,
+    /// Together.
+    pub total_ms: f64,
+    /// The longest.
+    pub longest_ms: f64,
 }
 
 /// Every frame is in one of these. A frame that the network delivered counts as delivered when its port sent it.
@@ -83,6 +134,10 @@ pub struct PipeReport {
     pub dropped: BTreeMap<String, u64>,
     /// Frames in its queue and on their way.
     pub held: u64,
+    /// Of the frames it released to a host. A direction that leads to a router or switch has none: there a frame goes
+    /// on as of the instant it was due.
+    #[serde(default)]
+    pub lateness: Option<Lateness>,
 }
 
 /// A port.
@@ -100,7 +155,7 @@ pub struct PortReport {
     pub failure: Option<String>,
 }
 
-/// How much later than due frames were handed to a port, microseconds, to 1 %.
+/// How much later than due frames were handed to a port, microseconds, to 1 % (10 % with more than 1024 ports).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Lateness {
     /// Frames measured.
@@ -113,24 +168,82 @@ pub struct Lateness {
     pub p999_us: f64,
     /// The latest.
     pub max_us: f64,
+    /// Of all frames together.
+    #[serde(default)]
+    pub sum_us: f64,
+    /// Frames later than tolerated, those dropped for it included.
+    #[serde(default)]
+    pub late: u64,
+    /// Of those, frames that would have been in time but for an interruption of the worker.
+    #[serde(default)]
+    pub late_interrupted: u64,
+    /// Frames no later than each of [`BOUNDS_NS`].
+    #[serde(default)]
+    pub within: [u64; BOUNDS_NS.len()],
+}
+
+impl Lateness {
+    /// A sentence for who was promised `tolerance`; `None` if that was kept.
+    fn complaint(&self, tolerance: &str) -> Option<String> {
+        let Lateness { frames, p50_us, p99_us, max_us, late, late_interrupted, .. } = self;
+        let why = match late_interrupted {
+            0 => String::new(),
+            some => format!(", {some} of them while the machine paused or others had the core"),
+        };
+        let times = format!("p50 {p50_us:.1} p99 {p99_us:.1} max {max_us:.1} µs of {frames} released");
+        (*late > 0).then(|| format!("{late} frames more than {tolerance} late{why} ({times})"))
+    }
 }
 
 impl Report {
+    /// The directions of links that released frames later than tolerated, a sentence each.
+    pub fn broken(&self) -> Vec<String> {
+        let directions =
+            self.links.iter().flat_map(|link| link.directions.iter().map(move |pipe| (link, pipe)));
+        let broken = directions.filter_map(|(link, pipe)| {
+            let complaint = pipe.lateness?.complaint(&self.promise.tolerance)?;
+            Some(format!("link {}, {} → {}: {complaint}", link.name, pipe.from, pipe.to))
+        });
+        broken.collect()
+    }
+
+    /// Whether a tolerance was asked for and not kept.
+    pub fn is_broken(&self) -> bool {
+        self.promise.stated && self.promise.late > 0
+    }
+
     pub(crate) fn of(topology: &Topology, snapshot: &Snapshot) -> Report {
         let hosts = topology.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Host { .. }));
         let edge_hosts = hosts.flat_map(|node| node.interfaces.iter().map(|_| node.name.clone()));
         let links = topology.links.iter().zip(snapshot.pipes.chunks_exact(2));
+        let mut lateness_of = vec![None; 2 * topology.links.len()];
+        let interfaces = topology.hosts().flat_map(|(_, host)| &host.interfaces);
+        for (interface, edge) in interfaces.zip(&snapshot.edges) {
+            // The pipe that leads to end 1 is the first of the two.
+            lateness_of[2 * interface.link.0 as usize + 1 - interface.end] = Some(lateness(&edge.releases));
+        }
+        let mut lateness_of = lateness_of.chunks_exact(2);
         Report {
             uptime_s: snapshot.at.as_secs_f64(),
             conservation: books(snapshot),
             links: links
                 .map(|(link, pipes)| {
                     let name = |end: usize| topology.node(link.ends[end].0).name.clone();
-                    let pipe = |index: usize| pipe_report(name(index), name(1 - index), &pipes[index]);
+                    let lateness = lateness_of.next().expect("two for each link");
+                    let pipe = |index: usize| PipeReport {
+                        lateness: lateness[index],
+                        ..pipe_report(name(index), name(1 - index), &pipes[index])
+                    };
                     LinkReport { name: link.name.clone(), directions: [pipe(0), pipe(1)] }
                 })
                 .collect(),
             ports: edge_hosts.zip(&snapshot.edges).map(|(host, edge)| port_report(host, edge)).collect(),
+            promise: Promise {
+                tolerance: snapshot.promise.tolerance.to_string(),
+                stated: snapshot.promise.is_stated,
+                late: snapshot.edges.iter().map(|edge| edge.releases.late).sum(),
+            },
+            workers: snapshot.workers.iter().map(|worker| worker_report(worker, snapshot.at)).collect(),
         }
     }
 }
@@ -147,6 +260,7 @@ fn books(snapshot: &Snapshot) -> Books {
             ("port-refused", counters.tx_refused),
             ("port-down", counters.tx_down),
             ("port-full", counters.tx_full),
+            ("late", counters.tx_late),
         ];
         for (reason, count) in reasons.into_iter().filter(|&(_, count)| count > 0) {
             *dropped.entry(reason.to_owned()).or_default() += count;
@@ -181,6 +295,7 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         marked: counters.marked,
         dropped: drops.into_iter().filter(|(_, count)| *count > 0).collect(),
         held: pipe.held.packets,
+        lateness: None,
     }
 }
 
@@ -189,18 +304,40 @@ fn port_report(host: String, edge: &EdgeState) -> PortReport {
         name: edge.name.clone(),
         host,
         counters: edge.counters,
-        lateness: lateness(&edge.lateness),
+        lateness: lateness(&edge.releases),
         failure: edge.failure.clone(),
     }
 }
 
-fn lateness(histogram: &Histogram<u32>) -> Lateness {
+fn lateness(releases: &Releases) -> Lateness {
     let us = |ns: u64| ns as f64 / 1000.0;
     Lateness {
-        frames: histogram.len(),
-        p50_us: us(histogram.value_at_quantile(0.5)),
-        p99_us: us(histogram.value_at_quantile(0.99)),
-        p999_us: us(histogram.value_at_quantile(0.999)),
-        max_us: us(histogram.max()),
+        frames: releases.frames(),
+        p50_us: us(releases.quantile(0.5)),
+        p99_us: us(releases.quantile(0.99)),
+        p999_us: us(releases.quantile(0.999)),
+        max_us: us(releases.max()),
+        sum_us: releases.sum().as_secs_f64() * 1e6,
+        late: releases.late,
+        late_interrupted: releases.late_interrupted,
+        within: releases.within(),
     }
+}
+
+fn worker_report(worker: &WorkerState, at: Time) -> WorkerReport {
+    WorkerReport {
+        core: worker.core,
+        ports: worker.edges,
+        busy_s: worker.busy.as_secs_f64(),
+        load: worker.busy.as_secs_f64() / at.since(Time::ZERO).max(Duration::from_ns(1)).as_secs_f64(),
+        sleeps: worker.sleeps,
+        paused: interruptions(&worker.paused),
+        preempted: interruptions(&worker.preempted),
+        pool_bytes: worker.pool_reserved,
+    }
+}
+
+fn interruptions(gaps: &Gaps) -> Interruptions {
+    let Gaps { count, total, longest } = *gaps;
+    Interruptions { count, total_ms: total.as_ms_f64(), longest_ms: longest.as_ms_f64() }
 }

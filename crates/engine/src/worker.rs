@@ -7,149 +7,82 @@
 //! ```
 //!
 //! One worker is one thread that runs each frame to completion; it owns its network, frame pool and ports, so
-//! nothing on this path locks or allocates after start. Requests from outside come as [`Command`]s, looked at
-//! once a turn.
+//! nothing on this path locks or allocates once memory has grown to what the traffic needs. Requests from outside
+//! come as [`Command`]s, looked at once a turn.
+//!
+//! Read beside it: `ready.rs` (which ports are looked at), `audit.rs` (how late frames are), `watch.rs` (when the
+//! thread did not run).
 
+use crate::audit::{Promise, Releases};
 use crate::clock::Clock;
+use crate::mail::{Command, EdgeState, Inbox, PipeState, Snapshot, WorkerState};
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
-use crate::sys::poll::{Bell, PollSet};
+use crate::ready::Ready;
+use crate::slack::Slack;
 use crate::sys::thread::be_punctual;
-use fastpath_link::{Change, Counters, PipeSpec, Tally};
-use fastpath_net::{Conservation, Direction, EdgeId, Frame, LinkId, Network, Observer};
+use crate::watch::Watch;
+use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Idle, Late, LinkId, Network, Observer};
 use fastpath_units::{Duration, Time};
-use hdrhistogram::Histogram;
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::io;
 
 /// Frames that wait at an edge while its port pushes back.
 const BACKLOG_MAX: usize = 1024;
+/// Backlogs made at the start: as many edges have frames waiting at once without making another.
+const BACKLOGS: usize = BURST;
 /// Frames released in a turn before ports are looked at again.
 const RELEASE_MAX: usize = 4 * BURST;
 /// After the last frame came or went, sleep is put off this long: traffic comes in flights.
 const LINGER: Duration = Duration::from_us(50);
 /// The longest sleep while a port has to be asked, having no descriptor to wait on.
 const ASK_EVERY: Duration = Duration::from_us(200);
-/// The longest sleep of all: a TAP that is deleted does not wake who waits for it (drivers/net/tun.c rings before it
-/// marks the end, so the waiter sees nothing and sleeps on), but reading from it fails.
-const HEARTBEAT: Duration = Duration::from_ms(500);
-/// Commands that may wait for the worker.
-const MAIL_MAX: usize = 16;
+/// The longest sleep of all, and how often ports are looked at that have said nothing: a TAP that is deleted does
+/// not wake who waits for it (drivers/net/tun.c rings before it marks the end, so the waiter sees nothing and sleeps
+/// on), but reading from it fails.
+const HEARTBEAT: Duration = Duration::from_ms(100);
+/// Ports looked at per heartbeat though they said nothing.
+const SUSPECTS: usize = 64;
 
-/// What the worker does when nothing is due.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Idle {
-    /// Looks again at once: the most exact where it has a core to itself, which it takes whole.
-    Busy,
-    /// Sleeps until frames arrive or shortly before the next is due, then looks again and again.
-    #[default]
-    Save,
-}
-
-/// A request to the worker. Answers go to channels with room for one, so that answering never waits.
-pub(crate) enum Command {
-    /// Says how things stand.
-    Look { answer: SyncSender<Snapshot> },
-    /// Changes a link at the instant it is read.
-    Change { link: LinkId, direction: Direction, change: Box<Change>, answer: SyncSender<()> },
-}
-
-/// How things stand, copied at one instant.
-pub(crate) struct Snapshot {
-    pub(crate) at: Time,
-    pub(crate) conservation: Conservation,
-    /// Two per link: forward, backward.
-    pub(crate) pipes: Vec<PipeState>,
-    /// One per edge.
-    pub(crate) edges: Vec<EdgeState>,
-}
-
-pub(crate) struct PipeState {
-    pub(crate) spec: PipeSpec,
-    pub(crate) counters: Counters,
-    pub(crate) held: Tally,
-}
-
-pub(crate) struct EdgeState {
-    pub(crate) name: String,
-    pub(crate) counters: PortCounters,
-    pub(crate) waiting: usize,
-    pub(crate) lateness: Histogram<u32>,
-    pub(crate) failure: Option<String>,
-}
-
-/// The worker's letter box: commands, the stop sign, and the bell that wakes it.
-#[derive(Clone)]
-pub(crate) struct Mailbox {
-    commands: SyncSender<Command>,
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    bell: Bell,
-    has_mail: AtomicBool,
-    stop: AtomicBool,
-}
-
-impl Mailbox {
-    pub(crate) fn new() -> std::io::Result<(Mailbox, Inbox)> {
-        let (commands, receiver) = sync_channel(MAIL_MAX);
-        let shared = Arc::new(Shared {
-            bell: Bell::new()?,
-            has_mail: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-        });
-        Ok((Mailbox { commands, shared: Arc::clone(&shared) }, Inbox { receiver, shared }))
-    }
-
-    /// How things stand; `None` if the worker has ended.
-    pub(crate) fn look(&self) -> Option<Snapshot> {
-        self.ask(|answer| Command::Look { answer })
-    }
-
-    /// Changes a link; `None` if the worker has ended.
-    pub(crate) fn change(&self, link: LinkId, direction: Direction, change: Change) -> Option<()> {
-        self.ask(|answer| Command::Change { link, direction, change: Box::new(change), answer })
-    }
-
-    fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Option<T> {
-        let (answer, answered) = sync_channel(1);
-        self.commands.send(command(answer)).ok()?;
-        self.shared.has_mail.store(true, Ordering::Release);
-        self.shared.bell.ring();
-        answered.recv().ok()
-    }
-
-    /// Asks the worker to end.
-    pub(crate) fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Release);
-        self.shared.bell.ring();
-    }
-}
-
-/// The worker's side of a [`Mailbox`].
-pub(crate) struct Inbox {
-    receiver: Receiver<Command>,
-    shared: Arc<Shared>,
+/// What a worker works on, and how.
+pub(crate) struct Crew {
+    pub(crate) clock: Clock,
+    /// One for each edge of the network, in their order.
+    pub(crate) ports: Vec<Box<dyn Port>>,
+    pub(crate) idle: Idle,
+    pub(crate) promise: Promise,
+    pub(crate) inbox: Inbox,
+    pub(crate) notice: fn(&str),
+    /// The core its thread is bound to.
+    pub(crate) core: Option<u32>,
 }
 
 /// See the head of this file.
 pub(crate) struct Worker<O> {
-    clock: Clock,
+    watch: Watch,
     network: Network<O>,
     /// By [`EdgeId`].
     edges: Vec<EdgePort>,
+    /// Ports that have not failed.
+    open: usize,
     /// Edges with frames in their backlog.
-    active: Vec<usize>,
+    waiting: Vec<usize>,
+    /// Backlogs no edge needs now.
+    spare: Vec<Backlog>,
+    ready: Ready,
+    /// Some port has no descriptor, so that sleeping through is not possible.
+    must_ask: bool,
     burst: Burst,
     inbox: Inbox,
     idle: Idle,
-    poll: PollSet,
+    promise: Promise,
+    core: Option<u32>,
     slack: Slack,
     /// When a frame last came or went.
     moved_at: Time,
+    /// When silent ports are looked at next.
+    heartbeat_at: Time,
+    busy: Duration,
+    sleeps: u64,
     notice: fn(&str),
 }
 
@@ -161,29 +94,50 @@ struct EdgePort {
     failure: Option<String>,
     /// Of the port when it failed, and of what the worker itself drops.
     counters: PortCounters,
-    backlog: VecDeque<Frame>,
-    /// Nanoseconds from when a frame was due to when it was handed to the port.
-    lateness: Histogram<u32>,
+    /// `None` while no frame waits.
+    backlog: Option<Backlog>,
+    releases: Releases,
+}
+
+/// Frames on their way into a port, and when each was due.
+struct Backlog {
+    frames: VecDeque<Frame>,
+    due: VecDeque<Time>,
 }
 
 impl<O: Observer> Worker<O> {
-    /// A worker for a network whose every edge has a port, in the order of the edges.
-    pub(crate) fn new(
-        clock: Clock,
-        network: Network<O>,
-        ports: Vec<Box<dyn Port>>,
-        idle: Idle,
-        inbox: Inbox,
-        notice: fn(&str),
-    ) -> Worker<O> {
-        let active = Vec::with_capacity(ports.len());
-        let edges = ports.into_iter().map(EdgePort::new).collect();
-        let (burst, poll, slack) = (Burst::new(), PollSet::default(), Slack::default());
-        let moved_at = clock.now();
-        let mut worker =
-            Worker { clock, network, edges, active, burst, inbox, idle, poll, slack, moved_at, notice };
-        worker.watch_ports();
-        worker
+    /// A worker for a network whose every edge has a port. To be made by the thread that runs it.
+    pub(crate) fn new(network: Network<O>, crew: Crew) -> io::Result<Worker<O>> {
+        let Crew { clock, ports, idle, promise, inbox, notice, core } = crew;
+        let watch = Watch::new(clock);
+        let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
+        let ready = Ready::new(&fds, inbox.bell())?;
+        let count = ports.len();
+        let edges = ports.into_iter().map(|port| EdgePort::new(port, count)).collect();
+        let now = clock.now();
+        let mut worker = Worker {
+            watch,
+            network,
+            edges,
+            open: count,
+            waiting: Vec::with_capacity(count),
+            spare: (0..BACKLOGS.min(count)).map(|_| Backlog::new()).collect(),
+            ready,
+            must_ask: false,
+            burst: Burst::new(),
+            inbox,
+            idle,
+            promise,
+            core,
+            slack: Slack::default(),
+            moved_at: now,
+            heartbeat_at: now,
+            busy: Duration::ZERO,
+            sleeps: 0,
+            notice,
+        };
+        worker.find_silent_ports();
+        Ok(worker)
     }
 
     /// Works until it is stopped or every port has failed.
@@ -192,32 +146,48 @@ impl<O: Observer> Worker<O> {
         if self.idle == Idle::Save {
             be_punctual();
         }
-        while !self.inbox.shared.stop.load(Ordering::Acquire) && self.edges.iter().any(|e| e.port.is_some()) {
-            let received = self.receive();
+        while !self.inbox.is_stopped() && self.open > 0 {
+            let start = self.watch.now();
+            let received = self.receive(start);
             let released = self.release();
             self.read_mail();
-            if received || released {
-                self.moved_at = self.clock.now();
+            let now = self.watch.now();
+            let has_moved = received || released;
+            self.watch.expect(has_moved);
+            if has_moved {
+                self.busy = self.busy.saturating_add(now.since(start));
+                self.moved_at = now;
             } else {
-                self.wait();
+                self.wait(now);
             }
         }
     }
 
-    /// Takes a burst from each port into the network. True if there was any.
-    fn receive(&mut self) -> bool {
-        let mut received = false;
-        let mut looked_at = self.clock.now();
-        for index in 0..self.edges.len() {
-            let Some(port) = &mut self.edges[index].port else { continue };
+    /// Takes a burst from each port that may have one into the network. True if there was any.
+    fn receive(&mut self, start: Time) -> bool {
+        if self.ready.refresh() {
+            self.inbox.silence();
+        }
+        if start >= self.heartbeat_at {
+            self.heartbeat_at = start.saturating_add(HEARTBEAT);
+            (0..SUSPECTS).for_each(|_| self.ready.suspect());
+        }
+        let (mut received, mut looked_at, mut place) = (false, start, 0);
+        while let Some(index) = self.ready.at(place) {
+            let Some(port) = &mut self.edges[index].port else {
+                place += 1;
+                continue;
+            };
             let result = port.rx_burst(looked_at, self.network.pool_mut(), &mut self.burst);
             if !self.burst.is_empty() {
                 received = true;
-                let now = self.clock.now();
-                looked_at = now;
+                looked_at = self.watch.now();
                 for frame in self.burst.drain() {
-                    self.network.push(now, EdgeId(index as u32), frame);
+                    self.network.push(looked_at, EdgeId(index as u32), frame);
                 }
+                place += 1;
+            } else if !self.ready.found_nothing(place) {
+                place += 1;
             }
             if let Err(error) = result {
                 self.fail(index, &error);
@@ -230,22 +200,12 @@ impl<O: Observer> Worker<O> {
     fn release(&mut self) -> bool {
         let mut released = 0;
         while released < RELEASE_MAX {
-            let now = self.clock.now();
+            let now = self.watch.now();
             let before = released;
             while released < before + BURST {
                 let Some(delivery) = self.network.pop(now) else { break };
                 released += 1;
-                let edge = &mut self.edges[delivery.edge.0 as usize];
-                edge.lateness.saturating_record(now.since(delivery.at).as_ns());
-                if edge.backlog.is_empty() {
-                    self.active.push(delivery.edge.0 as usize);
-                }
-                if edge.backlog.len() < BACKLOG_MAX {
-                    edge.backlog.push_back(delivery.frame);
-                } else {
-                    edge.counters.tx_full += 1;
-                    self.network.pool_mut().free(delivery.frame);
-                }
+                self.queue(delivery);
             }
             self.send(now);
             if released < before + BURST {
@@ -255,23 +215,62 @@ impl<O: Observer> Worker<O> {
         released > 0
     }
 
+    /// Puts a frame that is due into the backlog of its port.
+    fn queue(&mut self, delivery: Delivery) {
+        let index = delivery.edge.0 as usize;
+        let edge = &mut self.edges[index];
+        let backlog = match &mut edge.backlog {
+            Some(backlog) => backlog,
+            none => {
+                self.waiting.push(index);
+                none.insert(self.spare.pop().unwrap_or_else(Backlog::new))
+            }
+        };
+        if backlog.frames.len() < BACKLOG_MAX {
+            backlog.frames.push_back(delivery.frame);
+            backlog.due.push_back(delivery.at);
+        } else {
+            edge.counters.tx_full += 1;
+            self.network.pool_mut().free(delivery.frame);
+        }
+    }
+
     /// Offers each backlog to its port.
-    fn send(&mut self, now: Time) {
+    fn send(&mut self, mut now: Time) {
         let mut place = 0;
-        while let Some(&index) = self.active.get(place) {
+        while let Some(&index) = self.waiting.get(place) {
             let edge = &mut self.edges[index];
+            let Some(backlog) = &mut edge.backlog else {
+                unreachable!("edge {index} waits without a backlog")
+            };
             let pool = self.network.pool_mut();
+            if self.promise.late == Late::Drop {
+                let dropped = backlog.drop_late(now, &self.promise, &mut edge.releases, &self.watch, pool);
+                edge.counters.tx_late += dropped;
+            }
+            let offered = backlog.frames.len();
             let result = match &mut edge.port {
-                Some(port) => port.tx_burst(now, pool, &mut edge.backlog),
+                Some(port) => port.tx_burst(now, pool, &mut backlog.frames),
                 None => {
-                    edge.counters.tx_down += edge.backlog.len() as u64;
-                    edge.backlog.drain(..).for_each(|frame| pool.free(frame));
+                    edge.counters.tx_down += backlog.frames.len() as u64;
+                    backlog.frames.drain(..).for_each(|frame| pool.free(frame));
                     Ok(())
                 }
             };
+            let (from, taken) = (now, offered - backlog.frames.len());
+            now = self.watch.now();
+            let step = Duration::from_ps(now.since(from).as_ps().checked_div(taken as u64).unwrap_or(0));
+            let mut at = from;
+            for due in backlog.due.drain(..taken) {
+                edge.releases.record(due, at, &self.promise, &self.watch);
+                at = at.saturating_add(step);
+            }
             match result {
                 Err(error) => self.fail(index, &error),
-                Ok(()) if edge.backlog.is_empty() => drop(self.active.swap_remove(place)),
+                Ok(()) if backlog.frames.is_empty() => {
+                    self.spare.extend(edge.backlog.take());
+                    self.waiting.swap_remove(place);
+                }
                 Ok(()) => place += 1,
             }
         }
@@ -283,23 +282,26 @@ impl<O: Observer> Worker<O> {
         if let Some(mut port) = edge.port.take() {
             edge.counters += port.counters();
             edge.failure = Some(error.to_string());
+            self.ready.remove(index, port.fd());
+            self.open -= 1;
             (self.notice)(&format!("{error}; going on without it"));
         }
-        self.watch_ports();
+        self.find_silent_ports();
     }
 
     fn read_mail(&mut self) {
-        if !self.inbox.shared.has_mail.swap(false, Ordering::AcqRel) {
+        if !self.inbox.has_mail() {
             return;
         }
-        while let Ok(command) = self.inbox.receiver.try_recv() {
+        while let Some(command) = self.inbox.next() {
             // Whoever asked may have gone; then nobody wants the answer.
             match command {
                 Command::Look { answer } => {
                     let _ = answer.try_send(self.look());
                 }
                 Command::Change { link, direction, change, answer } => {
-                    self.network.apply(self.clock.now(), link, direction, &change);
+                    let now = self.watch.now();
+                    self.network.apply(now, link, direction, &change);
                     let _ = answer.try_send(());
                 }
             }
@@ -311,27 +313,40 @@ impl<O: Observer> Worker<O> {
         let network = &self.network;
         let links = (0..network.topology().links.len()).map(|link| LinkId(link as u32));
         let pipes = links.flat_map(|link| [0, 1].map(|index| network.pipe(link, index)));
+        let worker = WorkerState {
+            core: self.core,
+            edges: self.edges.len(),
+            busy: self.busy,
+            sleeps: self.sleeps,
+            paused: self.watch.paused,
+            preempted: self.watch.preempted,
+            pool_reserved: network.pool().reserved(),
+        };
         Snapshot {
-            at: self.clock.now(),
+            at: self.watch.now(),
             conservation: network.conservation(),
             pipes: pipes
                 .map(|pipe| PipeState { spec: pipe.spec(), counters: *pipe.counters(), held: pipe.held() })
                 .collect(),
             edges: self.edges.iter_mut().map(EdgePort::look).collect(),
+            workers: vec![worker],
+            promise: self.promise,
         }
     }
 
     /// Passes the time when nothing moved in this turn.
-    fn wait(&mut self) {
-        let now = self.clock.now();
+    fn wait(&mut self, now: Time) {
         let Some(until) = self.sleep_until(now) else {
             std::hint::spin_loop();
             return;
         };
-        if self.poll.wait(until.since(now).to_std()) {
-            self.inbox.shared.bell.silence();
+        self.sleeps += 1;
+        let is_woken = self.ready.wait(until.since(now).to_std());
+        let now = self.watch.after_waiting();
+        if is_woken {
+            self.inbox.silence();
         } else {
-            self.slack.learn(self.clock.now().since(until));
+            self.slack.learn(now.since(until));
         }
     }
 
@@ -340,35 +355,55 @@ impl<O: Observer> Worker<O> {
         if self.idle == Idle::Busy || now.since(self.moved_at) < LINGER {
             return None;
         }
-        let ports = || self.edges.iter().filter_map(|edge| edge.port.as_deref());
-        let due = ports().filter_map(Port::next_at).chain(self.network.next_at()).min();
-        let must_ask = !self.active.is_empty() || ports().any(|port| port.fd().is_none());
-        let longest = now.saturating_add(if must_ask { ASK_EVERY } else { HEARTBEAT });
+        let ports =
+            self.ready.always().iter().filter_map(|&index| self.edges[index as usize].port.as_deref());
+        let due = ports.filter_map(Port::next_at).chain(self.network.next_at()).min();
+        let longest =
+            now.saturating_add(if self.must_ask || !self.waiting.is_empty() { ASK_EVERY } else { HEARTBEAT });
         let until = due.map_or(longest, |at| at.saturating_sub(self.slack.get()).min(longest));
         (until > now).then_some(until)
     }
 
-    fn watch_ports(&mut self) {
-        self.poll.clear();
-        self.poll.add(self.inbox.shared.bell.as_fd());
-        for port in self.edges.iter().filter_map(|edge| edge.port.as_deref()) {
-            if let Some(fd) = port.fd() {
-                self.poll.add(fd);
-            }
+    fn find_silent_ports(&mut self) {
+        let silent = |edge: &EdgePort| edge.port.as_ref().is_some_and(|port| port.fd().is_none());
+        self.must_ask = self.edges.iter().any(silent);
+    }
+}
+
+impl Backlog {
+    fn new() -> Backlog {
+        Backlog { frames: VecDeque::with_capacity(BACKLOG_MAX), due: VecDeque::with_capacity(BACKLOG_MAX) }
+    }
+
+    /// Frees the frames at the front that are too late; says how many there were. Those behind are due no earlier.
+    fn drop_late(
+        &mut self,
+        now: Time,
+        promise: &Promise,
+        releases: &mut Releases,
+        watch: &Watch,
+        pool: &mut FramePool,
+    ) -> u64 {
+        let mut dropped = 0;
+        while let Some(due) = self.due.pop_front_if(|due| now.since(*due) > promise.tolerance) {
+            releases.count_late(due, now, promise, watch);
+            pool.free(self.frames.pop_front().expect("a frame for each due time"));
+            dropped += 1;
         }
+        dropped
     }
 }
 
 impl EdgePort {
-    fn new(port: Box<dyn Port>) -> EdgePort {
+    /// One of `edges`.
+    fn new(port: Box<dyn Port>, edges: usize) -> EdgePort {
         EdgePort {
             name: port.name().to_owned(),
             port: Some(port),
             failure: None,
             counters: PortCounters::default(),
-            backlog: VecDeque::with_capacity(BACKLOG_MAX),
-            // 1 ns to 10 s, later ones counted as 10 s, to 1 %.
-            lateness: Histogram::new_with_bounds(1, 10_000_000_000, 2).expect("bounds in order"),
+            backlog: None,
+            releases: Releases::new(edges),
         }
     }
 
@@ -380,64 +415,9 @@ impl EdgePort {
         EdgeState {
             name: self.name.clone(),
             counters,
-            waiting: self.backlog.len(),
-            lateness: self.lateness.clone(),
+            waiting: self.backlog.as_ref().map_or(0, |backlog| backlog.frames.len()),
+            releases: self.releases.clone(),
             failure: self.failure.clone(),
         }
-    }
-}
-
-/// How long before a deadline to wake up, learned from how late this machine's sleeps end.
-#[derive(Clone, Copy, Debug)]
-struct Slack(Duration);
-
-impl Default for Slack {
-    fn default() -> Slack {
-        Slack(Duration::from_us(250))
-    }
-}
-
-impl Slack {
-    const LEAST: Duration = Duration::from_us(50);
-    const MOST: Duration = Duration::from_ms(1);
-
-    fn get(self) -> Duration {
-        self.0
-    }
-
-    /// Follows the late end of sleeps: half-way up to a later one, a 64th down to an earlier one, which settles
-    /// where about one sleep in 33 is later. A pause of the whole machine counts as [`Slack::MOST`].
-    fn learn(&mut self, late: Duration) {
-        let late = late.min(Slack::MOST);
-        self.0 = if late > self.0 {
-            self.0 + Duration::from_ps((late - self.0).as_ps() / 2)
-        } else {
-            self.0 - Duration::from_ps((self.0 - late).as_ps() / 64)
-        };
-        self.0 = self.0.max(Slack::LEAST);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slack_follows_late_wake_ups_quickly_and_early_ones_slowly() {
-        let mut slack = Slack::default();
-        for _ in 0..20 {
-            slack.learn(Duration::from_us(400));
-        }
-        assert!(slack.get() > Duration::from_us(399), "{:?}", slack.get());
-        slack.learn(Duration::from_us(80));
-        assert!(slack.get() > Duration::from_us(390), "{:?}", slack.get());
-        for _ in 0..1000 {
-            slack.learn(Duration::from_us(1));
-        }
-        assert_eq!(slack.get(), Slack::LEAST);
-        for _ in 0..100 {
-            slack.learn(Duration::from_secs(2));
-        }
-        assert!(slack.get() <= Slack::MOST);
     }
 }

@@ -6,9 +6,9 @@ mod common;
 use common::lab::{Lab, Namespace, TRANSFER, ip, with_namespaces, with_taps};
 use common::{finish, options, two_hosts};
 use fastpath_engine::port::{AfPacket, Burst, Port, TapPort};
-use fastpath_engine::{Idle, Report, attach};
+use fastpath_engine::{Idle, Report, attach, start};
 use fastpath_link::PipeSpec;
-use fastpath_net::{Frame, FramePool};
+use fastpath_net::{EdgeId, Frame, FramePool, NodeKind, Topology};
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::net::UdpSocket;
@@ -64,6 +64,53 @@ fn vlan_tags_taken_off_by_the_kernel_come_through() {
             }
         }
         finish(lab.running);
+    });
+}
+
+#[test]
+fn of_many_taps_those_with_frames_are_served_and_removed_ones_are_noticed() {
+    with_taps("of_many_taps_those_with_frames_are_served_and_removed_ones_are_noticed", || {
+        const LINKS: usize = 10;
+        let mut topology = Topology::default();
+        for link in 0..LINKS {
+            let ends = ["a", "b"]
+                .map(|end| topology.add_node(format!("{end}{link}"), NodeKind::Host { port: None }));
+            topology.connect(format!("l{link}"), ends[0], ends[1], Default::default());
+        }
+        let host = Namespace::new();
+        let (running, mut stations) = host.run(|| {
+            let names: Vec<String> = (0..2 * LINKS).map(|edge| format!("tap{edge}")).collect();
+            let open = |(edge, name): (usize, &String)| {
+                let tap = TapPort::open(name).unwrap();
+                ip(&format!("link set {name} up"));
+                (EdgeId(edge as u32), Box::new(tap) as Box<dyn Port>)
+            };
+            let running = start(topology, names.iter().enumerate().map(open).collect(), options(Idle::Save));
+            let stations: Vec<_> = names.iter().map(|name| AfPacket::open(name).unwrap()).collect();
+            (running.unwrap(), stations)
+        });
+        let mut pool = FramePool::new(NonZeroUsize::new(1 << 22).unwrap());
+        let (mut burst, start) = (Burst::new(), Instant::now());
+        for edge in [0, 5, 19] {
+            let mut wanted = vec![2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x88, 0xb5];
+            wanted.extend([edge as u8; 50]);
+            let mut frames: VecDeque<Frame> = pool.insert(&wanted).into_iter().collect();
+            stations[edge].tx_burst(Time::ZERO, &mut pool, &mut frames).unwrap();
+            let mut has_come = false;
+            while !has_come {
+                assert!(start.elapsed().as_secs() < 5, "nothing came to the other end of {edge}");
+                stations[edge ^ 1].rx_burst(Time::ZERO, &mut pool, &mut burst).unwrap();
+                for frame in burst.drain() {
+                    has_come |= pool.bytes(&frame) == wanted;
+                    pool.free(frame);
+                }
+            }
+        }
+        host.run(|| ip("link delete tap7"));
+        while running.report().unwrap().ports[7].failure.is_none() {
+            assert!(start.elapsed().as_secs() < 10, "the removal was not noticed");
+        }
+        finish(running);
     });
 }
 

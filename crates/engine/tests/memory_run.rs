@@ -6,7 +6,7 @@ mod common;
 use common::{finish, options, two_hosts};
 use fastpath_engine::control::{self, Request, Response, Setting};
 use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port, PortCounters, PortError};
-use fastpath_engine::{Idle, Options, Running, StartError, start};
+use fastpath_engine::{Idle, Late, Options, Report, Running, StartError, start};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_net::{EdgeId, Frame, FramePool};
 use fastpath_units::{Duration, Rate, Time};
@@ -58,6 +58,55 @@ fn frames_arrive_whole_in_order_and_not_early() {
         assert_eq!(report.ports[1].lateness.frames, 200);
         assert_eq!(report.links[0].directions[0].frames_out, 200);
     }
+}
+
+/// Two hundred frames over a link without delay.
+fn run_with_tolerance(tolerance: Duration, late: Late) -> Report {
+    let promise = Options { tolerance: Some(tolerance), late: Some(late), ..options(Idle::Busy) };
+    let (running, [a, _b]) = run(PipeSpec::default(), promise);
+    assert_eq!(a.send((0..200).map(|_| [7u8; 60].as_slice())), 200);
+    let done = |report: Report| report.conservation.total_in == 200 && report.conservation.held == 0;
+    while !done(running.report().unwrap()) {}
+    finish(running)
+}
+
+#[test]
+fn a_broken_tolerance_names_the_direction_of_the_link() {
+    // Nothing is released within a nanosecond, and everything within an hour.
+    let report = run_with_tolerance(Duration::from_ns(1), Late::Deliver);
+    let [forward, backward] = &report.links[0].directions;
+    let lateness = forward.lateness.unwrap();
+    assert_eq!((lateness.frames, lateness.late, backward.lateness.unwrap().frames), (200, 200, 0));
+    assert_eq!(lateness.within[lateness.within.len() - 1], 200);
+    assert!(report.is_broken() && report.promise.late == 200);
+    let broken = report.broken();
+    assert_eq!(broken.len(), 1);
+    assert!(broken[0].starts_with("link a-b, a → b: 200 frames more than 1ns late"), "{broken:?}");
+
+    let report = run_with_tolerance(Duration::from_secs(3600), Late::Deliver);
+    assert!(!report.is_broken() && report.broken().is_empty());
+    assert_eq!(report.conservation.delivered, 200);
+    assert!(report.workers[0].busy_s > 0.0 && report.workers[0].load <= 1.0, "{:?}", report.workers);
+}
+
+#[test]
+fn late_frames_are_dropped_where_that_is_wanted_and_the_books_hold() {
+    let report = run_with_tolerance(Duration::from_ns(1), Late::Drop);
+    let books = &report.conservation;
+    assert_eq!((books.delivered, books.dropped["late"], report.promise.late), (0, 200, 200));
+    assert!(report.is_broken());
+    let report = run_with_tolerance(Duration::from_secs(3600), Late::Drop);
+    assert_eq!((report.conservation.delivered, report.conservation.dropped.len()), (200, 0));
+}
+
+#[test]
+fn what_nobody_asked_for_is_counted_but_not_broken() {
+    let (running, [a, b]) = run(delayed(1), options(Idle::Save));
+    a.send([[1u8; 60].as_slice()]);
+    assert_eq!(receive(&b, 1).len(), 1);
+    let report = finish(running);
+    assert_eq!((report.promise.tolerance.as_str(), report.promise.stated), ("1ms", false));
+    assert!(!report.is_broken());
 }
 
 #[test]

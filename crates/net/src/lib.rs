@@ -22,6 +22,7 @@ pub mod ns;
 mod observer;
 mod pool;
 mod queue;
+mod real_time;
 mod route;
 mod router;
 mod segment;
@@ -35,6 +36,7 @@ pub use mistake::{Mistake, Warning};
 pub use network::{Delivery, Edge, EdgeId, Network, Options};
 pub use observer::{Observer, Passage, PipeId, Place};
 pub use pool::{FRAME_MAX, Frame, FramePool};
+pub use real_time::{Idle, Late, RealTime, Workers};
 pub use route::{Fib, NextHop, Route, Routes};
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Interface, Link, LinkId, Node, NodeId, NodeKind, Topology,

@@ -4,6 +4,7 @@
 //! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it keeps
 //! `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
 
+use crate::real_time::RealTime;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
@@ -26,6 +27,8 @@ pub const DEFAULT_MTU: u32 = 1500;
 pub struct Topology {
     /// The seed of the run, unless the command line gives one.
     pub seed: Option<u64>,
+    /// What the spec asks of a run in real time.
+    pub real_time: RealTime,
     /// Nodes in the order of the spec.
     pub nodes: Vec<Node>,
     /// Links in the order of the spec.
@@ -54,7 +57,8 @@ pub enum NodeKind {
     /// An edge of the network: frames enter and leave here. In a lab it is a namespace; in `run` it is the
     /// named interface of this machine; in `replay` a capture file.
     Host {
-        /// The existing interface of this machine that `fastpath run` attaches here.
+        /// The existing interface of this machine that `fastpath run` attaches here; `xdp:` or `packet:` before
+        /// its name says by which kind of socket.
         port: Option<String>,
     },
     /// Forwards IP packets inside the engine.

@@ -164,19 +164,30 @@ fn write_links(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let mut table = table(["host", "port", "late p50 µs", "p99", "p99.9", "max", "state"]);
+    let over = format!("over {}", report.promise.tolerance);
+    let mut table = table(["host", "port", "late p50 µs", "p99", "p99.9", "max", &over, "state"]);
     for port in &report.ports {
         let late = port.lateness;
         let [p50, p99, p999, max] =
             [late.p50_us, late.p99_us, late.p999_us, late.max_us].map(|us| format!("{us:.1}"));
         let state = port.failure.clone().unwrap_or_else(|| "ok".to_owned());
-        table.add_row([port.host.clone(), port.name.clone(), p50, p99, p999, max, state]);
+        let over = late.late.to_string();
+        table.add_row([port.host.clone(), port.name.clone(), p50, p99, p999, max, over, state]);
     }
+    let workers = report.workers.iter().enumerate().map(|(number, worker)| {
+        format!(
+            "\nworker {number}: load {:.0} %, machine paused {:.1} ms, others had its core {:.1} ms",
+            100.0 * worker.load,
+            worker.paused.total_ms,
+            worker.preempted.total_ms
+        )
+    });
+    let workers: String = workers.collect();
     let books = &report.conservation;
     let dropped: u64 = books.dropped.values().sum();
     writeln!(
         out,
-        "{table}\nframes: {} in = {} delivered + {dropped} dropped + {} held, after {:.1} s",
+        "{table}{workers}\nframes: {} in = {} delivered + {dropped} dropped + {} held, after {:.1} s",
         books.total_in, books.delivered, books.held, report.uptime_s
     )
 }

@@ -4,7 +4,7 @@ use super::replay::Replay;
 use crate::{Answer, explain, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
-use fastpath_engine::Books;
+use fastpath_engine::{Books, Idle, Late, Report};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
 use fastpath_net::Topology;
@@ -92,6 +92,41 @@ pub(super) struct NetworkArgs {
     /// Where to write what became of every packet on every link, for Wireshark: times and reasons are comments.
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
+    #[command(flatten)]
+    real_time: RealTimeArgs,
+}
+
+/// How the engine keeps time; the [engine] table of the spec says the same.
+#[derive(Args)]
+pub(super) struct RealTimeArgs {
+    /// Exit with 1, and name the links, if a frame was released later than this; otherwise what the spec says.
+    #[arg(long, value_name = "TIME")]
+    tolerance: Option<fastpath_units::Duration>,
+    /// What becomes of frames that are later than tolerated.
+    #[arg(long, value_name = "FATE")]
+    late: Option<LateArg>,
+    /// Spin instead of sleeping when nothing is due: the most exact, and a core of its own for each worker.
+    #[arg(long)]
+    busy: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum LateArg {
+    /// They go out late, and are counted.
+    Deliver,
+    /// They are dropped, and counted as late.
+    Drop,
+}
+
+impl RealTimeArgs {
+    pub(super) fn apply_to(&self, options: &mut fastpath_engine::Options) {
+        options.tolerance = self.tolerance;
+        options.late = self.late.map(|late| match late {
+            LateArg::Deliver => Late::Deliver,
+            LateArg::Drop => Late::Drop,
+        });
+        options.idle = self.busy.then_some(Idle::Busy);
+    }
 }
 
 /// Run a command on a host of a running lab; its exit code is ours.
@@ -175,8 +210,12 @@ impl Run {
         }
         if self.audit {
             // The audit has told the books already.
-            lab.down()?;
-            return Ok(answer);
+            let report = lab.down()?;
+            let kept = finish_promise(&report);
+            return Ok(match answer {
+                Answer::Yes if !kept => Answer::No,
+                answer => answer,
+            });
         }
         match (finish(lab)?, answer) {
             (Answer::No, Answer::Yes) => Ok(Answer::No),
@@ -242,10 +281,11 @@ impl NetworkArgs {
         let seed = self.seed.or(topology.seed).unwrap_or(SEED);
         let network = fastpath_net::Options { seed, pool_limit: POOL_LIMIT };
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));
-        let options = fastpath_engine::Options {
+        let mut options = fastpath_engine::Options {
             ledger: self.ledger.clone(),
             ..fastpath_engine::Options::new(network)
         };
+        self.real_time.apply_to(&mut options);
         Ok(way(topology, &name, options)?)
     }
 }
@@ -330,11 +370,16 @@ fn is_not_permitted(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(UpError::is_refusal)
 }
 
-/// Removes the lab, and says where all frames went.
+/// Removes the lab, and says how it went.
 fn finish(lab: Lab) -> anyhow::Result<Answer> {
-    let books = lab.down()?.conservation;
-    finish_books(&books);
-    Ok(if books.holds() { Answer::Yes } else { Answer::No })
+    Ok(finish_report(&lab.down()?))
+}
+
+/// Says where all frames went, and whether they were in time.
+fn finish_report(report: &Report) -> Answer {
+    finish_books(&report.conservation);
+    let kept = finish_promise(report);
+    if report.conservation.holds() && kept { Answer::Yes } else { Answer::No }
 }
 
 /// Says where all frames went.
@@ -348,6 +393,42 @@ pub(super) fn finish_books(books: &Books) {
         books.delivered,
         books.held
     );
+}
+
+/// Says how late frames were and what kept the workers from their work; false if a tolerance was asked for and not
+/// kept.
+fn finish_promise(report: &Report) -> bool {
+    let mut err = io::stderr().lock();
+    let ports = report.ports.iter().map(|port| port.lateness).filter(|late| late.frames > 0);
+    if let Some(worst) = ports.clone().max_by(|a, b| a.p99_us.total_cmp(&b.p99_us)) {
+        let max = ports.map(|late| late.max_us).fold(0.0, f64::max);
+        let _ = writeln!(
+            err,
+            "released late: p50 {:.1} p99 {:.1} µs on the worst link, at most {max:.1} µs; {} frames by more than {}",
+            worst.p50_us, worst.p99_us, report.promise.late, report.promise.tolerance
+        );
+    }
+    for (number, worker) in report.workers.iter().enumerate() {
+        let (paused, preempted) = (&worker.paused, &worker.preempted);
+        let _ = writeln!(
+            err,
+            "worker {number}: load {:.0} %; the machine paused {} times, {:.1} ms (at most {:.1}); other threads had \
+             its core {} times, {:.1} ms",
+            100.0 * worker.load,
+            paused.count,
+            paused.total_ms,
+            paused.longest_ms,
+            preempted.count,
+            preempted.total_ms
+        );
+    }
+    if report.is_broken() {
+        for line in report.broken() {
+            let _ = writeln!(err, "fastpath: {line}");
+        }
+        let _ = writeln!(err, "fastpath: the tolerance of {} was broken", report.promise.tolerance);
+    }
+    !report.is_broken()
 }
 
 fn audit_with_progress(lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Audit> {

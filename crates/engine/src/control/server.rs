@@ -2,10 +2,10 @@
 //! a client sends, the worker sees only valid commands.
 
 use super::{REQUEST_MAX, Request, Response, Setting, line};
+use crate::mail::Mailbox;
 use crate::report::Report;
 use crate::sys::peer_user;
 use crate::sys::poll::{Bell, PollSet};
-use crate::worker::Mailbox;
 use fastpath_link::Change;
 use fastpath_net::{Direction, LinkId, Topology, spec};
 use std::fs::{self, Permissions};

@@ -97,6 +97,9 @@ pub struct PortCounters {
     pub tx_down: u64,
     /// Frames lost because the port pushed back for longer than the engine's backlog lasts.
     pub tx_full: u64,
+    /// Frames dropped because the engine came to them later than tolerated, where the spec wants that.
+    #[serde(default)]
+    pub tx_late: u64,
 }
 
 impl PortCounters {
@@ -107,7 +110,7 @@ impl PortCounters {
 
     /// Frames the network delivered that were not sent.
     pub fn tx_dropped(&self) -> u64 {
-        self.tx_refused + self.tx_down + self.tx_full
+        self.tx_refused + self.tx_down + self.tx_full + self.tx_late
     }
 }
 
@@ -123,6 +126,7 @@ impl AddAssign for PortCounters {
         self.tx_refused += other.tx_refused;
         self.tx_down += other.tx_down;
         self.tx_full += other.tx_full;
+        self.tx_late += other.tx_late;
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each file wraps one kernel facility in a type that is safe to use. One operation a block, each with the
 //! reason why it is sound. Nothing here knows frames, links or time; the ports do.
 
+pub(crate) mod epoll;
 pub(crate) mod interface;
 pub(crate) mod packet;
 pub(crate) mod poll;

@@ -13,11 +13,6 @@ pub(crate) struct PollSet {
 }
 
 impl PollSet {
-    /// Forgets all descriptors, keeping the memory.
-    pub(crate) fn clear(&mut self) {
-        self.fds.clear();
-    }
-
     /// Adds a descriptor to wait on until it is readable. It must stay open while this set is used; a
     /// closed one only wakes the wait at once.
     pub(crate) fn add(&mut self, fd: BorrowedFd<'_>) {

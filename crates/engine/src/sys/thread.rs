@@ -1,5 +1,11 @@
-//! What a thread that keeps deadlines asks of the scheduler. All of it may be refused: then the worker is an
-//! ordinary thread, and what it measures of itself says so.
+//! What a thread that keeps deadlines asks of the scheduler, and what the scheduler tells of it. All of it may be
+//! refused: then the worker is an ordinary thread, and what it measures of itself says so.
+
+use super::check;
+use fastpath_units::Duration;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 /// The highest priority of an ordinary thread (sched(7)). Not a real-time one: those are stopped for 50 ms of every
 /// second when they spin.
@@ -13,4 +19,85 @@ pub(crate) fn be_punctual() {
     let _: libc::c_int = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
     let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST) };
+}
+
+/// The cores this thread may run on, in order.
+pub(crate) fn cores() -> Vec<u32> {
+    // SAFETY: all zeroes is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` lives through the call, which writes at most its size. Process 0 is this thread.
+    if check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) }).is_err() {
+        return Vec::new();
+    }
+    // SAFETY: every number below CPU_SETSIZE is a bit of the set.
+    let is_set = |core: u32| unsafe { libc::CPU_ISSET(core as usize, &set) };
+    (0..libc::CPU_SETSIZE as u32).filter(|&core| is_set(core)).collect()
+}
+
+/// Binds this thread to a core.
+pub(crate) fn stay_on(core: u32) -> io::Result<()> {
+    if core >= libc::CPU_SETSIZE as u32 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: all zeroes is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the number is below CPU_SETSIZE, so it is a bit of the set.
+    unsafe { libc::CPU_SET(core as usize, &mut set) };
+    // SAFETY: `set` lives through the call, which only reads it. Process 0 is this thread.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) })?;
+    Ok(())
+}
+
+/// How long a thread has been ready to run without a core to run on, as the scheduler accounts it.
+#[derive(Debug)]
+pub(crate) struct RunDelay {
+    /// `None` where the kernel does not tell.
+    file: Option<File>,
+    last: u64,
+}
+
+impl RunDelay {
+    pub(crate) fn of_this_thread() -> RunDelay {
+        let mut delay = RunDelay { file: File::open("/proc/thread-self/schedstat").ok(), last: 0 };
+        delay.since_last();
+        delay
+    }
+
+    /// Since the last call.
+    pub(crate) fn since_last(&mut self) -> Duration {
+        let mut text = [0; 96];
+        let len = self.file.as_ref().map_or(0, |file| file.read_at(&mut text, 0).unwrap_or(0));
+        // "time on a core, time waiting for one, turns", nanoseconds (Documentation/scheduler/sched-stats.rst).
+        let second = std::str::from_utf8(&text[..len]).ok().and_then(|text| text.split(' ').nth(1));
+        let total = second.and_then(|number| number.parse().ok()).unwrap_or(self.last);
+        Duration::from_ns(total.saturating_sub(std::mem::replace(&mut self.last, total)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_can_be_bound_to_any_core_it_may_use() {
+        let all = cores();
+        assert!(!all.is_empty());
+        let bound = std::thread::spawn(move || {
+            all.iter().map(|&core| stay_on(core).map(|()| (core, cores()))).collect::<Vec<_>>()
+        });
+        for result in bound.join().unwrap() {
+            let (core, now) = result.unwrap();
+            assert_eq!(now, [core]);
+        }
+        assert!(stay_on(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn waiting_for_a_core_is_counted_from_the_last_call() {
+        let mut delay = RunDelay { file: None, last: 5 };
+        assert_eq!(delay.since_last(), Duration::ZERO);
+        let mut delay = RunDelay::of_this_thread();
+        delay.since_last();
+        assert!(delay.since_last() < Duration::from_secs(10));
+    }
 }

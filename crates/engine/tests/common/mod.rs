@@ -21,7 +21,7 @@ pub(crate) fn two_hosts(pipe: PipeSpec, ports: [Option<&str>; 2]) -> Topology {
 /// Options of a quiet run.
 pub(crate) fn options(idle: Idle) -> Options {
     let network = fastpath_net::Options { seed: 1, pool_limit: NonZeroUsize::new(64 << 20).unwrap() };
-    Options { idle, notice: |_| {}, ..Options::new(network) }
+    Options { idle: Some(idle), notice: |_| {}, ..Options::new(network) }
 }
 
 /// Ends a run and checks its books.

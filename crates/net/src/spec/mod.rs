@@ -6,7 +6,7 @@
 //! [host.a]                         # an edge: a namespace in a lab, a port in `run`, a capture in `replay`
 //! address = "10.0.1.2/24"          # or addresses = ["10.0.1.2/24", "fd00::2/64"]; absent: assigned
 //! mac     = "02:00:00:00:00:2a"    # absent: assigned
-//! port    = "eth1"                 # the interface of this machine that `run` attaches
+//! port    = "eth1"                 # the interface of this machine that `run` attaches; "xdp:eth1", "packet:eth1": how
 //! routes  = { "192.168.0.0/16" = "10.0.1.7" }     # beside those computed; "default" is 0.0.0.0/0 or ::/0
 //! [router.r]                       # forwards packets; with several links addresses and mac are by link:
 //! addresses = { a-r = "10.0.1.1/24", uplink = ["10.0.2.1/24"] }
@@ -29,6 +29,9 @@
 //! link      = "access"
 //! direction = "a_to_r"             # absent: both
 //! delay     = "50ms"               # any value of a link
+//!
+//! [engine]                         # a run in real time: idle, late and workers are in `engine.rs`
+//! tolerance = "1ms"                # a frame released later breaks the run
 //! ```
 //!
 //! A rate without a queue gets drop-tail of 50 packets, or of rate × the link's round trip in packets of 1500
@@ -38,6 +41,7 @@
 //! file at once. toml_edit keeps formatting nobody needs here; serde would stop at the first mistake.
 
 mod effects;
+mod engine;
 mod fields;
 mod loss;
 mod node;
@@ -154,6 +158,10 @@ impl<'t> Spec<'t> {
     fn read(&mut self, document: &DeTable) {
         let mut top = Fields::new("the spec", 0, document);
         self.topology.seed = top.get("seed").and_then(|field| field.whole(0..=u64::MAX, &mut self.remarks));
+        let engine = top.get("engine");
+        if let Some(table) = engine.and_then(|field| field.table("[engine]", "{ }", &mut self.remarks)) {
+            self.topology.real_time = engine::read(table, &mut self.remarks);
+        }
         self.read_nodes(&mut top);
         let links = self.tables(top.get("link"), "link");
         let name = |table: &Fields| match table.peek("name")? {

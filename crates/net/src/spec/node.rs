@@ -11,6 +11,9 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 use toml::de::DeValue;
 
+/// How `run` may be told to reach an interface, before its name.
+const WAYS: [&str; 2] = ["xdp:", "packet:"];
+
 /// What was written about a node, with its place in the text.
 pub(super) struct NodeDraft {
     /// Offset of the node's name.
@@ -132,7 +135,8 @@ fn mac(text: &str) -> Result<MacAddr, (String, String)> {
 }
 
 fn port(field: &Field, remarks: &mut Remarks) -> Option<String> {
-    let text = field.text("eth1", remarks)?;
+    let whole = field.text("eth1", remarks)?;
+    let text = interface_of(whole);
     // What Linux takes (dev_valid_name): 1 to 15 bytes, no '/', no ':', no space, and not '.' or '..'.
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if text.is_empty() || text.len() > 15 || text.chars().any(odd) || matches!(text, "." | "..") {
@@ -140,7 +144,12 @@ fn port(field: &Field, remarks: &mut Remarks) -> Option<String> {
         remarks.mistake(field.at, what, "write one that `ip link` shows");
         return None;
     }
-    Some(text.to_owned())
+    Some(whole.to_owned())
+}
+
+/// The interface of a port, without the way to reach it.
+fn interface_of(port: &str) -> &str {
+    WAYS.iter().find_map(|way| port.strip_prefix(way)).unwrap_or(port)
 }
 
 fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(usize, IpNet, IpAddr)> {
@@ -201,6 +210,7 @@ pub(super) fn attach(spec: &mut Spec) {
                     "write a host for each",
                 );
             }
+            let port = interface_of(&port).to_owned();
             if let Some(other) = ports.insert(port.clone(), name) {
                 spec.remarks.mistake(
                     draft.at,

@@ -1,6 +1,7 @@
 //! Golden tables: specs and what becomes of them.
 
 use super::*;
+use crate::real_time::{Idle, Late, RealTime, Workers};
 use crate::topology::Link;
 use fastpath_link::{
     Chance, CodelSpec, CorruptSpec, Ecn, FourState, FqCodelSpec, GilbertElliott, JitterLaw, JitterSpec,
@@ -500,4 +501,34 @@ proptest::proptest! {
         text.splice(from..until, with.chars());
         let _ = parse(&text.into_iter().collect::<String>());
     }
+}
+
+#[test]
+fn the_engine_table_says_how_to_keep_time() {
+    let with = |table: &str| {
+        let text = format!("[engine]\n{table}\n[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n");
+        topology(&text).real_time
+    };
+    let all = with("tolerance = '200us'\nlate = 'drop'\nidle = 'busy'\nworkers = 2");
+    assert_eq!(all.tolerance, Some(Duration::from_us(200)));
+    assert_eq!((all.late, all.idle), (Some(Late::Drop), Some(Idle::Busy)));
+    assert_eq!(all.workers, Some(Workers::Count(2.try_into().unwrap())));
+    assert_eq!(with("workers = [3, 1]").workers, Some(Workers::Cores(vec![3, 1])));
+    assert_eq!(with("workers = 'auto'").workers, Some(Workers::Auto));
+    assert_eq!(with(""), RealTime::default());
+}
+
+#[test]
+fn mistakes_in_the_engine_table_say_what_to_write() {
+    let text = "[engine]\ntolerance = '0s'\nlate = 'dorp'\nidle = 'lazy'\nworkers = []\nworker = 1\n";
+    assert_eq!(
+        mistakes(text)[..5],
+        [
+            "2:13: nothing is released without any delay; write tolerance = \"1ms\"",
+            "3:8: 'dorp' is no late; write \"drop\"",
+            "4:8: 'lazy' is no idle; write \"busy\" or \"save\"",
+            "5:11: no core is named; write workers = [0], or \"auto\"",
+            "6:1: [engine] has no key 'worker'; write workers",
+        ]
+    );
 }

@@ -1,0 +1,152 @@
+//! How late frames were released, edge by edge: every one is measured, always.
+//!
+//! A frame is released when its port has taken it. A port takes frames one by one, so of `n` frames that a call took
+//! the `i`-th (from 0) counts as released after `i/n` of the time the call needed.
+
+use crate::watch::Watch;
+use fastpath_net::Late;
+use fastpath_units::{Duration, Time};
+use hdrhistogram::Histogram;
+
+/// Where nobody says what is too late, frames later than this are counted.
+pub(crate) const TOLERANCE: Duration = Duration::from_ms(1);
+/// The upper bounds by which [`Releases::within`] counts, nanoseconds.
+pub const BOUNDS_NS: [u64; 14] = [
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    100_000_000,
+];
+/// Edges whose lateness is kept to 1 %, at 14 KiB each; of more it is kept to 10 %, at 2 KiB.
+const EXACT_EDGES: usize = 1024;
+
+/// What was promised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Promise {
+    pub(crate) tolerance: Duration,
+    /// Whether somebody asked for it.
+    pub(crate) is_stated: bool,
+    pub(crate) late: Late,
+}
+
+/// The frames of one edge.
+#[derive(Clone, Debug)]
+pub(crate) struct Releases {
+    /// Nanoseconds from when a frame was due to when it was released: 1 ns to 10 s, later ones as 10 s.
+    histogram: Histogram<u32>,
+    sum: Duration,
+    /// Frames later than tolerated, dropped for it or not.
+    pub(crate) late: u64,
+    /// Of those, the ones that would have been in time but for an interruption of the worker.
+    pub(crate) late_interrupted: u64,
+}
+
+impl Releases {
+    /// Of one of `edges` edges.
+    pub(crate) fn new(edges: usize) -> Releases {
+        let digits = if edges <= EXACT_EDGES { 2 } else { 1 };
+        let histogram = Histogram::new_with_bounds(1, 10_000_000_000, digits).expect("bounds in order");
+        Releases { histogram, sum: Duration::ZERO, late: 0, late_interrupted: 0 }
+    }
+
+    /// A frame due at `due` was released at `released`.
+    #[inline]
+    pub(crate) fn record(&mut self, due: Time, released: Time, promise: &Promise, watch: &Watch) {
+        let lateness = released.since(due);
+        self.histogram.saturating_record(lateness.as_ns());
+        self.sum = self.sum.saturating_add(lateness);
+        if lateness > promise.tolerance {
+            self.count_late(due, released, promise, watch);
+        }
+    }
+
+    /// A frame was released, or dropped, later than tolerated.
+    #[cold]
+    pub(crate) fn count_late(&mut self, due: Time, released: Time, promise: &Promise, watch: &Watch) {
+        self.late += 1;
+        let own = released.since(due).saturating_sub(watch.interrupted_within(due, released));
+        self.late_interrupted += u64::from(own <= promise.tolerance);
+    }
+
+    /// Frames measured.
+    pub(crate) fn frames(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// All lateness together.
+    pub(crate) fn sum(&self) -> Duration {
+        self.sum
+    }
+
+    /// The lateness that a share of the frames did not exceed, nanoseconds.
+    pub(crate) fn quantile(&self, share: f64) -> u64 {
+        self.histogram.value_at_quantile(share)
+    }
+
+    /// The largest lateness, nanoseconds.
+    pub(crate) fn max(&self) -> u64 {
+        self.histogram.max()
+    }
+
+    /// Frames no later than each of [`BOUNDS_NS`].
+    pub(crate) fn within(&self) -> [u64; BOUNDS_NS.len()] {
+        let mut counts = [0; BOUNDS_NS.len()];
+        let mut sum = 0;
+        let mut bounds = BOUNDS_NS.iter().zip(&mut counts).peekable();
+        for step in self.histogram.iter_recorded() {
+            while let Some((_, count)) = bounds.next_if(|(bound, _)| **bound < step.value_iterated_to()) {
+                *count = sum;
+            }
+            sum += step.count_since_last_iteration();
+        }
+        bounds.for_each(|(_, count)| *count = sum);
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    const PROMISE: Promise =
+        Promise { tolerance: Duration::from_ms(1), is_stated: true, late: Late::Deliver };
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Duration::from_us(us)
+    }
+
+    #[test]
+    fn what_is_later_than_tolerated_is_counted_and_the_rest_is_not() {
+        let (mut releases, watch) = (Releases::new(2), Watch::new(Clock::start()));
+        for us in [0, 1, 999, 1000, 1001, 5000] {
+            releases.record(at(100), at(100 + us), &PROMISE, &watch);
+        }
+        assert_eq!((releases.frames(), releases.late, releases.late_interrupted), (6, 2, 0));
+        assert_eq!(releases.sum(), Duration::from_us(8001));
+        assert!((4_950_000..=5_050_000).contains(&releases.max()), "{}", releases.max());
+    }
+
+    #[test]
+    fn counts_by_bound_never_fall_and_end_with_all_frames() {
+        for edges in [1, EXACT_EDGES + 1] {
+            let (mut releases, watch) = (Releases::new(edges), Watch::new(Clock::start()));
+            for us in [0, 1, 3, 4, 15, 15, 700, 3000, 50_000] {
+                releases.record(at(0), at(us), &PROMISE, &watch);
+            }
+            let counts = releases.within();
+            assert!(counts.is_sorted() && counts[counts.len() - 1] == 9, "{counts:?}");
+            assert_eq!((counts[3], counts[4], counts[9], counts[11]), (4, 6, 7, 8), "{counts:?}");
+        }
+    }
+}

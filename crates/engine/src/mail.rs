@@ -1,0 +1,147 @@
+//! Letters to a worker from other threads, and its answers: how things stand, copied at one instant.
+
+use crate::audit::{Promise, Releases};
+use crate::port::PortCounters;
+use crate::sys::poll::Bell;
+use crate::watch::Gaps;
+use fastpath_link::{Change, Counters, PipeSpec, Tally};
+use fastpath_net::{Conservation, Direction, LinkId};
+use fastpath_units::{Duration, Time};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Commands that may wait for the worker.
+const MAIL_MAX: usize = 16;
+
+/// A request to the worker. Answers go to channels with room for one, so that answering never waits.
+pub(crate) enum Command {
+    /// Says how things stand.
+    Look { answer: SyncSender<Snapshot> },
+    /// Changes a link at the instant it is read.
+    Change { link: LinkId, direction: Direction, change: Box<Change>, answer: SyncSender<()> },
+}
+
+/// How things stand, copied at one instant.
+pub(crate) struct Snapshot {
+    pub(crate) at: Time,
+    pub(crate) conservation: Conservation,
+    /// Two per link: forward, backward.
+    pub(crate) pipes: Vec<PipeState>,
+    /// One per edge.
+    pub(crate) edges: Vec<EdgeState>,
+    pub(crate) workers: Vec<WorkerState>,
+    pub(crate) promise: Promise,
+}
+
+pub(crate) struct PipeState {
+    pub(crate) spec: PipeSpec,
+    pub(crate) counters: Counters,
+    pub(crate) held: Tally,
+}
+
+pub(crate) struct EdgeState {
+    pub(crate) name: String,
+    pub(crate) counters: PortCounters,
+    pub(crate) waiting: usize,
+    pub(crate) releases: Releases,
+    pub(crate) failure: Option<String>,
+}
+
+/// What a worker knows of itself.
+pub(crate) struct WorkerState {
+    /// The core it is bound to.
+    pub(crate) core: Option<u32>,
+    pub(crate) edges: usize,
+    /// In turns that moved frames.
+    pub(crate) busy: Duration,
+    pub(crate) sleeps: u64,
+    pub(crate) paused: Gaps,
+    pub(crate) preempted: Gaps,
+    /// Bytes of the frame pool.
+    pub(crate) pool_reserved: usize,
+}
+
+/// The worker's letter box: commands, the stop sign, and the bell that wakes it.
+#[derive(Clone)]
+pub(crate) struct Mailbox {
+    commands: SyncSender<Command>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    bell: Bell,
+    has_mail: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> std::io::Result<(Mailbox, Inbox)> {
+        let (commands, receiver) = sync_channel(MAIL_MAX);
+        let shared = Arc::new(Shared {
+            bell: Bell::new()?,
+            has_mail: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        Ok((Mailbox { commands, shared: Arc::clone(&shared) }, Inbox { receiver, shared }))
+    }
+
+    /// How things stand; `None` if the worker has ended.
+    pub(crate) fn look(&self) -> Option<Snapshot> {
+        self.ask(|answer| Command::Look { answer })
+    }
+
+    /// Changes a link; `None` if the worker has ended.
+    pub(crate) fn change(&self, link: LinkId, direction: Direction, change: Change) -> Option<()> {
+        self.ask(|answer| Command::Change { link, direction, change: Box::new(change), answer })
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Option<T> {
+        let (answer, answered) = sync_channel(1);
+        self.commands.send(command(answer)).ok()?;
+        self.shared.has_mail.store(true, Ordering::Release);
+        self.shared.bell.ring();
+        answered.recv().ok()
+    }
+
+    /// Asks the worker to end.
+    pub(crate) fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.bell.ring();
+    }
+}
+
+/// The worker's side of a [`Mailbox`].
+pub(crate) struct Inbox {
+    receiver: Receiver<Command>,
+    shared: Arc<Shared>,
+}
+
+impl Inbox {
+    /// True once the worker is to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.shared.stop.load(Ordering::Acquire)
+    }
+
+    /// True if there may be commands, once.
+    pub(crate) fn has_mail(&self) -> bool {
+        // A load alone leaves the line of memory shared.
+        self.shared.has_mail.load(Ordering::Relaxed) && self.shared.has_mail.swap(false, Ordering::AcqRel)
+    }
+
+    /// The oldest command.
+    pub(crate) fn next(&self) -> Option<Command> {
+        self.receiver.try_recv().ok()
+    }
+
+    /// Becomes readable when there is something to read here.
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.shared.bell.as_fd()
+    }
+
+    /// Lets the bell ring anew.
+    pub(crate) fn silence(&self) {
+        self.shared.bell.silence();
+    }
+}

@@ -1,0 +1,169 @@
+//! Which ports to look at: those where something is to be expected, so that thousands of idle ones cost nothing.
+//!
+//! ```text
+//!  few ports, or without a descriptor ──▶ always     looked at every turn
+//!  the others ──epoll──▶ hot ──a look finds nothing──▶ (out)
+//! ```
+
+use crate::sys::epoll::Epoll;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// Up to here looking at all ports costs no more than asking the kernel which to look at.
+const FEW: usize = 8;
+/// What the bell is called among the ports.
+const BELL: u64 = u64::MAX;
+
+/// See the head of this file. Ports are known by their number.
+pub(crate) struct Ready {
+    epoll: Epoll,
+    always: Vec<u32>,
+    hot: Vec<u32>,
+    is_hot: Vec<bool>,
+    /// Whether each port waits in `epoll` without being in `always`.
+    is_watched: Vec<bool>,
+    watched: usize,
+    /// The next port that [`Ready::suspect`] names.
+    next_suspect: usize,
+}
+
+impl Ready {
+    /// Ports with their descriptors, and the bell that ends a wait.
+    pub(crate) fn new(ports: &[Option<BorrowedFd<'_>>], bell: BorrowedFd<'_>) -> io::Result<Ready> {
+        let mut ready = Ready {
+            epoll: Epoll::new()?,
+            always: Vec::new(),
+            hot: Vec::with_capacity(ports.len()),
+            is_hot: vec![false; ports.len()],
+            is_watched: vec![false; ports.len()],
+            watched: 0,
+            next_suspect: 0,
+        };
+        ready.epoll.add(bell, BELL)?;
+        for (number, port) in ports.iter().enumerate() {
+            if let Some(fd) = port {
+                ready.epoll.add(*fd, number as u64)?;
+            }
+            if port.is_some() && ports.len() > FEW {
+                ready.is_watched[number] = true;
+                ready.watched += 1;
+            } else {
+                ready.always.push(number as u32);
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Ports that are looked at every turn.
+    pub(crate) fn always(&self) -> &[u32] {
+        &self.always
+    }
+
+    /// The port at a place of the list of those to look at now: `always`, then the hot ones.
+    pub(crate) fn at(&self, place: usize) -> Option<usize> {
+        let hot = || self.hot.get(place - self.always.len());
+        self.always.get(place).or_else(hot).map(|&number| number as usize)
+    }
+
+    /// The look at the port at `place` found nothing. True if the next port is now at that place.
+    pub(crate) fn found_nothing(&mut self, place: usize) -> bool {
+        let Some(place) = place.checked_sub(self.always.len()) else { return false };
+        let number = self.hot.swap_remove(place);
+        self.is_hot[number as usize] = false;
+        true
+    }
+
+    /// Learns which ports have become readable; true if the bell rings.
+    pub(crate) fn refresh(&mut self) -> bool {
+        if self.watched == 0 {
+            return false;
+        }
+        let mut is_ringing = false;
+        for number in self.epoll.ready() {
+            is_ringing |= number == BELL;
+            let Some(true) = self.is_watched.get(number as usize) else { continue };
+            if !std::mem::replace(&mut self.is_hot[number as usize], true) {
+                self.hot.push(number as u32);
+            }
+        }
+        is_ringing
+    }
+
+    /// Waits until a port is readable or broken, the bell rings, or `timeout` has passed; true unless it passed.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        self.epoll.wait(timeout)
+    }
+
+    /// Another port to look at though nothing says so: a device that was removed does not always tell.
+    pub(crate) fn suspect(&mut self) {
+        if self.watched == 0 {
+            return;
+        }
+        let number = self.next_suspect;
+        self.next_suspect = (number + 1) % self.is_watched.len();
+        if self.is_watched[number] && !std::mem::replace(&mut self.is_hot[number], true) {
+            self.hot.push(number as u32);
+        }
+    }
+
+    /// Forgets a port. Its descriptor must still be open.
+    pub(crate) fn remove(&mut self, number: usize, fd: Option<BorrowedFd<'_>>) {
+        if let Some(fd) = fd {
+            self.epoll.remove(fd);
+        }
+        self.always.retain(|&port| port as usize != number);
+        self.hot.retain(|&port| port as usize != number);
+        self.is_hot[number] = false;
+        self.watched -= usize::from(std::mem::take(&mut self.is_watched[number]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    fn to_look_at(ready: &Ready) -> Vec<usize> {
+        (0..).map_while(|place| ready.at(place)).collect()
+    }
+
+    #[test]
+    fn only_readable_ones_of_many_ports_are_looked_at_until_they_are_empty() {
+        let mut pairs: Vec<_> = (0..100).map(|_| UnixStream::pair().unwrap()).collect();
+        let (bell, mut ring) = UnixStream::pair().unwrap();
+        let fds: Vec<_> = pairs.iter().map(|(port, _)| Some(port.as_fd())).chain([None]).collect();
+        let mut ready = Ready::new(&fds, bell.as_fd()).unwrap();
+        assert!(!ready.refresh());
+        assert_eq!(to_look_at(&ready), [100]);
+        pairs[7].1.write_all(b"x").unwrap();
+        assert!(ready.wait(Duration::from_secs(5)));
+        assert!(!ready.refresh() && !ready.refresh());
+        assert_eq!(to_look_at(&ready), [100, 7]);
+        assert!(!ready.found_nothing(0));
+        assert!(ready.found_nothing(1));
+        assert_eq!(to_look_at(&ready), [100]);
+        // Still readable, so it comes back.
+        ring.write_all(b"x").unwrap();
+        assert!(ready.refresh());
+        assert_eq!(to_look_at(&ready), [100, 7]);
+        ready.remove(7, Some(pairs[7].0.as_fd()));
+        assert!(ready.refresh());
+        assert_eq!(to_look_at(&ready), [100]);
+        (0..101).for_each(|_| ready.suspect());
+        assert_eq!(to_look_at(&ready).len(), 1 + 99);
+    }
+
+    #[test]
+    fn few_ports_are_always_looked_at() {
+        let (port, _far) = UnixStream::pair().unwrap();
+        let (bell, _ring) = UnixStream::pair().unwrap();
+        let mut ready = Ready::new(&[Some(port.as_fd()), None], bell.as_fd()).unwrap();
+        assert_eq!(to_look_at(&ready), [0, 1]);
+        assert!(!ready.found_nothing(0) && !ready.refresh() && !ready.wait(Duration::ZERO));
+        ready.remove(0, Some(port.as_fd()));
+        assert_eq!(to_look_at(&ready), [1]);
+    }
+}

@@ -1,0 +1,131 @@
+//! The worker's clock, and what it gives away about the worker: two readings with only a little work between them
+//! that are far apart mean that the thread did not run. Either other threads had its core, which the kernel
+//! accounts for, or the whole machine stood still (a hypervisor, interrupts), which nobody does.
+
+use crate::clock::Clock;
+use crate::sys::thread::RunDelay;
+use fastpath_units::{Duration, Time};
+
+/// The longest that the work between two readings takes: a burst of one port.
+const WORK_MAX: Duration = Duration::from_ms(1);
+/// As [`WORK_MAX`], while there is nothing to do but look.
+const LOOK_MAX: Duration = Duration::from_us(100);
+/// Interruptions remembered to explain late frames with.
+const REMEMBERED: usize = 16;
+
+/// Interruptions of one kind.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Gaps {
+    pub(crate) count: u64,
+    pub(crate) total: Duration,
+    pub(crate) longest: Duration,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    clock: Clock,
+    last: Time,
+    patience: Duration,
+    run_delay: RunDelay,
+    /// The machine stood still.
+    pub(crate) paused: Gaps,
+    /// Other threads ran on this core.
+    pub(crate) preempted: Gaps,
+    recent: [(Time, Time); REMEMBERED],
+    place: usize,
+}
+
+impl Watch {
+    /// To be made by the thread that uses it.
+    pub(crate) fn new(clock: Clock) -> Watch {
+        Watch {
+            clock,
+            last: clock.now(),
+            patience: WORK_MAX,
+            run_delay: RunDelay::of_this_thread(),
+            paused: Gaps::default(),
+            preempted: Gaps::default(),
+            recent: [(Time::ZERO, Time::ZERO); REMEMBERED],
+            place: 0,
+        }
+    }
+
+    /// The time, when nothing has waited since the last reading.
+    #[inline]
+    pub(crate) fn now(&mut self) -> Time {
+        let now = self.clock.now();
+        if now.since(self.last) > self.patience {
+            self.interrupted(now);
+        }
+        self.last = now;
+        now
+    }
+
+    /// The time after a wait.
+    pub(crate) fn after_waiting(&mut self) -> Time {
+        self.last = self.clock.now();
+        // Time spent asleep is no delay, waiting for a core after it is; it counts from here on.
+        self.last
+    }
+
+    /// What comes until the next call moves frames, or only looks for some.
+    #[inline]
+    pub(crate) fn expect(&mut self, is_moving: bool) {
+        self.patience = if is_moving { WORK_MAX } else { LOOK_MAX };
+    }
+
+    #[cold]
+    fn interrupted(&mut self, now: Time) {
+        let gap = now.since(self.last);
+        let waited = self.run_delay.since_last();
+        let kind = if waited.as_ps() >= gap.as_ps() / 2 { &mut self.preempted } else { &mut self.paused };
+        kind.count += 1;
+        kind.total = kind.total.saturating_add(gap);
+        kind.longest = kind.longest.max(gap);
+        self.recent[self.place] = (self.last, now);
+        self.place = (self.place + 1) % REMEMBERED;
+    }
+
+    /// How much of the time from `due` to `released` recent interruptions took.
+    pub(crate) fn interrupted_within(&self, due: Time, released: Time) -> Duration {
+        let overlap = |&(from, to): &(Time, Time)| to.min(released).since(from.max(due));
+        self.recent.iter().map(overlap).fold(Duration::ZERO, Duration::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_frame_is_explained_by_the_interruption_it_fell_into() {
+        let mut watch = Watch::new(Clock::start());
+        let at = |ms: u64| Time::ZERO + Duration::from_ms(ms);
+        watch.recent[0] = (at(100), at(109));
+        watch.recent[1] = (at(200), at(202));
+        for (due, released, explained_ms) in
+            [(99, 110, 9), (105, 109, 4), (105, 107, 2), (110, 120, 0), (90, 95, 0), (100, 205, 11)]
+        {
+            assert_eq!(
+                watch.interrupted_within(at(due), at(released)),
+                Duration::from_ms(explained_ms),
+                "{due} … {released}"
+            );
+        }
+    }
+
+    #[test]
+    fn readings_far_apart_are_noted_as_one_kind_or_the_other() {
+        let mut watch = Watch::new(Clock::start());
+        watch.expect(false);
+        assert!(watch.now() >= watch.last);
+        // As if the last reading were long ago.
+        watch.last = Time::ZERO;
+        while watch.clock.now().since(Time::ZERO) <= LOOK_MAX {}
+        let before = watch.paused.count + watch.preempted.count;
+        watch.now();
+        assert_eq!(watch.paused.count + watch.preempted.count, before + 1);
+        assert!(watch.paused.longest.max(watch.preempted.longest) > LOOK_MAX);
+    }
+}
