@@ -38,6 +38,7 @@
 
 mod counters;
 mod delays;
+mod framing;
 mod impairment;
 mod line;
 mod math;
@@ -49,18 +50,21 @@ mod plain;
 mod qdisc;
 mod rich;
 mod serialiser;
+mod slots;
 mod spec;
 mod wheel;
 
 pub use counters::{Counters, Tally};
 pub use delays::Delays;
+pub use framing::{Cells, Framing};
 pub use impairment::{
-    Chance, CorruptSpec, Corruption, FourState, GilbertElliott, JitterLaw, JitterSpec, LossSpec, Reorder,
-    ReorderSpec,
+    Chance, CorruptSpec, Corruption, FourState, GilbertElliott, JitterLaw, JitterSpec, LossSpec, Memory,
+    Reorder, ReorderSpec,
 };
 pub use opportunities::{Opportunities, OpportunitiesError};
 pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
 pub use qdisc::{CodelSpec, Ecn, FqCodelSpec, Limit, PieSpec, QueueSpec, RedSpec, SojournSpec};
-pub use spec::{Change, PipeSpec};
+pub use slots::{SlotSpec, SlotWait};
+pub use spec::{Change, LinkState, PipeSpec};
 pub use wheel::Wheel;

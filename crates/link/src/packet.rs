@@ -130,12 +130,20 @@ pub enum DropReason {
     Expired,
     /// It would have left after a packet sent later, where order is kept by dropping.
     Late,
+    /// The link was down.
+    Down,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [DropReason; 5] =
-        [DropReason::Loss, DropReason::QueueFull, DropReason::Early, DropReason::Expired, DropReason::Late];
+    pub const ALL: [DropReason; 6] = [
+        DropReason::Loss,
+        DropReason::QueueFull,
+        DropReason::Early,
+        DropReason::Expired,
+        DropReason::Late,
+        DropReason::Down,
+    ];
 
     /// The word used in reports and `--times` files.
     pub const fn name(self) -> &'static str {
@@ -145,6 +153,7 @@ impl DropReason {
             DropReason::Early => "early",
             DropReason::Expired => "expired",
             DropReason::Late => "late",
+            DropReason::Down => "down",
         }
     }
 }

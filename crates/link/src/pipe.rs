@@ -75,7 +75,7 @@ impl<P> Pipe<P> {
         }
     }
 
-    /// Changes parameters at `now`, all in one instant, without losing a packet.
+    /// Changes parameters at `now`, all in one instant. No packet is lost by it unless the link goes down.
     ///
     /// - **rate**: the packet on the wire sends the bits it has left at the new rate, exactly; those
     ///   waiting use the new rate when their turn comes.
@@ -87,6 +87,9 @@ impl<P> Pipe<P> {
     /// - **queue**: for packets pushed later; what is queued stays, even above a smaller limit. A discipline
     ///   that stays keeps its state; another one takes over what is queued.
     /// - **jitter, reorder, duplicate, corrupt**: for packets that leave the queue later.
+    /// - **framing**: as overhead. **slots**: one that is pending opens when it was to; where there are to be none any
+    ///   more, what waits for one leaves at once.
+    /// - **state**: going down drops what is queued and on the wire at once; what has left the queue arrives.
     pub fn change(&mut self, now: Time, change: &Change) {
         if let Kind::Plain(pipe) = &mut self.kind {
             let mut spec = pipe.spec();
@@ -298,6 +301,14 @@ mod tests {
             duplicate: Probability::ALWAYS.into(),
             corrupt: Some(crate::CorruptSpec::Bits(Probability::NEVER)),
             opportunities: crate::Opportunities::new([Duration::from_ms(3)]).ok(),
+            framing: Some(crate::Framing { packet: -14, cells: None }),
+            slots: Some(Box::new(crate::SlotSpec {
+                wait: crate::SlotWait::Between(Duration::ZERO, Duration::from_ms(1)),
+                packets: Some(3),
+                bytes: None,
+            })),
+            loss_ecn: crate::Ecn::Mark,
+            state: crate::LinkState::Down,
         };
         let mut pipe = pipe(&PipeSpec::default());
         pipe.change(us(1), &Change::to(&spec));

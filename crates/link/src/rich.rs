@@ -1,9 +1,9 @@
 //! The pipe that can be anything: every discipline, law and rate there is, one event per departure.
 //!
 //! ```text
-//!  push ──▶ loss ──▶ queue ──▶ wire ──▶ loss at the egress ──▶ delay line ──▶ pop
-//!                      │                          │                            ▲
-//!                      └─ dropped once queued ────┴──▶ leavers, in order ──────┘
+//!  push ──▶ loss ──▶ queue ──▶ wire ──▶ slots ──▶ loss at the egress ──▶ delay line ──▶ pop
+//!                      │                                      │                          ▲
+//!                      └─ dropped once queued ────────────────┴──▶ leavers, in order ────┘
 //! ```
 //!
 //! `advance` runs the events of the rate stage up to `now`, each at its exact time. It is slower than
@@ -11,26 +11,34 @@
 
 use crate::counters::{Counters, Tally};
 use crate::delays::Delays;
+use crate::framing::Framing;
 use crate::impairment::{Chance, Corruptor, Dice, Jitter, Loss, Reorder, Skipper};
 use crate::line::{Flight, Line};
 use crate::opportunities::{Opportunities, Schedule};
 use crate::packet::{Alteration, DropReason, Exit, Fate, Held, Packet, Verdict};
+use crate::qdisc::Ecn;
 use crate::qdisc::queue::{Leaver, Queue, Served, Turn};
 use crate::serialiser::Serialiser;
-use crate::spec::{Change, PipeSpec};
+use crate::slots::{SlotSpec, Slots};
+use crate::spec::{Change, LinkState, PipeSpec};
 use fastpath_units::{Duration, Rng, Time};
 use std::collections::VecDeque;
 
 /// A pipe with anything beyond a plain one. See [`Pipe`](crate::Pipe).
 #[derive(Debug)]
 pub(crate) struct Rich<P> {
+    state: LinkState,
     loss: Loss,
+    loss_ecn: Ecn,
     queue: Queue<P>,
     /// The packet being serialised.
     sending: Option<Held<P>>,
     serialiser: Serialiser,
+    /// In place of the serialiser's overhead.
+    framing: Option<Framing>,
     /// In place of the serialiser's rate.
     schedule: Option<Schedule>,
+    slots: Option<Box<Slots<P>>>,
     egress_loss: Loss,
     delay: Duration,
     jitter: Option<Jitter>,
@@ -67,6 +75,7 @@ impl<P> Rich<P> {
     pub(crate) fn needed(spec: &PipeSpec) -> bool {
         let PipeSpec { rate: _, overhead: _, delay: _, loss: _, .. } = spec;
         let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, opportunities, .. } = spec;
+        let PipeSpec { framing, slots, loss_ecn, state, .. } = spec;
         queue.acts_at_dequeue()
             || !egress_loss.is_never()
             || jitter.is_some()
@@ -74,6 +83,10 @@ impl<P> Rich<P> {
             || *duplicate != Chance::default()
             || corrupt.is_some()
             || opportunities.is_some()
+            || framing.is_some()
+            || slots.is_some()
+            || *loss_ecn != Ecn::Off
+            || *state != LinkState::Up
     }
 
     /// An empty pipe.
@@ -95,12 +108,20 @@ impl<P> Rich<P> {
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
         self.counters.pushed.add(packet.len);
         self.advance(now);
-        if self.loss.draw(&mut self.rng) {
-            return self.refuse(DropReason::Loss, Held::new(now, packet, false));
-        }
         let len = packet.len;
+        let mut packet = Held::new(now, packet, false);
+        if self.state == LinkState::Down {
+            return self.refuse(DropReason::Down, packet);
+        }
+        if self.loss.draw(&mut self.rng) {
+            if self.loss_ecn == Ecn::Off || !packet.is_ect() {
+                return self.refuse(DropReason::Loss, packet);
+            }
+            packet.mark();
+            self.counters.marked += 1;
+        }
         let (queue, mut turn) = self.turn(now);
-        if let Err((reason, packet)) = queue.enqueue(Held::new(now, packet, false), &mut turn) {
+        if let Err((reason, packet)) = queue.enqueue(packet, &mut turn) {
             return self.refuse(reason, packet);
         }
         self.held.add(len);
@@ -155,8 +176,14 @@ impl<P> Rich<P> {
         if let Some(overhead) = change.overhead {
             self.serialiser.set_overhead(overhead);
         }
+        if let Some(framing) = change.framing {
+            self.framing = framing;
+        }
         if let Some(opportunities) = &change.opportunities {
             self.change_opportunities(now, opportunities);
+        }
+        if let Some(slots) = &change.slots {
+            self.change_slots(now, slots.as_deref());
         }
         if let Some(delay) = change.delay {
             self.delay = delay;
@@ -164,6 +191,7 @@ impl<P> Rich<P> {
         if let Some(loss) = &change.loss {
             self.loss.change(loss);
         }
+        self.loss_ecn = change.loss_ecn.unwrap_or(self.loss_ecn);
         if let Some(loss) = &change.egress_loss {
             self.egress_loss.change(loss);
         }
@@ -171,6 +199,39 @@ impl<P> Rich<P> {
             self.queue.change(queue);
         }
         self.change_effects(change);
+        if let Some(state) = change.state {
+            self.state = state;
+        }
+        if self.state == LinkState::Down {
+            self.flush(now);
+        }
+        // A change may have made way for what waits.
+        if self.sending.is_none() && self.schedule.is_none() && self.queue.waiting().packets > 0 {
+            self.serve(now);
+        }
+    }
+
+    /// The link goes down: what has not been sent whole is lost.
+    fn flush(&mut self, now: Time) {
+        self.serialiser.cut(now);
+        let gathered = std::iter::from_fn(|| self.slots.as_mut()?.take()).chain(self.sending.take());
+        let all = gathered.chain(std::iter::from_fn(|| self.queue.take()));
+        let lost = all.map(|packet| Leaver { at: now, packet, fate: Fate::Dropped(DropReason::Down) });
+        self.leavers.extend(lost);
+    }
+
+    /// What was gathered for slots that are no more leaves at once.
+    fn change_slots(&mut self, now: Time, spec: Option<&SlotSpec>) {
+        match (&mut self.slots, spec) {
+            (Some(slots), Some(spec)) => slots.set(spec.clone()),
+            (None, Some(spec)) => self.slots = Some(Box::new(Slots::new(spec.clone()))),
+            (_, None) => {
+                let mut slots = self.slots.take();
+                while let Some(packet) = slots.as_mut().and_then(|slots| slots.take()) {
+                    self.depart(now, packet);
+                }
+            }
+        }
     }
 
     /// The packet in transit starts over where rate and opportunities take turns.
@@ -181,7 +242,7 @@ impl<P> Rich<P> {
         self.schedule = opportunities.clone().map(|spec| Schedule::after(spec, now));
         match (&mut self.schedule, &self.sending) {
             (Some(schedule), Some(packet)) => schedule.left = schedule.counted(packet.len),
-            (None, Some(packet)) => self.serialiser.send(now, packet.len),
+            (None, Some(packet)) => transmit(&mut self.serialiser, self.framing, now, packet.len),
             (None, None) => self.serve(now),
             (Some(_), None) => {}
         }
@@ -212,7 +273,7 @@ impl<P> Rich<P> {
     }
 
     pub(crate) fn reads_headers(&self) -> bool {
-        self.queue.reads_headers()
+        self.queue.reads_headers() || self.loss_ecn != Ecn::Off
     }
 
     pub(crate) fn spec(&self) -> PipeSpec {
@@ -228,6 +289,10 @@ impl<P> Rich<P> {
             duplicate: self.duplicate.chance,
             corrupt: self.corrupt.as_ref().map(Corruptor::spec),
             opportunities: self.schedule.as_ref().map(|schedule| schedule.spec.clone()),
+            framing: self.framing,
+            slots: self.slots.as_ref().map(|slots| Box::new(slots.spec().clone())),
+            loss_ecn: self.loss_ecn,
+            state: self.state,
         }
     }
 
@@ -245,7 +310,7 @@ impl<P> Rich<P> {
 
     pub(crate) fn queued(&self) -> Tally {
         let mut queued = self.queue.waiting();
-        queued += on_wire(&self.sending);
+        queued += self.on_wire();
         queued
     }
 
@@ -256,17 +321,56 @@ impl<P> Rich<P> {
                 self.seize(at);
                 continue;
             }
-            if let Some(packet) = self.sending.take() {
-                self.depart(at, packet);
+            // What has just been sent still catches a slot that opens now.
+            match self.sending.take_if(|_| self.serialiser.end() <= at) {
+                Some(packet) => {
+                    match &mut self.slots {
+                        Some(slots) => slots.gather(at, packet, &mut self.rng),
+                        None => self.depart(at, packet),
+                    }
+                    self.serve(at);
+                }
+                None => self.open_slot(at),
             }
-            self.serve(at);
+        }
+    }
+
+    /// A slot opens at `at`.
+    fn open_slot(&mut self, at: Time) {
+        let Some(mut passed) = self.slots.as_mut().map(|slots| slots.open()) else { return };
+        while let Some(packet) = self.ready(at) {
+            let len = packet.len;
+            self.depart(at, packet);
+            let Some(slots) = &mut self.slots else { return };
+            if slots.is_used_up(&mut passed, len) {
+                return slots.call(at, &mut self.rng);
+            }
+        }
+    }
+
+    /// The next packet that an open slot passes. Without a rate nothing is sent before.
+    fn ready(&mut self, at: Time) -> Option<Held<P>> {
+        if let Some(packet) = self.slots.as_mut()?.take() {
+            return Some(packet);
+        }
+        if self.serialiser.rate().is_some() {
+            return None;
+        }
+        let (queue, mut turn) = self.turn(at);
+        match queue.dequeue(&mut turn) {
+            Served::Packet(packet) => Some(packet),
+            Served::Nothing => None,
         }
     }
 
     /// When the rate stage acts next.
     fn next_event(&self) -> Option<Time> {
         match &self.schedule {
-            None => self.sending.as_ref().map(|_| self.serialiser.end()),
+            None => {
+                let sent = self.sending.as_ref().map(|_| self.serialiser.end());
+                let slot = self.slots.as_ref().and_then(|slots| slots.opens());
+                sent.into_iter().chain(slot).min()
+            }
             Some(_) if self.sending.is_none() && self.queue.waiting().packets == 0 => None,
             Some(schedule) => schedule.next_at(),
         }
@@ -296,10 +400,17 @@ impl<P> Rich<P> {
 
     /// The wire is free at `at`: takes the next packet.
     fn serve(&mut self, at: Time) {
+        if let (Some(slots), None, None) = (&mut self.slots, &self.schedule, self.serialiser.rate()) {
+            // Without a rate packets wait in the queue for their slot.
+            if self.queue.waiting().packets > 0 {
+                slots.call(at, &mut self.rng);
+            }
+            return;
+        }
         let (queue, mut turn) = self.turn(at);
         if let Served::Packet(packet) = queue.dequeue(&mut turn) {
             match &mut self.schedule {
-                None => self.serialiser.send(at, packet.len),
+                None => transmit(&mut self.serialiser, self.framing, at, packet.len),
                 Some(schedule) => schedule.left = schedule.counted(packet.len),
             }
             self.sending = Some(packet);
@@ -343,10 +454,19 @@ impl<P> Rich<P> {
         }
     }
 
+    /// Taken from the queue and not sent whole, or gathered for a slot.
+    fn on_wire(&self) -> Tally {
+        let mut tally = self.slots.as_ref().map_or(Tally::default(), |slots| slots.waiting());
+        if let Some(packet) = &self.sending {
+            tally.add(packet.len);
+        }
+        tally
+    }
+
     fn turn(&mut self, now: Time) -> (&mut Queue<P>, Turn<'_, P>) {
         let turn = Turn {
             now,
-            on_wire: on_wire(&self.sending),
+            on_wire: self.on_wire(),
             rate: self.serialiser.rate(),
             idle_since: self.serialiser.end(),
             rng: &mut self.rng,
@@ -365,11 +485,15 @@ impl<P> Rich<P> {
 impl<P> From<Inheritance<P>> for Rich<P> {
     fn from(old: Inheritance<P>) -> Rich<P> {
         Rich {
+            state: old.spec.state,
             loss: old.loss,
+            loss_ecn: old.spec.loss_ecn,
             queue: old.queue,
             sending: old.sending,
             serialiser: old.serialiser,
+            framing: old.spec.framing,
             schedule: old.spec.opportunities.map(|spec| Schedule::after(spec, Time::ZERO)),
+            slots: old.spec.slots.map(|spec| Box::new(Slots::new(*spec))),
             egress_loss: Loss::new(&old.spec.egress_loss),
             delay: old.spec.delay,
             jitter: old.spec.jitter.as_deref().cloned().map(Jitter::new),
@@ -387,10 +511,10 @@ impl<P> From<Inheritance<P>> for Rich<P> {
     }
 }
 
-fn on_wire<P>(sending: &Option<Held<P>>) -> Tally {
-    let mut tally = Tally::default();
-    if let Some(packet) = sending {
-        tally.add(packet.len);
+/// Puts a frame of `len` bytes on the wire.
+fn transmit(serialiser: &mut Serialiser, framing: Option<Framing>, at: Time, len: u32) {
+    match framing {
+        None => serialiser.send(at, len),
+        Some(framing) => serialiser.send_bytes(at, framing.on_wire(len)),
     }
-    tally
 }

@@ -36,17 +36,28 @@ impl Serialiser {
     /// Sends a frame of `len` bytes that arrived at `arrival`, after all those before it:
     /// d = max(d of the frame before, arrival) + (len + overhead)·8/rate.
     pub(crate) fn send(&mut self, arrival: Time, len: u32) {
+        self.send_bytes(arrival, Bytes(u64::from(len) + u64::from(self.overhead)));
+    }
+
+    /// The same for so many bytes on the wire.
+    pub(crate) fn send_bytes(&mut self, arrival: Time, size: Bytes) {
         // Idle only if it arrived after the exact end: at the same picosecond a fraction is still being sent.
         if arrival > self.end {
             self.end = arrival;
             self.carried = Fraction::ZERO;
         }
         if let Some(rate) = self.rate {
-            let size = Bytes(u64::from(len) + u64::from(self.overhead));
             let (span, carried) = rate.transmission(size, self.carried);
             // What would end past the end of time (213 days) is held there.
             self.end = self.end.saturating_add(span);
             self.carried = carried;
+        }
+    }
+
+    /// What is being sent at `now` is cut off.
+    pub(crate) fn cut(&mut self, now: Time) {
+        if self.end >= now {
+            (self.end, self.carried) = (now, Fraction::ZERO);
         }
     }
 

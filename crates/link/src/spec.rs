@@ -1,8 +1,10 @@
 //! What a pipe is asked to be: its parameters, and changes to them while it carries packets.
 
+use crate::framing::Framing;
 use crate::impairment::{Chance, CorruptSpec, JitterSpec, LossSpec, ReorderSpec};
 use crate::opportunities::Opportunities;
-use crate::qdisc::QueueSpec;
+use crate::qdisc::{Ecn, QueueSpec};
+use crate::slots::SlotSpec;
 use fastpath_units::{Duration, Rate};
 
 /// The parameters of one direction of a link. The default is an ideal link: no rate limit, no delay, no
@@ -30,8 +32,27 @@ pub struct PipeSpec {
     pub duplicate: Chance,
     /// Packets that leave with flipped bits.
     pub corrupt: Option<CorruptSpec>,
-    /// When packets may be sent, in place of a rate: then `rate` and `overhead` mean nothing.
+    /// When packets may be sent, in place of a rate: then `rate`, `overhead`, `framing` and `slots` mean nothing.
     pub opportunities: Option<Opportunities>,
+    /// Bytes on the wire by another rule than `overhead`, which then means nothing.
+    pub framing: Option<Framing>,
+    /// Delivery in slots.
+    pub slots: Option<Box<SlotSpec>>,
+    /// What `loss` does to ECN-capable packets.
+    pub loss_ecn: Ecn,
+    /// Whether the link carries anything.
+    pub state: LinkState,
+}
+
+/// Whether a link is up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LinkState {
+    /// It carries packets.
+    #[default]
+    Up,
+    /// It drops what it is given. Going down drops what is queued and what is on the wire; packets that have left
+    /// the queue are under way and arrive.
+    Down,
 }
 
 /// New values for some parameters of a live pipe, all at one instant; `None` keeps what is. The default
@@ -60,6 +81,14 @@ pub struct Change {
     pub corrupt: Option<Option<CorruptSpec>>,
     /// New opportunities in place of a rate; `Some(None)` returns to the rate.
     pub opportunities: Option<Option<Opportunities>>,
+    /// A new rule for the bytes on the wire; `Some(None)` returns to the overhead.
+    pub framing: Option<Option<Framing>>,
+    /// New slots; `Some(None)` is none.
+    pub slots: Option<Option<Box<SlotSpec>>>,
+    /// Anew: what the loss does to ECN-capable packets.
+    pub loss_ecn: Option<Ecn>,
+    /// Up or down.
+    pub state: Option<LinkState>,
 }
 
 impl Change {
@@ -77,6 +106,10 @@ impl Change {
             duplicate,
             corrupt,
             opportunities,
+            framing,
+            slots,
+            loss_ecn,
+            state,
         } = spec.clone();
         Change {
             rate: Some(rate),
@@ -90,6 +123,10 @@ impl Change {
             duplicate: Some(duplicate),
             corrupt: Some(corrupt),
             opportunities: Some(opportunities),
+            framing: Some(framing),
+            slots: Some(slots),
+            loss_ecn: Some(loss_ecn),
+            state: Some(state),
         }
     }
 
@@ -107,6 +144,10 @@ impl Change {
             duplicate,
             corrupt,
             opportunities,
+            framing,
+            slots,
+            loss_ecn,
+            state,
         } = self;
         put(rate, &mut spec.rate);
         put(overhead, &mut spec.overhead);
@@ -119,6 +160,10 @@ impl Change {
         put(duplicate, &mut spec.duplicate);
         put(corrupt, &mut spec.corrupt);
         put(opportunities, &mut spec.opportunities);
+        put(framing, &mut spec.framing);
+        put(slots, &mut spec.slots);
+        put(loss_ecn, &mut spec.loss_ecn);
+        put(state, &mut spec.state);
     }
 }
 

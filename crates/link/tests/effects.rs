@@ -3,8 +3,8 @@
 //! Statistics are at fixed seeds; bounds are those that a correct law breaks at one seed in a thousand.
 
 use fastpath_link::{
-    Alteration, Chance, CorruptSpec, DropReason, Exit, Fate, JitterLaw, JitterSpec, LossSpec, Packet, Pipe,
-    PipeSpec, Reorder, ReorderSpec,
+    Alteration, Chance, CorruptSpec, DropReason, Exit, Fate, JitterLaw, JitterSpec, LossSpec, Memory, Packet,
+    Pipe, PipeSpec, Reorder, ReorderSpec,
 };
 use fastpath_units::{Duration, Probability, Rng, Time};
 
@@ -29,7 +29,8 @@ fn send(spec: &PipeSpec, n: u64, gap: Duration, seed: u64) -> (Pipe<u64>, Vec<Ex
 }
 
 fn jittery(law: JitterLaw, half_life: Option<Duration>, order: Reorder) -> PipeSpec {
-    let jitter = Some(Box::new(JitterSpec { law, half_life, order }));
+    let memory = half_life.map_or(Memory::None, Memory::HalfLife);
+    let jitter = Some(Box::new(JitterSpec { law, memory, order }));
     PipeSpec { delay: us(50_000), jitter, ..PipeSpec::default() }
 }
 

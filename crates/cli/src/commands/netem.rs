@@ -71,8 +71,8 @@ impl NetemCommand {
 impl Dev {
     fn run(self) -> anyhow::Result<Answer> {
         let arguments = netem::parse(&self.arguments)?;
-        let topology = arguments.topology()?;
-        if arguments.limit_given && arguments.rate.is_none() {
+        let topology = arguments.topology();
+        if arguments.limit_given && arguments.rate.is_none() && arguments.slot.is_none() {
             eprintln!("fastpath: limit bounds what waits for the rate, and without a rate nothing waits");
         }
         let stop = stop_on_signals()?;

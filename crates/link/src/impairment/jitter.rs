@@ -1,11 +1,11 @@
 //! Jitter: a delay that varies from packet to packet, by a law, with memory, and with or without reordering.
 //!
-//! Memory is a Gaussian copula: a standard normal z follows an autoregressive process in time,
-//! z′ = ρ·z + √(1−ρ²)·ε with ρ = 2^(−dt/half-life), and the law's quantile function turns it into a delay. So
-//! the law holds exactly at every instant, however packets are spaced.
+//! Memory is a Gaussian copula: a standard normal z follows an autoregressive process,
+//! z′ = ρ·z + √(1−ρ²)·ε with ρ = 2^(−dt/half-life) in time or a constant from packet to packet, and the law's
+//! quantile function turns it into a delay. So the law holds exactly, however packets are spaced and whatever ρ is.
 
 use crate::math;
-use fastpath_units::{Duration, Rng, Time};
+use fastpath_units::{Duration, Probability, Rng, Time};
 use std::sync::Arc;
 
 /// How the delay varies: what is added to [`PipeSpec::delay`](crate::PipeSpec::delay).
@@ -13,11 +13,24 @@ use std::sync::Arc;
 pub struct JitterSpec {
     /// The distribution.
     pub law: JitterLaw,
-    /// After this time the correlation of the underlying normal process has halved; `None` draws every packet
-    /// independently.
-    pub half_life: Option<Duration>,
+    /// How much a packet's delay has to do with those before.
+    pub memory: Memory,
     /// What happens to packets that would overtake others.
     pub order: Reorder,
+}
+
+/// How the delays of packets depend on each other.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum Memory {
+    /// Every packet draws independently.
+    #[default]
+    None,
+    /// After this time the correlation of the underlying normal process has halved.
+    HalfLife(Duration),
+    /// The correlation of the underlying normal process from each packet to the next, as the correlation of tc's
+    /// `delay` is meant. (The kernel mixes uniform numbers and takes the mix modulo the width of the law: that keeps
+    /// neither the law nor much of the correlation.)
+    PerPacket(Probability),
 }
 
 /// A distribution of delays. Where the sum with the pipe's delay would be negative it is zero.
@@ -80,7 +93,7 @@ impl JitterSpec {
     /// Jitter by `law` that keeps order and nearly all of the law's spread: with a half-life of ten standard deviations.
     pub fn in_order(law: JitterLaw) -> JitterSpec {
         let half_life = law.sd().map(|sd| Duration::from_ps(sd.as_ps().saturating_mul(10)));
-        JitterSpec { law, half_life, order: Reorder::Never }
+        JitterSpec { memory: half_life.map_or(Memory::None, Memory::HalfLife), law, order: Reorder::Never }
     }
 }
 
@@ -174,14 +187,15 @@ impl Jitter {
         // In the middle of one of 2⁵³ equal steps, never 0 or 1.
         let uniform = rng.unit_f64() + 0.5 / (1u64 << 53) as f64;
         let fresh = math::normal_quantile(uniform.min(1.0 - f64::EPSILON / 2.0));
-        let z = match (self.spec.half_life, self.last) {
-            (Some(half_life), Some((then, z))) if !half_life.is_zero() => {
+        let rho_z = self.last.and_then(|(then, z)| match self.spec.memory {
+            Memory::HalfLife(half_life) if !half_life.is_zero() => {
                 let halvings = now.since(then).as_ps() as f64 / half_life.as_ps() as f64;
-                let rho = math::exp(-halvings * std::f64::consts::LN_2);
-                rho * z + (1.0 - rho * rho).sqrt() * fresh
+                Some((math::exp(-halvings * std::f64::consts::LN_2), z))
             }
-            _ => fresh,
-        };
+            Memory::PerPacket(correlation) => Some((correlation.get(), z)),
+            Memory::None | Memory::HalfLife(_) => None,
+        });
+        let z = rho_z.map_or(fresh, |(rho, z)| rho * z + (1.0 - rho * rho).sqrt() * fresh);
         self.last = Some((now, z));
         let total = base.as_ps() as f64 + self.spec.law.at_score(z);
         Duration::from_ps(total.round() as u64)

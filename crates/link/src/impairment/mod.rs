@@ -16,7 +16,7 @@ pub use corrupt::{CorruptSpec, Corruption};
 pub use four_state::FourState;
 pub use gilbert_elliott::GilbertElliott;
 pub(crate) use jitter::Jitter;
-pub use jitter::{JitterLaw, JitterSpec, Reorder};
+pub use jitter::{JitterLaw, JitterSpec, Memory, Reorder};
 pub(crate) use loss::Loss;
 pub use loss::LossSpec;
 pub use reorder::ReorderSpec;

@@ -215,7 +215,7 @@ impl<P> Queue<P> {
     }
 
     /// The next packet, dropping and marking nothing.
-    fn take(&mut self) -> Option<Held<P>> {
+    pub(crate) fn take(&mut self) -> Option<Held<P>> {
         match self {
             Queue::Arrival { fifo, .. } => fifo.pop(),
             Queue::DropHead(queue) => queue.fifo.pop(),

@@ -16,8 +16,6 @@ mod quantity;
 
 use fastpath_units::{Duration, Probability, Rate};
 
-pub use pipe::Unsupported;
-
 /// What was asked for, each value as tc would hand it to the kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arguments {

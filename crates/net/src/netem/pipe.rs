@@ -1,20 +1,13 @@
 //! From netem's arguments to a pipe.
 
-use super::{Arguments, Distribution, Loss};
+use super::{Arguments, Distribution, Loss, Slot, SlotWait};
 use crate::topology::{NodeKind, Topology};
 use fastpath_link::{
-    Chance, CorruptSpec, FourState, GilbertElliott, JitterLaw, JitterSpec, Limit, LossSpec, PipeSpec,
-    QueueSpec, Reorder, ReorderSpec,
+    Cells, Chance, CorruptSpec, Ecn, FourState, Framing, GilbertElliott, JitterLaw, JitterSpec, Limit,
+    LossSpec, Memory, PipeSpec, QueueSpec, Reorder, ReorderSpec, SlotSpec,
 };
-use fastpath_units::Duration;
-
-/// Something netem can and a pipe cannot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{what} is not emulated here: leave it out")]
-pub struct Unsupported {
-    /// What.
-    pub what: &'static str,
-}
+use fastpath_units::{Bytes, Duration};
+use std::num::NonZeroU32;
 
 impl Arguments {
     /// The pipe that does to packets what netem does with these arguments. Where the two differ:
@@ -24,22 +17,21 @@ impl Arguments {
     /// - `limit` bounds the packets that wait for the rate. In the kernel those under delay count too, so a long
     ///   delay at a high rate drops packets there that pass here.
     /// - A duplicate leaves with its packet. In the kernel it is queued and delayed by itself.
-    pub fn pipe(&self) -> Result<PipeSpec, Unsupported> {
-        let unsupported = [
-            ("the correlation of the delay", !self.delay_correlation.is_never()),
-            ("ecn in place of loss", self.ecn),
-            ("a negative packet overhead", self.packet_overhead < 0),
-            ("a cell size", self.cell_size > 0),
-            ("slot", self.slot.is_some()),
-        ];
-        if let Some(&(what, _)) = unsupported.iter().find(|(_, asked)| *asked) {
-            return Err(Unsupported { what });
-        }
+    /// - The correlation of the delay leaves its law as it is; see [`Memory::PerPacket`].
+    /// - The jitter follows the slot. In the kernel packets that jitter has delayed still leave in slots.
+    pub fn pipe(&self) -> PipeSpec {
         let corrupt = chance(self.corrupt);
         let reorder = ReorderSpec { chance: chance(self.reorder), gap: self.gap };
-        Ok(PipeSpec {
+        let cells = NonZeroU32::new(self.cell_size);
+        let framing = Framing {
+            packet: self.packet_overhead,
+            cells: cells.map(|payload| Cells { payload, overhead: self.cell_overhead }),
+        };
+        let plain = framing.cells.is_none().then(|| u32::try_from(framing.packet).ok()).flatten();
+        PipeSpec {
             rate: self.rate,
-            overhead: self.packet_overhead as u32,
+            overhead: plain.unwrap_or(0),
+            framing: plain.is_none().then_some(framing),
             delay: self.delay,
             loss: self.loss(),
             queue: QueueSpec::DropTail(Limit::Packets(self.limit)),
@@ -47,17 +39,19 @@ impl Arguments {
             reorder: (!reorder.chance.probability.is_never()).then_some(reorder),
             duplicate: chance(self.duplicate),
             corrupt: (!corrupt.probability.is_never()).then_some(CorruptSpec::Packets(corrupt)),
+            slots: self.slot.map(|slot| Box::new(slots(slot))),
+            loss_ecn: if self.ecn { Ecn::Mark } else { Ecn::Off },
             ..PipeSpec::default()
-        })
+        }
     }
 
     /// Two hosts, the machine and the wire, with [`Arguments::pipe`] from the one to the other.
-    pub fn topology(&self) -> Result<Topology, Unsupported> {
+    pub fn topology(&self) -> Topology {
         let mut topology = Topology { seed: self.seed, ..Topology::default() };
         let [machine, wire] =
             ["machine", "wire"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
-        topology.connect("netem", machine, wire, [self.pipe()?, PipeSpec::default()]);
-        Ok(topology)
+        topology.connect("netem", machine, wire, [self.pipe(), PipeSpec::default()]);
+        topology
     }
 
     fn loss(&self) -> LossSpec {
@@ -83,16 +77,37 @@ impl Arguments {
         if jitter.is_zero() {
             return None;
         }
-        let law = match self.distribution.unwrap_or(Distribution::Uniform) {
-            Distribution::Uniform => JitterLaw::Uniform { half_width: jitter },
-            Distribution::Normal => JitterLaw::Normal { sd: jitter },
-            Distribution::Pareto => table(jitter, pareto),
-            Distribution::ParetoNormal => {
-                let normal = normal_table();
-                table(jitter, |i| (normal[i] + 3.0 * pareto(i)) / 4.0)
-            }
+        let law = law(self.distribution.unwrap_or(Distribution::Uniform), jitter);
+        let memory = match self.delay_correlation {
+            none if none.is_never() => Memory::None,
+            correlation => Memory::PerPacket(correlation),
         };
-        Some(Box::new(JitterSpec { law, half_life: None, order: Reorder::Allow }))
+        Some(Box::new(JitterSpec { law, memory, order: Reorder::Allow }))
+    }
+}
+
+fn law(distribution: Distribution, jitter: Duration) -> JitterLaw {
+    match distribution {
+        Distribution::Uniform => JitterLaw::Uniform { half_width: jitter },
+        Distribution::Normal => JitterLaw::Normal { sd: jitter },
+        Distribution::Pareto => table(jitter, pareto),
+        Distribution::ParetoNormal => {
+            let normal = normal_table();
+            table(jitter, |i| (normal[i] + 3.0 * pareto(i)) / 4.0)
+        }
+    }
+}
+
+fn slots(slot: Slot) -> SlotSpec {
+    SlotSpec {
+        wait: match slot.wait {
+            SlotWait::Between(least, most) => fastpath_link::SlotWait::Between(least, most),
+            SlotWait::By(distribution, mean, jitter) => {
+                fastpath_link::SlotWait::Law(mean, law(distribution, jitter))
+            }
+        },
+        packets: (slot.packets > 0).then_some(slot.packets),
+        bytes: (slot.bytes > 0).then_some(Bytes(slot.bytes.into())),
     }
 }
 
@@ -142,7 +157,7 @@ mod tests {
     use super::*;
     use fastpath_units::Probability;
 
-    fn pipe(text: &str) -> Result<PipeSpec, Unsupported> {
+    fn pipe(text: &str) -> PipeSpec {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         crate::netem::parse(&words).expect("arguments of netem").pipe()
     }
@@ -171,10 +186,10 @@ mod tests {
     fn every_word_becomes_what_a_pipe_calls_it() {
         let p = |percent: f64| Probability::new(percent / 100.0).unwrap();
         let words = "limit 7 delay 10ms 2ms distribution normal loss 1% 25% duplicate 2% corrupt 3% 50% reorder 4% gap 5 rate 1mbit 24";
-        let found = pipe(words).unwrap();
+        let found = pipe(words);
         let jitter = JitterSpec {
             law: JitterLaw::Normal { sd: Duration::from_ms(2) },
-            half_life: None,
+            memory: Memory::None,
             order: Reorder::Allow,
         };
         let expected = PipeSpec {
@@ -191,22 +206,34 @@ mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(
-            pipe("").unwrap(),
+            pipe(""),
             PipeSpec { queue: QueueSpec::DropTail(Limit::Packets(1000)), ..PipeSpec::default() }
         );
     }
 
     #[test]
-    fn what_a_pipe_cannot_do_is_refused_by_name() {
-        for (text, what) in [
-            ("delay 10ms 1ms 25%", "the correlation of the delay"),
-            ("loss 1% ecn", "ecn in place of loss"),
-            ("rate 1mbit -14", "a negative packet overhead"),
-            ("rate 1mbit 0 48 5", "a cell size"),
-            ("slot 1ms", "slot"),
-        ] {
-            let error = pipe(text).unwrap_err().to_string();
-            assert_eq!(error, format!("{what} is not emulated here: leave it out"), "{text}");
-        }
+    fn words_of_modern_kernels_are_understood_too() {
+        let cells = NonZeroU32::new(48).map(|payload| Cells { payload, overhead: 5 });
+        let ms = Duration::from_ms;
+        let jitter = |p: f64| JitterSpec {
+            law: JitterLaw::Uniform { half_width: ms(1) },
+            memory: Memory::PerPacket(Probability::new(p).unwrap()),
+            order: Reorder::Allow,
+        };
+        let slots = |wait, packets, bytes: Option<u64>| {
+            Some(Box::new(SlotSpec { wait, packets, bytes: bytes.map(Bytes) }))
+        };
+        use fastpath_link::SlotWait::{Between, Law};
+        let normal = JitterLaw::Normal { sd: ms(2) };
+        assert_eq!(pipe("delay 10ms 1ms 25%").jitter, Some(Box::new(jitter(0.25))));
+        assert_eq!(pipe("loss 1% ecn").loss_ecn, Ecn::Mark);
+        let strips = pipe("rate 1mbit -14");
+        assert_eq!((strips.overhead, strips.framing), (0, Some(Framing { packet: -14, cells: None })));
+        assert_eq!(pipe("rate 1mbit 8 48 5").framing, Some(Framing { packet: 8, cells }));
+        assert_eq!(pipe("slot 1ms").slots, slots(Between(ms(1), ms(1)), None, None));
+        let all = pipe("slot 1ms 4ms packets 3 bytes 4k").slots;
+        assert_eq!(all, slots(Between(ms(1), ms(4)), Some(3), Some(4096)));
+        let law = pipe("slot distribution normal 8ms 2ms").slots;
+        assert_eq!(law, slots(Law(ms(8), normal), None, None));
     }
 }

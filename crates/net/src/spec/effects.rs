@@ -3,6 +3,7 @@
 //! ```toml
 //! jitter = { law = "uniform", half_width = "2ms" }             # or one of:
 //! jitter = { law = "normal", sd = "2ms", half_life = "50ms", reorder = "never" }       # reorder: never, allow, drop
+//! jitter = { law = "normal", sd = "2ms", correlation = "25%" }  # from packet to packet, as in tc
 //! jitter = { law = "lognormal", mean = "3ms", sd = "2ms" }
 //! jitter = { law = "pareto", mean = "3ms", shape = 3.0 }
 //! jitter = { law = "exponential", mean = "3ms" }
@@ -17,7 +18,7 @@
 use super::fields::{Field, Fields};
 use super::loss::{optional, required, word};
 use crate::mistake::Remarks;
-use fastpath_link::{Chance, CorruptSpec, JitterLaw, JitterSpec, Reorder, ReorderSpec};
+use fastpath_link::{Chance, CorruptSpec, JitterLaw, JitterSpec, Memory, Reorder, ReorderSpec};
 use fastpath_units::{Duration, Probability};
 use toml::de::DeValue;
 
@@ -32,39 +33,72 @@ pub(super) fn jitter(field: &Field, remarks: &mut Remarks) -> Option<Option<Box<
         return Some(None);
     }
     let mut fields = field.table("jitter", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
-    let Some(law) = fields.get("law") else {
-        remarks.mistake(field.at, "jitter has no law", format!("write law = one of {}", LAWS.join(", ")));
-        return None;
-    };
-    let law = match word(&law, "a law of jitter", &LAWS, remarks)? {
-        0 => span(&mut fields, "half_width", remarks).map(|half_width| JitterLaw::Uniform { half_width }),
-        1 => span(&mut fields, "sd", remarks).map(|sd| JitterLaw::Normal { sd }),
-        2 => {
-            let (mean, sd) = (span(&mut fields, "mean", remarks), span(&mut fields, "sd", remarks));
-            mean.zip(sd).map(|(mean, sd)| JitterLaw::Lognormal { mean, sd })
-        }
-        3 => {
-            let (mean, shape) = (span(&mut fields, "mean", remarks), shape(&mut fields, remarks));
-            mean.zip(shape).map(|(mean, shape)| JitterLaw::Pareto { mean, shape })
-        }
-        4 => span(&mut fields, "mean", remarks).map(|mean| JitterLaw::Exponential { mean }),
-        5 => values(&mut fields, remarks).map(|mut values| {
-            values.sort();
-            JitterLaw::Table(values.iter().map(|value| value.as_ps() as i64).collect())
-        }),
-        _ => values(&mut fields, remarks).map(|values| JitterLaw::Trace(values.into())),
-    };
-    let half_life = match fields.get("half_life") {
-        None => Some(None),
-        Some(field) => super::queue::positive(&field, "50ms", remarks).map(Some),
-    };
+    let law = law_of(&mut fields, remarks);
+    let memory = memory(&mut fields, remarks);
     let order = match fields.get("reorder") {
         None => Some(Reorder::default()),
         Some(field) => word(&field, "a law of order", &ORDERS, remarks)
             .map(|order| [Reorder::Never, Reorder::Allow, Reorder::Drop][order]),
     };
+    // A trace needs no memory: what follows what is written in it.
+    if matches!(law, Some(JitterLaw::Trace(_))) && memory.is_some_and(|memory| memory != Memory::None) {
+        remarks.mistake(fields.at, "a trace has its own memory", "remove half_life and correlation");
+    }
+    if law.is_some() {
+        fields.finish(remarks);
+    }
+    Some(Some(Box::new(JitterSpec { law: law?, memory: memory?, order: order? })))
+}
+
+/// A law alone, of what is not the delay; true if there was something beside it.
+pub(super) fn law(field: &Field, remarks: &mut Remarks) -> Option<(JitterLaw, bool)> {
+    let mut fields = field.table("law", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
+    let law = law_of(&mut fields, remarks)?;
+    let beside = ["half_life", "correlation", "reorder"].iter().any(|key| fields.get(key).is_some());
     fields.finish(remarks);
-    Some(Some(Box::new(JitterSpec { law: law?, half_life: half_life?, order: order? })))
+    Some((law, beside))
+}
+
+fn memory(fields: &mut Fields, remarks: &mut Remarks) -> Option<Memory> {
+    match [fields.get("half_life"), fields.get("correlation")] {
+        [None, None] => Some(Memory::None),
+        [Some(field), None] => super::queue::positive(&field, "50ms", remarks).map(Memory::HalfLife),
+        [None, Some(field)] => field.probability(remarks).map(Memory::PerPacket),
+        [Some(_), Some(field)] => {
+            let what = "jitter has a half_life and a correlation";
+            remarks.mistake(field.at, what, "write one: memory in time, or from packet to packet");
+            None
+        }
+    }
+}
+
+fn law_of(fields: &mut Fields, remarks: &mut Remarks) -> Option<JitterLaw> {
+    let Some(law) = fields.get("law") else {
+        remarks.mistake(
+            fields.at,
+            format!("{} has no law", fields.what),
+            format!("write law = one of {}", LAWS.join(", ")),
+        );
+        return None;
+    };
+    match word(&law, "a law of jitter", &LAWS, remarks)? {
+        0 => span(fields, "half_width", remarks).map(|half_width| JitterLaw::Uniform { half_width }),
+        1 => span(fields, "sd", remarks).map(|sd| JitterLaw::Normal { sd }),
+        2 => {
+            let (mean, sd) = (span(fields, "mean", remarks), span(fields, "sd", remarks));
+            mean.zip(sd).map(|(mean, sd)| JitterLaw::Lognormal { mean, sd })
+        }
+        3 => {
+            let (mean, shape) = (span(fields, "mean", remarks), shape(fields, remarks));
+            mean.zip(shape).map(|(mean, shape)| JitterLaw::Pareto { mean, shape })
+        }
+        4 => span(fields, "mean", remarks).map(|mean| JitterLaw::Exponential { mean }),
+        5 => values(fields, remarks).map(|mut values| {
+            values.sort();
+            JitterLaw::Table(values.iter().map(|value| value.as_ps() as i64).collect())
+        }),
+        _ => values(fields, remarks).map(|values| JitterLaw::Trace(values.into())),
+    }
 }
 
 /// Reads which packets skip the delay; `Some(None)` is none.
@@ -117,7 +151,7 @@ fn chance(fields: &mut Fields, remarks: &mut Remarks) -> Option<Chance> {
 
 fn span(fields: &mut Fields, key: &str, remarks: &mut Remarks) -> Option<Duration> {
     let Some(field) = fields.get(key) else {
-        remarks.mistake(fields.at, format!("jitter has no {key}"), format!("write {key} = \"2ms\""));
+        remarks.mistake(fields.at, format!("{} has no {key}", fields.what), format!("write {key} = \"2ms\""));
         return None;
     };
     super::queue::positive(&field, "2ms", remarks)
@@ -125,7 +159,7 @@ fn span(fields: &mut Fields, key: &str, remarks: &mut Remarks) -> Option<Duratio
 
 fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {
     let Some(field) = fields.get("shape") else {
-        remarks.mistake(fields.at, "jitter has no shape", "write shape = 3.0");
+        remarks.mistake(fields.at, format!("{} has no shape", fields.what), "write shape = 3.0");
         return None;
     };
     let shape = field.number("3.0", remarks)?;
@@ -141,7 +175,7 @@ fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {
 fn values(fields: &mut Fields, remarks: &mut Remarks) -> Option<Vec<Duration>> {
     const INSTEAD: &str = "write values = [\"1ms\", \"2ms\"]";
     let Some(field) = fields.get("values") else {
-        remarks.mistake(fields.at, "jitter has no values", INSTEAD);
+        remarks.mistake(fields.at, format!("{} has no values", fields.what), INSTEAD);
         return None;
     };
     let Some(elements) = field.elements().filter(|elements| !elements.is_empty()) else {

@@ -157,6 +157,20 @@ impl<'d> Field<'d> {
         value
     }
 
+    /// A whole number in `range`, which may be negative.
+    pub(super) fn integer(&self, range: std::ops::RangeInclusive<i64>, remarks: &mut Remarks) -> Option<i64> {
+        let DeValue::Integer(number) = self.value else {
+            self.wrong_kind("a whole number", &range.start().to_string(), remarks);
+            return None;
+        };
+        let value = i64::from_str_radix(number.as_str(), number.radix()).ok().filter(|n| range.contains(n));
+        if value.is_none() {
+            let instead = format!("write a number from {} to {}", range.start(), range.end());
+            remarks.mistake(self.at, format!("{} = {number} is out of range", self.key), instead);
+        }
+        value
+    }
+
     pub(super) fn table(
         &self,
         what: impl Into<String>,

@@ -5,34 +5,41 @@
 //! loss = { kind = "uniform", probability = "1%", correlation = "25%" } # each like the one before, as in netem
 //! loss = { kind = "gilbert-elliott", to_bad = "1%", to_good = "25%", loss_in_bad = "100%", loss_in_good = "0%" }
 //! loss = { kind = "four-state", p13 = "1%", p31 = "30%", p32 = "5%", p23 = "50%", p14 = "0.1%" }
+//! loss = { kind = "uniform", probability = "1%", ecn = true }   # ECN-capable packets are marked instead
 //! loss = ["1%", { kind = "uniform", probability = "2%", at = "egress" }]
 //! ```
 
 use super::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
-use fastpath_link::{Chance, FourState, GilbertElliott, LossSpec};
+use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossSpec};
 use fastpath_units::Probability;
 use toml::de::DeValue;
 
 const KINDS: [&str; 3] = ["uniform", "gilbert-elliott", "four-state"];
 const PLACES: [&str; 2] = ["ingress", "egress"];
 
-/// Reads a loss: before the queue, and behind the bottleneck.
-pub(super) fn read(field: &Field, remarks: &mut Remarks) -> [Option<LossSpec>; 2] {
+/// Reads a loss into a change: before the queue, and behind the bottleneck.
+pub(super) fn read(field: &Field, change: &mut Change, remarks: &mut Remarks) {
     let mut places = [None, None];
     for element in field.elements().unwrap_or_else(|| vec![field.clone()]) {
-        let Some((place, loss)) = one(&element, remarks) else { continue };
+        let Some((place, loss, ecn)) = one(&element, remarks) else { continue };
+        if place == 0 {
+            change.loss_ecn = ecn.or(change.loss_ecn);
+        } else if ecn.is_some() {
+            let what = "loss behind the bottleneck marks nothing";
+            remarks.mistake(element.at, what, "write ecn = true with at = \"ingress\"");
+        }
         if places[place].replace(loss).is_some() {
             let what = format!("loss at {} is given twice", PLACES[place]);
             remarks.mistake(element.at, what, "write one of each, at = \"ingress\" and at = \"egress\"");
         }
     }
-    places
+    [change.loss, change.egress_loss] = places;
 }
 
-fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec)> {
+fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<Ecn>)> {
     if !matches!(field.value, DeValue::Table(_)) {
-        return Some((0, field.probability(remarks)?.into()));
+        return Some((0, field.probability(remarks)?.into(), None));
     }
     let mut fields = field.table("loss", "\"1%\"", remarks)?;
     let place = match fields.get("at") {
@@ -48,8 +55,12 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec)> {
         1 => gilbert_elliott(&mut fields, remarks).map(LossSpec::GilbertElliott),
         _ => four_state(&mut fields, remarks).map(LossSpec::FourState),
     };
+    let ecn = match fields.get("ecn") {
+        None => Some(None),
+        Some(field) => field.switch(remarks).map(|on| Some(if on { Ecn::Mark } else { Ecn::Off })),
+    };
     fields.finish(remarks);
-    Some((place?, loss?))
+    Some((place?, loss?, ecn?))
 }
 
 /// Independent losses, or such with netem's memory.

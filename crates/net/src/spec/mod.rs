@@ -20,7 +20,9 @@
 //! loss     = "1%"                  # or a table: bursts, four states, behind the bottleneck (`loss.rs`)
 //! queue    = "50p"                 # or "64KiB", "20ms", or a table: every discipline there is (`queue.rs`)
 //! jitter   = { law = "normal", sd = "2ms" }       # beside the delay; reorder, duplicate, corrupt: `effects.rs`
-//! overhead = 0                     # bytes on the wire beyond the frame, or "ethernet" = 24
+//! overhead = 0                     # bytes on the wire beyond the frame, or "ethernet" = 24; cells: `pipe.rs`
+//! slots    = { min = "1ms", max = "2ms", packets = 32 }         # what is ready leaves together: `slots.rs`
+//! state    = "up"                  # "down": nothing passes, and what is queued is dropped
 //! mtu      = 1500
 //! a_to_r   = { rate = "256kbit" }  # one direction: its values win over those of the link
 //!
@@ -47,6 +49,7 @@ mod loss;
 mod node;
 pub(crate) mod pipe;
 mod queue;
+mod slots;
 
 use crate::address;
 use crate::mistake::{Mistake, Remarks, Warning, nearest, several};
@@ -447,7 +450,7 @@ impl<'t> Spec<'t> {
 }
 
 /// Which of [`pipe::KEYS`] are set.
-fn written(values: &Change) -> [bool; 9] {
+fn written(values: &Change) -> [bool; pipe::KEYS.len()] {
     let Change {
         rate,
         overhead,
@@ -460,10 +463,14 @@ fn written(values: &Change) -> [bool; 9] {
         duplicate,
         corrupt,
         opportunities: _,
+        framing,
+        slots,
+        loss_ecn: _,
+        state,
     } = values;
     [
         rate.is_some(),
-        overhead.is_some(),
+        overhead.is_some() || framing.is_some(),
         delay.is_some(),
         loss.is_some() || egress_loss.is_some(),
         queue.is_some(),
@@ -471,6 +478,8 @@ fn written(values: &Change) -> [bool; 9] {
         reorder.is_some(),
         duplicate.is_some(),
         corrupt.is_some(),
+        slots.is_some(),
+        state.is_some(),
     ]
 }
 

@@ -2,36 +2,55 @@
 //! in an event, and in what is asked of a running network.
 
 use super::fields::{Field, Fields};
-use super::{effects, loss, queue};
+use super::{effects, loss, queue, slots};
 use crate::mistake::Remarks;
-use fastpath_link::Change;
+use fastpath_link::{Cells, Change, Framing, LinkState};
 use fastpath_units::{Duration, Rate};
+use std::num::NonZeroU32;
 use toml::de::DeValue;
 
 /// Bytes on an Ethernet wire beyond the frame: preamble 8, FCS 4, gap 12 (IEEE 802.3 §3.1.1, §4.4.2).
 pub(crate) const ETHERNET_OVERHEAD: u32 = 24;
 /// More than this on the wire around each frame is taken for a slip.
-const OVERHEAD_MAX: u64 = 1500;
+const OVERHEAD_MAX: i64 = 1500;
+/// No cell is larger.
+const CELL_MAX: u64 = 65_535;
 /// The keys [`read`] knows.
-pub(super) const KEYS: [&str; 9] =
-    ["rate", "overhead", "delay", "loss", "queue", "jitter", "reorder", "duplicate", "corrupt"];
+pub(super) const KEYS: [&str; 11] = [
+    "rate",
+    "overhead",
+    "delay",
+    "loss",
+    "queue",
+    "jitter",
+    "reorder",
+    "duplicate",
+    "corrupt",
+    "slots",
+    "state",
+];
 
 /// The values written in a table.
 pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Change {
-    let mut change = Change {
-        rate: fields.get("rate").and_then(|field| rate(&field, remarks)),
-        overhead: fields.get("overhead").and_then(|field| overhead(&field, remarks)),
-        delay: fields.get("delay").and_then(|field| field.quantity::<Duration>("25ms", remarks)),
-        ..Change::default()
-    };
+    let mut change =
+        Change { rate: fields.get("rate").and_then(|field| rate(&field, remarks)), ..Change::default() };
+    if let Some(field) = fields.get("overhead") {
+        overhead(&field, &mut change, remarks);
+    }
+    change.delay = fields.get("delay").and_then(|field| field.quantity::<Duration>("25ms", remarks));
     if let Some(field) = fields.get("loss") {
-        [change.loss, change.egress_loss] = loss::read(&field, remarks);
+        loss::read(&field, &mut change, remarks);
     }
     change.queue = fields.get("queue").and_then(|field| queue::read(&field, remarks));
     change.jitter = fields.get("jitter").and_then(|field| effects::jitter(&field, remarks));
     change.reorder = fields.get("reorder").and_then(|field| effects::reorder(&field, remarks));
     change.duplicate = fields.get("duplicate").and_then(|field| effects::duplicate(&field, remarks));
     change.corrupt = fields.get("corrupt").and_then(|field| effects::corrupt(&field, remarks));
+    change.slots = fields.get("slots").and_then(|field| slots::read(&field, remarks));
+    change.state = fields.get("state").and_then(|field| {
+        loss::word(&field, "a state of a link", &["up", "down"], remarks)
+            .map(|state| [LinkState::Up, LinkState::Down][state])
+    });
     change
 }
 
@@ -39,7 +58,8 @@ pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Change {
 /// are no text are written as in a spec.
 pub fn assignment(key: &str, value: &str) -> String {
     let value = value.trim();
-    let number = key == "overhead" && value.bytes().all(|byte| byte.is_ascii_digit()) && !value.is_empty();
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let number = key == "overhead" && digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty();
     if number || value.starts_with(['{', '[']) {
         return format!("{key} = {value}");
     }
@@ -58,14 +78,45 @@ fn rate(field: &Field, remarks: &mut Remarks) -> Option<Option<Rate>> {
     }
 }
 
-fn overhead(field: &Field, remarks: &mut Remarks) -> Option<u32> {
-    match field.value {
-        DeValue::String(text) if text == "ethernet" => Some(ETHERNET_OVERHEAD),
+/// Either kind of bytes beside the frame replaces the other.
+fn overhead(field: &Field, change: &mut Change, remarks: &mut Remarks) {
+    let plain = |bytes: u32| (Some(bytes), Some(None));
+    (change.overhead, change.framing) = match field.value {
+        DeValue::String(text) if text == "ethernet" => plain(ETHERNET_OVERHEAD),
         DeValue::String(text) => {
             let instead = "write overhead = \"ethernet\", or a number of bytes";
             remarks.mistake(field.at, format!("overhead '{text}' is not known"), instead);
-            None
+            return;
         }
-        _ => field.whole(0..=OVERHEAD_MAX, remarks).map(|bytes| bytes as u32),
+        DeValue::Table(_) => (None, framing(field, remarks).map(Some)),
+        _ => match field
+            .integer(-OVERHEAD_MAX..=OVERHEAD_MAX, remarks)
+            .map(|bytes| (bytes, u32::try_from(bytes)))
+        {
+            None => return,
+            Some((_, Ok(bytes))) => plain(bytes),
+            Some((bytes, Err(_))) => (None, Some(Some(Framing { packet: bytes as i32, cells: None }))),
+        },
+    };
+}
+
+/// `{ bytes = 8, cell = 48, cell_overhead = 5 }`
+fn framing(field: &Field, remarks: &mut Remarks) -> Option<Framing> {
+    let mut fields = field.table("overhead", "{ bytes = 8, cell = 48, cell_overhead = 5 }", remarks)?;
+    let bytes = |field: Field, remarks: &mut Remarks| {
+        field.integer(-OVERHEAD_MAX..=OVERHEAD_MAX, remarks).map(|bytes| bytes as i32)
+    };
+    let packet = fields.get("bytes").map_or(Some(0), |field| bytes(field, remarks));
+    let payload = match fields.get("cell") {
+        None => Some(None),
+        Some(field) => field.whole(1..=CELL_MAX, remarks).map(|bytes| NonZeroU32::new(bytes as u32)),
+    };
+    let beyond = fields.get("cell_overhead");
+    if let (Some(field), Some(None)) = (&beyond, payload) {
+        remarks.mistake(field.at, "cell_overhead without cells", "write cell = 48 beside it");
     }
+    let overhead = beyond.map_or(Some(0), |field| bytes(field, remarks));
+    fields.finish(remarks);
+    let (overhead, packet) = (overhead?, packet?);
+    Some(Framing { packet, cells: payload?.map(|payload| Cells { payload, overhead }) })
 }

@@ -4,10 +4,12 @@ use super::*;
 use crate::real_time::{Idle, Late, RealTime, Workers};
 use crate::topology::Link;
 use fastpath_link::{
-    Chance, CodelSpec, CorruptSpec, Ecn, FourState, FqCodelSpec, GilbertElliott, JitterLaw, JitterSpec,
-    Limit, LossSpec, PieSpec, QueueSpec, RedSpec, Reorder, ReorderSpec, SojournSpec,
+    Cells, Chance, CodelSpec, CorruptSpec, Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterLaw,
+    JitterSpec, Limit, LinkState, LossSpec, Memory, PieSpec, QueueSpec, RedSpec, Reorder, ReorderSpec,
+    SlotSpec, SlotWait, SojournSpec,
 };
 use fastpath_units::{Bytes, Probability, Rate};
+use std::num::NonZeroU32;
 
 const LEAST: &str = r#"
 [host.a]
@@ -174,18 +176,50 @@ fn loss_has_its_laws_and_its_places() {
 }
 
 #[test]
+fn the_wire_has_its_words() {
+    let pipe = |text: &str| pipe_with(text);
+    assert_eq!(pipe("overhead = 20").overhead, 20);
+    assert_eq!((pipe("overhead = 'ethernet'").overhead, pipe("overhead = 'ethernet'").framing), (24, None));
+    let framing = |packet, cells| Some(Framing { packet, cells });
+    assert_eq!(pipe("overhead = -14").framing, framing(-14, None));
+    let cells = NonZeroU32::new(48).map(|payload| Cells { payload, overhead: 5 });
+    assert_eq!(pipe("overhead = { bytes = 8, cell = 48, cell_overhead = 5 }").framing, framing(8, cells));
+    assert_eq!(parse_change("overhead = 4").unwrap().framing, Some(None));
+    let ms = Duration::from_ms;
+    let slots = |wait, packets, bytes: Option<u64>| {
+        Some(Box::new(SlotSpec { wait, packets, bytes: bytes.map(Bytes) }))
+    };
+    assert_eq!(pipe("slots = '2ms'").slots, slots(SlotWait::Between(ms(2), ms(2)), None, None));
+    let words = "slots = { min = '1ms', max = '2ms', packets = 32, bytes = '64KiB' }";
+    assert_eq!(pipe(words).slots, slots(SlotWait::Between(ms(1), ms(2)), Some(32), Some(65536)));
+    let law = JitterLaw::Normal { sd: ms(1) };
+    let words = "slots = { mean = '8ms', law = { law = 'normal', sd = '1ms' } }";
+    assert_eq!(pipe(words).slots, slots(SlotWait::Law(ms(8), law), None, None));
+    assert_eq!(parse_change("slots = 'none'").unwrap().slots, Some(None));
+    assert_eq!(pipe("state = 'down'").state, LinkState::Down);
+    assert_eq!(parse_change("state = 'up'").unwrap().state, Some(LinkState::Up));
+    assert_eq!(pipe("loss = { probability = '1%', ecn = true }").loss_ecn, Ecn::Mark);
+}
+
+#[test]
 fn what_happens_under_way_has_its_words() {
     let ms = Duration::from_ms;
     let jitter = |text: &str| *pipe_with(&format!("jitter = {text}")).jitter.unwrap();
-    let plain = |law| JitterSpec { law, half_life: None, order: Reorder::Never };
+    let plain = |law| JitterSpec { law, memory: Memory::None, order: Reorder::Never };
     assert_eq!(pipe_with("jitter = 'none'").jitter, None);
     assert_eq!(
         jitter("{ law = 'uniform', half_width = '2ms' }"),
         plain(JitterLaw::Uniform { half_width: ms(2) })
     );
-    let normal =
-        JitterSpec { law: JitterLaw::Normal { sd: ms(2) }, half_life: Some(ms(50)), order: Reorder::Drop };
+    let normal = JitterSpec {
+        law: JitterLaw::Normal { sd: ms(2) },
+        memory: Memory::HalfLife(ms(50)),
+        order: Reorder::Drop,
+    };
     assert_eq!(jitter("{ law = 'normal', sd = '2ms', half_life = '50ms', reorder = 'drop' }"), normal);
+    let law = JitterLaw::Normal { sd: ms(2) };
+    let like_tc = JitterSpec { memory: Memory::PerPacket(p(25.0)), ..plain(law) };
+    assert_eq!(jitter("{ law = 'normal', sd = '2ms', correlation = '25%' }"), like_tc);
     let law = JitterLaw::Lognormal { mean: ms(3), sd: ms(2) };
     assert_eq!(jitter("{ law = 'lognormal', mean = '3ms', sd = '2ms' }"), plain(law));
     let law = JitterLaw::Pareto { mean: ms(3), shape: 3.0 };
@@ -233,7 +267,7 @@ fn a_change_is_read_with_the_words_of_the_spec() {
     assert_eq!(wrong("dealy = '1ms'"), "1:1: a link has no key 'dealy'; write delay");
     assert_eq!(
         wrong(""),
-        "1:1: nothing to change; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt"
+        "1:1: nothing to change; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state"
     );
     assert!(wrong("rate = 'x").starts_with("1:"));
 }
@@ -344,7 +378,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "6:11: the link joins a node to itself; write between = [\"a\", \"b\"]",
             "8:11: between is not a list of two nodes; write between = [\"a\", \"b\"]",
             "11:9: '-5ms' is not a duration: it cannot be negative; write delay = \"25ms\"",
-            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, a_to_b, b_to_a",
+            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state, a_to_b, b_to_a",
             "13:1: link has no key 'b_to_c'; write b_to_a",
             "17:8: there is a link 'l' already; write another name",
         ],
@@ -404,6 +438,25 @@ const MISTAKES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nslots = { min = '2ms', max = '1ms' }\n[[link]]\nbetween = ['a', 'b']\n\
+         slots = { packets = 0 }\nstate = 'dead'\noverhead = -1501\n[[link]]\nbetween = ['a', 'b']\noverhead = { cell_overhead = 5 }\n\
+         slots = { min = '1ms', law = { law = 'normal', sd = '1ms' } }\nloss = { probability = '1%', at = 'egress', ecn = true }\n\
+         [[link]]\nbetween = ['a', 'b']\njitter = { law = 'normal', sd = '2ms', half_life = '1s', correlation = '1%' }\n\
+         slots = { law = { law = 'exponential', mean = '1ms', half_life = '2ms' } }",
+        &[
+            "5:30: max is below min; write a longer max",
+            "8:9: slots have no time; write min = \"800us\", max = \"1ms\"",
+            "8:21: packets = 0 is out of range; write a number from 1 to 4294967295",
+            "9:9: 'dead' is not a state of a link; write one of up, down",
+            "10:12: overhead = -1501 is out of range; write a number from -1500 to 1500",
+            "13:30: cell_overhead without cells; write cell = 48 beside it",
+            "14:17: slots are given by their bounds and by a law; write min and max, or mean and law",
+            "15:8: loss behind the bottleneck marks nothing; write ecn = true with at = \"ingress\"",
+            "18:72: jitter has a half_life and a correlation; write one: memory in time, or from packet to packet",
+            "19:9: slots are drawn independently; remove half_life, correlation and reorder",
+        ],
+    ),
+    (
         "[host.a]\naddress = '10.0.0.2'\nmac = 'zz'\n[host.b]\naddresses = { a_b = '10.0.0.3/24' }\n[switch.s]\naddress = '10.0.0.4/24'\n\
          [host.c]\naddress = '10.0.0.9/24'\n[[link]]\nbetween = ['a', 'b']\n[[link]]\nbetween = ['c', 'b']\n[[link]]\nbetween = ['c', 's']",
         &[
@@ -455,7 +508,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &[
             "5:1: event has no time; write at = \"10s\"",
             "6:8: there is no link 'a_b'; write \"a-b\"",
-            "8:1: the event changes nothing; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt",
+            "8:1: the event changes nothing; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state",
             "14:13: 'up' is not a direction of link a-b; write \"a_to_b\" or \"b_to_a\"",
             "16:1: event has no key 'dealy'; write delay",
         ],

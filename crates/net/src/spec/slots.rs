@@ -1,0 +1,89 @@
+//! The slots of a pipe in a spec: what is ready leaves together, as on links that aggregate.
+//!
+//! ```toml
+//! slots = "2ms"                                                       # one 2 ms after the first packet that needs it
+//! slots = { min = "800us", max = "1ms", packets = 32, bytes = "64KiB" }        # what a slot passes at most
+//! slots = { mean = "2ms", law = { law = "normal", sd = "200us" } }    # laws as in jitter
+//! slots = "none"
+//! ```
+
+use super::effects;
+use super::fields::{Field, Fields};
+use crate::mistake::Remarks;
+use fastpath_link::{SlotSpec, SlotWait};
+use fastpath_units::{Bytes, Duration};
+use toml::de::DeValue;
+
+/// Reads slots; `Some(None)` is none.
+pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<Option<Box<SlotSpec>>> {
+    let mut spec =
+        SlotSpec { wait: SlotWait::Between(Duration::ZERO, Duration::ZERO), packets: None, bytes: None };
+    match field.value {
+        DeValue::String(text) if text == "none" => return Some(None),
+        DeValue::String(_) => {
+            let wait = super::queue::positive(field, "2ms", remarks)?;
+            spec.wait = SlotWait::Between(wait, wait);
+            return Some(Some(Box::new(spec)));
+        }
+        _ => {}
+    }
+    let mut fields = field.table("slots", "\"2ms\"", remarks)?;
+    let wait = wait(&mut fields, remarks);
+    let packets = match fields.get("packets") {
+        None => Some(None),
+        Some(field) => field.whole(1..=u64::from(u32::MAX), remarks).map(|packets| Some(packets as u32)),
+    };
+    let bytes = match fields.get("bytes") {
+        None => Some(None),
+        Some(field) => field.quantity("64KiB", remarks).map(Some),
+    };
+    if let Some(Some(Bytes(0))) = bytes {
+        remarks.mistake(fields.at, "bytes is 0, so that no slot passes anything", "write bytes = \"64KiB\"");
+    }
+    fields.finish(remarks);
+    spec.wait = wait?;
+    (spec.packets, spec.bytes) = (packets?, bytes?);
+    Some(Some(Box::new(spec)))
+}
+
+fn wait(fields: &mut Fields, remarks: &mut Remarks) -> Option<SlotWait> {
+    let [min, max, mean, law] = ["min", "max", "mean", "law"].map(|key| fields.get(key));
+    if let (Some(one), Some(_)) = (min.as_ref().or(max.as_ref()), mean.as_ref().or(law.as_ref())) {
+        let what = "slots are given by their bounds and by a law";
+        remarks.mistake(one.at, what, "write min and max, or mean and law");
+        return None;
+    }
+    let time = |field: &Option<Field>, remarks: &mut Remarks| match field {
+        None => Some(None),
+        Some(field) => field.quantity::<Duration>("1ms", remarks).map(Some),
+    };
+    if let Some(law) = law {
+        let mean = time(&mean, remarks)?.unwrap_or(Duration::ZERO);
+        let (law, memory) = effects::law(&law, remarks)?;
+        if memory {
+            remarks.mistake(
+                fields.at,
+                "slots are drawn independently",
+                "remove half_life, correlation and reorder",
+            );
+            return None;
+        }
+        return Some(SlotWait::Law(mean, law));
+    }
+    let (least, most) = (time(&min, remarks)?, time(&max, remarks)?);
+    match (least, most, time(&mean, remarks)?) {
+        (Some(least), most, None) if most.is_none_or(|most| most >= least) => {
+            Some(SlotWait::Between(least, most.unwrap_or(least)))
+        }
+        (Some(_), _, None) => {
+            remarks.mistake(max.map_or(fields.at, |max| max.at), "max is below min", "write a longer max");
+            None
+        }
+        (None, Some(most), None) => Some(SlotWait::Between(Duration::ZERO, most)),
+        (_, _, Some(mean)) => Some(SlotWait::Between(mean, mean)),
+        (None, None, None) => {
+            remarks.mistake(fields.at, "slots have no time", "write min = \"800us\", max = \"1ms\"");
+            None
+        }
+    }
+}
