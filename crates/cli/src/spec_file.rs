@@ -12,11 +12,16 @@ const BYTES_MAX: u64 = 64 << 20;
 /// What a description says, or all its mistakes.
 pub(crate) type Parsed = Result<(Topology, Vec<Warning>), Vec<Mistake>>;
 
-/// Reads a spec file, or an Emulab script if the name ends in `.ns`. The error is a file that cannot be read.
+/// Reads a spec file, or an Emulab script if the name ends in `.ns`. The error is a file that cannot be read. Files that a
+/// spec names are looked for from where it is.
 pub(crate) fn parse(path: &Path) -> anyhow::Result<Parsed> {
     let text = text(path).with_context(|| path.display().to_string())?;
     let is_script = path.extension().is_some_and(|extension| extension == "ns");
-    Ok(if is_script { ns::parse(&text) } else { spec::parse(&text) })
+    let beside = |file: &str| {
+        let place = path.parent().unwrap_or(Path::new("")).join(file);
+        self::text(&place).map_err(|error| crate::explain(&error))
+    };
+    Ok(if is_script { ns::parse(&text) } else { spec::parse_with(&text, &beside) })
 }
 
 /// The topology of a description without mistakes; warnings go to standard error.
@@ -41,6 +46,6 @@ pub(crate) fn remark(path: &Path, remark: &impl std::fmt::Display) -> String {
 fn text(path: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    ensure!(bytes.len() as u64 <= BYTES_MAX, "longer than {BYTES_MAX} bytes; is this a network description?");
-    String::from_utf8(bytes).context("not UTF-8 text; is this a network description?")
+    ensure!(bytes.len() as u64 <= BYTES_MAX, "longer than {BYTES_MAX} bytes");
+    String::from_utf8(bytes).context("not UTF-8 text")
 }

@@ -79,6 +79,7 @@ impl<P> Pipe<P> {
     ///
     /// - **rate**: the packet on the wire sends the bits it has left at the new rate, exactly; those
     ///   waiting use the new rate when their turn comes.
+    /// - **paused**: the packet on the wire goes on where it was, exactly; those waiting wait.
     /// - **opportunities**: from the first one after `now`; the packet in transit starts over.
     /// - **overhead**: for packets whose transmission starts later.
     /// - **delay**: for packets that leave the queue later. Order is kept: after a cut, a packet that would
@@ -289,6 +290,7 @@ mod tests {
     fn the_spec_of_a_pipe_is_what_it_was_changed_to() {
         let spec = PipeSpec {
             rate: mbit(3),
+            paused: true,
             overhead: 24,
             delay: Duration::from_ms(2),
             loss: LossSpec::Uniform(Probability::ALWAYS),

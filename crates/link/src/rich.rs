@@ -75,8 +75,9 @@ impl<P> Rich<P> {
     pub(crate) fn needed(spec: &PipeSpec) -> bool {
         let PipeSpec { rate: _, overhead: _, delay: _, loss: _, .. } = spec;
         let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, opportunities, .. } = spec;
-        let PipeSpec { framing, slots, loss_ecn, state, .. } = spec;
-        queue.acts_at_dequeue()
+        let PipeSpec { framing, slots, loss_ecn, state, paused, .. } = spec;
+        *paused
+            || queue.acts_at_dequeue()
             || !egress_loss.is_never()
             || jitter.is_some()
             || reorder.is_some()
@@ -96,7 +97,7 @@ impl<P> Rich<P> {
             loss: Loss::new(&spec.loss),
             queue: Queue::new(&spec.queue),
             sending: None,
-            serialiser: Serialiser::new(spec.rate, spec.overhead),
+            serialiser: Serialiser::of(spec),
             line: Line::default(),
             last_exit: Time::ZERO,
             held: Tally::default(),
@@ -172,6 +173,9 @@ impl<P> Rich<P> {
         self.advance(now);
         if let Some(rate) = change.rate {
             self.serialiser.set_rate(now, rate);
+        }
+        if let Some(paused) = change.paused {
+            self.serialiser.set_paused(now, paused);
         }
         if let Some(overhead) = change.overhead {
             self.serialiser.set_overhead(overhead);
@@ -279,6 +283,7 @@ impl<P> Rich<P> {
     pub(crate) fn spec(&self) -> PipeSpec {
         PipeSpec {
             rate: self.serialiser.rate(),
+            paused: self.serialiser.is_paused(),
             overhead: self.serialiser.overhead(),
             delay: self.delay,
             loss: self.loss.spec(),
@@ -367,7 +372,8 @@ impl<P> Rich<P> {
     fn next_event(&self) -> Option<Time> {
         match &self.schedule {
             None => {
-                let sent = self.sending.as_ref().map(|_| self.serialiser.end());
+                let running = !self.serialiser.is_paused();
+                let sent = self.sending.as_ref().filter(|_| running).map(|_| self.serialiser.end());
                 let slot = self.slots.as_ref().and_then(|slots| slots.opens());
                 sent.into_iter().chain(slot).min()
             }

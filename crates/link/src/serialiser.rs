@@ -4,6 +4,7 @@
 //! the whole picoseconds (the floor). The fraction is carried into the next frame of a busy period and
 //! forgotten when the wire falls idle, so any number of frames takes exactly its bits over the rate.
 
+use crate::spec::PipeSpec;
 use fastpath_units::{Bytes, Fraction, Rate, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -13,11 +14,30 @@ pub(crate) struct Serialiser {
     /// The end of the newest transmission, with the fraction beyond it.
     end: Time,
     carried: Fraction,
+    paused: Option<Pause>,
+}
+
+/// Nothing is sent for a while.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    /// When it began, or when the frame that waits for its end came onto the wire.
+    since: Time,
+    /// A frame is on the wire: `end` is when it would leave if the wire ran from `since` on.
+    busy: bool,
+    /// What it has left if it came while the rate was unlimited, for a rate given meanwhile.
+    unsent: Bytes,
 }
 
 impl Serialiser {
     pub(crate) fn new(rate: Option<Rate>, overhead: u32) -> Serialiser {
-        Serialiser { rate, overhead, end: Time::ZERO, carried: Fraction::ZERO }
+        Serialiser { rate, overhead, end: Time::ZERO, carried: Fraction::ZERO, paused: None }
+    }
+
+    /// The wire of a pipe at rest.
+    pub(crate) fn of(spec: &PipeSpec) -> Serialiser {
+        let mut serialiser = Serialiser::new(spec.rate, spec.overhead);
+        serialiser.set_paused(Time::ZERO, spec.paused);
+        serialiser
     }
 
     pub(crate) fn rate(&self) -> Option<Rate> {
@@ -28,9 +48,16 @@ impl Serialiser {
         self.overhead
     }
 
-    /// When the newest transmission ends or ended.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    /// When the newest transmission ends or ended; the end of time while it is paused.
     pub(crate) fn end(&self) -> Time {
-        self.end
+        match self.paused {
+            Some(Pause { busy: true, .. }) => Time::from_ps(u64::MAX),
+            _ => self.end,
+        }
     }
 
     /// Sends a frame of `len` bytes that arrived at `arrival`, after all those before it:
@@ -52,12 +79,33 @@ impl Serialiser {
             self.end = self.end.saturating_add(span);
             self.carried = carried;
         }
+        if let Some(pause) = &mut self.paused {
+            let unsent = if self.rate.is_none() { size } else { Bytes(0) };
+            *pause = Pause { since: arrival.max(pause.since), busy: true, unsent };
+        }
+    }
+
+    /// From `now` on nothing is sent, or again: the frame on the wire goes on where it was, exactly.
+    pub(crate) fn set_paused(&mut self, now: Time, paused: bool) {
+        match (self.paused, paused) {
+            (None, true) => self.paused = Some(Pause { since: now, busy: self.end > now, unsent: Bytes(0) }),
+            (Some(pause), false) => {
+                self.paused = None;
+                if pause.busy {
+                    self.end = self.end.saturating_add(now.since(pause.since));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// What is being sent at `now` is cut off.
     pub(crate) fn cut(&mut self, now: Time) {
         if self.end >= now {
             (self.end, self.carried) = (now, Fraction::ZERO);
+        }
+        if let Some(pause) = &mut self.paused {
+            pause.busy = false;
         }
     }
 
@@ -70,6 +118,11 @@ impl Serialiser {
     /// their time at the new rate. Exact, nothing is rounded.
     pub(crate) fn set_rate(&mut self, now: Time, rate: Option<Rate>) {
         let old = std::mem::replace(&mut self.rate, rate);
+        // While it is paused time stands still for the frame on the wire.
+        let (now, unsent) = match &mut self.paused {
+            Some(Pause { since, busy: true, unsent }) => (*since, std::mem::take(unsent)),
+            _ => (now, Bytes(0)),
+        };
         if self.end < now {
             self.carried = Fraction::ZERO;
             return;
@@ -79,8 +132,49 @@ impl Serialiser {
                 let (span, carried) = old.retimed(self.end.since(now), self.carried, new);
                 (now.saturating_add(span), carried)
             }
+            (None, Some(new)) if unsent > Bytes(0) => {
+                let (span, carried) = new.transmission(unsent, Fraction::ZERO);
+                (now.saturating_add(span), carried)
+            }
             // An unlimited wire has nothing left to send, and sends what is left at once.
             (None, _) | (_, None) => (now, Fraction::ZERO),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_units::Duration;
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Duration::from_us(us)
+    }
+
+    #[test]
+    fn a_pause_moves_what_is_left_and_a_rate_given_meanwhile_counts_after_it() {
+        // 1000 bytes at 8 Mbit/s take 1000 µs; 400 are sent before the pause of 5000.
+        let mut wire = Serialiser::new(Rate::from_bps(8_000_000), 0);
+        wire.send(us(0), 1000);
+        wire.set_paused(us(400), true);
+        assert_eq!(wire.end().as_ps(), u64::MAX);
+        let mut faster = wire;
+        wire.set_paused(us(5400), false);
+        assert_eq!(wire.end(), us(6000));
+        faster.set_rate(us(3000), Rate::from_bps(16_000_000));
+        faster.set_paused(us(5400), false);
+        assert_eq!(faster.end(), us(5700));
+    }
+
+    #[test]
+    fn what_comes_while_it_is_paused_starts_at_its_end() {
+        for rate in [Rate::from_bps(8_000_000), None] {
+            let mut wire = Serialiser::new(rate, 0);
+            wire.set_paused(us(100), true);
+            wire.send(us(200), 1000);
+            assert!(wire.end() > us(1_000_000));
+            wire.set_paused(us(700), false);
+            assert_eq!(wire.end(), us(700) + rate.map_or(Duration::ZERO, |_| Duration::from_us(1000)));
+        }
     }
 }

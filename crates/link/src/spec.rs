@@ -13,6 +13,8 @@ use fastpath_units::{Duration, Rate};
 pub struct PipeSpec {
     /// Bits on the wire per second; `None` is unlimited.
     pub rate: Option<Rate>,
+    /// True if nothing is sent, as if the rate were 0: what is queued waits.
+    pub paused: bool,
     /// Bytes on the wire per frame beyond [`Packet::len`](crate::Packet::len): 0 as in tc, 24 for Ethernet's
     /// preamble, FCS and gap.
     pub overhead: u32,
@@ -61,6 +63,8 @@ pub enum LinkState {
 pub struct Change {
     /// A new rate; `Some(None)` is unlimited.
     pub rate: Option<Option<Rate>>,
+    /// Whether to send at all; what is on the wire waits and goes on.
+    pub paused: Option<bool>,
     /// A new overhead per frame in bytes.
     pub overhead: Option<u32>,
     /// A new one-way delay.
@@ -96,6 +100,7 @@ impl Change {
     pub fn to(spec: &PipeSpec) -> Change {
         let PipeSpec {
             rate,
+            paused,
             overhead,
             delay,
             loss,
@@ -113,6 +118,7 @@ impl Change {
         } = spec.clone();
         Change {
             rate: Some(rate),
+            paused: Some(paused),
             overhead: Some(overhead),
             delay: Some(delay),
             loss: Some(loss),
@@ -134,6 +140,7 @@ impl Change {
     pub fn apply_to(&self, spec: &mut PipeSpec) {
         let Change {
             rate,
+            paused,
             overhead,
             delay,
             loss,
@@ -150,6 +157,7 @@ impl Change {
             state,
         } = self;
         put(rate, &mut spec.rate);
+        put(paused, &mut spec.paused);
         put(overhead, &mut spec.overhead);
         put(delay, &mut spec.delay);
         put(loss, &mut spec.loss);

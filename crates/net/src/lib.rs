@@ -21,10 +21,12 @@ mod network;
 pub mod ns;
 mod observer;
 mod pool;
+pub mod preset;
 mod queue;
 mod real_time;
 mod route;
 mod router;
+mod schedule;
 mod segment;
 mod speaker;
 pub mod spec;
@@ -38,6 +40,8 @@ pub use observer::{Observer, Passage, PipeId, Place};
 pub use pool::{FRAME_MAX, Frame, FramePool};
 pub use real_time::{Idle, Late, RealTime, Workers};
 pub use route::{Fib, NextHop, Route, Routes};
+pub use schedule::ScheduleFull;
 pub use topology::{
-    DEFAULT_MTU, Direction, Event, Interface, Link, LinkId, Node, NodeId, NodeKind, Topology,
+    DEFAULT_MTU, Direction, End, Event, Group, Interface, Link, LinkId, Node, NodeId, NodeKind, Start,
+    Topology, Track,
 };

@@ -20,10 +20,11 @@ use crate::observer::{Observer, Passage, PipeId, Place};
 use crate::pool::{Frame, FramePool};
 use crate::route::Routes;
 use crate::router::Router;
+use crate::schedule::{Schedule, ScheduleFull};
 use crate::segment;
 use crate::topology::{Direction, LinkId, NodeId, NodeKind, Topology};
 use fastpath_link::{Alteration, Change, Exit, Fate, Packet, Pipe, Verdict, Wheel};
-use fastpath_units::{Rng, Time};
+use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::{Headers, ecn};
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -74,7 +75,7 @@ pub struct Network<O = ()> {
     edges: Vec<Edge>,
     /// By edge: the pipe that leads away from it.
     first_pipes: Vec<u32>,
-    next_event: usize,
+    changes: Schedule,
     now: Time,
     due: VecDeque<Delivery>,
     /// What the node at work answers; empty between frames, kept for its memory.
@@ -137,7 +138,7 @@ impl<O: Observer> Network<O> {
             stations,
             first_pipes: edges.iter().map(first_pipe).collect(),
             edges,
-            next_event: 0,
+            changes: Schedule::new(&topology),
             now: Time::ZERO,
             due: VecDeque::new(),
             acts: Vec::new(),
@@ -213,15 +214,42 @@ impl<O: Observer> Network<O> {
 
     /// When something happens next by itself; `None` when nothing is pending.
     pub fn next_at(&self) -> Option<Time> {
-        let event = self.topology.events.get(self.next_event).map(|event| event.at);
         let due = self.due.front().map(|delivery| delivery.at);
-        [self.wheel.next_at(), event, due].into_iter().flatten().min()
+        [self.wheel.next_at(), self.changes.next_at(), due].into_iter().flatten().min()
     }
 
     /// Changes parameters of a link at `now`, in one instant; frames it holds stay.
     pub fn apply(&mut self, now: Time, link: LinkId, direction: Direction, change: &Change) {
         self.advance(now);
         self.change(self.now, link, direction, change);
+    }
+
+    /// Changes parameters of a link at `at`, or now if that is past.
+    pub fn apply_at(
+        &mut self,
+        at: Time,
+        link: LinkId,
+        direction: Direction,
+        change: Change,
+    ) -> Result<(), ScheduleFull> {
+        self.changes.ask(at.max(self.now), (link, direction, change), &self.topology)
+    }
+
+    /// Starts the traces of a group at `now`.
+    pub fn start_group(&mut self, now: Time, group: usize) {
+        self.advance(now);
+        self.changes.start(self.now, group, &self.topology);
+        self.change_on_schedule(self.now);
+    }
+
+    /// The longest round of the traces that start over for ever; `None` if [`Network::next_at`] runs out by itself.
+    pub fn endless_round(&self) -> Option<Duration> {
+        self.changes.endless_round(&self.topology)
+    }
+
+    /// True if no frame moves before the next change: none is inside, or those that are wait for one.
+    pub fn is_still(&self) -> bool {
+        self.due.is_empty() && self.wheel.next_at().is_none()
     }
 
     /// The books as they stand.
@@ -240,11 +268,9 @@ impl<O: Observer> Network<O> {
     /// Lets everything up to `now` happen; what reaches an edge waits for `pop`.
     pub fn advance(&mut self, now: Time) {
         let now = now.max(self.now);
-        while let Some(event) = self.topology.events.get(self.next_event).filter(|event| event.at <= now) {
-            let (at, link, direction, change) = (event.at, event.link, event.direction, event.change.clone());
-            self.next_event += 1;
+        while let Some(at) = self.changes.next_at().filter(|at| *at <= now) {
             self.run_until(at);
-            self.change(at, link, direction, &change);
+            self.change_on_schedule(at);
         }
         self.run_until(now);
     }
@@ -264,6 +290,20 @@ impl<O: Observer> Network<O> {
             self.schedule(id);
         }
         self.now = self.now.max(until);
+    }
+
+    /// All changes whose time is `at`.
+    fn change_on_schedule(&mut self, at: Time) {
+        while let Some((link, direction, change)) = self.changes.pop(at, &self.topology) {
+            self.change(at, link, direction, &change);
+        }
+    }
+
+    /// The first packet of groups that wait for it comes to `link`.
+    #[cold]
+    fn wake(&mut self, at: Time, link: LinkId) {
+        self.changes.packet(at, link, &self.topology);
+        self.change_on_schedule(at);
     }
 
     fn schedule(&mut self, id: u32) {
@@ -290,6 +330,9 @@ impl<O: Observer> Network<O> {
 
     /// A frame comes to a pipe.
     fn enter(&mut self, at: Time, id: u32, frame: Frame) {
+        if self.changes.waits() {
+            self.wake(at, LinkId(id / 2));
+        }
         let pipe = &mut self.channels[id as usize].pipe;
         let (flow, traffic_class) = if pipe.reads_headers() {
             let headers = Headers::parse(self.pool.bytes(&frame));

@@ -42,7 +42,7 @@ pub(crate) fn fill(
     chosen.into_iter().map(sentence).collect()
 }
 
-/// The highest rate and longest delay each pipe ever has, events counted.
+/// The highest rate and longest delay each pipe ever has, events and traces counted.
 struct Extremes {
     rate: Vec<[Option<Rate>; 2]>,
     delay: Vec<[Duration; 2]>,
@@ -61,6 +61,13 @@ impl Extremes {
                 let delay = &mut extremes.delay[event.link.0 as usize][end];
                 *delay = (*delay).max(event.change.delay.unwrap_or(Duration::ZERO));
             }
+        }
+        for track in &topology.tracks {
+            let (fastest, longest) = track.timeline.extremes();
+            let rate = &mut extremes.rate[track.link.0 as usize][track.pipe];
+            *rate = (*rate).max(fastest);
+            let delay = &mut extremes.delay[track.link.0 as usize][track.pipe];
+            *delay = (*delay).max(longest);
         }
         extremes
     }

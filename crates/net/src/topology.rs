@@ -5,8 +5,9 @@
 //! `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
 
 use crate::real_time::RealTime;
+use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
-use fastpath_units::Time;
+use fastpath_units::{Duration, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -35,6 +36,10 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Changes that happen by themselves, in the order of time.
     pub events: Vec<Event>,
+    /// Values over time, in the order of the spec.
+    pub tracks: Vec<Track>,
+    /// Links whose traces start together.
+    pub groups: Vec<Group>,
 }
 
 /// A host, router or switch.
@@ -108,6 +113,61 @@ pub struct Event {
     pub change: Change,
 }
 
+/// A trace that a pipe follows.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Track {
+    /// Which link.
+    pub link: LinkId,
+    /// Which of its pipes.
+    pub pipe: usize,
+    /// Where it comes from, for people: the name of a file.
+    pub source: String,
+    /// What it says.
+    pub timeline: Timeline,
+    /// What comes after its end.
+    pub end: End,
+    /// Where in it to begin.
+    pub offset: Duration,
+    /// What it starts with, as a place in [`Topology::groups`]; without a group with the run.
+    pub group: Option<usize>,
+}
+
+/// What comes after the end of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum End {
+    /// It starts over.
+    #[default]
+    Repeat,
+    /// The last values stay.
+    Hold,
+    /// The values of the spec return.
+    Reset,
+    /// Nothing is sent any more: what is queued waits.
+    Stop,
+}
+
+/// Links that are changed together and whose traces start together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// Unique among groups.
+    pub name: String,
+    /// When the traces start.
+    pub start: Start,
+    /// In the order of the spec.
+    pub links: Vec<LinkId>,
+}
+
+/// When the traces of a group start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// At a time of the run.
+    At(Time),
+    /// When the first packet comes to any of its links.
+    FirstPacket,
+    /// When somebody says so.
+    Command,
+}
+
 /// One pipe of a link, or both.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Direction {
@@ -139,6 +199,11 @@ impl Topology {
     /// The link called `name`.
     pub fn link_named(&self, name: &str) -> Option<LinkId> {
         self.links.iter().position(|link| link.name == name).map(|i| LinkId(i as u32))
+    }
+
+    /// The place of the group called `name`.
+    pub fn group_named(&self, name: &str) -> Option<usize> {
+        self.groups.iter().position(|group| group.name == name)
     }
 
     /// The node at `id`.

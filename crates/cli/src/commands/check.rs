@@ -2,7 +2,7 @@
 
 use crate::{Answer, spec_file};
 use clap::Args;
-use fastpath_net::{Mistake, Topology, Warning};
+use fastpath_net::{Group, Mistake, Start, Topology, Track, Warning};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -32,6 +32,9 @@ impl Check {
                     writeln!(out, "{}", spec_file::remark(&self.spec, warning))?;
                 }
                 writeln!(out, "{}: ok: {}", self.spec.display(), summary(&topology))?;
+                for track in &topology.tracks {
+                    writeln!(out, "{}", track_line(&topology, track))?;
+                }
             }
             Err(mistakes) => {
                 for mistake in &mistakes {
@@ -54,12 +57,41 @@ fn summary(topology: &Topology) -> String {
     )
 }
 
+/// `  link path, a to b: lte.csv: 600 steps in 60s: rate …`
+fn track_line(topology: &Topology, track: &Track) -> String {
+    let link = topology.link(track.link);
+    let [from, to] = [track.pipe, 1 - track.pipe].map(|end| &topology.node(link.ends[end].0).name);
+    let starts = match track.group.map(|group| &topology.groups[group]) {
+        None => String::new(),
+        Some(Group { name, start, .. }) => match start {
+            Start::At(at) => format!("; starts at {at} (group {name})"),
+            Start::FirstPacket => format!("; starts with the first packet (group {name})"),
+            Start::Command => format!("; starts when told to (group {name})"),
+        },
+    };
+    let what = track.timeline.describe();
+    format!("  link {}, {from} to {to}: {}: {what}{starts}", link.name, track.source)
+}
+
+fn track_json(topology: &Topology, track: &Track) -> Value {
+    let link = topology.link(track.link);
+    json!({
+        "link": link.name,
+        "from": topology.node(link.ends[track.pipe].0).name,
+        "source": track.source,
+        "seconds": track.timeline.length().as_secs_f64(),
+        "sets": track.timeline.keys(),
+        "summary": track.timeline.describe(),
+    })
+}
+
 fn json(parsed: &spec_file::Parsed) -> Value {
     match parsed {
         Ok((topology, warnings)) => json!({
             "ok": true,
             "nodes": topology.nodes.len(),
             "links": topology.links.len(),
+            "traces": topology.tracks.iter().map(|track| track_json(topology, track)).collect::<Vec<_>>(),
             "mistakes": [],
             "warnings": warnings.iter().map(warning_json).collect::<Vec<_>>(),
         }),

@@ -84,8 +84,9 @@ impl ShellArgs {
         // From the first host of the link, outside, to the second.
         for (pipe, path) in topology.links[0].pipes.iter_mut().zip([&self.trace_down, &self.trace_up]) {
             if let Some(path) = path {
-                let read = || anyhow::Ok(trace::mahimahi(&fs::read_to_string(path)?)?);
-                pipe.opportunities = Some(read().with_context(|| path.display().to_string())?);
+                let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+                let read = trace::mahimahi(&text);
+                pipe.opportunities = Some(read.map_err(|mistake| anyhow!("{}:{mistake}", path.display()))?);
             }
         }
         let network = fastpath_net::Options { seed: self.seed, pool_limit: POOL_LIMIT };

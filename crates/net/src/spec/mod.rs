@@ -25,10 +25,12 @@
 //! state    = "up"                  # "down": nothing passes, and what is queued is dropped
 //! mtu      = 1500
 //! a_to_r   = { rate = "256kbit" }  # one direction: its values win over those of the link
+//! preset   = "lte"                 # values of a kind of access, from the first node up; all given here win over them
+//! trace    = "lte.csv"             # values over time; group = "cell" starts those of several links together (`trace.rs`)
 //!
 //! [[event]]                        # a change at a time of the run; what is not named stays
 //! at        = "10s"
-//! link      = "access"
+//! link      = "access"             # or a list of links, or group = "cell"
 //! direction = "a_to_r"             # absent: both
 //! delay     = "50ms"               # any value of a link
 //!
@@ -50,10 +52,11 @@ mod node;
 pub(crate) mod pipe;
 mod queue;
 mod slots;
+mod trace;
 
 use crate::address;
 use crate::mistake::{Mistake, Remarks, Warning, nearest, several};
-use crate::topology::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
+use crate::topology::{Direction, Event, Group, LinkId, NodeId, NodeKind, Start, Topology, Track};
 use fastpath_link::{Change, PipeSpec};
 use fastpath_units::{Duration, Time};
 use fields::{Field, Fields};
@@ -61,14 +64,21 @@ use node::NodeDraft;
 pub use pipe::assignment;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::de::{DeTable, DeValue};
+pub use trace::Files;
+use trace::TraceDraft;
 
 /// The smallest MTU (RFC 791) and the largest a TAP takes.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_521;
 /// Nodes and links in one spec.
 const COUNT_MAX: usize = 1 << 20;
 
-/// Reads a spec. The error is every mistake in the text, in its order.
+/// Reads a spec that names no other files. The error is every mistake in the text, in its order.
 pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+    parse_with(text, &|_| Err("no files can be read here".to_owned()))
+}
+
+/// Reads a spec; `files` gives the files it names, traces.
+pub fn parse_with(text: &str, files: &Files) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
     let mut remarks = Remarks::new(text);
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -79,7 +89,7 @@ pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
         // What could be recovered is incomplete: judging it would report things that are there.
         return Err(remarks.finish().unwrap_err());
     }
-    let mut spec = Spec::new(remarks);
+    let mut spec = Spec::new(remarks, files);
     spec.read(document.get_ref());
     if spec.remarks.is_clean() {
         spec.check();
@@ -135,6 +145,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 /// A spec being read.
 struct Spec<'t> {
     remarks: Remarks<'t>,
+    files: &'t Files<'t>,
     topology: Topology,
     nodes: BTreeMap<String, NodeId>,
     links: BTreeMap<String, LinkId>,
@@ -146,9 +157,10 @@ struct Spec<'t> {
 }
 
 impl<'t> Spec<'t> {
-    fn new(remarks: Remarks<'t>) -> Spec<'t> {
+    fn new(remarks: Remarks<'t>, files: &'t Files<'t>) -> Spec<'t> {
         Spec {
             remarks,
+            files,
             topology: Topology::default(),
             nodes: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -166,6 +178,7 @@ impl<'t> Spec<'t> {
             self.topology.real_time = engine::read(table, &mut self.remarks);
         }
         self.read_nodes(&mut top);
+        self.read_groups(&mut top);
         let links = self.tables(top.get("link"), "link");
         let name = |table: &Fields| match table.peek("name")? {
             DeValue::String(name) => Some(name.to_string()),
@@ -219,6 +232,42 @@ impl<'t> Spec<'t> {
         }
     }
 
+    fn read_groups(&mut self, top: &mut Fields) {
+        let Some(all) = top.get("group") else { return };
+        let Some(mut all) = all.table("group", "{ }", &mut self.remarks) else { return };
+        for (at, field) in all.all() {
+            let name = field.key.clone();
+            if !is_name(&name) {
+                let what = format!("'{}' cannot be the name of a group", name.escape_debug());
+                self.remarks.mistake(at, what, "write up to 32 letters, digits, '_', '-', '.'");
+            }
+            let Some(mut fields) =
+                field.table(format!("group {name}"), "{ start = \"10s\" }", &mut self.remarks)
+            else {
+                continue;
+            };
+            let start = trace::start(&mut fields, &mut self.remarks);
+            fields.finish(&mut self.remarks);
+            self.topology.groups.push(Group { name, start, links: Vec::new() });
+        }
+    }
+
+    /// The group that a link names; what is not declared starts with the run.
+    fn read_group(&mut self, field: &Field) -> Option<usize> {
+        let name = field.text("cell", &mut self.remarks)?;
+        if let Some(group) = self.topology.group_named(name) {
+            return Some(group);
+        }
+        if !is_name(name) {
+            let what = format!("'{}' cannot be the name of a group", name.escape_debug());
+            self.remarks.mistake(field.at, what, "write up to 32 letters, digits, '_', '-', '.'");
+            return None;
+        }
+        let start = Start::At(Time::ZERO);
+        self.topology.groups.push(Group { name: name.to_owned(), start, links: Vec::new() });
+        Some(self.topology.groups.len() - 1)
+    }
+
     /// The tables of `[[key]]`.
     fn tables<'d>(&mut self, field: Option<Field<'d>>, key: &str) -> Vec<Fields<'d>> {
         let Some(field) = field else { return Vec::new() };
@@ -241,6 +290,9 @@ impl<'t> Spec<'t> {
             fields.get("name").and_then(|field| Some((field.at, field.text("access", &mut self.remarks)?)));
         let mtu = fields.get("mtu").and_then(|field| field.whole(MTU, &mut self.remarks));
         let values = pipe::read(&mut fields, &mut self.remarks);
+        let presets = self.read_preset(&mut fields);
+        let group = fields.get("group").and_then(|field| self.read_group(&field));
+        let traces = fields.get("trace").map(|field| trace::read(&field, self.files, &mut self.remarks));
         let Some([a, b]) = ends else {
             // The names of the directions are not known: leave keys that look like one alone.
             fields.allow(|key| key.contains("_to_"));
@@ -256,16 +308,27 @@ impl<'t> Spec<'t> {
         };
         let directions = self.read_directions(&names, &values, &mut fields);
         fields.finish(&mut self.remarks);
-        let pipes = directions.each_ref().map(|direction| {
+        let pipe = |end: usize| {
             let mut pipe = PipeSpec::default();
-            values.apply_to(&mut pipe);
-            direction.apply_to(&mut pipe);
+            for change in [&presets[end], &values, &directions[end].0] {
+                change.apply_to(&mut pipe);
+            }
             pipe
-        });
+        };
+        let pipes = [pipe(0), pipe(1)];
         let link = self.topology.connect(name.clone(), a, b, pipes);
-        for (end, direction) in directions.iter().enumerate() {
-            if values.queue.is_none() && direction.queue.is_none() {
+        if let Some(group) = group {
+            self.topology.groups[group].links.push(link);
+        }
+        for (end, (direction, own)) in directions.into_iter().enumerate() {
+            let tracks = own.or_else(|| traces.clone()).unwrap_or_default();
+            let queued = tracks.iter().any(|track| track.timeline.keys().contains(&"queue"));
+            if [&presets[end], &values, &direction].iter().all(|change| change.queue.is_none()) && !queued {
                 self.unqueued.insert((link, end));
+            }
+            for TraceDraft { source, timeline, end: after, offset } in tracks {
+                let track = Track { link, pipe: end, source, timeline, end: after, offset, group };
+                self.topology.tracks.push(track);
             }
             if let Some(mtu) = mtu {
                 let (node, index) = self.topology.link(link).ends[end];
@@ -324,17 +387,40 @@ impl<'t> Spec<'t> {
         std::iter::once(base.to_owned()).chain(numbered).find(free).expect("numbers do not end")
     }
 
-    fn read_directions(&mut self, names: &[String; 2], link: &Change, fields: &mut Fields) -> [Change; 2] {
+    /// The values of a preset, from the first node to the second and back.
+    fn read_preset(&mut self, fields: &mut Fields) -> [Change; 2] {
+        let Some(field) = fields.get("preset") else { return Default::default() };
+        let Some(name) = field.text("lte", &mut self.remarks) else { return Default::default() };
+        let found = crate::preset::named(name);
+        if found.is_none() {
+            let names: Vec<&str> = crate::preset::all().iter().map(|preset| preset.name.as_str()).collect();
+            let instead = match nearest(name, names.iter().copied()) {
+                Some(meant) => format!("write \"{meant}\""),
+                None => format!("write one of {}", names.join(", ")),
+            };
+            self.remarks.mistake(field.at, format!("there is no preset '{name}'"), instead);
+        }
+        found.map_or_else(Default::default, |preset| [preset.up, preset.down])
+    }
+
+    fn read_directions(
+        &mut self,
+        names: &[String; 2],
+        link: &Change,
+        fields: &mut Fields,
+    ) -> [(Change, Option<Vec<TraceDraft>>); 2] {
         let [a, b] = names;
         let read = [format!("{a}_to_{b}"), format!("{b}_to_{a}")].map(|key| {
             let field = fields.get(&key)?;
             let example = "{ rate = \"256kbit\" }";
             let mut direction = field.table(key, example, &mut self.remarks)?;
             let values = pipe::read(&mut direction, &mut self.remarks);
+            let traces = direction.get("trace");
+            let traces = traces.map(|field| trace::read(&field, self.files, &mut self.remarks));
             direction.finish(&mut self.remarks);
-            Some((field.at, values))
+            Some((field.at, values, traces))
         });
-        if let [Some((_, forward)), Some((at, backward))] = &read {
+        if let [Some((_, forward, _)), Some((at, backward, _))] = &read {
             let thrice =
                 written(link).into_iter().zip(written(forward)).zip(written(backward)).zip(pipe::KEYS);
             for (_, key) in thrice.filter(|(((link, forward), backward), _)| *link && *forward && *backward) {
@@ -342,7 +428,7 @@ impl<'t> Spec<'t> {
                 self.remarks.mistake(*at, what, format!("remove {key} from the link or from a direction"));
             }
         }
-        read.map(|direction| direction.map_or_else(Change::default, |(_, values)| values))
+        read.map(|direction| direction.map_or_else(Default::default, |(_, values, traces)| (values, traces)))
     }
 
     fn read_event(&mut self, mut fields: Fields) {
@@ -351,13 +437,14 @@ impl<'t> Spec<'t> {
         if fields.peek("at").is_none() {
             self.remarks.mistake(start, "event has no time", "write at = \"10s\"");
         }
-        let link = fields.get("link");
-        if link.is_none() {
-            self.remarks.mistake(start, "event has no link", "write link = \"a-b\"");
-        }
-        let link = link.and_then(|field| self.event_link(&field));
-        let direction = match (fields.get("direction"), link) {
-            (Some(field), Some(link)) => self.event_direction(&field, link),
+        let links = self.event_links(start, &mut fields);
+        let direction = match (fields.get("direction"), links.as_slice()) {
+            (Some(field), [link]) => self.event_direction(&field, *link),
+            (Some(field), [_, _, ..]) => {
+                let what = "a direction is one of a single link, and this changes several";
+                self.remarks.mistake(field.at, what, "write an event for each link");
+                None
+            }
             _ => Some(Direction::Both),
         };
         let change = pipe::read(&mut fields, &mut self.remarks);
@@ -366,8 +453,41 @@ impl<'t> Spec<'t> {
             self.remarks.mistake(start, what, format!("write one of {}", pipe::KEYS.join(", ")));
         }
         fields.finish(&mut self.remarks);
-        if let (Some(at), Some(link), Some(direction)) = (at, link, direction) {
-            self.topology.events.push(Event { at: Time::ZERO + at, link, direction, change });
+        if let (Some(at), Some(direction)) = (at, direction) {
+            let event = |link| Event { at: Time::ZERO + at, link, direction, change: change.clone() };
+            self.topology.events.extend(links.into_iter().map(event));
+        }
+    }
+
+    /// What an event changes: `link = "a-b"`, a list of them, or `group = "cell"`.
+    fn event_links(&mut self, start: usize, fields: &mut Fields) -> Vec<LinkId> {
+        match (fields.get("link"), fields.get("group")) {
+            (Some(field), None) => {
+                let elements = field.elements().unwrap_or_else(|| vec![field.clone()]);
+                elements.iter().filter_map(|field| self.event_link(field)).collect()
+            }
+            (None, Some(field)) => {
+                let Some(name) = field.text("cell", &mut self.remarks) else { return Vec::new() };
+                if let Some(group) = self.topology.group_named(name) {
+                    return self.topology.groups[group].links.clone();
+                }
+                let names = self.topology.groups.iter().map(|group| group.name.as_str());
+                let instead = match nearest(name, names) {
+                    Some(meant) => format!("write \"{meant}\""),
+                    None => "write the name of a group, as links have it".to_owned(),
+                };
+                self.remarks.mistake(field.at, format!("there is no group '{name}'"), instead);
+                Vec::new()
+            }
+            (Some(_), Some(field)) => {
+                self.remarks.mistake(field.at, "event has a link and a group", "keep one of them");
+                Vec::new()
+            }
+            (None, None) => {
+                let instead = "write link = \"a-b\", link = [\"a-b\", \"b-c\"] or group = \"cell\"";
+                self.remarks.mistake(start, "event has no link", instead);
+                Vec::new()
+            }
         }
     }
 
@@ -467,6 +587,7 @@ fn written(values: &Change) -> [bool; pipe::KEYS.len()] {
         slots,
         loss_ecn: _,
         state,
+        paused: _,
     } = values;
     [
         rate.is_some(),

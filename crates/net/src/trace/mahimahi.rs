@@ -1,5 +1,7 @@
 //! Mahimahi's traces (mm-link(1)): a line for every opportunity to send 1504 bytes, its time in whole milliseconds.
 
+use super::mistake;
+use crate::mistake::Mistake;
 use fastpath_link::{Opportunities, OpportunitiesError};
 use fastpath_units::Duration;
 
@@ -8,31 +10,13 @@ const LINES_MAX: usize = 1 << 28;
 /// The last millisecond of the range of times.
 const MS_MAX: u64 = u64::MAX / 1_000_000_000;
 
-/// Why a text is no trace. Lines are numbered from 1.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum TraceError {
-    /// A line that is not a time.
-    #[error("line {line}: '{text}' is not a time in whole milliseconds: write one number a line")]
-    NotATime {
-        /// Which.
-        line: usize,
-        /// What stands there.
-        text: String,
-    },
-    /// Too many lines.
-    #[error("more than {LINES_MAX} lines: shorten the trace, it starts over at its end")]
-    TooLong,
-    /// The times are no trace; an opportunity is a line.
-    #[error(transparent)]
-    Times(#[from] OpportunitiesError),
-}
-
 /// Reads a trace of Mahimahi.
-pub fn mahimahi(text: &str) -> Result<Opportunities, TraceError> {
+pub fn mahimahi(text: &str) -> Result<Opportunities, Mistake> {
     let mut times = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if index == LINES_MAX {
-            return Err(TraceError::TooLong);
+            let what = format!("more than {LINES_MAX} lines");
+            return Err(mistake(index + 1, what, "shorten the trace: it starts over at its end"));
         }
         let digits = line.trim_end();
         let ms =
@@ -40,12 +24,24 @@ pub fn mahimahi(text: &str) -> Result<Opportunities, TraceError> {
         match ms.filter(|&ms| ms <= MS_MAX) {
             Some(ms) => times.push(Duration::from_ms(ms)),
             None => {
-                let text = digits.chars().take(40).collect();
-                return Err(TraceError::NotATime { line: index + 1, text });
+                let text: String = digits.chars().take(40).collect();
+                let what = format!("'{text}' is not a time in whole milliseconds");
+                return Err(mistake(index + 1, what, "write one number a line"));
             }
         }
     }
-    Ok(Opportunities::new(times)?)
+    let last = times.len().max(1);
+    Opportunities::new(times).map_err(|error| match error {
+        OpportunitiesError::Empty => mistake(1, "the trace has no opportunity", "give it at least one line"),
+        OpportunitiesError::OutOfOrder { number } => {
+            let what = "the opportunity comes before the one above it";
+            mistake(number, what, "put the times in ascending order")
+        }
+        OpportunitiesError::NoDuration => {
+            let what = "the trace ends at time 0";
+            mistake(last, what, "end it later: its last time is how long it lasts")
+        }
+    })
 }
 
 #[cfg(test)]
@@ -62,13 +58,13 @@ mod tests {
     #[test]
     fn what_is_no_trace_is_refused_with_its_line() {
         for (text, said) in [
-            ("", "the trace has no opportunity"),
-            ("0\n", "the trace ends at time 0"),
-            ("5\n3\n", "opportunity 2 comes before the one above it"),
-            ("5\n\n6\n", "line 2: '' is not a time in whole milliseconds"),
-            ("5\n1.5\n", "line 2: '1.5' is not a time"),
-            ("-1\n", "line 1: '-1' is not a time"),
-            ("99999999999999999999\n", "line 1: '99999999999999999999' is not a time"),
+            ("", "1:1: the trace has no opportunity"),
+            ("0\n", "1:1: the trace ends at time 0"),
+            ("5\n3\n", "2:1: the opportunity comes before the one above it"),
+            ("5\n\n6\n", "2:1: '' is not a time in whole milliseconds"),
+            ("5\n1.5\n", "2:1: '1.5' is not a time"),
+            ("-1\n", "1:1: '-1' is not a time"),
+            ("99999999999999999999\n", "1:1: '99999999999999999999' is not a time"),
         ] {
             let error = mahimahi(text).unwrap_err().to_string();
             assert!(error.starts_with(said), "{text:?}: {error}");

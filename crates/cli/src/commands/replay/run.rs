@@ -103,10 +103,27 @@ impl Run {
             self.enter(&entry);
             spent = Some(entry);
         }
+        self.drain()?;
+        Ok(captures.into_problems())
+    }
+
+    /// Lets out what is inside. Where traces start over for ever it ends when no frame is left, or when those that are have
+    /// waited for two rounds of the longest: their link is paused for good.
+    fn drain(&mut self) -> anyhow::Result<()> {
+        let mut still_since = None;
         while let Some(at) = self.network.next_at() {
+            if let (Some(round), true) = (self.network.endless_round(), self.network.is_still()) {
+                let since = *still_since.get_or_insert(at);
+                let waited = at.since(since) > round.saturating_add(round);
+                if waited || self.network.conservation().held == 0 {
+                    break;
+                }
+            } else {
+                still_since = None;
+            }
             self.advance(at)?;
         }
-        Ok(captures.into_problems())
+        Ok(())
     }
 
     /// Completes the files and balances the books.

@@ -1,0 +1,253 @@
+//! Traces in a spec, against models written apart: a list of opportunities gone through one by one, and fractions.
+
+use fastpath_net::spec;
+use fastpath_net::{Network, Options, Topology};
+use fastpath_units::{Duration, Rng, Time};
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+
+const FRAME: usize = 1514;
+
+fn topology(text: &str, files: &[(&str, &str)]) -> Topology {
+    let find = |path: &str| {
+        let found = files.iter().find(|(name, _)| *name == path);
+        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "no such file".to_owned())
+    };
+    spec::parse_with(text, &find).unwrap_or_else(|mistakes| panic!("{}", mistakes[0])).0
+}
+
+fn network(topology: Topology) -> Network {
+    Network::new(topology, Options { seed: 5, pool_limit: NonZeroUsize::new(64 << 20).unwrap() })
+}
+
+/// Sends frames of these lengths from the first host at these picoseconds, as a transparent bridge does; the number of the
+/// frame and the picoseconds of each delivery at the second host, until `end`.
+fn run(network: &mut Network, arrivals: &[(u64, usize)], end: u64) -> Vec<(u32, u64)> {
+    let mut delivered = Vec::new();
+    let edge = network.edge_of(fastpath_net::NodeId(0), 0).unwrap();
+    let drain = |network: &mut Network, until: u64, delivered: &mut Vec<(u32, u64)>| {
+        while let Some(delivery) = network.pop(Time::from_ps(until)) {
+            let bytes = network.pool().bytes(&delivery.frame);
+            let number = u32::from_be_bytes(bytes[bytes.len() - 4..].try_into().unwrap());
+            delivered.push((number, delivery.at.as_ps()));
+            network.pool_mut().free(delivery.frame);
+        }
+    };
+    for (number, &(at, len)) in arrivals.iter().enumerate() {
+        drain(network, at, &mut delivered);
+        let mut frame = network.pool_mut().alloc(len).unwrap();
+        let bytes = network.pool_mut().bytes_mut(&mut frame);
+        bytes.fill(0);
+        // To everybody, as a test protocol of IEEE 802's (88b5).
+        bytes[..6].fill(0xff);
+        bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
+        bytes[len - 4..].copy_from_slice(&(number as u32).to_be_bytes());
+        network.push(Time::from_ps(at), edge, frame);
+    }
+    drain(network, end, &mut delivered);
+    delivered
+}
+
+const LINK: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nqueue = \"unlimited\"\n";
+const MS: u64 = 1_000_000_000;
+
+/// mm-link as its documentation has it: go through the opportunities one by one, 1504 bytes each.
+fn mahimahi(trace: &[u64], arrivals: &[(u64, usize)], limit: usize, end: u64) -> Vec<(u32, u64)> {
+    let (mut waiting, mut left) = (VecDeque::new(), 0usize);
+    let mut coming: VecDeque<(u32, u64, usize)> =
+        arrivals.iter().enumerate().map(|(number, &(at, len))| (number as u32, at, len)).collect();
+    let mut delivered = Vec::new();
+    for round in 0.. {
+        let start = round * trace[trace.len() - 1] * MS;
+        for time in trace {
+            let now = start + time * MS;
+            if now > end {
+                return delivered;
+            }
+            while coming.front().is_some_and(|&(_, at, _)| at < now) {
+                let (number, _, len) = coming.pop_front().unwrap();
+                // The packet in transit has its place in the queue until its last byte is sent.
+                if waiting.len() < limit {
+                    // 14 bytes of Ethernet are none of Mahimahi's, 4 of its tunnel are.
+                    waiting.push_back((number, len - 14 + 4));
+                }
+            }
+            let mut bytes = 1504;
+            while bytes > 0 {
+                let Some(&(number, len)) = waiting.front() else { break };
+                if left == 0 {
+                    left = len;
+                }
+                let sent = left.min(bytes);
+                (left, bytes) = (left - sent, bytes - sent);
+                if left == 0 {
+                    waiting.pop_front();
+                    delivered.push((number, now));
+                }
+            }
+        }
+    }
+    unreachable!("rounds do not end")
+}
+
+fn arrivals(seed: u64, count: usize, gap: u64) -> Vec<(u64, usize)> {
+    let mut rng = Rng::new(seed);
+    let mut at = 0;
+    (0..count)
+        .map(|_| {
+            at += 1 + rng.below(gap);
+            (at, 60 + rng.below(FRAME as u64 - 59) as usize)
+        })
+        .collect()
+}
+
+#[test]
+fn mahimahis_opportunities_deliver_what_going_through_them_one_by_one_delivers() {
+    let mut rng = Rng::new(3);
+    for seed in 0..20 {
+        let mut time = 0;
+        let trace: Vec<u64> = (0..50)
+            .map(|_| {
+                time += rng.below(4);
+                time
+            })
+            .chain([400])
+            .collect();
+        let text: String = trace.iter().map(|ms| format!("{ms}\n")).collect();
+        let spec = LINK.replace("unlimited", "20p") + "trace = \"cell.up\"\n";
+        let mut network = network(topology(&spec, &[("cell.up", &text)]));
+        let arrivals = arrivals(seed, 3000, 3 * MS / 2);
+        let end = 5000 * MS;
+        assert_eq!(run(&mut network, &arrivals, end), mahimahi(&trace, &arrivals, 20, end), "seed {seed}");
+    }
+}
+
+/// Picobits that rates, each from a picosecond on, send from one to another.
+fn capacity(rates: &[(u64, u64)], from: u64, to: u64) -> u128 {
+    let ends = rates.iter().skip(1).map(|(at, _)| *at).chain([u64::MAX]);
+    let sent = |(&(at, rate), end): (&(u64, u64), u64)| {
+        u128::from(end.min(to).saturating_sub(at.max(from))) * u128::from(rate)
+    };
+    rates.iter().zip(ends).map(sent).sum()
+}
+
+/// When frames have left a link whose rate changes: when all bits since it last was idle have found their place, as a
+/// fraction rounded down.
+fn piecewise(rates: &[(u64, u64)], arrivals: &[(u64, usize)]) -> Vec<(u32, u64)> {
+    let (mut busy_since, mut picobits) = (0, 0);
+    let leave = |(number, &(arrival, len)): (usize, &(u64, usize))| {
+        if capacity(rates, busy_since, arrival) >= picobits {
+            (busy_since, picobits) = (arrival, 0);
+        }
+        picobits += 8_000_000_000_000 * len as u128;
+        // The piece in which the last bit is sent.
+        let piece = (0..rates.len()).rev().find(|&piece| {
+            let from = rates[piece].0.max(busy_since);
+            rates[piece].1 > 0 && capacity(rates, busy_since, from) < picobits
+        });
+        let (from, rate) = rates[piece.unwrap()];
+        let from = from.max(busy_since);
+        let left = picobits - capacity(rates, busy_since, from);
+        (number as u32, from + u64::try_from(left / u128::from(rate)).unwrap())
+    };
+    arrivals.iter().enumerate().map(leave).collect()
+}
+
+#[test]
+fn a_rate_that_changes_in_the_midst_of_frames_is_exact() {
+    for seed in 0..20 {
+        let mut rng = Rng::new(100 + seed);
+        let mut at_us = 0;
+        let mut rates = Vec::new();
+        let mut text = "time_us,rate_bps\n".to_owned();
+        for _ in 0..300 {
+            // Now and then nothing is sent.
+            let rate = [7_000_000, 9_000_000, 10_000_000, 1_000_000, 0, 8_000_000][rng.below(6) as usize];
+            rates.push((at_us * 1_000_000, rate));
+            text += &format!("{at_us},{rate}\n");
+            at_us += 1 + rng.below(2000);
+        }
+        rates.push((at_us * 1_000_000, 1_000_000));
+        text += &format!("{at_us},1000000\n");
+        let spec = LINK.to_owned() + "trace = { file = \"rate.csv\", end = \"hold\" }\n";
+        let mut network = network(topology(&spec, &[("rate.csv", &text)]));
+        let arrivals = arrivals(seed, 300, 2 * MS);
+        let found = run(&mut network, &arrivals, u64::MAX / 2);
+        assert_eq!(found, piecewise(&rates, &arrivals), "seed {seed}");
+    }
+}
+
+#[test]
+fn delays_and_losses_follow_their_trace_to_the_microsecond() {
+    let text = "time_us,delay_us,loss_%\n0,5,0\n1,3,100\n2,9,0\n3\n";
+    let spec = LINK.to_owned() + "trace = \"a.csv\"\n";
+    let mut network = network(topology(&spec, &[("a.csv", text)]));
+    let us = 1_000_000;
+    // Within the first, the second and the third microsecond of each round; changes come before frames of their instant.
+    let arrivals: Vec<_> =
+        [0, us - 1, us, 2 * us - 1, 2 * us, 3 * us - 1, 3 * us].map(|at| (at, 60)).to_vec();
+    let found = run(&mut network, &arrivals, MS);
+    // 9 µs later, but not before the one that came first.
+    let expected = [(0, 5 * us), (1, 6 * us - 1), (4, 11 * us), (5, 12 * us - 1), (6, 12 * us - 1)];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn links_of_a_group_start_together_with_the_first_packet_of_any() {
+    let spec = "[host.a]\n[host.b]\n[host.c]\n[switch.s]\n[group.cell]\nstart = \"first-packet\"\n\
+                [[link]]\nbetween = [\"a\", \"s\"]\ngroup = \"cell\"\ntrace = \"t.csv\"\n\
+                [[link]]\nbetween = [\"b\", \"s\"]\ngroup = \"cell\"\ntrace = \"t.csv\"\n\
+                [[link]]\nbetween = [\"c\", \"s\"]\n";
+    let text = "duration_ms,delay_ms\n10,1\n10,2\n";
+    let mut network = network(topology(spec, &[("t.csv", text)]));
+    let delay = |network: &Network, link: u32| network.pipe(fastpath_net::LinkId(link), 0).spec().delay;
+    let ms = Duration::from_ms;
+    assert_eq!(network.next_at(), None);
+    let at = |ms: u64| Time::from_ps(ms * MS);
+    assert_eq!(run(&mut network, &[(100 * MS, 60)], 100 * MS), []);
+    assert_eq!((delay(&network, 0), delay(&network, 1)), (ms(1), ms(1)));
+    network.advance(at(111));
+    assert_eq!((delay(&network, 0), delay(&network, 1), delay(&network, 2)), (ms(2), ms(2), ms(0)));
+    network.start_group(at(115), 0);
+    assert_eq!((delay(&network, 0), delay(&network, 1)), (ms(1), ms(1)));
+    network.advance(at(124));
+    assert_eq!(delay(&network, 0), ms(1));
+    network.advance(at(125));
+    assert_eq!(delay(&network, 0), ms(2));
+}
+
+#[test]
+fn a_slow_path_of_pantheons_delivers_as_many_opportunities_as_it_has() {
+    let text = include_str!("../../../examples/pantheon-0.57mbit.toml");
+    let mut network = network(topology(text, &[]));
+    let length = network.topology().tracks[0].timeline.length().as_ps();
+    // A full queue all the time: each opportunity carries one packet of 1500 bytes, and 28 ms follow.
+    let arrivals: Vec<_> = (0..length / (10 * MS)).map(|i| (1 + 10 * i * MS, FRAME)).collect();
+    let found = run(&mut network, &arrivals, 2 * length);
+    let fastpath_net::trace::Timeline::Opportunities(opportunities) =
+        network.topology().tracks[0].timeline.clone()
+    else {
+        panic!("the example has opportunities");
+    };
+    let times: Vec<u64> = opportunities.times().iter().map(|time| time.as_ps()).collect();
+    // Never idle between the first and the last packet, so packet k leaves with opportunity k.
+    let expected: Vec<u64> = times.iter().map(|at| at + 28 * MS).take(found.len()).collect();
+    let first_round: Vec<u64> = found.iter().map(|(_, at)| *at).take(times.len()).collect();
+    assert_eq!(first_round, expected[..first_round.len()]);
+    assert!(first_round.len() >= times.len() - 14, "{} of {}", first_round.len(), times.len());
+    // 4.77 % of what came is lost before the queue: within the binomial 99.9 % interval.
+    let counters = *network.pipe(fastpath_net::LinkId(0), 0).counters();
+    let (n, lost) = (arrivals.len() as f64, counters.dropped_for(fastpath_link::DropReason::Loss) as f64);
+    assert!((lost - 0.0477 * n).abs() < 3.29 * (n * 0.0477 * 0.9523).sqrt(), "{lost} of {n}");
+}
+
+#[test]
+fn a_fast_path_of_pantheons_delivers_at_its_rate_behind_a_full_queue() {
+    let text = include_str!("../../../examples/pantheon-100mbit.toml");
+    let mut network = network(topology(text, &[]));
+    // 400 frames at once: 173 find room, and the k-th has left after k · 1514 · 8 bits at 100.42 Mbit/s.
+    let found = run(&mut network, &[(0, FRAME); 400], MS * 1000);
+    let exact = |k: u64| (u128::from(k) * 1514 * 8 * 1_000_000_000_000 / 100_420_000) as u64 + 27 * MS;
+    let expected: Vec<_> = (0..173).map(|k| (k as u32, exact(k + 1))).collect();
+    assert_eq!(found, expected);
+}
