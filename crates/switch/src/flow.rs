@@ -7,6 +7,7 @@ use crate::matching::Match;
 use crate::port;
 use fastpath_units::{Duration, Time};
 use std::cmp::Reverse;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// Bits of [`FlowMod::flags`] (OFPFF_).
@@ -194,6 +195,13 @@ pub enum RemovedReason {
     Delete = 2,
     /// Its group went.
     GroupDelete = 3,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
 }
 
 impl Counters {

@@ -1,5 +1,7 @@
 //! Ports as tables see them: numbers, what the administrator set, whether the link is up, counters.
 
+use std::ops::AddAssign;
+
 /// Highest number of an ordinary port (OFPP_MAX).
 pub const MAX: u32 = 0xffff_ff00;
 /// Back out of the port of entry.
@@ -68,6 +70,17 @@ pub struct PortCounters {
     pub rx_dropped: u64,
     /// Frames that should have left but could not.
     pub tx_dropped: u64,
+}
+
+impl AddAssign for PortCounters {
+    fn add_assign(&mut self, other: PortCounters) {
+        self.rx_packets += other.rx_packets;
+        self.rx_bytes += other.rx_bytes;
+        self.tx_packets += other.tx_packets;
+        self.tx_bytes += other.tx_bytes;
+        self.rx_dropped += other.rx_dropped;
+        self.tx_dropped += other.tx_dropped;
+    }
 }
 
 impl Port {

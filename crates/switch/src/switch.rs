@@ -11,7 +11,7 @@ use crate::flow::{
 };
 use crate::group::{self, Bucket, Group, GroupCommand, GroupKind, GroupMod};
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
-use crate::port::{self, Port};
+use crate::port::{self, Port, PortCounters};
 use crate::table::Table;
 use crate::{Action, Refusal};
 use fastpath_units::Time;
@@ -231,6 +231,29 @@ impl Switch {
     pub fn credit(&mut self, table_id: u8, rank: &Rank, serial: u64, counted: Counters, last_used: Time) {
         if let Some(table) = self.tables.get_mut(usize::from(table_id)) {
             table.credit(rank, serial, counted, last_used);
+        }
+    }
+
+    /// Adds packets that were looked up elsewhere, and those of them that found a flow.
+    pub fn credit_hits(&mut self, table_id: u8, lookups: u64, matched: u64) {
+        if let Some(table) = self.tables.get_mut(usize::from(table_id)) {
+            table.lookups += lookups;
+            table.matched += matched;
+        }
+    }
+
+    /// Adds what passed a port elsewhere; lost when there is no such port.
+    pub fn credit_port(&mut self, number: u32, passed: &PortCounters) {
+        if let Some(port) = self.ports.get_mut(&number) {
+            port.counters += *passed;
+        }
+    }
+
+    /// Adds what a group, and each of its buckets in turn, processed elsewhere; lost when there is no such group.
+    pub fn credit_group(&mut self, id: u32, counted: Counters, buckets: &[Counters]) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.counters += counted;
+            group.bucket_counters.iter_mut().zip(buckets).for_each(|(sum, more)| *sum += *more);
         }
     }
 

@@ -272,13 +272,18 @@ impl<const N: usize> Packed<N> {
 
     #[inline]
     fn find(&self, words: &Words, bound: u32) -> u32 {
-        let key = self.lanes.pack(words);
+        self.find_packed(&self.lanes.pack(words), bound)
+    }
+
+    /// The first rule before `bound` for a packed key, or `u32::MAX`; a hash may answer a later one.
+    #[inline]
+    pub fn find_packed(&self, key: &[u64; N], bound: u32) -> u32 {
         match &self.shape {
-            Shape::Chain(entries) => first(entries, &key, bound),
-            Shape::Hash(hash) => hash.find(&key),
+            Shape::Chain(entries) => first(entries, key, bound),
+            Shape::Hash(hash) => hash.find(key),
             Shape::Trees(trees) => trees.iter().fold(NONE, |best, tree| {
                 let bound = bound.min(best);
-                if tree.best() < bound { best.min(tree.find(&key, bound)) } else { best }
+                if tree.best() < bound { best.min(tree.find(key, bound)) } else { best }
             }),
         }
     }

@@ -10,10 +10,14 @@ pub struct Hash<const N: usize> {
     slots: Vec<Slot<N>>,
 }
 
+/// A value and its rule, laid out for generated code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Slot<const N: usize> {
-    value: [u64; N],
-    rule: u32,
+#[repr(C)]
+pub struct Slot<const N: usize> {
+    /// The masked key.
+    pub value: [u64; N],
+    /// Its rule; `u32::MAX` in a free slot.
+    pub rule: u32,
 }
 
 impl<const N: usize> Hash<N> {
@@ -31,6 +35,16 @@ impl<const N: usize> Hash<N> {
             }
         }
         table
+    }
+
+    /// The bits of a packed key that count.
+    pub fn mask(&self) -> &[u64; N] {
+        &self.mask
+    }
+
+    /// The slots, a power of two of them; a value is at its [`mix`] or, with free slots between, after.
+    pub fn slots(&self) -> &[Slot<N>] {
+        &self.slots
     }
 
     /// Memory it takes.
@@ -59,17 +73,19 @@ impl<const N: usize> Hash<N> {
 
 /// A hash whose low bits depend on every bit of the value.
 #[inline]
-pub(crate) fn mix<const N: usize>(value: &[u64; N]) -> u64 {
+pub fn mix<const N: usize>(value: &[u64; N]) -> u64 {
     let mut hash = 0u64;
     for lane in value {
-        let product = u128::from(hash ^ lane ^ 0x9e37_79b9_7f4a_7c15) * u128::from(MULTIPLIER);
+        let product = u128::from(hash ^ lane ^ OFFSET) * u128::from(MULTIPLIER);
         hash = (product >> 64) as u64 ^ product as u64;
     }
     hash
 }
 
+/// Added to every lane, so that zeros count.
+pub const OFFSET: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Odd, with bits well spread.
-const MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
+pub const MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ mod base;
 mod cache;
 mod entry;
 mod explain;
-mod hash;
+pub mod hash;
 mod lanes;
 mod tree;
 mod trie;
@@ -23,7 +23,7 @@ mod trie;
 pub use base::{Base, Body, Packed, Part, Shape};
 pub use cache::Cache;
 pub use entry::Entry;
-pub use hash::Hash;
+pub use hash::{Hash, Slot};
 pub use lanes::{Lanes, Piece};
 pub use tree::{Node, Tree};
 pub use trie::{Part as TriePart, Trie};
@@ -49,6 +49,19 @@ const ADDED: u32 = 1 << 31;
 pub struct Found(u32);
 
 impl Found {
+    /// No rule.
+    pub const NONE: Found = Found(NONE);
+
+    /// What [`Found::number`] gave.
+    pub fn from_number(number: u32) -> Found {
+        Found(number)
+    }
+
+    /// The place of a rule among those [added](TablePlan::added) since the base was made.
+    pub fn added(self) -> Option<usize> {
+        (self.0 != NONE && self.0 & ADDED != 0).then_some((self.0 & !ADDED) as usize)
+    }
+
     /// The number: of a rule of the base in the order of lookup, with the highest bit set of a rule added since, or
     /// all ones for none.
     pub fn number(self) -> u32 {
@@ -119,7 +132,11 @@ impl Rule {
 impl TablePlan {
     /// The plan of a table as it is.
     pub fn new(table: &Table) -> TablePlan {
-        let rules: Arc<[Rule]> = table.flows().map(Rule::of).collect();
+        TablePlan::of(table.flows().map(Rule::of).collect())
+    }
+
+    /// The plan of rules in the order of lookup.
+    fn of(rules: Arc<[Rule]>) -> TablePlan {
         let base = Base::new(rules.iter().map(|rule| rule.rank.matching()));
         let wanted = wanted(&rules);
         TablePlan { version: 0, wanted, rules, base: Arc::new(base), delta: None, dead: BTreeMap::new() }
@@ -214,6 +231,29 @@ impl TablePlan {
         &self.rules
     }
 
+    /// The rules added since the base was made, in the order of lookup.
+    pub fn added(&self) -> &[Rule] {
+        self.delta.as_ref().map_or(&[], |delta| &delta.rules)
+    }
+
+    /// The bits of the key that any rule looks at, laid out like one.
+    pub fn wanted(&self) -> &[u64; WORDS] {
+        &self.wanted
+    }
+
+    /// Whether the base alone says everything: no rule was added or went since it was made.
+    pub fn is_settled(&self) -> bool {
+        self.delta.is_none() && self.dead.is_empty()
+    }
+
+    /// The same rules in a new base. Takes long; off the fast path.
+    pub fn rebuilt(&self) -> TablePlan {
+        let living = (0..).zip(self.rules.iter()).filter(|(index, _)| !self.dead.contains_key(index));
+        let mut rules: Vec<Rule> = living.map(|(_, rule)| rule).chain(self.added()).cloned().collect();
+        rules.sort_by(|a, b| a.rank.cmp(&b.rank));
+        TablePlan { version: self.version, ..TablePlan::of(rules.into()) }
+    }
+
     /// The structures of the base.
     pub fn base(&self) -> &Base {
         &self.base
@@ -257,6 +297,11 @@ impl Plan {
     pub fn replace(&mut self, table_id: u8, plan: TablePlan) {
         let old = &mut self.tables[usize::from(table_id)];
         *old = TablePlan { version: old.version + 1, ..plan };
+    }
+
+    /// A plan made of plans of tables, by number.
+    pub fn of(tables: Vec<TablePlan>) -> Plan {
+        Plan { tables }
     }
 
     /// The plan of a table.

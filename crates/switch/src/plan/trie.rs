@@ -43,6 +43,11 @@ pub struct Trie {
 }
 
 impl Trie {
+    /// Set in an entry that is the number of a node.
+    pub const NODE: u32 = NODE;
+    /// The entry for no rule.
+    pub const EMPTY: u32 = EMPTY;
+
     /// The table of prefixes given in the order of their priority, first is highest.
     pub(crate) fn new(part: Part, prefixes: &[Prefix]) -> Trie {
         let is_wide = prefixes.len() >= WIDE_MIN && part.bits >= 32;
@@ -62,6 +67,17 @@ impl Trie {
     /// Bits that index the first level.
     pub fn first_bits(&self) -> u32 {
         self.first_bits
+    }
+
+    /// The first level: for every value of the highest bits a rule, [`Trie::EMPTY`], or with [`Trie::NODE`] set the number
+    /// of a node.
+    pub fn first(&self) -> &[u32] {
+        &self.first
+    }
+
+    /// The nodes, of 256 entries each for the next eight bits.
+    pub fn nodes(&self) -> &[u32] {
+        &self.nodes
     }
 
     /// Memory it takes.
