@@ -1,0 +1,125 @@
+//! Counters that one worker writes, without locks, and anybody may read.
+//!
+//! Generated code adds to them with plain loads and stores, which on one writer lose nothing; readers see every value
+//! whole. What was read before is remembered by the reader, so that only the difference is credited.
+
+use fastpath_switch::flow::Counters;
+use fastpath_switch::port::PortCounters;
+use fastpath_units::Time;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One flow of one worker. Generated code knows the layout.
+#[derive(Debug, Default)]
+#[repr(C, align(32))]
+pub(crate) struct FlowCell {
+    pub(crate) packets: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) last_used: AtomicU64,
+}
+
+/// One table of one worker.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct TableCell {
+    pub(crate) lookups: AtomicU64,
+    pub(crate) misses: AtomicU64,
+}
+
+/// One port of one worker.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct PortCell {
+    pub(crate) tx_packets: AtomicU64,
+    pub(crate) tx_bytes: AtomicU64,
+    pub(crate) tx_dropped: AtomicU64,
+    pub(crate) rx_packets: AtomicU64,
+    pub(crate) rx_bytes: AtomicU64,
+    pub(crate) rx_dropped: AtomicU64,
+}
+
+/// Counters of rare things, that all workers share.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCell {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Adds to a counter that only this thread writes.
+#[inline]
+pub(crate) fn add(cell: &AtomicU64, more: u64) {
+    cell.store(cell.load(Relaxed) + more, Relaxed);
+}
+
+impl FlowCell {
+    /// Counts a packet; only the cell's worker may.
+    #[inline]
+    pub(crate) fn count(&self, now: Time, len: usize) {
+        add(&self.packets, 1);
+        add(&self.bytes, len as u64);
+        self.last_used.store(now.as_ps(), Relaxed);
+    }
+
+    /// What was counted since `before`, which becomes what is counted now; and when last.
+    pub(crate) fn since(&self, before: &mut Counters) -> Option<(Counters, Time)> {
+        let packets = self.packets.load(Relaxed);
+        if packets == before.packets {
+            return None;
+        }
+        // The writer may be between its two additions: what is missed now is seen the next time.
+        let counted = Counters { packets, bytes: self.bytes.load(Relaxed) };
+        let more = Counters { packets: packets - before.packets, bytes: counted.bytes - before.bytes };
+        *before = counted;
+        Some((more, Time::from_ps(self.last_used.load(Relaxed))))
+    }
+}
+
+impl TableCell {
+    /// Lookups and hits since `before`, which become those of now.
+    pub(crate) fn since(&self, before: &mut (u64, u64)) -> (u64, u64) {
+        // Misses first: a miss is a lookup already counted.
+        let misses = self.misses.load(Relaxed);
+        let lookups = self.lookups.load(Relaxed);
+        let (old_lookups, old_misses) = std::mem::replace(before, (lookups, misses));
+        (lookups - old_lookups, (lookups - old_lookups).saturating_sub(misses - old_misses))
+    }
+}
+
+impl PortCell {
+    fn now(&self) -> PortCounters {
+        PortCounters {
+            rx_packets: self.rx_packets.load(Relaxed),
+            rx_bytes: self.rx_bytes.load(Relaxed),
+            tx_packets: self.tx_packets.load(Relaxed),
+            tx_bytes: self.tx_bytes.load(Relaxed),
+            rx_dropped: self.rx_dropped.load(Relaxed),
+            tx_dropped: self.tx_dropped.load(Relaxed),
+        }
+    }
+
+    /// What passed since `before`, which becomes what has passed by now.
+    pub(crate) fn since(&self, before: &mut PortCounters) -> PortCounters {
+        let now = self.now();
+        let old = std::mem::replace(before, now);
+        PortCounters {
+            rx_packets: now.rx_packets - old.rx_packets,
+            rx_bytes: now.rx_bytes - old.rx_bytes,
+            tx_packets: now.tx_packets - old.tx_packets,
+            tx_bytes: now.tx_bytes - old.tx_bytes,
+            rx_dropped: now.rx_dropped - old.rx_dropped,
+            tx_dropped: now.tx_dropped - old.tx_dropped,
+        }
+    }
+}
+
+impl SharedCell {
+    /// Counts a packet.
+    pub(crate) fn count(&self, len: usize) {
+        self.packets.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(len as u64, Relaxed);
+    }
+
+    /// What was counted since this was last called.
+    pub(crate) fn take(&self) -> Counters {
+        Counters { packets: self.packets.swap(0, Relaxed), bytes: self.bytes.swap(0, Relaxed) }
+    }
+}

@@ -1,0 +1,80 @@
+//! The executor of generated code, for data paths that run a switch behind one lock.
+
+use crate::live::{Live, Made};
+use crate::native::{CompileError, Fate, Worker};
+use fastpath_switch::Switch;
+use fastpath_switch::execute::{Executor, Job, Outbox, Post, Verdict};
+use fastpath_units::Time;
+use std::any::Any;
+
+/// A switch as machine code, with one worker.
+#[derive(Debug)]
+pub struct Compiled {
+    live: Live,
+    worker: Worker,
+    now: Option<Time>,
+}
+
+impl Compiled {
+    /// Makes code of a switch as it is.
+    ///
+    /// # Errors
+    /// There is no code for this machine.
+    pub fn new(switch: &mut Switch) -> Result<Compiled, CompileError> {
+        let live = Live::new(switch, 1)?;
+        let worker = live.worker(0);
+        Ok(Compiled { live, worker, now: None })
+    }
+
+    /// The tables and the code made of them.
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+}
+
+impl Executor for Compiled {
+    fn update(&mut self, switch: &mut Switch) {
+        self.live.update(switch);
+        self.now = None;
+    }
+
+    fn execute(
+        &mut self,
+        _: &mut Switch,
+        now: Time,
+        in_port: u32,
+        frame: &mut [u8],
+        out: &mut Outbox,
+    ) -> Verdict {
+        if self.now != Some(now) {
+            self.worker.begin(now);
+            self.now = Some(now);
+        }
+        let fate = self.worker.run(in_port, frame);
+        self.worker.outcomes().iter().for_each(|outcome| out.put(outcome));
+        match fate {
+            Fate::Forward { port, queue } => return Verdict::Forward { port, queue },
+            Fate::Drop(reason) => out.post(Post::Drop(reason), &[]),
+            Fate::Done => {}
+        }
+        Verdict::Done
+    }
+
+    fn credit(&mut self, switch: &mut Switch) {
+        self.live.settle(switch);
+    }
+
+    fn job(&mut self, _: &Switch) -> Option<Job> {
+        let job = self.live.job()?;
+        Some(Box::new(move || Box::new(job.run())))
+    }
+
+    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) {
+        // Without new code the old one goes on, with the delta beside it.
+        match result.downcast::<Result<Made, CompileError>>().map(|made| *made) {
+            Ok(Ok(made)) => self.live.finish(switch, made),
+            Ok(Err(_)) | Err(_) => self.live.give_up(),
+        }
+        self.now = None;
+    }
+}

@@ -1,0 +1,460 @@
+//! A switch that is being run: its newest program, the workers that run it, and what they have counted.
+//!
+//! ```text
+//!  Switch ── update ──▶ Program ──▶ Shared ──▶ Worker::begin (once a burst)
+//!         ◀── settle ── cells of the workers
+//!         job ──▶ new bases and code, made on any thread ──▶ finish
+//! ```
+//!
+//! A change of rules is in force at once, by a delta beside the base that the code was made of; the base and the code
+//! are made anew off the fast path. What a program counted is credited before the program goes.
+
+use crate::cells::{FlowCell, PortCell, TableCell};
+use crate::native::{Code, CompileError, Worker};
+use crate::program::{
+    ADDED_MAX, Added, BaseTable, Choice, GroupView, PORT_CELLS, Ports, Program, TableData, cells,
+};
+use arc_swap::ArcSwap;
+use fastpath_switch::flow::{Counters, Rank};
+use fastpath_switch::meter::Meter;
+use fastpath_switch::plan::Update;
+use fastpath_switch::port::PortCounters;
+use fastpath_switch::{Changes, Switch, TablePlan};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Rules added and gone beside a base that has no more than eight times as many: beyond, the base is made anew at once, so
+/// that loading n rules one by one costs n·log n.
+const DELTA_MAX: usize = 1024;
+
+/// Where workers find the newest program.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    newest: ArcSwap<Program>,
+    /// Its address: looked at once a burst.
+    address: AtomicUsize,
+}
+
+/// What a worker counts in, whatever program it runs.
+#[derive(Debug)]
+pub(crate) struct Station {
+    pub(crate) id: usize,
+    pub(crate) tables: Box<[TableCell]>,
+    pub(crate) ports: Box<[PortCell]>,
+}
+
+/// What the cells of a station said when last read.
+#[derive(Debug)]
+struct Read {
+    tables: Vec<(u64, u64)>,
+    ports: Vec<PortCounters>,
+}
+
+/// The control side of a switch that is being run.
+#[derive(Debug)]
+pub struct Live {
+    shared: Arc<Shared>,
+    stations: Vec<Arc<Station>>,
+    /// What was read of each station.
+    read: Vec<Read>,
+    tables: Vec<LiveTable>,
+    /// Tables replaced, until no worker runs them any more.
+    retired: Vec<(u8, LiveTable)>,
+    code: Arc<Code>,
+    groups: BTreeMap<u32, Arc<GroupView>>,
+    meters: BTreeMap<u32, LiveMeter>,
+    /// The changes since a job was begun, by table.
+    since: Option<BTreeMap<u8, BTreeSet<Rank>>>,
+}
+
+/// A table and what was read of its cells.
+#[derive(Debug)]
+struct LiveTable {
+    data: Arc<TableData>,
+    /// For each worker, what its cells said when last read.
+    base_read: Vec<Vec<Counters>>,
+    added: AddedCells,
+}
+
+/// The cells of rules added since a base was made: one for every flow that ever was, by its serial number.
+#[derive(Debug, Default)]
+struct AddedCells {
+    cells: Vec<Arc<[FlowCell]>>,
+    read: Vec<Vec<Counters>>,
+    flows: Vec<(Rank, u64)>,
+    slots: BTreeMap<u64, u32>,
+}
+
+/// A meter at work, and as the switch had it when last settled.
+#[derive(Debug)]
+struct LiveMeter {
+    meter: Arc<Mutex<Meter>>,
+    settled: Meter,
+}
+
+/// Making new bases and code: to be run on any thread.
+pub struct Job {
+    tables: Vec<(TablePlan, Option<Arc<BaseTable>>)>,
+    workers: usize,
+}
+
+/// What a [`Job`] made.
+#[derive(Debug)]
+pub struct Made {
+    tables: Vec<(TablePlan, Arc<BaseTable>)>,
+    rebuilt: BTreeSet<u8>,
+    code: Code,
+}
+
+impl Shared {
+    pub(crate) fn newest(&self) -> Arc<Program> {
+        self.newest.load_full()
+    }
+
+    /// Whether `program` is not the newest.
+    #[inline]
+    pub(crate) fn is_newer(&self, program: &Arc<Program>) -> bool {
+        // A program that somebody holds keeps its address to itself.
+        self.address.load(Ordering::Acquire) != Arc::as_ptr(program).addr()
+    }
+
+    fn publish(&self, program: Program) {
+        let program = Arc::new(program);
+        let address = Arc::as_ptr(&program).addr();
+        self.newest.store(program);
+        self.address.store(address, Ordering::Release);
+    }
+}
+
+impl Live {
+    /// Makes code of a switch as it is, for so many workers.
+    ///
+    /// # Errors
+    /// There is no code for this machine.
+    pub fn new(switch: &mut Switch, workers: usize) -> Result<Live, CompileError> {
+        let count = usize::from(switch.limits().tables);
+        (0..switch.limits().tables).for_each(|id| drop(switch.table_mut(id).take_changes()));
+        let plans = switch.tables().iter().map(|table| (TablePlan::new(table), None));
+        let Made { tables, code, .. } = Job { tables: plans.collect(), workers }.run()?;
+        let station = |id| {
+            let tables = (0..count).map(|_| TableCell::default()).collect();
+            let ports = (0..PORT_CELLS).map(|_| PortCell::default()).collect();
+            Arc::new(Station { id, tables, ports })
+        };
+        let stations: Vec<_> = (0..workers).map(station).collect();
+        let read = (0..workers)
+            .map(|_| Read { tables: vec![(0, 0); count], ports: vec![PortCounters::default(); PORT_CELLS] });
+        let code = Arc::new(code);
+        let empty = Program {
+            tables: Vec::new(),
+            code: Arc::clone(&code),
+            ports: Ports::new(switch),
+            groups: BTreeMap::new(),
+            meters: BTreeMap::new(),
+        };
+        let empty = Arc::new(empty);
+        let address = AtomicUsize::new(Arc::as_ptr(&empty).addr());
+        let shared = Arc::new(Shared { newest: ArcSwap::new(empty), address });
+        let mut live = Live {
+            shared,
+            stations,
+            read: read.collect(),
+            tables: tables.into_iter().map(LiveTable::new).collect(),
+            retired: Vec::new(),
+            code,
+            groups: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            since: None,
+        };
+        live.publish(switch);
+        Ok(live)
+    }
+
+    /// The worker of a number below that given at the start. There must be one of each at most: two would overwrite each
+    /// other's counts.
+    pub fn worker(&self, id: usize) -> Worker {
+        Worker::new(Arc::clone(&self.shared), Arc::clone(&self.stations[id]))
+    }
+
+    /// Takes over what changed in the switch. When it returns, the change is in force for every burst that begins.
+    pub fn update(&mut self, switch: &mut Switch) {
+        for id in 0..switch.limits().tables {
+            let changes = switch.table_mut(id).take_changes();
+            self.update_table(switch, id, &changes);
+        }
+        self.publish(switch);
+        self.settle_retired(switch);
+    }
+
+    fn update_table(&mut self, switch: &Switch, id: u8, changes: &Changes) {
+        if matches!(changes, Changes::Few(ranks) if ranks.is_empty()) {
+            return;
+        }
+        let table = &mut self.tables[usize::from(id)];
+        let mut plan = table.data.plan.clone();
+        if plan.update(&switch.tables()[usize::from(id)], changes) == Update::Unchanged {
+            return;
+        }
+        match changes {
+            Changes::Few(ranks) => {
+                if let Some(since) = &mut self.since {
+                    since.entry(id).or_default().extend(ranks.iter().cloned());
+                }
+            }
+            // A new base: what a job is making of the old one is of no use.
+            Changes::Many => self.since = None,
+        }
+        let (added, gone) = plan.changes();
+        let is_large = added + gone > DELTA_MAX.max(plan.rules().len() / 8);
+        if *changes == Changes::Many || is_large || !table.add(&plan, self.stations.len()) {
+            let settled = if plan.is_settled() { plan } else { plan.rebuilt() };
+            let base = Arc::new(BaseTable::new(&settled, self.stations.len()));
+            self.since = None;
+            self.replace(id, (settled, base));
+            self.recompile();
+        }
+    }
+
+    /// Makes code of all tables, at once.
+    fn recompile(&mut self) {
+        let tables: Vec<_> =
+            self.tables.iter().map(|table| (table.data.plan.clone(), Arc::clone(&table.data.base))).collect();
+        // Where there was code once there is code again; if not, the old one goes on with every table looked up in Rust.
+        if let Ok(code) = Code::new(&tables) {
+            self.code = Arc::new(code);
+        }
+    }
+
+    fn replace(&mut self, id: u8, table: (TablePlan, Arc<BaseTable>)) {
+        let old = mem::replace(&mut self.tables[usize::from(id)], LiveTable::new(table));
+        self.retired.push((id, old));
+    }
+
+    /// Work that would make lookups faster: new bases for tables that have changed, and new code. `None` when there is
+    /// nothing to do, or such work is under way.
+    pub fn job(&mut self) -> Option<Job> {
+        let is_due = self.tables.iter().any(|table| !table.data.plan.is_settled());
+        if !is_due || self.since.is_some() {
+            return None;
+        }
+        self.since = Some(BTreeMap::new());
+        let tables = self.tables.iter().map(|LiveTable { data, .. }| {
+            (data.plan.clone(), data.plan.is_settled().then(|| Arc::clone(&data.base)))
+        });
+        Some(Job { tables: tables.collect(), workers: self.stations.len() })
+    }
+
+    /// Takes over what a job made. Changes that came meanwhile stay beside the new bases.
+    pub fn finish(&mut self, switch: &mut Switch, made: Made) {
+        let Some(since) = self.since.take() else { return };
+        for (id, table) in (0..).zip(made.tables).filter(|(id, _)| made.rebuilt.contains(id)) {
+            self.replace(id, table);
+        }
+        self.code = Arc::new(made.code);
+        for (id, ranks) in since {
+            self.update_table(switch, id, &Changes::Few(ranks));
+        }
+        self.update(switch);
+    }
+
+    /// Forgets a job that came to nothing.
+    pub fn give_up(&mut self) {
+        self.since = None;
+    }
+
+    /// Adds to the switch what the workers have counted since this was last called.
+    pub fn settle(&mut self, switch: &mut Switch) {
+        for (station, Read { tables, ports }) in self.stations.iter().zip(&mut self.read) {
+            for (id, (cell, read)) in (0..).zip(station.tables.iter().zip(tables)) {
+                let (lookups, matched) = cell.since(read);
+                if lookups != 0 {
+                    switch.credit_hits(id, lookups, matched);
+                }
+            }
+            let known: Vec<(u32, usize)> = self.shared.newest().ports.cells().collect();
+            for (number, cell) in known {
+                let passed = station.ports[cell].since(&mut ports[cell]);
+                if passed != PortCounters::default() {
+                    switch.credit_port(number, &passed);
+                }
+            }
+        }
+        for (id, table) in (0..).zip(&mut self.tables) {
+            table.settle(id, switch);
+        }
+        self.settle_retired(switch);
+        self.groups.iter().for_each(|(id, group)| group.settle(*id, switch));
+        for (id, live) in &mut self.meters {
+            if let Some(meter) = switch.meter_mut(*id).filter(|meter| **meter == live.settled) {
+                live.settled = live.meter.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                *meter = live.settled.clone();
+            }
+        }
+    }
+
+    /// Credits what tables counted that are no longer run, and lets go of them when nobody runs them.
+    fn settle_retired(&mut self, switch: &mut Switch) {
+        self.retired.retain_mut(|(id, table)| {
+            let is_run = Arc::strong_count(&table.data) > 1 || Arc::strong_count(&table.data.base) > 1;
+            // The last worker's writes are seen with its release of the program.
+            fence(Ordering::Acquire);
+            table.settle(*id, switch);
+            is_run
+        });
+    }
+
+    /// Puts a program of everything as it is where workers find it.
+    fn publish(&mut self, switch: &mut Switch) {
+        self.renew_groups(switch);
+        self.renew_meters(switch);
+        let groups = self.groups.iter().filter_map(|(id, view)| {
+            Some((*id, (Arc::clone(view), Choice::new(switch.group(*id)?, switch))))
+        });
+        self.shared.publish(Program {
+            tables: self.tables.iter().map(|table| Arc::clone(&table.data)).collect(),
+            code: Arc::clone(&self.code),
+            ports: Ports::new(switch),
+            groups: groups.collect(),
+            meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
+        });
+    }
+
+    fn renew_groups(&mut self, switch: &mut Switch) {
+        let is_same = |view: &GroupView, switch: &Switch, id: u32| {
+            switch.group(id).is_some_and(|group| Arc::ptr_eq(&group.buckets, &view.buckets))
+        };
+        self.groups.retain(|id, view| is_same(view, switch, *id));
+        for (id, group) in switch.groups() {
+            self.groups.entry(id).or_insert_with(|| Arc::new(GroupView::new(group)));
+        }
+    }
+
+    /// A meter that is not as the switch had it was changed there: it begins anew, with what it had counted.
+    fn renew_meters(&mut self, switch: &mut Switch) {
+        let gone: Vec<u32> = self.meters.keys().copied().filter(|id| switch.meter(*id).is_none()).collect();
+        gone.iter().for_each(|id| drop(self.meters.remove(id)));
+        let changed = switch
+            .meters()
+            .filter(|(id, meter)| self.meters.get(id).is_none_or(|live| live.settled != **meter));
+        let changed: Vec<u32> = changed.map(|(id, _)| id).collect();
+        for id in changed {
+            let Some(meter) = switch.meter_mut(id) else { continue };
+            if let Some(old) = self.meters.get(&id) {
+                let counted = old.meter.lock().unwrap_or_else(PoisonError::into_inner).counters;
+                let settled = old.settled.counters;
+                meter.counters.packets += counted.packets - settled.packets;
+                meter.counters.bytes += counted.bytes - settled.bytes;
+            }
+            let live = LiveMeter { meter: Arc::new(Mutex::new(meter.clone())), settled: meter.clone() };
+            self.meters.insert(id, live);
+        }
+    }
+
+    /// Bytes of machine code.
+    pub fn code_bytes(&self) -> usize {
+        self.code.bytes
+    }
+
+    /// What the tables became and why, and the code made of them.
+    pub fn explain(&self) -> String {
+        let mut text = String::new();
+        for (id, LiveTable { data, .. }) in self.tables.iter().enumerate() {
+            let (added, gone) = data.plan.changes();
+            if data.plan.rules().is_empty() && added + gone == 0 {
+                continue;
+            }
+            let (templates, stride) = (data.base.templates.list.len(), data.base.stride);
+            let generic = data.base.rows.chunks_exact(stride).filter(|row| row[0] == 0).count();
+            // Writing to a string cannot fail.
+            let _ = write!(text, "table {id}: {}", data.plan.explain());
+            let _ = writeln!(text, "  {templates} action templates, rows of {stride} words");
+            if generic > 0 {
+                let _ =
+                    writeln!(text, "  {generic} rules executed in Rust: too long, or beyond the templates");
+            }
+        }
+        let tables: Vec<String> = self.code.tables.iter().map(u8::to_string).collect();
+        let depth = format!("{:?}", self.code.depth).to_lowercase();
+        let (bytes, tables) = (self.code.bytes, tables.join(", "));
+        let _ = writeln!(text, "code: {bytes} bytes for tables {tables}, parsing to {depth}");
+        text
+    }
+}
+
+impl LiveTable {
+    fn new((plan, base): (TablePlan, Arc<BaseTable>)) -> LiveTable {
+        let base_read = base.cells.iter().map(|cells| vec![Counters::default(); cells.len()]).collect();
+        let data = Arc::new(TableData { plan, base, added: None });
+        LiveTable { data, base_read, added: AddedCells::default() }
+    }
+
+    /// Takes a plan with another delta; false when there is no room for its rules.
+    fn add(&mut self, plan: &TablePlan, workers: usize) -> bool {
+        let new = plan.added().iter().filter(|rule| !self.added.slots.contains_key(&rule.serial)).count();
+        if self.added.flows.len() + new > ADDED_MAX {
+            return false;
+        }
+        if self.added.cells.is_empty() && new > 0 {
+            self.added.cells = cells(workers, ADDED_MAX);
+            self.added.read = vec![vec![Counters::default(); ADDED_MAX]; workers];
+        }
+        let AddedCells { flows, slots, .. } = &mut self.added;
+        let slot = |rule: &fastpath_switch::plan::Rule| {
+            *slots.entry(rule.serial).or_insert_with(|| {
+                flows.push((rule.rank.clone(), rule.serial));
+                flows.len() as u32 - 1
+            })
+        };
+        let places = plan.added().iter().map(slot).collect();
+        let added = (!plan.added().is_empty())
+            .then(|| Arc::new(Added::new(&self.data.base, plan.added(), places, self.added.cells.clone())));
+        let base = Arc::clone(&self.data.base);
+        self.data = Arc::new(TableData { plan: plan.clone(), base, added });
+        true
+    }
+
+    fn settle(&mut self, id: u8, switch: &mut Switch) {
+        for (cells, read) in self.data.base.cells.iter().zip(&mut self.base_read) {
+            for (rule, (cell, read)) in self.data.plan.rules().iter().zip(cells.iter().zip(read)) {
+                if let Some((counted, last_used)) = cell.since(read) {
+                    switch.credit(id, &rule.rank, rule.serial, counted, last_used);
+                }
+            }
+        }
+        for (cells, read) in self.added.cells.iter().zip(&mut self.added.read) {
+            for ((rank, serial), (cell, read)) in self.added.flows.iter().zip(cells.iter().zip(read)) {
+                if let Some((counted, last_used)) = cell.since(read) {
+                    switch.credit(id, rank, *serial, counted, last_used);
+                }
+            }
+        }
+    }
+}
+
+impl Job {
+    /// Makes bases and code.
+    ///
+    /// # Errors
+    /// There is no code for this machine.
+    pub fn run(self) -> Result<Made, CompileError> {
+        let mut rebuilt = BTreeSet::new();
+        let mut tables = Vec::with_capacity(self.tables.len());
+        for (id, (plan, base)) in (0..).zip(self.tables) {
+            let table = match base {
+                Some(base) => (plan, base),
+                None => {
+                    rebuilt.insert(id);
+                    let plan = if plan.is_settled() { plan } else { plan.rebuilt() };
+                    let base = Arc::new(BaseTable::new(&plan, self.workers));
+                    (plan, base)
+                }
+            };
+            tables.push(table);
+        }
+        let code = Code::new(&tables)?;
+        Ok(Made { tables, rebuilt, code })
+    }
+}

@@ -1,0 +1,397 @@
+//! From plans to machine code: one function for the whole pipeline, a block for each table that packets can reach.
+//!
+//! ```text
+//!  parse ─▶ table 0: count, find ─▶ templates ─goto─▶ table n … ─▶ answer
+//!                       └ changed since? ask Rust
+//! ```
+
+use super::asm::Asm;
+use super::callouts;
+use super::context::{Context, TableView, at, drop_for};
+use super::find;
+use super::ops::{Emitter, Writes};
+use super::parse::{Registers, depth_of};
+use crate::cells::{FlowCell, TableCell};
+use crate::program::BaseTable;
+use crate::template::{End, GENERIC, Op, Template};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{AbiParam, Block, Function, Signature, UserFuncName, Value, types};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use fastpath_switch::field::WORDS;
+use fastpath_switch::interp::DropReason;
+use fastpath_switch::plan::Found;
+use fastpath_switch::{Depth, Key, TablePlan};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::mem::{self, offset_of};
+use std::sync::Arc;
+
+/// Operations and parts of tables that one function is made of; tables beyond are executed in Rust.
+const SIZE_MAX: usize = 4096;
+
+/// Why there is no code.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// Cranelift does not know the processor.
+    #[error("no machine code for this machine: {0}")]
+    Machine(&'static str),
+    /// Cranelift refused.
+    #[error("code generation failed: {0}")]
+    Generation(String),
+}
+
+/// The function that generated code is.
+type Function1 = extern "C" fn(*mut Context) -> u64;
+
+/// Machine code, to be called with the context of a worker that holds the program it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry(Function1);
+
+/// The machine code of a program.
+pub(crate) struct Code {
+    entry: Entry,
+    module: Memory,
+    /// Bytes of machine code.
+    pub(crate) bytes: usize,
+    /// The tables that are in it.
+    pub(crate) tables: Vec<u8>,
+    /// How deep it parses.
+    pub(crate) depth: Depth,
+    /// What the code points into.
+    _plans: Vec<TablePlan>,
+}
+
+/// The machine code of one table's lookup, alone.
+pub struct Finder {
+    entry: extern "C" fn(*const u64) -> u64,
+    _module: Memory,
+    _plan: TablePlan,
+    bytes: usize,
+}
+
+/// Where machine code lies; freed when this is dropped.
+struct Memory(Option<JITModule>);
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(module) = self.0.take() {
+            // SAFETY: who calls the code holds what holds this memory, so nobody runs it now and nobody will.
+            unsafe { module.free_memory() }
+        }
+    }
+}
+
+// SAFETY: the module is not used after its code has been made but to be freed, by whichever thread that is; machine code
+// does not change and may be run by any thread.
+unsafe impl Send for Memory {}
+// SAFETY: as above: nothing is done through a shared reference.
+unsafe impl Sync for Memory {}
+
+impl Entry {
+    /// Runs the code.
+    ///
+    /// # Safety
+    /// The context is the first field of a [`Worker`](super::Worker) that the pointer may be used to change, and was
+    /// prepared for a packet and for the program whose code this is.
+    pub(super) unsafe fn call(self, context: *mut Context) -> u64 {
+        self.0(context)
+    }
+}
+
+impl Code {
+    /// The code of tables with settled plans.
+    pub(crate) fn new(tables: &[(TablePlan, Arc<BaseTable>)]) -> Result<Code, CompileError> {
+        let mut maker = Maker::new()?;
+        let reached = reached(tables);
+        let mut depth = Depth::Nothing;
+        let mut wanted = [0; WORDS];
+        for (id, (plan, base)) in (0..).zip(tables).filter(|(id, _)| reached.contains(id)) {
+            let _: u8 = id;
+            depth = depth.max(plan.depth());
+            wanted.iter_mut().zip(plan.wanted()).for_each(|(all, more)| *all |= more);
+            depth = base.templates.list.iter().flat_map(Template::all).map(depth_of).fold(depth, Depth::max);
+        }
+        let signature = |maker: &Maker| {
+            let mut signature = Signature::new(maker.isa.default_call_conv());
+            signature.params.push(AbiParam::new(types::I64));
+            signature.returns.push(AbiParam::new(types::I64));
+            signature
+        };
+        let signature = signature(&maker);
+        let function = maker.function(signature, |asm, params| {
+            let registers = Registers::new(asm, params[0], wanted, depth);
+            Pipeline { tables, reached: &reached, registers }.emit(asm);
+        })?;
+        let (address, bytes, module) = maker.finish(function)?;
+        // SAFETY: the function was made with this signature, in the C calling convention of this machine.
+        let entry = Entry(unsafe { mem::transmute::<*const u8, Function1>(address) });
+        let plans = tables.iter().map(|(plan, _)| plan.clone()).collect();
+        let tables = reached.into_iter().collect();
+        Ok(Code { entry, module: Memory(Some(module)), bytes, tables, depth, _plans: plans })
+    }
+
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_mapped = self.module.0.is_some();
+        f.debug_struct("Code")
+            .field("bytes", &self.bytes)
+            .field("is_mapped", &is_mapped)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Finder {
+    /// The lookup of a table without what was added or went since its base was made.
+    ///
+    /// # Errors
+    /// Cranelift does not know the machine, or refuses.
+    pub fn new(plan: &TablePlan) -> Result<Finder, CompileError> {
+        let mut maker = Maker::new()?;
+        let mut signature = Signature::new(maker.isa.default_call_conv());
+        signature.params.push(AbiParam::new(types::I64));
+        signature.returns.push(AbiParam::new(types::I64));
+        let function = maker.function(signature, |asm, params| {
+            let words = std::array::from_fn(|word| {
+                if plan.wanted()[word] == 0 { asm.number(0) } else { asm.load(params[0], 8 * word as i32) }
+            });
+            // Callouts of lookups do not look at the context.
+            let context = asm.number(0);
+            let rule = find::base(asm, context, &words, plan.base());
+            asm.ret(rule);
+        })?;
+        let (address, bytes, module) = maker.finish(function)?;
+        // SAFETY: the function was made with this signature, in the C calling convention of this machine.
+        let entry = unsafe { mem::transmute::<*const u8, extern "C" fn(*const u64) -> u64>(address) };
+        Ok(Finder { entry, _module: Memory(Some(module)), _plan: plan.clone(), bytes })
+    }
+
+    /// The rule for a key.
+    #[inline]
+    pub fn find(&self, key: &Key) -> Found {
+        Found::from_number((self.entry)(key.words().as_ptr()) as u32)
+    }
+
+    /// Bytes of machine code.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The tables that code is made for: those that packets can reach from table 0, as long as there is room.
+fn reached(tables: &[(TablePlan, Arc<BaseTable>)]) -> BTreeSet<u8> {
+    let mut reached = BTreeSet::new();
+    let mut open = BTreeSet::from([0]);
+    let mut size = 0;
+    while let Some(id) = open.pop_first() {
+        let Some((plan, base)) = tables.get(usize::from(id)) else { continue };
+        let templates = &base.templates.list;
+        size += plan.base().parts().len()
+            + templates.iter().map(|template| 1 + template.all().count()).sum::<usize>();
+        if size > SIZE_MAX {
+            break;
+        }
+        reached.insert(id);
+        open.extend(templates.iter().filter_map(|template| match template.end {
+            End::Goto(next) => Some(next),
+            _ => None,
+        }));
+    }
+    reached
+}
+
+/// The whole pipeline.
+struct Pipeline<'t> {
+    tables: &'t [(TablePlan, Arc<BaseTable>)],
+    reached: &'t BTreeSet<u8>,
+    registers: Registers,
+}
+
+impl Pipeline<'_> {
+    fn emit(&self, asm: &mut Asm<'_>) {
+        let context = self.registers.context;
+        let runt = asm.cold_block();
+        let len = asm.load(context, at::LEN);
+        let is_short = asm.is_number(IntCC::UnsignedLessThan, len, 14);
+        asm.leave_if(is_short, runt);
+        // Blocks of reached tables, in the order of their numbers; goto leads to later ones only.
+        let blocks: Vec<Block> = self.reached.iter().map(|_| asm.block()).collect();
+        let block_of = |id: u8| self.reached.iter().position(|other| *other == id).map(|place| blocks[place]);
+        match block_of(0) {
+            Some(first) => self.registers.parse(asm, first),
+            None => self.resume(asm, 0),
+        }
+        asm.at(runt);
+        asm.ret_number(drop_for(DropReason::Runt));
+        for id in self.reached {
+            if let Some(block) = block_of(*id) {
+                asm.at(block);
+                self.table(asm, *id, &block_of);
+            }
+        }
+    }
+
+    fn table(&self, asm: &mut Asm<'_>, id: u8, block_of: &impl Fn(u8) -> Option<Block>) {
+        let (plan, base) = &self.tables[usize::from(id)];
+        let context = self.registers.context;
+        let table = asm.number(id.into());
+        let table_cells = asm.load(context, at::TABLE_CELLS);
+        let lookups = usize::from(id) * size_of::<TableCell>() + offset_of!(TableCell, lookups);
+        asm.count(table_cells, lookups as i32);
+        let views = asm.load(context, at::TABLES);
+        let view = usize::from(id) * size_of::<TableView>();
+        let (changed, hit, miss) = (asm.cold_block(), asm.block(), asm.cold_block());
+        let [found, row, cell] = std::array::from_fn(|_| asm.variable(0));
+        let is_changed = asm.load(views, (view + offset_of!(TableView, changed)) as i32);
+        asm.leave_if(is_changed, changed);
+
+        let words = self.registers.words.map(|word| asm.get(word));
+        let rule = find::base(asm, context, &words, plan.base());
+        let is_none = asm.is_number(IntCC::Equal, rule, find::NONE);
+        asm.leave_if(is_none, miss);
+        asm.set(found, rule);
+        let rows = asm.load(views, (view + offset_of!(TableView, rows)) as i32);
+        let offset = asm.times(rule, base.stride as u64 * 8);
+        let address = asm.add(rows, offset);
+        asm.set(row, address);
+        let cells = asm.load(views, (view + offset_of!(TableView, cells)) as i32);
+        let offset = asm.times(rule, size_of::<FlowCell>() as u64);
+        let address = asm.add(cells, offset);
+        asm.set(cell, address);
+        asm.jump(hit);
+
+        asm.at(changed);
+        let nothing = asm.number(0);
+        let rule = asm.call(callouts::find, [context, table, nothing, nothing]);
+        let is_none = asm.is_number(IntCC::Equal, rule, find::NONE);
+        asm.leave_if(is_none, miss);
+        asm.set(found, rule);
+        let address = asm.load(context, at::ROW);
+        asm.set(row, address);
+        let address = asm.load(context, at::CELL);
+        asm.set(cell, address);
+        asm.jump(hit);
+
+        asm.at(miss);
+        let misses = usize::from(id) * size_of::<TableCell>() + offset_of!(TableCell, misses);
+        asm.count(table_cells, misses as i32);
+        asm.ret_number(drop_for(DropReason::TableMiss));
+
+        asm.at(hit);
+        let address = asm.get(cell);
+        let (now, len) = (asm.load(context, at::NOW), asm.load(context, at::LEN));
+        asm.count(address, offset_of!(FlowCell, packets) as i32);
+        asm.bump(len, address, offset_of!(FlowCell, bytes) as i32);
+        asm.store(now, address, offset_of!(FlowCell, last_used) as i32);
+        let (found, row) = (asm.get(found), asm.get(row));
+        self.templates(asm, base, (table, found, row), block_of);
+    }
+
+    /// Chooses the rule's template.
+    fn templates(
+        &self,
+        asm: &mut Asm<'_>,
+        base: &BaseTable,
+        (table, found, row): (Value, Value, Value),
+        block_of: &impl Fn(u8) -> Option<Block>,
+    ) {
+        let writes = self.tables.iter().flat_map(|(_, base)| &base.templates.list);
+        let writes = match writes.into_iter().any(|template| template.ops.contains(&Op::Write)) {
+            true => Writes::Perhaps,
+            false => Writes::Never,
+        };
+        let number = asm.load(row, 0);
+        for (place, template) in base.templates.list.iter().enumerate() {
+            let other = asm.block();
+            let is_other = asm.is_number(IntCC::NotEqual, number, GENERIC as u64 + 1 + place as u64);
+            asm.leave_if(is_other, other);
+            let mut emitter = Emitter { registers: &self.registers, table, found, row, operand: 8, writes };
+            match template.end {
+                End::Goto(next) => match block_of(next) {
+                    Some(block) => emitter.template(asm, template, Some(block)),
+                    None => {
+                        let block = asm.block();
+                        emitter.template(asm, template, Some(block));
+                        asm.at(block);
+                        self.resume(asm, next);
+                    }
+                },
+                _ => emitter.template(asm, template, None),
+            }
+            asm.at(other);
+        }
+        // Template 0.
+        let nothing = asm.number(0);
+        let answer = asm.call(callouts::execute, [self.registers.context, table, found, nothing]);
+        asm.ret(answer);
+    }
+
+    /// Goes on in Rust at a table that is not in the code.
+    fn resume(&self, asm: &mut Asm<'_>, table: u8) {
+        let (table, nothing) = (asm.number(table.into()), asm.number(0));
+        let answer = asm.call(callouts::resume, [self.registers.context, table, nothing, nothing]);
+        asm.ret(answer);
+    }
+}
+
+/// Makes one function.
+struct Maker {
+    isa: OwnedTargetIsa,
+    module: JITModule,
+}
+
+impl Maker {
+    fn new() -> Result<Maker, CompileError> {
+        let mut flags = settings::builder();
+        let mut set = |name: &str, value: &str| {
+            flags.set(name, value).map_err(|error| CompileError::Generation(error.to_string()))
+        };
+        set("opt_level", "speed")?;
+        set("is_pic", "false")?;
+        set("use_colocated_libcalls", "false")?;
+        set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
+        set("unwind_info", "false")?;
+        let isa = cranelift_native::builder().map_err(CompileError::Machine)?;
+        let isa = isa.finish(settings::Flags::new(flags));
+        let isa = isa.map_err(|error| CompileError::Generation(error.to_string()))?;
+        let module = JITModule::new(JITBuilder::with_isa(Arc::clone(&isa), default_libcall_names()));
+        Ok(Maker { isa, module })
+    }
+
+    fn function(
+        &mut self,
+        signature: Signature,
+        emit: impl FnOnce(&mut Asm<'_>, &[Value]),
+    ) -> Result<Function, CompileError> {
+        let mut function = Function::with_name_signature(UserFuncName::user(0, 0), signature);
+        let mut context = FunctionBuilderContext::new();
+        let builder = FunctionBuilder::new(&mut function, &mut context);
+        let (mut asm, params) = Asm::begin(builder, self.isa.default_call_conv());
+        emit(&mut asm, &params);
+        asm.end(self.isa.frontend_config());
+        Ok(function)
+    }
+
+    /// Address and size of the machine code, and the memory it is in.
+    fn finish(mut self, function: Function) -> Result<(*const u8, usize, JITModule), CompileError> {
+        let failed = |error: &dyn fmt::Display| CompileError::Generation(error.to_string());
+        let id: FuncId = self
+            .module
+            .declare_function("program", Linkage::Local, &function.signature)
+            .map_err(|error| failed(&error))?;
+        let mut context = self.module.make_context();
+        context.func = function;
+        self.module.define_function(id, &mut context).map_err(|error| failed(&error))?;
+        let bytes = context.compiled_code().map_or(0, |code| code.code_buffer().len());
+        self.module.finalize_definitions().map_err(|error| failed(&error))?;
+        Ok((self.module.get_finalized_function(id), bytes, self.module))
+    }
+}

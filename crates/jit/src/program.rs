@@ -1,0 +1,272 @@
+//! A program: everything a worker needs to know of a switch at one moment. Immutable; a change makes another, which
+//! shares what has not changed.
+//!
+//! ```text
+//!  Program ─┬─ tables ── plan, rows (what rules do), cells (what they count)
+//!           ├─ code      of the tables' bases
+//!           └─ ports, groups, meters
+//! ```
+
+use crate::cells::{FlowCell, SharedCell};
+use crate::native::Code;
+use crate::template::{Arena, GENERIC, PORTS, Template, Templates};
+use fastpath_switch::flow::Counters;
+use fastpath_switch::group::{Bucket, Group, GroupKind};
+use fastpath_switch::meter::Meter;
+use fastpath_switch::plan::{Found, Rule};
+use fastpath_switch::{Action, ActionSet, Port, Switch, TablePlan, port};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Words of a row at most: a template and its operands.
+const STRIDE_MAX: usize = 16;
+/// Ports of numbers from [`PORTS`] on that have counters; further ones are as if they did not exist.
+const HIGH_PORTS: usize = 1024;
+/// Ports that have counters.
+pub(crate) const PORT_CELLS: usize = PORTS as usize + HIGH_PORTS;
+/// Rules added to one table between two bases.
+pub(crate) const ADDED_MAX: usize = 8192;
+
+/// Bits of [`Ports::flags`].
+pub(crate) mod flags {
+    pub(crate) const EXISTS: u8 = 1;
+    pub(crate) const SENDS: u8 = 2;
+    pub(crate) const RECEIVES: u8 = 4;
+    pub(crate) const NO_PACKET_IN: u8 = 8;
+}
+
+/// A switch at one moment.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) tables: Vec<Arc<TableData>>,
+    pub(crate) code: Arc<Code>,
+    pub(crate) ports: Ports,
+    pub(crate) groups: BTreeMap<u32, (Arc<GroupView>, Choice)>,
+    pub(crate) meters: BTreeMap<u32, Arc<Mutex<Meter>>>,
+}
+
+/// One table: what finds rules, what they do, what they count.
+#[derive(Clone, Debug)]
+pub(crate) struct TableData {
+    pub(crate) plan: TablePlan,
+    pub(crate) base: Arc<BaseTable>,
+    pub(crate) added: Option<Arc<Added>>,
+}
+
+/// What the rules of a plan's base do and count.
+#[derive(Debug)]
+pub(crate) struct BaseTable {
+    /// Words of a row.
+    pub(crate) stride: usize,
+    pub(crate) rows: Box<[u64]>,
+    pub(crate) arena: Arena,
+    pub(crate) templates: Templates,
+    /// For each worker.
+    pub(crate) cells: Vec<Arc<[FlowCell]>>,
+}
+
+/// What the rules added since do and count.
+#[derive(Debug)]
+pub(crate) struct Added {
+    pub(crate) rows: Box<[u64]>,
+    pub(crate) arena: Arena,
+    /// The cell of each.
+    pub(crate) slots: Box<[u32]>,
+    /// For each worker; shared with earlier and later ones over the same base.
+    pub(crate) cells: Vec<Arc<[FlowCell]>>,
+}
+
+/// Ports as the data path sees them.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    /// By cell: the number of ordinary ports, in order of arrival for higher ones.
+    pub(crate) flags: Box<[u8]>,
+    high: BTreeMap<u32, usize>,
+    /// Where flooding goes, but for the port of entry.
+    pub(crate) flood: Vec<u32>,
+}
+
+/// A group as the data path sees it.
+#[derive(Debug)]
+pub(crate) struct GroupView {
+    pub(crate) buckets: Arc<[Bucket]>,
+    /// Of each bucket, in the order of execution.
+    pub(crate) actions: Vec<Vec<Action>>,
+    pub(crate) cell: SharedCell,
+    pub(crate) bucket_cells: Vec<SharedCell>,
+}
+
+/// Which buckets of a group a packet goes through, as ports and other groups are now.
+#[derive(Debug)]
+pub(crate) enum Choice {
+    /// All.
+    Each,
+    /// The first live one, if any is.
+    First(Option<usize>),
+    /// One by its share: the buckets without actions, dead ones without weight.
+    Share(Box<[Bucket]>),
+}
+
+impl Choice {
+    pub(crate) fn new(group: &Group, switch: &Switch) -> Choice {
+        match group.kind {
+            GroupKind::All | GroupKind::Indirect => Choice::Each,
+            GroupKind::FastFailover => {
+                Choice::First(group.buckets.iter().position(|bucket| switch.is_live(bucket)))
+            }
+            GroupKind::Select => {
+                let weight = |bucket: &Bucket| if switch.is_live(bucket) { bucket.weight } else { 0 };
+                let share = |bucket| Bucket { weight: weight(bucket), ..Bucket::new([]) };
+                Choice::Share(group.buckets.iter().map(share).collect())
+            }
+        }
+    }
+}
+
+impl BaseTable {
+    /// What the rules of a settled plan do.
+    pub(crate) fn new(plan: &TablePlan, workers: usize) -> BaseTable {
+        let (mut arena, mut templates) = (Arena::default(), Templates::default());
+        let mut what = Vec::with_capacity(plan.rules().len());
+        let mut stride = 1;
+        for rule in plan.rules() {
+            let known = Template::of(&rule.instructions, &mut arena);
+            let known = known.filter(|(_, operands)| operands.len() < STRIDE_MAX);
+            let (number, operands) = match known {
+                Some((template, operands)) => (templates.add(template), operands),
+                None => (GENERIC, Vec::new()),
+            };
+            stride = stride.max(1 + operands.len());
+            what.push((number, operands));
+        }
+        let rows = lay_out(stride, &what);
+        let cells = cells(workers, what.len());
+        BaseTable { stride, rows, arena, templates, cells }
+    }
+}
+
+impl Added {
+    /// What the rules do that were added to a plan.
+    pub(crate) fn new(
+        base: &BaseTable,
+        rules: &[Rule],
+        slots: Box<[u32]>,
+        cells: Vec<Arc<[FlowCell]>>,
+    ) -> Added {
+        let mut arena = Arena::after(&base.arena);
+        let what = |rule: &Rule| {
+            let known = Template::of(&rule.instructions, &mut arena);
+            match known.filter(|(_, operands)| operands.len() < base.stride) {
+                Some((template, operands)) => (base.templates.known(&template), operands),
+                None => (GENERIC, Vec::new()),
+            }
+        };
+        let what: Vec<(u32, Vec<u64>)> = rules.iter().map(what).collect();
+        Added { rows: lay_out(base.stride, &what), arena, slots, cells }
+    }
+}
+
+impl TableData {
+    /// The cell in which a worker counts a rule.
+    pub(crate) fn cell(&self, worker: usize, found: Found) -> Option<&FlowCell> {
+        match found.added() {
+            Some(place) => {
+                let added = self.added.as_ref()?;
+                added.cells[worker].get(*added.slots.get(place)? as usize)
+            }
+            None => self.base.cells[worker].get(found.number() as usize),
+        }
+    }
+
+    /// The row of a rule.
+    pub(crate) fn row(&self, found: Found) -> &[u64] {
+        let stride = self.base.stride;
+        match (found.added(), &self.added) {
+            (Some(place), Some(added)) => &added.rows[place * stride..][..stride],
+            _ => &self.base.rows[found.number() as usize * stride..][..stride],
+        }
+    }
+
+    /// The action of a number in a row.
+    pub(crate) fn action(&self, number: u64) -> Option<Action> {
+        self.base.arena.get(number).or_else(|| self.added.as_ref()?.arena.get(number))
+    }
+}
+
+impl Ports {
+    pub(crate) fn new(switch: &Switch) -> Ports {
+        let mut ports = Ports { flags: vec![0; PORT_CELLS].into(), high: BTreeMap::new(), flood: Vec::new() };
+        for (number, port) in switch.ports() {
+            if number >= PORTS && ports.high.len() < HIGH_PORTS {
+                ports.high.insert(number, PORTS as usize + ports.high.len());
+            }
+            if let Some(cell) = ports.cell(number) {
+                ports.flags[cell] = flags_of(port);
+            }
+            if number <= port::MAX && port.may_send() {
+                ports.flood.push(number);
+            }
+        }
+        ports
+    }
+
+    /// The numbers of the ports and their cells.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let low = (0..PORTS).map(|number| (number, number as usize));
+        let low = low.filter(|(_, cell)| self.flags[*cell] & flags::EXISTS != 0);
+        low.chain(self.high.iter().map(|(number, cell)| (*number, *cell)))
+    }
+
+    /// The cell of a port that may exist.
+    pub(crate) fn cell(&self, number: u32) -> Option<usize> {
+        if number < PORTS { Some(number as usize) } else { self.high.get(&number).copied() }
+    }
+
+    /// The cell of a port, and its flags; 0 when it does not exist.
+    pub(crate) fn get(&self, number: u32) -> (usize, u8) {
+        self.cell(number).map_or((0, 0), |cell| (cell, self.flags[cell]))
+    }
+}
+
+fn flags_of(port: &Port) -> u8 {
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    flags::EXISTS
+        | flag(port.may_send(), flags::SENDS)
+        | flag(port.may_receive(), flags::RECEIVES)
+        | flag(port.config & port::config::NO_PACKET_IN != 0, flags::NO_PACKET_IN)
+}
+
+impl GroupView {
+    pub(crate) fn new(group: &Group) -> GroupView {
+        let actions = group.buckets.iter().map(|bucket| ActionSet::of(&bucket.actions).in_order().collect());
+        GroupView {
+            buckets: Arc::clone(&group.buckets),
+            actions: actions.collect(),
+            cell: SharedCell::default(),
+            bucket_cells: group.buckets.iter().map(|_| SharedCell::default()).collect(),
+        }
+    }
+
+    /// Adds to the switch what was counted since this was last called.
+    pub(crate) fn settle(&self, id: u32, switch: &mut Switch) {
+        let buckets: Vec<Counters> = self.bucket_cells.iter().map(SharedCell::take).collect();
+        switch.credit_group(id, self.cell.take(), &buckets);
+    }
+}
+
+/// Templates and operands as rows of the same length.
+fn lay_out(stride: usize, what: &[(u32, Vec<u64>)]) -> Box<[u64]> {
+    let mut rows = vec![0; stride * what.len()];
+    for (row, (template, operands)) in rows.chunks_exact_mut(stride).zip(what) {
+        row[0] = (*template).into();
+        if *template != GENERIC {
+            row[1..=operands.len()].copy_from_slice(operands);
+        }
+    }
+    rows.into()
+}
+
+/// Cells for each worker.
+pub(crate) fn cells(workers: usize, count: usize) -> Vec<Arc<[FlowCell]>> {
+    (0..workers).map(|_| (0..count).map(|_| FlowCell::default()).collect()).collect()
+}

@@ -1,0 +1,434 @@
+//! A small world of random programs and packets that meet: every match field, instruction, action, kind of group and
+//! band; frames of every kind that the key knows, whole, cut and damaged.
+
+use fastpath_jit::{Fate, Live, Worker};
+use fastpath_switch::edit;
+use fastpath_switch::field::{FIELDS, Field, Needs};
+use fastpath_switch::flow::{ClearActions, FlowCommand, FlowMod, Instructions, WriteMetadata, flags};
+use fastpath_switch::group::{Bucket, GroupCommand, GroupKind, GroupMod};
+use fastpath_switch::interp::Outcome;
+use fastpath_switch::meter::{self, Band, BandKind, MeterCommand, MeterMod};
+use fastpath_switch::port::{self, Link, Port};
+use fastpath_switch::{Action, FieldMatch, Limits, Match, Switch, Table, interp};
+use fastpath_units::{Duration, Rng, Time};
+use fastpath_wire::MacAddr;
+use fastpath_wire::build::{Ip, Tcp};
+use std::net::IpAddr;
+
+const TABLES: u8 = 5;
+
+fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.below(of.len() as u64) as usize]
+}
+
+/// A value of a field that packets of this world may have.
+fn value(rng: &mut Rng, field: Field) -> u128 {
+    let small = u128::from(rng.below(4));
+    let value = match field {
+        Field::InPort | Field::InPhyPort => 1 + small,
+        Field::EthDst
+        | Field::EthSrc
+        | Field::ArpSha
+        | Field::ArpTha
+        | Field::Ipv6NdSll
+        | Field::Ipv6NdTll => 0x0200_0000_0000 + small,
+        Field::EthType => u128::from(pick(rng, &[0x0800u16, 0x86dd, 0x0806, 0x8847, 0x8848, 0x88e7, 0x1234])),
+        Field::VlanVid => 0x1000 + small,
+        Field::IpProto => u128::from(pick(rng, &[6u8, 17, 1, 58, 132])),
+        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa => 0xc000_0200 + small,
+        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget => 0xfe80 << 112 | small,
+        Field::TcpDst | Field::UdpDst | Field::SctpDst => 50 + small,
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => 1000 + small,
+        Field::Icmpv6Type => 135 + small % 2,
+        Field::Ipv6Exthdr => small << 2,
+        _ => small,
+    };
+    // Sometimes anything at all, also such as carries through whole checksums.
+    let value = match rng.below(12) {
+        0 => u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()),
+        1 => u128::MAX,
+        _ => value,
+    };
+    value & field.ones()
+}
+
+fn push(rng: &mut Rng, fields: &mut Vec<FieldMatch>, field: Field) {
+    let value = if field == Field::VlanVid { value(rng, field) | 0x1000 } else { value(rng, field) };
+    let mask = match (field.is_maskable(), rng.below(3)) {
+        (true, 0) => field.ones() & !(field.ones() >> rng.below(field.bits().into())),
+        (true, 1) => (u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64())) & field.ones(),
+        _ => field.ones(),
+    };
+    fields.push(FieldMatch::masked(field, value & mask, mask));
+}
+
+/// A match of up to three fields, with what they need.
+fn any_match(rng: &mut Rng) -> Match {
+    for _ in 0..20 {
+        let mut fields = Vec::new();
+        let first = FIELDS[rng.below(40) as usize];
+        let (ethertype, protocol) = match first.needs {
+            Needs::Nothing | Needs::VlanTag => (None, None),
+            Needs::EthType(types) => (Some(pick(rng, types)), None),
+            Needs::IpProto(types, protocol) => (Some(pick(rng, types)), Some(protocol)),
+            Needs::Icmpv6(_) => (Some(0x86dd), Some(58)),
+        };
+        fields.extend(ethertype.map(|kind| FieldMatch::exact(Field::EthType, kind.into())));
+        fields.extend(protocol.map(|number| FieldMatch::exact(Field::IpProto, number.into())));
+        if let Needs::Icmpv6(types) = first.needs {
+            fields.push(FieldMatch::exact(Field::Icmpv6Type, pick(rng, types).into()));
+        }
+        if first.needs == Needs::VlanTag {
+            fields.push(FieldMatch::masked(Field::VlanVid, 0x1000, 0x1000));
+        }
+        push(rng, &mut fields, first.field);
+        for _ in 0..rng.below(3) {
+            let more = FIELDS[rng.below(40) as usize].field;
+            push(rng, &mut fields, more);
+        }
+        // What does not go together is drawn again.
+        if let Ok(matching) = Match::new(&fields) {
+            return matching;
+        }
+    }
+    Match::any()
+}
+
+/// Few fields and many rules, so that tries, hashes and trees are made.
+fn routed_match(rng: &mut Rng) -> Match {
+    let mut fields = vec![FieldMatch::exact(Field::EthType, 0x0800)];
+    let len = rng.below(33) as u32;
+    let mask = u128::from(u32::MAX.checked_shl(32 - len).unwrap_or(0));
+    fields.push(FieldMatch::masked(Field::Ipv4Dst, value(rng, Field::Ipv4Dst) & mask, mask));
+    if rng.below(3) == 0 {
+        fields.push(FieldMatch::exact(Field::IpProto, 17));
+        fields.push(FieldMatch::exact(Field::UdpDst, value(rng, Field::UdpDst)));
+    }
+    Match::new(&fields).unwrap_or_else(|_| Match::any())
+}
+
+fn any_action(rng: &mut Rng) -> Action {
+    match rng.below(40) {
+        0..10 => Action::output(pick(rng, &[1, 2, 3, 4, 5, 9, 2000, 4_000_000])),
+        10..12 => {
+            let to = pick(rng, &[port::ALL, port::FLOOD, port::IN_PORT, port::CONTROLLER, port::LOCAL]);
+            Action::Output { port: to, max_len: 64 }
+        }
+        12 | 13 => Action::Group(1 + rng.below(4) as u32),
+        14 => Action::PushVlan(pick(rng, &[0x8100, 0x88a8])),
+        15 => Action::PopVlan,
+        16 => Action::PushMpls(pick(rng, &[0x8847, 0x8848])),
+        17 => Action::PopMpls(pick(rng, &[0x0800, 0x8847, 0x86dd])),
+        18 => Action::PushPbb(0x88e7),
+        19 => Action::PopPbb,
+        20..23 => Action::DecNwTtl,
+        23 => Action::DecMplsTtl,
+        24 => Action::CopyTtlIn,
+        25 => Action::CopyTtlOut,
+        26 => Action::SetQueue(rng.below(3) as u32),
+        27 => Action::SetNwTtl(rng.below(3) as u8),
+        28 => Action::SetMplsTtl(rng.below(3) as u8),
+        29..34 => {
+            let common = [
+                Field::EthDst,
+                Field::EthSrc,
+                Field::Ipv4Src,
+                Field::Ipv4Dst,
+                Field::TcpSrc,
+                Field::TcpDst,
+                Field::UdpSrc,
+                Field::UdpDst,
+            ];
+            let field = pick(rng, &common);
+            Action::SetField(field, value(rng, field))
+        }
+        _ => loop {
+            let field = FIELDS[rng.below(40) as usize].field;
+            if field.is_settable() {
+                break Action::SetField(field, value(rng, field));
+            }
+        },
+    }
+}
+
+fn any_actions(rng: &mut Rng) -> Vec<Action> {
+    (0..rng.below(5)).map(|_| any_action(rng)).collect()
+}
+
+/// A request to add a flow; many are refused, for their actions need what their match does not say.
+fn any_add(rng: &mut Rng, style: u64) -> FlowMod {
+    let table_id = rng.below(TABLES.into()) as u8;
+    let goto = (table_id + 1 < TABLES && rng.below(2) == 0)
+        .then(|| table_id + 1 + rng.below(u64::from(TABLES - table_id - 1)) as u8);
+    let write = if rng.below(3) == 0 { any_actions(rng) } else { Vec::new() };
+    let instructions = Instructions {
+        meter: (rng.below(10) == 0).then(|| 1 + rng.below(2) as u32),
+        apply: any_actions(rng),
+        clear: if rng.below(8) == 0 { ClearActions::Clear } else { ClearActions::Keep },
+        write,
+        metadata: (rng.below(4) == 0)
+            .then(|| WriteMetadata { value: rng.below(4), mask: pick(rng, &[3, 1, u64::MAX]) }),
+        goto,
+    };
+    let matching = match (style, rng.below(8)) {
+        (_, 0) => Match::any(),
+        (0, _) => any_match(rng),
+        (1, _) => routed_match(rng),
+        _ if rng.below(2) == 0 => any_match(rng),
+        _ => routed_match(rng),
+    };
+    let flags = if rng.below(10) == 0 { flags::NO_BYTE_COUNTS } else { 0 };
+    let cookie = rng.below(3);
+    FlowMod { flags, cookie, ..FlowMod::add(table_id, rng.below(6) as u16, matching, instructions) }
+}
+
+fn any_meter(rng: &mut Rng, command: MeterCommand, id: u32) -> MeterMod {
+    let kind = pick(rng, &[BandKind::Drop, BandKind::DscpRemark(1)]);
+    let bands = vec![Band { kind, rate: 1 + rng.below(50) as u32, burst: 1 + rng.below(3) as u32 }];
+    MeterMod { command, id, flags: meter::flags::PKTPS | meter::flags::BURST, bands }
+}
+
+fn any_group(rng: &mut Rng, command: GroupCommand, id: u32) -> GroupMod {
+    let kind = pick(rng, &[GroupKind::All, GroupKind::Select, GroupKind::FastFailover, GroupKind::Indirect]);
+    let bucket = |rng: &mut Rng| {
+        // Groups lead to groups of lower numbers only.
+        let lower = |action: &Action| !matches!(action, Action::Group(other) if *other >= id);
+        let actions: Vec<Action> = any_actions(rng).into_iter().filter(lower).collect();
+        let watch_port = 1 + rng.below(6) as u32;
+        Bucket { watch_port, weight: rng.below(4) as u16, ..Bucket::new(actions) }
+    };
+    let count = if kind == GroupKind::Indirect { 1 } else { rng.below(4) };
+    GroupMod { command, id, kind, buckets: (0..count).map(|_| bucket(rng)).collect() }
+}
+
+fn any_port(rng: &mut Rng) -> Port {
+    let config = if rng.below(4) == 0 {
+        pick(
+            rng,
+            &[
+                port::config::PORT_DOWN,
+                port::config::NO_RECV,
+                port::config::NO_FWD,
+                port::config::NO_PACKET_IN,
+            ],
+        )
+    } else {
+        0
+    };
+    Port { config, link: if rng.below(8) == 0 { Link::Down } else { Link::Up }, ..Port::up() }
+}
+
+/// A switch with ports, groups, meters and flows.
+pub(crate) fn any_switch(rng: &mut Rng) -> Switch {
+    let mut switch = Switch::new(Limits { tables: TABLES, ..Limits::default() });
+    for number in [1, 2, 3, 4, 5, 2000, port::LOCAL] {
+        switch.set_port(number, any_port(rng));
+    }
+    for id in 1..=2 {
+        // A refusal is as right as a meter.
+        let _ = switch.meter_mod(Time::ZERO, &any_meter(rng, MeterCommand::Add, id));
+    }
+    for id in 1..=4 {
+        let _ = switch.group_mod(Time::ZERO, &any_group(rng, GroupCommand::Add, id));
+    }
+    let style = rng.below(3);
+    for _ in 0..5 + rng.below(60) {
+        let _ = switch.flow_mod(Time::ZERO, &any_add(rng, style));
+    }
+    switch
+}
+
+/// Some requests that change a switch; refusals are part of it.
+pub(crate) fn change(rng: &mut Rng, now: Time, switch: &mut Switch) {
+    for _ in 0..1 + rng.below(6) {
+        match rng.below(12) {
+            0 => {
+                let id = 1 + rng.below(4) as u32;
+                let _ = switch.group_mod(now, &any_group(rng, GroupCommand::Modify, id));
+            }
+            1 => {
+                let id = 1 + rng.below(2) as u32;
+                let _ = switch.meter_mod(now, &any_meter(rng, MeterCommand::Modify, id));
+            }
+            2 => {
+                let number = 1 + rng.below(5) as u32;
+                let counters = switch.port(number).map(|port| port.counters).unwrap_or_default();
+                switch.set_port(number, Port { counters, ..any_port(rng) });
+            }
+            kind => {
+                let command = match kind {
+                    3 => FlowCommand::Delete,
+                    4 => FlowCommand::DeleteStrict,
+                    5 | 6 => FlowCommand::Modify,
+                    _ => FlowCommand::Add,
+                };
+                let mut request = FlowMod { command, ..any_add(rng, 2) };
+                // Every other request is about a flow that is there.
+                let flows: Vec<_> = switch.tables()[usize::from(request.table_id)].flows().collect();
+                if !flows.is_empty() && rng.below(2) == 0 {
+                    let (rank, _) = flows[rng.below(flows.len() as u64) as usize];
+                    (request.priority, request.matching) = (rank.priority(), rank.matching().clone());
+                }
+                let _ = switch.flow_mod(now, &request);
+            }
+        }
+    }
+}
+
+fn neighbour(rng: &mut Rng) -> Vec<u8> {
+    let mut message = vec![pick(rng, &[135u8, 136, 128]), 0, 0, 0, 0, 0, 0, 0, 0xfe, 0x80];
+    message.resize(23, 0);
+    message.push(rng.below(4) as u8);
+    message.extend([pick(rng, &[1, 2]), 1, 2, 0, 0, 0, 0, rng.below(4) as u8]);
+    message
+}
+
+fn arp(rng: &mut Rng) -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0, 0, 0, 0, rng.below(4) as u8, 8, 6, 0, 1, 8, 0, 6, 4, 0, rng.below(4) as u8]);
+    for _ in 0..2 {
+        frame.extend([2, 0, 0, 0, 0, rng.below(4) as u8, 192, 0, 2, rng.below(4) as u8]);
+    }
+    frame
+}
+
+/// A frame of this world.
+pub(crate) fn any_frame(rng: &mut Rng) -> Vec<u8> {
+    let is_v6 = rng.below(4) == 0;
+    let end = |rng: &mut Rng| -> (MacAddr, IpAddr) {
+        let (mac, host) = (rng.below(4) as u32, rng.below(4) as u16);
+        let address: IpAddr =
+            if is_v6 { [0xfe80, 0, 0, 0, 0, 0, 0, host].into() } else { [192, 0, 2, host as u8].into() };
+        (MacAddr::from_index(mac), address)
+    };
+    let (from, to) = (end(rng), end(rng));
+    let ttl = pick(rng, &[0, 1, 2, 3, 64]);
+    let ip = Ip { ttl, traffic_class: pick(rng, &[0, 0, 40, 0xff]), ..Ip::between(from, to) };
+    let (src_port, dst_port) = (1000 + rng.below(4) as u16, 50 + rng.below(4) as u16);
+    let mut frame = match rng.below(12) {
+        0..4 => ip.tcp(&Tcp { src_port, dst_port, ..Tcp::default() }, b"payload"),
+        4..8 => ip.udp(src_port, dst_port, b"payload"),
+        8 => {
+            let mut packet = src_port.to_be_bytes().to_vec();
+            packet.extend(dst_port.to_be_bytes());
+            packet.extend([0; 12]);
+            ip.packet(132, &packet)
+        }
+        9 if is_v6 => ip.packet(58, &neighbour(rng)),
+        9 => ip.packet(1, &[rng.below(4) as u8, 0, 0, 0, 1, 2, 3, 4]),
+        10 if is_v6 => {
+            ip.packet(pick(rng, &[0, 43, 44, 60]), &[17, 0, 0, 0, 1, 2, 3, 4, 3, 232, 0, 50, 0, 8, 0, 1])
+        }
+        _ => arp(rng),
+    };
+    for _ in 0..2 {
+        match rng.below(12) {
+            0 | 1 => edit::push_vlan(&mut frame, pick(rng, &[0x8100, 0x88a8])),
+            2 => edit::push_mpls(&mut frame, 0x8847),
+            3 => edit::push_pbb(&mut frame, 0x88e7),
+            _ => {}
+        }
+    }
+    damage(rng, &mut frame);
+    frame
+}
+
+fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
+    match rng.below(10) {
+        0 => frame.truncate(rng.below(frame.len() as u64 + 1) as usize),
+        1 => frame.resize(frame.len() + rng.below(20) as usize, 0),
+        2 | 3 => {
+            // Headers more often than payload.
+            let at = rng.below((frame.len() as u64).min(60)) as usize;
+            let flipped = frame[at] ^ 1 << rng.below(8);
+            frame[at] = pick(rng, &[0, 0xff, flipped]);
+        }
+        4 if frame.len() > 42 => {
+            // Checksums that are nothing, or all ones.
+            let at = pick(rng, &[24, 40, 50]).min(frame.len() - 2);
+            frame[at..at + 2].fill(pick(rng, &[0, 0xff]));
+        }
+        _ => {}
+    }
+}
+
+/// What a worker makes of a frame, as the interpreter says it.
+pub(crate) fn run(worker: &mut Worker, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
+    let mut bytes = frame.to_vec();
+    let fate = worker.run(in_port, &mut bytes);
+    let mut outcomes = std::mem::take(worker.outcomes());
+    match fate {
+        Fate::Forward { port, queue } => outcomes.push(Outcome::Output { port, queue, frame: bytes }),
+        Fate::Drop(reason) => outcomes.push(Outcome::Drop(reason)),
+        Fate::Done => {}
+    }
+    outcomes
+}
+
+/// Everything that is counted.
+pub(crate) fn counters(switch: &Switch) -> String {
+    let flows: Vec<_> = switch.tables().iter().flat_map(Table::flows).map(|(_, flow)| flow).collect();
+    let hits: Vec<_> = switch.tables().iter().map(Table::hits).collect();
+    let groups: Vec<_> = switch.groups().collect();
+    let ports: Vec<_> = switch.ports().collect();
+    let meters: Vec<_> = switch.meters().collect();
+    format!("{flows:#?} {hits:?} {groups:#?} {ports:#?} {meters:#?}")
+}
+
+/// What a comparison has seen.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Pairs of program and packet.
+    pub(crate) pairs: u64,
+    /// Frames that left.
+    pub(crate) outputs: u64,
+    /// Packets for the controllers.
+    pub(crate) packet_ins: u64,
+}
+
+/// Runs `packets` packets through one random program, changed now and then, compiled and interpreted; panics where they
+/// differ. The seed tells the program.
+pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
+    let mut rng = Rng::new(seed);
+    let mut switch = any_switch(&mut rng);
+    let mut compiled = switch.clone();
+    let mut live = Live::new(&mut compiled, 1).unwrap_or_else(|error| panic!("{error}"));
+    let mut worker = live.worker(0);
+    for i in 0..packets {
+        let now = Time::ZERO + Duration::from_ms(i * 10);
+        if rng.below(packets / 3 + 1) == 0 {
+            live.settle(&mut compiled);
+            let mut twin = rng.clone();
+            change(&mut rng, now, &mut switch);
+            change(&mut twin, now, &mut compiled);
+            live.update(&mut compiled);
+            if rng.below(2) == 0
+                && let Some(job) = live.job()
+            {
+                let made = job.run().unwrap_or_else(|error| panic!("{error}"));
+                live.finish(&mut compiled, made);
+            }
+        }
+        let in_port = pick(&mut rng, &[1, 2, 3, 4, 5, 2000, 7]);
+        let frame = any_frame(&mut rng);
+        let expected = interp(&mut switch, now, in_port, &frame);
+        worker.begin(now);
+        let found = run(&mut worker, in_port, &frame);
+        assert!(
+            found == expected,
+            "seed {seed}, packet {i}, port {in_port}, frame {frame:02x?}\ncompiled {found:02x?}\ninterpreted {expected:02x?}\n{}",
+            live.explain()
+        );
+        seen.pairs += 1;
+        seen.outputs +=
+            expected.iter().filter(|outcome| matches!(outcome, Outcome::Output { .. })).count() as u64;
+        seen.packet_ins +=
+            expected.iter().filter(|outcome| matches!(outcome, Outcome::Controller(_))).count() as u64;
+    }
+    live.settle(&mut compiled);
+    let (found, expected) = (counters(&compiled), counters(&switch));
+    if found != expected {
+        let line = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
+        panic!("seed {seed}: counters differ, first at {line:?}");
+    }
+}
