@@ -92,10 +92,14 @@ fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Rout
 /// The routes written in the spec whose next router is on one of the node's subnets.
 fn given_routes(topology: &Topology, node: NodeId) -> Vec<Route> {
     let node = topology.node(node);
-    let leaving =
-        |via: IpAddr| node.interfaces.iter().position(|i| i.addresses.iter().any(|a| a.contains(&via)));
+    let subnets = node.interfaces.iter().enumerate().flat_map(|(interface, i)| {
+        i.addresses.iter().map(move |address| Route { prefix: address.trunc(), via: None, interface })
+    });
+    // A router may have as many routes as links, so that looking through all interfaces for each would take long.
+    let connected = Fib::new(&subnets.collect::<Vec<_>>());
     let route = |&(prefix, via): &(IpNet, IpAddr)| {
-        Some(Route { prefix: prefix.trunc(), via: Some(via), interface: leaving(via)? })
+        let interface = connected.lookup(via)?.interface;
+        Some(Route { prefix: prefix.trunc(), via: Some(via), interface })
     };
     node.routes.iter().filter_map(route).collect()
 }
