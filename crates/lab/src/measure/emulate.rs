@@ -39,6 +39,19 @@ pub struct EmulationQuestion {
     pub packets: u64,
     /// Seed of the losses.
     pub seed: u64,
+    /// What the links do.
+    pub link: LinkKind,
+}
+
+/// What the links of a question do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkKind {
+    /// Rate, queue, delay and loss.
+    #[default]
+    Full,
+    /// Nothing: no rate, no delay, no loss.
+    Ideal,
 }
 
 /// What was found.
@@ -124,13 +137,16 @@ fn measure(question: &EmulationQuestion, weight: LinkWeight, progress: Progress<
 }
 
 /// Links between pairs of hosts, all alike.
-fn topology(links: usize) -> Topology {
-    let pipe = PipeSpec {
-        rate: Rate::from_bps((TOTAL_BPS / links as u64).max(100_000)),
-        delay: DELAY,
-        loss: Probability::new(LOSS).expect("a probability").into(),
-        queue: QueueSpec::DropTail(Limit::Packets(QUEUE_PACKETS)),
-        ..PipeSpec::default()
+fn topology(links: usize, kind: LinkKind) -> Topology {
+    let pipe = match kind {
+        LinkKind::Ideal => PipeSpec::default(),
+        LinkKind::Full => PipeSpec {
+            rate: Rate::from_bps((TOTAL_BPS / links as u64).max(100_000)),
+            delay: DELAY,
+            loss: Probability::new(LOSS).expect("a probability").into(),
+            queue: QueueSpec::DropTail(Limit::Packets(QUEUE_PACKETS)),
+            ..PipeSpec::default()
+        },
     };
     let mut topology = Topology::default();
     for i in 0..links {
@@ -146,7 +162,7 @@ fn topology(links: usize) -> Topology {
 pub fn weigh(links: usize, seed: u64) -> LinkWeight {
     let links = links.max(WEIGHED_LINKS);
     let empty = resident();
-    let topology = topology(links);
+    let topology = topology(links, LinkKind::Full);
     let described = resident();
     let network = Network::new(topology, Options { seed, pool_limit: POOL_LIMIT });
     let running = resident();
@@ -183,7 +199,7 @@ impl Emulator {
         let emulator = Emulator {
             port,
             clock: Clock::start(),
-            network: Network::new(topology(question.links), options),
+            network: Network::new(topology(question.links, question.link), options),
             stations,
             burst: Burst::new(),
             arrived: Vec::with_capacity(Burst::MAX),
@@ -353,7 +369,14 @@ mod tests {
 
     #[test]
     fn the_books_of_the_emulated_packets_balance() {
-        let question = EmulationQuestion { size: 64, links: 100, burst: 64, packets: 20_000, seed: 3 };
+        let question = EmulationQuestion {
+            size: 64,
+            links: 100,
+            burst: 64,
+            packets: 20_000,
+            seed: 3,
+            link: LinkKind::Full,
+        };
         let found = emulate(&question, weigh(question.links, 1), &|_, _, _| {});
         assert_eq!(found.entered, found.delivered + found.dropped + found.held);
         assert!(found.entered >= 20_000 && found.delivered > 15_000, "{found:?}");

@@ -30,7 +30,7 @@ mod timing;
 
 pub use caches::CacheEdge;
 pub use copying::{CopyRate, Place};
-pub use emulate::{Emulation, EmulationQuestion, LinkWeight, emulate, weigh};
+pub use emulate::{Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, weigh};
 pub use host::{Host, host};
 pub use latency::{Histogram, LATENCY_SIZES, UnitLatency, latency};
 pub use memory::{LatencyPoint, MemoryPoint, Operation, TlbCost};

@@ -47,7 +47,7 @@ fn total(rows: &[TaskRow]) -> Work {
 }
 
 /// Table 5.1: configured and observed kbit/s.
-const TABLE_5_1: [(f64, f64); 7] = [
+pub const TABLE_5_1: [(f64, f64); 7] = [
     (64.0, 63.46),
     (128.0, 126.51),
     (256.0, 254.06),
@@ -57,22 +57,37 @@ const TABLE_5_1: [(f64, f64); 7] = [
     (10000.0, 9920.84),
 ];
 /// Table 5.2: packet size and base RTT, ms.
-const TABLE_5_2: [(u32, f64); 6] =
+pub const TABLE_5_2: [(u32, f64); 6] =
     [(64, 0.330), (128, 0.424), (256, 0.452), (512, 0.696), (1024, 1.058), (1518, 1.427)];
 /// Tables 5.3–5.5: one-way delay in ms, and the RTT in ms by packet size in the order of Table 5.2.
-const TABLES_5_3_TO_5_5: [(&str, f64, [f64; 6]); 3] = [
+pub const TABLES_5_3_TO_5_5: [(&str, f64, [f64; 6]); 3] = [
     ("T5.3", 5.0, [10.317, 10.407, 10.459, 10.703, 11.037, 11.434]),
     ("T5.4", 30.0, [60.366, 60.487, 60.491, 60.734, 61.093, 61.465]),
     ("T5.5", 101.0, [202.407, 202.465, 202.533, 202.775, 203.107, 203.506]),
 ];
 /// Table 5.6: configured and observed loss, %.
-const TABLE_5_6: [(f64, f64); 4] = [(1.0, 1.0041), (3.0, 3.089), (7.0, 6.9983), (10.0, 10.0)];
+pub const TABLE_5_6: [(f64, f64); 4] = [(1.0, 1.0041), (3.0, 3.089), (7.0, 6.9983), (10.0, 10.0)];
 /// §5.2, Dummynet: kpps forwarded and offered as printed.
 const LINKEM_KPPS: f64 = 496.0;
 const DUMMYNET_64_KPPS: f64 = 106.0;
 const DUMMYNET_1518_KPPS: f64 = 26.2;
 const DUMMYNET_TWO_PORTS_64: (f64, f64) = (124.0, 296.0);
 const DUMMYNET_TWO_PORTS_128: (f64, f64) = (104.0, 168.0);
+/// Figure 5.2, LinkEM: packet size and share of the line rate of four ports where the text prints one, %.
+pub const LINKEM_SHARES: &[(u32, f64)] = &[(64, 83.0)];
+/// Figure 5.3, LinkEM before egress: line rate but at 64 bytes, where the text prints figure 5.2's share only.
+pub const LINKEM_SHARES_BEFORE_EGRESS: &[(u32, f64)] =
+    &[(64, 83.0), (128, 100.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
+/// Figure 5.4, Dummynet: packet size and share of the line rate of four ports where the text prints one, %.
+pub const DUMMYNET_SHARES: &[(u32, f64)] = &[(64, 18.0), (1518, 81.0)];
+/// Figure 5.5, Dummynet: packet size and share of the line rate of two ports, %; line rate from 256 bytes on.
+pub const DUMMYNET_TWO_PORT_SHARES: &[(u32, f64)] =
+    &[(64, 42.0), (128, 62.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
+/// Figure 5.6: kbit/s of a link, and links over four ports that LinkEM and Dummynet carry, where the text prints them.
+pub const FIGURE_5_6: &[(f64, f64, f64)] =
+    &[(128.0, 840.0, 480.0), (2000.0, 172.0, 180.0), (10000.0, 36.0, 36.0)];
+/// Figure 5.8: the same over two ports.
+pub const FIGURE_5_8: &[(f64, f64, f64)] = &[(128.0, 1320.0, 500.0), (256.0, 680.0, 500.0)];
 /// Shares of line rate as printed, from which the thesis takes its ratios, %.
 const PRINTED_SHARES: [(f64, f64); 2] = [(83.0, 18.0), (100.0, 81.0)];
 

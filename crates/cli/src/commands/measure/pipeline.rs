@@ -6,8 +6,8 @@ use crate::{Answer, print};
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
-    Emulation, EmulationQuestion, Goal, LinkWeight, Netcope, NetcopeQuestion, Progress, Stage, Tag, emulate,
-    netcope, netcope_throughput, weigh,
+    Emulation, EmulationQuestion, Goal, LinkKind, LinkWeight, Netcope, NetcopeQuestion, Progress, Stage, Tag,
+    emulate, netcope, netcope_throughput, weigh,
 };
 use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, Value, json};
@@ -134,6 +134,7 @@ impl PipelineCommand {
                     burst: self.burst as usize,
                     packets: self.packets,
                     seed: self.seed,
+                    link: LinkKind::default(),
                 };
                 let found: Emulation = emulate(&question, weight, progress);
                 (fields(&question), fields(&found))
