@@ -1,8 +1,11 @@
 //! `fastpath lab` as users and scripts call it.
 #![cfg(target_os = "linux")]
 
+mod common;
+
+use common::{as_ordinary_user, skip, without_namespaces};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -23,14 +26,28 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        command.arg("lab").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
+        self.command_behind(&[PROGRAM], arguments)
+    }
+
+    /// The command behind words that end with the program and run it differently.
+    fn command_behind(&self, words: &[&str], arguments: &[&str]) -> Command {
+        let mut command = Command::new(words[0]);
+        command
+            .args(&words[1..])
+            .arg("lab")
+            .args(arguments)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null());
         command.env("FASTPATH_STATE_DIR", self.directory.join("state")).env_remove("FASTPATH_LAB");
         command
     }
 
     fn run(&self, arguments: &[&str]) -> (i32, String) {
-        let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
+        self.run_behind(&[PROGRAM], arguments)
+    }
+
+    fn run_behind(&self, words: &[&str], arguments: &[&str]) -> (i32, String) {
+        let Output { status, stdout, stderr } = self.command_behind(words, arguments).output().unwrap();
         let text = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
         (status.code().unwrap_or(-1), text)
     }
@@ -66,13 +83,8 @@ fn first_line(child: &mut Child) -> String {
 }
 
 fn skip_if_not_permitted(test: &str, text: &str) {
-    assert!(text.contains("not permitted"), "{text}");
-    let line = format!("SKIPPED: {test}: {text}\n");
-    eprint!("{line}");
-    if let Some(log) = std::env::var_os("FASTPATH_SKIP_LOG") {
-        let file = fs::OpenOptions::new().create(true).append(true).open(log);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).unwrap();
-    }
+    assert!(text.contains("not permitted") || text.contains("may not be opened"), "{text}");
+    skip(test, text);
 }
 
 /// Processes whose environment names the state directory of the test: ours, and whatever ran in the lab.
@@ -96,6 +108,43 @@ fn run_passes_the_exit_code_of_its_command_and_leaves_nothing() {
         return skip_if_not_permitted("lab run", &text);
     }
     assert_eq!(code, 7, "{text}");
+    assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+}
+
+#[test]
+fn an_ordinary_user_runs_a_lab_and_leaves_nothing() {
+    let test = "lab run without root";
+    let Some(user) = as_ordinary_user() else { return skip(test, "no user namespaces here") };
+    let place = Place::new("rootless");
+    let on_a = ["run", "net.toml", "--on", "a", "--", "sh", "-c", "test \"$(id -u)\" = 0 && exit 7"];
+    let (code, text) = place.run_behind(&[&user[..], &[PROGRAM]].concat(), &on_a);
+    if code == 2 {
+        return skip_if_not_permitted(test, &text);
+    }
+    assert_eq!(code, 7, "{text}");
+    assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+}
+
+#[test]
+fn without_namespaces_an_audit_replays_the_capture_beside_the_spec() {
+    let test = "lab run --audit without namespaces";
+    let Some(prison) = without_namespaces() else { return skip(test, "no user namespaces here") };
+    let place = Place::new("replay");
+    let words = [&prison[..], &[PROGRAM]].concat();
+    let audit = ["run", "net.toml", "--audit", "--json"];
+    let (code, text) = place.run_behind(&words, &audit);
+    assert!(code == 2 && text.contains("not permitted") && text.contains("net.pcap"), "{code}: {text}");
+    let file = fs::File::create(place.directory.join("net.pcap")).unwrap();
+    let mut writer = fastpath_wire::pcap::Writer::new(file, 1).unwrap();
+    for i in 0..3_u64 {
+        writer.write_packet(1_000_000_000 + 10_000 * i, 500, &[2; 60]).unwrap();
+    }
+    writer.finish().unwrap();
+    let Output { status, stdout, stderr } = place.command_behind(&words, &audit).output().unwrap();
+    let said = String::from_utf8_lossy(&stderr);
+    assert!(status.success() && said.contains("in virtual time instead"), "{said}");
+    let books: serde_json::Value = serde_json::from_slice(&stdout).expect("one JSON object");
+    assert!(books.is_object(), "{books}");
     assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
 }
 
