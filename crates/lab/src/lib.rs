@@ -19,6 +19,7 @@
 
 pub mod audit;
 mod enter;
+pub mod evaluate;
 mod host;
 pub mod interpose;
 mod lab;

@@ -7,7 +7,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{Gid, Uid};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::thread;
 
@@ -51,6 +51,11 @@ impl Namespace {
     /// The descriptor's number in this process.
     pub fn raw_fd(&self) -> i32 {
         self.file.as_raw_fd()
+    }
+
+    /// The descriptor that holds it.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` goes on here.

@@ -1,5 +1,6 @@
-//! The four rtnetlink requests a host needs: link up with its parameters, address, route. Blocking, one
-//! request and its acknowledgement at a time; the socket belongs to the namespace of the thread that made it.
+//! The rtnetlink requests a host needs: link up with its parameters, address, route; and for what is measured beside the
+//! engine veth pairs and bridges. Blocking, one request and its acknowledgement at a time; the socket belongs to the
+//! namespace of the thread that made it.
 
 use ipnet::IpNet;
 use netlink_packet_core::{
@@ -8,7 +9,9 @@ use netlink_packet_core::{
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
 };
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -16,6 +19,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// What an interface is given when it comes up. `None` leaves what it has.
 #[derive(Clone, Copy, Default, Debug)]
@@ -49,6 +53,37 @@ impl Netlink {
         message.attributes.extend(mtu.map(LinkAttribute::Mtu));
         message.header.flags = LinkFlags::Up;
         message.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Makes the veth pair of `name`, here, and `peer`, in the namespace `there`. Both are down.
+    pub(crate) fn add_veth(&mut self, name: &str, peer: &str, there: BorrowedFd<'_>) -> io::Result<()> {
+        let mut far = LinkMessage::default();
+        far.attributes.push(LinkAttribute::IfName(peer.to_owned()));
+        far.attributes.push(LinkAttribute::NetNsFd(there.as_raw_fd()));
+        self.add_link(
+            name,
+            vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far)))],
+        )
+    }
+
+    /// Makes a bridge, down and without ports.
+    pub(crate) fn add_bridge(&mut self, name: &str) -> io::Result<()> {
+        self.add_link(name, vec![LinkInfo::Kind(InfoKind::Bridge)])
+    }
+
+    fn add_link(&mut self, name: &str, info: Vec<LinkInfo>) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        message.attributes.push(LinkAttribute::LinkInfo(info));
+        self.request(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Makes the interface a port of a bridge.
+    pub(crate) fn join_bridge(&mut self, index: u32, bridge: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.push(LinkAttribute::Controller(bridge));
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 

@@ -3,7 +3,7 @@
 //! One request is sent per slot, the pairs taking turns, so that echoes of one pair do not queue behind those
 //! of another. Replies carry the kernel's time of arrival: when this thread wakes up does not matter.
 
-use super::{AuditError, SocketError, Stop, implied::ECHO_PAYLOAD};
+use super::{AuditError, SocketError, Stop};
 use crate::Host;
 use fastpath_wire::checksum;
 use nix::cmsg_space;
@@ -32,6 +32,8 @@ pub(crate) struct Echo {
     socket: OwnedFd,
     v4: bool,
     id: u16,
+    /// With its ICMP header.
+    packet: Vec<u8>,
     sent_at: Vec<Duration>,
     /// Round-trip times in milliseconds, in the order of the replies.
     pub(crate) rtts_ms: Vec<f64>,
@@ -40,8 +42,14 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
-    /// Prepares echoes from `host` to `to`. `id` tells several of one host apart.
-    pub(crate) fn new(host: &Host, to: IpAddr, id: u16, implied: Duration) -> Result<Echo, AuditError> {
+    /// Prepares echoes of `payload` bytes from `host` to `to`, which take as long as implied. `id` tells several of one host
+    /// apart.
+    pub(crate) fn new(
+        host: &Host,
+        to: IpAddr,
+        id: u16,
+        (payload, implied): (usize, Duration),
+    ) -> Result<Echo, AuditError> {
         let open = || -> std::io::Result<OwnedFd> {
             let (family, protocol) = match to {
                 IpAddr::V4(_) => (AddressFamily::Inet, SockProtocol::Icmp),
@@ -54,7 +62,8 @@ impl Echo {
             Ok(socket)
         };
         let socket = host.open("ICMP", open)?;
-        Ok(Echo { socket, v4: to.is_ipv4(), id, sent_at: Vec::new(), rtts_ms: Vec::new(), implied })
+        let packet = vec![0; HEADER + payload];
+        Ok(Echo { socket, v4: to.is_ipv4(), id, packet, sent_at: Vec::new(), rtts_ms: Vec::new(), implied })
     }
 
     /// Echoes requested, without the warm-up.
@@ -64,17 +73,18 @@ impl Echo {
 
     fn request(&mut self) -> Result<(), SocketError> {
         let sequence = self.sent_at.len() as u16;
-        let mut packet = [0; HEADER + ECHO_PAYLOAD];
+        let packet = &mut self.packet;
         packet[0] = if self.v4 { 8 } else { 128 };
         packet[4..6].copy_from_slice(&self.id.to_be_bytes());
         packet[6..8].copy_from_slice(&sequence.to_be_bytes());
         if self.v4 {
+            packet[2..4].fill(0);
             // The kernel does it for ICMPv6 (RFC 3542 §3.1).
-            let sum = checksum::of(&packet);
+            let sum = checksum::of(packet);
             packet[2..4].copy_from_slice(&sum.to_be_bytes());
         }
         self.sent_at.push(wall_clock());
-        match send(self.socket.as_raw_fd(), &packet, MsgFlags::empty()) {
+        match send(self.socket.as_raw_fd(), &self.packet, MsgFlags::empty()) {
             // An unreachable is an answer too: the echo counts as lost.
             Ok(_) | Err(Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::ENOBUFS | Errno::EAGAIN) => Ok(()),
             Err(error) => Err(SocketError { what: "sending an echo request", source: error.into() }),
@@ -84,7 +94,7 @@ impl Echo {
     /// Takes all replies that have come.
     fn collect(&mut self) -> Result<(), SocketError> {
         loop {
-            let mut bytes = [0; 256];
+            let mut bytes = [0; 2048];
             let mut control = cmsg_space!(TimeSpec);
             let mut parts = [IoSliceMut::new(&mut bytes)];
             let flags = MsgFlags::MSG_DONTWAIT;

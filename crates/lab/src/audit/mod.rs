@@ -11,13 +11,13 @@
 //! Saturations and connections run at the same time only where they share no pipe. Between measurements the
 //! network drains. Read first: this file, then `implied.rs` and `judge.rs`.
 
-mod bulk;
-mod echo;
+pub(crate) mod bulk;
+pub(crate) mod echo;
 #[cfg(test)]
 mod fixture;
-mod flood;
+pub(crate) mod flood;
 mod implied;
-mod judge;
+pub(crate) mod judge;
 mod path;
 mod report;
 
@@ -26,7 +26,7 @@ use crate::{Host, Lab};
 use echo::Echo;
 use fastpath_net::Routes;
 use flood::{Late, Outcome, Stream};
-use implied::{Implied, frames_per_second};
+use implied::{ECHO_PAYLOAD, Implied, frames_per_second};
 use path::{Hop, Path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -328,7 +328,7 @@ fn measure_rtt(
         .iter()
         .map(|&index| &subjects[index])
         .zip(1u16..)
-        .map(|(subject, id)| Echo::new(subject.from, subject.address, id, subject.rtt()))
+        .map(|(subject, id)| Echo::new(subject.from, subject.address, id, (ECHO_PAYLOAD, subject.rtt())))
         .collect::<Result<Vec<Echo>, AuditError>>()?;
     let pipes = lab.topology().links.iter().flat_map(|link| &link.pipes);
     let slowest = pipes.filter_map(|pipe| frames_per_second(pipe, 118)).reduce(f64::min);
@@ -430,15 +430,16 @@ fn drain(lab: &Lab, stop: &Stop<'_>) -> Result<(), AuditError> {
 }
 
 /// The wish to stop early.
-struct Stop<'a>(&'a AtomicBool);
+#[derive(Clone, Copy)]
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Stop<'_> {
-    fn check(&self) -> Result<(), AuditError> {
+    pub(crate) fn check(&self) -> Result<(), AuditError> {
         if self.0.load(Ordering::Relaxed) { Err(AuditError::Interrupted) } else { Ok(()) }
     }
 
     /// Sleeps, unless told to stop meanwhile.
-    fn sleep(&self, time: Duration) -> Result<(), AuditError> {
+    pub(crate) fn sleep(&self, time: Duration) -> Result<(), AuditError> {
         let until = Instant::now() + time;
         loop {
             self.check()?;
@@ -453,7 +454,7 @@ impl Stop<'_> {
 
 impl Host {
     /// Opens something in the host's namespace; it works from any thread then.
-    fn open<T: Send>(
+    pub(crate) fn open<T: Send>(
         &self,
         what: &'static str,
         open: impl FnOnce() -> io::Result<T> + Send,

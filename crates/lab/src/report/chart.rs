@@ -16,7 +16,7 @@ const TICKS_MAX: usize = 8;
 
 /// How an axis is divided.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(crate) enum Scale {
     Linear,
     /// Powers of 10 on a y axis; of 2 where the values are sizes.
     Log10,
@@ -24,27 +24,27 @@ pub(super) enum Scale {
 }
 
 /// An axis.
-pub(super) struct Axis {
-    pub(super) label: &'static str,
-    pub(super) scale: Scale,
+pub(crate) struct Axis {
+    pub(crate) label: &'static str,
+    pub(crate) scale: Scale,
 }
 
 /// A named line.
-pub(super) struct Series {
-    pub(super) name: String,
-    pub(super) points: Vec<(f64, f64)>,
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// A box of a box plot: quartiles, whiskers, outliers.
-pub(super) struct Boxed {
-    pub(super) name: String,
+pub(crate) struct Boxed {
+    pub(crate) name: String,
     /// Lower whisker, quartiles, upper whisker.
-    pub(super) five: [f64; 5],
-    pub(super) outliers: Vec<f64>,
+    pub(crate) five: [f64; 5],
+    pub(crate) outliers: Vec<f64>,
 }
 
 /// What is drawn.
-pub(super) enum Drawing {
+pub(crate) enum Drawing {
     Lines(Vec<Series>),
     /// Bars (x from, x to, count) and a curve over them.
     Bars(Vec<(f64, f64, f64)>, Series),
@@ -52,11 +52,11 @@ pub(super) enum Drawing {
 }
 
 /// A chart.
-pub(super) struct Chart {
-    pub(super) title: String,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) drawing: Drawing,
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) drawing: Drawing,
 }
 
 /// An axis with its range in values and in pixels.

@@ -1,4 +1,4 @@
-//! A report from records, and from nothing else: one self-contained page with charts to hover over, or Markdown, or
+//! A report from records or from an evaluation, and from nothing else: one self-contained page with charts to hover over, or Markdown, or
 //! the charts alone as SVG.
 //!
 //! ```text
@@ -10,42 +10,49 @@ mod chart;
 mod page;
 mod sections;
 
+pub(crate) use chart::{Axis, Chart, Drawing, Scale, Series};
+
 use crate::record::Record;
-use chart::Chart;
 
 /// A report, ready to be written in any format.
 pub struct Report {
+    title: &'static str,
     sections: Vec<Section>,
 }
 
 /// One subject.
-struct Section {
-    title: String,
-    notes: Vec<String>,
-    charts: Vec<Chart>,
-    tables: Vec<Grid>,
+pub(crate) struct Section {
+    pub(crate) title: String,
+    pub(crate) notes: Vec<String>,
+    pub(crate) charts: Vec<Chart>,
+    pub(crate) tables: Vec<Grid>,
 }
 
 /// A table.
-struct Grid {
-    titles: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
+pub(crate) struct Grid {
+    pub(crate) titles: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Report {
     /// The report of `records`, in the order of their kinds: host, pipeline, latency, operations.
     pub fn new(records: &[Record]) -> Report {
-        Report { sections: sections::all(records) }
+        Report::of("fastpath report", sections::all(records))
+    }
+
+    /// A report of these subjects.
+    pub(crate) fn of(title: &'static str, sections: Vec<Section>) -> Report {
+        Report { title, sections }
     }
 
     /// One HTML page that needs nothing else.
     pub fn html(&self) -> String {
-        page::html(&self.sections)
+        page::html(self.title, &self.sections)
     }
 
     /// Markdown: tables and notes, without charts.
     pub fn markdown(&self) -> String {
-        page::markdown(&self.sections)
+        page::markdown(self.title, &self.sections)
     }
 
     /// All charts below each other as one SVG image.
@@ -55,7 +62,7 @@ impl Report {
 }
 
 /// A number to four digits, large ones with a thousands' prefix.
-fn short(x: f64) -> String {
+pub(crate) fn short(x: f64) -> String {
     let (scaled, prefix) = match x.abs() {
         a if a >= 1e9 => (x / 1e9, "G"),
         a if a >= 1e6 => (x / 1e6, "M"),

@@ -17,9 +17,10 @@ document.querySelectorAll('.p').forEach(p=>{const t=p.querySelector('title');if(
 p.addEventListener('mousemove',e=>{tip.textContent=s;tip.style.display='block';tip.style.left=(e.clientX+12)+'px';tip.style.top=(e.clientY+12)+'px'});\
 p.addEventListener('mouseleave',()=>tip.style.display='none')});";
 
-pub(super) fn html(sections: &[Section]) -> String {
+pub(super) fn html(title: &str, sections: &[Section]) -> String {
     let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>fastpath report</title><style>{STYLE}</style></head>\n<body><h1>fastpath report</h1>\n"
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title><style>{STYLE}</style></head>\n<body><h1>{0}</h1>\n",
+        escape(title)
     );
     for section in sections {
         push(&mut page, format_args!("<h2>{}</h2>\n", escape(&section.title)));
@@ -44,8 +45,8 @@ fn html_table(page: &mut String, table: &Grid) {
     page.push_str("</table>\n");
 }
 
-pub(super) fn markdown(sections: &[Section]) -> String {
-    let mut text = "# fastpath report\n".to_owned();
+pub(super) fn markdown(title: &str, sections: &[Section]) -> String {
+    let mut text = format!("# {title}\n");
     for section in sections {
         push(&mut text, format_args!("\n## {}\n", section.title));
         for table in &section.tables {

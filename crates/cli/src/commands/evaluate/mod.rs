@@ -1,10 +1,16 @@
 //! `fastpath evaluate`: the published evaluations, worked out again, with the originals beside ours.
 
+#[cfg(target_os = "linux")]
+mod emulator;
 mod models;
 mod simulator;
 
 use crate::Answer;
 use clap::{Args, Subcommand};
+use comfy_table::Table;
+use serde::Serialize;
+use serde_json::json;
+use std::io::{self, Write};
 
 /// Re-run published evaluations, with the original figures beside ours.
 #[derive(Args)]
@@ -15,6 +21,8 @@ pub(crate) struct EvaluateCommand {
 
 #[derive(Subcommand)]
 enum Action {
+    #[cfg(target_os = "linux")]
+    Emulator(emulator::EmulatorCommand),
     Models(models::ModelsCommand),
     Simulator(simulator::SimulatorCommand),
 }
@@ -22,8 +30,46 @@ enum Action {
 impl EvaluateCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         match self.action {
+            #[cfg(target_os = "linux")]
+            Action::Emulator(command) => command.run(),
             Action::Models(command) => command.run(),
             Action::Simulator(command) => command.run(),
         }
     }
+}
+
+/// A figure of an evaluation, as all of them are told.
+trait Figure: Serialize {
+    fn pass(&self) -> bool;
+}
+
+/// Prints one JSON object, or a table with `remarks` below it. The answer is whether every figure comes out.
+fn tell<F: Figure>(figures: &[F], as_json: bool, table: Table, remarks: &[String]) -> anyhow::Result<Answer> {
+    let passed = figures.iter().filter(|figure| figure.pass()).count();
+    let mut out = io::stdout().lock();
+    if as_json {
+        writeln!(out, "{}", json!({ "results": figures, "passed": passed, "total": figures.len() }))?;
+    } else {
+        tell_people(&mut out, table, remarks, (passed, figures.len()))?;
+    }
+    Ok(if passed == figures.len() { Answer::Yes } else { Answer::No })
+}
+
+fn tell_people(
+    out: &mut impl Write,
+    table: Table,
+    remarks: &[String],
+    (passed, total): (usize, usize),
+) -> io::Result<()> {
+    writeln!(out, "{table}")?;
+    if !remarks.is_empty() {
+        writeln!(out)?;
+        remarks.iter().try_for_each(|remark| writeln!(out, "{remark}"))?;
+    }
+    writeln!(out, "{passed} of {total} figures come out")
+}
+
+/// The last cell of a figure's row.
+fn verdict(pass: bool) -> String {
+    if pass { "ok" } else { "MISS" }.to_owned()
 }

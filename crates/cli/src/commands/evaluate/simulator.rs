@@ -1,10 +1,9 @@
 //! `fastpath evaluate simulator`: the shipped machines against every figure published about them.
 
+use super::{Figure, tell, verdict};
 use crate::{Answer, print};
 use clap::Args;
 use fastpath_sim::validation::{Check, Effort, Kind, results};
-use serde_json::json;
-use std::io::{self, Write};
 
 /// Simulate every published figure of the shipped machines; exit 1 if one does not come out.
 ///
@@ -23,37 +22,34 @@ pub(super) struct SimulatorCommand {
 impl SimulatorCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let results = results(if self.quick { Effort::Quick } else { Effort::Full });
-        let passed = results.iter().filter(|check| check.pass).count();
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", json!({ "results": results, "passed": passed, "total": results.len() }))?;
-        } else {
-            show(&mut out, &results)?;
-            writeln!(out, "{passed} of {} figures come out", results.len())?;
+        let mut table = print::table(["figure", "published", "ours", "range", "used as", ""]);
+        for check in &results {
+            let kind = match check.kind {
+                Kind::Calibration => "calibration",
+                Kind::Prediction => "prediction",
+                Kind::Qualitative => "qualitative",
+            };
+            table.add_row([
+                check.id.clone(),
+                check.original.map_or("–".to_owned(), print::number),
+                print::number(check.ours),
+                format!("{} … {}", print::number(check.low), print::number(check.high)),
+                kind.to_owned(),
+                verdict(check.pass),
+            ]);
         }
-        Ok(if passed == results.len() { Answer::Yes } else { Answer::No })
+        tell(&results, self.json, table, &remarks(&results))
     }
 }
 
-fn show(out: &mut impl Write, results: &[Check]) -> io::Result<()> {
-    let mut table = print::table(["figure", "published", "ours", "range", "used as", ""]);
-    for check in results {
-        let kind = match check.kind {
-            Kind::Calibration => "calibration",
-            Kind::Prediction => "prediction",
-            Kind::Qualitative => "qualitative",
-        };
-        table.add_row([
-            check.id.clone(),
-            check.original.map_or("–".to_owned(), print::number),
-            print::number(check.ours),
-            format!("{} … {}", print::number(check.low), print::number(check.high)),
-            kind.to_owned(),
-            if check.pass { "ok" } else { "MISS" }.to_owned(),
-        ]);
+impl Figure for Check {
+    fn pass(&self) -> bool {
+        self.pass
     }
-    writeln!(out, "{table}\n")?;
-    // One remark may be about several figures in a row.
+}
+
+/// What is to be said of the figures; one remark may be about several in a row.
+fn remarks(results: &[Check]) -> Vec<String> {
     let mut remarks: Vec<(Vec<&str>, &str)> = Vec::new();
     for check in results {
         match remarks.last_mut() {
@@ -61,5 +57,5 @@ fn show(out: &mut impl Write, results: &[Check]) -> io::Result<()> {
             _ => remarks.push((vec![&check.id], check.note)),
         }
     }
-    remarks.iter().try_for_each(|(ids, note)| writeln!(out, "{}: {note}", ids.join(", ")))
+    remarks.iter().map(|(ids, note)| format!("{}: {note}", ids.join(", "))).collect()
 }

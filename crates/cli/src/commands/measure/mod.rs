@@ -83,11 +83,11 @@ impl Output {
 }
 
 /// This program.
-fn tool() -> Tool {
+pub(super) fn tool() -> Tool {
     Tool::new(env!("CARGO_PKG_VERSION"), option_env!("FASTPATH_COMMIT"))
 }
 
-fn effort(quick: bool) -> Effort {
+pub(super) fn effort(quick: bool) -> Effort {
     if quick { Effort::Quick } else { Effort::Full }
 }
 

@@ -1,0 +1,192 @@
+//! `fastpath evaluate emulator`: chapter 5 of the LinkEM thesis on this machine.
+
+use super::{tell_people, verdict};
+use crate::commands::lab::stop_on_signals;
+use crate::commands::measure::{effort, tool};
+use crate::{Answer, print};
+use anyhow::{Context, bail};
+use clap::Args;
+use fastpath_lab::evaluate::{Evaluation, Options, Outcome, Progress, estimate_s, evaluate};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Measure chapter 5 of the LinkEM thesis on this machine; exit 1 if a figure does not come out.
+///
+/// Bandwidth, delay and loss accuracy, throughput, how many links fit, lateness and overload: each beside the thesis'
+/// figure, a control without an emulator, and what else this machine has to put in the path. Where namespaces are not
+/// permitted, what needs none is measured and the rest is listed.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fastpath evaluate emulator --quick
+  fastpath evaluate emulator -o report.html
+  fastpath evaluate emulator --only table-5.1,figure-5.3 --json")]
+pub(super) struct EmulatorCommand {
+    /// About three minutes in place of most of an hour.
+    #[arg(long)]
+    quick: bool,
+    /// Only figures whose id begins with one of these, as `table-5.1` or `figure-5.2/64`.
+    #[arg(long, value_name = "ID-PREFIX,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Write the report: *.html, *.md or *.json, or a directory for all three.
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl EmulatorCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        let EmulatorCommand { quick, only, output, json } = self;
+        let output = output.as_deref().map(Output::new).transpose()?;
+        let options = Options { effort: effort(quick), only };
+        let stop = stop_on_signals()?;
+        let estimate = Duration::from_secs_f64(estimate_s(&options).ceil());
+        eprintln!("fastpath: this takes about {}", in_words(estimate));
+        let bar = Bar::new()?;
+        let evaluation = evaluate(&options, &tool(), &stop, &|progress| bar.show(progress));
+        bar.bar.finish_and_clear();
+        let evaluation = evaluation?;
+        if let Some(output) = output {
+            output.write(&evaluation)?;
+        }
+        let mut out = io::stdout().lock();
+        if json {
+            writeln!(out, "{}", serde_json::to_string(&evaluation)?)?;
+        } else {
+            let counts = (evaluation.passed, evaluation.total);
+            tell_people(&mut out, table(&evaluation.results), &remarks(&evaluation), counts)?;
+        }
+        Ok(if evaluation.passed == evaluation.total { Answer::Yes } else { Answer::No })
+    }
+}
+
+fn table(results: &[Outcome]) -> comfy_table::Table {
+    let mut table = print::table(["figure", "original", "ours", "control", "peers", "unit", "rule", ""]);
+    for outcome in results {
+        let optional = |value: Option<f64>| value.map_or("–".to_owned(), print::number);
+        let peers: Vec<String> =
+            outcome.peers.iter().map(|(name, value)| format!("{name} {}", print::number(*value))).collect();
+        table.add_row([
+            outcome.id.clone(),
+            optional(outcome.original),
+            print::number(outcome.ours),
+            optional(outcome.control),
+            peers.join("\n"),
+            outcome.unit.to_owned(),
+            outcome.rule.words(print::number),
+            verdict(outcome.pass),
+        ]);
+    }
+    table
+}
+
+/// What is not in the table: what could not be measured, and what to know of what was.
+fn remarks(evaluation: &Evaluation) -> Vec<String> {
+    let reasons = evaluation.reasons();
+    let skipped = reasons.iter().map(|(reason, ids)| format!("not measured: {}: {reason}", ids.join(", ")));
+    let mut remarks: Vec<String> = skipped.collect();
+    let disturbance = evaluation.provenance.disturbance;
+    if disturbance.disturbed {
+        remarks.push(format!(
+            "the machine was not quiet: {:.1} % of its time stolen by the hypervisor, {:.1} % spent on other programs",
+            100.0 * disturbance.stolen_share,
+            100.0 * disturbance.others_share
+        ));
+    }
+    remarks.extend(evaluation.notes.iter().cloned());
+    remarks
+}
+
+/// Where the report goes.
+enum Output {
+    File(PathBuf, Format),
+    Directory(PathBuf),
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Html,
+    Markdown,
+    Json,
+}
+
+impl Format {
+    const ALL: [(Format, &'static str); 3] =
+        [(Format::Html, "html"), (Format::Markdown, "md"), (Format::Json, "json")];
+
+    fn render(self, evaluation: &Evaluation) -> anyhow::Result<String> {
+        Ok(match self {
+            Format::Html => evaluation.report().html(),
+            Format::Markdown => evaluation.report().markdown(),
+            Format::Json => serde_json::to_string_pretty(evaluation)? + "\n",
+        })
+    }
+}
+
+impl Output {
+    /// Finds out before anything is measured whether the report can be written.
+    fn new(path: &Path) -> anyhow::Result<Output> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let known = Format::ALL.iter().find(|(_, name)| Some(*name) == extension);
+        match (known, extension) {
+            (Some((format, _)), _) if !path.is_dir() => {
+                std::fs::write(path, "").with_context(|| path.display().to_string())?;
+                Ok(Output::File(path.to_owned(), *format))
+            }
+            (None, Some(_)) if !path.is_dir() => {
+                bail!("{}: name the report *.html, *.md or *.json, or a directory", path.display())
+            }
+            _ => {
+                std::fs::create_dir_all(path).with_context(|| path.display().to_string())?;
+                Ok(Output::Directory(path.to_owned()))
+            }
+        }
+    }
+
+    fn write(&self, evaluation: &Evaluation) -> anyhow::Result<()> {
+        let files = match self {
+            Output::File(path, format) => vec![(path.clone(), *format)],
+            Output::Directory(directory) => Format::ALL
+                .iter()
+                .map(|(format, name)| (directory.join(format!("report.{name}")), *format))
+                .collect(),
+        };
+        for (path, format) in files {
+            std::fs::write(&path, format.render(evaluation)?).with_context(|| path.display().to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// A bar with the time left, on a terminal only.
+struct Bar {
+    bar: ProgressBar,
+    began: Instant,
+}
+
+impl Bar {
+    fn new() -> anyhow::Result<Bar> {
+        let style = ProgressStyle::with_template("{bar:30} {msg}")?;
+        Ok(Bar { bar: ProgressBar::new(1000).with_style(style), began: Instant::now() })
+    }
+
+    fn show(&self, progress: Progress) {
+        let Progress { step, done_s, total_s } = progress;
+        // What has been done says how fast this machine is.
+        let pace = if done_s > 5.0 { self.began.elapsed().as_secs_f64() / done_s } else { 1.0 };
+        let left = Duration::from_secs_f64(((total_s - done_s) * pace).max(0.0));
+        self.bar.set_position((1000.0 * done_s / total_s.max(1.0)) as u64);
+        self.bar.set_message(format!("{step}, about {} left", in_words(left)));
+    }
+}
+
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        s if s < 90 => format!("{s} s"),
+        s => format!("{} min", (s + 30) / 60),
+    }
+}

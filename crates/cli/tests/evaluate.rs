@@ -1,0 +1,119 @@
+//! `fastpath evaluate emulator` as scripts use it.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{skip, without_namespaces};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
+
+/// A directory of its own for each test.
+fn directory(test: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("evaluate").join(test);
+    drop(fs::remove_dir_all(&directory));
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn evaluate(before: &[&str], at: &Path, words: &str) -> Output {
+    let all = [before, &[PROGRAM, "evaluate", "emulator"]].concat();
+    Command::new(all[0]).args(&all[1..]).args(words.split_whitespace()).current_dir(at).output().unwrap()
+}
+
+fn object(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+fn ids(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn every_result_has_the_fields_that_scripts_rely_on() {
+    let at = directory("fields");
+    let output =
+        evaluate(&[], &at, "--quick --json --only table-5.1/512/virtual,table-5.6/3/virtual,overload");
+    let found = object(&output);
+    assert_eq!(ids(&found["results"]), ["table-5.1/512/virtual", "table-5.6/3/virtual", "overload/150%"]);
+    for result in found["results"].as_array().unwrap() {
+        for field in ["original", "ours", "control", "peers", "unit", "tolerance", "pass", "rule", "n"] {
+            assert!(result.get(field).is_some(), "{field} in {result}");
+        }
+        assert!(result["ours"].is_number() && result["peers"].is_object() && result["pass"].is_boolean());
+    }
+    assert_eq!(found["results"][0]["pass"], true, "virtual time is exact: {found}");
+    assert_eq!(found["results"][1]["original"], 3.089);
+    let overload = found["results"][2]["note"].as_str().unwrap();
+    assert!(overload.contains("every frame is in the books"), "{overload}");
+    let all_pass = found["passed"] == found["total"];
+    assert_eq!(output.status.code(), Some(if all_pass { 0 } else { 1 }));
+    assert!(found["provenance"]["machine"]["kernel"].is_string());
+}
+
+/// Through TAPs and namespaces, and all three files of the report.
+#[test]
+fn losses_are_measured_between_namespaces_and_the_report_is_written() {
+    let test = "evaluate emulator in namespaces";
+    let at = directory("namespaces");
+    let found = object(&evaluate(&[], &at, "--quick --json --only table-5.6/10 -o report"));
+    if let Some(skipped) = found["skipped"].as_array().unwrap().first() {
+        return skip(test, skipped["reason"].as_str().unwrap());
+    }
+    assert_eq!(ids(&found["results"]), ["table-5.6/10/virtual", "table-5.6/10"]);
+    let real = &found["results"][1];
+    // One frame in ten, of thousands: whatever a busy machine adds, some arrive and some do not.
+    assert!(real["n"].as_u64().unwrap() > 1000 && real["control"].is_number(), "{real}");
+    let ours = real["ours"].as_f64().unwrap();
+    assert!(ours > 5.0 && ours < 100.0, "{real}");
+    let file = |name: &str| fs::read_to_string(at.join("report").join(name)).unwrap();
+    let page = file("report.html");
+    assert!(page.contains("Table 5.6") && page.contains("<svg") && page.trim_end().ends_with("</html>"));
+    assert!(file("report.md").contains("| table-5.6/10 |"));
+    assert_eq!(serde_json::from_str::<Value>(&file("report.json")).unwrap()["total"], 2);
+}
+
+#[test]
+fn without_namespaces_the_rest_is_measured_and_what_is_missing_is_named() {
+    let Some(prison) = without_namespaces() else {
+        return skip("evaluate emulator without namespaces", "no user namespaces here");
+    };
+    let at = directory("prison");
+    let output = evaluate(&prison, &at, "--quick --json --only table-5.1/64,table-5.3");
+    let found = object(&output);
+    assert_eq!(ids(&found["results"]), ["table-5.1/64/virtual"]);
+    let skipped = ids(&found["skipped"]);
+    assert!(skipped.contains(&"table-5.1/64") && skipped.contains(&"table-5.3/1518") && skipped.len() == 7);
+    assert!(found["skipped"][0]["reason"].as_str().unwrap().contains("not permitted"));
+    assert_eq!(output.status.code(), Some(0), "what was measured passes");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_measured() {
+    let at = directory("refused");
+    for (words, says) in [("--only table-9", "table-5.1"), ("--only overload -o report.pdf", "*.html")] {
+        let output = evaluate(&[], &at, words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.lines().last().unwrap().contains(says), "{said}");
+    }
+}
+
+#[test]
+fn a_signal_ends_it_early_with_nothing_left_behind() {
+    let at = directory("signal");
+    let words = ["evaluate", "emulator", "--only", "figure-5.8/128,lateness"];
+    let mut child =
+        Command::new(PROGRAM).args(words).current_dir(&at).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.next().unwrap().contains("this takes about"));
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    assert!(said.any(|line| line.contains("interrupted")));
+}

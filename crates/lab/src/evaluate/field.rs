@@ -1,0 +1,323 @@
+//! Pairs of hosts to measure between, each in a namespace of its own, and what lies between them.
+//!
+//! ```text
+//!   nothing   a ═veth═ b                          the control
+//!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at the bridge's port to b others
+//!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
+//!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`
+//! ```
+
+use super::PartError;
+use crate::host::{Host, HostError};
+use crate::namespace::Namespace;
+use crate::netlink::{LinkParameters, Netlink};
+use fastpath_engine::port::Port;
+use fastpath_engine::{Idle, Options, Ports, Report, Running};
+use fastpath_link::PipeSpec;
+use fastpath_net::{EdgeId, NodeId, NodeKind, Routes, Topology};
+use ipnet::IpNet;
+use nix::net::if_::if_nametoindex;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Memory for frames in flight.
+const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
+/// The interface of every host.
+const INTERFACE: &str = "eth0";
+const BRIDGE: &str = "bridge";
+
+/// What lies between the hosts of a pair.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Between {
+    /// A cable.
+    Nothing,
+    /// The kernel's bridge.
+    Bridge,
+    /// The kernel's bridge with a shaper at its port to the second host.
+    Shaped(Shaper),
+    /// Our engine holding the interfaces of the hosts.
+    Taps(PipeSpec),
+    /// Our engine between veth pairs.
+    Veths(PipeSpec),
+}
+
+/// A queue discipline of the kernel that limits a rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shaper {
+    pub(super) kind: ShaperKind,
+    /// Bits per second.
+    pub(super) rate: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ShaperKind {
+    /// tc-tbf(8).
+    Tbf,
+    /// tc-htb(8).
+    Htb,
+}
+
+impl ShaperKind {
+    pub(super) const ALL: [ShaperKind; 2] = [ShaperKind::Tbf, ShaperKind::Htb];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ShaperKind::Tbf => "tc tbf",
+            ShaperKind::Htb => "tc htb",
+        }
+    }
+}
+
+/// Pairs of hosts. Dropped, everything is gone.
+#[derive(Debug)]
+pub(super) struct Field {
+    /// Taken only to end it.
+    engine: Option<Running>,
+    hosts: Vec<Host>,
+    /// Where bridges and the engine's ends of veth pairs are.
+    middle: Option<Namespace>,
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        // The engine ends before the interfaces it holds go.
+        let _ = self.engine.take().map(Running::stop);
+    }
+}
+
+impl Field {
+    /// A pair of hosts for each of `between`, all of which are of one kind. Our engine is at its most exact: it spins.
+    pub(super) fn new(between: &[Between]) -> Result<Field, PartError> {
+        Field::with(between, Idle::Busy)
+    }
+
+    /// The same with our engine idling as it is told.
+    pub(super) fn with(between: &[Between], idle: Idle) -> Result<Field, PartError> {
+        let options = Options { idle: Some(idle), ..options() };
+        match between {
+            [Between::Taps(_), ..] => Field::of_taps(&topology(between), options),
+            [Between::Nothing, ..] => Field::direct(between.len()),
+            _ => Field::of_veths(between, options),
+        }
+    }
+
+    /// The two hosts of a pair, and the address of the second.
+    pub(super) fn pair(&self, index: usize) -> (&Host, &Host, IpAddr) {
+        (&self.hosts[2 * index], &self.hosts[2 * index + 1], address(index, 1).addr())
+    }
+
+    /// How our engine stands, if it is one.
+    pub(super) fn report(&self) -> Option<Report> {
+        self.engine.as_ref()?.report()
+    }
+
+    fn of_taps(topology: &Topology, options: Options) -> Result<Field, PartError> {
+        let routes = Routes::compute(topology);
+        let (mut hosts, mut ports): (Vec<Host>, Ports) = (Vec::new(), Vec::new());
+        for (id, node) in topology.hosts() {
+            let (host, taps) = Host::new(id, node, routes.of(id))?;
+            hosts.push(host);
+            for tap in taps {
+                ports.push((EdgeId(ports.len() as u32), Box::new(tap) as Box<dyn Port>));
+            }
+        }
+        let engine = fastpath_engine::start(topology.clone(), ports, options)?;
+        Ok(Field { engine: Some(engine), hosts, middle: None })
+    }
+
+    fn direct(pairs: usize) -> Result<Field, PartError> {
+        let mut hosts = Vec::new();
+        for pair in 0..pairs {
+            let [a, b] = [bare(pair, 0)?, bare(pair, 1)?];
+            connect(&a, INTERFACE, &b.namespace)?;
+            hosts.extend([a, b]);
+        }
+        let field = Field { engine: None, hosts, middle: None };
+        field.configure()?;
+        Ok(field)
+    }
+
+    fn of_veths(between: &[Between], options: Options) -> Result<Field, PartError> {
+        let middle = Namespace::new()?;
+        let mut hosts = Vec::new();
+        for host in (0..between.len()).flat_map(|pair| [(pair, 0), (pair, 1)]) {
+            let bare = bare(host.0, host.1)?;
+            connect(&bare, &port(host.0, host.1), &middle)?;
+            hosts.push(bare);
+        }
+        let mut field = Field { engine: None, hosts, middle: None };
+        field.configure()?;
+        if let [Between::Veths(_), ..] = between {
+            let topology = topology(between);
+            bring_up_ports(&middle, between.len())?;
+            let ports = within(&middle, || fastpath_engine::attach(&topology))??;
+            field.engine = Some(fastpath_engine::start(topology, ports, options)?);
+        } else {
+            bridges(&middle, between)?;
+        }
+        field.middle = Some(middle);
+        Ok(field)
+    }
+
+    /// Gives every host its address and brings its interface up.
+    fn configure(&self) -> Result<(), PartError> {
+        for host in &self.hosts {
+            let work = || -> io::Result<()> {
+                let mut netlink = Netlink::open()?;
+                netlink.bring_up(if_nametoindex("lo")?, LinkParameters::default())?;
+                quieten(INTERFACE);
+                let index = if_nametoindex(INTERFACE)?;
+                netlink.bring_up(index, LinkParameters::default())?;
+                netlink.add_address(index, host.addresses[0])
+            };
+            let failed = |source| HostError::Configure {
+                host: host.name.clone(),
+                interface: INTERFACE.to_owned(),
+                what: "address and bringing it up".to_owned(),
+                source,
+            };
+            host.namespace.within(work).and_then(|done| done).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The options of every engine that is measured in real time.
+pub(super) fn options() -> Options {
+    let network = fastpath_net::Options { seed: 1, pool_limit: POOL_LIMIT };
+    // What goes wrong shows in the figures.
+    Options { idle: Some(Idle::Busy), notice: |_| {}, ..Options::new(network) }
+}
+
+/// The hosts of all pairs with our links between.
+fn topology(between: &[Between]) -> Topology {
+    let mut topology = Topology::default();
+    for (pair, between) in between.iter().enumerate() {
+        let (Between::Taps(pipe) | Between::Veths(pipe)) = between else { continue };
+        let port = |end| matches!(between, Between::Veths(_)).then(|| port(pair, end));
+        let ends = [0, 1].map(|end| topology.add_node(name(pair, end), NodeKind::Host { port: port(end) }));
+        let link = topology.connect(format!("link{pair}"), ends[0], ends[1], [pipe.clone(), pipe.clone()]);
+        for (end, (node, interface)) in topology.link(link).ends.into_iter().enumerate() {
+            topology.nodes[node.0 as usize].interfaces[interface].addresses.push(address(pair, end));
+        }
+    }
+    topology
+}
+
+fn name(pair: usize, end: usize) -> String {
+    format!("{}{pair}", ["a", "b"][end])
+}
+
+/// The interface in the middle that leads to a host.
+fn port(pair: usize, end: usize) -> String {
+    format!("v{}", name(pair, end))
+}
+
+/// RFC 2544's addresses for measurements, a network for each pair.
+fn address(pair: usize, end: usize) -> IpNet {
+    let ip = Ipv4Addr::new(198, 18, pair as u8, end as u8 + 1);
+    IpNet::new(ip.into(), 24).expect("a prefix of at most 32")
+}
+
+/// A host without interfaces.
+fn bare(pair: usize, end: usize) -> Result<Host, PartError> {
+    let namespace = Namespace::new()?;
+    Ok(Host { node: NodeId(0), name: name(pair, end), addresses: vec![address(pair, end)], namespace })
+}
+
+/// Connects the host's interface with `peer` in another namespace.
+fn connect(host: &Host, peer: &str, there: &Namespace) -> Result<(), PartError> {
+    within(&host.namespace, || Netlink::open()?.add_veth(INTERFACE, peer, there.as_fd()))?
+        .map_err(|source| PartError::Kernel { what: "making a veth pair", source })
+}
+
+fn within<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> Result<T, PartError> {
+    namespace.within(work).map_err(|source| PartError::Kernel { what: "joining a namespace", source })
+}
+
+/// Nothing but what is measured is to be sent.
+fn quieten(interface: &str) {
+    // It fails where IPv6 is not in the kernel: then there is nothing to silence.
+    let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1");
+}
+
+fn bring_up_ports(middle: &Namespace, pairs: usize) -> Result<(), PartError> {
+    let work = || -> io::Result<()> {
+        let mut netlink = Netlink::open()?;
+        for port in (0..pairs).flat_map(|pair| [port(pair, 0), port(pair, 1)]) {
+            quieten(&port);
+            netlink.bring_up(if_nametoindex(port.as_str())?, LinkParameters::default())?;
+        }
+        Ok(())
+    };
+    within(middle, work)?.map_err(|source| PartError::Kernel { what: "bringing a veth up", source })
+}
+
+/// Bridges the two ports of every pair, and puts the shapers in place.
+fn bridges(middle: &Namespace, between: &[Between]) -> Result<(), PartError> {
+    let work = || -> io::Result<()> {
+        let mut netlink = Netlink::open()?;
+        for pair in 0..between.len() {
+            let bridge = format!("{BRIDGE}{pair}");
+            netlink.add_bridge(&bridge)?;
+            quieten(&bridge);
+            let bridge = if_nametoindex(bridge.as_str())?;
+            for end in [0, 1] {
+                netlink.join_bridge(if_nametoindex(port(pair, end).as_str())?, bridge)?;
+            }
+            netlink.bring_up(bridge, LinkParameters::default())?;
+        }
+        Ok(())
+    };
+    within(middle, work)?.map_err(|source| PartError::Kernel { what: "making a bridge", source })?;
+    bring_up_ports(middle, between.len())?;
+    for (pair, between) in between.iter().enumerate() {
+        if let Between::Shaped(shaper) = between {
+            within(middle, || shaper.install(&port(pair, 1)))??;
+        }
+    }
+    Ok(())
+}
+
+impl Shaper {
+    /// Puts the shaper in the way out of an interface of the thread's namespace. The buckets hold two frames, or what the
+    /// rate brings in 10 ms, which a kernel of 100 ticks a second needs.
+    fn install(self, interface: &str) -> Result<(), PartError> {
+        let Shaper { kind, rate } = self;
+        let burst = (rate / 8 / 100).max(2 * 1514);
+        let commands: Vec<String> = match kind {
+            ShaperKind::Tbf => {
+                vec![format!("qdisc add dev {interface} root tbf rate {rate}bit burst {burst} limit 75700")]
+            }
+            ShaperKind::Htb => vec![
+                format!("qdisc add dev {interface} root handle 1: htb default 1"),
+                format!(
+                    "class add dev {interface} parent 1: classid 1:1 htb rate {rate}bit burst {burst} cburst {burst}"
+                ),
+            ],
+        };
+        let tc = program("tc").ok_or(PartError::NoProgram("tc"))?;
+        for words in commands {
+            let output = Command::new(&tc).args(words.split_whitespace()).stdin(Stdio::null()).output();
+            let output = output.map_err(|source| PartError::Kernel { what: "starting tc", source })?;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                return Err(PartError::Tc { words, said });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a program is installed; administrators' programs are not on everybody's PATH.
+pub(super) fn program(name: &str) -> Option<PathBuf> {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = ["/usr/sbin", "/sbin"].map(Path::new).map(Path::to_owned);
+    std::env::split_paths(&paths)
+        .chain(sbin)
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
+}

@@ -1,0 +1,276 @@
+//! Figures 5.2–5.5: how much passes through links that do nothing (no rate, no delay, no loss), by packet size. The
+//! original's axis is the share of its line rate, so ours is too and goes beyond 100 %.
+//!
+//! ```text
+//!  source ═veth═ engine or bridge ═veth═ host that counts       figures 5.2 and 5.4: two such pairs, both directions
+//!                                                               figure 5.5: one pair
+//!  memory port ─▶ engine's work ─▶ memory port                  figure 5.3: the emulation without its way in and out
+//! ```
+//!
+//! Every pair is offered as much as one core can send, to an address nobody has; the receiving kernel counts.
+
+use super::field::{Between, Field};
+use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
+use crate::Host;
+use crate::audit::{AuditError, SocketError};
+use crate::measure::{EmulationQuestion, LinkKind, LinkWeight, emulate};
+use fastpath_engine::port::{AfPacket, BURST, Port};
+use fastpath_link::PipeSpec;
+use fastpath_model::seeds::linkem::{
+    DUMMYNET_SHARES, DUMMYNET_TWO_PORT_SHARES, LINKEM_SHARES, LINKEM_SHARES_BEFORE_EGRESS,
+};
+use fastpath_net::{Frame, FramePool};
+use fastpath_units::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+/// Frames with FCS, bytes.
+const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1518];
+const FCS: u32 = 4;
+/// Preamble and gap between frames on Ethernet, bytes.
+const AROUND: u32 = 20;
+const UNIT: &str = "% of line rate";
+/// How much slower than the bridge we may be: its own figure varies by that from run to run.
+const TOLERANCE: f64 = 0.05;
+/// Packets per second of rattan 0.1.1 between two veth ports of a machine of this class: measured once, not in this run.
+const RATTAN_PUBLISHED: [(u32, f64); 2] = [(64, 200_000.0), (1518, 180_000.0)];
+/// What the source has sent arrives within this.
+const SETTLE: Duration = Duration::from_millis(50);
+const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 20).unwrap();
+
+pub(super) const VETH: Part = Part {
+    step: "throughput over veth",
+    needs: Needs::Namespaces,
+    ids: |_| ids(&["figure-5.2", "figure-5.4", "figure-5.5"]),
+    seconds: [28.0, 130.0],
+    run: over_veth,
+};
+
+pub(super) const MEMORY: Part = Part {
+    step: "throughput in memory",
+    needs: Needs::Nothing,
+    ids: |_| ids(&["figure-5.3"]),
+    seconds: [4.0, 20.0],
+    run: in_memory,
+};
+
+fn ids(figures: &[&str]) -> Vec<String> {
+    figures.iter().flat_map(|figure| SIZES.map(|size| format!("{figure}/{size}"))).collect()
+}
+
+/// Frames per second that fill `ports` ports of 100 Mbit/s.
+fn line_rate(size: u32, ports: u32) -> f64 {
+    f64::from(ports) * 1e8 / f64::from(8 * (size + AROUND))
+}
+
+fn printed(shares: &[(u32, f64)], size: u32) -> Option<f64> {
+    shares.iter().find(|row| row.0 == size).map(|row| row.1)
+}
+
+fn over_veth(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
+    let mut outcomes = Vec::new();
+    for size in SIZES {
+        let four = ["figure-5.2", "figure-5.4"].map(|figure| format!("{figure}/{size}"));
+        if four.iter().any(|id| context.wants(id)) {
+            let seen = Seen::of(size, 2, context)?;
+            let [linkem, dummynet] = [LINKEM_SHARES, DUMMYNET_SHARES].map(|shares| printed(shares, size));
+            let [first, second] = four;
+            outcomes.push(seen.outcome(first, linkem));
+            outcomes.push(
+                seen.outcome(second, dummynet).note("the originals of figures 5.4 and 5.5 are Dummynet's"),
+            );
+        }
+        let two = format!("figure-5.5/{size}");
+        if context.wants(&two) {
+            let seen = Seen::of(size, 1, context)?;
+            outcomes.push(seen.outcome(two, printed(DUMMYNET_TWO_PORT_SHARES, size)));
+        }
+    }
+    // By figure, then by size.
+    outcomes.sort_by(|a, b| a.id.split('/').next().cmp(&b.id.split('/').next()));
+    Ok(outcomes)
+}
+
+/// Frames per second with each thing in the path.
+struct Seen {
+    size: u32,
+    ports: u32,
+    ours: Rate,
+    bridge: Rate,
+    control: Rate,
+}
+
+/// Frames sent and received per second, and how many were received.
+#[derive(Clone, Copy)]
+struct Rate {
+    sent: f64,
+    received: f64,
+    n: u64,
+}
+
+impl Seen {
+    fn of(size: u32, pairs: u32, context: &Context<'_>) -> Result<Seen, PartError> {
+        let run = |between| blast(&between, size, pairs, context);
+        Ok(Seen {
+            size,
+            ports: 2 * pairs,
+            ours: run(Between::Veths(PipeSpec::default()))?,
+            bridge: run(Between::Bridge)?,
+            control: run(Between::Nothing)?,
+        })
+    }
+
+    fn outcome(&self, id: String, original: Option<f64>) -> Outcome {
+        let percent = |rate: Rate| 100.0 * rate.received / line_rate(self.size, self.ports);
+        let bridge = percent(self.bridge);
+        let rule = match original {
+            Some(original) if original > bridge => {
+                Rule::AtLeast { bound: original, tolerance: 0.0, of: "the original" }
+            }
+            _ => Rule::AtLeast { bound: bridge, tolerance: TOLERANCE, of: "the kernel bridge" },
+        };
+        let published = RATTAN_PUBLISHED.iter().find(|row| row.0 == self.size);
+        let mut outcome = Outcome::new(id, UNIT, percent(self.ours), self.ours.n, rule);
+        if let (Some((_, rattan)), 2) = (published, self.ports) {
+            outcome = outcome.detail("rattan_published_packets_per_second", *rattan);
+        }
+        outcome
+            .original(original)
+            .control(percent(self.control))
+            .peer("kernel bridge", bridge)
+            .detail("packets_per_second", self.ours.received)
+            .detail("offered_packets_per_second", self.ours.sent)
+            .detail("bridge_packets_per_second", self.bridge.received)
+            .detail("control_packets_per_second", self.control.received)
+    }
+}
+
+/// Sends between the hosts of every pair, in both directions, as fast as one thread can.
+fn blast(between: &Between, size: u32, pairs: u32, context: &Context<'_>) -> Result<Rate, PartError> {
+    let all: Vec<Between> = (0..pairs).map(|_| between.clone()).collect();
+    let field = Field::new(&all)?;
+    let hosts: Vec<&Host> =
+        (0..pairs as usize).flat_map(|pair| [field.pair(pair).0, field.pair(pair).1]).collect();
+    let mut sources = hosts.iter().map(|host| Source::new(host, size)).collect::<Result<Vec<_>, _>>()?;
+    let duration = context.either(Duration::from_millis(400), Duration::from_secs(3));
+    // The engine's or the kernel's caches, and the bridge's table, fill first.
+    send(&mut sources, duration / 8, context)?;
+    context.stop.sleep(SETTLE)?;
+    let (before, sent_before) = (received(&hosts)?, sent(&mut sources));
+    let began = Instant::now();
+    send(&mut sources, duration, context)?;
+    let elapsed = began.elapsed().as_secs_f64();
+    context.stop.sleep(SETTLE)?;
+    let n = received(&hosts)? - before;
+    Ok(Rate { sent: (sent(&mut sources) - sent_before) as f64 / elapsed, received: n as f64 / elapsed, n })
+}
+
+/// A packet socket in a host, and the frame it sends.
+struct Source {
+    port: AfPacket,
+    pool: FramePool,
+    frame: Vec<u8>,
+    waiting: VecDeque<Frame>,
+}
+
+impl Source {
+    fn new(host: &Host, size: u32) -> Result<Source, PartError> {
+        let open = || AfPacket::open("eth0").map_err(io::Error::other);
+        let port = host.open("a packet socket", open)?;
+        let mut frame = vec![0; (size - FCS) as usize];
+        // To a station nobody is, from one nobody is, of a protocol nobody speaks (IEEE 802, local experiments).
+        frame[..14].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x88, 0xb5]);
+        Ok(Source { port, pool: FramePool::new(POOL_LIMIT), frame, waiting: VecDeque::with_capacity(BURST) })
+    }
+
+    fn burst(&mut self) -> Result<(), AuditError> {
+        while self.waiting.len() < BURST {
+            self.waiting.push_back(self.pool.insert(&self.frame).expect("a burst fits"));
+        }
+        let sent = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.waiting);
+        sent.map_err(|error| SocketError { what: "sending frames", source: io::Error::other(error) }.into())
+    }
+}
+
+fn send(sources: &mut [Source], duration: Duration, context: &Context<'_>) -> Result<(), PartError> {
+    let began = Instant::now();
+    while began.elapsed() < duration {
+        context.stop.check()?;
+        for source in sources.iter_mut() {
+            source.burst()?;
+        }
+    }
+    Ok(())
+}
+
+fn sent(sources: &mut [Source]) -> u64 {
+    sources.iter_mut().map(|source| source.port.counters().tx_frames).sum()
+}
+
+/// Frames that the hosts' interfaces have received: the third column of their line in /proc/net/dev.
+fn received(hosts: &[&Host]) -> Result<u64, PartError> {
+    let mut sum = 0;
+    for host in hosts {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+        sum += packets_received(&host.open("the interface's counters", read)?, "eth0");
+    }
+    Ok(sum)
+}
+
+fn packets_received(text: &str, interface: &str) -> u64 {
+    let columns = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'));
+    columns.and_then(|columns| columns.split_ascii_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+fn in_memory(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
+    let mut outcomes = Vec::new();
+    for size in SIZES {
+        let question = EmulationQuestion {
+            size: (size - FCS) as usize,
+            links: 1,
+            burst: BURST,
+            packets: context.either(300_000, 3_000_000),
+            seed: SEED,
+            link: LinkKind::Ideal,
+        };
+        let weight = LinkWeight { running: 0.0, description: 0.0 };
+        let seen = emulate(&question, weight, &|_, _, _| {});
+        context.stop.check()?;
+        let percent = |rate: f64| 100.0 * rate / line_rate(size, 4);
+        let original = printed(LINKEM_SHARES_BEFORE_EGRESS, size);
+        let rule = Rule::AtLeast { bound: original.unwrap_or(0.0), tolerance: 0.0, of: "the original" };
+        let outcome = Outcome::new(
+            format!("figure-5.3/{size}"),
+            UNIT,
+            percent(seen.packets_per_second),
+            seen.entered,
+            rule,
+        )
+        .original(original)
+        .control(percent(seen.ceiling_packets_per_second))
+        .detail("packets_per_second", seen.packets_per_second)
+        .detail("control_packets_per_second", seen.ceiling_packets_per_second)
+        .note("one core, classification and an ideal link; the control copies frames in and out alike");
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_rate_is_the_thesis_one() {
+        assert!((line_rate(64, 4) / 1000.0 - 595.238).abs() < 0.001);
+        assert!((line_rate(1518, 4) / 1000.0 - 32.51).abs() < 0.01);
+    }
+
+    #[test]
+    fn received_frames_are_found_in_the_statistics() {
+        let text = " lo: 1 2 3\n  eth0: 640 10 0 0 0 0 0 0 90 1\n eth01: 1 77 0\n";
+        assert_eq!((packets_received(text, "eth0"), packets_received(text, "eth9")), (10, 0));
+    }
+}

@@ -1,0 +1,286 @@
+//! Chapter 5 of the LinkEM thesis (seed 004), measured on this machine: the original figures beside ours, beside a control
+//! without an emulator and beside what else this machine has to put in the path.
+//!
+//! | part | ids | needs |
+//! |---|---|---|
+//! | `bandwidth.rs` | `table-5.1/512`, `table-5.1/512/virtual` | namespaces; nothing |
+//! | `delay.rs` | `table-5.2/64` … `table-5.5/1518` | namespaces |
+//! | `loss.rs` | `table-5.6/3`, `table-5.6/3/virtual` | namespaces; nothing |
+//! | `forwarding.rs` | `figure-5.2/64`, `figure-5.4/64`, `figure-5.5/64` over veth, `figure-5.3/64` in memory | namespaces; nothing |
+//! | `multiplex.rs` | `figure-5.6/128`, `figure-5.8/128`, each also `/0.1%` and `/virtual` | nothing |
+//! | `lateness.rs` | `lateness/p50`, `lateness/p99`, `lateness/p99.9` | nothing |
+//! | `overload.rs` | `overload/150%` | nothing |
+//! | `overhead.rs` | `rtt-overhead/10ms`, `tcp/tap` | namespaces |
+//!
+//! Where a part cannot run, its ids are listed with the reason. Everything a part makes is gone when it ends. Read first:
+//! this file, then `outcome.rs` and `field.rs`.
+
+mod bandwidth;
+mod delay;
+mod field;
+mod forwarding;
+mod lateness;
+mod loss;
+mod multiplex;
+mod outcome;
+mod overhead;
+mod overload;
+mod pace;
+mod rig;
+mod show;
+
+pub use crate::measure::Effort;
+pub use outcome::{Outcome, Rule};
+
+use crate::audit::{AuditError, Stop};
+use crate::host::HostError;
+use crate::namespace::{NotPermitted, gain_privilege};
+use crate::record::{Provenance, Tool, Watch};
+use fastpath_engine::{AttachError, Panicked, StartError};
+use serde::Serialize;
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+/// Emulators that are not measured, by the programs they are known by: they are not in the distribution this is tested on, so
+/// there is no adapter that anybody has seen work.
+const UNMEASURED: [(&str, &str); 2] = [("rattan", "rattan"), ("mm-delay", "Mahimahi")];
+/// The seed of every random choice.
+const SEED: u64 = 1;
+
+/// What to measure.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    /// How long to take.
+    pub effort: Effort,
+    /// Only figures whose id begins with one of these; all if empty.
+    pub only: Vec<String>,
+}
+
+/// How far an evaluation is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Progress {
+    /// What is being measured.
+    pub step: &'static str,
+    /// Seconds of measuring done, as they were estimated.
+    pub done_s: f64,
+    /// Seconds in all, estimated.
+    pub total_s: f64,
+}
+
+/// The figures, and where they come from.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Evaluation {
+    /// In the order of the thesis.
+    pub results: Vec<Outcome>,
+    /// Figures that could not be measured here.
+    pub skipped: Vec<Skipped>,
+    /// Figures that pass.
+    pub passed: usize,
+    /// Figures measured.
+    pub total: usize,
+    /// What is true of several figures.
+    pub notes: Vec<String>,
+    /// Machine, commit, command line, how quiet it was.
+    pub provenance: Provenance,
+}
+
+/// A figure that could not be measured here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Skipped {
+    /// Its name.
+    pub id: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why there is no evaluation.
+#[derive(Debug, thiserror::Error)]
+pub enum EvaluateError {
+    /// It was told to stop.
+    #[error("interrupted; everything it had made is removed")]
+    Interrupted,
+    /// Nothing has such an id.
+    #[error("nothing begins with {}: say one of {}", only.join(" or "), have.join(", "))]
+    NothingChosen {
+        /// What was asked for.
+        only: Vec<String>,
+        /// The beginnings there are.
+        have: Vec<String>,
+    },
+}
+
+/// Why a part could not run.
+#[derive(Debug, thiserror::Error)]
+enum PartError {
+    #[error(transparent)]
+    NotPermitted(#[from] NotPermitted),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    #[error(transparent)]
+    Engine(#[from] StartError),
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
+    #[error("{0}")]
+    Measurement(#[from] AuditError),
+    #[error("{what}: {source}")]
+    Kernel { what: &'static str, source: io::Error },
+    #[error("{0} is not installed")]
+    NoProgram(&'static str),
+    #[error("tc {words}: {said}")]
+    Tc { words: String, said: String },
+}
+
+/// What a part is given.
+struct Context<'a> {
+    effort: Effort,
+    stop: Stop<'a>,
+    only: &'a [String],
+}
+
+impl Context<'_> {
+    fn wants(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|prefix| id.starts_with(prefix))
+    }
+
+    /// The one or the other, by how much time there is.
+    fn either<T>(&self, quick: T, full: T) -> T {
+        match self.effort {
+            Effort::Quick => quick,
+            Effort::Full => full,
+        }
+    }
+}
+
+/// Figures measured together.
+struct Part {
+    /// What is being measured, for people who wait.
+    step: &'static str,
+    needs: Needs,
+    /// The ids it gives.
+    ids: fn(Effort) -> Vec<String>,
+    /// How long it takes, quick and full.
+    seconds: [f64; 2],
+    run: fn(&Context<'_>) -> Result<Vec<Outcome>, PartError>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    Namespaces,
+}
+
+/// In the order of the thesis.
+const PARTS: &[Part] = &[
+    bandwidth::VIRTUAL,
+    bandwidth::REAL,
+    delay::PART,
+    loss::VIRTUAL,
+    loss::REAL,
+    forwarding::VETH,
+    forwarding::MEMORY,
+    multiplex::VIRTUAL,
+    multiplex::REAL,
+    lateness::PART,
+    overload::PART,
+    overhead::PART,
+];
+
+/// How long an evaluation takes, in seconds, as it was on a machine of two shared cores.
+pub fn estimate_s(options: &Options) -> f64 {
+    chosen(options).iter().map(|part| part.estimate_s(options.effort)).sum()
+}
+
+/// Measures what was chosen. `stop` ends it early, from a signal handler for example; `progress` hears of every part.
+///
+/// Without the privilege for namespaces the process first becomes root in a user namespace of its own, for which it must
+/// still be single-threaded.
+pub fn evaluate(
+    options: &Options,
+    tool: &Tool,
+    stop: &AtomicBool,
+    progress: &dyn Fn(Progress),
+) -> Result<Evaluation, EvaluateError> {
+    let parts = chosen(options);
+    if parts.is_empty() {
+        return Err(EvaluateError::NothingChosen { only: options.only.clone(), have: beginnings() });
+    }
+    let watch = Watch::start();
+    let context = Context { effort: options.effort, stop: Stop(stop), only: &options.only };
+    let refused = gain_privilege().err().map(|why| why.to_string());
+    let total_s = estimate_s(options);
+    let (mut results, mut skipped, mut done_s) = (Vec::new(), Vec::new(), 0.0);
+    for part in parts {
+        progress(Progress { step: part.step, done_s, total_s });
+        let ids = || (part.ids)(options.effort).into_iter().filter(|id| context.wants(id));
+        let mut skip = |reason: String| {
+            skipped.extend(ids().map(|id| Skipped { id, reason: reason.clone() }));
+        };
+        match (&refused, part.needs) {
+            (Some(why), Needs::Namespaces) => skip(why.clone()),
+            _ => match (part.run)(&context) {
+                Ok(outcomes) => results.extend(outcomes.into_iter().filter(|o| context.wants(&o.id))),
+                Err(PartError::Measurement(AuditError::Interrupted)) => {
+                    return Err(EvaluateError::Interrupted);
+                }
+                Err(error) => skip(error.to_string()),
+            },
+        }
+        if context.stop.check().is_err() {
+            return Err(EvaluateError::Interrupted);
+        }
+        done_s += part.estimate_s(options.effort);
+    }
+    let passed = results.iter().filter(|outcome| outcome.pass).count();
+    let n = results.iter().map(|outcome| outcome.n).sum();
+    let total = results.len();
+    Ok(Evaluation {
+        results,
+        skipped,
+        passed,
+        total,
+        notes: notes(),
+        provenance: watch.provenance(tool, SEED, n),
+    })
+}
+
+impl Part {
+    fn estimate_s(&self, effort: Effort) -> f64 {
+        self.seconds[effort as usize]
+    }
+}
+
+/// The parts that give at least one of the figures asked for.
+fn chosen(options: &Options) -> Vec<&'static Part> {
+    let wanted =
+        |id: &String| options.only.is_empty() || options.only.iter().any(|prefix| id.starts_with(prefix));
+    PARTS.iter().filter(|part| (part.ids)(options.effort).iter().any(wanted)).collect()
+}
+
+/// The tables and figures there are: what stands before the first slash of an id.
+fn beginnings() -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for id in PARTS.iter().flat_map(|part| (part.ids)(Effort::Full)) {
+        let beginning = id.split('/').next().unwrap_or_default();
+        if all.iter().all(|known| known != beginning) {
+            all.push(beginning.to_owned());
+        }
+    }
+    all
+}
+
+/// What is true of several figures.
+fn notes() -> Vec<String> {
+    let mut notes = vec![
+        "originals are those of the LinkEM thesis; Table 5.4 at 64 bytes is 60.366 − 0.330 = 60.036 ms (printed: 60.006)"
+            .to_owned(),
+    ];
+    let present: Vec<&str> =
+        UNMEASURED.iter().filter(|(file, _)| field::program(file).is_some()).map(|(_, name)| *name).collect();
+    if !present.is_empty() {
+        notes
+            .push(format!("installed here but not measured, for want of an adapter: {}", present.join(", ")));
+    }
+    notes
+}

@@ -1,0 +1,302 @@
+//! Figures 5.6 and 5.8: the largest number of links that all keep their rate. Every link is offered a tenth more than it
+//! carries, in full-sized frames, so that each is busy all the time; the thesis' TCP flows ask no more of them.
+
+use super::rig::{self, FRAME, Question};
+use super::{Context, Effort, Needs, Outcome, Part, PartError, Rule, SEED};
+use fastpath_link::PipeSpec;
+use fastpath_model::seeds::linkem::{FIGURE_5_6, FIGURE_5_8};
+use fastpath_net::{EdgeId, Network, NodeKind, Topology};
+use fastpath_units::{Bytes, Rate, Time};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+/// Rates of a link, kbit/s; the first, the middle and the last are for a quick look.
+const RATES: [f64; 6] = [128.0, 256.0, 512.0, 1000.0, 2000.0, 10_000.0];
+const QUICK_RATES: [f64; 3] = [128.0, 2000.0, 10_000.0];
+/// What a TCP flow had of a port of 100 Mbit/s, by which the thesis drew its ideal curve, kbit/s.
+const IDEAL_KBIT: f64 = 94_000.0;
+const OFFERED: f64 = 1.1;
+/// The thesis' tolerance, and a twentieth of it.
+const TOLERANCES: [f64; 2] = [0.02, 0.001];
+/// How often a number of links is tried until it passes: a pause of the machine is no property of the emulator, and what is
+/// one stays.
+const ATTEMPTS: usize = 2;
+/// Where the search begins: frames per second that any machine carries.
+const FIRST_PPS: f64 = 80_000.0;
+/// Links of a rate in virtual time, and frames over each.
+const VIRTUAL_LINKS: [usize; 2] = [10_000, 1_000_000];
+const VIRTUAL_FRAMES: u64 = 4;
+
+/// A figure: pairs of ports, and what is published.
+struct Figure {
+    name: &'static str,
+    pairs: usize,
+    published: &'static [(f64, f64, f64)],
+}
+
+const FIGURES: [Figure; 2] = [
+    Figure { name: "figure-5.6", pairs: 2, published: FIGURE_5_6 },
+    Figure { name: "figure-5.8", pairs: 1, published: FIGURE_5_8 },
+];
+
+pub(super) const REAL: Part = Part {
+    step: "link multiplexing",
+    needs: Needs::Nothing,
+    ids: |effort| ids(rates(effort)).flat_map(|id| [id.clone(), format!("{id}/0.1%")]).collect(),
+    seconds: [60.0, 900.0],
+    run: real,
+};
+
+pub(super) const VIRTUAL: Part = Part {
+    step: "link multiplexing in virtual time",
+    needs: Needs::Nothing,
+    ids: |effort| ids(rates(effort)).map(|id| format!("{id}/virtual")).collect(),
+    seconds: [1.0, 60.0],
+    run: in_virtual_time,
+};
+
+fn rates(effort: Effort) -> &'static [f64] {
+    match effort {
+        Effort::Quick => &QUICK_RATES,
+        Effort::Full => &RATES,
+    }
+}
+
+fn ids(rates: &[f64]) -> impl Iterator<Item = String> + '_ {
+    FIGURES.iter().flat_map(move |figure| rates.iter().map(move |kbit| figure.id(*kbit)))
+}
+
+impl Figure {
+    fn id(&self, kbit: f64) -> String {
+        format!("{}/{kbit}", self.name)
+    }
+
+    fn published(&self, kbit: f64) -> Option<(f64, f64)> {
+        self.published.iter().find(|row| row.0 == kbit).map(|row| (row.1, row.2))
+    }
+
+    /// Links that fit the thesis' ports.
+    fn ideal(&self, kbit: f64) -> f64 {
+        (2.0 * self.pairs as f64 * IDEAL_KBIT / kbit).floor()
+    }
+}
+
+fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
+    let mut outcomes = Vec::new();
+    for figure in &FIGURES {
+        let wanted =
+            |kbit: &&f64| context.wants(&figure.id(**kbit)) || context.wants(&(figure.id(**kbit) + "/0.1%"));
+        let rates: Vec<f64> = rates(context.effort).iter().filter(wanted).copied().collect();
+        if rates.is_empty() {
+            continue;
+        }
+        let window = context.either(Duration::from_millis(300), Duration::from_secs(2));
+        let bare_pps = rig::bare(figure.pairs, window, context)?;
+        for kbit in rates {
+            let found = search(figure, kbit, context)?;
+            outcomes.extend(told(figure, kbit, &found, bare_pps));
+        }
+    }
+    Ok(outcomes)
+}
+
+/// The most flows within each tolerance, and what was tried.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Found {
+    most: [usize; 2],
+    /// The smallest number of flows that was too much for each.
+    too_many: [Option<usize>; 2],
+    trials: u64,
+    /// Of the largest trial within the thesis' tolerance.
+    worst: f64,
+    packets_per_second: f64,
+    /// The source could not offer what it should have: the limit is not the engine's.
+    source_short: bool,
+}
+
+/// Doubles the flows until some do not keep their rate, then halves the difference: for the thesis' tolerance first, then,
+/// below what was found, for the narrower one.
+fn search(figure: &Figure, kbit: f64, context: &Context<'_>) -> Result<Found, PartError> {
+    let step = Question::step(figure.pairs);
+    let rate = (kbit * 1000.0) as u64;
+    let frames = kbit * 1000.0 * OFFERED / (8 * FRAME) as f64;
+    let window = context.either(Duration::from_millis(800), Duration::from_secs(4));
+    let (trials_max, close) = context.either((6, 1.2), (24, 1.05));
+    let mut found = Found::default();
+    let mut flows = ((FIRST_PPS / frames) as usize / step).max(1) * step;
+    while found.trials < trials_max {
+        let question = Question { pairs: figure.pairs, flows, rate, offered: OFFERED, window };
+        let mut trial = rig::run(&question, context)?;
+        for _ in 1..ATTEMPTS {
+            if trial.outside(TOLERANCES[0]) > 0 {
+                trial = rig::run(&question, context)?;
+            }
+        }
+        found.trials += 1;
+        for (i, tolerance) in TOLERANCES.into_iter().enumerate() {
+            if trial.outside(tolerance) == 0 {
+                found.most[i] = found.most[i].max(flows);
+            } else {
+                found.too_many[i] = Some(found.too_many[i].map_or(flows, |least| least.min(flows)));
+                found.source_short |= i == 0 && trial.offered_share < 0.98;
+            }
+        }
+        if trial.outside(TOLERANCES[0]) == 0 && flows == found.most[0] {
+            found.worst = trial.worst();
+            found.packets_per_second = trial.received as f64 / window.as_secs_f64();
+        }
+        match (0..2).find_map(|i| next(found.most[i], found.too_many[i], (step, figure.pairs), close)) {
+            Some(more) => flows = more,
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+/// The number of flows to try next, unless the bounds are as close as they have to be.
+fn next(most: usize, too_many: Option<usize>, (step, pairs): (usize, usize), close: f64) -> Option<usize> {
+    let in_steps = |flows: usize| flows / step * step;
+    let next = match too_many {
+        None => (2 * most.max(step)).min(Question::most(pairs)),
+        // Bounds may contradict each other where chance had a hand; then the smaller holds.
+        Some(many) if most >= many || many as f64 <= close * most as f64 => return None,
+        Some(many) if most == 0 => in_steps(many / 2),
+        Some(many) => in_steps((most + many) / 2),
+    };
+    (next > most && Some(next) != too_many && next > 0).then_some(next)
+}
+
+fn told(figure: &Figure, kbit: f64, found: &Found, bare_pps: f64) -> Vec<Outcome> {
+    let published = figure.published(kbit);
+    let original = published.map(|(linkem, _)| linkem);
+    let ideal = figure.ideal(kbit);
+    let control = (bare_pps / (kbit * 1000.0 * OFFERED / (8 * FRAME) as f64)).floor();
+    let names = [figure.id(kbit), figure.id(kbit) + "/0.1%"];
+    let outcomes = names.into_iter().enumerate().map(|(i, id)| {
+        let rule = match original {
+            Some(bound) => Rule::AtLeast { bound, tolerance: 0.0, of: "the original" },
+            None => Rule::AtLeast { bound: ideal, tolerance: 0.0, of: "the thesis' ideal" },
+        };
+        let mut outcome = Outcome::new(id, "links", found.most[i] as f64, found.trials, rule)
+            .original(original)
+            .control(control)
+            .detail("thesis_ideal_links", ideal)
+            .detail("trials", found.trials as f64)
+            .detail("tolerance_percent", 100.0 * TOLERANCES[i]);
+        if i == 0 {
+            outcome = outcome
+                .detail("worst_error_percent", 100.0 * found.worst)
+                .detail("packets_per_second", found.packets_per_second);
+        }
+        if let Some(many) = found.too_many[i] {
+            outcome = outcome.detail("too_many_links", many as f64);
+        }
+        if let Some((_, dummynet)) = published {
+            outcome = outcome.detail("dummynet_published_links", dummynet);
+        }
+        let most = if found.most[i] >= Question::most(figure.pairs) { "; more were not tried" } else { "" };
+        let short = if found.source_short { "; the source was the limit" } else { "" };
+        outcome.note(format!("links are counted as in the thesis, one a direction; a number that fails is tried once more; the control is what source and sink exchange over bare copies{most}{short}"))
+    });
+    outcomes.collect()
+}
+
+fn in_virtual_time(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
+    let mut outcomes = Vec::new();
+    for figure in &FIGURES {
+        for &kbit in rates(context.effort) {
+            let id = figure.id(kbit) + "/virtual";
+            if !context.wants(&id) {
+                continue;
+            }
+            context.stop.check()?;
+            // The thesis' lowest rate on the fewest ports is the case with most links.
+            let largest = figure.pairs == 1 && kbit == RATES[0];
+            let links =
+                context.either(VIRTUAL_LINKS[0], if largest { VIRTUAL_LINKS[1] } else { VIRTUAL_LINKS[0] });
+            let wrong = inexact(links, (kbit * 1000.0) as u64);
+            let rule = Rule::Within { target: 0.0, tolerance: 0.0 };
+            let n = links as u64;
+            outcomes.push(
+                Outcome::new(id, "links not exact", wrong as f64, n, rule).detail("links", links as f64),
+            );
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Links, of as many saturated ones, with a frame that does not leave at its exact time.
+fn inexact(links: usize, bps: u64) -> usize {
+    let pipe = PipeSpec { rate: Rate::from_bps(bps), ..PipeSpec::default() };
+    let mut topology = Topology::default();
+    for i in 0..links {
+        let ends =
+            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+        topology.connect(format!("l{i}"), ends[0], ends[1], [pipe.clone(), pipe.clone()]);
+    }
+    let pool_limit = NonZeroUsize::MAX;
+    let mut network = Network::new(topology, fastpath_net::Options { seed: SEED, pool_limit });
+    // The shortest frame: the rate is exact for any length, and so there is room for many.
+    let frame = [0; 60];
+    let bits = u128::from(Bytes(frame.len() as u64).bits());
+    let mut left = vec![0u64; links];
+    let mut right = vec![true; links];
+    for _ in 0..VIRTUAL_FRAMES {
+        for link in 0..links {
+            let handle = network.pool_mut().insert(&frame).expect("there is no limit");
+            network.push(Time::ZERO, EdgeId(2 * link as u32), handle);
+        }
+    }
+    while let Some(now) = network.next_at() {
+        while let Some(delivery) = network.pop(now) {
+            let link = delivery.edge.0 as usize / 2;
+            left[link] += 1;
+            let due = bits * u128::from(left[link]) * 1_000_000_000_000 / u128::from(bps);
+            right[link] &= u128::from(delivery.at.as_ps()) == due;
+            network.pool_mut().free(delivery.frame);
+        }
+    }
+    left.iter().zip(right).filter(|(count, right)| **count != VIRTUAL_FRAMES || !right).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_doubles_then_halves_and_ends() {
+        let capacity = 13_000;
+        let (mut most, mut too_many, mut flows, mut trials) = (0, None, 64, 0);
+        loop {
+            trials += 1;
+            if flows <= capacity {
+                most = most.max(flows)
+            } else {
+                too_many = Some(flows)
+            }
+            match next(most, too_many, (64, 1), 1.05) {
+                Some(more) => flows = more,
+                None => break,
+            }
+        }
+        assert!(
+            most <= capacity && most as f64 * 1.05 >= too_many.unwrap() as f64 - 64.0,
+            "{most} {too_many:?}"
+        );
+        assert!(trials < 16, "{trials}");
+        // Nothing passes at all; and nothing fails at all.
+        assert_eq!(next(0, Some(64), (64, 1), 1.05), None);
+        assert_eq!(next(Question::most(1), None, (64, 1), 1.05), None);
+    }
+
+    #[test]
+    fn the_ideal_curve_is_the_thesis_one() {
+        assert_eq!([128.0, 256.0, 10_000.0].map(|kbit| FIGURES[1].ideal(kbit)), [1468.0, 734.0, 18.0]);
+    }
+
+    #[test]
+    fn a_thousand_links_are_exact_in_virtual_time() {
+        assert_eq!(inexact(1000, 128_000), 0);
+        assert_eq!(inexact(1000, 7_777_777), 0);
+    }
+}
