@@ -7,9 +7,9 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::lab::{Lab, Namespace, configure, veth, with_taps};
+use common::lab::{Lab, Namespace, configure, ip, veth, with_taps};
 use common::{finish, options};
-use fastpath_engine::port::{AfPacket, Port};
+use fastpath_engine::port::{AfXdp, Port, XdpMemory, XdpMode};
 use fastpath_engine::{Clock, Idle, Report};
 use fastpath_link::PipeSpec;
 use fastpath_net::{Frame, FramePool};
@@ -30,6 +30,8 @@ fn main() {
             for (port, lab) in [
                 ("tap", Lab::with_taps(PipeSpec::default(), options(idle))),
                 ("af_packet", Lab::with_veths(PipeSpec::default(), options(idle))),
+                ("xdp-generic", Lab::with_ports("xdp-generic:", PipeSpec::default(), options(idle))),
+                ("xdp-native", Lab::with_ports("xdp-native:", PipeSpec::default(), options(idle))),
             ] {
                 let rate = tcp(&lab.hosts);
                 let ratio = rate / control;
@@ -40,12 +42,23 @@ fn main() {
             }
         }
         for size in [60, 1514] {
-            packets(size);
+            let bridge = bridged(size);
+            println!("packets {size} B over the kernel's bridge: {bridge:.2} Mpps");
+            for way in ["", "xdp-generic:", "xdp-native:"] {
+                packets(way, size, bridge);
+            }
         }
         for (name, delay) in [("0", Duration::ZERO), ("10 ms", Duration::from_ms(10))] {
             for idle in [Idle::Save, Idle::Busy] {
                 let pipe = PipeSpec { delay, ..PipeSpec::default() };
-                round_trip(&format!("tap {idle:?}, delay {name}"), Lab::with_taps(pipe, options(idle)));
+                round_trip(
+                    &format!("tap {idle:?}, delay {name}"),
+                    Lab::with_taps(pipe.clone(), options(idle)),
+                );
+                for way in ["packet:", "xdp-generic:", "xdp-native:"] {
+                    let lab = Lab::with_ports(way, pipe.clone(), options(idle));
+                    round_trip(&format!("{way} {idle:?}, delay {name}"), lab);
+                }
             }
         }
     });
@@ -90,16 +103,42 @@ fn tcp(hosts: &[Namespace; 2]) -> f64 {
     })
 }
 
-/// Small or large packets as fast as a packet socket in the first host sends them.
-fn packets(size: usize) {
-    let lab = Lab::with_veths(PipeSpec::default(), options(Idle::Busy));
-    let mut source = lab.hosts[0].run(|| AfPacket::open("eth0").unwrap());
+/// Two hosts behind a bridge of the kernel: what the machine does by itself.
+fn bridged(size: usize) -> f64 {
+    let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
+    middle.run(|| ip("link add br0 type bridge"));
+    for (end, name) in ["va", "vb"].into_iter().enumerate() {
+        veth(&middle, name, &hosts[end]);
+        hosts[end].run(|| configure(end));
+        middle.run(|| ip(&format!("link set {name} master br0")));
+    }
+    middle.run(|| ip("link set br0 up"));
+    flood(&hosts, size).1
+}
+
+/// Small or large packets as fast as they can be sent, through an engine on ports of a kind.
+fn packets(way: &str, size: usize, bridge: f64) {
+    let lab = Lab::with_ports(way, PipeSpec::default(), options(Idle::Busy));
+    let (sent, came) = flood(&lab.hosts, size);
+    let report = finish(lab.running);
+    println!(
+        "packets {size} B {}: sent {sent:.2}, forwarded {came:.2} Mpps, {:.2} of the bridge {}",
+        report.ports[0].kind,
+        came / bridge,
+        drops(&report)
+    );
+}
+
+/// Millions of packets a second that an AF_XDP socket in the first host sends, and that come to the second.
+fn flood(hosts: &[Namespace; 2], size: usize) -> (f64, f64) {
+    let open = || AfXdp::open("eth0", Some(XdpMode::Generic), &mut XdpMemory::default()).unwrap();
+    let mut source = hosts[0].run(open);
     let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
     let mut frame = vec![0u8; size];
     // To a unicast address nobody has, from one nobody has.
     frame[..12].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2]);
     let mut frames: VecDeque<Frame> = VecDeque::new();
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), hosts[1].run(received));
     while start.elapsed() < RUN {
         while frames.len() < 64 {
             frames.push_back(pool.insert(&frame).unwrap());
@@ -107,14 +146,15 @@ fn packets(size: usize) {
         source.tx_burst(Time::ZERO, &mut pool, &mut frames).unwrap();
     }
     let seconds = start.elapsed().as_secs_f64();
-    let report = finish(lab.running);
     let mpps = |frames: u64| frames as f64 / seconds / 1e6;
-    println!(
-        "packets {size} B: sent {:.2}, forwarded {:.2} Mpps {}",
-        mpps(source.counters().tx_frames),
-        mpps(report.ports[1].counters.tx_frames),
-        drops(&report)
-    );
+    (mpps(source.counters().tx_frames), mpps(hosts[1].run(received) - before))
+}
+
+/// Packets that `eth0` of the thread's namespace has received.
+fn received() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix("eth0:")).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 /// Requests answered one at a time.

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::control::Server;
 use crate::ledger::{self, Scribe};
 use crate::mail::Mailbox;
-use crate::port::{AfPacket, OpenError, Port};
+use crate::port::{AfPacket, AfXdp, OpenError, Port, XdpMemory, XdpMode};
 use crate::report::Report;
 use crate::sys::thread;
 use crate::worker::{Crew, Worker};
@@ -185,25 +185,66 @@ where
     std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(run)
 }
 
-/// Opens the existing interface that the spec names for each host (`port = "eth1"`).
-pub fn attach(topology: &Topology) -> Result<Ports, AttachError> {
+/// Opens the existing interface that the spec names for each host: `port = "eth1"`, or with `packet:`, `xdp:`,
+/// `xdp-native:` or `xdp-generic:` before the name. Where AF_XDP is asked for and not to be had, a packet socket takes
+/// its place and `notice` is told why. Without a word it is a packet socket, which alone sees super-packets and VLAN
+/// tags as their sender meant them.
+pub fn attach(topology: &Topology, notice: fn(&str)) -> Result<Ports, AttachError> {
     let (mut ports, mut hosts_on): (Ports, _) = (Vec::new(), BTreeMap::new());
+    let names = topology.hosts().filter_map(|(_, host)| match &host.kind {
+        NodeKind::Host { port: Some(name) } => Some(way(name)),
+        _ => None,
+    });
+    let mut memory =
+        XdpMemory::for_ports(names.filter(|(way, _)| !matches!(way, Way::Packet)).map(|(_, name)| name));
     for (_, host) in topology.hosts() {
-        let name = match &host.kind {
-            NodeKind::Host { port: Some(name) } => name,
+        let (way, name) = match &host.kind {
+            NodeKind::Host { port: Some(name) } => way(name),
             _ => return Err(AttachError::NoPort { host: host.name.clone() }),
         };
         if let Some(other) = hosts_on.insert(name, &host.name) {
             let hosts = [other.clone(), host.name.clone()];
-            return Err(AttachError::Shared { hosts, port: name.clone() });
+            return Err(AttachError::Shared { hosts, port: name.to_owned() });
         }
         if host.interfaces.len() != 1 {
             let (host, links) = (host.name.clone(), host.interfaces.len());
-            return Err(AttachError::Links { host, port: name.clone(), links });
+            return Err(AttachError::Links { host, port: name.to_owned(), links });
         }
-        ports.push((EdgeId(ports.len() as u32), Box::new(AfPacket::open(name)?)));
+        ports.push((EdgeId(ports.len() as u32), open(way, name, &mut memory, notice)?));
     }
     Ok(ports)
+}
+
+/// How to reach an interface.
+#[derive(Clone, Copy)]
+enum Way {
+    Packet,
+    Xdp(Option<XdpMode>),
+}
+
+/// The way and the name in `xdp:eth1`.
+fn way(port: &str) -> (Way, &str) {
+    let ways = [
+        ("packet:", Way::Packet),
+        ("xdp:", Way::Xdp(None)),
+        ("xdp-native:", Way::Xdp(Some(XdpMode::Native))),
+        ("xdp-generic:", Way::Xdp(Some(XdpMode::Generic))),
+    ];
+    let found = ways.into_iter().find_map(|(word, way)| Some((way, port.strip_prefix(word)?)));
+    found.unwrap_or((Way::Packet, port))
+}
+
+fn open(way: Way, name: &str, memory: &mut XdpMemory, notice: fn(&str)) -> Result<Box<dyn Port>, OpenError> {
+    if let Way::Xdp(mode) = way {
+        match AfXdp::open(name, mode, memory) {
+            Ok(port) => return Ok(Box::new(port)),
+            Err(error @ (OpenError::NoSuchInterface { .. } | OpenError::InUse { process: Some(_), .. })) => {
+                return Err(error);
+            }
+            Err(why) => notice(&format!("{why}; a packet socket takes the place of AF_XDP")),
+        }
+    }
+    Ok(Box::new(AfPacket::open(name)?))
 }
 
 /// Why the hosts of a spec cannot be attached to interfaces of this machine.

@@ -43,6 +43,7 @@ pub(crate) struct PipeState {
 
 pub(crate) struct EdgeState {
     pub(crate) name: String,
+    pub(crate) kind: String,
     pub(crate) counters: PortCounters,
     pub(crate) waiting: usize,
     pub(crate) releases: Releases,

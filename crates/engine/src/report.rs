@@ -145,6 +145,9 @@ pub struct PipeReport {
 pub struct PortReport {
     /// The interface.
     pub name: String,
+    /// What it is and what it got: `AF_PACKET`; empty for memory.
+    #[serde(default)]
+    pub kind: String,
     /// The host it stands for.
     pub host: String,
     /// What passed.
@@ -302,6 +305,7 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
 fn port_report(host: String, edge: &EdgeState) -> PortReport {
     PortReport {
         name: edge.name.clone(),
+        kind: edge.kind.clone(),
         host,
         counters: edge.counters,
         lateness: lateness(&edge.releases),

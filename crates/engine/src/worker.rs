@@ -91,6 +91,7 @@ struct EdgePort {
     /// `None` once it has failed.
     port: Option<Box<dyn Port>>,
     name: String,
+    kind: String,
     failure: Option<String>,
     /// Of the port when it failed, and of what the worker itself drops.
     counters: PortCounters,
@@ -399,6 +400,7 @@ impl EdgePort {
     fn new(port: Box<dyn Port>, edges: usize) -> EdgePort {
         EdgePort {
             name: port.name().to_owned(),
+            kind: port.kind(),
             port: Some(port),
             failure: None,
             counters: PortCounters::default(),
@@ -414,6 +416,7 @@ impl EdgePort {
         }
         EdgeState {
             name: self.name.clone(),
+            kind: self.kind.clone(),
             counters,
             waiting: self.backlog.as_ref().map_or(0, |backlog| backlog.frames.len()),
             releases: self.releases.clone(),

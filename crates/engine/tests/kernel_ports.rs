@@ -207,7 +207,8 @@ fn interfaces_that_cannot_be_opened_say_why() {
                 std::process::id()
             );
             assert_eq!(error("lo"), expected);
-            let error = |ports| attach(&two_hosts(PipeSpec::default(), ports)).err().unwrap().to_string();
+            let error =
+                |ports| attach(&two_hosts(PipeSpec::default(), ports), |_| {}).err().unwrap().to_string();
             assert!(error([Some("eth7"), Some("eth8")]).starts_with("port eth7: no such interface"));
             assert!(error([Some("eth7"), None]).contains("eth7") && error([None, None]).contains("[host.a]"));
             let _tap = TapPort::open("tap0").unwrap();

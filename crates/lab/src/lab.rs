@@ -114,7 +114,7 @@ impl Lab {
     /// this machine a transparent bridge with the network inside. There are no hosts to run programs in.
     pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let (base, claim) = (state::base(), Claim::new(name)?);
-        let ports = fastpath_engine::attach(&topology)?;
+        let ports = fastpath_engine::attach(&topology, options.notice)?;
         let place = Place { base, claim, privilege: Privilege::Own, hosts: Vec::new(), ports };
         Lab::start(topology, name, options, place)
     }

@@ -10,6 +10,7 @@
 //! A VLAN tag that the kernel took off a frame is put back.
 
 use super::claim::Claim;
+use super::merging::Merging;
 use super::offload::{Arrivals, HEADER_LEN, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use crate::sys::interface;
@@ -101,6 +102,10 @@ impl AfPacket {
 impl Port for AfPacket {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn kind(&self) -> String {
+        "AF_PACKET".to_owned()
     }
 
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
@@ -205,34 +210,5 @@ fn take(
     match tag {
         None => arrivals.take(header, frame, scratch),
         Some(tag) => arrivals.take_tagged(header, frame, tag, scratch),
-    }
-}
-
-/// How the interface merged packets before we came.
-struct Merging {
-    gro: Option<u32>,
-    flags: Option<u32>,
-}
-
-impl Merging {
-    /// Switches off what can be; a device that refuses keeps what it had, and its super-packets are cut.
-    fn switch_off(socket: BorrowedFd<'_>, name: &str) -> Merging {
-        let gro = interface::gro(socket, name).ok().filter(|&on| on != 0);
-        let flags = interface::flags(socket, name).ok().filter(|&flags| flags & interface::FLAG_LRO != 0);
-        Merging {
-            gro: gro.filter(|_| interface::set_gro(socket, name, 0).is_ok()),
-            flags: flags
-                .filter(|&flags| interface::set_flags(socket, name, flags & !interface::FLAG_LRO).is_ok()),
-        }
-    }
-
-    /// Undoes [`Merging::switch_off`]. It fails only if the interface is gone, and then there is nothing to undo.
-    fn restore(&self, socket: BorrowedFd<'_>, name: &str) {
-        if let Some(gro) = self.gro {
-            let _ = interface::set_gro(socket, name, gro);
-        }
-        if let Some(flags) = self.flags {
-            let _ = interface::set_flags(socket, name, flags);
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Ports: where frames enter and leave the machine.
 //!
 //! ```text
-//!  memory  pcap  AF_PACKET  TAP          one file each, all behind the trait Port
-//!     └──────┴───────┴───────┘
+//!  memory  pcap  AF_PACKET  AF_XDP  TAP          one file each, all behind the trait Port
+//!     └──────┴───────┴────────┴──────┘
 //!        │ rx_burst     ▲ tx_burst
 //!        ▼              │
 //!      Burst      VecDeque<Frame>        frames are handles into the worker's FramePool
@@ -15,14 +15,17 @@
 //! To add a kind: a file here with a type that implements [`Port`]; nothing else needs to know.
 
 mod af_packet;
+mod af_xdp;
 mod claim;
 mod injector;
 mod memory;
+mod merging;
 mod offload;
 mod pcap;
 mod tap;
 
 pub use af_packet::AfPacket;
+pub use af_xdp::{AfXdp, XdpMemory, XdpMode};
 pub use injector::Injector;
 pub use memory::{Memory, MemoryEnd};
 pub use pcap::Pcap;
@@ -46,6 +49,11 @@ pub const BURST: usize = 64;
 pub trait Port: Send {
     /// What messages call it: the interface's name.
     fn name(&self) -> &str;
+
+    /// What it is and what it got, for reports: `AF_PACKET`; empty for memory.
+    fn kind(&self) -> String {
+        String::new()
+    }
 
     /// Moves frames that have arrived into `burst`, until it is full or there are none.
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError>;
@@ -257,6 +265,16 @@ pub enum OpenError {
         name: String,
         /// Where and how.
         source: ReadError,
+    },
+    /// AF_XDP does not carry frames of this length.
+    #[error("port {name}: its MTU of {mtu} is more than the {most} that AF_XDP carries")]
+    MtuTooLarge {
+        /// The port.
+        name: String,
+        /// Its MTU.
+        mtu: usize,
+        /// The largest.
+        most: usize,
     },
     /// The operating system refused otherwise.
     #[error("port {name}: {operation}: {source}")]

@@ -5,8 +5,10 @@
 
 use super::{Burst, PortCounters};
 use fastpath_net::FramePool;
+use fastpath_wire::checksum::Sum;
 use fastpath_wire::segment::segment;
-use fastpath_wire::vnet::VnetHeader;
+use fastpath_wire::vnet::{Gso, GsoKind, PartialChecksum, VnetHeader};
+use fastpath_wire::{Headers, Network, protocol};
 
 /// Bytes of the header before each frame.
 pub(super) const HEADER_LEN: usize = VnetHeader::LEN;
@@ -34,7 +36,7 @@ impl Arrivals<'_> {
     pub(super) fn take(&mut self, header: &[u8; HEADER_LEN], frame: &[u8], scratch: &mut Scratch) {
         match VnetHeader::parse(header) {
             Ok(VnetHeader { checksum: None, gso: None, .. }) => self.insert(frame),
-            Ok(header) => self.finish(&header, frame, &mut scratch.segment),
+            Ok(header) => self.cut(&header, frame, &mut scratch.segment),
             Err(_) => self.counters.rx_malformed += 1,
         }
     }
@@ -62,11 +64,18 @@ impl Arrivals<'_> {
         if let Some(checksum) = &mut header.checksum {
             checksum.start = checksum.start.saturating_add(TAG as u16);
         }
-        self.finish(&header, &scratch.tagged, &mut scratch.segment);
+        self.cut(&header, &scratch.tagged, &mut scratch.segment);
     }
 
     /// Does what the header says is missing.
-    fn finish(&mut self, header: &VnetHeader, frame: &[u8], buffer: &mut Vec<u8>) {
+    pub(super) fn finish(&mut self, header: &VnetHeader, frame: &[u8], scratch: &mut Scratch) {
+        if header.checksum.is_none() && header.gso.is_none() {
+            return self.insert(frame);
+        }
+        self.cut(header, frame, &mut scratch.segment);
+    }
+
+    fn cut(&mut self, header: &VnetHeader, frame: &[u8], buffer: &mut Vec<u8>) {
         if segment(frame, header, buffer, |bytes| self.insert(bytes)).is_err() {
             self.counters.rx_malformed += 1;
         }
@@ -91,13 +100,48 @@ impl Arrivals<'_> {
     }
 }
 
+/// What is missing of a frame that comes without a word of it. An unfinished checksum is the sum over the pseudo-header
+/// alone (finishing one that is right already, by chance in 65 536, changes nothing). A TCP packet longer than the MTU
+/// is a super-packet: every packet but the last of a transfer fills the MTU, or what the receiver takes, which is less
+/// only where somebody set it lower; then the segments are longer than the sender's.
+pub(super) fn infer(frame: &[u8], mtu: usize) -> VnetHeader {
+    let headers = Headers::parse(frame);
+    let (protocol, start, end, kind) = match headers.network {
+        Network::Ipv4(ip) if !ip.is_fragment() => {
+            (ip.protocol, ip.payload_offset(), ip.end(), GsoKind::TcpV4)
+        }
+        Network::Ipv6(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset, ip.end(), GsoKind::TcpV6),
+        _ => return VnetHeader::default(),
+    };
+    let offset = match protocol {
+        protocol::TCP => 16,
+        protocol::UDP => 6,
+        _ => return VnetHeader::default(),
+    };
+    let len = end.saturating_sub(start) as u32;
+    let pseudo = match headers.network {
+        Network::Ipv4(ip) => Sum::pseudo_v4(ip.src, ip.dst, protocol, len),
+        Network::Ipv6(ip) => Sum::pseudo_v6(ip.src, ip.dst, protocol, len),
+        _ => return VnetHeader::default(),
+    };
+    let field = frame.get(start + offset..start + offset + 2);
+    let field = field.map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
+    let is_unfinished = field == Some(pseudo.folded());
+    let checksum = is_unfinished.then_some(PartialChecksum { start: start as u16, offset: offset as u16 });
+    let tcp_len = frame.get(start + 12).map_or(0, |byte| usize::from(byte >> 4) * 4);
+    let header_len = start + tcp_len;
+    let room = (headers.l2_len + mtu).saturating_sub(header_len);
+    let is_super = protocol == protocol::TCP && end > headers.l2_len + mtu && room > 0;
+    let gso = is_super.then_some(Gso { kind, size: room.min(u16::MAX.into()) as u16, ecn: false });
+    VnetHeader { checksum, gso, header_len: header_len as u16 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastpath_wire::MacAddr;
     use fastpath_wire::build::{Ip, Tcp};
     use fastpath_wire::checksum::{Check, check_transport};
-    use fastpath_wire::vnet::{Gso, GsoKind, PartialChecksum};
-    use fastpath_wire::{Headers, MacAddr};
     use std::num::NonZeroUsize;
 
     /// What comes out for a frame with a header and perhaps a tag, and how much was malformed.
@@ -162,5 +206,28 @@ mod tests {
         let header = VnetHeader { gso: Some(Gso { kind: GsoKind::TcpV4, size: 1, ecn: false }), ..header };
         let (frames, _) = taken(header, &frame, None);
         assert_eq!(frames.len(), Burst::MAX);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_from_the_frame_alone() {
+        let end = |i: u8| (MacAddr([2, 0, 0, 0, 0, i]), std::net::IpAddr::from([10, 0, 0, i]));
+        let whole = Ip::between(end(1), end(2)).tcp(&Tcp::default(), &[0x5a; 100]);
+        assert_eq!(infer(&whole, 1500), VnetHeader { header_len: 54, ..VnetHeader::default() });
+        let mut long = Ip::between(end(1), end(2)).tcp(&Tcp::default(), &[0x5a; 3000]);
+        let pseudo = Sum::pseudo_v4([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), protocol::TCP, 3020);
+        long[34 + 16..34 + 18].copy_from_slice(&pseudo.folded().to_be_bytes());
+        let header = infer(&long, 1500);
+        assert_eq!(header.gso, Some(Gso { kind: GsoKind::TcpV4, size: 1460, ecn: false }));
+        assert_eq!(header.checksum, Some(PartialChecksum { start: 34, offset: 16 }));
+        let (frames, malformed) = taken(header, &long, None);
+        let lens: Vec<usize> = frames.iter().map(Vec::len).collect();
+        assert_eq!((lens, malformed), (vec![1514, 1514, 54 + 3000 - 2 * 1460], 0));
+        for frame in &frames {
+            assert_eq!(check_transport(frame, &Headers::parse(frame)), Check::Good);
+        }
+        for cut in 0..70 {
+            infer(&long[..cut], 1500);
+        }
+        assert_eq!(infer(&[0xff; 60], 1500), VnetHeader::default());
     }
 }

@@ -83,6 +83,10 @@ impl Port for TapPort {
         &self.name
     }
 
+    fn kind(&self) -> String {
+        "TAP".to_owned()
+    }
+
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
         let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
         while !arrivals.burst.is_full() {

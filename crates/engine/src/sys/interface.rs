@@ -4,7 +4,8 @@
 use super::check;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
 
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
@@ -12,6 +13,26 @@ const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 /// Large receive offload, in the words of `ETHTOOL_GFLAGS` (linux/ethtool.h).
 pub(crate) const FLAG_LRO: u32 = 1 << 15;
+
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+/// Queues of an interface that are used.
+const QUEUES_MAX: u32 = 64;
+
+/// `struct ethtool_channels` of linux/ethtool.h.
+#[repr(C)]
+struct Channels {
+    command: u32,
+    counts: [u32; 8],
+}
+
+/// `struct ethtool_drvinfo` of linux/ethtool.h.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    rest: [u8; 160],
+}
 
 /// `struct ethtool_value` of linux/ethtool.h.
 #[repr(C)]
@@ -69,6 +90,33 @@ pub(crate) fn set_queue_len(socket: BorrowedFd<'_>, name: &str, packets: u16) ->
     ioctl(socket, libc::SIOCSIFTXQLEN, &mut request)
 }
 
+/// How many queues of the interface receive, in the thread's namespace; 1 if it does not tell.
+pub(crate) fn rx_queues(name: &str) -> u32 {
+    let Ok(socket) = any_socket() else { return 1 };
+    let mut channels = Channels { command: ETHTOOL_GCHANNELS, counts: [0; 8] };
+    let Ok(mut request) = request(name) else { return 1 };
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    let found = ioctl(socket.as_fd(), libc::SIOCETHTOOL, &mut request);
+    // max_rx, max_tx, max_other, max_combined, rx, tx, other, combined.
+    let [.., rx, _, _, combined] = channels.counts;
+    found.map_or(1, |()| (rx + combined).clamp(1, QUEUES_MAX))
+}
+
+/// What the driver of the interface calls itself, in the thread's namespace.
+pub(crate) fn driver(name: &str) -> io::Result<String> {
+    let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut info).cast();
+    ioctl(any_socket()?.as_fd(), libc::SIOCETHTOOL, &mut request)?;
+    let text = info.driver.split(|&byte| byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
+/// A socket of the thread's namespace, to ask it about interfaces.
+pub(crate) fn any_socket() -> io::Result<UnixDatagram> {
+    UnixDatagram::unbound()
+}
+
 /// Whether an interface with this index still exists in the socket's namespace.
 pub(crate) fn exists(socket: BorrowedFd<'_>, index: u32) -> bool {
     let Ok(mut request) = request("") else { return false };
@@ -119,7 +167,7 @@ pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
 
 fn ioctl(socket: BorrowedFd<'_>, operation: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: every operation used in this file takes an `ifreq`, which lives through the call, and so
-    // does the ethtool value it may point to.
+    // does the ethtool structure it may point to.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, &raw mut *request) })?;
     Ok(())
 }

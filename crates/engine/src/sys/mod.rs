@@ -3,12 +3,16 @@
 //! Each file wraps one kernel facility in a type that is safe to use. One operation a block, each with the
 //! reason why it is sound. Nothing here knows frames, links or time; the ports do.
 
+pub(crate) mod bpf;
 pub(crate) mod epoll;
 pub(crate) mod interface;
+pub(crate) mod memory;
 pub(crate) mod packet;
 pub(crate) mod poll;
 pub(crate) mod tap;
 pub(crate) mod thread;
+pub(crate) mod xdp;
+mod xdp_ring;
 
 use std::ffi::{c_char, c_int};
 use std::io;

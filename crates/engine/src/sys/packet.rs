@@ -83,6 +83,13 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// Opens a socket that only keeps the interface with this index in promiscuous mode.
+    pub(crate) fn promiscuous(index: u32) -> io::Result<PacketSocket> {
+        let socket = PacketSocket::new(0, 1)?;
+        socket.be_promiscuous(index)?;
+        Ok(socket)
+    }
+
     fn new(frame_len: usize, slots: usize) -> io::Result<PacketSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers. Protocol 0: nothing is received until the socket is bound.

@@ -40,14 +40,20 @@ impl Lab {
 
     /// Hosts on veth pairs whose other ends are `va` and `vb` of a namespace in the middle.
     pub(crate) fn with_veths(pipe: PipeSpec, options: Options) -> Lab {
+        Lab::with_ports("", pipe, options)
+    }
+
+    /// As [`Lab::with_veths`], on ports of the kind that `way` says (`xdp:`).
+    pub(crate) fn with_ports(way: &str, pipe: PipeSpec, options: Options) -> Lab {
         let hosts = [Namespace::new(), Namespace::new()];
         let middle = Namespace::new();
         for (end, name) in ["va", "vb"].into_iter().enumerate() {
             veth(&middle, name, &hosts[end]);
             hosts[end].run(|| configure(end));
         }
-        let topology = two_hosts(pipe, [Some("va"), Some("vb")]);
-        let ports = middle.run(|| attach(&topology).unwrap());
+        let ports = ["va", "vb"].map(|name| format!("{way}{name}"));
+        let topology = two_hosts(pipe, ports.each_ref().map(|port| Some(port.as_str())));
+        let ports = middle.run(|| attach(&topology, options.notice).unwrap());
         Lab { hosts, middle, running: start(topology, ports, options).unwrap() }
     }
 
@@ -70,11 +76,18 @@ impl Lab {
 
 /// A veth pair: `name` in `middle`, `eth0` in `host`.
 pub(crate) fn veth(middle: &Namespace, name: &str, host: &Namespace) {
+    veth_with_queues(middle, name, host, 1);
+}
+
+/// As [`veth`], with more than one queue in each direction.
+pub(crate) fn veth_with_queues(middle: &Namespace, name: &str, host: &Namespace, queues: u32) {
     // The pair is made inside the host and one end moved by the file of the other namespace.
     middle.run(|| {
         let (process, thread) = (std::process::id(), nix::unistd::gettid());
         let there = format!("/proc/{process}/task/{thread}/ns/net");
-        host.run(|| ip(&format!("link add eth0 type veth peer name {name} netns {there}")));
+        let queues = format!("numtxqueues {queues} numrxqueues {queues}");
+        let pair = format!("link add eth0 {queues} type veth peer name {name} netns {there} {queues}");
+        host.run(|| ip(&pair));
         ip(&format!("link set {name} up"));
     });
 }
@@ -156,7 +169,7 @@ fn is_refusal(stderr: &[u8]) -> bool {
 }
 
 /// Says that a test did not run, where the summary of all tests looks for it.
-fn skip(name: &str, why: &str) {
+pub(crate) fn skip(name: &str, why: &str) {
     let line = format!("SKIPPED: {name}: {why}\n");
     eprint!("{line}");
     if let Some(path) = std::env::var_os("FASTPATH_SKIP_LOG") {

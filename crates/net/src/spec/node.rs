@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use toml::de::DeValue;
 
 /// How `run` may be told to reach an interface, before its name.
-const WAYS: [&str; 2] = ["xdp:", "packet:"];
+const WAYS: [&str; 4] = ["xdp:", "xdp-native:", "xdp-generic:", "packet:"];
 
 /// What was written about a node, with its place in the text.
 pub(super) struct NodeDraft {

@@ -1,0 +1,313 @@
+//! A port on an existing interface by AF_XDP sockets, one for each receive queue: frames come and go in memory shared
+//! with the kernel, before the rest of the network stack has touched them.
+//!
+//! ```text
+//!   interface ─▶ XDP program ─▶ rx ring ─▶ copied into the frame pool      pool ─▶ copied to a chunk ─▶ tx ring ─▶ queue 0
+//! ```
+//!
+//! The copies keep frames of all ports in one pool of tight slots; chunks are 2 KiB each and would be spread over
+//! memory (`cargo bench -p fastpath-engine` tells what a copy costs). What is sent leaves by the first queue, so that it
+//! stays in order.
+//!
+//! Offloads. The far end of a veth leaves checksums unfinished and, unless the program runs in the driver, hands over
+//! super-packets, and nothing beside the frame says so: both are told from the frame (`offload.rs`). Tags that a VLAN
+//! device on the far end of a veth left to the hardware are lost; a packet socket sees them.
+
+use super::claim::Claim;
+use super::merging::Merging;
+use super::offload::{Arrivals, Scratch, infer};
+use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
+use crate::sys::bpf::{Mode, Redirect};
+use crate::sys::epoll::Epoll;
+use crate::sys::interface;
+use crate::sys::packet::PacketSocket;
+use crate::sys::xdp::{Binding, HEADROOM, Umem, XdpSocket};
+use fastpath_net::{FRAME_MAX, Frame, FramePool};
+use fastpath_units::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Bytes of an Ethernet header and two VLAN tags.
+const LINK_HEADERS: usize = 14 + 8;
+/// The longest chunk: a page.
+const CHUNK_MAX: usize = 4096;
+/// The shortest thing that is a frame.
+const FRAME_MIN: usize = 14;
+/// Empty looks between looks at the socket's error, which costs a system call.
+const LOOKS_PER_CHECK: u32 = 1024;
+/// A queue just left by another socket is busy for up to 24 ms.
+const BUSY_TRIES: u32 = 10;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
+/// Where the program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum XdpMode {
+    /// In the driver.
+    Native,
+    /// In the network stack, for every device.
+    Generic,
+}
+
+/// An interface of this machine, as a port.
+pub struct AfXdp {
+    name: String,
+    index: u32,
+    mode: XdpMode,
+    /// By queue; their descriptors wait in `readable`.
+    sockets: Vec<XdpSocket>,
+    readable: Epoll,
+    mtu: usize,
+    scratch: Scratch,
+    /// A frame that came in several pieces.
+    whole: Vec<u8>,
+    looks: u32,
+    counters: PortCounters,
+    memory: String,
+    merging: Merging,
+    /// Detaches the program before the sockets close.
+    _redirect: Redirect,
+    /// Holds the interface in promiscuous mode.
+    _promiscuous: PacketSocket,
+    claim: Claim,
+}
+
+/// Memory that the ports of one engine share, made when the first of them opens.
+#[derive(Debug, Default)]
+pub struct XdpMemory {
+    umem: Option<Umem>,
+    /// Sockets to make room for.
+    sockets: usize,
+    /// Bytes of a chunk, for the largest MTU.
+    chunk_len: usize,
+}
+
+impl XdpMemory {
+    /// Room for the interfaces called `names`, of the thread's network namespace.
+    pub fn for_ports<'n>(names: impl Iterator<Item = &'n str>) -> XdpMemory {
+        let mut memory = XdpMemory::default();
+        for name in names {
+            memory.sockets += interface::rx_queues(name) as usize;
+            let mtu = interface::any_socket().and_then(|any| interface::mtu(any.as_fd(), name));
+            memory.chunk_len = memory.chunk_len.max(mtu.ok().and_then(chunk_len).unwrap_or(0));
+        }
+        memory
+    }
+
+    fn umem(&mut self, sockets: usize, chunk_len: usize) -> io::Result<&mut Umem> {
+        if self.umem.is_none() {
+            self.umem = Some(Umem::new(self.sockets.max(sockets), self.chunk_len.max(chunk_len))?);
+        }
+        Ok(self.umem.as_mut().expect("just made"))
+    }
+}
+
+/// The chunks that hold every frame of an interface with this MTU; `None` if there are none so long.
+fn chunk_len(mtu: usize) -> Option<usize> {
+    [2048, CHUNK_MAX].into_iter().find(|len| mtu + LINK_HEADERS + HEADROOM <= *len)
+}
+
+impl AfXdp {
+    /// Opens the interface `name` of the thread's network namespace, which should be up, with chunks of `memory`.
+    /// Without a mode: in the stack for veth (there the driver's way costs more), in the driver for others, and the
+    /// other of the two where that is refused.
+    pub fn open(name: &str, mode: Option<XdpMode>, memory: &mut XdpMemory) -> Result<AfXdp, OpenError> {
+        let first = match mode {
+            Some(mode) => mode,
+            None if interface::driver(name).is_ok_and(|driver| driver == "veth") => XdpMode::Generic,
+            None => XdpMode::Native,
+        };
+        let second = if first == XdpMode::Native { XdpMode::Generic } else { XdpMode::Native };
+        match AfXdp::open_in(name, first, memory) {
+            Err(OpenError::System { .. }) if mode.is_none() => AfXdp::open_in(name, second, memory),
+            result => result,
+        }
+    }
+
+    fn open_in(name: &str, mode: XdpMode, memory: &mut XdpMemory) -> Result<AfXdp, OpenError> {
+        let failed = |operation| move |error| OpenError::from_os(name, operation, error);
+        let index = interface::index_of(name).map_err(failed("looking for the interface"))?;
+        let claim = Claim::take(name, index)?;
+        let mtu = interface::mtu(claim.as_fd(), name).map_err(failed("asking for the MTU"))?;
+        let Some(chunk_len) = chunk_len(mtu) else {
+            let most = CHUNK_MAX - HEADROOM - LINK_HEADERS;
+            return Err(OpenError::MtuTooLarge { name: name.to_owned(), mtu, most });
+        };
+        let promiscuous = PacketSocket::promiscuous(index).map_err(failed("becoming promiscuous"))?;
+        let queues = interface::rx_queues(name);
+        let generic = mode == XdpMode::Generic;
+        let program_mode = if generic { Mode::Generic } else { Mode::Native };
+        let redirect =
+            Redirect::attach(index, queues, program_mode).map_err(failed("attaching the XDP program"))?;
+        let umem = memory.umem(queues as usize, chunk_len).map_err(failed("taking memory for XDP"))?;
+        let readable = Epoll::new().map_err(failed("making an epoll set"))?;
+        let mut sockets = Vec::new();
+        for queue in 0..queues {
+            let socket =
+                bind(umem, Binding { index, queue, generic }).map_err(failed("binding an XDP socket"))?;
+            redirect.send_to(queue, socket.as_fd()).map_err(failed("redirecting frames"))?;
+            readable.add(socket.as_fd(), queue.into()).map_err(failed("adding to an epoll set"))?;
+            sockets.push(socket);
+        }
+        let (bytes, huge) = umem.extent();
+        Ok(AfXdp {
+            name: name.to_owned(),
+            index,
+            mode,
+            sockets,
+            readable,
+            mtu,
+            scratch: Scratch::default(),
+            whole: Vec::with_capacity(FRAME_MAX),
+            looks: 0,
+            counters: PortCounters::default(),
+            memory: format!("{} of {} MiB on huge pages", huge >> 20, bytes >> 20),
+            merging: Merging::switch_off(claim.as_fd(), name),
+            _redirect: redirect,
+            _promiscuous: promiscuous,
+            claim,
+        })
+    }
+
+    /// An error that is pending on a socket: ENETDOWN after the interface went down, and after it was removed.
+    fn check(&mut self) -> Result<(), PortError> {
+        for socket in &self.sockets {
+            match socket.take_error() {
+                Err(error) if error.raw_os_error() != Some(libc::ENETDOWN) => {
+                    return Err(self.failure("receiving", error));
+                }
+                _ => {}
+            }
+        }
+        if interface::exists(self.claim.as_fd(), self.index) { Ok(()) } else { Err(self.gone()) }
+    }
+
+    fn gone(&self) -> PortError {
+        PortError::Gone { name: self.name.clone() }
+    }
+
+    fn failure(&self, operation: &'static str, source: io::Error) -> PortError {
+        match source.raw_os_error() {
+            Some(libc::ENXIO | libc::ENODEV) => self.gone(),
+            _ => PortError::System { name: self.name.clone(), operation, source },
+        }
+    }
+
+    /// Makes the kernel send what is in the ring.
+    fn send(&mut self) -> Result<(), PortError> {
+        if !self.sockets[0].is_sending() {
+            return Ok(());
+        }
+        match self.sockets[0].send() {
+            Ok(()) => Ok(()),
+            // What is in the ring waits there until the interface is up again.
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
+                if interface::exists(self.claim.as_fd(), self.index) { Ok(()) } else { Err(self.gone()) }
+            }
+            Err(error) => Err(self.failure("sending", error)),
+        }
+    }
+
+    /// Whether the device can ever send this frame.
+    fn is_sendable(&self, len: usize) -> bool {
+        (FRAME_MIN..=self.mtu + LINK_HEADERS).contains(&len)
+    }
+}
+
+/// Binds a socket to a queue, which may be busy for a moment after another one left it.
+fn bind(umem: &mut Umem, binding: Binding) -> io::Result<XdpSocket> {
+    for _ in 0..BUSY_TRIES {
+        match XdpSocket::open(umem, binding) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(BUSY_PAUSE),
+            result => return result,
+        }
+    }
+    XdpSocket::open(umem, binding)
+}
+
+impl Port for AfXdp {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> String {
+        let mode = if self.mode == XdpMode::Native { "native" } else { "generic" };
+        let queues = self.sockets.len();
+        format!("AF_XDP ({mode}, {queues} queue{}, {})", if queues == 1 { "" } else { "s" }, self.memory)
+    }
+
+    fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
+        // What the device had no room for is tried again, also when nothing new comes to send.
+        self.send()?;
+        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
+        let (whole, scratch, mtu) = (&mut self.whole, &mut self.scratch, self.mtu);
+        for socket in &mut self.sockets {
+            if arrivals.burst.is_full() {
+                break;
+            }
+            socket.receive(|piece, is_last| {
+                if is_last && whole.is_empty() {
+                    arrivals.finish(&infer(piece, mtu), piece, scratch);
+                    return !arrivals.burst.is_full();
+                }
+                whole.extend_from_slice(piece);
+                if is_last {
+                    arrivals.finish(&infer(whole, mtu), whole, scratch);
+                    whole.clear();
+                }
+                !arrivals.burst.is_full()
+            });
+        }
+        if arrivals.burst.is_empty() {
+            self.looks += 1;
+            if self.looks >= LOOKS_PER_CHECK {
+                self.looks = 0;
+                return self.check();
+            }
+        }
+        Ok(())
+    }
+
+    fn tx_burst(
+        &mut self,
+        _now: Time,
+        pool: &mut FramePool,
+        frames: &mut VecDeque<Frame>,
+    ) -> Result<(), PortError> {
+        for _ in 0..BURST {
+            let Some(first) = frames.front() else { break };
+            if !self.is_sendable(first.len()) {
+                self.counters.tx_refused += 1;
+                pool.free(frames.pop_front().expect("the frame just looked at"));
+                continue;
+            }
+            let good = frames.iter().take(BURST).take_while(|frame| self.is_sendable(frame.len())).count();
+            let count = self.sockets[0].queue(frames.iter().take(good).map(|frame| pool.bytes(frame)));
+            for frame in frames.drain(..count) {
+                self.counters.tx_frames += 1;
+                self.counters.tx_bytes += frame.len() as u64;
+                pool.free(frame);
+            }
+            if count < good || frames.is_empty() {
+                break;
+            }
+        }
+        self.send()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.readable.as_fd())
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.counters.rx_overrun += self.sockets.iter_mut().map(XdpSocket::take_drops).sum::<u64>();
+        self.counters
+    }
+}
+
+impl Drop for AfXdp {
+    fn drop(&mut self) {
+        self.merging.restore(self.claim.as_fd(), &self.name);
+    }
+}

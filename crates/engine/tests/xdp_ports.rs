@@ -1,0 +1,155 @@
+//! AF_XDP ports on real interfaces in real network namespaces, with the kernel's own TCP and offloads.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::lab::{Lab, Namespace, TRANSFER, configure, ip, veth_with_queues, with_namespaces};
+use common::{finish, options, two_hosts};
+use fastpath_engine::port::{AfPacket, AfXdp, Burst, OpenError, Port, XdpMemory, XdpMode};
+use fastpath_engine::{Idle, Options, Report, attach, start};
+use fastpath_link::PipeSpec;
+use fastpath_net::{Frame, FramePool};
+use fastpath_units::Time;
+use std::collections::VecDeque;
+use std::net::UdpSocket;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::time::Instant;
+
+const WAYS: [&str; 2] = ["xdp-generic:", "xdp-native:"];
+
+/// Runs `test` where XDP programs may be loaded. (In a user namespace they may not: that is a test of its own.)
+fn with_xdp(name: &str, test: impl FnOnce()) {
+    with_namespaces(name, || {
+        let refused = Namespace::new().run(|| {
+            let opened = AfXdp::open("lo", Some(XdpMode::Generic), &mut XdpMemory::default());
+            opened.err().filter(|error| matches!(error, OpenError::NotPermitted { .. }))
+        });
+        match refused {
+            Some(_) => common::lab::skip(name, "loading an XDP program is not permitted"),
+            None => test(),
+        }
+    });
+}
+
+fn kinds(report: &Report) -> Vec<&str> {
+    report.ports.iter().map(|port| port.kind.split(',').next().unwrap_or_default()).collect()
+}
+
+#[test]
+fn tcp_through_xdp_sockets_arrives_whole_with_the_hosts_offloads_on() {
+    with_xdp("tcp_through_xdp_sockets_arrives_whole_with_the_hosts_offloads_on", || {
+        for way in WAYS {
+            let lab = Lab::with_ports(way, PipeSpec::default(), options(Idle::Save));
+            lab.transfer("10.9.0.2");
+            lab.transfer("fd00:9::2");
+            let report = finish(lab.running);
+            let kind = if way == WAYS[0] { "AF_XDP (generic" } else { "AF_XDP (native" };
+            assert_eq!(kinds(&report), [kind; 2]);
+            let forward = &report.links[0].directions[0];
+            assert!(forward.frames_in as usize >= 2 * TRANSFER / 1460, "{way} {forward:?}");
+            assert!(forward.bytes_in / forward.frames_in <= 1514, "{way} {forward:?}");
+            assert_eq!(report.ports.iter().map(|port| port.counters.rx_malformed).sum::<u64>(), 0);
+        }
+    });
+}
+
+#[test]
+fn tagged_frames_come_through_xdp_sockets() {
+    with_xdp("tagged_frames_come_through_xdp_sockets", || {
+        for way in WAYS {
+            let lab = Lab::with_ports(way, PipeSpec::default(), options(Idle::Save));
+            let [mut source, mut sink] =
+                [0, 1].map(|end| lab.hosts[end].run(|| AfPacket::open("eth0").unwrap()));
+            let mut pool = FramePool::new(NonZeroUsize::new(1 << 22).unwrap());
+            let mut tagged = vec![2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x81, 0, 0x20, 5, 0x88, 0xb5];
+            tagged.extend(1..=50);
+            let mut frames: VecDeque<Frame> = pool.insert(&tagged).into_iter().collect();
+            source.tx_burst(Time::ZERO, &mut pool, &mut frames).unwrap();
+            let (mut burst, mut has_come, start) = (Burst::new(), false, Instant::now());
+            while !has_come {
+                assert!(start.elapsed().as_secs() < 5, "{way}");
+                sink.rx_burst(Time::ZERO, &mut pool, &mut burst).unwrap();
+                for frame in burst.drain() {
+                    has_come |= pool.bytes(&frame) == tagged;
+                    pool.free(frame);
+                }
+            }
+            finish(lab.running);
+        }
+    });
+}
+
+#[test]
+fn frames_of_every_queue_come() {
+    with_xdp("frames_of_every_queue_come", || {
+        let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
+        for (end, name) in ["va", "vb"].into_iter().enumerate() {
+            veth_with_queues(&middle, name, &hosts[end], 4);
+            hosts[end].run(|| configure(end));
+        }
+        for way in WAYS {
+            let names = ["va", "vb"].map(|name| format!("{way}{name}"));
+            let topology = two_hosts(PipeSpec::default(), names.each_ref().map(|name| Some(name.as_str())));
+            let ports = middle.run(|| attach(&topology, |_| {}).unwrap());
+            let running = start(topology, ports, options(Idle::Save)).unwrap();
+            let sink = hosts[1].run(|| UdpSocket::bind("10.9.0.2:5000").unwrap());
+            sink.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+            // Many flows, so that every queue gets some.
+            for number in 0..64u8 {
+                let source = hosts[0].run(|| UdpSocket::bind("10.9.0.1:0").unwrap());
+                source.send_to(&[number], "10.9.0.2:5000").unwrap();
+                let mut buffer = [0];
+                sink.recv(&mut buffer).unwrap();
+                assert_eq!(buffer, [number]);
+            }
+            let report = finish(running);
+            assert!(report.ports[0].kind.contains("4 queues"), "{}", report.ports[0].kind);
+        }
+    });
+}
+
+#[test]
+fn a_removed_interface_under_xdp_is_noticed_and_one_that_was_down_comes_back() {
+    with_xdp("a_removed_interface_under_xdp_is_noticed_and_one_that_was_down_comes_back", || {
+        for way in WAYS {
+            let lab = Lab::with_ports(way, PipeSpec::default(), options(Idle::Save));
+            lab.middle.run(|| ip("link set vb down"));
+            lab.hosts[0].run(|| UdpSocket::bind("10.9.0.1:0").unwrap().send_to(b"x", "10.9.0.2:9").unwrap());
+            lab.middle.run(|| ip("link set vb up"));
+            lab.transfer("10.9.0.2");
+            lab.middle.run(|| ip("link delete va"));
+            let failed = |report: Report| report.ports[0].failure.clone();
+            let start = Instant::now();
+            while failed(lab.running.report().unwrap()).is_none() {
+                assert!(start.elapsed().as_secs() < 5, "the engine did not notice, {way}");
+            }
+            assert_eq!(failed(finish(lab.running)).as_deref(), Some("port va: the interface is gone"));
+        }
+    });
+}
+
+#[test]
+fn where_xdp_is_not_to_be_had_a_packet_socket_says_why_and_works() {
+    static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    with_namespaces("where_xdp_is_not_to_be_had_a_packet_socket_says_why_and_works", || {
+        let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
+        for (end, name) in ["va", "vb"].into_iter().enumerate() {
+            veth_with_queues(&middle, name, &hosts[end], 1);
+            hosts[end].run(|| configure(end));
+            middle.run(|| ip(&format!("link set {name} mtu 9000")));
+        }
+        let topology = two_hosts(PipeSpec::default(), [Some("xdp:va"), Some("xdp:vb")]);
+        let notice = |text: &str| SAID.lock().unwrap().push(text.to_owned());
+        let ports = middle.run(|| attach(&topology, notice).unwrap());
+        let running = start(topology, ports, Options { notice, ..options(Idle::Save) }).unwrap();
+        let lab = Lab { hosts, middle, running };
+        lab.transfer("10.9.0.2");
+        assert_eq!(kinds(&finish(lab.running)), ["AF_PACKET"; 2]);
+        let said = SAID.lock().unwrap();
+        assert_eq!(
+            said[0],
+            "port va: its MTU of 9000 is more than the 3818 that AF_XDP carries; a packet socket takes the place of AF_XDP"
+        );
+    });
+}
