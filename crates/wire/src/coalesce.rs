@@ -10,25 +10,41 @@ use crate::segment::{GsoTransport, IpVersion, Layout};
 use crate::vnet::{Gso, GsoKind, VnetHeader};
 use crate::{Headers, build::tcp_flags};
 
-/// Holds one frame and appends those that continue it. Full at 65 535 bytes of IP packet.
+/// Takes a frame and those that continue it. Full at 65 535 bytes of IP packet. It keeps no payload: the frames are
+/// written from where they are.
 ///
 /// ```
 /// # use fastpath_wire::coalesce::Coalescer;
-/// # let (due, mut written): (Vec<Vec<u8>>, usize) = (vec![vec![0; 60], vec![0; 60]], 0);
+/// # let due: Vec<Vec<u8>> = vec![vec![0; 60], vec![0; 60]];
+/// # let (mut rest, mut writes) = (&due[..], 0);
 /// let mut coalescer = Coalescer::default();
-/// for frame in &due {
-///     if !coalescer.append(frame) {
-///         if let Some((header, packet)) = coalescer.take() { /* write both */ written += 1 }
-///         assert!(coalescer.append(frame), "an empty coalescer takes any frame");
-///     }
+/// while !rest.is_empty() {
+///     let count = rest.iter().take_while(|frame| coalescer.append(frame)).count();
+///     let joined = coalescer.take().expect("an empty coalescer takes any frame");
+///     // Write joined.vnet, joined.headers, and from each of these frames what is behind joined.skip bytes.
+///     rest = &rest[count..];
+///     # writes += 1;
 /// }
-/// if let Some((header, packet)) = coalescer.take() { /* write both */ written += 1 }
-/// # assert_eq!(written, 2);
+/// # assert_eq!(writes, 2);
 /// ```
 #[derive(Debug, Default)]
 pub struct Coalescer {
-    packet: Vec<u8>,
+    /// Those of the first frame, while it may be continued or has been.
+    headers: Vec<u8>,
+    /// Bytes of the packet so far.
+    len: usize,
     held: Held,
+}
+
+/// Frames as one packet: `headers`, then the bytes of each frame but its first `skip`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Joined<'a> {
+    /// What the receiving kernel has to know.
+    pub vnet: VnetHeader,
+    /// Headers for all of them; empty for a single frame, which goes as it is.
+    pub headers: &'a [u8],
+    /// Bytes of headers of each frame.
+    pub skip: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,9 +73,12 @@ impl Coalescer {
     pub fn append(&mut self, frame: &[u8]) -> bool {
         match self.held {
             Held::Nothing => {
-                self.packet.clear();
-                self.packet.extend_from_slice(frame);
                 self.held = hold_first(frame);
+                self.headers.clear();
+                if let Held::Open(run) = &self.held {
+                    self.headers.extend_from_slice(&frame[..run.layout.header_len]);
+                }
+                self.len = frame.len();
                 true
             }
             Held::Closed(_) => false,
@@ -67,8 +86,8 @@ impl Coalescer {
         }
     }
 
-    /// What is held, as one frame and its virtio header; `None` when nothing is.
-    pub fn take(&mut self) -> Option<(VnetHeader, &[u8])> {
+    /// What is held, as one packet; `None` when nothing is.
+    pub fn take(&mut self) -> Option<Joined<'_>> {
         let run = match std::mem::take(&mut self.held) {
             Held::Nothing => return None,
             Held::Closed(run) => run,
@@ -76,35 +95,36 @@ impl Coalescer {
         };
         // A single frame is handed on as it came, its checksum complete.
         let Some(run) = run.filter(|run| run.segments > 1) else {
-            return Some((VnetHeader::default(), &self.packet));
+            return Some(Joined { vnet: VnetHeader::default(), headers: &[], skip: 0 });
         };
-        run.layout.set_lengths(&mut self.packet);
+        run.layout.set_lengths(&mut self.headers, self.len);
         let kind = match run.layout.kind.network {
             IpVersion::V4 => {
-                run.layout.set_header_checksum(&mut self.packet);
+                run.layout.set_header_checksum(&mut self.headers);
                 GsoKind::TcpV4
             }
             IpVersion::V6 => GsoKind::TcpV6,
         };
-        run.layout.start_checksum(&mut self.packet);
+        run.layout.start_checksum(&mut self.headers, self.len);
         let gso = Gso { kind, size: run.size as u16, ecn: false };
-        Some((run.layout.vnet_header(gso), &self.packet))
+        Some(Joined { vnet: run.layout.vnet_header(gso), headers: &self.headers, skip: self.headers.len() })
     }
 
     fn append_to(&mut self, run: Run, frame: &[u8]) -> bool {
         let Some(layout) = mergeable(frame) else { return false };
-        let payload = &frame[layout.header_len..];
-        let ip_len = self.packet.len() - run.layout.ip + payload.len();
-        if payload.len() > run.size
+        let payload = frame.len() - layout.header_len;
+        let ip_len = self.len - run.layout.ip + payload;
+        let data_len = (self.len - run.layout.header_len) as u32;
+        if payload > run.size
             || ip_len > usize::from(u16::MAX)
-            || !continues(&self.packet, &run, frame, &layout)
+            || !continues(&self.headers, data_len, &run, frame, &layout)
         {
             return false;
         }
-        self.packet.extend_from_slice(payload);
+        self.len += payload;
         let flags = run.layout.transport + 13;
-        self.packet[flags] |= frame[flags] & tcp_flags::PSH;
-        self.held = after(frame, Run { segments: run.segments + 1, ..run }, payload.len());
+        self.headers[flags] |= frame[flags] & tcp_flags::PSH;
+        self.held = after(frame, Run { segments: run.segments + 1, ..run }, payload);
         true
     }
 }
@@ -144,9 +164,9 @@ fn mergeable(frame: &[u8]) -> Option<Layout> {
     (has_data && is_plain && is_right()).then_some(layout)
 }
 
-/// Whether `frame` is the next segment of `packet`: the next sequence number and IPv4 identification, and all
-/// other headers the same but for lengths, checksums and PSH.
-fn continues(packet: &[u8], run: &Run, frame: &[u8], layout: &Layout) -> bool {
+/// Whether `frame` is the next segment of a packet with these headers and `data_len` bytes of payload: the next sequence
+/// number and IPv4 identification, and all other headers the same but for lengths, checksums and PSH.
+fn continues(packet: &[u8], data_len: u32, run: &Run, frame: &[u8], layout: &Layout) -> bool {
     if *layout != run.layout {
         return false;
     }
@@ -162,7 +182,6 @@ fn continues(packet: &[u8], run: &Run, frame: &[u8], layout: &Layout) -> bool {
         IpVersion::V4 => be16(packet, ip + 4).map(|id| id.wrapping_add(run.segments)) == be16(frame, ip + 4),
         IpVersion::V6 => true,
     };
-    let data_len = (packet.len() - layout.header_len) as u32;
     let next_seq = be32(packet, tcp + 4).map(|seq| seq.wrapping_add(data_len)) == be32(frame, tcp + 4);
     // Ports; acknowledgement and data offset; window; urgent pointer and options.
     let same_tcp = same(tcp, tcp + 4)

@@ -23,8 +23,8 @@ pub enum SegmentError {
     Checksum(#[from] VnetError),
 }
 
-/// A super-packet, ready to be cut into segments numbered from 0.
-struct SuperPacket<'a> {
+/// A super-packet, ready to be cut into segments numbered from 0, each written wherever there is room for it.
+pub struct SuperPacket<'a> {
     layout: Layout,
     size: usize,
     headers: &'a [u8],
@@ -79,7 +79,8 @@ pub fn segment(
     if let Some(gso) = header.gso {
         let packet = SuperPacket::new(frame, gso)?;
         for i in 0..packet.count() {
-            packet.write_segment(i, scratch);
+            scratch.resize(packet.len_of(i), 0);
+            packet.write(i, scratch);
             emit(scratch);
         }
     } else {
@@ -95,7 +96,7 @@ pub fn segment(
 
 impl<'a> SuperPacket<'a> {
     /// Checks that `frame` is what its virtio header says. Whatever the checksum fields hold is not used.
-    fn new(frame: &'a [u8], gso: Gso) -> Result<SuperPacket<'a>, SegmentError> {
+    pub fn new(frame: &'a [u8], gso: Gso) -> Result<SuperPacket<'a>, SegmentError> {
         if gso.size == 0 {
             return Err(SegmentError::ZeroSize);
         }
@@ -109,17 +110,24 @@ impl<'a> SuperPacket<'a> {
     }
 
     /// How many segments it has, at least one.
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.payload.len().div_ceil(self.size).max(1)
     }
 
-    /// Writes the `i`-th segment, all checksums right, in place of what `out` holds.
-    fn write_segment(&self, i: usize, out: &mut Vec<u8>) {
+    /// Bytes of the `i`-th segment.
+    pub fn len_of(&self, i: usize) -> usize {
+        let from = i * self.size;
+        self.headers.len() + self.payload.len().min(from + self.size) - from
+    }
+
+    /// Writes the `i`-th segment, all checksums right, to `out`, which has exactly its length.
+    pub fn write(&self, i: usize, out: &mut [u8]) {
         let (from, layout) = (i * self.size, &self.layout);
-        out.clear();
-        out.extend_from_slice(self.headers);
-        out.extend_from_slice(&self.payload[from..self.payload.len().min(from + self.size)]);
-        layout.set_lengths(out);
+        let (headers, payload) = out.split_at_mut(self.headers.len());
+        headers.copy_from_slice(self.headers);
+        payload.copy_from_slice(&self.payload[from..from + payload.len()]);
+        let len = out.len();
+        layout.set_lengths(out, len);
         if layout.kind.network == IpVersion::V4 {
             let id = be16(out, layout.ip + 4).unwrap_or(0);
             put16(out, layout.ip + 4, id.wrapping_add(i as u16));
@@ -187,9 +195,8 @@ impl Layout {
         VnetHeader { checksum: Some(checksum), gso: Some(gso), header_len: self.header_len as u16 }
     }
 
-    /// Makes the length fields of IP and UDP those of the frame.
-    pub(crate) fn set_lengths(&self, frame: &mut [u8]) {
-        let len = frame.len();
+    /// Makes the length fields of IP and UDP those of a frame of `len` bytes that begins with these.
+    pub(crate) fn set_lengths(&self, frame: &mut [u8], len: usize) {
         match self.kind.network {
             IpVersion::V4 => put16(frame, self.ip + 2, (len - self.ip) as u16),
             IpVersion::V6 => put16(frame, self.ip + 4, (len - self.ip - 40) as u16),
@@ -207,14 +214,16 @@ impl Layout {
         put16(header, 10, sum);
     }
 
-    /// Puts the sum of the pseudo-header in the transport checksum field, the rest to be done by a device.
-    pub(crate) fn start_checksum(&self, frame: &mut [u8]) {
-        let len = (frame.len() - self.transport) as u32;
+    /// Puts the sum of the pseudo-header in the transport checksum field of a frame of `len` bytes, the rest to be done
+    /// by a device.
+    pub(crate) fn start_checksum(&self, frame: &mut [u8], len: usize) {
+        let len = (len - self.transport) as u32;
         put16(frame, self.transport + self.checksum_offset(), self.pseudo.word32(len).folded());
     }
 
     fn complete_checksum(&self, frame: &mut [u8]) {
-        self.start_checksum(frame);
+        let len = frame.len();
+        self.start_checksum(frame, len);
         let sum = Sum::ZERO.bytes(&frame[self.transport..]);
         let sum = match self.kind.transport {
             GsoTransport::Tcp => sum.checksum(),

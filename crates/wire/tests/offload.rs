@@ -50,15 +50,14 @@ fn gso(kind: GsoKind, size: u16) -> VnetHeader {
 
 /// What the coalescer makes of frames: packets with their headers.
 fn join(frames: &[Vec<u8>]) -> Vec<(VnetHeader, Vec<u8>)> {
-    let mut coalescer = Coalescer::default();
-    let mut packets = Vec::new();
-    for frame in frames {
-        if !coalescer.append(frame) {
-            packets.extend(coalescer.take().map(|(header, packet)| (header, packet.to_vec())));
-            assert!(coalescer.append(frame), "an empty coalescer takes any frame");
-        }
+    let (mut coalescer, mut packets, mut rest) = (Coalescer::default(), Vec::new(), frames);
+    while !rest.is_empty() {
+        let count = rest.iter().take_while(|frame| coalescer.append(frame)).count();
+        let joined = coalescer.take().expect("an empty coalescer takes any frame");
+        let payloads = rest[..count].iter().flat_map(|frame| &frame[joined.skip..]);
+        packets.push((joined.vnet, joined.headers.iter().chain(payloads).copied().collect()));
+        rest = &rest[count..];
     }
-    packets.extend(coalescer.take().map(|(header, packet)| (header, packet.to_vec())));
     assert!(coalescer.take().is_none());
     packets
 }

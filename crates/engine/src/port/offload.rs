@@ -4,9 +4,9 @@
 //! done, so that the network sees the frames that would have been on a wire, one by one.
 
 use super::{Burst, PortCounters};
-use fastpath_net::FramePool;
+use fastpath_net::{Frame, FramePool};
 use fastpath_wire::checksum::Sum;
-use fastpath_wire::segment::segment;
+use fastpath_wire::segment::{SuperPacket, segment};
 use fastpath_wire::vnet::{Gso, GsoKind, PartialChecksum, VnetHeader};
 use fastpath_wire::{Headers, Network, protocol};
 
@@ -76,21 +76,44 @@ impl Arrivals<'_> {
     }
 
     fn cut(&mut self, header: &VnetHeader, frame: &[u8], buffer: &mut Vec<u8>) {
+        if let Some(gso) = header.gso {
+            match SuperPacket::new(frame, gso) {
+                Ok(packet) => (0..packet.count()).for_each(|i| self.insert_segment(&packet, i)),
+                Err(_) => self.counters.rx_malformed += 1,
+            }
+            return;
+        }
         if segment(frame, header, buffer, |bytes| self.insert(bytes)).is_err() {
             self.counters.rx_malformed += 1;
         }
     }
 
+    /// Takes a segment, written where it stays.
+    fn insert_segment(&mut self, packet: &SuperPacket<'_>, i: usize) {
+        let mut frame = self.pool.alloc(packet.len_of(i));
+        if let Some(frame) = &mut frame {
+            packet.write(i, self.pool.bytes_mut(frame));
+        }
+        self.keep(frame);
+    }
+
     /// Takes a complete frame.
     pub(super) fn insert(&mut self, bytes: &[u8]) {
-        let Some(frame) = self.pool.insert(bytes) else {
+        let frame = self.pool.insert(bytes);
+        self.keep(frame);
+    }
+
+    /// Takes a frame, if the pool had room for it.
+    fn keep(&mut self, frame: Option<Frame>) {
+        let Some(frame) = frame else {
             self.counters.rx_no_memory += 1;
             return;
         };
+        let len = frame.len() as u64;
         match self.burst.push(frame) {
             Ok(()) => {
                 self.counters.rx_frames += 1;
-                self.counters.rx_bytes += bytes.len() as u64;
+                self.counters.rx_bytes += len;
             }
             Err(frame) => {
                 self.counters.rx_no_memory += 1;

@@ -8,10 +8,10 @@
 use super::offload::{Arrivals, HEADER_LEN, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use crate::sys::interface;
-use crate::sys::tap::Tap;
+use crate::sys::tap::{PARTS_MAX, Tap};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
-use fastpath_wire::coalesce::Coalescer;
+use fastpath_wire::coalesce::{Coalescer, Joined};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -65,6 +65,7 @@ impl TapPort {
 
     /// Joins the longest run of segments at the front of `frames`; says how many there are.
     fn join(&mut self, pool: &FramePool, frames: &VecDeque<Frame>) -> usize {
+        const { assert!(BURST < PARTS_MAX, "headers and every frame are a part each") };
         frames.iter().take(BURST).take_while(|frame| self.joined.append(pool.bytes(frame))).count()
     }
 
@@ -112,10 +113,11 @@ impl Port for TapPort {
     ) -> Result<(), PortError> {
         for _ in 0..BURST {
             let count = self.join(pool, frames);
-            let Some((header, packet)) = self.joined.take() else { break };
-            let header = header.to_bytes();
-            let header = header.first_chunk().expect("the longer form begins with the shorter");
-            match self.tap.write(header, packet) {
+            let Some(Joined { vnet, headers, skip }) = self.joined.take() else { break };
+            let vnet = vnet.to_bytes();
+            let vnet = vnet.first_chunk().expect("the longer form begins with the shorter");
+            let payloads = frames.range(..count).map(|frame| &pool.bytes(frame)[skip..]);
+            match self.tap.write(vnet, std::iter::once(headers).chain(payloads)) {
                 Ok(()) => {
                     self.counters.tx_frames += count as u64;
                     self.counters.tx_bytes +=

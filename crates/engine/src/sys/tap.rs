@@ -12,6 +12,9 @@ use std::os::unix::fs::OpenOptionsExt;
 /// Bytes of the header before each frame (`struct virtio_net_hdr`).
 pub(crate) const VNET_LEN: usize = 10;
 
+/// Parts of a frame that is written.
+pub(crate) const PARTS_MAX: usize = 65;
+
 /// What the kernel may leave to us on frames it hands out: segmentation of TCP and checksums …
 const OFFLOAD_TCP: c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
 /// … and, since Linux 6.2, segmentation of UDP.
@@ -59,14 +62,22 @@ impl Tap {
         check_len(unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) })
     }
 
-    /// Writes one header and frame.
-    pub(crate) fn write(&self, header: &[u8; VNET_LEN], frame: &[u8]) -> io::Result<()> {
-        let parts = [
-            libc::iovec { iov_base: header.as_ptr().cast_mut().cast(), iov_len: header.len() },
-            libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() },
-        ];
-        // SAFETY: both parts point to bytes that live through the call, which only reads them.
-        check_len(unsafe { libc::writev(self.0.as_raw_fd(), parts.as_ptr(), parts.len() as c_int) })?;
+    /// Writes one header and one frame, which comes in up to [`PARTS_MAX`] parts.
+    pub(crate) fn write<'a>(
+        &self,
+        header: &[u8; VNET_LEN],
+        parts: impl Iterator<Item = &'a [u8]>,
+    ) -> io::Result<()> {
+        let part =
+            |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let mut all = [part(header); 1 + PARTS_MAX];
+        let mut count = 1;
+        for (place, bytes) in all[1..].iter_mut().zip(parts) {
+            *place = part(bytes);
+            count += 1;
+        }
+        // SAFETY: the first `count` parts point to bytes that live through the call, which only reads them.
+        check_len(unsafe { libc::writev(self.0.as_raw_fd(), all.as_ptr(), count) })?;
         Ok(())
     }
 }
