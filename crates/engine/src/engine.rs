@@ -4,10 +4,11 @@ use crate::audit::{self, Promise};
 use crate::clock::Clock;
 use crate::control::Server;
 use crate::ledger::{self, Scribe};
-use crate::mail::Mailbox;
+use crate::mail::{Inbox, Mailbox, Snapshot};
 use crate::port::{AfPacket, AfXdp, OpenError, Port, XdpMemory, XdpMode};
 use crate::report::Report;
 use crate::sys::thread;
+use crate::team::Team;
 use crate::worker::{Crew, Worker};
 use fastpath_net::ledger::Ledger;
 use fastpath_net::{EdgeId, Idle, Late, Network, Node, NodeKind, Observer, Topology, Workers};
@@ -15,9 +16,11 @@ use fastpath_units::Duration;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 /// Ports by the edge each serves.
@@ -99,7 +102,7 @@ pub struct Panicked {
 /// A network in real time. See [`start`].
 #[derive(Debug)]
 pub struct Running {
-    worker: JoinHandle<Result<Report, Panicked>>,
+    workers: Vec<JoinHandle<Result<Snapshot, Panicked>>>,
     scribe: Option<Scribe>,
     notice: fn(&str),
     /// Closes the control socket when it is dropped.
@@ -110,63 +113,91 @@ pub struct Running {
 
 /// Ends a [`Running`] engine, from any thread.
 #[derive(Clone)]
-pub struct Stopper(Mailbox);
+pub struct Stopper(Team);
 
 /// Runs `topology` between `ports`, one for each edge, from now on.
 pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Running, StartError> {
-    let shown = Arc::new(topology.clone());
     let open = |path: PathBuf| {
         let ledger = ledger::open(&path, &topology);
         ledger.map_err(|source| StartError::Ledger { path, source })
     };
     let ledger = options.ledger.clone().map(open).transpose()?;
-    let ports = in_order(&topology, ports)?;
-    let (mailbox, inbox) = Mailbox::new()?;
+    let mut ports: Vec<Option<Box<dyn Port>>> = in_order(&topology, ports)?.into_iter().map(Some).collect();
+    let open_ports = Arc::new(AtomicUsize::new(ports.len()));
+    let workers = options.workers.as_ref().or(topology.real_time.workers.as_ref());
+    let mut cores = cores_for(workers);
+    if ledger.is_some() {
+        // The ledger is one account in the order of time.
+        cores.truncate(1);
+    }
+    let parts = topology.split(NonZeroUsize::new(cores.len()).unwrap_or(NonZeroUsize::MIN));
+    let mailboxes = parts.iter().map(|_| Mailbox::new()).collect::<io::Result<Vec<_>>>()?;
+    let (mailboxes, inboxes): (Vec<Mailbox>, Vec<Inbox>) = mailboxes.into_iter().unzip();
+    let team = Team::new(mailboxes.into_iter().zip(parts.iter().cloned()));
+    let shown = Arc::new(topology);
     let listen = |path: PathBuf| {
-        let server = Server::start(&path, Arc::clone(&shown), mailbox.clone());
+        let server = Server::start(&path, Arc::clone(&shown), team.clone());
         server.map_err(|source| StartError::Control { path, source })
     };
-    let server = options.control.map(listen).transpose()?;
-    let spec = &topology.real_time;
-    let tolerance = options.tolerance.or(spec.tolerance);
-    let promise = Promise {
+    let server = options.control.clone().map(listen).transpose()?;
+    let clock = Clock::start();
+    let pool_limit = options.network.pool_limit.get() / parts.len();
+    let network = fastpath_net::Options {
+        pool_limit: NonZeroUsize::new(pool_limit).unwrap_or(NonZeroUsize::MIN),
+        ..options.network
+    };
+    let (mut handles, mut scribe, mut queue) = (Vec::new(), None, None);
+    if let Some((ledger, writer)) = ledger {
+        (queue, scribe) = (Some(Ledger::new(ledger)), Some(writer));
+    }
+    for ((part, inbox), core) in parts.into_iter().zip(inboxes).zip(cores) {
+        let ports =
+            part.edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();
+        let crew = Crew {
+            clock,
+            ports,
+            idle: options.idle.or(shown.real_time.idle).unwrap_or_default(),
+            promise: promise(&options, &shown),
+            inbox,
+            notice: options.notice,
+            core,
+            open_ports: Arc::clone(&open_ports),
+        };
+        handles.push(match queue.take() {
+            None => work(Network::new(part.topology, network), crew, team.clone()),
+            Some(ledger) => work(Network::observed(part.topology, network, ledger), crew, team.clone()),
+        }?);
+    }
+    let (stopper, notice) = (Stopper(team), options.notice);
+    Ok(Running { workers: handles, scribe, notice, _server: server, topology: shown, stopper })
+}
+
+/// What the command line, or else the spec, promises.
+fn promise(options: &Options, topology: &Topology) -> Promise {
+    let tolerance = options.tolerance.or(topology.real_time.tolerance);
+    Promise {
         tolerance: tolerance.unwrap_or(audit::TOLERANCE),
         is_stated: tolerance.is_some(),
-        late: options.late.or(spec.late).unwrap_or_default(),
-    };
-    let idle = options.idle.or(spec.idle).unwrap_or_default();
-    let core = cores_for(options.workers.as_ref().or(spec.workers.as_ref()))[0];
-    let crew = Crew { clock: Clock::start(), ports, idle, promise, inbox, notice: options.notice, core };
-    let (worker, scribe) = match ledger {
-        None => (work(Network::new(topology, options.network), crew, Arc::clone(&shown))?, None),
-        Some((queue, scribe)) => {
-            let network = Network::observed(topology, options.network, Ledger::new(queue));
-            (work(network, crew, Arc::clone(&shown))?, Some(scribe))
-        }
-    };
-    let (stopper, notice) = (Stopper(mailbox), options.notice);
-    Ok(Running { worker, scribe, notice, _server: server, topology: shown, stopper })
+        late: options.late.or(topology.real_time.late).unwrap_or_default(),
+    }
 }
 
 /// The core of each worker, if it has one.
 fn cores_for(workers: Option<&Workers>) -> Vec<Option<u32>> {
+    let cores = thread::cores();
     match workers {
-        None | Some(Workers::Auto) => vec![None],
+        // The other half is for whoever sends and receives.
+        None | Some(Workers::Auto) => vec![None; (cores.len() / 2).max(1)],
         Some(Workers::Cores(cores)) => cores.iter().copied().map(Some).collect(),
+        // The last ones first: the first core takes most interrupts.
         Some(Workers::Count(count)) => {
-            // The last ones first: the first core takes most interrupts.
-            let cores = thread::cores().into_iter().rev().map(Some);
-            cores.chain(std::iter::repeat(None)).take(count.get()).collect()
+            cores.into_iter().rev().map(Some).chain(std::iter::repeat(None)).take(count.get()).collect()
         }
     }
 }
 
-/// Starts the thread that runs `network`.
-fn work<O>(
-    network: Network<O>,
-    crew: Crew,
-    topology: Arc<Topology>,
-) -> io::Result<JoinHandle<Result<Report, Panicked>>>
+/// Starts the thread that runs `network`. If it stops by a defect the others end too.
+fn work<O>(network: Network<O>, crew: Crew, team: Team) -> io::Result<JoinHandle<Result<Snapshot, Panicked>>>
 where
     O: Observer + Send + 'static,
 {
@@ -177,10 +208,13 @@ where
             }
             let mut worker = Worker::new(network, crew).map_err(|error| error.to_string())?;
             worker.run();
-            Ok(Report::of(&topology, &worker.look()))
+            Ok(worker.look())
         }));
         let result = result.unwrap_or_else(|payload| Err(panic_message(&*payload)));
-        result.map_err(|message| Panicked { message })
+        result.map_err(|message| {
+            team.stop();
+            Panicked { message }
+        })
     };
     std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(run)
 }
@@ -287,17 +321,23 @@ impl Running {
 
     /// True once it has ended, by request or because every port has failed.
     pub fn has_ended(&self) -> bool {
-        self.worker.is_finished()
+        self.workers.iter().all(JoinHandle::is_finished)
     }
 
     /// Waits for the end.
     pub fn join(self) -> Result<Report, Panicked> {
-        let ended = self.worker.join();
+        let join = |worker: JoinHandle<Result<Snapshot, Panicked>>| {
+            let ended = worker.join();
+            ended.unwrap_or_else(|payload| Err(Panicked { message: panic_message(&*payload) }))
+        };
+        // All of them, before the first failure is told.
+        let ended: Vec<_> = self.workers.into_iter().map(join).collect();
         // The worker has dropped its end of the ledger's queue.
         if let Some(Err(missing)) = self.scribe.map(Scribe::finish) {
             (self.notice)(&missing);
         }
-        ended.unwrap_or_else(|payload| Err(Panicked { message: panic_message(&*payload) }))
+        let snapshots = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(Report::of(&self.topology, &self.stopper.0.join(snapshots)))
     }
 
     /// Ends it now: frames still inside count as held.

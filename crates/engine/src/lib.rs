@@ -22,6 +22,7 @@ mod ready;
 mod report;
 mod slack;
 mod sys;
+mod team;
 mod watch;
 mod worker;
 

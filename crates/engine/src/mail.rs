@@ -65,7 +65,6 @@ pub(crate) struct WorkerState {
 }
 
 /// The worker's letter box: commands, the stop sign, and the bell that wakes it.
-#[derive(Clone)]
 pub(crate) struct Mailbox {
     commands: SyncSender<Command>,
     shared: Arc<Shared>,

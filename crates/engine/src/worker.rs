@@ -25,6 +25,8 @@ use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Idle, Late, LinkId, Netwo
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Frames that wait at an edge while its port pushes back.
 const BACKLOG_MAX: usize = 1024;
@@ -54,6 +56,8 @@ pub(crate) struct Crew {
     pub(crate) notice: fn(&str),
     /// The core its thread is bound to.
     pub(crate) core: Option<u32>,
+    /// Ports of all workers that have not failed.
+    pub(crate) open_ports: Arc<AtomicUsize>,
 }
 
 /// See the head of this file.
@@ -62,8 +66,8 @@ pub(crate) struct Worker<O> {
     network: Network<O>,
     /// By [`EdgeId`].
     edges: Vec<EdgePort>,
-    /// Ports that have not failed.
-    open: usize,
+    /// Ports of all workers that have not failed.
+    open_ports: Arc<AtomicUsize>,
     /// Edges with frames in their backlog.
     waiting: Vec<usize>,
     /// Backlogs no edge needs now.
@@ -109,7 +113,7 @@ struct Backlog {
 impl<O: Observer> Worker<O> {
     /// A worker for a network whose every edge has a port. To be made by the thread that runs it.
     pub(crate) fn new(network: Network<O>, crew: Crew) -> io::Result<Worker<O>> {
-        let Crew { clock, ports, idle, promise, inbox, notice, core } = crew;
+        let Crew { clock, ports, idle, promise, inbox, notice, core, open_ports } = crew;
         let watch = Watch::new(clock);
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
         let ready = Ready::new(&fds, inbox.bell())?;
@@ -120,7 +124,7 @@ impl<O: Observer> Worker<O> {
             watch,
             network,
             edges,
-            open: count,
+            open_ports,
             waiting: Vec::with_capacity(count),
             spare: (0..BACKLOGS.min(count)).map(|_| Backlog::new()).collect(),
             ready,
@@ -141,26 +145,31 @@ impl<O: Observer> Worker<O> {
         Ok(worker)
     }
 
-    /// Works until it is stopped or every port has failed.
+    /// Works until it is stopped or every port of every worker has failed.
     pub(crate) fn run(&mut self) {
         // A spinning thread that goes before all others would keep its core from the very hosts it serves.
         if self.idle == Idle::Save {
             be_punctual();
         }
-        while !self.inbox.is_stopped() && self.open > 0 {
-            let start = self.watch.now();
-            let received = self.receive(start);
-            let released = self.release();
-            self.read_mail();
-            let now = self.watch.now();
-            let has_moved = received || released;
-            self.watch.expect(has_moved);
-            if has_moved {
-                self.busy = self.busy.saturating_add(now.since(start));
-                self.moved_at = now;
-            } else {
-                self.wait(now);
-            }
+        while !self.inbox.is_stopped() && self.open_ports.load(Ordering::Relaxed) > 0 {
+            self.turn();
+        }
+    }
+
+    /// Looks at everything once; waits if there was nothing to do.
+    fn turn(&mut self) {
+        let start = self.watch.now();
+        let received = self.receive(start);
+        let released = self.release();
+        self.read_mail();
+        let now = self.watch.now();
+        let has_moved = received || released;
+        self.watch.expect(has_moved);
+        if has_moved {
+            self.busy = self.busy.saturating_add(now.since(start));
+            self.moved_at = now;
+        } else {
+            self.wait(now);
         }
     }
 
@@ -284,7 +293,7 @@ impl<O: Observer> Worker<O> {
             edge.counters += port.counters();
             edge.failure = Some(error.to_string());
             self.ready.remove(index, port.fd());
-            self.open -= 1;
+            self.open_ports.fetch_sub(1, Ordering::Relaxed);
             (self.notice)(&format!("{error}; going on without it"));
         }
         self.find_silent_ports();

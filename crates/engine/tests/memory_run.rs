@@ -6,9 +6,9 @@ mod common;
 use common::{finish, options, two_hosts};
 use fastpath_engine::control::{self, Request, Response, Setting};
 use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port, PortCounters, PortError};
-use fastpath_engine::{Idle, Late, Options, Report, Running, StartError, start};
+use fastpath_engine::{Idle, Late, Options, Report, Running, StartError, Workers, start};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
-use fastpath_net::{EdgeId, Frame, FramePool};
+use fastpath_net::{EdgeId, Frame, FramePool, NodeKind, Topology};
 use fastpath_units::{Duration, Rate, Time};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -97,6 +97,55 @@ fn late_frames_are_dropped_where_that_is_wanted_and_the_books_hold() {
     assert!(report.is_broken());
     let report = run_with_tolerance(Duration::from_secs(3600), Late::Drop);
     assert_eq!((report.conservation.delivered, report.conservation.dropped.len()), (200, 0));
+}
+
+#[test]
+fn several_workers_are_one_engine() {
+    let path = socket_path("workers");
+    let mut topology = Topology::default();
+    let (mut ports, mut ends): (Vec<(EdgeId, Box<dyn Port>)>, Vec<MemoryEnd>) = Default::default();
+    for link in 0..5 {
+        let nodes =
+            ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), NodeKind::Host { port: None }));
+        topology.connect(format!("l{link}"), nodes[0], nodes[1], [delayed(1), delayed(1)]);
+        for end in 0..2 {
+            let (port, far) = Memory::new("m", 1 << 20);
+            ports.push((EdgeId(2 * link + end), Box::new(port)));
+            ends.push(far);
+        }
+    }
+    let workers = Some(Workers::Count(3.try_into().unwrap()));
+    let options = Options { workers, control: Some(path.clone()), ..options(Idle::Save) };
+    let running = start(topology, ports, options).unwrap();
+    let set = |link: &str, delay: &str| {
+        let setting = Setting { link: link.into(), delay: Some(delay.into()), ..Setting::default() };
+        assert_eq!(control::call(&path, &Request::Set(Box::new(setting))).unwrap(), Response::Done);
+    };
+    set("l3", "2ms");
+    for link in 0..5u8 {
+        let edge = 2 * usize::from(link);
+        assert_eq!(ends[edge].send([[link; 60].as_slice(); 10]), 10);
+        assert_eq!(receive(&ends[edge + 1], 10), [[link; 60]; 10]);
+    }
+    let report = finish(running);
+    assert_eq!((report.workers.len(), report.conservation.delivered), (3, 50));
+    assert_eq!(report.workers.iter().map(|worker| worker.ports).sum::<usize>(), 10);
+    for (number, link) in report.links.iter().enumerate() {
+        let [forward, backward] = &link.directions;
+        assert_eq!((link.name.as_str(), forward.frames_out), (format!("l{number}").as_str(), 10));
+        assert_eq!((forward.lateness.unwrap().frames, backward.frames_in), (10, 0));
+        assert_eq!(forward.delay, if number == 3 { "2ms" } else { "1ms" });
+        assert_eq!(report.ports[2 * number].counters.rx_frames, 10);
+    }
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_core_that_is_not_there_is_an_error() {
+    let workers = Some(Workers::Cores(vec![100_000]));
+    let (running, _ends) = run(delayed(1), Options { workers, ..options(Idle::Save) });
+    let error = running.join().unwrap_err().to_string();
+    assert!(error.contains("core 100000"), "{error}");
 }
 
 #[test]

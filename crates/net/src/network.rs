@@ -120,13 +120,16 @@ impl<O: Observer> Network<O> {
     /// A network at rest whose frames `observer` follows.
     pub fn observed(topology: Topology, options: Options, mut observer: O) -> Network<O> {
         observer.started(&topology);
-        let channel = |(i, link): (usize, &crate::topology::Link)| {
+        let channel = |link: &crate::topology::Link| {
             [0, 1].map(|end| Channel {
-                pipe: Pipe::new(&link.pipes[end], Rng::stream(options.seed, (2 * i + end) as u64)),
+                pipe: Pipe::new(
+                    &link.pipes[end],
+                    Rng::stream(options.seed, 2 * u64::from(link.stream) + end as u64),
+                ),
                 to: link.ends[1 - end],
             })
         };
-        let channels: Vec<Channel> = topology.links.iter().enumerate().flat_map(channel).collect();
+        let channels: Vec<Channel> = topology.links.iter().flat_map(channel).collect();
         let mut edges = Vec::new();
         let stations = stations(&topology, &mut edges);
         let first_pipe = |edge: &Edge| outgoing(&topology, edge.node, edge.interface);

@@ -98,6 +98,8 @@ pub struct Link {
     pub ends: [(NodeId, usize); 2],
     /// The pipe from end 0 to end 1, and the one from end 1 to end 0.
     pub pipes: [PipeSpec; 2],
+    /// What its random choices follow from, beside the seed: its place in the whole, which it keeps in a part.
+    pub stream: u32,
 }
 
 /// A change of a link's parameters at a time of the run.
@@ -253,7 +255,7 @@ impl Topology {
             });
             (node, interfaces.len() - 1)
         });
-        self.links.push(Link { name: name.into(), ends, pipes });
+        self.links.push(Link { name: name.into(), ends, pipes, stream: link.0 });
         link
     }
 }

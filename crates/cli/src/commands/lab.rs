@@ -4,7 +4,7 @@ use super::replay::Replay;
 use crate::{Answer, explain, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
-use fastpath_engine::{Books, Idle, Late, Report};
+use fastpath_engine::{Books, Idle, Late, Report, Workers};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
 use fastpath_net::Topology;
@@ -108,6 +108,9 @@ pub(super) struct RealTimeArgs {
     /// Spin instead of sleeping when nothing is due: the most exact, and a core of its own for each worker.
     #[arg(long)]
     busy: bool,
+    /// How many threads share links that exchange no frames; each gets a core of its own.
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -126,6 +129,7 @@ impl RealTimeArgs {
             LateArg::Drop => Late::Drop,
         });
         options.idle = self.busy.then_some(Idle::Busy);
+        options.workers = self.workers.map(Workers::Count);
     }
 }
 
@@ -379,7 +383,8 @@ fn finish(lab: Lab) -> anyhow::Result<Answer> {
 fn finish_report(report: &Report) -> Answer {
     finish_books(&report.conservation);
     let kept = finish_promise(report);
-    if report.conservation.holds() && kept { Answer::Yes } else { Answer::No }
+    let has_ports = report.ports.iter().all(|port| port.failure.is_none());
+    if report.conservation.holds() && kept && has_ports { Answer::Yes } else { Answer::No }
 }
 
 /// Says where all frames went.

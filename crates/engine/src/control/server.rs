@@ -2,10 +2,10 @@
 //! a client sends, the worker sees only valid commands.
 
 use super::{REQUEST_MAX, Request, Response, Setting, line};
-use crate::mail::Mailbox;
 use crate::report::Report;
 use crate::sys::peer_user;
 use crate::sys::poll::{Bell, PollSet};
+use crate::team::Team;
 use fastpath_link::Change;
 use fastpath_net::{Direction, LinkId, Topology, spec};
 use std::fs::{self, Permissions};
@@ -35,7 +35,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens at `path`, for this user and root only. A socket left there by an engine that died is replaced.
-    pub(crate) fn start(path: &Path, topology: Arc<Topology>, mailbox: Mailbox) -> io::Result<Server> {
+    pub(crate) fn start(path: &Path, topology: Arc<Topology>, team: Team) -> io::Result<Server> {
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another engine listens there"));
         }
@@ -48,7 +48,7 @@ impl Server {
         let owner = fs::metadata(path)?;
         let bell = Arc::new(Bell::new()?);
         let ring = Arc::clone(&bell);
-        let clients = Clients { owner: owner.uid(), seats: Arc::new(()), topology, mailbox };
+        let clients = Clients { owner: owner.uid(), seats: Arc::new(()), topology, team };
         let listen = move || clients.listen(&socket, &ring);
         let listener = std::thread::Builder::new().name("fastpath-control".to_owned()).spawn(listen)?;
         Ok(Server { path: path.to_owned(), inode: owner.ino(), bell, listener: Some(listener) })
@@ -75,7 +75,7 @@ struct Clients {
     /// Shared once by each client served.
     seats: Arc<()>,
     topology: Arc<Topology>,
-    mailbox: Mailbox,
+    team: Team,
 }
 
 impl Clients {
@@ -133,16 +133,16 @@ impl Clients {
         })?;
         match request {
             Request::Report => {
-                let snapshot = self.mailbox.look().ok_or_else(ended)?;
+                let snapshot = self.team.look().ok_or_else(ended)?;
                 Ok(Response::Report(Box::new(Report::of(&self.topology, &snapshot))))
             }
             Request::Set(setting) => {
                 let (link, direction, change) = read_setting(&self.topology, &setting)?;
-                self.mailbox.change(link, direction, change).ok_or_else(ended)?;
+                self.team.change(link, direction, change).ok_or_else(ended)?;
                 Ok(Response::Done)
             }
             Request::Stop => {
-                self.mailbox.stop();
+                self.team.stop();
                 Ok(Response::Done)
             }
         }

@@ -1,0 +1,156 @@
+//! `fastpath run` on real interfaces of a network namespace, and what `run` and `lab` say of a tolerance.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
+
+/// A namespace with the veth pairs va–ha and vb–hb, and a directory. All of it is gone with the value.
+struct Place {
+    directory: PathBuf,
+    /// Keeps the namespace; ends when its input closes.
+    holder: Child,
+}
+
+impl Place {
+    /// `None`, and said so, where it is not permitted.
+    fn new(test: &str) -> Option<Place> {
+        let script = "ip link add va type veth peer name ha && ip link add vb type veth peer name hb && \
+                      for i in va ha vb hb; do ip link set $i up; done && echo ready && exec cat";
+        let mut command = Command::new("unshare");
+        command.args(["-n", "sh", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holder = command.stderr(Stdio::piped()).spawn().unwrap();
+        let directory = std::env::temp_dir().join(format!("fastpath-run-{test}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let is_ready = first_line(&mut holder) == "ready\n";
+        let place = Place { directory, holder };
+        if !is_ready {
+            skip(test, "network namespaces are not permitted, or ip(8) is not installed");
+            return None;
+        }
+        Some(place)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.holder.id().to_string(), "-n", program]).current_dir(&self.directory);
+        command.env("FASTPATH_STATE_DIR", self.directory.join("state")).env_remove("FASTPATH_LAB");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// `fastpath run` between va and vb by the given way, once it runs.
+    fn run(&self, way: &str) -> Child {
+        let ports = format!("[host.a]\nport = \"{way}va\"\n[host.b]\nport = \"{way}vb\"\n");
+        fs::write(self.directory.join("net.toml"), format!("{ports}[[link]]\nbetween = [\"a\", \"b\"]\n"))
+            .unwrap();
+        let mut command = self.command(PROGRAM);
+        command.args(["run", "net.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let line = first_line(&mut child);
+        assert!(line.contains("is running"), "{line}");
+        child
+    }
+
+    fn ip(&self, arguments: &[&str]) -> String {
+        let output = self.command("ip").args(arguments).output().unwrap();
+        assert!(output.status.success(), "ip {arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        let _ = self.holder.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    line
+}
+
+fn skip(test: &str, why: &str) {
+    let line = format!("SKIPPED: {test}: {why}\n");
+    eprint!("{line}");
+    if let Some(log) = std::env::var_os("FASTPATH_SKIP_LOG") {
+        let file = fs::OpenOptions::new().create(true).append(true).open(log);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).unwrap();
+    }
+}
+
+#[test]
+fn run_says_when_its_interfaces_are_deleted_and_ends_with_the_last() {
+    let Some(place) = Place::new("deleted") else { return };
+    for way in ["packet:", "xdp:"] {
+        let run = place.run(way);
+        place.ip(&["link", "delete", "va"]);
+        place.ip(&["link", "delete", "vb"]);
+        let Output { status, stderr, .. } = run.wait_with_output().unwrap();
+        let text = String::from_utf8(stderr).unwrap();
+        for name in ["va", "vb"] {
+            assert!(
+                text.contains(&format!("port {name}: the interface is gone; going on without it")),
+                "{text}"
+            );
+        }
+        assert!(status.code() == Some(1) && text.contains("frames: "), "{status}: {text}");
+        for (name, peer) in [("va", "ha"), ("vb", "hb")] {
+            place.ip(&["link", "add", name, "type", "veth", "peer", "name", peer]);
+            place.ip(&["link", "set", name, "up"]);
+        }
+    }
+}
+
+#[test]
+fn nothing_stays_on_an_interface_after_a_kill() {
+    let Some(place) = Place::new("killed") else { return };
+    let mut run = place.run("xdp:");
+    if !place.ip(&["link", "show", "va"]).contains("xdp") {
+        run.kill().unwrap();
+        run.wait().unwrap();
+        return skip("nothing_stays_on_an_interface_after_a_kill", "loading an XDP program is not permitted");
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(!place.ip(&["link", "show", "va"]).contains("xdp"));
+    // And another one can take its place.
+    let mut next = place.run("xdp:");
+    assert!(place.ip(&["link", "show", "vb"]).contains("xdp"));
+    next.kill().unwrap();
+    next.wait().unwrap();
+}
+
+#[test]
+fn a_broken_tolerance_is_exit_code_1_and_names_the_link() {
+    let test = "a_broken_tolerance_is_exit_code_1_and_names_the_link";
+    if Command::new("ping").arg("-V").output().is_err() {
+        return skip(test, "ping(8) is not installed");
+    }
+    let directory = std::env::temp_dir().join(format!("fastpath-tolerance-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let spec = "[engine]\ntolerance = \"3600s\"\n[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\n";
+    fs::write(directory.join("net.toml"), spec).unwrap();
+    // Nothing is released within a nanosecond, and everything within an hour.
+    for (options, expected) in [(["--tolerance", "1ns"].as_slice(), 1), (&[], 0)] {
+        let mut command = Command::new(PROGRAM);
+        command.args(["lab", "run", "net.toml"]).args(options).args(["--on", "a", "--", "ping", "-c1", "b"]);
+        command.env("FASTPATH_STATE_DIR", directory.join("state")).env_remove("FASTPATH_LAB");
+        let Output { status, stderr, .. } = command.current_dir(&directory).output().unwrap();
+        let text = String::from_utf8(stderr).unwrap();
+        if text.contains("not permitted") {
+            skip(test, &text);
+            break;
+        }
+        assert_eq!(status.code(), Some(expected), "{text}");
+        let named = text.contains("link a-b, a → b: ") && text.contains("the tolerance of 1ns was broken");
+        assert_eq!(named, expected == 1, "{text}");
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}

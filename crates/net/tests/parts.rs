@@ -1,0 +1,145 @@
+//! A topology in parts does what the whole does, to the picosecond and the byte.
+
+use fastpath_net::{Delivery, EdgeId, Network, Options, Part, Topology, spec};
+use fastpath_units::{Duration, Rng, Time};
+use std::num::NonZeroUsize;
+
+/// Two routed networks, a switched one, three single links of one pair of hosts, and a change of a link.
+const SPEC: &str = r#"
+[host.a]
+[host.b]
+[host.c]
+[host.d]
+[host.e]
+[host.f]
+[router.r]
+[router.q]
+[switch.s]
+[[link]]
+between = ["a", "r"]
+rate = "10Mbit"
+loss = "10%"
+[[link]]
+between = ["c", "s"]
+jitter = { law = "normal", sd = "1ms" }
+delay = "10ms"
+[[link]]
+between = ["r", "b"]
+delay = "3ms"
+[[link]]
+between = ["d", "s"]
+duplicate = "20%"
+[[link]]
+between = ["e", "f"]
+name = "one"
+loss = "30%"
+[[link]]
+between = ["e", "f"]
+name = "two"
+corrupt = "50%"
+[[link]]
+between = ["f", "e"]
+name = "three"
+delay = "1ms"
+[[link]]
+between = ["a", "q"]
+loss = "5%"
+[[link]]
+between = ["q", "d"]
+rate = "1Mbit"
+[[event]]
+at = "50ms"
+link = "two"
+delay = "7ms"
+"#;
+
+const OPTIONS: Options = Options { seed: 7, pool_limit: NonZeroUsize::new(64 << 20).unwrap() };
+
+fn whole() -> Topology {
+    spec::parse(SPEC).expect("a valid spec").0
+}
+
+/// A frame with this content from an edge: to the router's or to any MAC.
+fn frame(topology: &Topology, edge: usize, number: u16, rng: &mut Rng) -> Vec<u8> {
+    let interfaces: Vec<_> = topology.hosts().flat_map(|(_, host)| &host.interfaces).collect();
+    let interface = interfaces[edge];
+    let (_, peer) = topology.peer(interface);
+    let target = interfaces[(edge + usize::from(number)) % interfaces.len()];
+    let mac = |mac: Option<fastpath_wire::MacAddr>| mac.expect("assigned");
+    let to = if peer.addresses.is_empty() { mac(target.mac) } else { mac(peer.mac) };
+    let address = |interface: &fastpath_net::Interface| interface.addresses[0].addr();
+    let ends = ((mac(interface.mac), address(interface)), (to, address(target)));
+    let payload = vec![number as u8; rng.below(1200) as usize];
+    fastpath_wire::build::Ip::between(ends.0, ends.1).udp(1000, number, &payload)
+}
+
+/// Everything that comes out, by time and edge of the whole.
+fn run(part: &Part, traffic: &[(Time, EdgeId, Vec<u8>)]) -> Vec<(Time, EdgeId, Vec<u8>)> {
+    let mut network = Network::new(part.topology.clone(), OPTIONS);
+    for (at, edge, bytes) in traffic {
+        if let Some(local) = part.edges.iter().position(|global| global == edge) {
+            let frame = network.pool_mut().insert(bytes).unwrap();
+            network.push(*at, EdgeId(local as u32), frame);
+        }
+    }
+    let mut out = Vec::new();
+    while let Some(Delivery { at, edge, frame }) = network.pop(Time::ZERO + Duration::from_secs(60)) {
+        out.push((at, part.edges[edge.0 as usize], network.pool().bytes(&frame).to_vec()));
+        network.pool_mut().free(frame);
+    }
+    assert!(network.conservation().holds());
+    out
+}
+
+#[test]
+fn any_number_of_parts_gives_the_same_bytes_at_the_same_picoseconds() {
+    let topology = whole();
+    let edges = topology.hosts().map(|(_, host)| host.interfaces.len()).sum::<usize>();
+    let mut rng = Rng::new(11);
+    let traffic: Vec<_> = (0..2000u16)
+        .map(|number| {
+            let edge = usize::from(number) % edges;
+            let at = Time::ZERO + Duration::from_us(100 * u64::from(number));
+            (at, EdgeId(edge as u32), frame(&topology, edge, number, &mut rng))
+        })
+        .collect();
+    let outcome = |count: usize| {
+        let parts = topology.split(NonZeroUsize::new(count).unwrap());
+        let mut out: Vec<_> = parts.iter().flat_map(|part| run(part, &traffic)).collect();
+        // Stable: at one edge the order of the network stays.
+        out.sort_by_key(|(at, edge, _)| (*at, *edge));
+        (parts.len(), out)
+    };
+    let (one, expected) = outcome(1);
+    assert!(one == 1 && expected.len() > 1000, "{}", expected.len());
+    for (count, parts) in [(2, 2), (3, 3), (6, 6), (100, 6)] {
+        let (found, out) = outcome(count);
+        assert_eq!(found, parts);
+        assert!(out == expected, "in {count} parts");
+    }
+}
+
+#[test]
+fn one_part_is_the_whole() {
+    let topology = whole();
+    let parts = topology.split(NonZeroUsize::MIN);
+    assert_eq!(parts.len(), 1);
+    assert_eq!(parts[0].topology, topology);
+    assert!(parts[0].links.iter().enumerate().all(|(place, link)| link.0 as usize == place));
+    assert!(parts[0].edges.iter().enumerate().all(|(place, edge)| edge.0 as usize == place));
+    assert_eq!(Topology::default().split(NonZeroUsize::MIN).len(), 1);
+}
+
+#[test]
+fn parts_are_about_equally_large() {
+    let mut topology = Topology::default();
+    for link in 0..100 {
+        let ends = ["a", "b"].map(|end| {
+            topology.add_node(format!("{end}{link}"), fastpath_net::NodeKind::Host { port: None })
+        });
+        topology.connect(format!("l{link}"), ends[0], ends[1], Default::default());
+    }
+    let sizes: Vec<usize> =
+        topology.split(NonZeroUsize::new(3).unwrap()).iter().map(|part| part.links.len()).collect();
+    assert_eq!(sizes, [34, 33, 33]);
+}
