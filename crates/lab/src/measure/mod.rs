@@ -10,6 +10,7 @@
 //! | `host.rs` | all of these, as one record |
 //! | `pipeline.rs`, `netcope.rs`, `emulate.rs` | what does a packet cost a pipeline? |
 //! | `search.rs` | what is the highest rate without loss? |
+//! | `switching/` | what do lookups, packets and changes of rules cost a switch? |
 //! | `latency.rs`, `operations.rs` | how long does a packet take, and what does each operation add? |
 //!
 //! Times are of the thread that works, by `CLOCK_MONOTONIC`; what a reading of the clock costs is taken off.
@@ -26,6 +27,7 @@ mod operations;
 mod pipeline;
 mod score;
 mod search;
+mod switching;
 mod timing;
 
 pub use caches::CacheEdge;
@@ -38,6 +40,10 @@ pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_throughput};
 pub use operations::{EXTRAS, Extra, OperationCost, operation};
 pub use pipeline::Stage;
 pub use search::{Found, Goal, SearchError, Trial, search};
+pub use switching::{
+    ByTraffic, Lookups, Rates, Rules, RulesError, Spread, SwitchCost, SwitchError, SwitchQuestion, Updates,
+    switch_cost,
+};
 pub use timing::{Jitter, Timing};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -4,6 +4,7 @@ mod events;
 mod host;
 mod latency;
 mod pipeline;
+mod switch;
 
 use crate::Answer;
 use anyhow::Context;
@@ -23,6 +24,7 @@ Examples:
   fastpath measure pipeline --program netcope --size 64,512,1518 --h 0,10,50 -o costs.jsonl
   fastpath model fit costs.jsonl --y T_ns --terms const,p,h
   fastpath measure pipeline --program emulate --size 64 --links 10000 --json
+  fastpath measure switch --table cidr:912 --flows 16384
   fastpath measure latency -o latency.jsonl && fastpath report latency.jsonl -o latency.html")]
 pub(crate) struct MeasureCommand {
     #[command(subcommand)]
@@ -35,6 +37,7 @@ enum Action {
     Pipeline(pipeline::PipelineCommand),
     Latency(latency::LatencyCommand),
     Events(events::EventsCommand),
+    Switch(switch::SwitchCommand),
 }
 
 /// Where the records go.
@@ -55,6 +58,7 @@ impl MeasureCommand {
             Action::Pipeline(command) => command.run(),
             Action::Latency(command) => command.run(),
             Action::Events(command) => command.run(),
+            Action::Switch(command) => command.run(),
         }
     }
 }

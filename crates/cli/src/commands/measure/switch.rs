@@ -1,0 +1,102 @@
+//! `fastpath measure switch`: what a switch's lookups, packets and changes cost.
+
+use super::{Output, bar, effort, show, tool, warn};
+use crate::{Answer, print};
+use clap::Args;
+use fastpath_lab::measure::{ByTraffic, Rules, SwitchCost, SwitchQuestion, switch_cost};
+use fastpath_lab::record::{Record, Watch, fields};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// Measure a switch: ns per lookup compiled, interpreted and hashed per mask; packets per second from one memory port
+/// to another on one core; how soon a change of rules is in force, and what packets notice of it.
+#[derive(Args)]
+pub(super) struct SwitchCommand {
+    /// The tables: cidr:N, cidr:FILE, acl:N, acl:FILE (ClassBench's format), mac:N, pipeline:gateway,
+    /// pipeline:load-balancer.
+    #[arg(long, value_name = "KIND:WHAT")]
+    table: Rules,
+    /// Live flows.
+    #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    flows: u32,
+    /// The seed of rules, flows and keys.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Take seconds, for a first look.
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl SwitchCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        let file = self.output.open()?;
+        let bar = bar()?;
+        let watch = Watch::start();
+        let (flows, seed) = (self.flows as usize, self.seed);
+        let question = SwitchQuestion { rules: self.table, flows, seed, effort: effort(self.quick) };
+        let cost = switch_cost(&question, &show(&bar))?;
+        bar.finish_and_clear();
+        let provenance = watch.provenance(&tool(), seed, cost.updates.packets);
+        let parameters = Map::from_iter([
+            ("table".to_owned(), json!(format!("{:?}", question.rules))),
+            ("flows".to_owned(), json!(flows)),
+            ("frame_bytes".to_owned(), json!(64)),
+        ]);
+        let results = fields(&cost);
+        let record = Record { kind: "switch".to_owned(), provenance, parameters, results, platform: None };
+        self.output.write(file, std::slice::from_ref(&record))?;
+        let mut out = io::stdout().lock();
+        if self.output.json {
+            let mut value = serde_json::to_value(&record)?;
+            if let Value::Object(top) = &mut value {
+                // Scripts find the results at the top too.
+                top.extend(record.results.clone());
+            }
+            writeln!(out, "{value}")?;
+        } else {
+            table(&mut out, &cost)?;
+        }
+        warn(&record);
+        Ok(Answer::Yes)
+    }
+}
+
+fn table(out: &mut impl Write, cost: &SwitchCost) -> anyhow::Result<()> {
+    let mut table = print::table(["ns per lookup", "one flow", "Zipf", "random"]);
+    let lookups = &cost.ns_per_lookup;
+    let ways = [
+        ("compiled", lookups.compiled),
+        ("interpreted", lookups.interpreted),
+        ("hash per mask", lookups.hash_per_mask),
+    ];
+    for (way, ByTraffic { one_flow, zipf, random }) in ways {
+        let [one_flow, zipf, random] = [one_flow, zipf, random].map(print::number);
+        table.add_row([way.to_owned(), one_flow, zipf, random]);
+    }
+    writeln!(
+        out,
+        "{} rules, compiled in {} ms to {} bytes of code",
+        cost.rules,
+        print::number(cost.compile_ms),
+        cost.code_bytes
+    )?;
+    writeln!(out, "{table}")?;
+    let rates = &cost.packets_per_second;
+    let [compiled, interpreted] = [rates.compiled, rates.interpreted].map(|rate| print::number(rate / 1e6));
+    writeln!(out, "64-byte packets from port to port: {compiled} Mpps compiled, {interpreted} interpreted")?;
+    let updates = &cost.updates;
+    let number = print::number;
+    writeln!(
+        out,
+        "a change is in force after {} µs (at most {}); bursts of 32 packets took {} µs (at most {}); {} of {} packets lost",
+        number(updates.update_us.median),
+        number(updates.update_us.max),
+        number(updates.burst_us.median),
+        number(updates.burst_us.max),
+        updates.lost,
+        updates.packets
+    )?;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Changes of rules while one core forwards all it can: how soon each is in force, what bursts take meanwhile, and
+//! whether a packet is lost. A third thread makes new bases and code.
+
+use super::rules::{IN, OUT};
+use super::{Made, Spread, SwitchQuestion, Updates};
+use crate::measure::{Effort, median, pin};
+use fastpath_jit::{CompileError, Fate, Live, Made as Remade};
+use fastpath_switch::flow::FlowCommand;
+use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Switch};
+use fastpath_units::Time;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+/// Packets of a burst.
+const BURST: usize = 32;
+
+pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mut switch: Switch) -> Updates {
+    let count = if question.effort == Effort::Quick { 100 } else { 1000 };
+    let is_over = AtomicBool::new(false);
+    let mut worker = live.worker(0);
+    thread::scope(|scope| {
+        let traffic = scope.spawn(|| {
+            pin(1);
+            let mut frames = made.frames.clone();
+            let (mut times, mut packets, mut lost, mut at) = (Vec::with_capacity(1 << 20), 0, 0, 0);
+            while !is_over.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                worker.begin(Time::ZERO);
+                for _ in 0..BURST {
+                    let frame = &mut frames[at];
+                    at = (at + 1) % made.frames.len();
+                    packets += 1;
+                    let mut bytes = [0; 60];
+                    bytes.copy_from_slice(&frame[..60]);
+                    if !matches!(worker.run(IN, &mut bytes), Fate::Forward { port: OUT | 3, .. }) {
+                        lost += 1;
+                    }
+                }
+                if times.len() < times.capacity() {
+                    times.push(start.elapsed().as_secs_f64() * 1e6);
+                }
+            }
+            (times, packets, lost)
+        });
+        let mut update_us = change(count, made, &mut live, &mut switch);
+        is_over.store(true, Ordering::Relaxed);
+        let (mut burst_us, packets, lost) =
+            traffic.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Updates { update_us: spread(&mut update_us), burst_us: spread(&mut burst_us), packets, lost }
+    })
+}
+
+/// Adds and takes away rules for single addresses; the time of each, µs.
+fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Vec<f64> {
+    let (done, made_of) = mpsc::channel::<Result<Remade, CompileError>>();
+    let mut is_busy = false;
+    let mut times = Vec::new();
+    for i in 0..count {
+        let start = Instant::now();
+        if switch.flow_mod(Time::ZERO, &request(i, made)).is_err() {
+            continue;
+        }
+        live.update(switch);
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+        if let Ok(Ok(remade)) = made_of.try_recv() {
+            live.finish(switch, remade);
+            is_busy = false;
+        }
+        if !is_busy && let Some(job) = live.job() {
+            is_busy = true;
+            let done = done.clone();
+            thread::spawn(move || done.send(job.run()));
+        }
+    }
+    times
+}
+
+/// A rule for one address of the flows in the largest table, with another port to leave by; then its deletion.
+fn request(i: u32, made: &Made) -> FlowMod {
+    let key = &made.follow[(i / 2) as usize % made.follow.len()];
+    let address = key.words()[6] as u32;
+    let fields =
+        [FieldMatch::exact(Field::EthType, 0x0800), FieldMatch::exact(Field::Ipv4Dst, address.into())];
+    let matching = Match::new(&fields).unwrap_or_else(|_| Match::any());
+    let apply = Instructions::apply([Action::output(OUT + 1)]);
+    let add = FlowMod::add(made.largest, u16::MAX, matching, apply);
+    if i.is_multiple_of(2) { add } else { FlowMod { command: FlowCommand::DeleteStrict, ..add } }
+}
+
+fn spread(values: &mut [f64]) -> Spread {
+    let max = values.iter().copied().fold(0.0, f64::max);
+    Spread { median: median(values), max }
+}
