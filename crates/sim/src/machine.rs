@@ -143,10 +143,25 @@ pub(crate) struct CoresSpec {
     pub(crate) clock: Clock,
     #[serde(default)]
     pub(crate) scheduler: SchedulerSpec,
+    /// What a packet costs for which there is no room: somebody has to look at it before it is dropped.
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) refusal: Duration,
+    /// Work beside the packets.
+    pub(crate) tick: Option<TickSpec>,
     #[serde(default)]
     pub(crate) queue: QueueSpec,
     #[serde(default, rename = "source")]
     _source: String,
+}
+
+/// Periodic work of an emulator's cores: a look at every link of the workload (`links`) at each timer tick.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TickSpec {
+    #[serde(deserialize_with = "text")]
+    pub(crate) every: Duration,
+    #[serde(deserialize_with = "text")]
+    pub(crate) per_link: Duration,
 }
 
 /// Which thread of a microengine takes a packet.
@@ -174,6 +189,8 @@ pub(crate) struct MicroengineSpec {
     pub(crate) swap: u64,
     #[serde(default)]
     pub(crate) bind: Bind,
+    /// What threads without a packet do.
+    pub(crate) poll: Option<PollLoopSpec>,
     /// Packets are released to the threads only at ticks of this clock.
     #[serde(default, deserialize_with = "optional")]
     pub(crate) tick: Option<Clock>,
@@ -181,6 +198,24 @@ pub(crate) struct MicroengineSpec {
     pub(crate) queue: QueueSpec,
     #[serde(default, rename = "source")]
     _source: String,
+}
+
+/// A thread that waits for a packet looks for it: computes, refers to a memory or status register, and again. While other
+/// threads of its engine are at work that costs them time; on an idle engine nobody cares, and it is not simulated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PollLoopSpec {
+    /// Cycles of computation per look.
+    pub(crate) compute: u64,
+    /// The memory looked at.
+    pub(crate) read: Name,
+    /// Bytes read.
+    #[serde(default = "word")]
+    pub(crate) bytes: u32,
+}
+
+fn word() -> u32 {
+    4
 }
 
 /// Transmission by microengine threads through a circular FIFO of chunks into ports that cannot hold a frame.
@@ -258,10 +293,16 @@ impl Machine {
         };
         self.station.iter().try_for_each(|s| servers(&s.name, "servers", s.servers))?;
         self.cores.iter().try_for_each(|c| servers(&c.name, "cores", c.cores))?;
+        if let Some(c) = self.cores.iter().find(|c| c.tick.as_ref().is_some_and(|t| t.every.is_zero())) {
+            return Err(source.range(&c.name, "tick.every", "above 0"));
+        }
         for m in &self.microengine {
             servers(&m.name, "engines", m.engines)?;
             servers(&m.name, "threads", m.threads)?;
             servers(&m.name, "engines × threads", m.threads.saturating_mul(m.engines))?;
+            if let Some(poll) = &m.poll {
+                source.find(&poll.read, "memory", &self.memories())?;
+            }
         }
         for e in &self.egress {
             servers(&e.name, "engines", e.engines)?;
@@ -290,6 +331,11 @@ impl Machine {
     /// The names of the units, in the order the simulation numbers them.
     pub fn units(&self) -> Vec<String> {
         self.names().map(|name| name.as_ref().clone()).collect()
+    }
+
+    /// The names of the memories, in their order.
+    pub(crate) fn memories(&self) -> Vec<String> {
+        self.memory.iter().map(|m| m.name.as_ref().clone()).collect()
     }
 
     /// The clock programs on `unit` count in, if it runs programs.

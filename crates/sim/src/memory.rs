@@ -3,8 +3,9 @@
 //! A request's completion is known when it is issued, because requests are served in their order; so a memory needs no
 //! event of its own. Hash units are memories too: a key goes in, the hash comes back some cycles later.
 
+use crate::random::exponential;
 use crate::spec::{Clock, Name, Source, SpecError, optional, text};
-use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
+use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time};
 use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +26,8 @@ pub(crate) struct MemorySpec {
     /// Requests in flight; more wait.
     #[serde(default = "unbounded")]
     pub(crate) outstanding: usize,
-    /// Factor on every latency: what load adds that bandwidth alone does not explain.
+    /// Mean latency over the table's: what load adds that bandwidth alone does not explain. Above 1 the rest is an
+    /// exponential wait, as in a queue; below 1 the table is scaled.
     #[serde(default = "unscaled")]
     pub(crate) load_factor: f64,
     #[serde(default, rename = "source")]
@@ -72,6 +74,8 @@ pub(crate) enum Access {
 pub(crate) struct Memory {
     read: Vec<(u32, Duration)>,
     write: Vec<(u32, Duration)>,
+    /// Mean wait over the unloaded latency.
+    load: f64,
     bandwidth: Option<Rate>,
     outstanding: usize,
     /// Completions of the requests in flight, earliest first.
@@ -88,7 +92,7 @@ impl Memory {
                 .iter()
                 .map(|(size, &n)| {
                     let size = size.parse().expect("checked");
-                    let scaled = spec.clock.cycles(n).as_ps() as f64 * spec.load_factor;
+                    let scaled = spec.clock.cycles(n).as_ps() as f64 * spec.load_factor.min(1.0);
                     (size, Duration::from_ps(scaled.round() as u64))
                 })
                 .collect();
@@ -100,6 +104,7 @@ impl Memory {
         Memory {
             read,
             write,
+            load: (spec.load_factor - 1.0).max(0.0),
             bandwidth: spec.bandwidth,
             outstanding: spec.outstanding,
             in_flight: VecDeque::new(),
@@ -125,8 +130,14 @@ impl Memory {
         self.bandwidth.map_or(Duration::ZERO, exact)
     }
 
+    /// The mean time a transfer of `bytes` takes, waiting for others included.
+    pub(crate) fn expected(&self, access: Access, bytes: u32) -> Duration {
+        let latency = self.latency(access, bytes);
+        latency + Duration::from_ps((latency.as_ps() as f64 * self.load) as u64)
+    }
+
     /// Issues a request at `now`; gives the time of its completion.
-    pub(crate) fn request(&mut self, now: Time, access: Access, bytes: u32) -> Time {
+    pub(crate) fn request(&mut self, now: Time, access: Access, bytes: u32, rng: &mut Rng) -> Time {
         while self.in_flight.front().is_some_and(|&done| done <= now) {
             self.in_flight.pop_front();
         }
@@ -140,11 +151,16 @@ impl Memory {
             self.carried = carried;
             self.busy += span;
         }
-        let done = start + self.latency(access, bytes);
+        let latency = self.latency(access, bytes);
+        let done = start + latency;
         // Sizes differ, so completions may overtake; requests retire in order.
         let done = self.in_flight.back().map_or(done, |&last| done.max(last));
         self.in_flight.push_back(done);
-        done
+        if self.load == 0.0 {
+            return done;
+        }
+        // The wait is the requester's own: it stands for all that is not modelled, and holds up nobody else.
+        done + exponential(rng, Duration::from_ps((latency.as_ps() as f64 * self.load) as u64))
     }
 }
 
@@ -175,7 +191,7 @@ mod tests {
     fn requests_share_the_bandwidth_in_their_order() {
         let mut m = memory("bandwidth = '1Gbit'");
         // 16 B occupy 128 ns.
-        let done: Vec<Time> = (0..3).map(|_| m.request(ns(0), Access::Read, 16)).collect();
+        let done: Vec<Time> = (0..3).map(|_| m.request(ns(0), Access::Read, 16, &mut Rng::new(1))).collect();
         assert_eq!(done, [ns(26), ns(128 + 26), ns(256 + 26)]);
         assert_eq!(m.busy, Duration::from_ns(384));
     }
@@ -183,15 +199,26 @@ mod tests {
     #[test]
     fn a_request_beyond_the_bound_waits_for_the_oldest_to_come_back() {
         let mut m = memory("outstanding = 2");
-        let done: Vec<Time> = (0..5).map(|_| m.request(ns(0), Access::Read, 4)).collect();
+        let done: Vec<Time> = (0..5).map(|_| m.request(ns(0), Access::Read, 4, &mut Rng::new(1))).collect();
         assert_eq!(done, [ns(18), ns(18), ns(36), ns(36), ns(54)]);
-        assert_eq!(m.request(ns(100), Access::Read, 4), ns(118));
+        assert_eq!(m.request(ns(100), Access::Read, 4, &mut Rng::new(1)), ns(118));
     }
 
     #[test]
-    fn load_scales_latency_and_not_bandwidth() {
+    fn load_is_a_random_wait_of_the_stated_mean_and_takes_no_bandwidth() {
+        let (m, n, mut rng) = (memory("load_factor = 2.5"), 100_000, Rng::new(1));
+        assert_eq!(m.expected(Access::Read, 16), Duration::from_ns(65));
+        let total: u64 = (0..n)
+            .map(|i| {
+                let now = ns(1000 * i);
+                m.clone().request(now, Access::Read, 16, &mut rng).since(now).as_ps()
+            })
+            .sum();
+        // 26 ns and an exponential of mean 39 ns: 4 standard errors are half a nanosecond.
+        assert!((total as f64 / n as f64 - 65_000.0).abs() < 500.0, "{total}");
         let mut m = memory("load_factor = 2.0\nbandwidth = '1Gbit'");
-        assert_eq!(m.request(ns(0), Access::Read, 16), ns(52));
-        assert_eq!(m.request(ns(0), Access::Read, 16), ns(128 + 52));
+        let done: Vec<Time> = (0..2).map(|_| m.request(ns(0), Access::Read, 16, &mut rng)).collect();
+        assert!(done[0] > ns(26) && done[1] > ns(128 + 26) && m.busy == Duration::from_ns(256), "{done:?}");
+        assert_eq!(memory("load_factor = 0.5").expected(Access::Read, 4), Duration::from_ns(9));
     }
 }

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub units: BTreeMap<String, Use>,
     /// The unit that limits the throughput: where frames are lost, or else the busiest.
     pub bottleneck: String,
+    /// The share of its frames the flow got through that fared worst.
+    pub worst_flow_share: f64,
     /// Frames that left after a later frame of their flow.
     pub order_violations: u64,
     /// Who waits for whom, if nothing could move any more while frames were inside.

@@ -17,6 +17,7 @@
 //!   { time = "101ps", per = "byte" },
 //!   { read = "flows", times = "h" },
 //!   { write = "sdram", bytes = 32, times = 2, per = "chunk" },
+//!   { compute = 40, over = 64 },     # only for packets of more than 64 bytes
 //! ]
 //! ```
 //!
@@ -100,6 +101,9 @@ struct StepSpec {
     times: Times,
     #[serde(default)]
     per: Per,
+    /// Only for packets of more bytes than this.
+    #[serde(default)]
+    over: u32,
 }
 
 fn word() -> u32 {
@@ -153,6 +157,8 @@ pub(crate) enum Op {
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) per_chunk: bool,
+    /// Only packets of more bytes than this.
+    pub(crate) over: u32,
     pub(crate) ops: Vec<(Op, u32)>,
 }
 
@@ -192,11 +198,15 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// The next operation of a packet of `chunks` chunks in `leg`, or `None` at its end.
+    /// The next operation of a packet of `size` bytes in `chunks` chunks in `leg`, or `None` at its end.
     #[inline]
-    pub(crate) fn next(&mut self, leg: &Leg, chunks: u32) -> Option<Op> {
+    pub(crate) fn next(&mut self, leg: &Leg, size: u32, chunks: u32) -> Option<Op> {
         loop {
             let block = leg.blocks.get(self.block as usize)?;
+            if block.over > 0 && size <= block.over {
+                self.block += 1;
+                continue;
+            }
             match block.ops.get(self.op as usize) {
                 Some(&(op, times)) if self.repeat < times => {
                     self.repeat += 1;
@@ -342,8 +352,10 @@ impl Binder<'_> {
             };
             let per_chunk = step.per == Per::Chunk;
             match blocks.last_mut() {
-                Some(block) if block.per_chunk == per_chunk => block.ops.push((op, times)),
-                _ => blocks.push(Block { per_chunk, ops: vec![(op, times)] }),
+                Some(block) if block.per_chunk == per_chunk && block.over == step.over => {
+                    block.ops.push((op, times));
+                }
+                _ => blocks.push(Block { per_chunk, over: step.over, ops: vec![(op, times)] }),
             }
         }
         Ok(blocks)

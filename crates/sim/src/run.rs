@@ -183,10 +183,18 @@ struct Run<'a> {
     /// Finished packets that wait for room, by the unit they wait for.
     blocked: Vec<VecDeque<Finished>>,
     free: Vec<u32>,
-    /// Per flow: frames arrived, and one more than the highest that has left.
-    flows: Vec<(u64, u64)>,
+    flows: Vec<FlowCount>,
     counts: Counts,
     hash: TraceHash,
+}
+
+/// The frames of one flow.
+#[derive(Clone, Copy, Default)]
+struct FlowCount {
+    arrived: u64,
+    left: u64,
+    /// One more than the highest that has left.
+    next: u64,
 }
 
 struct Counts {
@@ -213,7 +221,7 @@ impl<'a> Run<'a> {
     ) -> Run<'a> {
         let places = ports.len() as u32;
         let generator = |place| Generator::new(workload, machine.ports.rate, place, places, seed);
-        let units = Unit::all(machine, route);
+        let units = Unit::all(machine, route, workload.links());
         let end = Time::ZERO + workload.duration;
         let warm = Time::from_ps(workload.duration.as_ps() / 10);
         let world = World {
@@ -239,7 +247,7 @@ impl<'a> Run<'a> {
             generators: (0..places).map(generator).collect(),
             announced: vec![None; ports.len()],
             free: Vec::new(),
-            flows: vec![(0, 0); (workload.flows + places) as usize],
+            flows: vec![FlowCount::default(); (workload.flows + places) as usize],
             counts: Counts {
                 offered: 0,
                 forwarded: 0,
@@ -289,12 +297,12 @@ impl<'a> Run<'a> {
             started: now,
             size: frame.size,
             flow: frame.flow,
-            order: flow.0,
+            order: flow.arrived,
             port_in: self.ports[place],
             port_out: self.ports[(place + 1) % self.ports.len()],
             leg: 0,
         };
-        flow.0 += 1;
+        flow.arrived += 1;
         self.counts.offered += 1;
         self.counts.offered_in_window += u64::from(self.counts.is_counted(now));
         let number = self.free.pop().unwrap_or(self.world.packets.len() as u32);
@@ -371,8 +379,9 @@ impl<'a> Run<'a> {
             self.counts.latency_sum_ps += u128::from(latency);
         }
         let flow = &mut self.flows[packet.flow as usize];
-        self.counts.order_violations += u64::from(packet.order < flow.1);
-        flow.1 = flow.1.max(packet.order + 1);
+        self.counts.order_violations += u64::from(packet.order < flow.next);
+        flow.next = flow.next.max(packet.order + 1);
+        flow.left += 1;
         self.free.push(number);
     }
 
@@ -405,12 +414,18 @@ impl<'a> Run<'a> {
             }),
             units: self.names.iter().cloned().zip(self.units.iter().map(|u| u.usage(end))).collect(),
             bottleneck: self.bottleneck(end),
+            worst_flow_share: self.worst_flow_share(),
             order_violations: counts.order_violations,
             deadlock: (held > 0).then(|| self.deadlock()),
             events: self.world.kernel.handled(),
             seconds: end.as_secs_f64(),
             trace_hash: self.hash.get(),
         }
+    }
+
+    fn worst_flow_share(&self) -> f64 {
+        let shares = self.flows.iter().filter(|f| f.arrived > 0).map(|f| f.left as f64 / f.arrived as f64);
+        shares.fold(1.0, f64::min)
     }
 
     /// The unit that loses most, or else the busiest of those the program uses.

@@ -46,6 +46,14 @@ pub enum Arrivals {
         /// Mean silence.
         off: Duration,
     },
+    /// Multiplexed links: TCP-like flows that fill a link each, every second frame acknowledged by one of 64 bytes on a link
+    /// of its own. Flows come in on the first port of each pair in the list, acknowledgements on the second.
+    Links {
+        /// Bits of IP packets per second on each link.
+        rate: Rate,
+        /// Links, two for each flow.
+        count: u32,
+    },
     /// Given times and sizes, from a capture; dealt to the ports by flow.
     List(Vec<(Time, u32)>),
 }
@@ -64,12 +72,12 @@ pub enum Sizes {
 pub enum WorkloadError {
     /// Unknown kind.
     #[error(
-        "workload {0:?} is unknown (have: line-rate, constant, poisson, on-off, pcap=FILE), e.g. line-rate,size=64"
+        "workload {0:?} is unknown (have: line-rate, constant, poisson, on-off, links, pcap=FILE), e.g. line-rate,size=64"
     )]
     Kind(String),
     /// Unknown or missing field.
     #[error(
-        "workload field {0:?} is unknown or has no value (have: rate, on, off, size, ports, flows, priorities, groups, duration)"
+        "workload field {0:?} is unknown or has no value (have: rate, on, off, size, ports, flows, links, priorities, groups, duration)"
     )]
     Field(String),
     /// A value that does not parse.
@@ -112,6 +120,7 @@ impl FromStr for Workload {
         let kind = fields.next().unwrap_or_default();
         let mut w = Workload::default();
         let (mut rate, mut on, mut off) = (None, Duration::from_us(100), Duration::from_us(100));
+        let mut links = 2;
         for field in fields {
             let Some((key, value)) = field.split_once('=') else {
                 return Err(WorkloadError::Field(field.to_owned()));
@@ -124,18 +133,27 @@ impl FromStr for Workload {
                 "size" => w.sizes = Sizes::Fixed(number("size", value, 64..=65535, "64 … 65535 or imix")?),
                 "ports" => w.ports = ports(value)?,
                 "flows" => w.flows = number("flows", value, 1..=1 << 20, "1 … 1048576")?,
+                "links" => links = number("links", value, 2..=1 << 20, "2 … 1048576")?,
                 "priorities" => w.priorities = number("priorities", value, 1..=8, "1 … 8")?,
                 "groups" => w.groups = number("groups", value, 1..=64, "1 … 64")?,
                 "duration" => w.duration = value.parse()?,
                 _ => return Err(WorkloadError::Field(key.to_owned())),
             }
         }
+        let rate_text = rate;
         let rate = || pps(rate.unwrap_or("1Mpps"), &w.sizes);
         w.arrivals = match kind {
             "line-rate" => Arrivals::LineRate,
             "constant" => Arrivals::Constant(rate()?),
             "poisson" => Arrivals::Poisson(rate()?),
             "on-off" => Arrivals::OnOff { on, off },
+            "links" => {
+                if !text.contains("size=") {
+                    w.sizes = Sizes::Fixed(1518);
+                }
+                w.flows = links;
+                Arrivals::Links { rate: rate_of_link(rate_text)?, count: links }
+            }
             _ => return Err(WorkloadError::Kind(kind.to_owned())),
         };
         if let Arrivals::Constant(pps) | Arrivals::Poisson(pps) = w.arrivals {
@@ -156,6 +174,13 @@ fn number(
 ) -> Result<u32, WorkloadError> {
     let n = value.trim_end_matches('B').parse().ok().filter(|n| range.contains(n));
     n.ok_or_else(|| WorkloadError::Value { field, value: value.to_owned(), hint })
+}
+
+/// Bits per second of one link.
+fn rate_of_link(rate: Option<&str>) -> Result<Rate, WorkloadError> {
+    let hint = "bits per second of each link, e.g. links,rate=128kbit,links=480";
+    let missing = || WorkloadError::Value { field: "rate", value: String::new(), hint };
+    Ok(rate.ok_or_else(missing)?.parse()?)
 }
 
 /// `4` is the first four ports, `0+2` are two of them.
@@ -182,6 +207,13 @@ fn pps(value: &str, sizes: &Sizes) -> Result<f64, WorkloadError> {
     let hint = "frames per second above 0 and below 1e10, e.g. 10Mpps, or bits, e.g. 5Gbit";
     let pps = number.parse::<f64>().ok().map(|n| n * scale).filter(|n| *n > 0.0 && *n < 1e10);
     pps.ok_or_else(|| WorkloadError::Value { field: "rate", value: value.to_owned(), hint })
+}
+
+impl Workload {
+    /// How many links are multiplexed, 0 if it is not about that.
+    pub(crate) fn links(&self) -> u32 {
+        if let Arrivals::Links { count, .. } = self.arrivals { count } else { 0 }
+    }
 }
 
 impl Sizes {
@@ -227,6 +259,8 @@ pub(crate) struct Generator<'a> {
     carried: Fraction,
     burst_end: Time,
     sent: usize,
+    /// Of multiplexed links: when in its period each of this port's links sends, and which it is.
+    phases: Vec<(Duration, u32)>,
 }
 
 impl<'a> Generator<'a> {
@@ -240,11 +274,16 @@ impl<'a> Generator<'a> {
                 let (span, _) = rate.transmission(frame, Fraction::ZERO);
                 Duration::from_ps(rng.below(span.as_ps().max(1)))
             }
-            Arrivals::Poisson(_) | Arrivals::List(_) => Duration::ZERO,
+            Arrivals::Poisson(_) | Arrivals::List(_) | Arrivals::Links { .. } => Duration::ZERO,
         };
         let burst_end = Time::ZERO;
         let at = Time::ZERO + first;
-        Generator { workload, rng, rate, place, places, at, carried: Fraction::ZERO, burst_end, sent: 0 }
+        let phases = match workload.arrivals {
+            Arrivals::Links { rate, count } => phases(workload, rate, count, place, places, seed),
+            _ => Vec::new(),
+        };
+        let carried = Fraction::ZERO;
+        Generator { workload, rng, rate, place, places, at, carried, burst_end, sent: 0, phases }
     }
 
     /// The next frame, or `None` after the end of the workload.
@@ -266,6 +305,7 @@ impl<'a> Generator<'a> {
                 }
                 self.wire(size);
             }
+            Arrivals::Links { rate, .. } => return self.next_of_links(*rate),
             Arrivals::List(frames) => {
                 let index = self.place as usize + self.sent * self.places as usize;
                 let &(at, given) = frames.get(index)?;
@@ -283,11 +323,60 @@ impl<'a> Generator<'a> {
         Some(Frame { at: self.at, size, flow })
     }
 
+    /// All links are alike, so they send in the order of their phases, period after period.
+    fn next_of_links(&mut self, rate: Rate) -> Option<Frame> {
+        let &(phase, flow) = self.phases.get(self.sent % self.phases.len().max(1))?;
+        let period = period(&self.workload.sizes, rate) * if self.place % 2 == 0 { 1 } else { 2 };
+        let sent = Time::ZERO + period * (self.sent / self.phases.len()) as u64 + phase;
+        self.sent += 1;
+        let size = if self.place % 2 == 0 { self.workload.sizes.draw(&mut self.rng) } else { 64 };
+        // No two senders are in step for long: up to the mean gap late. And all come over one wire, one after the other.
+        let gap = period.as_ps() / self.phases.len() as u64;
+        self.at = self.at.max(sent + Duration::from_ps(self.rng.below(gap.max(1))));
+        self.wire(size);
+        let is_due = sent.since(Time::ZERO) <= self.workload.duration;
+        is_due.then_some(Frame { at: self.at, size, flow })
+    }
+
     fn wire(&mut self, size: u32) {
         let (span, left) = self.rate.transmission(Bytes(u64::from(size) + FRAME_GAP), self.carried);
         self.at += span;
         self.carried = left;
     }
+}
+
+/// Ethernet header and FCS: what of a frame is not the IP packet.
+const NOT_IP: f64 = 18.0;
+
+/// The time between frames of a full link.
+fn period(sizes: &Sizes, rate: Rate) -> Duration {
+    Duration::from_secs_f64((sizes.mean() - NOT_IP) * 8.0 / rate.as_bps() as f64)
+}
+
+/// The links whose frames come in on port number `place` of `places`, by when in their period they send. Flow f is link f, its
+/// acknowledgements are link count/2 + f; they come half a period after the second of the frames they are for.
+fn phases(
+    workload: &Workload,
+    rate: Rate,
+    count: u32,
+    place: u32,
+    places: u32,
+    seed: u64,
+) -> Vec<(Duration, u32)> {
+    let (pairs, flows) = ((places / 2).max(1), count / 2);
+    let period = period(&workload.sizes, rate);
+    let phase = |flow: u32| {
+        let at = Rng::stream(seed, (1 << 32) + u64::from(flow)).below(period.as_ps().max(1));
+        let at = Duration::from_ps(at);
+        if place % 2 == 0 {
+            (at, flow)
+        } else {
+            (at + Duration::from_ps(period.as_ps() / 2 * 3), flows + flow)
+        }
+    };
+    let mut phases: Vec<_> = (0..flows).filter(|f| f % pairs == place / 2).map(phase).collect();
+    phases.sort_unstable();
+    phases
 }
 
 #[cfg(test)]
@@ -350,8 +439,24 @@ mod tests {
     }
 
     #[test]
+    fn links_are_full_and_every_second_frame_is_acknowledged() {
+        // 12 000 bits of IP at 128 kbit/s: 10 ⅔ frames a second on each of 50 links, half as many acknowledgements on 50.
+        let text = "links,rate=128kbit,links=200,duration=9s";
+        let (data, acks) = (frames(text, 0, 4, 100), frames(text, 1, 4, 100));
+        assert_eq!((data.len(), acks.iter().filter(|f| f.size == 64).count()), (50 * 96, acks.len()));
+        assert!((50 * 46..=50 * 48).contains(&acks.len()), "{}", acks.len());
+        for (all, first) in [(&data, 0), (&acks, 100)] {
+            assert!(all.windows(2).all(|w| w[0].at <= w[1].at));
+            assert!(all.iter().all(|f| f.flow % 2 == 0 && (first..first + 100).contains(&f.flow)));
+        }
+        assert!(frames(text, 2, 4, 100).iter().all(|f| f.flow % 2 == 1));
+    }
+
+    #[test]
     fn bad_workloads_say_what_to_write() {
         for (text, says) in [
+            ("links,links=4", "rate=128kbit"),
+            ("links,rate=128kbit,links=1", "2 … 1048576"),
             ("fast", "line-rate"),
             ("poisson,rate=0pps", "10Mpps"),
             ("line-rate,size=10", "64 … 65535"),

@@ -19,22 +19,36 @@ pub(crate) struct Cores {
     /// The work each core holds.
     cores: Vec<Option<Work>>,
     idle: usize,
+    /// What a refused packet costs, and what refused ones have cost that no core has paid yet.
+    refusal: Duration,
+    debt: Duration,
+    /// What a span of work becomes beside the ticks.
+    stretch: f64,
     busy: TimeWeighted,
     waiting: TimeWeighted,
     /// Scratch: packets leaving at one finish.
     leaving: VecDeque<u32>,
 }
 
+/// A machine whose ticks take all its time still does a packet now and then.
+const LEAST_LEFT: f64 = 1e-3;
 /// Draws beyond this number are replaced by their expectation: the sum of many is its mean anyway.
 const DRAWS_MAX: u32 = 16;
 
 impl Cores {
-    pub(crate) fn new(spec: &CoresSpec) -> Cores {
+    pub(crate) fn new(spec: &CoresSpec, links: u32) -> Cores {
+        // Ticks are short and frequent beside packets' waits: what they leave over is shared by all packets alike.
+        let ticks = spec.tick.as_ref().map_or(0.0, |t| {
+            f64::from(links) * t.per_link.as_secs_f64() / (t.every.as_secs_f64() * f64::from(spec.cores))
+        });
         Cores {
             full: spec.queue.full,
             scheduler: Scheduler::new(&spec.scheduler, spec.cores, spec.queue.limit),
             cores: vec![None; spec.cores as usize],
             idle: spec.cores as usize,
+            refusal: spec.refusal,
+            debt: Duration::ZERO,
+            stretch: 1.0 / (1.0 - ticks).max(LEAST_LEFT),
             busy: TimeWeighted::default(),
             waiting: TimeWeighted::default(),
             leaving: VecDeque::new(),
@@ -53,6 +67,8 @@ impl Cores {
         let fits = self.scheduler.push(work);
         if fits {
             self.dispatch(world);
+        } else if self.full == Full::Drop {
+            self.debt += self.refusal;
         }
         fits
     }
@@ -80,7 +96,11 @@ impl Cores {
         self.cores[core as usize] = Some(work);
         world.start(work.packet);
         let leg = &world.route.legs[world.packets[work.packet as usize].leg];
-        let span = overhead + leg_time(world, leg, work.packet, self.cores.len() as u32);
+        let owed = std::mem::take(&mut self.debt);
+        let mut span = owed + overhead + leg_time(world, leg, work.packet, self.cores.len() as u32);
+        if self.stretch > 1.0 {
+            span = Duration::from_ps((span.as_ps() as f64 * self.stretch) as u64);
+        }
         world.after(span, What::Done, core);
     }
 
@@ -132,11 +152,11 @@ fn leg_time(world: &mut World, leg: &Leg, packet: u32, cores: u32) -> Duration {
     let size = world.packets[packet as usize].size;
     let chunks = world.route.chunks(size);
     let (mut cursor, mut span, mut draws) = (Cursor::default(), Duration::ZERO, 0);
-    while let Some(op) = cursor.next(leg, chunks) {
+    while let Some(op) = cursor.next(leg, size, chunks) {
         span += match op {
             Op::Compute { fixed, per_byte } => fixed + per_byte.times(size),
             Op::Access { memory, access, bytes } => {
-                world.memories[usize::from(memory)].latency(access, bytes)
+                world.memories[usize::from(memory)].expected(access, bytes)
             }
             Op::Touch { region } => {
                 let (bytes, cache) = world.route.regions[usize::from(region)];

@@ -117,11 +117,12 @@ impl Egress {
     pub(crate) fn new(spec: &EgressSpec, ports: &Ports, leg: Option<&Leg>) -> Egress {
         let part = |per_chunk: bool| {
             let blocks = leg.into_iter().flat_map(|leg| &leg.blocks).filter(|b| b.per_chunk == per_chunk);
-            let blocks = blocks.map(|b| crate::program::Block { per_chunk: false, ops: b.ops.clone() });
+            let blocks =
+                blocks.map(|b| crate::program::Block { per_chunk: false, over: 0, ops: b.ops.clone() });
             Leg { unit: 0, tag: Tag::Parallel, skip: None, blocks: blocks.collect() }
         };
         let skip = Op::Compute { fixed: spec.clock.cycles(SKIP_CYCLES), per_byte: PerByte::default() };
-        let skip = crate::program::Block { per_chunk: false, ops: vec![(skip, 1)] };
+        let skip = crate::program::Block { per_chunk: false, over: 0, ops: vec![(skip, 1)] };
         let skip = Leg { unit: 0, tag: Tag::Parallel, skip: None, blocks: vec![skip] };
         let programs = vec![part(false), part(true), skip];
         let fill = vec![Fill::Idle; spec.fill_threads as usize];

@@ -164,11 +164,14 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// The units of `machine` in the order of [`Machine::units`].
-    pub(crate) fn all(machine: &Machine, route: &Route) -> Vec<Unit> {
+    pub(crate) fn all(machine: &Machine, route: &Route, links: u32) -> Vec<Unit> {
+        let memories = machine.memories();
         let station = machine.station.iter().map(|s| Unit::Station(Station::new(s)));
-        let cores = machine.cores.iter().map(|c| Unit::Cores(Box::new(Cores::new(c))));
-        let microengine =
-            machine.microengine.iter().map(|m| Unit::Microengines(Box::new(Microengines::new(m, route))));
+        let cores = machine.cores.iter().map(|c| Unit::Cores(Box::new(Cores::new(c, links))));
+        let microengine = machine
+            .microengine
+            .iter()
+            .map(|m| Unit::Microengines(Box::new(Microengines::new(m, route, &memories))));
         let mut units: Vec<Unit> = station.chain(cores).chain(microengine).collect();
         for spec in &machine.egress {
             let leg = route.legs.iter().find(|leg| leg.unit == units.len());

@@ -38,8 +38,9 @@ struct Thread {
 struct Engine {
     running: Option<u32>,
     ready: VecDeque<u32>,
-    /// Threads of this engine waiting for memory.
+    /// Threads of this engine waiting for memory or a lock, and those of them that wait for a lock.
     waiting: u32,
+    locked: u32,
     computing: TimeWeighted,
     /// Idle although a thread waits for memory: latency that nothing hides.
     exposed: TimeWeighted,
@@ -65,6 +66,11 @@ impl Threads {
     pub(crate) fn load(&self, thread: u32) -> usize {
         let engine = &self.engines[(thread / self.per_engine) as usize];
         engine.ready.len() + usize::from(engine.running.is_some()) + engine.waiting as usize
+    }
+
+    /// Threads of an engine that wait for a lock.
+    pub(crate) fn locked(&self, engine: usize) -> u32 {
+        self.engines[engine].locked
     }
 
     /// Makes `thread` run program number `program` for a packet of `size` bytes in `chunks` chunks.
@@ -99,7 +105,7 @@ impl Threads {
         let t = &mut self.threads[thread as usize];
         let leg = &self.programs[t.program];
         t.pending = loop {
-            match t.cursor.next(leg, t.chunks) {
+            match t.cursor.next(leg, t.size, t.chunks) {
                 Some(Op::Compute { fixed, per_byte }) => span += fixed + per_byte.times(t.size),
                 other => break other,
             }
@@ -113,6 +119,9 @@ impl Threads {
         if what == What::Wake {
             let e = &mut self.engines[engine as usize];
             e.waiting -= 1;
+            if let Some(Op::Enter(_)) = self.threads[thread as usize].pending {
+                e.locked -= 1;
+            }
             e.exposed.set(world.now(), u64::from(e.running.is_none() && e.waiting > 0));
             self.make_ready(world, thread);
             return false;
@@ -124,7 +133,7 @@ impl Threads {
             }
             Some(Op::Access { memory, access, bytes }) => {
                 let now = world.now();
-                let done = world.memories[usize::from(memory)].request(now, access, bytes);
+                let done = world.memories[usize::from(memory)].request(now, access, bytes, &mut world.rng);
                 self.wait_until(world, thread, done);
             }
             Some(Op::Touch { region }) => {
@@ -142,6 +151,7 @@ impl Threads {
                 } else {
                     lock.waiters.push_back(me);
                     self.engines[engine as usize].waiting += 1;
+                    self.engines[engine as usize].locked += 1;
                     self.dispatch(world, engine);
                 }
             }
