@@ -5,27 +5,22 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use fastpath_lab::record::Record;
 use fastpath_lab::report::Report;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Make a report from records: one HTML page that needs nothing else, Markdown, or the charts as SVG.
+/// Make a report from records: one HTML page that needs nothing else, Markdown, or the charts as SVG or PNG.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
     /// Records as `fastpath measure` writes them.
     #[arg(required = true)]
     records: Vec<PathBuf>,
-    /// Where the report goes; its name ends in .html, .md or .svg.
+    /// Where the report goes; its name ends in .html, .md, .svg or .png.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
 
 impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let render = match self.output.extension().and_then(|e| e.to_str()) {
-            Some("html") => Report::html,
-            Some("md") => Report::markdown,
-            Some("svg") => Report::svg,
-            _ => bail!("{}: name the report *.html, *.md or *.svg", self.output.display()),
-        };
+        format(&self.output)?;
         let mut records: Vec<Record> = Vec::new();
         for path in &self.records {
             let place = || path.display().to_string();
@@ -36,8 +31,27 @@ impl ReportCommand {
             }
         }
         ensure!(!records.is_empty(), "no record in these files: measure with `fastpath measure … -o FILE`");
-        std::fs::write(&self.output, render(&Report::new(&records)))
-            .with_context(|| self.output.display().to_string())?;
+        write(&self.output, &records)?;
         Ok(Answer::Yes)
     }
+}
+
+/// How a report becomes the bytes of a file.
+type Format = fn(&Report) -> anyhow::Result<Vec<u8>>;
+
+/// What the name of a report asks for.
+fn format(path: &Path) -> anyhow::Result<Format> {
+    Ok(match path.extension().and_then(|e| e.to_str()) {
+        Some("html") => |report| Ok(report.html().into_bytes()),
+        Some("md") => |report| Ok(report.markdown().into_bytes()),
+        Some("svg") => |report| Ok(report.svg().into_bytes()),
+        Some("png") => |report| Ok(report.png()?),
+        _ => bail!("{}: name the report *.html, *.md, *.svg or *.png", path.display()),
+    })
+}
+
+/// Writes the report of `records`.
+pub(super) fn write(path: &Path, records: &[Record]) -> anyhow::Result<()> {
+    let bytes = format(path)?(&Report::new(records))?;
+    std::fs::write(path, bytes).with_context(|| path.display().to_string())
 }

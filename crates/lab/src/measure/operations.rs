@@ -9,6 +9,8 @@ use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port};
 use fastpath_model::fit::{FitError, FitOptions, fit};
 use fastpath_model::{Estimate, Table};
 use fastpath_net::{EdgeId, Frame, FramePool};
+use fastpath_switch::plan::TablePlan;
+use fastpath_switch::{FlowMod, Instructions, Key, Limits, Match, Switch, workload};
 use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -25,6 +27,9 @@ const TIMES: [usize; 6] = [0, 1, 2, 4, 8, 16];
 const REPEATS: usize = 3;
 /// Entries of the table and number of counters.
 const ENTRIES: usize = 10_000;
+/// Routes of the flow table, and different packets looked up in it.
+const ROUTES: usize = 100;
+const KEYS: usize = 256;
 const TAG: [u8; 4] = [0x81, 0x00, 0x00, 0x64];
 const MACS: usize = 12;
 
@@ -40,11 +45,21 @@ pub enum Extra {
     MessagePass,
     /// Pushes a VLAN tag and takes it off again: two copies of the frame.
     EncapsulateDecapsulate,
+    /// Goes through a flow table of 100 routes entry by entry.
+    TableInterpretation,
+    /// Looks a packet up in the same table, compiled to the structure that suits it.
+    CompiledTable,
 }
 
 /// All of them.
-pub const EXTRAS: [Extra; 4] =
-    [Extra::Lookup, Extra::CounterUpdate, Extra::MessagePass, Extra::EncapsulateDecapsulate];
+pub const EXTRAS: [Extra; 6] = [
+    Extra::Lookup,
+    Extra::CounterUpdate,
+    Extra::MessagePass,
+    Extra::EncapsulateDecapsulate,
+    Extra::TableInterpretation,
+    Extra::CompiledTable,
+];
 
 /// What an operation costs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -102,6 +117,27 @@ struct Forwarder {
     counters: Vec<u64>,
     ring: Ring,
     scratch: Vec<u8>,
+    routes: Routes,
+}
+
+/// A flow table in both its shapes, and what is looked up in it.
+struct Routes {
+    entries: Vec<Match>,
+    compiled: TablePlan,
+    keys: Vec<Key>,
+}
+
+impl Routes {
+    fn new() -> Routes {
+        let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+        for (priority, matching) in workload::routes(ROUTES, 1) {
+            let add = FlowMod::add(0, priority, matching, Instructions::default());
+            switch.flow_mod(Time::ZERO, &add).expect("room for some routes");
+        }
+        let compiled = TablePlan::new(&switch.tables()[0]);
+        let entries = compiled.rules().iter().map(|rule| rule.rank.matching().clone()).collect();
+        Routes { entries, compiled, keys: workload::random_keys(KEYS, 2) }
+    }
 }
 
 impl Forwarder {
@@ -120,6 +156,7 @@ impl Forwarder {
             counters: vec![0; ENTRIES],
             ring: Ring::new(),
             scratch: vec![0; FRAME + TAG.len()],
+            routes: Routes::new(),
         };
         (forwarder, end)
     }
@@ -135,6 +172,14 @@ impl Forwarder {
                 Extra::MessagePass => {
                     self.ring.push(entry as u64);
                     black_box(self.ring.pop());
+                }
+                Extra::TableInterpretation => {
+                    let key = black_box(&self.routes.keys[entry % KEYS]);
+                    black_box(self.routes.entries.iter().position(|matching| matching.matches(key)));
+                }
+                Extra::CompiledTable => {
+                    let key = black_box(&self.routes.keys[entry % KEYS]);
+                    black_box(self.routes.compiled.find(key).number());
                 }
                 Extra::EncapsulateDecapsulate => {
                     frame = self.encapsulate(frame)?;
@@ -228,6 +273,16 @@ mod tests {
             forwarder.turn(&mut |_| {});
             assert_eq!(end.recv(9, |bytes| assert_eq!(bytes, frame)), 1, "{extra:?}");
             assert_eq!(forwarder.pool.live(), 0);
+        }
+    }
+
+    #[test]
+    fn both_shapes_of_the_table_find_the_same_entry() {
+        let routes = Routes::new();
+        for key in &routes.keys {
+            let interpreted = routes.entries.iter().position(|matching| matching.matches(key));
+            let compiled = routes.compiled.find(key).number() as usize;
+            assert_eq!(interpreted.unwrap_or(compiled), compiled);
         }
     }
 

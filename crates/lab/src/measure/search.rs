@@ -212,6 +212,39 @@ mod tests {
         assert!((found[0].lower_pps / 3e6 - 1.0).abs() < 0.05, "{found:?}");
     }
 
+    /// A device that loses the share `steepness` of what exceeds its capacity.
+    fn sloping(capacity: f64, steepness: f64) -> impl FnMut(f64, Duration) -> Trial {
+        move |load, duration| {
+            let time = duration.as_secs_f64();
+            let offered = (load * time) as u64;
+            let lost = ((load - capacity).max(0.0) * steepness * time) as u64;
+            Trial { offered, forwarded: offered - lost }
+        }
+    }
+
+    #[test]
+    fn mlrsearch_finds_the_same_on_devices_of_known_loss() {
+        // What MLRsearch 1.2.1 found, made by tests/data/mlrsearch.py.
+        let golden = include_str!("../../tests/data/mlrsearch.csv");
+        let rows = golden.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+        let mut compared = 0;
+        for row in rows {
+            let number = |i: usize| row[i].parse::<f64>().unwrap();
+            let goal = Goal { loss_ratio: number(2) };
+            let device = sloping(number(0), number(1));
+            let found = search(&[goal], (1e4, 1e7), 0.005, Duration::from_secs(1), device).unwrap();
+            let (ours, theirs) = (&found[0], (number(3), row[4].parse::<f64>().ok()));
+            assert_eq!(ours.upper_pps.is_none(), theirs.1.is_none(), "{row:?} {ours:?}");
+            // Both intervals hold the same rate, so they overlap; a packet more or less is rounding.
+            let upper = ours.upper_pps.unwrap_or(1e7);
+            assert!(ours.lower_pps <= theirs.1.unwrap_or(1e7) * 1.0001, "{row:?} {ours:?}");
+            assert!(theirs.0 <= upper * 1.0001, "{row:?} {ours:?}");
+            assert!((ours.lower_pps / theirs.0 - 1.0).abs() < 0.0101, "{row:?} {ours:?}");
+            compared += 1;
+        }
+        assert_eq!(compared, 30);
+    }
+
     #[test]
     fn loads_out_of_order_are_refused() {
         assert!(search(&[NDR], (5.0, 5.0), 0.01, Duration::from_secs(1), device(1.0)).is_err());

@@ -1,5 +1,5 @@
-//! A report from records or from an evaluation, and from nothing else: one self-contained page with charts to hover over, or Markdown, or
-//! the charts alone as SVG.
+//! A report from records or from an evaluation, and from nothing else: one self-contained page with charts to hover over, or
+//! Markdown, or the charts alone as SVG or PNG.
 //!
 //! ```text
 //!  records ──▶ sections.rs: what to show ──▶ Section { text, charts, tables } ──▶ page.rs: HTML, Markdown, SVG
@@ -7,8 +7,12 @@
 //! ```
 
 mod chart;
+mod image;
 mod page;
 mod sections;
+mod simulated;
+
+pub use image::ImageError;
 
 pub(crate) use chart::{Axis, Chart, Drawing, Scale, Series};
 
@@ -53,6 +57,14 @@ impl Report {
     /// Markdown: tables and notes, without charts.
     pub fn markdown(&self) -> String {
         page::markdown(self.title, &self.sections)
+    }
+
+    /// The same as PNG.
+    ///
+    /// # Errors
+    /// Without a font, or with more charts than an image can hold.
+    pub fn png(&self) -> Result<Vec<u8>, ImageError> {
+        image::png(&self.svg())
     }
 
     /// All charts below each other as one SVG image.
@@ -127,6 +139,29 @@ mod tests {
     fn an_image_has_its_charts_below_each_other() {
         let image = Report::new(&records()).svg();
         assert!(image.starts_with("<svg") && image.matches("</svg>").count() >= 2, "{image}");
+    }
+
+    #[test]
+    fn simulated_points_are_drawn_over_what_was_varied() {
+        let point = |machine: &str, size: u64, pps: f64| {
+            record(
+                "simulation",
+                json!({"machine": machine, "program": "p", "size": size}),
+                json!({"forwarded_pps": pps, "bottleneck": "cpu"}),
+            )
+        };
+        let records = [point("a", 64, 1e6), point("a", 128, 2e6), point("b", 64, 3e6), point("b", 128, 4e6)];
+        let report = Report::new(&records);
+        let image = report.svg();
+        assert!(
+            image.contains("forwarded pps over size") && image.matches("<circle").count() == 4,
+            "{image}"
+        );
+        assert!(report.markdown().contains("machine = b, size = 128"));
+        match report.png() {
+            Ok(png) => assert!(png.starts_with(b"\x89PNG") && png.len() > 2000),
+            Err(error) => assert!(matches!(error, ImageError::NoFont), "{error}"),
+        }
     }
 
     #[test]

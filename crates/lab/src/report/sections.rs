@@ -1,6 +1,7 @@
 //! What of each kind of record is shown, and how.
 
 use super::chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
+use super::simulated::simulations;
 use super::{Grid, Section, short};
 use crate::record::{Optimised, Record};
 use serde_json::Value;
@@ -10,8 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 type Show = fn(&[&Record]) -> Section;
 
 /// The kinds in the order of a report.
-const KINDS: [(&str, Show); 4] =
-    [("host", host), ("pipeline", pipeline), ("latency", latency), ("operations", operations)];
+const KINDS: [(&str, Show); 5] = [
+    ("host", host),
+    ("pipeline", pipeline),
+    ("latency", latency),
+    ("operations", operations),
+    ("simulation", simulations),
+];
 /// Lines in one chart.
 const LINES_MAX: usize = 10;
 
@@ -81,7 +87,7 @@ fn axis(label: &'static str, scale: Scale) -> Axis {
     Axis { label, scale }
 }
 
-fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
@@ -89,7 +95,7 @@ fn items<'a>(record: &'a Record, name: &str) -> impl Iterator<Item = &'a Value> 
     record.results.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn word(value: Option<&Value>) -> String {
+pub(super) fn word(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
@@ -98,7 +104,7 @@ fn word(value: Option<&Value>) -> String {
 }
 
 /// Values grouped into series by name, in the order of `key`.
-fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>) -> Vec<Series> {
+pub(super) fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>) -> Vec<Series> {
     let mut by_key: BTreeMap<K, Series> = BTreeMap::new();
     for (key, name, x, y) in points {
         by_key.entry(key).or_insert_with(|| Series { name, points: Vec::new() }).points.push((x, y));
@@ -109,7 +115,7 @@ fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>) -> Vec<Se
 }
 
 /// At most [`LINES_MAX`] of the series, evenly chosen.
-fn thinned(all: Vec<Series>) -> Vec<Series> {
+pub(super) fn thinned(all: Vec<Series>) -> Vec<Series> {
     let every = all.len().div_ceil(LINES_MAX).max(1);
     all.into_iter().step_by(every).collect()
 }
@@ -286,7 +292,7 @@ fn latency(records: &[&Record]) -> Section {
     });
     let boxes: Vec<Boxed> = boxes.collect();
     let mut charts = vec![Chart {
-        title: "t_f: input and output of a unit; whiskers cover 99.3 % of a normal distribution; far outliers at the upper edge".to_owned(),
+        title: "t_f: input and output of a unit, by frame".to_owned(),
         x: axis("frame", Scale::Linear),
         y: axis("ns", Scale::Linear),
         drawing: Drawing::Boxes(boxes),
@@ -323,7 +329,10 @@ fn latency(records: &[&Record]) -> Section {
     ];
     Section {
         title: "Latency".to_owned(),
-        notes: vec![],
+        notes: vec![
+            "whiskers cover 99.3 % of a normal distribution; outliers far out are drawn at the upper edge"
+                .to_owned(),
+        ],
         charts,
         tables: vec![Grid { titles, rows: rows.collect() }],
     }
