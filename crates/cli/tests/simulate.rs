@@ -260,3 +260,49 @@ fn events_per_second_are_measured() {
         assert!(rate("events_per_second") > rate("customers_per_second"), "{found}");
     }
 }
+
+#[test]
+fn what_was_measured_here_is_simulated() {
+    let at = directory("measured");
+    let host = r#"{"kind":"host","provenance":{"machine":{"name":"h","cpu":"a \"cpu\""}},"results":{"score_per_core":[1.0,1.0],
+        "caches":[{"level":1,"fits_bytes":32768,"ns":1.2},{"level":2,"fits_bytes":1048576,"ns":4.5}],"latency":[{"bytes":128,"ns":1.2},{"bytes":67108864,"ns":90.0}]}}"#;
+    let record = |p: u32, receive: f64| {
+        format!(
+            r#"{{"kind":"pipeline","parameters":{{"program":"netcope","p":{p},"h":0,"cores":1}},"results":{{"stages":[{{"name":"receive","ns":{receive}}},{{"name":"work","ns":50.0}}]}}}}"#
+        )
+    };
+    fs::write(at.join("host.jsonl"), host.replace('\n', " ")).unwrap();
+    fs::write(at.join("costs.jsonl"), format!("{}\n{}\n", record(60, 20.0), record(1060, 120.0))).unwrap();
+    let words = "sim this-host=host.jsonl --program pipeline=costs.jsonl --workload line-rate,size=64,duration=1ms --json";
+    let found = json(&at, words);
+    // Two cores, and 20 + 50 ns a packet: a byte costs a tenth of a nanosecond.
+    let pps = found["forwarded_pps"].as_f64().unwrap();
+    assert!((pps / (2e9 / 70.0) - 1.0).abs() < 0.02, "{pps}");
+    assert_eq!(found["bottleneck"], "cpu");
+    for (words, says) in [
+        ("sim this-host --program netcope", "fastpath measure host"),
+        ("sim this-host=costs.jsonl --program netcope", "no record of `fastpath measure host`"),
+        ("sim this-host=host.jsonl --program pipeline=host.jsonl", "no record of `fastpath measure pipeline`"),
+        ("sim this-host=none.jsonl --program netcope", "none.jsonl"),
+    ] {
+        let said = refusal(&at, words);
+        assert!(said.contains(says), "{words}: {said}");
+    }
+}
+
+#[test]
+fn published_set_ups_run_by_name_and_are_plotted() {
+    let at = directory("experiment");
+    assert!(text(&at, "sim experiment").contains("sixteen-hosts"));
+    let found = json(&at, "sim experiment two-units --duration 5ms --json --plot t.svg --records t.jsonl");
+    assert_eq!(found["results"].as_array().unwrap().len(), 6);
+    assert!(fs::read_to_string(at.join("t.svg")).unwrap().contains("t f p50 us over size"));
+    assert_eq!(fs::read_to_string(at.join("t.jsonl")).unwrap().lines().count(), 6);
+    let hosts = json(&at, "sim experiment sixteen-hosts --duration 2ms --json");
+    assert_eq!(hosts["results"].as_array().unwrap().len(), 24);
+    assert!(refusal(&at, "sim experiment three-units").contains("two-units"));
+    let sweep = "sweep xeon-e5-2687wv4 --program netcope --vary machine.cpu.cores=1..4 --workload line-rate,size=64,duration=100us --plot s.html";
+    text(&at, sweep);
+    assert!(fs::read_to_string(at.join("s.html")).unwrap().contains("forwarded pps over machine.cpu.cores"));
+    assert!(refusal(&at, &sweep.replace("s.html", "s.gif")).contains(".png"));
+}

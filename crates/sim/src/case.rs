@@ -12,6 +12,7 @@ use crate::spec::SpecError;
 use crate::workload::{Arrivals, Workload, WorkloadError};
 use fastpath_units::{Duration, Time};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 /// A run to be.
@@ -92,6 +93,19 @@ pub enum CaseError {
     /// The parts do not fit each other.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Machine => f.write_str("machine"),
+            Target::Program => f.write_str("program"),
+            Target::MachineValue(path) => write!(f, "machine.{path}"),
+            Target::ProgramValue(path) => write!(f, "program.{path}"),
+            Target::WorkloadField(field) => write!(f, "workload.{field}"),
+            Target::Seed => f.write_str("seed"),
+        }
+    }
 }
 
 impl FromStr for Target {

@@ -9,7 +9,7 @@
 //! A **machine** is ports, memories and units, a **program** says what each packet costs where, a **workload** is what
 //! arrives: three texts ([`machine`], [`program`], [`workload`]). [`run::run`] takes every frame through the units
 //! (`unit/`, one file each) and says what came of it ([`outcome`]). [`shipped`] are the machines and programs that come
-//! with the crate, [`validation`] holds them against what was published about them.
+//! with the crate, [`experiment`] the published set-ups to run them in, [`validation`] holds them against what was published about them.
 //!
 //! [`case`] is what a run is of while its numbers can still be changed, [`sweep`] many of them.
 //!
@@ -22,6 +22,7 @@
 mod cache;
 pub mod case;
 pub mod classic;
+pub mod experiment;
 pub mod kernel;
 pub mod machine;
 mod memory;

@@ -326,10 +326,10 @@ impl<'a> Generator<'a> {
     /// All links are alike, so they send in the order of their phases, period after period.
     fn next_of_links(&mut self, rate: Rate) -> Option<Frame> {
         let &(phase, flow) = self.phases.get(self.sent % self.phases.len().max(1))?;
-        let period = period(&self.workload.sizes, rate) * if self.place % 2 == 0 { 1 } else { 2 };
+        let period = period(&self.workload.sizes, rate) * if self.place.is_multiple_of(2) { 1 } else { 2 };
         let sent = Time::ZERO + period * (self.sent / self.phases.len()) as u64 + phase;
         self.sent += 1;
-        let size = if self.place % 2 == 0 { self.workload.sizes.draw(&mut self.rng) } else { 64 };
+        let size = if self.place.is_multiple_of(2) { self.workload.sizes.draw(&mut self.rng) } else { 64 };
         // No two senders are in step for long: up to the mean gap late. And all come over one wire, one after the other.
         let gap = period.as_ps() / self.phases.len() as u64;
         self.at = self.at.max(sent + Duration::from_ps(self.rng.below(gap.max(1))));
@@ -368,7 +368,7 @@ fn phases(
     let phase = |flow: u32| {
         let at = Rng::stream(seed, (1 << 32) + u64::from(flow)).below(period.as_ps().max(1));
         let at = Duration::from_ps(at);
-        if place % 2 == 0 {
+        if place.is_multiple_of(2) {
             (at, flow)
         } else {
             (at + Duration::from_ps(period.as_ps() / 2 * 3), flows + flow)

@@ -1,5 +1,6 @@
 //! `fastpath sim compare`: the same question put to several machines.
 
+use super::plot::Plot;
 use super::source::Question;
 use super::{Finished, show, simulate};
 use crate::Answer;
@@ -16,6 +17,8 @@ pub(super) struct Compare {
     machines: Vec<String>,
     #[command(flatten)]
     question: Question,
+    #[command(flatten)]
+    plot: Plot,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -29,6 +32,7 @@ impl Compare {
             Ok(Finished { machine: name.clone(), ..simulate(&input, None).with_context(|| name.clone())? })
         };
         let all = self.machines.iter().map(run).collect::<anyhow::Result<Vec<_>>>()?;
+        self.plot.write(self.question.seed(), all.iter().map(|f| f.row(&self.question)).collect())?;
         let mut out = io::stdout().lock();
         if self.json {
             let results = all.iter().map(Finished::json).collect::<anyhow::Result<Vec<Value>>>()?;

@@ -9,7 +9,10 @@
 //! Read first: `source.rs`.
 
 mod compare;
+mod experiment;
 mod list;
+mod measured;
+pub(super) mod plot;
 mod show;
 pub(super) mod source;
 
@@ -38,24 +41,29 @@ const VISITS_PER_LOOK: u64 = 1 << 16;
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-Workloads: line-rate | constant | poisson | on-off | pcap=FILE, then fields
+Workloads: line-rate | constant | poisson | on-off | links | pcap=FILE, then fields
   rate=10Mpps (or 5Gbit), size=64 (or imix), ports=4 (or 0+2), flows=64, duration=10ms,
-  on=100us, off=100us, priorities=1, groups=1
+  on=100us, off=100us, priorities=1, groups=1; links,rate=128kbit,links=480 are multiplexed links
 
 Examples:
   fastpath sim --list
   fastpath sim ixp1200 --program linkem --workload line-rate,size=64,ports=4,duration=100ms
   fastpath sim xeon-e5-2687wv4 --program netcope --set program.h=10 --set machine.cpu.cores=8 --json
   fastpath sim mine.toml --program mine-program.toml --workload pcap=uplink.pcap --trace run.json
-  fastpath sim compare ixp1200 ixp1200-egress2 --program linkem --workload line-rate,size=1518")]
+  fastpath sim compare ixp1200 ixp1200-egress2 --program linkem --workload line-rate,size=1518
+  fastpath sim experiment sixteen-hosts --plot throughput.html
+  fastpath measure host -o host.jsonl && fastpath measure pipeline --size 64,512,1514 -o costs.jsonl
+  fastpath sim this-host=host.jsonl --program pipeline=costs.jsonl --workload line-rate,size=64")]
 pub(crate) struct Sim {
     #[command(subcommand)]
     action: Option<Action>,
-    /// A shipped machine (see --list) or a machine file (TOML).
+    /// A shipped machine (see --list), a machine file (TOML), or this-host=RECORDS of `fastpath measure host`.
     #[arg(required_unless_present = "list")]
     machine: Option<String>,
     #[command(flatten)]
     question: Question,
+    #[command(flatten)]
+    plot: plot::Plot,
     /// List the shipped machines and programs.
     #[arg(long, conflicts_with = "machine")]
     list: bool,
@@ -73,6 +81,7 @@ pub(crate) struct Sim {
 #[derive(Subcommand)]
 enum Action {
     Compare(compare::Compare),
+    Experiment(experiment::Experiment),
 }
 
 /// A finished run.
@@ -86,8 +95,10 @@ struct Finished {
 
 impl Sim {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        if let Some(Action::Compare(command)) = self.action {
-            return command.run();
+        match self.action {
+            Some(Action::Compare(command)) => return command.run(),
+            Some(Action::Experiment(command)) => return command.run(),
+            None => {}
         }
         let mut out = io::stdout().lock();
         if self.list {
@@ -101,6 +112,7 @@ impl Sim {
         if (self.remedy || is_short) && finished.outcome.deadlock.is_none() {
             finished.remedy = remedy_of(&input, &finished.outcome)?;
         }
+        self.plot.write(input.seed, vec![finished.row(&self.question)])?;
         if self.json {
             writeln!(out, "{}", finished.json()?)?;
         } else {
@@ -160,6 +172,28 @@ impl Finished {
 
     fn answer(&self) -> Answer {
         if self.outcome.deadlock.is_some() { Answer::No } else { Answer::Yes }
+    }
+
+    /// Where the run is among others and what it found, for records and plots.
+    fn row(&self, question: &Question) -> plot::Row {
+        let mut place = question.place();
+        place.insert("machine".to_owned(), json!(self.machine));
+        let outcome = &self.outcome;
+        let mut found = Map::from_iter([
+            ("offered_pps".to_owned(), json!(outcome.offered_pps)),
+            ("forwarded_pps".to_owned(), json!(outcome.forwarded_pps)),
+            ("share".to_owned(), json!(outcome.share())),
+            ("bottleneck".to_owned(), json!(outcome.bottleneck)),
+        ]);
+        if let Some(l) = &outcome.latency_us {
+            for (name, us) in [("mean", l.mean), ("p50", l.p50), ("p99", l.p99), ("max", l.max)] {
+                found.insert(format!("latency_{name}_us"), json!(us));
+            }
+        }
+        for (name, unit) in &outcome.units {
+            found.insert(format!("busy {name}"), json!(unit.busy));
+        }
+        (place, found)
     }
 
     /// The outcome, and what scripts need beside it.

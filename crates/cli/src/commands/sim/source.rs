@@ -1,5 +1,6 @@
 //! From words to a case: shipped names or files, captures, and what `--set` changes.
 
+use super::measured;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use fastpath_sim::case::{Case, Target, no_machine, no_program};
@@ -7,6 +8,7 @@ use fastpath_sim::parameter::Text;
 use fastpath_sim::shipped;
 use fastpath_units::{Duration, Time};
 use fastpath_wire::pcap::Reader;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -22,7 +24,7 @@ const FCS: u32 = 4;
 /// What every simulation is asked.
 #[derive(Args)]
 pub(in crate::commands) struct Question {
-    /// A shipped program (see `sim --list`) or a program file (TOML).
+    /// A shipped program (see `sim --list`), a program file (TOML), or pipeline=RECORDS of `fastpath measure pipeline`.
     #[arg(short, long, value_name = "PROGRAM")]
     program: Option<String>,
     /// What arrives.
@@ -42,6 +44,22 @@ fn change(text: &str) -> Result<(Target, String), String> {
 }
 
 impl Question {
+    /// The seed.
+    pub(in crate::commands) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What was asked, for records: program, changes, and the fields of the workload.
+    pub(in crate::commands) fn place(&self) -> Map<String, Value> {
+        let value = |text: &str| text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number));
+        let mut place = Map::from_iter([("program".to_owned(), json!(self.program))]);
+        let mut fields = self.workload.split(',');
+        place.insert("workload".to_owned(), json!(fields.next().unwrap_or_default()));
+        place.extend(fields.filter_map(|f| f.split_once('=')).map(|(k, v)| (k.to_owned(), value(v))));
+        place.extend(self.set.iter().map(|(target, v)| (target.to_string(), value(v))));
+        place
+    }
+
     /// The question put to `machine`.
     pub(in crate::commands) fn case(&self, machine: &str) -> anyhow::Result<Case> {
         let Some(program) = &self.program else {
@@ -68,13 +86,24 @@ impl Question {
     }
 }
 
-/// A shipped machine or a file.
+/// A shipped machine, a file, or this host as it was measured.
 pub(in crate::commands) fn machine_text(name: &str) -> anyhow::Result<Text> {
+    if name == "this-host" {
+        bail!(
+            "this-host is made of a record: fastpath measure host -o host.jsonl, then this-host=host.jsonl"
+        );
+    }
+    if let Some(records) = name.strip_prefix("this-host=") {
+        return measured::machine(records);
+    }
     shipped::machine_text(name).map_or_else(|| file(name, || anyhow!(no_machine(name))), Ok)
 }
 
-/// A shipped program or a file.
+/// A shipped program, a file, or a pipeline as it was measured.
 pub(in crate::commands) fn program_text(name: &str) -> anyhow::Result<Text> {
+    if let Some(records) = name.strip_prefix("pipeline=") {
+        return measured::program(records);
+    }
     shipped::program_text(name).map_or_else(|| file(name, || anyhow!(no_program(name))), Ok)
 }
 

@@ -11,6 +11,7 @@
 mod pareto;
 mod results;
 
+use super::sim::plot::{Plot, Row};
 use super::sim::source::{Question, machine_text, program_text};
 use crate::Answer;
 use anyhow::bail;
@@ -72,6 +73,8 @@ pub(crate) struct SweepCommand {
     /// Show only what nothing cheaper beats: two columns, COST may be a product of several (a*b).
     #[arg(long, value_name = "COST,THROUGHPUT")]
     pareto: Option<Goals>,
+    #[command(flatten)]
+    plot: Plot,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -89,6 +92,7 @@ impl SweepCommand {
         results.finish()?;
         let problem = sweep.columns().len() - 1;
         let failed = results.rows().filter(|row| !row[problem].is_empty()).count();
+        self.plot.write(self.question.seed(), self.plotted(&sweep, &results))?;
         self.print(&sweep, &results, goals.as_ref())?;
         if failed > 0 {
             eprintln!(
@@ -145,6 +149,20 @@ impl SweepCommand {
             bar.finish_and_clear();
             Ok(())
         })
+    }
+
+    /// The rows as points: the axes say where, the columns after them what was found.
+    fn plotted(&self, sweep: &Sweep, results: &Results) -> Vec<Row> {
+        let (columns, axes) = (sweep.columns(), 2..2 + self.vary.len());
+        let object = |row: &[String], range: std::ops::Range<usize>| -> Map<String, Value> {
+            let cells = columns[range.clone()].iter().zip(&row[range]);
+            cells
+                .map(|(name, cell)| (name.clone(), scalar(name, cell)))
+                .filter(|(_, v)| !v.is_null())
+                .collect()
+        };
+        let all = |row: &'_ [String]| (object(row, axes.clone()), object(row, axes.end..columns.len()));
+        results.rows().map(all).collect()
     }
 
     fn print(&self, sweep: &Sweep, results: &Results, goals: Option<&pareto::Columns>) -> anyhow::Result<()> {

@@ -1,0 +1,149 @@
+//! Machines and programs made of what was measured here: `this-host=RECORDS` and `pipeline=RECORDS`.
+//!
+//! A record of `fastpath measure host` becomes a machine: its cores, and the caches found in its latencies. Records of `fastpath
+//! measure pipeline` become a program: stage i measured is stage i simulated, with a cost per packet and, where frames of
+//! several sizes were measured, per byte. Both are texts like any other, so every number can be seen and changed.
+
+use anyhow::{Context, ensure};
+use fastpath_sim::parameter::Text;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The machine of the last host record in `file`.
+pub(super) fn machine(file: &str) -> anyhow::Result<Text> {
+    let records = read(file)?;
+    let host = records.iter().rev().find(|r| r["kind"] == "host");
+    let host = host.with_context(|| format!("{file}: no record of `fastpath measure host` in it"))?;
+    let (results, of) = (&host["results"], &host["provenance"]["machine"]);
+    let cores = results["score_per_core"].as_array().map_or(1, Vec::len).max(1);
+    let caches = results["caches"].as_array().map_or(&[][..], Vec::as_slice);
+    let latency = results["latency"].as_array().map_or(&[][..], Vec::as_slice);
+    let number = |value: &Value| value.as_f64().filter(|x| x.is_finite() && *x > 0.0);
+    let mut levels = String::new();
+    for (i, cache) in caches.iter().enumerate() {
+        let size = cache.get("declared_bytes").and_then(number).or_else(|| number(&cache["fits_bytes"]));
+        let (Some(size), Some(ns)) = (size, number(&cache["ns"])) else { continue };
+        let shared = if i > 0 && i + 1 == caches.len() { ", shared = true" } else { "" };
+        let line =
+            format!("  {{ name = \"L{}\", size = \"{size}B\", latency = \"{ns:.3}ns\"{shared} }},\n", i + 1);
+        levels.push_str(&line);
+    }
+    let memory = latency.last().and_then(|point| number(&point["ns"]));
+    let memory = memory.with_context(|| format!("{file}: the host record holds no memory latencies"))?;
+    let name = |key: &str| of[key].as_str().unwrap_or("unknown").replace(['"', '\\'], "");
+    let text = format!(
+        r#"# Made of a record of `fastpath measure host`.
+name = "this-host"
+source = "{file}: {name}, {cpu}"
+
+[ports]
+count = 1
+rate = "100Gbit"
+source = "declared: a memory port has no wire, this one is not the limit"
+
+[[station]]
+name = "nic"
+fixed = "1ns"
+queue = {{ limit = 512 }}
+source = "declared: costs nothing"
+
+[[cores]]
+name = "cpu"
+cores = {cores}
+clock = "1GHz"
+scheduler = {{ kind = "poll", burst = 64 }}
+queue = {{ limit = 512 }}
+source = "cores: measured. Clock: declared, so that a cycle is a nanosecond; a measured program counts in time"
+
+[[line]]
+name = "wire"
+
+[[cache]]
+name = "memory"
+line = 64
+level = [
+{levels}  {{ name = "RAM", size = "1TiB", latency = "{memory:.3}ns", shared = true }},
+]
+source = "measured: plateaus of the latency of dependent loads, and the last of them"
+"#,
+        file = file.replace(['"', '\\'], ""),
+        name = name("name"),
+        cpu = name("cpu"),
+    );
+    Ok(Text::new(format!("this-host={file}"), text))
+}
+
+/// The program of the pipeline records in `file`: those of the program of the last one, without parsing steps if it has any.
+pub(super) fn program(file: &str) -> anyhow::Result<Text> {
+    let records: Vec<Value> = read(file)?.into_iter().filter(|r| r["kind"] == "pipeline").collect();
+    let last =
+        records.last().with_context(|| format!("{file}: no record of `fastpath measure pipeline` in it"))?;
+    let what = last["parameters"]["program"].as_str().unwrap_or("pipeline").to_owned();
+    // One line of sizes: the other parameters as in the last record.
+    let same = |r: &&Value| {
+        ["program", "h", "cores", "links"].iter().all(|k| r["parameters"][k] == last["parameters"][k])
+    };
+    let mut order: Vec<String> = Vec::new();
+    let mut stages: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for record in records.iter().filter(same) {
+        let size = record["parameters"].get("p").or(record["parameters"].get("size"));
+        let size =
+            size.and_then(Value::as_f64).with_context(|| format!("{file}: a record without a frame size"))?;
+        for stage in record["results"]["stages"].as_array().into_iter().flatten() {
+            let (Some(name), Some(ns)) = (stage["name"].as_str(), stage["ns"].as_f64()) else { continue };
+            if !stages.contains_key(name) {
+                order.push(name.to_owned());
+            }
+            stages.entry(name.to_owned()).or_default().push((size, ns.max(0.0)));
+        }
+    }
+    ensure!(!order.is_empty(), "{file}: the pipeline records hold no stages");
+    let mut text = format!(
+        "# Made of records of `fastpath measure pipeline`.\nname = \"{what}\"\nsource = \"{}: medians of each stage, per packet and core\"\n",
+        file.replace(['"', '\\'], "")
+    );
+    for name in &order {
+        let (fixed, per_byte) = line(&stages[name]);
+        write!(
+            text,
+            "\n[[stage]]\nname = \"{name}\"\non = \"cpu\"\nsteps = [{{ time = \"{fixed:.3}ns\" }}, {{ time = \"{:.0}ps\", per = \"byte\" }}]\n",
+            1000.0 * per_byte
+        )?;
+    }
+    text.push_str("\n[[stage]]\nname = \"send on the wire\"\non = \"wire\"\n");
+    Ok(Text::new(format!("pipeline={file}"), text))
+}
+
+fn read(file: &str) -> anyhow::Result<Vec<Value>> {
+    let text = std::fs::read_to_string(file).with_context(|| file.to_owned())?;
+    crate::records::parse(&text).with_context(|| file.to_owned())
+}
+
+/// Cost of a frame without bytes and of a byte, by least squares, neither below 0. Frames in memory lack the FCS of 4 bytes that
+/// the simulated ones have.
+fn line(points: &[(f64, f64)]) -> (f64, f64) {
+    let n = points.len() as f64;
+    let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;
+    let (mx, my) = (mean(|p| p.0), mean(|p| p.1));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| points.iter().map(|p| f(p.0 - mx, p.1 - my)).sum::<f64>();
+    let xx = sum(&|x, _| x * x);
+    let slope = if xx > 0.0 { (sum(&|x, y| x * y) / xx).max(0.0) } else { 0.0 };
+    // Picoseconds per byte are whole numbers in a program.
+    let slope = (1000.0 * slope).round() / 1000.0;
+    ((my - slope * (mx + 4.0)).max(0.0), slope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_and_one_point_costs_by_the_packet() {
+        // 10 ns and 0.1 ns per byte of the frame with its FCS.
+        let (fixed, slope) = line(&[(60.0, 16.4), (1514.0, 161.8)]);
+        assert!((fixed - 10.0).abs() < 1e-9 && (slope - 0.1).abs() < 1e-9, "{fixed} {slope}");
+        assert_eq!(line(&[(60.0, 16.0)]), (16.0, 0.0));
+        assert_eq!(line(&[(60.0, 16.0), (1514.0, 12.0)]).1, 0.0);
+    }
+}

@@ -1,0 +1,59 @@
+//! Simulated points as records, and plots of them: the same records and the same report as of measurements.
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// Where a simulation's points go beside the terminal.
+#[derive(Args)]
+pub(in crate::commands) struct Plot {
+    /// Plot the points: a page (*.html), an image (*.svg, *.png) or a text (*.md).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Append the points to this file as records, for `fastpath report` and `fastpath model fit`.
+    #[arg(long, value_name = "FILE")]
+    records: Option<PathBuf>,
+}
+
+/// Where a point is, and what was found there.
+pub(in crate::commands) type Row = (Map<String, Value>, Map<String, Value>);
+
+impl Plot {
+    /// Writes what was asked for, if anything.
+    #[cfg(target_os = "linux")]
+    pub(in crate::commands) fn write(&self, seed: u64, rows: Vec<Row>) -> anyhow::Result<()> {
+        use crate::commands::report;
+        use fastpath_lab::record::{Record, Tool, Watch};
+        use std::io::Write;
+        if self.plot.is_none() && self.records.is_none() {
+            return Ok(());
+        }
+        let tool = Tool::new(env!("CARGO_PKG_VERSION"), option_env!("FASTPATH_COMMIT"));
+        let provenance = Watch::start().provenance(&tool, seed, 1);
+        let record = |(parameters, results)| Record {
+            kind: "simulation".to_owned(),
+            provenance: provenance.clone(),
+            parameters,
+            results,
+            platform: None,
+        };
+        let records: Vec<Record> = rows.into_iter().map(record).collect();
+        if let Some(path) = &self.records {
+            let place = || path.display().to_string();
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            let mut file = file.with_context(place)?;
+            for record in &records {
+                writeln!(file, "{}", serde_json::to_string(record)?).with_context(place)?;
+            }
+        }
+        self.plot.as_ref().map_or(Ok(()), |path| report::write(path, &records))
+    }
+
+    /// Reports need the measuring half of the program, which is Linux only.
+    #[cfg(not(target_os = "linux"))]
+    pub(in crate::commands) fn write(&self, _seed: u64, _rows: Vec<Row>) -> anyhow::Result<()> {
+        let asked = self.plot.as_ref().or(self.records.as_ref());
+        asked.map_or(Ok(()), |path| anyhow::bail!("{}: records are made on Linux only", path.display()))
+    }
+}

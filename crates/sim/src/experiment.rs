@@ -1,0 +1,154 @@
+//! The published measurement set-ups, as experiments one can run by name.
+//!
+//! ```text
+//! two-units    generator ─▶ forward ─▶ swap ─▶ forward ─▶ generator, a probe at every hop     (CN6880, §Communication Latencies)
+//! sixteen-hosts  8 senders ─▶ 4 ports │ emulator │ 4 ports ─▶ 8 consumers, 8 links, line rate    (LinkEM thesis, Figure 5.1)
+//! ```
+
+use crate::machine::Machine;
+use crate::program::Program;
+use crate::run::{Visit, observe, run};
+use crate::shipped;
+use crate::workload::Workload;
+use fastpath_units::Duration;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The experiments: name, and what each does.
+pub const EXPERIMENTS: [(&str, &str); 2] = [
+    (
+        "two-units",
+        "seed 000: packets of six sizes from a generator through a forwarding, a swapping and again the forwarding CN6880; \
+         t_f, the time of one input and one output, from four probes",
+    ),
+    (
+        "sixteen-hosts",
+        "seed 004, Figure 5.1: eight senders at line rate through four ports to eight consumers; LinkEM, Intel's bridging code, \
+         LinkEM with two egress engines, and Dummynet",
+    ),
+];
+
+/// Frame sizes of the first experiment.
+pub(crate) const UNIT_SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1500];
+/// Frame sizes of the second.
+const HOST_SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1518];
+/// The emulators of the second.
+const EMULATORS: [(&str, &str); 4] = [
+    ("ixp1200", "linkem"),
+    ("ixp1200", "ixp-bridge"),
+    ("ixp1200-egress2", "linkem"),
+    ("pc-850mhz-dummynet", "dummynet"),
+];
+
+/// What an experiment found at one point.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The machine.
+    pub machine: String,
+    /// Its program.
+    pub program: String,
+    /// Frame size, bytes with FCS.
+    pub size: u32,
+    /// What was found, by name with the unit last.
+    pub found: BTreeMap<&'static str, f64>,
+}
+
+/// Runs the experiment called `name`, for `duration` at each point; `None` if there is none of this name.
+pub fn experiment(name: &str, duration: Option<Duration>, seed: u64) -> Option<Vec<Point>> {
+    match name {
+        "two-units" => Some(two_units(duration.unwrap_or(Duration::from_ms(1000)), seed)),
+        "sixteen-hosts" => Some(sixteen_hosts(duration.unwrap_or(Duration::from_ms(200)), seed)),
+        _ => None,
+    }
+}
+
+fn shipped(machine: &str, program: &str) -> (Machine, Program) {
+    let machine = shipped::machine(machine).expect("a shipped machine");
+    (machine, shipped::program(program).expect("a shipped program"))
+}
+
+/// t_f = ½ [(t_r11 − t_d10) − (t_d2 − t_r2)] of every packet, µs; one packet at a time, 10 000 a second.
+pub(crate) fn t_f(size: u32, duration: Duration, seed: u64) -> Vec<f64> {
+    let (machine, program) = shipped("cn6880-pair", "comm-latency");
+    let text = format!("constant,rate=10kpps,size={size}");
+    let workload = Workload { duration, ..text.parse().expect("a workload") };
+    let mut probes: BTreeMap<u64, [i64; 4]> = BTreeMap::new();
+    // Legs 1, 4 and 7 are forwarding, swapping, and forwarding again.
+    let mut probe = |visit: Visit| {
+        let times = probes.entry(visit.packet).or_default();
+        let (start, end) = (visit.start.as_ps() as i64, visit.end.as_ps() as i64);
+        match visit.leg {
+            1 => times[0] = end,
+            4 => (times[1], times[2]) = (start, end),
+            7 => times[3] = start,
+            _ => {}
+        }
+    };
+    observe(&machine, &program, &workload, seed, &mut probe).expect("shipped files fit each other");
+    probes.values().map(|t| 0.5 * ((t[3] - t[0]) - (t[2] - t[1])) as f64 / 1e6).collect()
+}
+
+fn two_units(duration: Duration, seed: u64) -> Vec<Point> {
+    let point = |size| {
+        let mut all = t_f(size, duration, seed);
+        all.sort_by(f64::total_cmp);
+        let at =
+            |q: f64| all.get((q * all.len() as f64) as usize).or(all.last()).copied().unwrap_or(f64::NAN);
+        let published = 0.5 * (0.0018 * f64::from(size) + 1.036);
+        // t_f is both units' input and output; the published line is one of them.
+        let found = BTreeMap::from([
+            ("packets", all.len() as f64),
+            ("t_f_mean_us", all.iter().sum::<f64>() / all.len() as f64),
+            ("t_f_p50_us", at(0.5)),
+            ("t_f_p99_us", at(0.99)),
+            ("t_f_max_us", at(1.0)),
+            ("published_t_in_plus_t_out_us", 2.0 * published),
+        ]);
+        Point { machine: "cn6880-pair".to_owned(), program: "comm-latency".to_owned(), size, found }
+    };
+    UNIT_SIZES.into_iter().map(point).collect()
+}
+
+fn sixteen_hosts(duration: Duration, seed: u64) -> Vec<Point> {
+    let mut points = Vec::new();
+    for (name, task) in EMULATORS {
+        let (machine, program) = shipped(name, task);
+        for size in HOST_SIZES {
+            // Two senders a port, each with its consumer and its link: eight flows.
+            let text = format!("line-rate,size={size},ports=4,flows=8");
+            let workload = Workload { duration, ..text.parse().expect("a workload") };
+            let outcome = run(&machine, &program, &workload, seed).expect("shipped files fit each other");
+            let found = BTreeMap::from([
+                ("offered_pps", outcome.offered_pps),
+                ("forwarded_pps", outcome.forwarded_pps),
+                ("share_of_line_rate_pct", 100.0 * outcome.share()),
+                ("worst_consumer_pct", 100.0 * outcome.worst_flow_share),
+            ]);
+            points.push(Point { machine: name.to_owned(), program: task.to_owned(), size, found });
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_listed_runs_and_gives_the_same_again() {
+        for (name, _) in EXPERIMENTS {
+            let points = experiment(name, Some(Duration::from_ms(2)), 1).unwrap();
+            assert!(points.len() >= 6 && points.iter().all(|p| p.found.values().all(|x| x.is_finite())));
+            assert_eq!(points, experiment(name, Some(Duration::from_ms(2)), 1).unwrap());
+        }
+        assert_eq!(experiment("three-units", None, 1), None);
+    }
+
+    #[test]
+    fn two_units_give_the_published_line() {
+        for point in experiment("two-units", Some(Duration::from_ms(20)), 1).unwrap() {
+            let (ours, published) = (point.found["t_f_p50_us"], point.found["published_t_in_plus_t_out_us"]);
+            assert!((ours / published - 1.0).abs() < 0.01, "{point:?}");
+        }
+    }
+}
