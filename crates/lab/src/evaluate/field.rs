@@ -153,7 +153,7 @@ impl Field {
         if let [Between::Veths(_), ..] = between {
             let topology = topology(between);
             bring_up_ports(&middle, between.len())?;
-            let ports = within(&middle, || fastpath_engine::attach(&topology))??;
+            let ports = within(&middle, || fastpath_engine::attach(&topology, |_| ()))??;
             field.engine = Some(fastpath_engine::start(topology, ports, options)?);
         } else {
             bridges(&middle, between)?;
