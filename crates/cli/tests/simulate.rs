@@ -282,7 +282,10 @@ fn what_was_measured_here_is_simulated() {
     for (words, says) in [
         ("sim this-host --program netcope", "fastpath measure host"),
         ("sim this-host=costs.jsonl --program netcope", "no record of `fastpath measure host`"),
-        ("sim this-host=host.jsonl --program pipeline=host.jsonl", "no record of `fastpath measure pipeline`"),
+        (
+            "sim this-host=host.jsonl --program pipeline=host.jsonl",
+            "no record of `fastpath measure pipeline`",
+        ),
         ("sim this-host=none.jsonl --program netcope", "none.jsonl"),
     ] {
         let said = refusal(&at, words);
