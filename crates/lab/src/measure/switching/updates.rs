@@ -71,7 +71,7 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Vec<
         if !is_busy && let Some(job) = live.job() {
             is_busy = true;
             let done = done.clone();
-            thread::spawn(move || done.send(job.run()));
+            thread::spawn(move || drop(done.send(job.run())));
         }
     }
     times
