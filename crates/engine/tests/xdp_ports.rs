@@ -83,12 +83,12 @@ fn tagged_frames_come_through_xdp_sockets() {
 #[test]
 fn frames_of_every_queue_come() {
     with_xdp("frames_of_every_queue_come", || {
-        let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
-        for (end, name) in ["va", "vb"].into_iter().enumerate() {
-            veth_with_queues(&middle, name, &hosts[end], 4);
-            hosts[end].run(|| configure(end));
-        }
         for way in WAYS {
+            let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
+            for (end, name) in ["va", "vb"].into_iter().enumerate() {
+                veth_with_queues(&middle, name, &hosts[end], 4);
+                hosts[end].run(|| configure(end));
+            }
             let names = ["va", "vb"].map(|name| format!("{way}{name}"));
             let topology = two_hosts(PipeSpec::default(), names.each_ref().map(|name| Some(name.as_str())));
             let ports = middle.run(|| attach(&topology, |_| {}).unwrap());
