@@ -63,7 +63,7 @@ name = "wire"
 name = "memory"
 line = 64
 level = [
-{levels}  {{ name = "RAM", size = "1TiB", latency = "{memory:.3}ns", shared = true }},
+{levels}  {{ name = "RAM", size = "1024GiB", latency = "{memory:.3}ns", shared = true }},
 ]
 source = "measured: plateaus of the latency of dependent loads, and the last of them"
 "#,
