@@ -288,7 +288,7 @@ fn choose(group: &GroupView, choice: &Choice, frame: &[u8]) -> Range<usize> {
         Choice::Each => 0..group.buckets.len(),
         Choice::First(live) => one(*live),
         Choice::Share(shares) => {
-            one(group::select(shares, |_| true, group::select_hash(&Headers::parse(frame))))
+            one(group::select(shares, |_| true, group::select_hash(&Headers::parse(frame), frame)))
         }
     }
 }

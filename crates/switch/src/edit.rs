@@ -1,7 +1,7 @@
 //! Changing frames: tags pushed and popped, fields set, TTLs counted, with checksums kept right.
 //!
 //! Checksums are updated by the difference (RFC 1624), so a wrong one stays wrong and a receiver still finds
-//! out; the CRC of SCTP is made anew when it was right. A change that a frame has no header for does nothing.
+//! out; the CRC of SCTP is made anew when it was right. A frame does not get shorter than Ethernet allows. A change that a frame has no header for does nothing.
 //! Each function reads the headers again: this is the obvious way, not the fast one.
 //!
 //! Read first: OpenFlow 1.3.5 §5.12 and §7.2.5.
@@ -9,6 +9,7 @@
 use crate::field::{ETHERTYPE_PBB, Field};
 use crate::key::{be, neighbor_option};
 use fastpath_wire::{Headers, Ipv6, Malformed, Network, checksum, ethertype, protocol};
+use std::ops::Range;
 
 /// What counting a hop found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +31,7 @@ pub fn push_vlan(frame: &mut Vec<u8>, ethertype: u16) {
 /// Removes the outermost VLAN tag.
 pub fn pop_vlan(frame: &mut Vec<u8>) {
     if is_tagged(&Headers::parse(frame)) {
-        frame.drain(12..16);
+        remove(frame, 12..16);
     }
 }
 
@@ -55,7 +56,7 @@ pub fn pop_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     if let Some(at) = outer_label(frame, &headers) {
         frame[at - 2..at].copy_from_slice(&ethertype.to_be_bytes());
-        frame.drain(at..at + 4);
+        remove(frame, at..at + 4);
     }
 }
 
@@ -82,7 +83,18 @@ pub fn pop_pbb(frame: &mut Vec<u8>) {
     let headers = Headers::parse(frame);
     // What is inside must be an Ethernet header again.
     if let Some(at) = service_tag(frame, &headers).filter(|at| at + 18 <= frame.len()) {
-        frame.drain(..at + 4);
+        remove(frame, 0..at + 4);
+    }
+}
+
+/// Takes bytes out. A frame of at least the length that Ethernet asks for keeps that length: it is padded, as a MAC
+/// would before it sends it (IEEE 802.3 §4.2.3.3; without FCS).
+fn remove(frame: &mut Vec<u8>, bytes: Range<usize>) {
+    const LEN_MIN: usize = 60;
+    let len = frame.len();
+    frame.drain(bytes);
+    if len >= LEN_MIN && frame.len() < LEN_MIN {
+        frame.resize(LEN_MIN, 0);
     }
 }
 
@@ -222,6 +234,7 @@ fn set_ip(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
             patch(frame, ip.offset, ip.offset + 1, &[class], &[ip.offset + 10]);
         }
         (Network::Ipv4(ip), Field::IpProto) => {
+            patch_protocol(frame, headers, value as u8);
             patch(frame, ip.offset, ip.offset + 9, &[value as u8], &[ip.offset + 10]);
         }
         (Network::Ipv4(ip), Field::Ipv4Src | Field::Ipv4Dst) => {
@@ -235,6 +248,7 @@ fn set_ip(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
             merge(frame, ip.offset, 0xf00f, u16::from(class) << 4);
         }
         (Network::Ipv6(ip), Field::IpProto) => {
+            patch_protocol(frame, headers, value as u8);
             let at = last_next_header(frame, &ip);
             frame[at] = value as u8;
         }
@@ -309,30 +323,48 @@ fn transport(frame: &[u8], headers: &Headers) -> Option<(u8, usize, usize)> {
     (start <= end && end <= frame.len()).then_some((protocol, start, end))
 }
 
-/// Updates the transport checksum, which covers the bytes at `at`, for `new` bytes there; writes only the sum.
-fn patch_covered(frame: &mut [u8], headers: &Headers, at: usize, new: &[u8]) {
-    let Some((protocol, start, end)) = transport(frame, headers) else { return };
+/// Updates the transport checksum for another protocol in the pseudo-header that it covers. It stays where it is:
+/// what follows the IP header is still what it was.
+fn patch_protocol(frame: &mut [u8], headers: &Headers, new: u8) {
+    let is_v6 = matches!(headers.network, Network::Ipv6(_));
+    let Some((protocol, sum_at)) = transport_sum(frame, headers) else { return };
+    if protocol == protocol::ICMP && !is_v6 {
+        return;
+    }
+    let old = u16::from_be_bytes([frame[sum_at], frame[sum_at + 1]]);
+    let sum = checksum::update(old, protocol.into(), new.into());
+    frame[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The protocol, and where its checksum of 16 bits stands, when there is one and it is in use.
+fn transport_sum(frame: &[u8], headers: &Headers) -> Option<(u8, usize)> {
+    let (protocol, start, end) = transport(frame, headers)?;
+    let is_v6 = matches!(headers.network, Network::Ipv6(_));
     let sum_at = start
         + match protocol {
             protocol::TCP => 16,
             protocol::UDP => 6,
-            protocol::ICMPV6 if matches!(headers.network, Network::Ipv6(_)) => 2,
-            // ICMP for IPv4 has no pseudo-header: addresses are not covered.
-            protocol::ICMP if at >= start && matches!(headers.network, Network::Ipv4(_)) => 2,
-            _ => return,
+            protocol::ICMPV6 if is_v6 => 2,
+            protocol::ICMP if !is_v6 => 2,
+            _ => return None,
         };
-    if sum_at + 2 > end {
+    let is_unused = protocol == protocol::UDP && !is_v6 && frame.get(sum_at..sum_at + 2) == Some(&[0, 0]);
+    (sum_at + 2 <= end && !is_unused).then_some((protocol, sum_at))
+}
+
+/// Updates the transport checksum, which covers the bytes at `at`, for `new` bytes there; writes only the sum.
+fn patch_covered(frame: &mut [u8], headers: &Headers, at: usize, new: &[u8]) {
+    let Some((_, start, _)) = transport(frame, headers) else { return };
+    let Some((protocol, sum_at)) = transport_sum(frame, headers) else { return };
+    // ICMP for IPv4 has no pseudo-header: addresses are not covered.
+    if protocol == protocol::ICMP && at < start {
         return;
     }
-    let old_sum = [frame[sum_at], frame[sum_at + 1]];
-    let is_udp = protocol == protocol::UDP;
-    if is_udp && old_sum == [0, 0] && matches!(headers.network, Network::Ipv4(_)) {
-        return;
-    }
+    let old = u16::from_be_bytes([frame[sum_at], frame[sum_at + 1]]);
     // Addresses and transport fields begin at even offsets of what they belong to.
     let base = if at >= start { start } else { at };
-    let sum = difference(frame, base, at, new, u16::from_be_bytes(old_sum));
-    let sum = if is_udp && sum == 0 { 0xffff } else { sum };
+    let sum = difference(frame, base, at, new, old);
+    let sum = if protocol == protocol::UDP && sum == 0 { 0xffff } else { sum };
     frame[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 

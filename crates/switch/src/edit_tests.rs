@@ -81,7 +81,8 @@ fn a_service_instance_wraps_the_whole_frame() {
     set_field(&mut frame, Field::PbbIsid, 203);
     assert_eq!(get(&frame, Field::PbbIsid), Some(203));
     pop_pbb(&mut frame);
-    assert_eq!(frame, untouched);
+    // What is left is short, so it keeps Ethernet's least length.
+    assert_eq!((&frame[..untouched.len()], frame.len()), (&untouched[..], 60));
 }
 
 #[test]
@@ -249,5 +250,39 @@ proptest! {
         pop_pbb(&mut frame);
         push_pbb(&mut frame, 0x88e7);
         pop_pbb(&mut frame);
+    }
+}
+
+#[test]
+fn a_frame_that_a_pop_leaves_short_is_padded_as_a_mac_would_and_a_short_one_is_not() {
+    for (len, after) in [(60, 60), (63, 60), (64, 60), (65, 61), (59, 55), (20, 16)] {
+        let mut frame = vec![7; len];
+        frame[12..16].copy_from_slice(&[0x81, 0, 0, 5]);
+        pop_vlan(&mut frame);
+        assert_eq!(frame.len(), after, "{len}");
+        assert!(frame[len.min(after) - 4..].iter().all(|byte| *byte == 0 || *byte == 7));
+    }
+}
+
+#[test]
+fn another_ip_protocol_keeps_the_checksum_that_covers_it_right_where_it_is() {
+    let ends: [[std::net::IpAddr; 2]; 2] = [
+        [[192, 0, 2, 1].into(), [192, 0, 2, 2].into()],
+        ["2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap()],
+    ];
+    for [src, dst] in ends {
+        let station = MacAddr::from_index;
+        let mut frame = Ip::between((station(1), src), (station(2), dst)).tcp(&Tcp::default(), b"payload");
+        let before = frame.clone();
+        set_field(&mut frame, Field::IpProto, 253);
+        let headers = Headers::parse(&before);
+        let at = match headers.network {
+            Network::Ipv4(ip) => ip.payload_offset(),
+            Network::Ipv6(ip) => ip.payload_offset,
+            _ => panic!("{:?}", headers.network),
+        } + 16;
+        // In ones' complement, the sum falls by what the protocol rises: 253 - 6.
+        let sum = |frame: &[u8]| u32::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
+        assert_eq!((sum(&frame) + 247) % 0xffff, sum(&before) % 0xffff);
     }
 }

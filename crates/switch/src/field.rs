@@ -253,9 +253,12 @@ impl Field {
         self.info().bits as u32
     }
 
-    /// Bytes of its value in an OXM TLV.
+    /// Bytes of its value in an OXM TLV (§7.2.3.7, Table 12: 20 bits take four).
     pub const fn oxm_len(self) -> usize {
-        (self.info().bits as usize).div_ceil(8)
+        match self.info().bits as usize {
+            20 => 4,
+            bits => bits.div_ceil(8),
+        }
     }
 
     /// All ones, as wide as the field.
@@ -291,6 +294,17 @@ mod tests {
             assert!(end <= 64 || (info.shift == 0 && info.bits == 128 && info.word >= 9), "{}", info.name);
             assert!(usize::from(info.word) < WORDS);
         }
+    }
+
+    /// Of OpenFlow 1.3.5, openflow.h: the third argument of OXM_HEADER.
+    #[test]
+    fn values_take_as_many_bytes_as_in_the_header_file_of_the_specification() {
+        let lens = FIELDS.map(|info| info.field.oxm_len());
+        let wanted = [
+            4, 4, 8, 6, 6, 2, 2, 1, 1, 1, 1, 4, 4, 2, 2, 2, 2, 2, 2, 1, 1, 2, 4, 4, 6, 6, 16, 16, 4, 1, 1,
+            16, 6, 6, 4, 1, 1, 3, 8, 2,
+        ];
+        assert_eq!(lens, wanted);
     }
 
     /// Every pair that shares bits has EtherTypes, IP versions and protocols, or ICMPv6 types that exclude each other.

@@ -336,7 +336,7 @@ impl FlowFilter {
     }
 
     /// Whether a flow passes all but the match and the table.
-    pub(crate) fn selects(&self, flow: &Flow) -> bool {
+    pub fn selects(&self, flow: &Flow) -> bool {
         (flow.cookie ^ self.cookie) & self.cookie_mask == 0
             && (self.out_port == port::ANY || flow.outputs_to(self.out_port))
             && (self.out_group == ANY_GROUP || flow.uses_group(self.out_group))

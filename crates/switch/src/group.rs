@@ -6,7 +6,7 @@ use crate::action::Action;
 use crate::flow::{ANY_GROUP, Counters};
 use crate::port;
 use fastpath_units::Time;
-use fastpath_wire::Headers;
+use fastpath_wire::{Headers, Network};
 use std::sync::Arc;
 
 /// Highest number of a group (OFPG_MAX).
@@ -118,11 +118,20 @@ pub fn select(buckets: &[Bucket], is_live: impl Fn(&Bucket) -> bool, hash: u32) 
     None
 }
 
-/// The hash that select groups choose by: flow (addresses, protocol, ports), MACs and EtherType.
-pub fn select_hash(headers: &Headers) -> u32 {
-    let mac = |mac: [u8; 6]| mac.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
-    let words =
-        [mac(headers.dst.0), mac(headers.src.0), u64::from(headers.ethertype), headers.flow_hash().into()];
+/// The hash that select groups choose by: flow (addresses, protocol, ports; of ARP the IPv4 addresses), MACs and
+/// EtherType.
+pub fn select_hash(headers: &Headers, frame: &[u8]) -> u32 {
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    let flow = match headers.network {
+        // Sender's and target's address (RFC 826).
+        Network::Arp => {
+            let address =
+                |at: usize| frame.get(headers.l2_len + at..headers.l2_len + at + 4).map_or(0, number);
+            address(14) << 32 | address(24)
+        }
+        _ => headers.flow_hash().into(),
+    };
+    let words = [number(&headers.dst.0), number(&headers.src.0), u64::from(headers.ethertype), flow];
     let mixed = words.iter().fold(0u64, |h, word| {
         let h = (h ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         h ^ h >> 32
@@ -145,5 +154,19 @@ mod tests {
         assert_eq!(select(&buckets, |bucket| bucket.weight == 1, u32::MAX), Some(0));
         assert_eq!(select(&buckets, |_| false, 7), None);
         assert_eq!(select(&[], |_| true, 7), None);
+    }
+
+    #[test]
+    fn flows_spread_by_what_tells_them_apart_arp_by_its_addresses() {
+        let arp = |n: u8| {
+            let mut frame = vec![0xff; 60];
+            frame[12..22].copy_from_slice(&[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+            (frame[31], frame[41]) = (n, !n);
+            select_hash(&Headers::parse(&frame), &frame)
+        };
+        let buckets = [1, 1].map(|weight| Bucket { weight, ..Bucket::new([]) });
+        let first = (0..=255).filter(|n| select(&buckets, |_| true, arp(*n)) == Some(0)).count();
+        // Of 256 fair draws 128; standard deviation 8.
+        assert!((88..168).contains(&first), "{first}");
     }
 }

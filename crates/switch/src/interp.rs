@@ -9,7 +9,7 @@ use crate::Refusal;
 use crate::action::{Action, ActionSet};
 use crate::edit::{self, Ttl};
 use crate::field::Field;
-use crate::flow::{ClearActions, Instructions};
+use crate::flow::{ClearActions, Instructions, Rank};
 use crate::group::{self, GroupKind};
 use crate::key::{Context, Key};
 use crate::meter::Judgement;
@@ -97,6 +97,25 @@ pub enum DropReason {
     NoPacketIn,
 }
 
+impl DropReason {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DropReason::Runt => "runt",
+            DropReason::Ingress => "ingress",
+            DropReason::TableMiss => "table-miss",
+            DropReason::NoOutput => "no-output",
+            DropReason::Meter => "meter",
+            DropReason::InvalidTtl => "invalid-ttl",
+            DropReason::Egress => "egress",
+            DropReason::NoOtherPort => "no-other-port",
+            DropReason::NoBucket => "no-bucket",
+            DropReason::TooManyCopies => "too-many-copies",
+            DropReason::NoPacketIn => "no-packet-in",
+        }
+    }
+}
+
 /// Sends a frame that arrived on `in_port` at `now` through the tables.
 pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
     receive(Walk::new(switch, now, in_port, frame))
@@ -105,6 +124,24 @@ pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec
 /// As [`interp`], with the flows found by a plan that is up to date: the same outcomes, sooner.
 pub fn interp_by(plan: &Plan, switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
     receive(Walk { plan: Some(plan), ..Walk::new(switch, now, in_port, frame) })
+}
+
+/// As [`interp`], and what each table said on the way.
+pub fn trace(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> (Vec<Lookup>, Vec<Outcome>) {
+    let mut lookups = Vec::new();
+    let outcomes = receive(Walk { lookups: Some(&mut lookups), ..Walk::new(switch, now, in_port, frame) });
+    (lookups, outcomes)
+}
+
+/// A look into a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lookup {
+    /// Which.
+    pub table_id: u8,
+    /// The flow that was found.
+    pub rank: Option<Rank>,
+    /// What it does.
+    pub instructions: Arc<Instructions>,
 }
 
 fn receive(mut walk: Walk<'_>) -> Vec<Outcome> {
@@ -173,6 +210,8 @@ struct Walk<'a> {
     switch: &'a mut Switch,
     /// What finds the flows; without one, each is looked at.
     plan: Option<&'a Plan>,
+    /// Where to note what tables say.
+    lookups: Option<&'a mut Vec<Lookup>>,
     now: Time,
     packet: Packet,
     /// What a packet-in from here would say.
@@ -191,6 +230,7 @@ impl<'a> Walk<'a> {
         Walk {
             switch,
             plan: None,
+            lookups: None,
             now,
             packet,
             table_id: 0,
@@ -223,7 +263,12 @@ impl<'a> Walk<'a> {
         let mut next = Some(0);
         // Goto leads to later tables only, so this ends.
         while let Some(table_id) = next {
-            let Some(instructions) = self.lookup(table_id, &packet) else {
+            let found = self.lookup(table_id, &packet);
+            if let Some(lookups) = &mut self.lookups {
+                let (rank, instructions) = found.clone().unzip();
+                lookups.push(Lookup { table_id, rank, instructions: instructions.unwrap_or_default() });
+            }
+            let Some((_, instructions)) = found else {
                 return self.drop(DropReason::TableMiss);
             };
             if self.execute(&mut packet, &mut set, &instructions) == Step::Stop {
@@ -236,24 +281,24 @@ impl<'a> Walk<'a> {
     }
 
     /// §5.3: the flow of the highest priority that matches, counted.
-    fn lookup(&mut self, table_id: u8, packet: &Packet) -> Option<Arc<Instructions>> {
+    fn lookup(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
         let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
         let now = self.now;
         let table = self.switch.table_mut(table_id);
         table.lookups += 1;
-        let (is_miss, cookie, instructions) = {
+        let (rank, cookie, instructions) = {
             let (rank, flow) = match self.plan {
                 None => table.find(&key)?,
                 Some(plan) => table.entry(&plan.table(table_id).lookup(&key)?.rank)?,
             };
             flow.count(now, packet.frame.len());
-            (rank.is_table_miss(), flow.cookie, Arc::clone(&flow.instructions))
+            (rank.clone(), flow.cookie, Arc::clone(&flow.instructions))
         };
         table.matched += 1;
         self.table_id = table_id;
         self.cookie = cookie;
-        self.reason = if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
-        Some(instructions)
+        self.reason = if rank.is_table_miss() { PacketInReason::NoMatch } else { PacketInReason::Action };
+        Some((rank, instructions))
     }
 
     /// §5.9: the instructions of a flow, but for goto.
@@ -433,7 +478,7 @@ impl<'a> Walk<'a> {
         match group.kind {
             GroupKind::All | GroupKind::Indirect => (0..group.buckets.len()).collect(),
             GroupKind::Select => {
-                let hash = group::select_hash(&Headers::parse(&packet.frame));
+                let hash = group::select_hash(&Headers::parse(&packet.frame), &packet.frame);
                 group::select(&group.buckets, is_live, hash).into_iter().collect()
             }
             GroupKind::FastFailover => group.buckets.iter().position(is_live).into_iter().collect(),

@@ -199,6 +199,49 @@ impl Switch {
             .filter(|(_, rank, flow)| filter.selects(flow) && rank.matching().is_within(&filter.matching)))
     }
 
+    /// The flows of all tables after a place, whatever filter: for whoever looks at many of them piece by piece.
+    pub fn flows_after<'a>(
+        &'a self,
+        table_id: u8,
+        after: Option<&'a Rank>,
+    ) -> impl Iterator<Item = (u8, &'a Rank, &'a Flow)> {
+        let first = self.tables.get(usize::from(table_id)).into_iter();
+        let first = first
+            .flat_map(move |table| table.flows_after(after))
+            .map(move |(rank, flow)| (table_id, rank, flow));
+        let rest = (table_id.saturating_add(1)..self.limits.tables)
+            .flat_map(|id| self.tables[usize::from(id)].flows().map(move |(rank, flow)| (id, rank, flow)));
+        first.chain(rest)
+    }
+
+    /// How many flows and buckets use each group that any uses.
+    pub fn all_group_references(&self) -> BTreeMap<u32, usize> {
+        let mut counts = BTreeMap::new();
+        let flows = self.tables.iter().flat_map(Table::flows);
+        for (_, flow) in flows {
+            // As `group_references` counts: once for a flow that names it twice.
+            let used = flow.instructions.actions().filter_map(|action| match action {
+                Action::Group(id) => Some(*id),
+                _ => None,
+            });
+            used.collect::<BTreeSet<_>>().into_iter().for_each(|id| *counts.entry(id).or_default() += 1);
+        }
+        for bucket in self.groups.values().flat_map(|group| group.buckets.iter()) {
+            let used: BTreeSet<u32> = bucket.chained().collect();
+            used.into_iter().for_each(|id| *counts.entry(id).or_default() += 1);
+        }
+        counts
+    }
+
+    /// How many flows use each meter that any uses.
+    pub fn all_meter_references(&self) -> BTreeMap<u32, usize> {
+        let mut counts = BTreeMap::new();
+        let flows = self.tables.iter().flat_map(Table::flows);
+        let used = flows.filter_map(|(_, flow)| flow.instructions.meter);
+        used.for_each(|id| *counts.entry(id).or_default() += 1);
+        counts
+    }
+
     /// Changes flows; answers with those that are gone.
     ///
     /// # Errors

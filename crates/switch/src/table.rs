@@ -5,6 +5,7 @@ use crate::key::Key;
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::ops::Bound;
 
 /// Changed ranks remembered; with more, [`Changes::Many`].
 const CHANGES_MAX: usize = 4096;
@@ -41,6 +42,15 @@ impl Table {
     /// The flows in the order of lookup: the first that matches is the one.
     pub fn flows(&self) -> impl ExactSizeIterator<Item = (&Rank, &Flow)> {
         self.flows.iter()
+    }
+
+    /// The flows after a place, whether or not a flow is there.
+    pub(crate) fn flows_after<'a>(
+        &'a self,
+        after: Option<&'a Rank>,
+    ) -> impl Iterator<Item = (&'a Rank, &'a Flow)> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.flows.range((start, Bound::Unbounded))
     }
 
     /// The flow of this match and priority.

@@ -13,10 +13,12 @@
 mod actions;
 mod fields;
 mod group;
+mod packet;
 mod print;
 mod value;
 
-pub use print::{print_actions, print_flow, print_group, print_match, print_meter};
+pub use packet::parse_packet;
+pub use print::{print_actions, print_flow, print_group, print_instructions, print_match, print_meter};
 
 use crate::flow::{self, FlowMod, Instructions, Removed};
 use crate::matching::Match;

@@ -88,7 +88,7 @@ fn print_field(field: Field, value: u128, mask: u128) -> String {
 }
 
 /// Instructions, `drop` when there are none.
-fn print_instructions(instructions: &Instructions) -> String {
+pub fn print_instructions(instructions: &Instructions) -> String {
     let mut words = Vec::new();
     words.extend(instructions.meter.map(|id| format!("meter:{id}")));
     words.extend(instructions.apply.iter().map(print_action));

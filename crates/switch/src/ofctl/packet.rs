@@ -1,0 +1,115 @@
+//! A packet from the fields of a match: for tracing and tests.
+
+use super::fields::Fields;
+use super::{PortNames, words};
+use crate::edit;
+use crate::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT};
+use crate::matching::Match;
+use fastpath_wire::{MacAddr, build, ethertype, protocol};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The port of entry (1 when it is not said) and a frame with these fields; what is not said has an ordinary value.
+///
+/// # Errors
+/// What is wrong and what to write.
+pub fn parse_packet(text: &str) -> Result<(u32, Vec<u8>), String> {
+    let ports = PortNames::new();
+    let mut fields = Fields::new(&ports);
+    for word in words(text) {
+        let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
+        fields.add(key, value).map_err(|wrong| format!("{}; {}", wrong.what, wrong.instead))?;
+    }
+    let (matching, _) = fields.finish().map_err(|wrong| format!("{}; {}", wrong.what, wrong.instead))?;
+    let in_port = matching.field(Field::InPort).map_or(1, |field| field.value as u32);
+    Ok((in_port, frame(&matching)))
+}
+
+/// An ordinary frame of the kind that a match asks for, then its fields.
+fn frame(matching: &Match) -> Vec<u8> {
+    let value = |field: Field| matching.field(field).map(|f| f.value);
+    let kind = value(Field::EthType).map_or(0x0800, |kind| kind as u16);
+    let proto = value(Field::IpProto).map(|proto| proto as u8);
+    let mut frame = base(kind, proto);
+    if let Some(vid) = value(Field::VlanVid).filter(|vid| vid & u128::from(VLAN_PRESENT) != 0) {
+        edit::push_vlan(&mut frame, ethertype::VLAN);
+        edit::set_field(&mut frame, Field::VlanVid, vid);
+    }
+    // Types decide what other fields there are.
+    for of_type in [true, false] {
+        for field in matching.fields() {
+            let is_type = matches!(field.field, Field::Icmpv4Type | Field::Icmpv6Type);
+            if is_type == of_type && !matches!(field.field, Field::EthType | Field::IpProto | Field::VlanVid)
+            {
+                edit::set_field(&mut frame, field.field, field.value);
+            }
+        }
+    }
+    frame
+}
+
+fn base(kind: u16, proto: Option<u8>) -> Vec<u8> {
+    let macs = [MacAddr::from_index(1), MacAddr::from_index(2)];
+    let v4: [IpAddr; 2] = [Ipv4Addr::new(192, 0, 2, 1).into(), Ipv4Addr::new(192, 0, 2, 2).into()];
+    let documentation = |host| IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host));
+    let is_v6 = kind == ethertype::IPV6;
+    let addresses = if is_v6 { [documentation(1), documentation(2)] } else { v4 };
+    let ip = build::Ip::between((macs[0], addresses[0]), (macs[1], addresses[1]));
+    match (kind, proto) {
+        (ethertype::IPV4 | ethertype::IPV6, Some(protocol::TCP)) => {
+            ip.tcp(&build::Tcp { src_port: 1024, dst_port: 80, ..build::Tcp::default() }, &[])
+        }
+        (ethertype::IPV4 | ethertype::IPV6, proto) => {
+            let mut frame = ip.udp(1024, 9, &[0; 40]);
+            if let Some(proto) = proto.filter(|proto| *proto != protocol::UDP) {
+                edit::set_field(&mut frame, Field::IpProto, proto.into());
+            }
+            frame
+        }
+        _ => {
+            let mut frame = [&macs[1].0[..], &macs[0].0, &kind.to_be_bytes(), &[0; 46]].concat();
+            match kind {
+                ethertype::ARP => frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]),
+                // An entry at the bottom of the stack.
+                ethertype::MPLS | ethertype::MPLS_UPSTREAM => frame[16..18].copy_from_slice(&[1, 64]),
+                ETHERTYPE_PBB => frame[20..32].copy_from_slice(&[macs[1].0, macs[0].0].concat()),
+                _ => {}
+            }
+            frame
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Context, Key};
+    use fastpath_wire::Headers;
+
+    #[test]
+    fn a_packet_has_the_fields_it_is_made_of() {
+        for text in [
+            "in_port=3,tcp,nw_dst=10.0.0.1,tp_dst=443",
+            "udp,dl_vlan=7,dl_vlan_pcp=3,nw_src=10.1.1.1",
+            "icmp6,icmp_type=135,nd_target=2001:db8::9",
+            "arp,arp_op=1,arp_spa=10.0.0.1",
+            "mpls,mpls_label=100,mpls_bos=1",
+            "dl_type=0x88e7,pbb_isid=77",
+            "ip,nw_proto=89",
+            "sctp,tp_dst=9",
+        ] {
+            let ports = PortNames::new();
+            let mut fields = Fields::new(&ports);
+            for word in words(text) {
+                let (key, value) =
+                    word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
+                fields.add(key, value).unwrap();
+            }
+            let (matching, _) = fields.finish().unwrap();
+            let (in_port, frame) = parse_packet(text).unwrap();
+            let context = Context { in_port, ..Context::default() };
+            let key = Key::extract(&frame, &Headers::parse(&frame), context);
+            assert!(matching.matches(&key), "{text}: {frame:02x?}");
+        }
+        assert!(parse_packet("tp_dst=80").is_err());
+    }
+}
