@@ -3,10 +3,12 @@
 //! Used twice: by the cargo-fuzz targets beside it, for as long as somebody lets them run, and by
 //! `xtask/tests/fuzz.rs`, a short seeded run in the ordinary tests. A body panics when a promise is broken.
 
+mod openflow;
 mod pcap;
 mod spec;
 mod wire;
 
+pub use openflow::openflow;
 pub use pcap::pcap;
 pub use spec::{ns, spec};
 pub use wire::wire;

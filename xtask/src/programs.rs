@@ -3,6 +3,9 @@
 //! Nothing here is needed by `fastpath` itself: the programs are real applications to be emulated for.
 
 use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Program and the Debian package it is in.
@@ -10,13 +13,55 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("ip", "iproute2"),
     ("iperf3", "iperf3"),
+    ("ovs-ofctl", "openvswitch-common"),
     ("ping", "iputils-ping"),
     ("tcpdump", "tcpdump"),
     ("traceroute", "traceroute"),
 ];
 
-/// Installs what is missing where that is possible (root, apt-get), and says what it does.
+/// What is missing is installed where that is possible, and what is done is said.
 pub(crate) fn install_missing() {
+    install_packages();
+    install_os_ken();
+}
+
+/// os-ken's applications, which its newer releases leave out, from this one.
+const APPLICATIONS_FROM: &str = "os-ken==1.0.0";
+/// The release that the tests drive the switch with.
+const OS_KEN: &str = "os-ken==3.1.1";
+
+/// Puts os-ken (a controller) into a virtual environment under the target directory, from PyPI. Without Python or the
+/// network its tests are skipped.
+fn install_os_ken() {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let venv = target.join("osken");
+    let applications = venv.join("apps");
+    if applications.join("simple_switch_13.py").exists() || !on_path("python3") {
+        return;
+    }
+    println!("xtask: some tests drive a controller: pip install {OS_KEN} into {}", venv.display());
+    let run = |program: &Path, arguments: &[&str]| {
+        let arguments = arguments.iter().map(OsStr::new).chain([venv.as_os_str()]);
+        Command::new(program).args(arguments).status().is_ok_and(|status| status.success())
+    };
+    let pip = |arguments: &[&str]| {
+        let mut command = Command::new(venv.join("bin/pip"));
+        command.args(["--quiet", "install"]).args(arguments).status().is_ok_and(|status| status.success())
+    };
+    let older = venv.join("older");
+    let done = run(Path::new("python3"), &["-m", "venv"])
+        && pip(&[OS_KEN])
+        && pip(&["--no-deps", "--target", &older.to_string_lossy(), APPLICATIONS_FROM])
+        && fs::create_dir_all(&applications).is_ok()
+        && fs::copy(older.join("os_ken/app/simple_switch_13.py"), applications.join("simple_switch_13.py"))
+            .is_ok();
+    if !done {
+        println!("xtask: os-ken is not here; its tests are skipped");
+    }
+}
+
+/// Debian's packages, for root.
+fn install_packages() {
     let missing = missing();
     if missing.is_empty() || !cfg!(target_os = "linux") {
         return;

@@ -36,6 +36,11 @@ fn scripts_of_any_bytes_are_networks_or_mistakes() {
     short_run("ns", bodies::ns);
 }
 
+#[test]
+fn openflow_messages_of_any_bytes_are_read_or_refused() {
+    short_run("openflow", bodies::openflow);
+}
+
 fn short_run(target: &str, body: fn(&[u8])) {
     let corpus = corpus(target);
     for input in &corpus {

@@ -35,6 +35,7 @@ enum Command {
     Netem(commands::netem::NetemCommand),
     Check(commands::check::Check),
     Replay(commands::replay::Replay),
+    Switch(Box<commands::switch::SwitchCommand>),
     #[cfg(target_os = "linux")]
     Measure(commands::measure::MeasureCommand),
     #[cfg(target_os = "linux")]
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Command::Netem(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Replay(command) => command.run(),
+        Command::Switch(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Measure(command) => command.run(),
         #[cfg(target_os = "linux")]

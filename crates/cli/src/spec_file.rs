@@ -1,7 +1,7 @@
 //! From the path of a network description to a topology, with the file's name before every remark.
 
 use anyhow::{Context, anyhow, ensure};
-use fastpath_net::{Mistake, Topology, Warning, ns, spec};
+use fastpath_net::{Mistake, NodeId, NodeKind, Topology, Warning, ns, spec};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -21,7 +21,25 @@ pub(crate) fn parse(path: &Path) -> anyhow::Result<Parsed> {
         let place = path.parent().unwrap_or(Path::new("")).join(file);
         self::text(&place).map_err(|error| crate::explain(&error))
     };
-    Ok(if is_script { ns::parse(&text) } else { spec::parse_with(&text, &beside) })
+    let mut parsed = if is_script { ns::parse(&text) } else { spec::parse_with(&text, &beside) };
+    if let Ok((topology, _)) = &mut parsed {
+        read_rules(path, topology)?;
+    }
+    Ok(parsed)
+}
+
+/// Reads the rule files of OpenFlow nodes, which stand beside the spec.
+fn read_rules(path: &Path, topology: &mut Topology) -> anyhow::Result<()> {
+    for index in 0..topology.nodes.len() {
+        let NodeKind::OpenFlow { file: Some(file), .. } = &topology.nodes[index].kind else { continue };
+        let file = path.with_file_name(file);
+        let rules = self::text(&file).with_context(|| file.display().to_string())?;
+        topology.set_rules(NodeId(index as u32), &rules).map_err(|mistakes| {
+            let lines: Vec<String> = mistakes.iter().map(|mistake| remark(&file, mistake)).collect();
+            anyhow!(lines.join("\n"))
+        })?;
+    }
+    Ok(())
 }
 
 /// The topology of a description without mistakes; warnings go to standard error.

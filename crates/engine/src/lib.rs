@@ -21,6 +21,7 @@ pub mod port;
 mod ready;
 mod report;
 mod slack;
+pub mod switching;
 mod sys;
 mod team;
 mod watch;

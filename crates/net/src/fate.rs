@@ -25,6 +25,10 @@ pub enum Reason {
     Filtered,
     /// The frame store was full.
     PoolFull,
+    /// An OpenFlow switch found no way out for it.
+    Switch(fastpath_switch::interp::DropReason),
+    /// An OpenFlow switch sent it to its controllers, and has none.
+    NoController,
 }
 
 impl Reason {
@@ -40,6 +44,8 @@ impl Reason {
             Reason::Unresolved => "unresolved",
             Reason::Filtered => "filtered",
             Reason::PoolFull => "pool-full",
+            Reason::Switch(reason) => reason.name(),
+            Reason::NoController => "no-controller",
         }
     }
 }

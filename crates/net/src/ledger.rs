@@ -281,6 +281,7 @@ impl<W: Write> Writer<W> {
                 NodeKind::Host { .. } => None,
                 NodeKind::Router => Some("router"),
                 NodeKind::Switch => Some("switch"),
+                NodeKind::OpenFlow { .. } => Some("openflow"),
             };
             nodes.push(
                 kind.map(|kind| add(&node.name, &format!("discarded by {kind} {}", node.name)))

@@ -20,6 +20,7 @@ pub mod netem;
 mod network;
 pub mod ns;
 mod observer;
+mod openflow;
 mod part;
 mod pool;
 pub mod preset;

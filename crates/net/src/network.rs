@@ -17,6 +17,7 @@
 use crate::bridge::Bridge;
 use crate::fate::{Act, Conservation, Reason};
 use crate::observer::{Observer, Passage, PipeId, Place};
+use crate::openflow::Tables;
 use crate::pool::{Frame, FramePool};
 use crate::route::Routes;
 use crate::router::Router;
@@ -99,6 +100,7 @@ enum Station {
     },
     Router(Box<Router>),
     Switch(Bridge),
+    OpenFlow(Box<Tables>),
 }
 
 #[derive(Debug, Default)]
@@ -401,6 +403,9 @@ impl<O: Observer> Network<O> {
             }
             Station::Router(router) => router.receive(at, interface, frame, &mut self.pool, &mut self.acts),
             Station::Switch(bridge) => bridge.receive(at, interface, frame, &mut self.pool, &mut self.acts),
+            Station::OpenFlow(tables) => {
+                tables.receive(at, interface, frame, &mut self.pool, &mut self.acts);
+            }
         }
         self.perform(at, node);
     }
@@ -448,7 +453,7 @@ impl Station {
     fn held(&self) -> usize {
         match self {
             Station::Router(router) => router.held(),
-            Station::Host { .. } | Station::Switch(_) => 0,
+            Station::Host { .. } | Station::Switch(_) | Station::OpenFlow(_) => 0,
         }
     }
 }
@@ -464,7 +469,7 @@ fn stations(topology: &Topology, edges: &mut Vec<Edge>) -> Vec<Station> {
     let mut forwarding = segment::forwarding(topology);
     let station = |(i, node): (usize, &crate::topology::Node)| {
         let id = NodeId(i as u32);
-        match node.kind {
+        match &node.kind {
             NodeKind::Host { .. } => {
                 let first_edge = edges.len() as u32;
                 edges.extend((0..node.interfaces.len()).map(|interface| Edge { node: id, interface }));
@@ -472,6 +477,9 @@ fn stations(topology: &Topology, edges: &mut Vec<Edge>) -> Vec<Station> {
             }
             NodeKind::Router => Station::Router(Box::new(Router::new(topology, id, &routes))),
             NodeKind::Switch => Station::Switch(Bridge::new(std::mem::take(&mut forwarding[i]))),
+            NodeKind::OpenFlow { lines, .. } => {
+                Station::OpenFlow(Box::new(Tables::new(lines, node.interfaces.len())))
+            }
         }
     };
     topology.nodes.iter().enumerate().map(station).collect()

@@ -66,7 +66,7 @@ impl Routes {
 
 fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Route> {
     let kind = &topology.node(node).kind;
-    if matches!(kind, NodeKind::Switch) {
+    if kind.is_switch() {
         return Vec::new();
     }
     let mut routes = given_routes(topology, node);

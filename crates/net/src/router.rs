@@ -223,7 +223,7 @@ impl Port {
     fn new(topology: &Topology, interface: &Interface) -> Port {
         let (far, _) = topology.peer(interface);
         let medium = match topology.node(far).kind {
-            NodeKind::Switch => Medium::Shared,
+            NodeKind::Switch | NodeKind::OpenFlow { .. } => Medium::Shared,
             NodeKind::Host { .. } | NodeKind::Router => Medium::PointToPoint,
         };
         Port {

@@ -15,7 +15,7 @@ pub(crate) fn stations(topology: &Topology, node: NodeId, interface: usize) -> B
         let here = &topology.node(node).interfaces[interface];
         let far = topology.link(here.link).ends[1 - here.end];
         // A switch leads to all its interfaces, once.
-        let switch = matches!(topology.node(node).kind, NodeKind::Switch);
+        let switch = topology.node(node).kind.is_switch();
         let ports = if switch && crossed.insert(node) { topology.node(node).interfaces.len() } else { 0 };
         for next in (0..ports).map(|i| (node, i)).chain([far]) {
             if seen.insert(next) {
@@ -23,7 +23,7 @@ pub(crate) fn stations(topology: &Topology, node: NodeId, interface: usize) -> B
             }
         }
     }
-    seen.retain(|(node, _)| !matches!(topology.node(*node).kind, NodeKind::Switch));
+    seen.retain(|(node, _)| !topology.node(*node).kind.is_switch());
     seen
 }
 
@@ -52,7 +52,7 @@ impl Segments {
         let mut segments = Segments { all: Vec::new(), places };
         for (id, index) in topology.links.iter().flat_map(|link| link.ends) {
             let node = topology.node(id);
-            if matches!(node.kind, NodeKind::Switch) {
+            if node.kind.is_switch() {
                 continue;
             }
             if segments.at(id, index) == usize::MAX {

@@ -7,6 +7,7 @@
 use crate::real_time::RealTime;
 use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
+use fastpath_switch::ofctl::Line;
 use fastpath_units::{Duration, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
@@ -70,6 +71,20 @@ pub enum NodeKind {
     Router,
     /// Forwards frames inside the engine by learned MAC addresses (IEEE 802.1D).
     Switch,
+    /// Forwards frames inside the engine by OpenFlow tables.
+    OpenFlow {
+        /// The rules, checked by [`Topology::set_rules`].
+        lines: Vec<Line>,
+        /// The file, beside the spec, that the rules are still to be read from.
+        file: Option<String>,
+    },
+}
+
+impl NodeKind {
+    /// Whether frames pass unseen by those above Ethernet: the node joins its links to one segment.
+    pub fn is_switch(&self) -> bool {
+        matches!(self, NodeKind::Switch | NodeKind::OpenFlow { .. })
+    }
 }
 
 /// One end of a link, at a node.

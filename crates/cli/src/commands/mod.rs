@@ -22,3 +22,4 @@ pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod sim;
 pub(crate) mod sweep;
+pub(crate) mod switch;

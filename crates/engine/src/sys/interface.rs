@@ -2,7 +2,7 @@
 //! answer is about the socket's namespace whatever the thread's is now).
 
 use super::check;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_short};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
@@ -122,6 +122,36 @@ pub(crate) fn exists(socket: BorrowedFd<'_>, index: u32) -> bool {
     let Ok(mut request) = request("") else { return false };
     request.ifr_ifru.ifru_ifindex = index as c_int;
     ioctl(socket, libc::SIOCGIFNAME, &mut request).is_ok()
+}
+
+/// Whether the interface is up and has a link.
+pub(crate) fn is_running(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
+    let both = libc::IFF_UP | libc::IFF_RUNNING;
+    Ok(c_int::from(interface_flags(socket, name)?) & both == both)
+}
+
+/// Sets the interface up.
+pub(crate) fn set_up(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let flags = interface_flags(socket, name)?;
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as c_short;
+    ioctl(socket, libc::SIOCSIFFLAGS, &mut request)
+}
+
+fn interface_flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<c_short> {
+    let mut request = request(name)?;
+    ioctl(socket, libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: the kernel answered SIOCGIFFLAGS by writing this member.
+    Ok(unsafe { request.ifr_ifru.ifru_flags })
+}
+
+/// The hardware address of an Ethernet interface.
+pub(crate) fn hw_addr(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6]> {
+    let mut request = request(name)?;
+    ioctl(socket, libc::SIOCGIFHWADDR, &mut request)?;
+    // SAFETY: the kernel answered SIOCGIFHWADDR by writing this member.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    Ok(std::array::from_fn(|byte| address.sa_data[byte] as u8))
 }
 
 /// Whether the interface merges received packets (generic receive offload).

@@ -1,7 +1,7 @@
 //! Which pipes a packet takes from one host to another.
 
 use fastpath_link::PipeSpec;
-use fastpath_net::{Fib, LinkId, NodeId, NodeKind, Routes, Topology};
+use fastpath_net::{Fib, LinkId, NodeId, Routes, Topology};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -63,7 +63,7 @@ fn cross_segment(
             hops.append(&mut way);
             return Some(far);
         }
-        let is_switch = matches!(topology.node(far).kind, NodeKind::Switch);
+        let is_switch = topology.node(far).kind.is_switch();
         if is_switch && !std::mem::replace(&mut seen[far.0 as usize], true) {
             let ports = 0..topology.node(far).interfaces.len();
             waiting.extend(ports.map(|port| (far, port, way.clone())));

@@ -11,6 +11,8 @@
 //! [router.r]                       # forwards packets; with several links addresses and mac are by link:
 //! addresses = { a-r = "10.0.1.1/24", uplink = ["10.0.2.1/24"] }
 //! [switch.s]                       # forwards frames
+//! [openflow.o]                     # forwards frames by OpenFlow tables: port 1 is its first link, or the node's name there
+//! rules = "in_port=a,ip,actions=dec_ttl,output:b"  # in the syntax of ovs-ofctl, or file = "rules.txt" beside the spec
 //!
 //! [[link]]
 //! between  = ["a", "r"]
@@ -198,7 +200,7 @@ impl<'t> Spec<'t> {
 
     fn read_nodes<'d>(&mut self, top: &mut Fields<'d>) {
         let mut found: Vec<(usize, &'static str, Field<'d>)> = Vec::new();
-        for kind in ["host", "router", "switch"] {
+        for kind in ["host", "router", "switch", "openflow"] {
             let Some(group) = top.get(kind) else { continue };
             let Some(mut group) = group.table(kind, "{ }", &mut self.remarks) else { continue };
             found.extend(group.all().into_iter().map(|(at, field)| (at, kind, field)));

@@ -21,6 +21,8 @@ pub(super) struct NodeDraft {
     addresses: Vec<Given<IpNet>>,
     mac: Vec<Given<MacAddr>>,
     routes: Vec<(usize, IpNet, IpAddr)>,
+    /// Of an OpenFlow switch.
+    rules: Option<(usize, String)>,
     /// Where each address ended up: interface, address, offset.
     placed: Vec<(usize, Option<IpAddr>, usize)>,
     /// The interfaces whose hardware address was given.
@@ -60,18 +62,30 @@ pub(super) fn read(
         addresses: Vec::new(),
         mac: Vec::new(),
         routes: Vec::new(),
+        rules: None,
         placed: Vec::new(),
         macs: Vec::new(),
     };
-    if kind == "switch" {
+    if kind == "switch" || kind == "openflow" {
         for key in ["address", "addresses", "mac", "routes"] {
             if let Some(field) = fields.get(key) {
-                let what = format!("switch {name} forwards frames and has no {key}");
+                let what = format!("{kind} {name} forwards frames and has no {key}");
                 remarks.mistake(field.at, what, format!("remove it, or write [router.{name}]"));
             }
         }
+        if kind == "switch" {
+            fields.finish(remarks);
+            return (NodeKind::Switch, draft);
+        }
+        let (rules, file) = (fields.get("rules"), fields.get("file"));
+        if let (Some(_), Some(file)) = (&rules, &file) {
+            remarks.mistake(file.at, "rules and file are both given", "write one of them");
+        }
+        let text = rules.and_then(|field| Some((field.at, field.text("actions=flood", remarks)?.to_owned())));
+        let file = file.and_then(|field| field.text("rules.txt", remarks).map(str::to_owned));
+        draft.rules = text;
         fields.finish(remarks);
-        return (NodeKind::Switch, draft);
+        return (NodeKind::OpenFlow { lines: Vec::new(), file }, draft);
     }
     let (one, many) = (fields.get("address"), fields.get("addresses"));
     if let (Some(_), Some(many)) = (&one, &many) {
@@ -229,6 +243,14 @@ pub(super) fn attach(spec: &mut Spec) {
         }
         spec.topology.nodes[index].routes =
             draft.routes.iter().map(|&(_, prefix, via)| (prefix, via)).collect();
+        if let Some((at, text)) = &draft.rules
+            && let Err(mistakes) = spec.topology.set_rules(id, text)
+        {
+            for mistake in mistakes {
+                let what = format!("rule {}: {}", mistake.line, mistake.what);
+                spec.remarks.mistake(*at, what, mistake.instead);
+            }
+        }
         spec.drafts[index] = draft;
     }
 }
@@ -239,6 +261,7 @@ fn empty() -> NodeDraft {
         addresses: Vec::new(),
         mac: Vec::new(),
         routes: Vec::new(),
+        rules: None,
         placed: Vec::new(),
         macs: Vec::new(),
     }

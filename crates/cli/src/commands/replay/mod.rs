@@ -11,7 +11,7 @@
 //! what the network holds. Read first: `run.rs`, then `follow.rs`.
 
 mod follow;
-mod merge;
+pub(in crate::commands) mod merge;
 mod place;
 mod run;
 

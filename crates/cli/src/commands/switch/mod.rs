@@ -1,0 +1,83 @@
+//! `fastpath switch`: an OpenFlow switch, on ports with controllers, or offline on captures.
+//!
+//! ```text
+//!  serve.rs    ports ─▶ Datapath ─▶ ports, Agent ═ controllers        (Linux)
+//!  offline.rs  captures ─▶ executor at their times ─▶ captures        (anywhere)
+//!  explain.rs  what the tables became, and one packet's way through
+//! ```
+
+mod executor;
+mod explain;
+mod offline;
+mod rules;
+#[cfg(target_os = "linux")]
+mod serve;
+
+use crate::Answer;
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use rules::SwitchArgs;
+
+/// Switch by rules: OpenFlow 1.3 tables, from a rule file, from controllers, or both.
+///
+/// With --in and --out, captures go through the tables offline, in virtual time. Otherwise the switch serves on its
+/// ports until Ctrl-C, and controllers can dial it or are dialled.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  fastpath switch --rules rules.txt --in p1=in.pcap --out p2=out.pcap
+  fastpath switch --listen ptcp:6634:127.0.0.1 --port p1=memory --port p2=memory
+  fastpath switch --connect tcp:127.0.0.1:6653 --port eth1 --port eth2 --fail-mode standalone
+  fastpath switch explain --rules rules.txt --trace in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80
+
+Ports named p1, p2, … have these numbers; others get the numbers that are free, in order."
+)]
+pub(crate) struct SwitchCommand {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    switch: SwitchArgs,
+    #[command(flatten)]
+    offline: offline::OfflineArgs,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    serve: serve::ServeArgs,
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Explain(explain::Explain),
+}
+
+impl SwitchCommand {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        if let Some(Action::Explain(explain)) = self.action {
+            return explain.run();
+        }
+        let is_offline = self.offline.is_asked_for();
+        #[cfg(target_os = "linux")]
+        {
+            let serves = !(self.serve.ports.is_empty()
+                && self.serve.listen.is_empty()
+                && self.serve.connect.is_empty());
+            match (is_offline, serves) {
+                (false, true) => return serve::run(&self.switch, self.serve, self.json),
+                (true, true) => bail!(
+                    "captures go through offline: give --in and --out without --port, --listen, --connect"
+                ),
+                (true, false) | (false, false) => {}
+            }
+        }
+        if !is_offline {
+            bail!(
+                "nothing to switch: give --in NAME=FILE for captures, or --port and --listen or --connect to serve"
+            );
+        }
+        offline::run(&self.switch, &self.offline, self.json)
+    }
+}

@@ -1,0 +1,77 @@
+//! What became of the packets of a switch: in + made = sent + to controllers + dropped + held.
+
+use fastpath_switch::interp::DropReason;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The books of a switch as they stand.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SwitchBooks {
+    /// Frames that arrived on ports.
+    pub received: u64,
+    /// Packet-outs.
+    pub injected: u64,
+    /// Copies made: by flooding, groups, several outputs.
+    pub copied: u64,
+    /// Frames that ports took.
+    pub sent: u64,
+    /// Packet-ins handed to the agent.
+    pub to_controllers: u64,
+    /// What went nowhere, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Frames that wait for a port, and packet-ins that wait for the agent.
+    pub held: u64,
+}
+
+impl SwitchBooks {
+    /// Whether they balance.
+    pub fn balance(&self) -> bool {
+        let dropped: u64 = self.dropped.values().sum();
+        self.received + self.injected + self.copied == self.sent + self.to_controllers + dropped + self.held
+    }
+}
+
+/// Counts while it runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) received: u64,
+    pub(super) injected: u64,
+    /// Outcomes of these, of whatever kind.
+    pub(super) outcomes: u64,
+    pub(super) to_controllers: u64,
+    dropped: BTreeMap<DropReason, u64>,
+    /// Packet-ins above the limit, packet-ins the ring had no room for, copies the pool had no room for, packet-outs
+    /// above what may wait.
+    pub(super) packet_in_limit: u64,
+    pub(super) packet_in_full: u64,
+    pub(super) pool_full: u64,
+    pub(super) injected_full: u64,
+}
+
+impl Counts {
+    pub(super) fn drop(&mut self, reason: DropReason) {
+        *self.dropped.entry(reason).or_default() += 1;
+    }
+
+    /// The books, with what ports sent and dropped and what waits.
+    pub(super) fn books(&self, sent: u64, port_dropped: u64, held: u64) -> SwitchBooks {
+        let more = [
+            ("packet-in-limit", self.packet_in_limit),
+            ("packet-in-full", self.packet_in_full),
+            ("pool-full", self.pool_full),
+            ("packet-out-full", self.injected_full),
+            ("port", port_dropped),
+        ];
+        let reasons = self.dropped.iter().map(|(reason, count)| (reason.name(), *count));
+        SwitchBooks {
+            received: self.received,
+            injected: self.injected,
+            copied: self.outcomes.saturating_sub(self.received + self.injected),
+            sent,
+            to_controllers: self.to_controllers,
+            dropped: reasons.chain(more).filter(|(_, count)| *count > 0).collect(),
+            held,
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The control side of a switch that runs: requests, counters, packet-ins and packet-outs, expiry.
+
+use super::books::{Counts, SwitchBooks};
+use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
+use crate::clock::Clock;
+use crate::sys::poll::Bell;
+use fastpath_switch::execute::{Executor, Outbox, Post};
+use fastpath_switch::interp::{self, Outcome};
+use fastpath_switch::port::Link;
+use fastpath_switch::{Action, Refusal, Removed, Switch, Verdict};
+use fastpath_units::Time;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Frames of packet-outs that may wait for the worker.
+const INJECTED_MAX: usize = 4096;
+
+/// A handle on a running switch; clones are handles on the same.
+#[derive(Clone)]
+pub struct Control {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What the worker, the builder and the controlling threads have in common.
+pub(super) struct Shared {
+    core: Mutex<Core>,
+    /// Who controls and wants the lock: the worker lets them by between bursts.
+    waiting: AtomicUsize,
+    pub(super) bell: Bell,
+    pub(super) stop: AtomicBool,
+    build: Condvar,
+    clock: Clock,
+    /// Called when the first packet-in waits.
+    notify: Box<dyn Fn() + Send + Sync>,
+}
+
+/// The switch, its executor, and what goes between the threads.
+pub(super) struct Core {
+    pub(super) switch: Switch,
+    executor: Box<dyn Executor>,
+    /// Of the switch when the executor last took over its changes.
+    generation: u64,
+    packet_ins: PacketIns,
+    /// Frames of packet-outs and the ports they leave by.
+    pub(super) injected: VecDeque<(u32, Vec<u8>)>,
+    pub(super) counts: Counts,
+    /// What ports sent and dropped, and frames that wait for them, as the worker last told.
+    pub(super) sent: u64,
+    pub(super) port_dropped: u64,
+    pub(super) backlog: u64,
+    wants_builder: bool,
+}
+
+impl Control {
+    /// A switch ready to run, executed by `executor`, whose packet-ins are announced by `notify`.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn new(
+        mut switch: Switch,
+        mut executor: Box<dyn Executor>,
+        limit: PacketInLimit,
+        notify: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<Control> {
+        executor.update(&mut switch);
+        let core = Core {
+            generation: switch.generation(),
+            switch,
+            executor,
+            packet_ins: PacketIns::new(limit),
+            injected: VecDeque::new(),
+            counts: Counts::default(),
+            sent: 0,
+            port_dropped: 0,
+            backlog: 0,
+            wants_builder: true,
+        };
+        let shared = Shared {
+            core: Mutex::new(core),
+            waiting: AtomicUsize::new(0),
+            bell: Bell::new()?,
+            stop: AtomicBool::new(false),
+            build: Condvar::new(),
+            clock: Clock::start(),
+            notify: Box::new(notify),
+        };
+        Ok(Control { shared: Arc::new(shared) })
+    }
+
+    /// The time of the switch.
+    pub fn now(&self) -> Time {
+        self.shared.clock.now()
+    }
+
+    /// Changes the switch. What changed is in force for every packet taken up after this returns.
+    pub fn change<R>(&self, change: impl FnOnce(&mut Switch, Time) -> R) -> R {
+        let mut core = self.lock();
+        let now = self.now();
+        let core = &mut *core;
+        // A flow that is replaced keeps its counts, and one that goes tells them.
+        core.executor.credit(&mut core.switch);
+        let result = change(&mut core.switch, now);
+        self.bring_up_to_date(core);
+        result
+    }
+
+    /// Looks at the switch, its counters up to date.
+    pub fn read<R>(&self, look: impl FnOnce(&Switch, Time) -> R) -> R {
+        let mut core = self.lock();
+        let core = &mut *core;
+        core.executor.credit(&mut core.switch);
+        look(&core.switch, self.now())
+    }
+
+    /// Executes a packet-out; what it sends leaves by the worker.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn packet_out(&self, in_port: u32, actions: &[Action], frame: &[u8]) -> Result<(), Refusal> {
+        let mut core = self.lock();
+        let now = self.now();
+        let core = &mut *core;
+        let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame)?;
+        core.counts.injected += 1;
+        core.counts.outcomes += outcomes.len() as u64;
+        let mut is_first = false;
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Output { port, frame, .. } if core.injected.len() < INJECTED_MAX => {
+                    core.injected.push_back((port, frame));
+                }
+                Outcome::Output { .. } => core.counts.injected_full += 1,
+                Outcome::Controller(packet) => {
+                    let mut out = Outbox::default();
+                    out.put(&Outcome::Controller(packet));
+                    is_first |= core.deliver(now, &out, |_, _| ());
+                }
+                Outcome::Drop(reason) => core.counts.drop(reason),
+            }
+        }
+        self.shared.bell.ring();
+        if is_first {
+            (self.shared.notify)();
+        }
+        Ok(())
+    }
+
+    /// Takes the flows out whose time has come.
+    pub fn expire(&self) -> Vec<Removed> {
+        let mut core = self.lock();
+        let core = &mut *core;
+        core.executor.credit(&mut core.switch);
+        let now = self.now();
+        let removed = core.switch.expire(now);
+        self.bring_up_to_date(core);
+        removed
+    }
+
+    /// When a flow may next have to go.
+    pub fn next_at(&self) -> Option<Time> {
+        self.lock().switch.next_at()
+    }
+
+    /// The packet-ins that wait.
+    pub fn take_packet_ins(&self) -> VecDeque<QueuedPacketIn> {
+        let mut core = self.lock();
+        let packets = core.packet_ins.take();
+        core.counts.to_controllers += packets.len() as u64;
+        packets
+    }
+
+    /// Says whether there is a link at a port; true if that is news.
+    pub fn set_link(&self, number: u32, link: Link) -> bool {
+        let mut core = self.lock();
+        let Some(port) = core.switch.port(number).copied().filter(|port| port.link != link) else {
+            return false;
+        };
+        core.switch.set_port(number, fastpath_switch::Port { link, ..port });
+        self.bring_up_to_date(&mut core);
+        true
+    }
+
+    /// The books as they stand; frames a port holds count as the worker last saw them.
+    pub fn books(&self) -> SwitchBooks {
+        let core = self.lock();
+        let held = core.backlog + (core.packet_ins.len() + core.injected.len()) as u64;
+        core.counts.books(core.sent, core.port_dropped, held)
+    }
+
+    fn bring_up_to_date(&self, core: &mut Core) {
+        if core.generation != core.switch.generation() {
+            core.executor.update(&mut core.switch);
+            core.generation = core.switch.generation();
+            core.wants_builder = true;
+            self.shared.build.notify_one();
+        }
+    }
+
+    /// The lock, for whoever controls.
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
+        let core = lock(&self.shared.core);
+        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        core
+    }
+
+    /// The lock, for the worker: it lets those by who wait.
+    pub(super) fn lock_for_burst(&self) -> MutexGuard<'_, Core> {
+        /// Turns of the scheduler given away at most: a waiting thread needs one.
+        const YIELDS_MAX: usize = 16;
+        for _ in 0..YIELDS_MAX {
+            if self.shared.waiting.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        lock(&self.shared.core)
+    }
+
+    pub(super) fn notify(&self) {
+        (self.shared.notify)();
+    }
+
+    /// Ends worker and builder.
+    pub(super) fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.bell.ring();
+        // With the lock held, so that the builder is either before its look at `stop` or waiting.
+        let _core = lock(&self.shared.core);
+        self.shared.build.notify_all();
+    }
+
+    /// The builder's life: does the executor's jobs as they come up.
+    pub(super) fn build(&self) {
+        let mut core = lock(&self.shared.core);
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let inner = &mut *core;
+            let job = if inner.wants_builder { inner.executor.job(&inner.switch) } else { None };
+            let Some(job) = job else {
+                core.wants_builder = false;
+                core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(core);
+            let result = job();
+            core = self.lock();
+            let inner = &mut *core;
+            inner.executor.finish(&mut inner.switch, result);
+        }
+    }
+}
+
+impl Core {
+    /// Takes a frame through the tables.
+    pub(super) fn execute(&mut self, now: Time, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {
+        self.counts.received += 1;
+        let verdict = self.executor.execute(&mut self.switch, now, in_port, frame, out);
+        let forwarded = u64::from(verdict != Verdict::Done);
+        self.counts.outcomes += forwarded + out.posts().len() as u64;
+        verdict
+    }
+
+    /// Deals with an outbox: `send` gets what leaves. True if a packet-in is the first that waits.
+    pub(super) fn deliver(&mut self, now: Time, out: &Outbox, mut send: impl FnMut(u32, &[u8])) -> bool {
+        let mut is_first = false;
+        for (post, frame) in out.posts() {
+            match post {
+                Post::Output { port, .. } => send(*port, frame),
+                Post::Controller(head) => {
+                    is_first |= self.packet_ins.push(now, *head, frame, &mut self.counts);
+                }
+                Post::Drop(reason) => self.counts.drop(*reason),
+            }
+        }
+        is_first
+    }
+}
+
+/// A panic elsewhere ends the program's run anyway; the switch is whole between requests.
+fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+    core.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Control")
+    }
+}

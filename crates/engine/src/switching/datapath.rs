@@ -1,0 +1,278 @@
+//! One turn of a switch: a burst from each port through the executor, and what leaves to the ports.
+//!
+//! A frame that leaves as it was edited moves as a
+//! handle; copies are made in the pool. What a port does not take waits, bounded, and beyond that is counted.
+
+use super::control::Control;
+use crate::port::{Burst, Port, PortCounters, PortError};
+use crate::sys::poll::PollSet;
+use fastpath_net::{Frame, FramePool};
+use fastpath_switch::{Outbox, Verdict};
+use fastpath_units::{Duration, Time};
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+
+/// Frames that wait for a port that pushes back.
+const BACKLOG_MAX: usize = 1024;
+/// After the last frame came or went, sleep is put off this long.
+const LINGER: Duration = Duration::from_us(50);
+/// The longest sleep while a port has to be asked.
+const ASK_EVERY: Duration = Duration::from_us(200);
+/// The longest sleep of all.
+const HEARTBEAT: Duration = Duration::from_ms(500);
+
+/// See the head of this file.
+pub struct Datapath {
+    control: Control,
+    ports: Ports,
+    pool: FramePool,
+    burst: Burst,
+    out: Outbox,
+    poll: PollSet,
+    moved_at: Time,
+    notice: fn(&str),
+}
+
+/// The ports, and by number where each is.
+struct Ports {
+    attached: Vec<Attached>,
+    places: Vec<Option<usize>>,
+}
+
+/// A port and what waits for it.
+struct Attached {
+    /// Its number in the switch.
+    number: u32,
+    /// `None` once it has failed.
+    port: Option<Box<dyn Port>>,
+    backlog: VecDeque<Frame>,
+    /// Of the port when it failed, and of what is dropped before it.
+    counters: PortCounters,
+    /// Drops that the switch's port counters have not seen yet: frames and bytes.
+    refused: (u64, u64),
+}
+
+impl Attached {
+    fn put(&mut self, pool: &mut FramePool, frame: Frame) {
+        if self.port.is_some() && self.backlog.len() < BACKLOG_MAX {
+            self.backlog.push_back(frame);
+            return;
+        }
+        if self.port.is_some() {
+            self.counters.tx_full += 1;
+        } else {
+            self.counters.tx_down += 1;
+        }
+        self.refused.0 += 1;
+        self.refused.1 += frame.len() as u64;
+        pool.free(frame);
+    }
+}
+
+impl Datapath {
+    /// The data path of the switch behind `control`, between ports with these numbers, which are small (the numbers
+    /// are the places of a table); frames take at most `memory` bytes.
+    pub fn new(
+        control: &Control,
+        ports: Vec<(u32, Box<dyn Port>)>,
+        memory: NonZeroUsize,
+        notice: fn(&str),
+    ) -> Datapath {
+        let last = ports.iter().map(|(number, _)| *number as usize).max().unwrap_or(0);
+        let mut places = vec![None; last + 1];
+        ports.iter().enumerate().for_each(|(place, (number, _))| places[*number as usize] = Some(place));
+        let attached = |(number, port)| Attached {
+            number,
+            port: Some(port),
+            backlog: VecDeque::with_capacity(BACKLOG_MAX),
+            counters: PortCounters::default(),
+            refused: (0, 0),
+        };
+        let mut datapath = Datapath {
+            control: control.clone(),
+            ports: Ports { attached: ports.into_iter().map(attached).collect(), places },
+            pool: FramePool::new(memory),
+            burst: Burst::new(),
+            out: Outbox::default(),
+            poll: PollSet::default(),
+            moved_at: control.now(),
+            notice,
+        };
+        datapath.watch_ports();
+        datapath
+    }
+
+    /// Turns until the switch is stopped.
+    pub(super) fn run(&mut self) {
+        while !self.control.shared.stop.load(Ordering::Acquire) {
+            if !self.turn() {
+                self.wait();
+            }
+        }
+        self.turn();
+        self.tell();
+    }
+
+    /// A burst from every port, packet-outs, and what leaves. True if anything moved.
+    pub fn turn(&mut self) -> bool {
+        let mut moved = false;
+        for index in 0..self.ports.attached.len() {
+            moved |= self.receive(index);
+        }
+        moved |= self.inject();
+        for index in 0..self.ports.attached.len() {
+            moved |= self.send(index);
+        }
+        if moved {
+            self.moved_at = self.control.now();
+            self.tell();
+        }
+        moved
+    }
+
+    fn receive(&mut self, index: usize) -> bool {
+        let attached = &mut self.ports.attached[index];
+        let number = attached.number;
+        let Some(port) = &mut attached.port else { return false };
+        let result = port.rx_burst(self.control.now(), &mut self.pool, &mut self.burst);
+        let received = !self.burst.is_empty();
+        if received {
+            let (control, pool, ports, out) = (&self.control, &mut self.pool, &mut self.ports, &mut self.out);
+            let mut is_first = false;
+            let mut core = control.lock_for_burst();
+            let now = control.now();
+            for mut frame in self.burst.drain() {
+                match core.execute(now, number, pool.bytes_mut(&mut frame), out) {
+                    Verdict::Forward { port, .. } => ports.put(pool, port, frame),
+                    Verdict::Done => pool.free(frame),
+                }
+                if !out.is_empty() {
+                    let mut full = 0;
+                    is_first |= core.deliver(now, out, |number, bytes| match pool.insert(bytes) {
+                        Some(copy) => ports.put(pool, number, copy),
+                        None => full += 1,
+                    });
+                    core.counts.pool_full += full;
+                    out.clear();
+                }
+            }
+            drop(core);
+            if is_first {
+                control.notify();
+            }
+        }
+        if let Err(error) = result {
+            self.fail(index, &error);
+        }
+        received
+    }
+
+    /// Packet-outs leave.
+    fn inject(&mut self) -> bool {
+        if !self.control.shared.bell.silence() {
+            return false;
+        }
+        let mut core = self.control.lock_for_burst();
+        let injected = std::mem::take(&mut core.injected);
+        for (number, bytes) in &injected {
+            match self.pool.insert(bytes) {
+                Some(frame) => self.ports.put(&mut self.pool, *number, frame),
+                None => core.counts.pool_full += 1,
+            }
+        }
+        !injected.is_empty()
+    }
+
+    /// Offers a backlog to its port.
+    fn send(&mut self, index: usize) -> bool {
+        let attached = &mut self.ports.attached[index];
+        let before = attached.backlog.len();
+        let (Some(port), true) = (&mut attached.port, before > 0) else { return false };
+        let result = port.tx_burst(self.control.now(), &mut self.pool, &mut attached.backlog);
+        let moved = attached.backlog.len() < before;
+        if let Err(error) = result {
+            self.fail(index, &error);
+        }
+        moved
+    }
+
+    /// Goes on without a port: its link is down.
+    fn fail(&mut self, index: usize, error: &PortError) {
+        let attached = &mut self.ports.attached[index];
+        if let Some(mut port) = attached.port.take() {
+            attached.counters += port.counters();
+            (self.notice)(&format!("{error}; going on without it"));
+        }
+        for frame in std::mem::take(&mut attached.backlog) {
+            attached.put(&mut self.pool, frame);
+        }
+        let number = attached.number;
+        self.watch_ports();
+        self.control.set_link(number, fastpath_switch::port::Link::Down);
+        self.control.notify();
+    }
+
+    /// Puts what ports did into the books.
+    fn tell(&mut self) {
+        let (mut sent, mut dropped, mut backlog) = (0, 0, 0);
+        let mut core = self.control.lock_for_burst();
+        for attached in &mut self.ports.attached {
+            let mut counters = attached.counters;
+            if let Some(port) = &mut attached.port {
+                counters += port.counters();
+            }
+            sent += counters.tx_frames;
+            dropped += counters.tx_dropped();
+            backlog += attached.backlog.len() as u64;
+            if attached.refused != (0, 0)
+                && let Some(port) = core.switch.port_mut(attached.number)
+            {
+                let (frames, bytes) = std::mem::take(&mut attached.refused);
+                port.counters.tx_packets -= frames;
+                port.counters.tx_bytes -= bytes;
+                port.counters.tx_dropped += frames;
+            }
+        }
+        (core.sent, core.port_dropped, core.backlog) = (sent, dropped, backlog);
+    }
+
+    /// Passes the time when nothing moved.
+    fn wait(&mut self) {
+        let now = self.control.now();
+        if now.since(self.moved_at) < LINGER {
+            std::hint::spin_loop();
+            return;
+        }
+        let must_ask = |attached: &Attached| {
+            let is_asked = |port: &dyn Port| port.fd().is_none() && port.next_at().is_none();
+            !attached.backlog.is_empty() || attached.port.as_deref().is_some_and(is_asked)
+        };
+        let longest = if self.ports.attached.iter().any(must_ask) { ASK_EVERY } else { HEARTBEAT };
+        let due = self.ports.attached.iter().filter_map(|attached| attached.port.as_deref()?.next_at()).min();
+        let sleep = due.map_or(longest, |at| at.since(now).min(longest));
+        self.poll.wait(sleep.to_std());
+    }
+
+    fn watch_ports(&mut self) {
+        self.poll = PollSet::default();
+        self.poll.add(self.control.shared.bell.as_fd());
+        for port in self.ports.attached.iter().filter_map(|attached| attached.port.as_deref()) {
+            if let Some(fd) = port.fd() {
+                self.poll.add(fd);
+            }
+        }
+    }
+}
+
+impl Ports {
+    /// A frame for the port of this number.
+    fn put(&mut self, pool: &mut FramePool, number: u32, frame: Frame) {
+        match self.places.get(number as usize) {
+            Some(Some(place)) => self.attached[*place].put(pool, frame),
+            // The switch sends by ports that it has, and it has those given.
+            _ => unreachable!("there is no port {number}"),
+        }
+    }
+}

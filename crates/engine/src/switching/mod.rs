@@ -1,0 +1,30 @@
+//! A switch in real time: frames from ports through an executor to ports, while controllers change the tables.
+//!
+//! ```text
+//!             agent ── change, read, packet_out ──▶ ┌─ Core (one lock) ─┐ ◀── finish ── builder (compiles)
+//!               ◀──── packet-ins, bounded ───────── │ Switch + Executor │
+//!                                                   └─────────▲─────────┘
+//!   port ──rx_burst──▶ Burst ── one lock a burst ── execute ──┘──▶ backlog ──tx_burst──▶ port
+//! ```
+//!
+//! The lock is taken once a burst by the one thread that forwards and for a batch of requests by whoever controls, so
+//! what a request changed is in force for the next burst when [`Control::change`] returns. Slow work (building
+//! lookup structures, compiling) is done by the builder thread without it.
+//!
+//! Read first: `datapath.rs`, then `control.rs`.
+
+mod books;
+mod control;
+mod datapath;
+mod links;
+mod packet_ins;
+mod running;
+mod void;
+
+pub use books::SwitchBooks;
+pub use control::Control;
+pub use datapath::Datapath;
+pub use links::LinkWatch;
+pub use packet_ins::{PacketInLimit, QueuedPacketIn};
+pub use running::{SwitchRunning, serve};
+pub use void::Void;

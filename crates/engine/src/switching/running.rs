@@ -1,0 +1,59 @@
+//! Starting and stopping the threads of a switch.
+
+use super::books::SwitchBooks;
+use super::control::Control;
+use super::datapath::Datapath;
+use crate::sys::thread::be_punctual;
+use std::io;
+use std::thread::JoinHandle;
+
+/// A switch that runs; it stops when this is dropped.
+#[derive(Debug)]
+pub struct SwitchRunning {
+    control: Control,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Runs a data path and the builder of its executor, each in its thread.
+///
+/// # Errors
+/// The system refuses a thread.
+pub fn serve(control: &Control, mut datapath: Datapath) -> io::Result<SwitchRunning> {
+    let mut running = SwitchRunning { control: control.clone(), threads: Vec::new() };
+    let worker = move || {
+        be_punctual();
+        datapath.run();
+    };
+    running.threads.push(std::thread::Builder::new().name("fastpath-switch".to_owned()).spawn(worker)?);
+    let builder = control.clone();
+    let build = move || builder.build();
+    running.threads.push(std::thread::Builder::new().name("fastpath-build".to_owned()).spawn(build)?);
+    Ok(running)
+}
+
+impl SwitchRunning {
+    /// Whether a thread has ended by itself, which is a defect.
+    pub fn has_failed(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Ends it; the books at the end.
+    pub fn stop(mut self) -> SwitchBooks {
+        self.join();
+        self.control.books()
+    }
+
+    fn join(&mut self) {
+        self.control.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for SwitchRunning {
+    fn drop(&mut self) {
+        self.join();
+    }
+}

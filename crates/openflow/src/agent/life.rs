@@ -1,0 +1,452 @@
+//! The agent's thread: waits, serves each connection in turn, tells events, keeps the time.
+
+use super::connection::{Connection, Incoming, Kind, State};
+use super::requests;
+use super::standalone::{self, Standalone};
+use super::statistics;
+use super::stream::Stream;
+use super::tls::Tls;
+use super::world::{Event, World};
+use super::{FailMode, Listen, Options, Security, StartError, Target};
+use crate::message::{Config, Fault, Message, Role};
+use fastpath_engine::switching::Control;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The token of the doorbell.
+pub(super) const WAKE: Token = Token(0);
+/// Connections there may be.
+const CONNECTIONS_MAX: usize = 64;
+/// How often links are looked at.
+const LINKS_EVERY: Duration = Duration::from_millis(200);
+/// How often silence is looked for.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// The first wait before a controller is dialled again; doubled each time.
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+
+/// See the head of this file.
+pub(super) struct Life {
+    poll: Poll,
+    world: World,
+    options: Options,
+    tls: Option<Tls>,
+    listeners: Vec<Listener>,
+    targets: Vec<Dialled>,
+    connections: BTreeMap<usize, Connection>,
+    next_token: usize,
+    standalone: Option<Standalone>,
+    stop: Arc<AtomicBool>,
+    links_at: Instant,
+    check_at: Instant,
+}
+
+struct Listener {
+    socket: TcpListener,
+    security: Security,
+    /// Of the connections made here.
+    kind: Kind,
+}
+
+/// A controller to dial.
+struct Dialled {
+    target: Target,
+    /// Its connection, or when to dial next.
+    state: Result<usize, Instant>,
+    backoff: Duration,
+    has_failed: bool,
+}
+
+impl Life {
+    pub(super) fn new(
+        control: Control,
+        poll: Poll,
+        options: Options,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Life, StartError> {
+        let tls = options.tls.as_ref().map(Tls::load).transpose()?;
+        let listen = options.listen.iter().map(|listen| (*listen, Kind::Answered));
+        let listen: Vec<(Listen, Kind)> =
+            listen.chain(options.snoop.iter().map(|listen| (*listen, Kind::Snoop))).collect();
+        let needs_tls = listen.iter().filter(|(listen, _)| listen.security == Security::Tls);
+        let needs_tls = needs_tls.map(|(listen, _)| listen.to_string());
+        let dialled = options.connect.iter().filter(|target| target.security == Security::Tls);
+        if let (None, Some(address)) = (&tls, needs_tls.chain(dialled.map(ToString::to_string)).next()) {
+            return Err(StartError::NoTls { address });
+        }
+        let now = Instant::now();
+        let mut life = Life {
+            world: World {
+                datapath_id: options.datapath_id,
+                ports: options.ports.clone(),
+                config: Config { flags: 0, miss_send_len: 128 },
+                generation_id: None,
+                events: Vec::new(),
+                started: control.now(),
+                control,
+            },
+            poll,
+            tls,
+            listeners: Vec::new(),
+            targets: Vec::new(),
+            connections: BTreeMap::new(),
+            next_token: 1,
+            standalone: None,
+            stop,
+            links_at: now,
+            check_at: now,
+            options,
+        };
+        for (listen, kind) in listen {
+            life.listen(listen, kind).map_err(|source| StartError::Listen { listen, source })?;
+        }
+        life.next_token = 1 + life.listeners.len();
+        let dialled = |target: &Target| Dialled {
+            target: target.clone(),
+            state: Err(now),
+            backoff: BACKOFF_FIRST,
+            has_failed: false,
+        };
+        life.targets = life.options.connect.iter().map(dialled).collect();
+        Ok(life)
+    }
+
+    fn listen(&mut self, listen: Listen, kind: Kind) -> io::Result<()> {
+        let mut socket = TcpListener::bind(listen.at)?;
+        let token = Token(1 + self.listeners.len());
+        self.poll.registry().register(&mut socket, token, Interest::READABLE)?;
+        self.listeners.push(Listener { socket, security: listen.security, kind });
+        Ok(())
+    }
+
+    pub(super) fn listening(&self) -> io::Result<Vec<SocketAddr>> {
+        self.listeners.iter().map(|listener| listener.socket.local_addr()).collect()
+    }
+
+    /// Works until it is stopped.
+    pub(super) fn run(&mut self) {
+        let mut events = Events::with_capacity(128);
+        while !self.stop.load(Ordering::Acquire) {
+            let wait = self.wait();
+            if let Err(error) = self.poll.poll(&mut events, Some(wait))
+                && error.kind() != ErrorKind::Interrupted
+            {
+                (self.options.notice)(&format!("the agent cannot wait for its sockets: {error}; it ends"));
+                return;
+            }
+            for event in &events {
+                match event.token() {
+                    WAKE => {}
+                    Token(token) if token <= self.listeners.len() => self.accept(token - 1),
+                    Token(token) => {
+                        if let Some(connection) = self.connections.get_mut(&token) {
+                            connection.ready(event.is_readable(), event.is_writable());
+                        }
+                    }
+                }
+            }
+            for token in self.connections.keys().copied().collect::<Vec<_>>() {
+                self.serve(token);
+            }
+            self.live();
+            self.tell();
+        }
+        // What was said last, if the sockets take it at once.
+        for connection in self.connections.values_mut() {
+            let _ = connection.send();
+        }
+    }
+
+    /// How long nothing has to be done.
+    fn wait(&self) -> Duration {
+        if self.connections.values().any(Connection::has_work) {
+            return Duration::ZERO;
+        }
+        let now = Instant::now();
+        let dial = self.targets.iter().filter_map(|dialled| dialled.state.as_ref().err().copied());
+        let links = self.options.links.is_some().then_some(self.links_at);
+        let until = dial.chain(links).chain([self.check_at]).min().unwrap_or(now);
+        let wait = until.saturating_duration_since(now);
+        let control = &self.world.control;
+        match control.next_at() {
+            Some(at) => wait.min(at.since(control.now()).to_std()),
+            None => wait,
+        }
+    }
+
+    fn accept(&mut self, index: usize) {
+        loop {
+            let listener = &self.listeners[index];
+            let (kind, security) = (listener.kind, listener.security);
+            let (socket, peer) = match listener.socket.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // Nobody more, or nobody who could be served now.
+                Err(_) => return,
+            };
+            if self.connections.len() >= CONNECTIONS_MAX {
+                (self.options.notice)(&format!("{peer}: refused: {CONNECTIONS_MAX} connections are open"));
+                continue;
+            }
+            let tls = match (&self.tls, security) {
+                (Some(tls), Security::Tls) => match tls.answered() {
+                    Ok(session) => Some(session),
+                    Err(error) => {
+                        (self.options.notice)(&format!("{peer}: {error}"));
+                        continue;
+                    }
+                },
+                _ => None,
+            };
+            let connection =
+                Connection::new(Stream::new(socket, tls), peer.to_string(), kind, State::Greeting);
+            self.add(connection);
+        }
+    }
+
+    /// Takes a connection in; its token, unless the system refuses to watch it.
+    fn add(&mut self, mut connection: Connection) -> Option<usize> {
+        let token = self.next_token;
+        let both = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut connection.stream, Token(token), both) {
+            (self.options.notice)(&format!("{}: {error}", connection.peer));
+            return None;
+        }
+        self.next_token += 1;
+        self.connections.insert(token, connection);
+        Some(token)
+    }
+
+    /// A turn of one connection.
+    fn serve(&mut self, token: usize) {
+        let Some(mut connection) = self.connections.remove(&token) else { return };
+        match self.serve_one(&mut connection) {
+            Ok(()) => drop(self.connections.insert(token, connection)),
+            Err(why) => self.close(connection, &why),
+        }
+    }
+
+    /// `Err` says why the connection is over.
+    fn serve_one(&mut self, connection: &mut Connection) -> Result<(), String> {
+        let text = |error: io::Error| error.to_string();
+        if connection.state == State::Connecting {
+            match connection.stream.connected().map_err(text)? {
+                Some(()) => connection.greet(),
+                None => return Ok(()),
+            }
+        }
+        let is_watched = self.connections.values().any(|other| other.kind == Kind::Snoop);
+        let mut heard = Vec::new();
+        let (mut open, batch) = connection
+            .receive(|bytes| {
+                if is_watched {
+                    heard.extend_from_slice(bytes);
+                }
+            })
+            .map_err(text)?;
+        let before = connection.output().len();
+        if connection.kind != Kind::Snoop {
+            open &= self.understand(connection, batch);
+            while connection.dump.is_some() && connection.may_serve() {
+                statistics::page(&self.world, connection);
+            }
+        }
+        if is_watched && connection.kind != Kind::Snoop {
+            heard.extend_from_slice(&connection.output()[before..]);
+            self.show(&heard);
+        }
+        connection.send().map_err(text)?;
+        if open { Ok(()) } else { Err("closed".to_owned()) }
+    }
+
+    /// Does what a batch of messages says. False when the connection is over.
+    fn understand(&mut self, connection: &mut Connection, mut batch: Vec<Incoming>) -> bool {
+        if batch.is_empty() {
+            return true;
+        }
+        if connection.state == State::Greeting {
+            let first = batch.remove(0);
+            let fault = match &first.content {
+                Ok(Message::Hello(hello)) if hello.is_compatible() => None,
+                Ok(Message::Hello(_)) => Some(Fault::Incompatible),
+                Err(fault @ Fault::BadLen) => Some(*fault),
+                // Who has no version in common may say so first; everything else comes after a hello.
+                _ => Some(Fault::NoHello),
+            };
+            if let Some(fault) = fault {
+                connection.refuse(first.xid, &fault, fault.to_string().as_bytes());
+                return false;
+            }
+            connection.state = State::Up;
+            if let Kind::Dialled(index) = connection.kind {
+                self.targets[index].backoff = BACKOFF_FIRST;
+                (self.options.notice)(&format!("{}: connected", connection.peer));
+            }
+        }
+        for _election in requests::handle(&mut self.world, connection, batch) {
+            for other in self.connections.values_mut().filter(|other| other.role == Role::Master) {
+                other.role = Role::Slave;
+            }
+        }
+        true
+    }
+
+    /// Shows bytes to who watches.
+    fn show(&mut self, bytes: &[u8]) {
+        for watcher in self.connections.values_mut().filter(|other| other.kind == Kind::Snoop) {
+            if watcher.state == State::Up || watcher.state == State::Greeting {
+                watcher.tell(bytes);
+            }
+        }
+    }
+
+    fn close(&mut self, mut connection: Connection, why: &str) {
+        let _ = connection.send();
+        let _ = self.poll.registry().deregister(&mut connection.stream);
+        if connection.untold > 0 {
+            let untold = connection.untold;
+            (self.options.notice)(&format!(
+                "{}: {untold} events were not told: it did not read",
+                connection.peer
+            ));
+        }
+        if let Kind::Dialled(index) = connection.kind {
+            let dialled = &mut self.targets[index];
+            if !dialled.has_failed || connection.state == State::Up {
+                (self.options.notice)(&format!("{}: {why}; dialling again", connection.peer));
+            }
+            dialled.fail(self.options.backoff_max);
+        }
+    }
+
+    fn close_at(&mut self, token: usize, why: &str) {
+        if let Some(connection) = self.connections.remove(&token) {
+            self.close(connection, why);
+        }
+    }
+
+    /// What a switch does by itself.
+    fn live(&mut self) {
+        let now = Instant::now();
+        let control = self.world.control.clone();
+        if control.next_at().is_some_and(|at| at <= control.now()) {
+            let removed = control.expire();
+            self.world.note_removed(removed);
+        }
+        if let Some(links) = self.options.links.as_ref().filter(|_| now >= self.links_at) {
+            let changed = links.look().filter(|(number, link)| control.set_link(*number, *link));
+            self.world.events.extend(changed.map(|(number, _)| Event::PortStatus(number)));
+            self.links_at = now + LINKS_EVERY;
+        }
+        for packet in control.take_packet_ins() {
+            match &mut self.standalone {
+                Some(standalone) if packet.head.cookie == standalone::COOKIE => {
+                    standalone.take(&control, &packet);
+                }
+                _ => self.world.events.push(Event::PacketIn(packet)),
+            }
+        }
+        for index in 0..self.targets.len() {
+            if self.targets[index].state.is_err_and(|at| at <= now) {
+                self.dial(index);
+            }
+        }
+        if now >= self.check_at {
+            self.check_at = now + CHECK_EVERY;
+            for token in self.connections.keys().copied().collect::<Vec<_>>() {
+                let connection = self.connections.get_mut(&token);
+                let checked = connection.map_or(Ok(()), |one| one.check(now, self.options.probe_every));
+                if let Err(why) = checked {
+                    self.close_at(token, why);
+                }
+            }
+        }
+        self.choose_mode();
+    }
+
+    /// Fail-standalone begins when every controller has been tried in vain, and ends when one is there.
+    fn choose_mode(&mut self) {
+        if self.options.fail_mode == FailMode::Secure || self.targets.is_empty() {
+            return;
+        }
+        let is_up = |one: &Connection| one.state == State::Up && matches!(one.kind, Kind::Dialled(_));
+        let has_controller = self.connections.values().any(is_up);
+        let control = &self.world.control;
+        match self.standalone.take() {
+            Some(standalone) if has_controller => standalone.end(control),
+            None if !has_controller && self.targets.iter().all(|dialled| dialled.has_failed) => {
+                (self.options.notice)("no controller: forwarding by learned addresses");
+                self.standalone = Some(Standalone::begin(control));
+            }
+            unchanged => self.standalone = unchanged,
+        }
+    }
+
+    fn dial(&mut self, index: usize) {
+        let target = self.targets[index].target.clone();
+        let dialled = self.try_dial(index, &target);
+        match dialled {
+            Ok(Some(token)) => self.targets[index].state = Ok(token),
+            Ok(None) => self.targets[index].fail(self.options.backoff_max),
+            Err(why) => {
+                if !self.targets[index].has_failed {
+                    (self.options.notice)(&format!("{target}: {why}; dialling again"));
+                }
+                self.targets[index].fail(self.options.backoff_max);
+            }
+        }
+    }
+
+    fn try_dial(&mut self, index: usize, target: &Target) -> Result<Option<usize>, String> {
+        // A name is looked up anew each time: controllers move.
+        let mut addresses =
+            (target.host.as_str(), target.port).to_socket_addrs().map_err(|error| error.to_string())?;
+        let address = addresses.next().ok_or("the name has no address")?;
+        let socket = TcpStream::connect(address).map_err(|error| error.to_string())?;
+        let tls = match (&self.tls, target.security) {
+            (Some(tls), Security::Tls) => Some(tls.dialled(&target.host).map_err(|error| error.to_string())?),
+            _ => None,
+        };
+        let stream = Stream::new(socket, tls);
+        let kind = Kind::Dialled(index);
+        Ok(self.add(Connection::new(stream, target.to_string(), kind, State::Connecting)))
+    }
+
+    /// Tells the controllers what happened.
+    fn tell(&mut self) {
+        for event in std::mem::take(&mut self.world.events) {
+            let wants = |one: &Connection| {
+                one.state == State::Up && one.kind != Kind::Snoop && event.mask(&one.masks, one.is_slave())
+            };
+            if !self.connections.values().any(wants) {
+                continue;
+            }
+            let Some(message) = self.world.message(&event) else { continue };
+            let mut bytes = Vec::new();
+            message.encode(0, &mut bytes);
+            for connection in self.connections.values_mut().filter(|one| wants(one)) {
+                connection.tell(&bytes);
+            }
+            self.show(&bytes);
+        }
+        for token in self.connections.keys().copied().collect::<Vec<_>>() {
+            let sent = self.connections.get_mut(&token).map_or(Ok(()), Connection::send);
+            if let Err(error) = sent {
+                self.close_at(token, &error.to_string());
+            }
+        }
+    }
+}
+
+impl Dialled {
+    fn fail(&mut self, backoff_max: Duration) {
+        self.has_failed = true;
+        self.state = Err(Instant::now() + self.backoff);
+        self.backoff = (self.backoff * 2).min(backoff_max);
+    }
+}

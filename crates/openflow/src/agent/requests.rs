@@ -1,0 +1,240 @@
+//! What a connection's requests do, but for statistics.
+
+use super::connection::{Connection, Incoming};
+use super::statistics;
+use super::world::{Event, World};
+use crate::message::{
+    Async, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
+};
+use fastpath_switch::port::config;
+use fastpath_switch::{FlowCommand, Refusal, Removed, Switch};
+use fastpath_units::Time;
+
+/// OFPC_: statistics of flows, tables, ports, groups; queues are not there, so theirs are empty.
+const CAPABILITIES: u32 = 0b1111;
+/// Bits of OFPPC_ that can be set.
+const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | config::NO_PACKET_IN;
+/// Any port, and all tables.
+const ANY: u32 = u32::MAX;
+/// Bits of a table's configuration that 1.3 has, all deprecated.
+const TABLE_CONFIG: u32 = 3;
+
+/// Does the requests of a batch, in order. Runs of changes are done under one lock.
+pub(super) fn handle(world: &mut World, connection: &mut Connection, batch: Vec<Incoming>) -> Vec<Election> {
+    let mut elections = Vec::new();
+    let mut batch = batch.into_iter().peekable();
+    while let Some(incoming) = batch.next() {
+        if !is_change(&incoming.content) {
+            elections.extend(handle_one(world, connection, incoming));
+            continue;
+        }
+        let mut run = vec![incoming];
+        while let Some(next) = batch.next_if(|next| is_change(&next.content)) {
+            run.push(next);
+        }
+        change(world, connection, run);
+    }
+    elections
+}
+
+/// A controller has become master: other masters are slaves now.
+pub(super) struct Election;
+
+fn is_change(content: &Result<Message, Fault>) -> bool {
+    matches!(content, Ok(Message::FlowMod { .. } | Message::GroupMod(_) | Message::MeterMod(_)))
+}
+
+/// Flow, group and meter mods.
+fn change(world: &mut World, connection: &mut Connection, run: Vec<Incoming>) {
+    if connection.is_slave() {
+        run.iter().for_each(|one| connection.refuse(one.xid, &Fault::IsSlave, &one.head));
+        return;
+    }
+    let mut removed = Vec::new();
+    world.control.change(|switch, now| {
+        for one in &run {
+            match change_one(switch, now, &one.content) {
+                Ok(gone) => removed.extend(gone),
+                Err(fault) => connection.refuse(one.xid, &fault, &one.head),
+            }
+        }
+    });
+    world.note_removed(removed);
+}
+
+fn change_one(
+    switch: &mut Switch,
+    now: Time,
+    request: &Result<Message, Fault>,
+) -> Result<Vec<Removed>, Fault> {
+    let removed = match request {
+        Ok(Message::FlowMod { buffer_id, request }) => {
+            // In deletions it means nothing (§7.3.4.2).
+            let is_delete = matches!(request.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
+            if *buffer_id != NO_BUFFER && !is_delete {
+                return Err(Fault::BufferUnknown(*buffer_id));
+            }
+            switch.flow_mod(now, request)?
+        }
+        Ok(Message::GroupMod(request)) => switch.group_mod(now, request)?,
+        Ok(Message::MeterMod(request)) => switch.meter_mod(now, request)?,
+        Ok(_) => Vec::new(),
+        Err(fault) => return Err(*fault),
+    };
+    Ok(removed)
+}
+
+fn handle_one(world: &mut World, connection: &mut Connection, incoming: Incoming) -> Option<Election> {
+    let Incoming { xid, head, content } = incoming;
+    let message = match content {
+        Ok(message) => message,
+        Err(fault) => {
+            connection.refuse(xid, &fault, &head);
+            return None;
+        }
+    };
+    let answered = match message {
+        Message::RoleRequest(request) => return elect(world, connection, xid, request, &head),
+        Message::MultipartRequest { flags, request } => {
+            statistics::answer(world, connection, xid, flags, request)
+        }
+        message => answer(world, connection, xid, message),
+    };
+    if let Err(fault) = answered {
+        connection.refuse(xid, &fault, &head);
+    }
+    None
+}
+
+fn answer(world: &mut World, connection: &mut Connection, xid: u32, message: Message) -> Result<(), Fault> {
+    let is_slave = connection.is_slave();
+    let only_masters = move || if is_slave { Err(Fault::IsSlave) } else { Ok(()) };
+    match message {
+        // Messages that nothing follows from.
+        Message::Hello(_) | Message::EchoReply(_) | Message::Error(_) => {}
+        Message::EchoRequest(data) => connection.say(xid, &Message::EchoReply(data)),
+        Message::FeaturesRequest => {
+            let tables = world.control.read(|switch, _| switch.limits().tables);
+            let features = Features {
+                datapath_id: world.datapath_id,
+                buffers: 0,
+                tables,
+                auxiliary_id: 0,
+                capabilities: CAPABILITIES,
+            };
+            connection.say(xid, &Message::FeaturesReply(features));
+        }
+        Message::GetConfigRequest => connection.say(xid, &Message::GetConfigReply(world.config)),
+        Message::SetConfig(config) => {
+            only_masters()?;
+            set_config(world, config)?;
+        }
+        Message::PacketOut(packet) => {
+            only_masters()?;
+            packet_out(world, &packet)?;
+        }
+        Message::PortMod(request) => {
+            only_masters()?;
+            port_mod(world, &request)?;
+        }
+        Message::TableMod { table_id, config } => {
+            only_masters()?;
+            let tables = world.control.read(|switch, _| switch.limits().tables);
+            if table_id >= tables && table_id != 0xff {
+                return Err(Fault::TableModBadTable(table_id));
+            }
+            if config & !TABLE_CONFIG != 0 {
+                return Err(Fault::TableModBadConfig(config));
+            }
+        }
+        // All before it is in force: changes are when they return.
+        Message::BarrierRequest => connection.say(xid, &Message::BarrierReply),
+        Message::QueueGetConfigRequest { port } => {
+            let is_there = world.control.read(|switch, _| switch.port(port).is_some());
+            if port != ANY && !is_there {
+                return Err(Fault::QueueBadPort(port));
+            }
+            connection.say(xid, &Message::QueueGetConfigReply { port });
+        }
+        Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
+        Message::SetAsync(masks) => connection.masks = known(masks),
+        Message::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
+        other => return Err(Fault::BadType(other.kind())),
+    }
+    Ok(())
+}
+
+/// Reasons that do not exist are not remembered.
+fn known(masks: Async) -> Async {
+    let keep = |words: [u32; 2], bits: u32| words.map(|word| word & bits);
+    Async {
+        packet_in: keep(masks.packet_in, 0x7),
+        port_status: keep(masks.port_status, 0x7),
+        flow_removed: keep(masks.flow_removed, 0xf),
+    }
+}
+
+/// Fragments are handled as ordinary packets, and not otherwise.
+fn set_config(world: &mut World, config: Config) -> Result<(), Fault> {
+    if config.flags != 0 {
+        return Err(Fault::ConfigBadFlags(config.flags));
+    }
+    world.config = config;
+    Ok(())
+}
+
+fn packet_out(world: &World, packet: &PacketOut) -> Result<(), Fault> {
+    if packet.buffer_id != NO_BUFFER {
+        return Err(Fault::BufferUnknown(packet.buffer_id));
+    }
+    if packet.data.len() < 14 {
+        return Err(Fault::BadPacket);
+    }
+    Ok(world.control.packet_out(packet.in_port, &packet.actions, &packet.data)?)
+}
+
+fn port_mod(world: &mut World, request: &PortMod) -> Result<(), Fault> {
+    let number = request.port;
+    let is_there = world.control.read(|switch, _| switch.port(number).is_some());
+    if !is_there {
+        return Err(Refusal::PortUnknown(number).into());
+    }
+    if world.ports.get(&number).is_some_and(|info| info.hw_addr != request.hw_addr) {
+        return Err(Fault::PortBadHwAddr(number));
+    }
+    if request.mask & !PORT_CONFIG != 0 {
+        return Err(Fault::PortBadConfig(request.mask));
+    }
+    if request.advertise != 0 {
+        return Err(Fault::PortBadAdvertise(request.advertise));
+    }
+    world.control.change(|switch, _| switch.port_mod(number, request.config, request.mask))?;
+    world.events.push(Event::PortStatus(number));
+    Ok(())
+}
+
+/// §6.3.6: the generation id orders the elections of masters.
+fn elect(
+    world: &mut World,
+    connection: &mut Connection,
+    xid: u32,
+    request: RoleMessage,
+    head: &[u8],
+) -> Option<Election> {
+    let RoleMessage { role, generation_id } = request;
+    if matches!(role, Role::Master | Role::Slave) {
+        let is_stale = |last: u64| generation_id.wrapping_sub(last) as i64 <= -1;
+        if world.generation_id.is_some_and(is_stale) {
+            connection.refuse(xid, &Fault::RoleStale, head);
+            return None;
+        }
+        world.generation_id = Some(generation_id);
+    }
+    if role != Role::NoChange {
+        connection.role = role;
+    }
+    // Without an election yet, all ones say so (§7.3.9).
+    let generation_id = world.generation_id.unwrap_or(u64::MAX);
+    connection.say(xid, &Message::RoleReply(RoleMessage { role: connection.role, generation_id }));
+    (role == Role::Master).then_some(Election)
+}

@@ -1,0 +1,367 @@
+//! Multipart requests: descriptions and statistics, those of any length given page by page, so that neither the lock
+//! of the switch is held long nor memory taken for more than a page.
+
+use super::connection::{Connection, Dump, DumpOf};
+use super::features;
+use super::world::World;
+use crate::message::{
+    Description, Fault, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
+    MeterDescription, MeterFeatures, MeterStats, Pages, PortStats, Reply, Request, TableFeatures, TableStats,
+};
+use fastpath_switch::flow::ALL_TABLES;
+use fastpath_switch::{Counters, Flow, FlowFilter, Rank, Refusal, Switch, group, meter, port};
+use fastpath_units::Time;
+
+/// Flows looked at for one page.
+const FLOWS_PER_PAGE: usize = 2048;
+/// Bytes after which a page ends.
+const PAGE: usize = 48 << 10;
+/// Groups, meters or tables on a page.
+const ITEMS_PER_PAGE: usize = 256;
+/// Table features that a request may name in several parts.
+const PARTS_MAX: usize = 1024;
+/// All queues of a port.
+const ALL_QUEUES: u32 = u32::MAX;
+
+/// Answers a request at once, or begins a dump.
+pub(super) fn answer(
+    world: &mut World,
+    connection: &mut Connection,
+    xid: u32,
+    flags: u16,
+    request: Request,
+) -> Result<(), Fault> {
+    let dump = |of| Some(Dump { xid, of });
+    let reply = match request {
+        Request::Desc => Reply::Desc(description(world)),
+        Request::Flow(filter) => {
+            check_table(world, filter.table_id)?;
+            connection.dump = dump(DumpOf::Flows { filter: Box::new(filter), next: None });
+            return Ok(());
+        }
+        Request::Aggregate(filter) => {
+            check_table(world, filter.table_id)?;
+            aggregate(world, &filter)
+        }
+        Request::Table => Reply::Table(world.control.read(|switch, _| tables(switch))),
+        Request::PortStats(number) => port_stats(world, number)?,
+        Request::Queue { port, queue } => {
+            let is_there = world.control.read(|switch, _| switch.port(port).is_some());
+            if port != port::ANY && !is_there {
+                return Err(Fault::QueueBadPort(port));
+            }
+            if queue != ALL_QUEUES {
+                return Err(Fault::QueueBadQueue(queue));
+            }
+            Reply::Queue(Vec::new())
+        }
+        Request::Group(id) => {
+            let only = (id != group::ALL).then_some(id);
+            connection.dump = dump(DumpOf::Groups { only, next: 0 });
+            return Ok(());
+        }
+        Request::GroupDesc => {
+            connection.dump = dump(DumpOf::GroupDescriptions { next: 0 });
+            return Ok(());
+        }
+        Request::GroupFeatures => Reply::GroupFeatures(group_features(world)),
+        Request::Meter(id) | Request::MeterConfig(id) => {
+            let only = (id != meter::ALL).then_some(id);
+            if let Some(id) = only
+                && world.control.read(|switch, _| switch.meter(id).is_none())
+            {
+                return Err(Refusal::MeterUnknown(id).into());
+            }
+            connection.dump = dump(match request {
+                Request::Meter(_) => DumpOf::Meters { only, next: 0 },
+                _ => DumpOf::MeterDescriptions { only, next: 0 },
+            });
+            return Ok(());
+        }
+        Request::MeterFeatures => Reply::MeterFeatures(meter_features(world)),
+        Request::TableFeatures(wanted) => return table_features(world, connection, xid, flags, wanted),
+        Request::PortDesc => {
+            let ports: Vec<_> = world
+                .control
+                .read(|switch, _| switch.ports().map(|(number, port)| (number, *port)).collect());
+            let mut pages = Pages::begin(connection.output(), 13, xid);
+            for (number, port) in ports {
+                let port = world.describe(number, &port);
+                pages.item(connection.output(), |out| Reply::PortDesc(vec![port]).write(out));
+            }
+            pages.end(connection.output(), 0);
+            return Ok(());
+        }
+        Request::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
+    };
+    connection.say(xid, &Message::MultipartReply { flags: 0, reply });
+    Ok(())
+}
+
+fn check_table(world: &World, table_id: u8) -> Result<(), Fault> {
+    let tables = world.control.read(|switch, _| switch.limits().tables);
+    if table_id == ALL_TABLES || table_id < tables {
+        Ok(())
+    } else {
+        Err(Refusal::RequestBadTable(table_id).into())
+    }
+}
+
+fn description(world: &World) -> Description {
+    Description {
+        manufacturer: "fastpath".to_owned(),
+        hardware: "software".to_owned(),
+        software: env!("CARGO_PKG_VERSION").to_owned(),
+        serial: "none".to_owned(),
+        datapath: format!("{:016x}", world.datapath_id),
+    }
+}
+
+fn aggregate(world: &World, filter: &FlowFilter) -> Reply {
+    let (mut counters, mut flows) = (Counters::default(), 0u32);
+    let mut next: Option<(u8, Rank)> = None;
+    loop {
+        let (seen, last) = world.control.read(|switch, _| {
+            scan(switch, filter, next.as_ref(), |_, _, flow| {
+                counters.packets += flow.counters.packets;
+                counters.bytes += flow.counters.bytes;
+                flows += 1;
+                true
+            })
+        });
+        next = last;
+        if seen < FLOWS_PER_PAGE || next.is_none() {
+            return Reply::Aggregate { counters, flows };
+        }
+    }
+}
+
+/// Shows the selected ones of the next flows to `show` until it says false; says how many were looked at and the
+/// last of them.
+fn scan(
+    switch: &Switch,
+    filter: &FlowFilter,
+    after: Option<&(u8, Rank)>,
+    mut show: impl FnMut(u8, &Rank, &Flow) -> bool,
+) -> (usize, Option<(u8, Rank)>) {
+    let first = if filter.table_id == ALL_TABLES { 0 } else { filter.table_id };
+    let (table, rank) = after.map_or((first, None), |(table, rank)| (*table, Some(rank)));
+    let in_tables = |table: u8| filter.table_id == ALL_TABLES || table == filter.table_id;
+    let (mut seen, mut last) = (0, None);
+    for (table, rank, flow) in switch.flows_after(table, rank).take_while(|(table, ..)| in_tables(*table)) {
+        seen += 1;
+        let is_shown = filter.selects(flow) && rank.matching().is_within(&filter.matching);
+        let goes_on = !is_shown || show(table, rank, flow);
+        if seen == FLOWS_PER_PAGE || !goes_on {
+            last = Some((table, rank.clone()));
+            break;
+        }
+    }
+    (seen, last)
+}
+
+fn tables(switch: &Switch) -> Vec<TableStats> {
+    let tables = (0..).zip(switch.tables());
+    tables
+        .map(|(table_id, table)| {
+            let (lookups, matched) = table.hits();
+            TableStats { table_id, active: table.len() as u32, lookups, matched }
+        })
+        .collect()
+}
+
+fn port_stats(world: &World, wanted: u32) -> Result<Reply, Fault> {
+    let stats: Vec<PortStats> = world.control.read(|switch, now| {
+        let ports = switch.ports().filter(|(number, _)| wanted == port::ANY || *number == wanted);
+        let age = now.since(world.started);
+        ports.map(|(port, state)| PortStats { port, counters: state.counters, age }).collect()
+    });
+    if stats.is_empty() && wanted != port::ANY {
+        return Err(Refusal::RequestBadPort(wanted).into());
+    }
+    Ok(Reply::PortStats(stats))
+}
+
+fn group_features(world: &World) -> GroupFeatures {
+    let most = world.control.read(|switch, _| switch.limits().groups) as u32;
+    // All four types; weights, liveness, chains and their checks.
+    GroupFeatures { kinds: 0xf, capabilities: 0xf, most: [most; 4], actions: [features::action_bits(); 4] }
+}
+
+fn meter_features(world: &World) -> MeterFeatures {
+    let limits = world.control.read(|switch, _| *switch.limits());
+    // Drop and dscp-remark; kbps, pktps, burst and statistics.
+    MeterFeatures {
+        most: limits.meters as u32,
+        band_kinds: 0b110,
+        capabilities: 0b1111,
+        bands: limits.bands as u8,
+        colors: 0,
+    }
+}
+
+/// Tables are as they are: a request for exactly that is fulfilled, any other refused.
+fn table_features(
+    world: &World,
+    connection: &mut Connection,
+    xid: u32,
+    flags: u16,
+    wanted: Vec<TableFeatures>,
+) -> Result<(), Fault> {
+    if !wanted.is_empty() && connection.is_slave() {
+        return Err(Fault::IsSlave);
+    }
+    connection.parts.extend(wanted);
+    if connection.parts.len() > PARTS_MAX {
+        connection.parts.clear();
+        return Err(Fault::MultipartOverflow);
+    }
+    if flags & MORE != 0 {
+        return Ok(());
+    }
+    let limits = world.control.read(|switch, _| *switch.limits());
+    for table in std::mem::take(&mut connection.parts) {
+        if table.table_id >= limits.tables {
+            return Err(Fault::TableFeaturesBadTable);
+        }
+        let ours = features::of_table(&limits, table.table_id);
+        if table != (TableFeatures { name: table.name.clone(), ..ours }) {
+            return Err(Fault::TableFeaturesFixed);
+        }
+    }
+    connection.dump = Some(Dump { xid, of: DumpOf::Tables { next: 0 } });
+    Ok(())
+}
+
+/// Gives the next page of a dump, and ends it after the last.
+pub(super) fn page(world: &World, connection: &mut Connection) {
+    let Some(Dump { xid, of }) = connection.dump.take() else { return };
+    let kind = match of {
+        DumpOf::Flows { .. } => 1,
+        DumpOf::Groups { .. } => 6,
+        DumpOf::GroupDescriptions { .. } => 7,
+        DumpOf::Meters { .. } => 9,
+        DumpOf::MeterDescriptions { .. } => 10,
+        DumpOf::Tables { .. } => 12,
+    };
+    let mut page =
+        Page { pages: Pages::begin(connection.output(), kind, xid), out: connection.output(), items: 0 };
+    let rest = world.control.read(|switch, now| fill(switch, now, of, &mut page));
+    page.pages.end(page.out, if rest.is_some() { MORE } else { 0 });
+    connection.dump = rest.map(|of| Dump { xid, of });
+}
+
+/// A page under work.
+struct Page<'a> {
+    pages: Pages,
+    out: &'a mut Vec<u8>,
+    items: usize,
+}
+
+impl Page<'_> {
+    fn item(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.pages.item(self.out, write);
+        self.items += 1;
+    }
+}
+
+/// Puts items on a page; answers with where to go on.
+fn fill(switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<DumpOf> {
+    match of {
+        DumpOf::Flows { filter, next } => {
+            let start = page.out.len();
+            let (_, last) = scan(switch, &filter, next.as_ref(), |table_id, rank, flow| {
+                let stats = flow_stats(now, table_id, rank, flow);
+                page.item(|out| stats.write(out));
+                page.out.len() - start < PAGE
+            });
+            last.map(|next| DumpOf::Flows { filter, next: Some(next) })
+        }
+        DumpOf::Groups { only, next } => {
+            let references = if only.is_none() { switch.all_group_references() } else { Default::default() };
+            let groups = switch.groups().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
+            for (id, group) in groups {
+                if page.items == ITEMS_PER_PAGE {
+                    return Some(DumpOf::Groups { only, next: id });
+                }
+                let used = match only {
+                    Some(_) => switch.group_references(id),
+                    None => references.get(&id).copied().unwrap_or_default(),
+                };
+                let stats = GroupStats {
+                    id,
+                    references: used as u32,
+                    counters: group.counters,
+                    age: now.since(group.added),
+                    buckets: group.bucket_counters.clone(),
+                };
+                page.item(|out| stats.write(out));
+            }
+            None
+        }
+        DumpOf::GroupDescriptions { next } => {
+            for (id, group) in switch.groups().filter(|(id, _)| *id >= next) {
+                if page.items == ITEMS_PER_PAGE {
+                    return Some(DumpOf::GroupDescriptions { next: id });
+                }
+                let description = GroupDescription { id, kind: group.kind, buckets: group.buckets.to_vec() };
+                page.item(|out| description.write(out));
+            }
+            None
+        }
+        DumpOf::Meters { only, next } => {
+            let references = switch.all_meter_references();
+            let meters = switch.meters().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
+            for (id, meter) in meters {
+                if page.items == ITEMS_PER_PAGE {
+                    return Some(DumpOf::Meters { only, next: id });
+                }
+                let stats = MeterStats {
+                    id,
+                    references: references.get(&id).copied().unwrap_or_default() as u32,
+                    counters: meter.counters,
+                    age: now.since(meter.added),
+                    bands: meter.bands().map(|(_, counters)| *counters).collect(),
+                };
+                page.item(|out| stats.write(out));
+            }
+            None
+        }
+        DumpOf::MeterDescriptions { only, next } => {
+            let meters = switch.meters().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
+            for (id, meter) in meters {
+                if page.items == ITEMS_PER_PAGE {
+                    return Some(DumpOf::MeterDescriptions { only, next: id });
+                }
+                let bands = meter.bands().map(|(band, _)| *band).collect();
+                let description = MeterDescription { id, flags: meter.flags, bands };
+                page.item(|out| description.write(out));
+            }
+            None
+        }
+        DumpOf::Tables { next } => {
+            let limits = switch.limits();
+            let end = next.saturating_add(16).min(limits.tables);
+            for id in next..end {
+                let table = features::of_table(limits, id);
+                page.item(|out| table.write(out));
+            }
+            (end < limits.tables).then_some(DumpOf::Tables { next: end })
+        }
+    }
+}
+
+fn flow_stats(now: Time, table_id: u8, rank: &Rank, flow: &Flow) -> FlowStats {
+    FlowStats {
+        table_id,
+        age: now.since(flow.added),
+        priority: rank.priority(),
+        idle_timeout: flow.idle_timeout,
+        hard_timeout: flow.hard_timeout,
+        flags: flow.flags,
+        cookie: flow.cookie,
+        counters: flow.counters,
+        matching: rank.matching().clone(),
+        instructions: (*flow.instructions).clone(),
+    }
+}

@@ -1,0 +1,154 @@
+//! A connection's bytes, in the clear or through TLS. Nothing here waits.
+
+use mio::event::Source;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use rustls::Connection;
+use std::io::{self, ErrorKind, Read, Write};
+
+/// Plain bytes that TLS keeps at most before they are encrypted and sent.
+const TLS_BUFFER: usize = 64 << 10;
+
+/// See the head of this file.
+pub(super) struct Stream {
+    socket: TcpStream,
+    tls: Option<Box<Connection>>,
+}
+
+/// How an attempt to move bytes ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Moved {
+    /// Some were moved; there may be more.
+    Some,
+    /// The socket must become ready first.
+    Blocked,
+    /// The other side has ended the connection.
+    Closed,
+}
+
+impl Stream {
+    pub(super) fn new(socket: TcpStream, tls: Option<Connection>) -> Stream {
+        // A message is small and somebody waits for it.
+        let _ = socket.set_nodelay(true);
+        let tls = tls.map(|mut tls| {
+            tls.set_buffer_limit(Some(TLS_BUFFER));
+            Box::new(tls)
+        });
+        Stream { socket, tls }
+    }
+
+    /// What connecting came to, once the socket is writable: `None` while it is under way.
+    pub(super) fn connected(&self) -> io::Result<Option<()>> {
+        if let Some(error) = self.socket.take_error()? {
+            return Err(error);
+        }
+        match self.socket.peer_addr() {
+            Ok(_) => Ok(Some(())),
+            Err(error) if error.kind() == ErrorKind::NotConnected => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds received bytes to `input`, at most about `limit`.
+    pub(super) fn read(&mut self, input: &mut Vec<u8>, limit: usize) -> io::Result<Moved> {
+        let Stream { socket, tls } = self;
+        let Some(tls) = tls else { return read_into(socket, input, limit) };
+        loop {
+            match read_into(&mut tls.reader(), input, limit)? {
+                Moved::Blocked => {}
+                moved => return Ok(moved),
+            }
+            match tls.read_tls(socket) {
+                Ok(0) => return Ok(Moved::Closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Moved::Blocked),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            let done = tls.process_new_packets();
+            if let Err(error) = done {
+                // The alert that says why goes out if the socket takes it.
+                let _ = tls.write_tls(socket);
+                return Err(io::Error::new(ErrorKind::InvalidData, error));
+            }
+        }
+    }
+
+    /// Sends bytes from the front of `output` and removes them.
+    pub(super) fn write(&mut self, output: &mut Vec<u8>) -> io::Result<Moved> {
+        let Stream { socket, tls } = self;
+        let Some(tls) = tls else { return write_from(socket, output) };
+        loop {
+            let before = output.len();
+            if !tls.is_handshaking() {
+                write_from(&mut tls.writer(), output)?;
+            }
+            if !tls.wants_write() {
+                return Ok(if output.is_empty() || tls.is_handshaking() {
+                    Moved::Blocked
+                } else {
+                    Moved::Some
+                });
+            }
+            match tls.write_tls(socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Ok(if output.len() < before { Moved::Some } else { Moved::Blocked });
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether bytes of our own wait inside TLS.
+    pub(super) fn wants_write(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+}
+
+fn read_into(from: &mut impl Read, input: &mut Vec<u8>, limit: usize) -> io::Result<Moved> {
+    let start = input.len();
+    input.resize(start + limit, 0);
+    let result = from.read(&mut input[start..]);
+    input.truncate(start + result.as_ref().map_or(0, |len| *len));
+    match result {
+        Ok(0) => Ok(Moved::Closed),
+        Ok(_) => Ok(Moved::Some),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock) => Ok(Moved::Blocked),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Moved::Some),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_from(to: &mut impl Write, output: &mut Vec<u8>) -> io::Result<Moved> {
+    let mut sent = 0;
+    let result = loop {
+        if sent == output.len() {
+            break Ok(Moved::Blocked);
+        }
+        match to.write(&output[sent..]) {
+            Ok(0) => break Ok(Moved::Blocked),
+            Ok(len) => sent += len,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break Ok(Moved::Blocked),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+    };
+    output.drain(..sent);
+    result
+}
+
+impl Source for Stream {
+    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        self.socket.register(registry, token, interests)
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        self.socket.reregister(registry, token, interests)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.socket.deregister(registry)
+    }
+}

@@ -1,0 +1,138 @@
+//! What all connections of an agent share: the switch, what it is called, elections, and events not yet told.
+
+use crate::message::{Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus};
+use fastpath_engine::switching::{Control, QueuedPacketIn};
+use fastpath_switch::port::Link;
+use fastpath_switch::{Field, FieldMatch, Match, Port, Removed, RemovedReason, flow};
+use fastpath_units::Time;
+use fastpath_wire::MacAddr;
+use std::collections::BTreeMap;
+
+/// OFPPS_ bits.
+const LINK_DOWN: u32 = 1 << 0;
+const LIVE: u32 = 1 << 2;
+/// OFPPF_10GB_FD.
+const TEN_GIGABIT: u32 = 1 << 6;
+/// Longest frame that fits a packet-in: header, fixed part and the longest match take less than 128 bytes.
+const PACKET_IN_MAX: usize = u16::MAX as usize - 128;
+
+/// A port as controllers see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortInfo {
+    /// Its name.
+    pub name: String,
+    /// Its hardware address.
+    pub hw_addr: MacAddr,
+}
+
+/// See the head of this file.
+pub(super) struct World {
+    pub(super) control: Control,
+    pub(super) datapath_id: u64,
+    pub(super) ports: BTreeMap<u32, PortInfo>,
+    pub(super) config: Config,
+    /// Of the last election (§6.3.6).
+    pub(super) generation_id: Option<u64>,
+    pub(super) events: Vec<Event>,
+    pub(super) started: Time,
+}
+
+/// Something to tell controllers that did not ask.
+#[derive(Debug)]
+pub(super) enum Event {
+    PacketIn(QueuedPacketIn),
+    FlowRemoved(Box<Removed>),
+    PortStatus(u32),
+}
+
+impl World {
+    /// Notes flows that went; those whose flow-mod asked for it will be told.
+    pub(super) fn note_removed(&mut self, removed: Vec<Removed>) {
+        let told = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
+        self.events.extend(told.map(|one| Event::FlowRemoved(Box::new(one))));
+    }
+
+    /// The port as a message describes it.
+    pub(super) fn describe(&self, number: u32, port: &Port) -> PortDescription {
+        let state = if port.link == Link::Down { LINK_DOWN } else { 0 };
+        let state = state | if port.is_live() { LIVE } else { 0 };
+        let info = self.ports.get(&number);
+        PortDescription {
+            number,
+            hw_addr: info.map_or(MacAddr::ZERO, |info| info.hw_addr),
+            name: info.map_or_else(|| format!("port{number}"), |info| info.name.clone()),
+            config: port.config,
+            state,
+            features: [TEN_GIGABIT, 0, TEN_GIGABIT, 0],
+            speeds: [10_000_000, 10_000_000],
+        }
+    }
+
+    /// The message that tells an event; `None` when what it is about is gone.
+    pub(super) fn message(&self, event: &Event) -> Option<Message> {
+        Some(match event {
+            Event::PacketIn(packet) => Message::PacketIn(packet_in(packet)),
+            Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(removed)),
+            Event::PortStatus(number) => {
+                let port = self.control.read(|switch, _| switch.port(*number).copied())?;
+                Message::PortStatus(PortStatus { reason: 2, port: self.describe(*number, &port) })
+            }
+        })
+    }
+}
+
+impl Event {
+    /// The word of the masks of [`Async`](crate::message::Async) that is about the event, and its bit.
+    pub(super) fn mask(&self, masks: &crate::message::Async, of_slave: bool) -> bool {
+        let side = usize::from(of_slave);
+        let (word, bit) = match self {
+            Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason as u8),
+            Event::FlowRemoved(removed) => (masks.flow_removed[side], removed.reason as u8),
+            Event::PortStatus(_) => (masks.port_status[side], 2),
+        };
+        word & 1 << bit != 0
+    }
+}
+
+/// This switch keeps no packets: it sends them whole, whatever length the action asks for (§6.1.2).
+fn packet_in(packet: &QueuedPacketIn) -> PacketIn {
+    let context = packet.head.context;
+    let mut fields = vec![FieldMatch::exact(Field::InPort, context.in_port.into())];
+    if context.metadata != 0 {
+        fields.push(FieldMatch::exact(Field::Metadata, context.metadata.into()));
+    }
+    if context.tunnel_id != 0 {
+        fields.push(FieldMatch::exact(Field::TunnelId, context.tunnel_id.into()));
+    }
+    let frame = &packet.frame;
+    PacketIn {
+        buffer_id: NO_BUFFER,
+        total_len: u16::try_from(frame.len()).unwrap_or(u16::MAX),
+        reason: packet.head.reason as u8,
+        table_id: packet.head.table_id,
+        cookie: packet.head.cookie,
+        matching: Match::new(&fields).unwrap_or_default(),
+        data: frame[..frame.len().min(PACKET_IN_MAX)].to_vec(),
+    }
+}
+
+fn flow_removed(removed: &Removed) -> FlowRemoved {
+    let flow = &removed.flow;
+    FlowRemoved {
+        cookie: flow.cookie,
+        priority: removed.rank.priority(),
+        reason: match removed.reason {
+            RemovedReason::IdleTimeout => 0,
+            RemovedReason::HardTimeout => 1,
+            RemovedReason::Delete => 2,
+            RemovedReason::GroupDelete => 3,
+        },
+        table_id: removed.table_id,
+        age: removed.at.since(flow.added),
+        idle_timeout: flow.idle_timeout,
+        hard_timeout: flow.hard_timeout,
+        packets: flow.counters.packets,
+        bytes: flow.counters.bytes,
+        matching: removed.rank.matching().clone(),
+    }
+}

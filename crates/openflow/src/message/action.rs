@@ -1,0 +1,232 @@
+//! Actions, instructions and buckets (§7.2.4, §7.2.5).
+
+use super::bytes::{Reader, Write};
+use super::fault::Fault;
+use super::oxm;
+use fastpath_switch::flow::{ClearActions, WriteMetadata};
+use fastpath_switch::{Action, Bucket, Instructions, Refusal};
+
+/// OFPAT_SET_FIELD.
+pub(crate) const SET_FIELD: u16 = 25;
+/// OFPAT_EXPERIMENTER and OFPIT_EXPERIMENTER.
+const EXPERIMENTER: u16 = 0xffff;
+
+/// Reads actions until the end.
+pub(crate) fn read_actions(mut reader: Reader<'_>) -> Result<Vec<Action>, Fault> {
+    let mut actions = Vec::new();
+    while !reader.is_empty() {
+        let (kind, len) = (reader.u16()?, usize::from(reader.u16()?));
+        if len < 8 || !len.is_multiple_of(8) || len - 4 > reader.len() {
+            return Err(Refusal::ActionBadLen(kind).into());
+        }
+        let body = reader.part(len - 4, Fault::ActionBadLen)?;
+        actions.push(read_action(kind, len, body)?);
+    }
+    Ok(actions)
+}
+
+fn read_action(kind: u16, len: usize, mut body: Reader<'_>) -> Result<Action, Fault> {
+    let wanted = match kind {
+        0 => 16,
+        SET_FIELD | EXPERIMENTER => len,
+        _ => 8,
+    };
+    let action = match kind {
+        _ if len != wanted && matches!(kind, 0 | 11 | 12 | 15..=24 | 26 | 27) => {
+            return Err(Refusal::ActionBadLen(kind).into());
+        }
+        0 => Action::Output { port: body.u32()?, max_len: body.u16()? },
+        11 => Action::CopyTtlOut,
+        12 => Action::CopyTtlIn,
+        15 => Action::SetMplsTtl(body.u8()?),
+        16 => Action::DecMplsTtl,
+        17 => Action::PushVlan(body.u16()?),
+        18 => Action::PopVlan,
+        19 => Action::PushMpls(body.u16()?),
+        20 => Action::PopMpls(body.u16()?),
+        21 => Action::SetQueue(body.u32()?),
+        22 => Action::Group(body.u32()?),
+        23 => Action::SetNwTtl(body.u8()?),
+        24 => Action::DecNwTtl,
+        SET_FIELD => {
+            let (field, value) = oxm::read_set_field(&mut body)?;
+            if len != (8 + field.oxm_len()).next_multiple_of(8) {
+                return Err(Fault::ActionBadSetLen);
+            }
+            Action::SetField(field, value)
+        }
+        26 => Action::PushPbb(body.u16()?),
+        27 => Action::PopPbb,
+        EXPERIMENTER => return Err(Fault::ActionBadExperimenter(body.u32()?)),
+        _ => return Err(Refusal::ActionBadType(kind).into()),
+    };
+    Ok(action)
+}
+
+/// The number of an action's type (OFPAT_).
+pub(crate) fn kind(action: &Action) -> u16 {
+    match action {
+        Action::Output { .. } => 0,
+        Action::CopyTtlOut => 11,
+        Action::CopyTtlIn => 12,
+        Action::SetMplsTtl(_) => 15,
+        Action::DecMplsTtl => 16,
+        Action::PushVlan(_) => 17,
+        Action::PopVlan => 18,
+        Action::PushMpls(_) => 19,
+        Action::PopMpls(_) => 20,
+        Action::SetQueue(_) => 21,
+        Action::Group(_) => 22,
+        Action::SetNwTtl(_) => 23,
+        Action::DecNwTtl => 24,
+        Action::SetField(..) => SET_FIELD,
+        Action::PushPbb(_) => 26,
+        Action::PopPbb => 27,
+    }
+}
+
+pub(crate) fn write_actions(out: &mut Vec<u8>, actions: &[Action]) {
+    for action in actions {
+        let start = out.len();
+        out.u16(kind(action));
+        out.u16(0);
+        match action {
+            Action::Output { port, max_len } => {
+                out.u32(*port);
+                out.u16(*max_len);
+            }
+            Action::SetQueue(number) | Action::Group(number) => out.u32(*number),
+            Action::SetMplsTtl(ttl) | Action::SetNwTtl(ttl) => out.u8(*ttl),
+            Action::PushVlan(kind)
+            | Action::PushMpls(kind)
+            | Action::PopMpls(kind)
+            | Action::PushPbb(kind) => {
+                out.u16(*kind);
+            }
+            Action::SetField(field, value) => {
+                oxm::write_header(out, *field, false);
+                out.number(*value, field.oxm_len());
+            }
+            Action::PopVlan
+            | Action::PopPbb
+            | Action::CopyTtlOut
+            | Action::CopyTtlIn
+            | Action::DecMplsTtl
+            | Action::DecNwTtl => out.u32(0),
+        }
+        out.pad(start);
+        out.length(start, start + 2);
+    }
+}
+
+/// Reads instructions until the end.
+pub(crate) fn read_instructions(mut reader: Reader<'_>) -> Result<Instructions, Fault> {
+    let mut instructions = Instructions::default();
+    let mut seen = 0u8;
+    while !reader.is_empty() {
+        let (kind, len) = (reader.u16()?, usize::from(reader.u16()?));
+        if len < 8 || !len.is_multiple_of(8) || len - 4 > reader.len() {
+            return Err(Fault::InstructionBadLen);
+        }
+        let mut body = reader.part(len - 4, Fault::InstructionBadLen)?;
+        let wanted = match kind {
+            1 | 5 | 6 => Some(8),
+            2 => Some(24),
+            _ => None,
+        };
+        if wanted.is_some_and(|wanted| len != wanted) {
+            return Err(Fault::InstructionBadLen);
+        }
+        match kind {
+            1 => instructions.goto = Some(body.u8()?),
+            2 => {
+                body.skip(4)?;
+                instructions.metadata = Some(WriteMetadata { value: body.u64()?, mask: body.u64()? });
+            }
+            3 | 4 => {
+                body.skip(4)?;
+                let actions = read_actions(body.part(len - 8, Fault::ActionBadLen)?)?;
+                *if kind == 3 { &mut instructions.write } else { &mut instructions.apply } = actions;
+            }
+            5 => instructions.clear = ClearActions::Clear,
+            6 => instructions.meter = Some(body.u32()?),
+            EXPERIMENTER => return Err(Fault::InstructionBadExperimenter(body.u32()?)),
+            _ => return Err(Refusal::InstructionUnknown(kind).into()),
+        }
+        if seen & 1 << kind != 0 {
+            return Err(Refusal::InstructionDuplicate.into());
+        }
+        seen |= 1 << kind;
+    }
+    Ok(instructions)
+}
+
+pub(crate) fn write_instructions(out: &mut Vec<u8>, instructions: &Instructions) {
+    if let Some(meter) = instructions.meter {
+        out.u16(6);
+        out.u16(8);
+        out.u32(meter);
+    }
+    write_list(out, 4, &instructions.apply);
+    if instructions.clear == ClearActions::Clear {
+        out.u16(5);
+        out.u16(8);
+        out.u32(0);
+    }
+    write_list(out, 3, &instructions.write);
+    if let Some(WriteMetadata { value, mask }) = instructions.metadata {
+        out.u16(2);
+        out.u16(24);
+        out.u32(0);
+        out.u64(value);
+        out.u64(mask);
+    }
+    if let Some(table) = instructions.goto {
+        out.u16(1);
+        out.u16(8);
+        out.u8(table);
+        out.zeros(3);
+    }
+}
+
+fn write_list(out: &mut Vec<u8>, kind: u16, actions: &[Action]) {
+    if actions.is_empty() {
+        return;
+    }
+    let start = out.len();
+    out.u16(kind);
+    out.u16(0);
+    out.u32(0);
+    write_actions(out, actions);
+    out.length(start, start + 2);
+}
+
+/// Reads buckets until the end.
+pub(crate) fn read_buckets(mut reader: Reader<'_>) -> Result<Vec<Bucket>, Fault> {
+    let mut buckets = Vec::new();
+    while !reader.is_empty() {
+        let len = usize::from(reader.u16()?);
+        if len < 16 || !len.is_multiple_of(8) || len - 2 > reader.len() {
+            return Err(Fault::BucketBadLen);
+        }
+        let mut body = reader.part(len - 2, Fault::BucketBadLen)?;
+        let (weight, watch_port, watch_group) = (body.u16()?, body.u32()?, body.u32()?);
+        body.skip(4)?;
+        let actions = read_actions(body)?;
+        buckets.push(Bucket { weight, watch_port, watch_group, actions });
+    }
+    Ok(buckets)
+}
+
+pub(crate) fn write_buckets(out: &mut Vec<u8>, buckets: &[Bucket]) {
+    for bucket in buckets {
+        let start = out.len();
+        out.u16(0);
+        out.u16(bucket.weight);
+        out.u32(bucket.watch_port);
+        out.u32(bucket.watch_group);
+        out.u32(0);
+        write_actions(out, &bucket.actions);
+        out.length(start, start);
+    }
+}

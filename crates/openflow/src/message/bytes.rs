@@ -1,0 +1,154 @@
+//! Reading and writing big-endian numbers, bounded: the one place that counts bytes.
+
+use super::fault::Fault;
+
+/// Bytes not yet read, and what is wrong with the message when they do not suffice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    short: Fault,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8], short: Fault) -> Reader<'a> {
+        Reader { bytes, short }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
+        let (taken, rest) = self.bytes.split_at_checked(len).ok_or(self.short)?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    /// The next `len` bytes, to be read with another complaint.
+    pub(crate) fn part(&mut self, len: usize, short: Fault) -> Result<Reader<'a>, Fault> {
+        self.take(len).map(|bytes| Reader::new(bytes, short))
+    }
+
+    /// All that is left.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.bytes)
+    }
+
+    pub(crate) fn skip(&mut self, len: usize) -> Result<(), Fault> {
+        self.take(len).map(drop)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or(self.short)?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Fault> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, Fault> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Fault> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Fault> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// A number of at most 16 bytes.
+    pub(crate) fn number(&mut self, len: usize) -> Result<u128, Fault> {
+        let bytes = self.take(len)?;
+        Ok(bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
+    }
+
+    /// Text in a field of `len` bytes, ended by a zero.
+    pub(crate) fn text(&mut self, len: usize) -> Result<String, Fault> {
+        let bytes = self.take(len)?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(len);
+        let mut text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        // What is not UTF-8 grew; a text that was read can be written.
+        text.truncate(text_end(&text, len));
+        Ok(text)
+    }
+
+    /// Nothing may be left.
+    pub(crate) fn end(&self) -> Result<(), Fault> {
+        if self.is_empty() { Ok(()) } else { Err(self.short) }
+    }
+}
+
+/// Where to cut a text between characters for a field of `len` bytes with a zero at its end.
+fn text_end(text: &str, len: usize) -> usize {
+    let mut end = text.len().min(len - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
+/// What is written; all of it fits because who gives it is bounded.
+pub(crate) trait Write {
+    fn u8(&mut self, value: u8);
+    fn u16(&mut self, value: u16);
+    fn u32(&mut self, value: u32);
+    fn u64(&mut self, value: u64);
+    /// The lowest `len` bytes of a number.
+    fn number(&mut self, value: u128, len: usize);
+    fn zeros(&mut self, len: usize);
+    /// Text in a field of `len` bytes, cut so that a zero follows.
+    fn text(&mut self, text: &str, len: usize);
+    /// Zeros until what began at `start` has a length of a multiple of 8.
+    fn pad(&mut self, start: usize);
+    /// Writes the length of what began at `start` as the 16-bit number at `at`.
+    fn length(&mut self, start: usize, at: usize);
+}
+
+impl Write for Vec<u8> {
+    fn u8(&mut self, value: u8) {
+        self.push(value);
+    }
+
+    fn u16(&mut self, value: u16) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn number(&mut self, value: u128, len: usize) {
+        self.extend_from_slice(&value.to_be_bytes()[16 - len..]);
+    }
+
+    fn zeros(&mut self, len: usize) {
+        self.resize(self.len() + len, 0);
+    }
+
+    fn text(&mut self, text: &str, len: usize) {
+        let end = text_end(text, len);
+        self.extend_from_slice(&text.as_bytes()[..end]);
+        self.zeros(len - end);
+    }
+
+    fn pad(&mut self, start: usize) {
+        self.zeros((self.len() - start).next_multiple_of(8) - (self.len() - start));
+    }
+
+    fn length(&mut self, start: usize, at: usize) {
+        let len = (self.len() - start) as u16;
+        self[at..at + 2].copy_from_slice(&len.to_be_bytes());
+    }
+}

@@ -1,0 +1,131 @@
+//! What is wrong with a message, with the numbers that OpenFlow 1.3.5 §7.4.4 gives it.
+
+use fastpath_switch::Refusal;
+
+/// Why a message cannot be done. Whatever the switch itself refuses is [`Fault::Refused`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it, the specification numbers it")]
+pub enum Fault {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("no common version of the protocol; this switch speaks OpenFlow 1.3")]
+    Incompatible,
+    #[error("version {0:#04x} is not the one agreed on")]
+    BadVersion(u8),
+    #[error("message type {0} is not known, or not for a switch")]
+    BadType(u8),
+    #[error("multipart type {0} is not known")]
+    BadMultipart(u16),
+    #[error("experimenter {0:#010x} is not known")]
+    BadExperimenter(u32),
+    #[error("the message has the wrong length")]
+    BadLen,
+    #[error("buffer {0:#x} is not known; this switch sends whole packets and keeps none")]
+    BufferUnknown(u32),
+    #[error("a slave may not change the switch")]
+    IsSlave,
+    #[error("the packet cannot be sent")]
+    BadPacket,
+    #[error("the parts of a request are more than is kept")]
+    MultipartOverflow,
+    #[error("a list of actions has the wrong length")]
+    ActionBadLen,
+    #[error("an action of experimenter {0:#010x} is not known")]
+    ActionBadExperimenter(u32),
+    #[error("a set-field action has the wrong length")]
+    ActionBadSetLen,
+    #[error("a set-field action sets a field that is not known")]
+    ActionBadSetType,
+    #[error("an instruction of experimenter {0:#010x} is not known")]
+    InstructionBadExperimenter(u32),
+    #[error("an instruction has the wrong length")]
+    InstructionBadLen,
+    #[error("match type {0} is not known")]
+    MatchBadType(u16),
+    #[error("a match has the wrong length")]
+    MatchBadLen,
+    #[error("a bucket has the wrong length")]
+    BucketBadLen,
+    #[error("a meter band has the wrong length")]
+    BandBadLen,
+    #[error("hardware address is not that of port {0}")]
+    PortBadHwAddr(u32),
+    #[error("port configuration bits {0:#x} are not known")]
+    PortBadConfig(u32),
+    #[error("a port cannot be made to advertise {0:#x}")]
+    PortBadAdvertise(u32),
+    #[error("table {0} does not exist")]
+    TableModBadTable(u8),
+    #[error("table configuration {0:#x} is not known")]
+    TableModBadConfig(u32),
+    #[error("port {0:#x} has no queues to ask about")]
+    QueueBadPort(u32),
+    #[error("queue {0} does not exist")]
+    QueueBadQueue(u32),
+    #[error("configuration flags {0:#x} are not possible")]
+    ConfigBadFlags(u16),
+    #[error("the generation id is older than that of the present master")]
+    RoleStale,
+    #[error("role {0} is not known")]
+    RoleBad(u32),
+    #[error("table features name a table that does not exist")]
+    TableFeaturesBadTable,
+    #[error("table features ask for metadata bits that do not exist")]
+    TableFeaturesBadMetadata,
+    #[error("a property of table features is not known")]
+    TableFeaturesBadType,
+    #[error("table features have the wrong length")]
+    TableFeaturesBadLen,
+    #[error("table features ask for what the table does not have")]
+    TableFeaturesBadArgument,
+    #[error("tables cannot be made otherwise than they are")]
+    TableFeaturesFixed,
+    #[error("the first message must be a hello")]
+    NoHello,
+}
+
+impl Fault {
+    /// The `type` and `code` of the error message (§7.4.4).
+    pub const fn numbers(&self) -> (u16, u16) {
+        match self {
+            Fault::Refused(refusal) => refusal.numbers(),
+            Fault::Incompatible => (0, 0),
+            Fault::BadVersion(_) => (1, 0),
+            Fault::BadType(_) => (1, 1),
+            Fault::BadMultipart(_) => (1, 2),
+            Fault::BadExperimenter(_) => (1, 3),
+            Fault::BadLen => (1, 6),
+            Fault::BufferUnknown(_) => (1, 8),
+            Fault::IsSlave => (1, 10),
+            Fault::BadPacket => (1, 12),
+            Fault::MultipartOverflow => (1, 13),
+            Fault::ActionBadLen => (2, 1),
+            Fault::ActionBadExperimenter(_) => (2, 2),
+            Fault::ActionBadSetType => (2, 13),
+            Fault::ActionBadSetLen => (2, 14),
+            Fault::InstructionBadExperimenter(_) => (3, 5),
+            Fault::InstructionBadLen => (3, 7),
+            Fault::MatchBadType(_) => (4, 0),
+            Fault::MatchBadLen => (4, 1),
+            Fault::BucketBadLen => (6, 12),
+            Fault::BandBadLen => (12, 8),
+            Fault::PortBadHwAddr(_) => (7, 1),
+            Fault::PortBadConfig(_) => (7, 2),
+            Fault::PortBadAdvertise(_) => (7, 3),
+            Fault::TableModBadTable(_) => (8, 0),
+            Fault::TableModBadConfig(_) => (8, 1),
+            Fault::QueueBadPort(_) => (9, 0),
+            Fault::QueueBadQueue(_) => (9, 1),
+            Fault::ConfigBadFlags(_) => (10, 0),
+            Fault::RoleStale => (11, 0),
+            Fault::RoleBad(_) => (11, 2),
+            Fault::TableFeaturesBadTable => (13, 0),
+            Fault::TableFeaturesBadMetadata => (13, 1),
+            Fault::TableFeaturesBadType => (13, 2),
+            Fault::TableFeaturesBadLen => (13, 3),
+            Fault::TableFeaturesBadArgument => (13, 4),
+            Fault::TableFeaturesFixed => (13, 5),
+            Fault::NoHello => (0, 1),
+        }
+    }
+}

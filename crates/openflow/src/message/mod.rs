@@ -1,0 +1,319 @@
+//! The messages of OpenFlow 1.3.5, as values and as bytes. Pure: nothing here does I/O.
+//!
+//! ```text
+//!  bytes ── frame_len ──▶ one message ── decode ──▶ (xid, Message) or Fault        Message ── encode ──▶ bytes
+//! ```
+//!
+//! Both directions can be read and written, so a controller's side can be tested too. No bytes make a decoder
+//! panic or take more memory than a small multiple of the message, which is at most 64 KiB.
+//!
+//! Read first: OpenFlow 1.3.5 §7.
+
+mod action;
+mod bytes;
+mod control;
+mod fault;
+mod modify;
+mod multipart;
+mod oxm;
+mod packet;
+mod table;
+
+pub use control::{Async, Config, ErrorMessage, Features, Hello, Role, RoleMessage};
+pub use fault::Fault;
+pub use modify::{NO_BUFFER, PortMod};
+pub use multipart::{
+    Description, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, MeterDescription,
+    MeterFeatures, MeterStats, Pages, PortStats, QueueStats, Reply, Request, TableStats,
+};
+pub use packet::{FlowRemoved, PacketIn, PacketOut, PortDescription, PortStatus};
+pub use table::{For, Property, TableFeatures};
+
+use bytes::{Reader, Write};
+use fastpath_switch::{FlowMod, GroupMod, MeterMod};
+
+/// The version this speaks.
+pub const VERSION: u8 = 4;
+/// Bytes of the header of every message.
+pub const HEADER_LEN: usize = 8;
+
+/// A message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub enum Message {
+    Hello(Hello),
+    Error(ErrorMessage),
+    EchoRequest(Vec<u8>),
+    EchoReply(Vec<u8>),
+    Experimenter {
+        experimenter: u32,
+        kind: u32,
+        data: Vec<u8>,
+    },
+    FeaturesRequest,
+    FeaturesReply(Features),
+    GetConfigRequest,
+    GetConfigReply(Config),
+    SetConfig(Config),
+    PacketIn(PacketIn),
+    FlowRemoved(FlowRemoved),
+    PortStatus(PortStatus),
+    PacketOut(PacketOut),
+    FlowMod {
+        /// A buffered packet to send through the new flow, or [`NO_BUFFER`].
+        buffer_id: u32,
+        request: FlowMod,
+    },
+    GroupMod(GroupMod),
+    PortMod(PortMod),
+    TableMod {
+        table_id: u8,
+        config: u32,
+    },
+    MultipartRequest {
+        flags: u16,
+        request: Request,
+    },
+    MultipartReply {
+        flags: u16,
+        reply: Reply,
+    },
+    BarrierRequest,
+    BarrierReply,
+    QueueGetConfigRequest {
+        port: u32,
+    },
+    /// Without the queues' properties: this switch has no queues.
+    QueueGetConfigReply {
+        port: u32,
+    },
+    RoleRequest(RoleMessage),
+    RoleReply(RoleMessage),
+    GetAsyncRequest,
+    GetAsyncReply(Async),
+    SetAsync(Async),
+    MeterMod(MeterMod),
+}
+
+/// The header of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Version of the protocol.
+    pub version: u8,
+    /// Type of the message.
+    pub kind: u8,
+    /// Bytes of the whole message.
+    pub len: u16,
+    /// What a reply has in common with its request.
+    pub xid: u32,
+}
+
+impl Header {
+    /// The header at the beginning of `bytes`, when it is there.
+    pub fn read(bytes: &[u8]) -> Option<Header> {
+        let &[version, kind, l0, l1, x0, x1, x2, x3] = bytes.first_chunk()?;
+        let (len, xid) = (u16::from_be_bytes([l0, l1]), u32::from_be_bytes([x0, x1, x2, x3]));
+        Some(Header { version, kind, len, xid })
+    }
+}
+
+/// How long the message at the beginning of `bytes` is, once its header is there.
+///
+/// # Errors
+/// It claims to be shorter than its header: nothing after it can be understood.
+pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, Fault> {
+    match Header::read(bytes) {
+        None => Ok(None),
+        Some(header) if usize::from(header.len) < HEADER_LEN => Err(Fault::BadLen),
+        Some(header) => Ok(Some(header.len.into())),
+    }
+}
+
+/// Reads one message, which `bytes` holds whole and alone.
+///
+/// # Errors
+/// What is wrong with it, for the error message.
+pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
+    let header = Header::read(bytes).ok_or(Fault::BadLen)?;
+    if usize::from(header.len) != bytes.len() {
+        return Err(Fault::BadLen);
+    }
+    // §6.3.1: a hello may be of any version, and what follows its header may change with it.
+    if header.version != VERSION && header.kind != 0 {
+        return Err(Fault::BadVersion(header.version));
+    }
+    let mut r = Reader::new(&bytes[HEADER_LEN..], Fault::BadLen);
+    let message = match header.kind {
+        0 => Message::Hello(Hello::read(header.version, &mut r)),
+        1 => Message::Error(ErrorMessage { kind: r.u16()?, code: r.u16()?, data: r.rest().to_vec() }),
+        2 => Message::EchoRequest(r.rest().to_vec()),
+        3 => Message::EchoReply(r.rest().to_vec()),
+        4 => Message::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() },
+        5 => Message::FeaturesRequest,
+        6 => Message::FeaturesReply(Features::read(&mut r)?),
+        7 => Message::GetConfigRequest,
+        8 => Message::GetConfigReply(Config { flags: r.u16()?, miss_send_len: r.u16()? }),
+        9 => Message::SetConfig(Config { flags: r.u16()?, miss_send_len: r.u16()? }),
+        10 => return Ok((header.xid, Message::PacketIn(packet::read_packet_in(r)?))),
+        11 => return Ok((header.xid, Message::FlowRemoved(packet::read_flow_removed(r)?))),
+        12 => return Ok((header.xid, Message::PortStatus(packet::read_port_status(r)?))),
+        13 => return Ok((header.xid, Message::PacketOut(packet::read_packet_out(r)?))),
+        14 => {
+            let (buffer_id, request) = modify::read_flow_mod(r)?;
+            return Ok((header.xid, Message::FlowMod { buffer_id, request }));
+        }
+        15 => return Ok((header.xid, Message::GroupMod(modify::read_group_mod(r)?))),
+        16 => return Ok((header.xid, Message::PortMod(modify::read_port_mod(r)?))),
+        17 => {
+            let table_id = r.u8()?;
+            r.skip(3)?;
+            Message::TableMod { table_id, config: r.u32()? }
+        }
+        18 => {
+            let (kind, flags) = (r.u16()?, r.u16()?);
+            r.skip(4)?;
+            return Ok((header.xid, Message::MultipartRequest { flags, request: Request::read(kind, r)? }));
+        }
+        19 => {
+            let (kind, flags) = (r.u16()?, r.u16()?);
+            r.skip(4)?;
+            return Ok((header.xid, Message::MultipartReply { flags, reply: Reply::read(kind, r)? }));
+        }
+        20 => Message::BarrierRequest,
+        21 => Message::BarrierReply,
+        22 | 23 => {
+            let port = r.u32()?;
+            r.skip(4)?;
+            if header.kind == 22 {
+                Message::QueueGetConfigRequest { port }
+            } else {
+                Message::QueueGetConfigReply { port }
+            }
+        }
+        24 => Message::RoleRequest(RoleMessage::read(&mut r)?),
+        25 => Message::RoleReply(RoleMessage::read(&mut r)?),
+        26 => Message::GetAsyncRequest,
+        27 => Message::GetAsyncReply(Async::read(&mut r)?),
+        28 => Message::SetAsync(Async::read(&mut r)?),
+        29 => return Ok((header.xid, Message::MeterMod(modify::read_meter_mod(r)?))),
+        kind => return Err(Fault::BadType(kind)),
+    };
+    r.end()?;
+    Ok((header.xid, message))
+}
+
+impl Message {
+    /// The type (OFPT_).
+    pub fn kind(&self) -> u8 {
+        match self {
+            Message::Hello(_) => 0,
+            Message::Error(_) => 1,
+            Message::EchoRequest(_) => 2,
+            Message::EchoReply(_) => 3,
+            Message::Experimenter { .. } => 4,
+            Message::FeaturesRequest => 5,
+            Message::FeaturesReply(_) => 6,
+            Message::GetConfigRequest => 7,
+            Message::GetConfigReply(_) => 8,
+            Message::SetConfig(_) => 9,
+            Message::PacketIn(_) => 10,
+            Message::FlowRemoved(_) => 11,
+            Message::PortStatus(_) => 12,
+            Message::PacketOut(_) => 13,
+            Message::FlowMod { .. } => 14,
+            Message::GroupMod(_) => 15,
+            Message::PortMod(_) => 16,
+            Message::TableMod { .. } => 17,
+            Message::MultipartRequest { .. } => 18,
+            Message::MultipartReply { .. } => 19,
+            Message::BarrierRequest => 20,
+            Message::BarrierReply => 21,
+            Message::QueueGetConfigRequest { .. } => 22,
+            Message::QueueGetConfigReply { .. } => 23,
+            Message::RoleRequest(_) => 24,
+            Message::RoleReply(_) => 25,
+            Message::GetAsyncRequest => 26,
+            Message::GetAsyncReply(_) => 27,
+            Message::SetAsync(_) => 28,
+            Message::MeterMod(_) => 29,
+        }
+    }
+
+    /// Adds the message to `out`. What does not fit into 64 KiB must be cut by the caller (see [`Pages`]).
+    pub fn encode(&self, xid: u32, out: &mut Vec<u8>) {
+        let start = out.len();
+        write_header(out, self.kind(), xid);
+        self.write_body(out);
+        debug_assert!(out.len() - start <= usize::from(u16::MAX), "{} bytes", out.len() - start);
+        out.length(start, start + 2);
+    }
+
+    fn write_body(&self, out: &mut Vec<u8>) {
+        match self {
+            Message::Hello(hello) => hello.write(out),
+            Message::Error(error) => {
+                out.u16(error.kind);
+                out.u16(error.code);
+                out.extend_from_slice(&error.data);
+            }
+            Message::EchoRequest(data) | Message::EchoReply(data) => out.extend_from_slice(data),
+            Message::Experimenter { experimenter, kind, data } => {
+                out.u32(*experimenter);
+                out.u32(*kind);
+                out.extend_from_slice(data);
+            }
+            Message::FeaturesReply(features) => features.write(out),
+            Message::GetConfigReply(config) | Message::SetConfig(config) => {
+                out.u16(config.flags);
+                out.u16(config.miss_send_len);
+            }
+            Message::PacketIn(packet) => packet::write_packet_in(out, packet),
+            Message::FlowRemoved(flow) => packet::write_flow_removed(out, flow),
+            Message::PortStatus(status) => packet::write_port_status(out, status),
+            Message::PacketOut(packet) => packet::write_packet_out(out, packet),
+            Message::FlowMod { buffer_id, request } => modify::write_flow_mod(out, *buffer_id, request),
+            Message::GroupMod(request) => modify::write_group_mod(out, request),
+            Message::PortMod(request) => modify::write_port_mod(out, request),
+            Message::TableMod { table_id, config } => {
+                out.u8(*table_id);
+                out.zeros(3);
+                out.u32(*config);
+            }
+            Message::MultipartRequest { flags, request } => {
+                out.u16(request.number());
+                out.u16(*flags);
+                out.u32(0);
+                request.write(out);
+            }
+            Message::MultipartReply { flags, reply } => {
+                out.u16(reply.number());
+                out.u16(*flags);
+                out.u32(0);
+                reply.write(out);
+            }
+            Message::QueueGetConfigRequest { port } | Message::QueueGetConfigReply { port } => {
+                out.u32(*port);
+                out.u32(0);
+            }
+            Message::RoleRequest(role) | Message::RoleReply(role) => role.write(out),
+            Message::GetAsyncReply(masks) | Message::SetAsync(masks) => masks.write(out),
+            Message::MeterMod(request) => modify::write_meter_mod(out, request),
+            Message::FeaturesRequest
+            | Message::GetConfigRequest
+            | Message::BarrierRequest
+            | Message::BarrierReply
+            | Message::GetAsyncRequest => {}
+        }
+    }
+}
+
+/// A header whose length is still to be written.
+fn write_header(out: &mut Vec<u8>, kind: u8, xid: u32) {
+    out.u8(VERSION);
+    out.u8(kind);
+    out.u16(0);
+    out.u32(xid);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,664 @@
+//! Multipart requests and replies: descriptions and statistics (§7.3.5).
+//!
+//! A reply that does not fit one message is sent as several; [`Pages`] cuts between items.
+
+use super::action::{read_buckets, read_instructions, write_buckets, write_instructions};
+use super::bytes::{Reader, Write};
+use super::fault::Fault;
+use super::modify::{group_kind, read_bands, write_band};
+use super::packet::{PortDescription, read_age, read_port, write_age, write_port};
+use super::table::{self, TableFeatures};
+use super::{HEADER_LEN, oxm, write_header};
+use fastpath_switch::{
+    Band, Bucket, Counters, FlowFilter, GroupKind, Instructions, Match, PortCounters, Refusal,
+};
+use fastpath_units::Duration;
+
+/// OFPT_MULTIPART_REPLY.
+const REPLY: u8 = 19;
+/// OFPMPF_REPLY_MORE and OFPMPF_REQ_MORE.
+pub const MORE: u16 = 1;
+
+/// What is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub enum Request {
+    Desc,
+    Flow(FlowFilter),
+    Aggregate(FlowFilter),
+    Table,
+    PortStats(u32),
+    Queue { port: u32, queue: u32 },
+    Group(u32),
+    GroupDesc,
+    GroupFeatures,
+    Meter(u32),
+    MeterConfig(u32),
+    MeterFeatures,
+    TableFeatures(Vec<TableFeatures>),
+    PortDesc,
+    Experimenter { experimenter: u32, kind: u32, data: Vec<u8> },
+}
+
+/// What is answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub enum Reply {
+    Desc(Description),
+    Flow(Vec<FlowStats>),
+    Aggregate { counters: Counters, flows: u32 },
+    Table(Vec<TableStats>),
+    PortStats(Vec<PortStats>),
+    Queue(Vec<QueueStats>),
+    Group(Vec<GroupStats>),
+    GroupDesc(Vec<GroupDescription>),
+    GroupFeatures(GroupFeatures),
+    Meter(Vec<MeterStats>),
+    MeterConfig(Vec<MeterDescription>),
+    MeterFeatures(MeterFeatures),
+    TableFeatures(Vec<TableFeatures>),
+    PortDesc(Vec<PortDescription>),
+    Experimenter { experimenter: u32, kind: u32, data: Vec<u8> },
+}
+
+/// Who the switch is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct Description {
+    pub manufacturer: String,
+    pub hardware: String,
+    pub software: String,
+    pub serial: String,
+    pub datapath: String,
+}
+
+/// A flow and its counters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct FlowStats {
+    pub table_id: u8,
+    pub age: Duration,
+    pub priority: u16,
+    pub idle_timeout: u16,
+    pub hard_timeout: u16,
+    pub flags: u16,
+    pub cookie: u64,
+    pub counters: Counters,
+    pub matching: Match,
+    pub instructions: Instructions,
+}
+
+/// A table's counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct TableStats {
+    pub table_id: u8,
+    pub active: u32,
+    pub lookups: u64,
+    pub matched: u64,
+}
+
+/// A port's counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct PortStats {
+    pub port: u32,
+    pub counters: PortCounters,
+    pub age: Duration,
+}
+
+/// A queue's counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct QueueStats {
+    pub port: u32,
+    pub queue: u32,
+    pub sent: Counters,
+    pub errors: u64,
+    pub age: Duration,
+}
+
+/// A group's counters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct GroupStats {
+    pub id: u32,
+    pub references: u32,
+    pub counters: Counters,
+    pub age: Duration,
+    pub buckets: Vec<Counters>,
+}
+
+/// What a group is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct GroupDescription {
+    pub id: u32,
+    pub kind: GroupKind,
+    pub buckets: Vec<Bucket>,
+}
+
+/// What groups can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct GroupFeatures {
+    pub kinds: u32,
+    pub capabilities: u32,
+    pub most: [u32; 4],
+    pub actions: [u32; 4],
+}
+
+/// A meter's counters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct MeterStats {
+    pub id: u32,
+    pub references: u32,
+    pub counters: Counters,
+    pub age: Duration,
+    pub bands: Vec<Counters>,
+}
+
+/// What a meter is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct MeterDescription {
+    pub id: u32,
+    pub flags: u16,
+    pub bands: Vec<Band>,
+}
+
+/// What meters can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct MeterFeatures {
+    pub most: u32,
+    pub band_kinds: u32,
+    pub capabilities: u32,
+    pub bands: u8,
+    pub colors: u8,
+}
+
+impl Request {
+    /// The type (OFPMP_).
+    pub fn number(&self) -> u16 {
+        match self {
+            Request::Desc => 0,
+            Request::Flow(_) => 1,
+            Request::Aggregate(_) => 2,
+            Request::Table => 3,
+            Request::PortStats(_) => 4,
+            Request::Queue { .. } => 5,
+            Request::Group(_) => 6,
+            Request::GroupDesc => 7,
+            Request::GroupFeatures => 8,
+            Request::Meter(_) => 9,
+            Request::MeterConfig(_) => 10,
+            Request::MeterFeatures => 11,
+            Request::TableFeatures(_) => 12,
+            Request::PortDesc => 13,
+            Request::Experimenter { .. } => 0xffff,
+        }
+    }
+
+    pub(crate) fn read(kind: u16, mut r: Reader<'_>) -> Result<Request, Fault> {
+        let request = match kind {
+            0 => Request::Desc,
+            1 => Request::Flow(read_filter(&mut r)?),
+            2 => Request::Aggregate(read_filter(&mut r)?),
+            3 => Request::Table,
+            4 => Request::PortStats(read_padded(&mut r)?),
+            5 => Request::Queue { port: r.u32()?, queue: r.u32()? },
+            6 => Request::Group(read_padded(&mut r)?),
+            7 => Request::GroupDesc,
+            8 => Request::GroupFeatures,
+            9 => Request::Meter(read_padded(&mut r)?),
+            10 => Request::MeterConfig(read_padded(&mut r)?),
+            11 => Request::MeterFeatures,
+            12 => Request::TableFeatures(table::read(&mut r)?),
+            13 => Request::PortDesc,
+            0xffff => {
+                Request::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() }
+            }
+            _ => return Err(Fault::BadMultipart(kind)),
+        };
+        r.end()?;
+        Ok(request)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Request::Flow(filter) | Request::Aggregate(filter) => write_filter(out, filter),
+            Request::PortStats(number)
+            | Request::Group(number)
+            | Request::Meter(number)
+            | Request::MeterConfig(number) => {
+                out.u32(*number);
+                out.u32(0);
+            }
+            Request::Queue { port, queue } => {
+                out.u32(*port);
+                out.u32(*queue);
+            }
+            Request::TableFeatures(tables) => tables.iter().for_each(|table| table.write(out)),
+            Request::Experimenter { experimenter, kind, data } => {
+                out.u32(*experimenter);
+                out.u32(*kind);
+                out.extend_from_slice(data);
+            }
+            Request::Desc
+            | Request::Table
+            | Request::GroupDesc
+            | Request::GroupFeatures
+            | Request::MeterFeatures
+            | Request::PortDesc => {}
+        }
+    }
+}
+
+/// A number and four bytes of padding.
+fn read_padded(r: &mut Reader<'_>) -> Result<u32, Fault> {
+    let number = r.u32()?;
+    r.skip(4)?;
+    Ok(number)
+}
+
+fn read_filter(r: &mut Reader<'_>) -> Result<FlowFilter, Fault> {
+    let table_id = r.u8()?;
+    r.skip(3)?;
+    let (out_port, out_group) = (r.u32()?, r.u32()?);
+    r.skip(4)?;
+    let (cookie, cookie_mask) = (r.u64()?, r.u64()?);
+    Ok(FlowFilter { table_id, out_port, out_group, cookie, cookie_mask, matching: oxm::read_match(r)? })
+}
+
+fn write_filter(out: &mut Vec<u8>, filter: &FlowFilter) {
+    out.u8(filter.table_id);
+    out.zeros(3);
+    out.u32(filter.out_port);
+    out.u32(filter.out_group);
+    out.u32(0);
+    out.u64(filter.cookie);
+    out.u64(filter.cookie_mask);
+    oxm::write_match(out, &filter.matching);
+}
+
+impl Reply {
+    /// The type (OFPMP_).
+    pub fn number(&self) -> u16 {
+        match self {
+            Reply::Desc(_) => 0,
+            Reply::Flow(_) => 1,
+            Reply::Aggregate { .. } => 2,
+            Reply::Table(_) => 3,
+            Reply::PortStats(_) => 4,
+            Reply::Queue(_) => 5,
+            Reply::Group(_) => 6,
+            Reply::GroupDesc(_) => 7,
+            Reply::GroupFeatures(_) => 8,
+            Reply::Meter(_) => 9,
+            Reply::MeterConfig(_) => 10,
+            Reply::MeterFeatures(_) => 11,
+            Reply::TableFeatures(_) => 12,
+            Reply::PortDesc(_) => 13,
+            Reply::Experimenter { .. } => 0xffff,
+        }
+    }
+
+    pub(crate) fn read(kind: u16, mut r: Reader<'_>) -> Result<Reply, Fault> {
+        let reply = match kind {
+            0 => Reply::Desc(Description {
+                manufacturer: r.text(256)?,
+                hardware: r.text(256)?,
+                software: r.text(256)?,
+                serial: r.text(32)?,
+                datapath: r.text(256)?,
+            }),
+            1 => Reply::Flow(items(&mut r, FlowStats::read)?),
+            2 => {
+                let counters = read_counters(&mut r)?;
+                Reply::Aggregate { counters, flows: read_padded(&mut r)? }
+            }
+            3 => Reply::Table(items(&mut r, TableStats::read)?),
+            4 => Reply::PortStats(items(&mut r, PortStats::read)?),
+            5 => Reply::Queue(items(&mut r, QueueStats::read)?),
+            6 => Reply::Group(items(&mut r, GroupStats::read)?),
+            7 => Reply::GroupDesc(items(&mut r, GroupDescription::read)?),
+            8 => Reply::GroupFeatures(GroupFeatures {
+                kinds: r.u32()?,
+                capabilities: r.u32()?,
+                most: read_four(&mut r)?,
+                actions: read_four(&mut r)?,
+            }),
+            9 => Reply::Meter(items(&mut r, MeterStats::read)?),
+            10 => Reply::MeterConfig(items(&mut r, MeterDescription::read)?),
+            11 => {
+                let (most, band_kinds, capabilities) = (r.u32()?, r.u32()?, r.u32()?);
+                let (bands, colors) = (r.u8()?, r.u8()?);
+                r.skip(2)?;
+                Reply::MeterFeatures(MeterFeatures { most, band_kinds, capabilities, bands, colors })
+            }
+            12 => Reply::TableFeatures(table::read(&mut r)?),
+            13 => Reply::PortDesc(items(&mut r, read_port)?),
+            0xffff => Reply::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() },
+            _ => return Err(Fault::BadMultipart(kind)),
+        };
+        r.end()?;
+        Ok(reply)
+    }
+
+    /// Writes the body; the caller sees to it that it fits (see [`Pages`]).
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Reply::Desc(desc) => {
+                let texts = [&desc.manufacturer, &desc.hardware, &desc.software];
+                texts.into_iter().for_each(|text| out.text(text, 256));
+                out.text(&desc.serial, 32);
+                out.text(&desc.datapath, 256);
+            }
+            Reply::Flow(flows) => flows.iter().for_each(|flow| flow.write(out)),
+            Reply::Aggregate { counters, flows } => {
+                write_counters(out, counters);
+                out.u32(*flows);
+                out.u32(0);
+            }
+            Reply::Table(tables) => tables.iter().for_each(|table| table.write(out)),
+            Reply::PortStats(ports) => ports.iter().for_each(|port| port.write(out)),
+            Reply::Queue(queues) => queues.iter().for_each(|queue| queue.write(out)),
+            Reply::Group(groups) => groups.iter().for_each(|group| group.write(out)),
+            Reply::GroupDesc(groups) => groups.iter().for_each(|group| group.write(out)),
+            Reply::GroupFeatures(features) => {
+                out.u32(features.kinds);
+                out.u32(features.capabilities);
+                features.most.iter().chain(&features.actions).for_each(|number| out.u32(*number));
+            }
+            Reply::Meter(meters) => meters.iter().for_each(|meter| meter.write(out)),
+            Reply::MeterConfig(meters) => meters.iter().for_each(|meter| meter.write(out)),
+            Reply::MeterFeatures(features) => {
+                [features.most, features.band_kinds, features.capabilities]
+                    .into_iter()
+                    .for_each(|number| out.u32(number));
+                out.u8(features.bands);
+                out.u8(features.colors);
+                out.u16(0);
+            }
+            Reply::TableFeatures(tables) => tables.iter().for_each(|table| table.write(out)),
+            Reply::PortDesc(ports) => ports.iter().for_each(|port| write_port(out, port)),
+            Reply::Experimenter { experimenter, kind, data } => {
+                out.u32(*experimenter);
+                out.u32(*kind);
+                out.extend_from_slice(data);
+            }
+        }
+    }
+}
+
+/// Reads items until the end.
+fn items<T>(
+    r: &mut Reader<'_>,
+    mut read: impl FnMut(&mut Reader<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut items = Vec::new();
+    while !r.is_empty() {
+        items.push(read(r)?);
+    }
+    Ok(items)
+}
+
+/// The part of `r` that its first 16 bits measure, those included; the reader given stands behind them.
+fn measured<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Fault> {
+    let len = usize::from(r.u16()?).checked_sub(2).ok_or(Fault::BadLen)?;
+    r.part(len, Fault::BadLen)
+}
+
+fn read_counters(r: &mut Reader<'_>) -> Result<Counters, Fault> {
+    Ok(Counters { packets: r.u64()?, bytes: r.u64()? })
+}
+
+fn write_counters(out: &mut Vec<u8>, counters: &Counters) {
+    out.u64(counters.packets);
+    out.u64(counters.bytes);
+}
+
+fn read_four(r: &mut Reader<'_>) -> Result<[u32; 4], Fault> {
+    Ok([r.u32()?, r.u32()?, r.u32()?, r.u32()?])
+}
+
+impl FlowStats {
+    fn read(r: &mut Reader<'_>) -> Result<FlowStats, Fault> {
+        let mut r = measured(r)?;
+        let table_id = r.u8()?;
+        r.skip(1)?;
+        let (age, priority) = (read_age(&mut r)?, r.u16()?);
+        let (idle_timeout, hard_timeout, flags) = (r.u16()?, r.u16()?, r.u16()?);
+        r.skip(4)?;
+        let (cookie, counters) = (r.u64()?, read_counters(&mut r)?);
+        let matching = oxm::read_match(&mut r)?;
+        let instructions = read_instructions(r)?;
+        Ok(FlowStats {
+            table_id,
+            age,
+            priority,
+            idle_timeout,
+            hard_timeout,
+            flags,
+            cookie,
+            counters,
+            matching,
+            instructions,
+        })
+    }
+
+    /// Writes the item.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.u16(0);
+        out.u8(self.table_id);
+        out.u8(0);
+        write_age(out, self.age);
+        [self.priority, self.idle_timeout, self.hard_timeout, self.flags]
+            .into_iter()
+            .for_each(|number| out.u16(number));
+        out.u32(0);
+        out.u64(self.cookie);
+        write_counters(out, &self.counters);
+        oxm::write_match(out, &self.matching);
+        write_instructions(out, &self.instructions);
+        out.length(start, start);
+    }
+}
+
+impl TableStats {
+    fn read(r: &mut Reader<'_>) -> Result<TableStats, Fault> {
+        let table_id = r.u8()?;
+        r.skip(3)?;
+        Ok(TableStats { table_id, active: r.u32()?, lookups: r.u64()?, matched: r.u64()? })
+    }
+
+    /// Writes the item.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.u8(self.table_id);
+        out.zeros(3);
+        out.u32(self.active);
+        out.u64(self.lookups);
+        out.u64(self.matched);
+    }
+}
+
+impl PortStats {
+    fn read(r: &mut Reader<'_>) -> Result<PortStats, Fault> {
+        let port = read_padded(r)?;
+        let counters = PortCounters {
+            rx_packets: r.u64()?,
+            tx_packets: r.u64()?,
+            rx_bytes: r.u64()?,
+            tx_bytes: r.u64()?,
+            rx_dropped: r.u64()?,
+            tx_dropped: r.u64()?,
+        };
+        r.skip(6 * 8)?;
+        Ok(PortStats { port, counters, age: read_age(r)? })
+    }
+
+    /// Writes the item. There are no errors to count.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let c = &self.counters;
+        out.u32(self.port);
+        out.u32(0);
+        let counts = [c.rx_packets, c.tx_packets, c.rx_bytes, c.tx_bytes, c.rx_dropped, c.tx_dropped];
+        counts.into_iter().for_each(|count| out.u64(count));
+        out.zeros(6 * 8);
+        write_age(out, self.age);
+    }
+}
+
+impl QueueStats {
+    fn read(r: &mut Reader<'_>) -> Result<QueueStats, Fault> {
+        let (port, queue, bytes, packets) = (r.u32()?, r.u32()?, r.u64()?, r.u64()?);
+        Ok(QueueStats { port, queue, sent: Counters { packets, bytes }, errors: r.u64()?, age: read_age(r)? })
+    }
+
+    /// Writes the item.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.u32(self.port);
+        out.u32(self.queue);
+        [self.sent.bytes, self.sent.packets, self.errors].into_iter().for_each(|count| out.u64(count));
+        write_age(out, self.age);
+    }
+}
+
+impl GroupStats {
+    fn read(r: &mut Reader<'_>) -> Result<GroupStats, Fault> {
+        let mut r = measured(r)?;
+        r.skip(2)?;
+        let (id, references) = (r.u32()?, r.u32()?);
+        r.skip(4)?;
+        let (counters, age) = (read_counters(&mut r)?, read_age(&mut r)?);
+        Ok(GroupStats { id, references, counters, age, buckets: items(&mut r, read_counters)? })
+    }
+
+    /// Writes the item.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.u32(0);
+        out.u32(self.id);
+        out.u32(self.references);
+        out.u32(0);
+        write_counters(out, &self.counters);
+        write_age(out, self.age);
+        self.buckets.iter().for_each(|counters| write_counters(out, counters));
+        out.length(start, start);
+    }
+}
+
+impl GroupDescription {
+    fn read(r: &mut Reader<'_>) -> Result<GroupDescription, Fault> {
+        let mut r = measured(r)?;
+        let kind = r.u8()?;
+        r.skip(1)?;
+        let kind = group_kind(kind).ok_or(Refusal::GroupBadType(kind))?;
+        Ok(GroupDescription { id: r.u32()?, kind, buckets: read_buckets(r)? })
+    }
+
+    /// Writes the item.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.u16(0);
+        out.u8(self.kind as u8);
+        out.u8(0);
+        out.u32(self.id);
+        write_buckets(out, &self.buckets);
+        out.length(start, start);
+    }
+}
+
+impl MeterStats {
+    fn read(r: &mut Reader<'_>) -> Result<MeterStats, Fault> {
+        let (id, len) = (r.u32()?, usize::from(r.u16()?));
+        let mut r = r.part(len.checked_sub(6).ok_or(Fault::BadLen)?, Fault::BadLen)?;
+        r.skip(6)?;
+        let (references, counters, age) = (r.u32()?, read_counters(&mut r)?, read_age(&mut r)?);
+        Ok(MeterStats { id, references, counters, age, bands: items(&mut r, read_counters)? })
+    }
+
+    /// Writes the item.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.u32(self.id);
+        out.u16(0);
+        out.zeros(6);
+        out.u32(self.references);
+        write_counters(out, &self.counters);
+        write_age(out, self.age);
+        self.bands.iter().for_each(|counters| write_counters(out, counters));
+        out.length(start, start + 4);
+    }
+}
+
+impl MeterDescription {
+    fn read(r: &mut Reader<'_>) -> Result<MeterDescription, Fault> {
+        let mut r = measured(r)?;
+        let (flags, id) = (r.u16()?, r.u32()?);
+        Ok(MeterDescription { id, flags, bands: read_bands(r)? })
+    }
+
+    /// Writes the item.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.u16(0);
+        out.u16(self.flags);
+        out.u32(self.id);
+        self.bands.iter().for_each(|band| write_band(out, band));
+        out.length(start, start);
+    }
+}
+
+/// The messages of one reply, cut between items.
+#[derive(Debug)]
+pub struct Pages {
+    kind: u16,
+    xid: u32,
+    /// Where the message under work begins in the output.
+    start: usize,
+}
+
+impl Pages {
+    /// The longest message.
+    const MAX: usize = u16::MAX as usize;
+
+    /// A reply of type `kind`; it begins at the end of `out`.
+    pub fn begin(out: &mut Vec<u8>, kind: u16, xid: u32) -> Pages {
+        let start = out.len();
+        write_header(out, REPLY, xid);
+        out.u16(kind);
+        out.u16(0);
+        out.u32(0);
+        Pages { kind, xid, start }
+    }
+
+    /// Adds an item; begins a message when it does not fit the last. An item that fits no message is left out:
+    /// what came in one message fits one, with few exceptions.
+    pub fn item(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        let at = out.len();
+        write(out);
+        if out.len() - self.start <= Pages::MAX {
+            return;
+        }
+        let item = out.split_off(at);
+        if item.len() + HEADER_LEN + 8 > Pages::MAX {
+            return;
+        }
+        let flags = self.start + HEADER_LEN + 2;
+        out[flags..flags + 2].copy_from_slice(&MORE.to_be_bytes());
+        out.length(self.start, self.start + 2);
+        *self = Pages::begin(out, self.kind, self.xid);
+        out.extend_from_slice(&item);
+    }
+
+    /// Ends the last message of this part of the reply, saying whether more parts will follow.
+    pub fn end(self, out: &mut Vec<u8>, flags: u16) {
+        let at = self.start + HEADER_LEN + 2;
+        out[at..at + 2].copy_from_slice(&flags.to_be_bytes());
+        out.length(self.start, self.start + 2);
+    }
+}

@@ -1,0 +1,352 @@
+//! The agent against controllers written with the same messages: what they may do, what they are told, and what
+//! happens to those who misbehave. Time is real here, but nothing waits longer than an answer takes.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{Bench, Peer};
+use fastpath_openflow::message::{
+    Async, Hello, Message, NO_BUFFER, PacketOut, PortMod, Reply, Request, Role, RoleMessage,
+};
+use fastpath_switch::flow::flags;
+use fastpath_switch::{
+    Action, Band, BandKind, Bucket, Field, FieldMatch, FlowFilter, FlowMod, GroupCommand, GroupKind,
+    GroupMod, Instructions, Match, MeterCommand, MeterMod, port,
+};
+
+/// A flow that sends everything from one port to another.
+fn wire(from: u32, to: u32) -> FlowMod {
+    let matching = Match::new(&[FieldMatch::exact(Field::InPort, from.into())]).unwrap();
+    FlowMod::add(0, 10, matching, Instructions::apply([Action::output(to)]))
+}
+
+fn flow(request: FlowMod) -> Message {
+    Message::FlowMod { buffer_id: NO_BUFFER, request }
+}
+
+/// A frame of a made-up EtherType.
+fn frame(n: u8) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5][..], &[n; 46]].concat()
+}
+
+#[test]
+fn after_a_barrier_a_rule_is_in_force() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    for n in 0..50 {
+        let to = 2 + u32::from(n % 2);
+        controller.say(&flow(wire(1, to)));
+        controller.barrier();
+        bench.send(1, &frame(n));
+        assert_eq!(bench.receive(to), frame(n));
+    }
+    let books = bench.stop();
+    assert!(books.balance(), "{books:?}");
+    assert_eq!((books.received, books.sent), (50, 50));
+}
+
+#[test]
+fn packets_go_to_the_controller_and_back() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    let miss = Instructions::apply([Action::output(port::CONTROLLER)]);
+    controller.say(&flow(FlowMod { cookie: 77, ..FlowMod::add(0, 0, Match::any(), miss) }));
+    controller.barrier();
+    bench.send(2, &frame(9));
+    let Message::PacketIn(packet) = controller.hear() else { panic!("no packet-in") };
+    assert_eq!((packet.reason, packet.cookie, packet.table_id), (0, 77, 0));
+    assert_eq!((packet.data, packet.buffer_id, packet.total_len), (frame(9), NO_BUFFER, 60));
+    assert_eq!(packet.matching.field(Field::InPort).unwrap().value, 2);
+    let out = |actions: Vec<Action>, data| PacketOut { buffer_id: NO_BUFFER, in_port: 2, actions, data };
+    controller.say(&Message::PacketOut(out(vec![Action::output(port::FLOOD)], frame(8))));
+    assert_eq!((bench.receive(1), bench.receive(3)), (frame(8), frame(8)));
+    controller.say(&Message::PacketOut(PacketOut { buffer_id: 5, ..out(Vec::new(), frame(1)) }));
+    assert_eq!(controller.refusal(), (1, 8), "a buffer that is not there");
+    controller.say(&Message::PacketOut(out(Vec::new(), vec![1, 2, 3])));
+    assert_eq!(controller.refusal(), (1, 12), "three bytes are no packet");
+    controller.say(&Message::PacketOut(PacketOut { in_port: 99, ..out(Vec::new(), frame(1)) }));
+    assert_eq!(controller.refusal(), (1, 11), "a port that is not there");
+}
+
+#[test]
+fn one_master_many_slaves_and_old_elections_do_not_count() {
+    let bench = Bench::new();
+    let [mut a, mut b] = [bench.controller(), bench.controller()];
+    let role = |role, generation_id| Message::RoleRequest(RoleMessage { role, generation_id });
+    let answer = |peer: &mut Peer| match peer.hear() {
+        Message::RoleReply(reply) => (reply.role, reply.generation_id),
+        other => panic!("{other:?}"),
+    };
+    a.say(&role(Role::NoChange, 0));
+    assert_eq!(answer(&mut a), (Role::Equal, u64::MAX));
+    a.say(&role(Role::Master, 5));
+    assert_eq!(answer(&mut a), (Role::Master, 5));
+    b.say(&role(Role::Master, 4));
+    assert_eq!(b.refusal(), (11, 0), "stale");
+    b.say(&role(Role::Master, 6));
+    assert_eq!(answer(&mut b), (Role::Master, 6));
+    // The first is a slave now: it may look, not touch, and hears of ports only.
+    a.say(&flow(wire(1, 2)));
+    assert_eq!(a.refusal(), (1, 10));
+    a.say(&Message::PacketOut(PacketOut {
+        buffer_id: NO_BUFFER,
+        in_port: 1,
+        actions: Vec::new(),
+        data: frame(1),
+    }));
+    assert_eq!(a.refusal(), (1, 10));
+    a.say(&Message::MultipartRequest { flags: 0, request: Request::Desc });
+    assert!(matches!(a.hear(), Message::MultipartReply { reply: Reply::Desc(_), .. }));
+    let miss = Instructions::apply([Action::output(port::CONTROLLER)]);
+    b.say(&flow(FlowMod::add(0, 0, Match::any(), miss)));
+    b.barrier();
+    bench.send(1, &frame(1));
+    assert!(matches!(b.hear(), Message::PacketIn(_)));
+    let down = PortMod { port: 3, hw_addr: bench.hw_addr(3), config: 1, mask: 1, advertise: 0 };
+    b.say(&Message::PortMod(down));
+    assert!(
+        matches!(a.hear(), Message::PortStatus(status) if (status.port.number, status.port.config) == (3, 1))
+    );
+    assert!(matches!(b.hear(), Message::PortStatus(_)));
+    // Serial numbers wrap around (§6.3.6).
+    a.say(&role(Role::Slave, 6 + (1 << 63) - 1));
+    assert_eq!(answer(&mut a).0, Role::Slave);
+}
+
+#[test]
+fn flows_that_go_are_told_to_those_who_want_to_know() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    let told = FlowMod { flags: flags::SEND_FLOW_REM, cookie: 5, ..wire(1, 2) };
+    controller.say(&flow(told.clone()));
+    controller.barrier();
+    bench.send(1, &frame(3));
+    bench.receive(2);
+    controller.say(&flow(FlowMod::delete_all()));
+    let Message::FlowRemoved(removed) = controller.hear() else { panic!("no flow-removed") };
+    assert_eq!((removed.cookie, removed.reason, removed.packets, removed.bytes), (5, 2, 1, 60));
+    controller.say(&flow(FlowMod { hard_timeout: 1, ..told.clone() }));
+    let Message::FlowRemoved(removed) = controller.hear() else { panic!("no flow-removed") };
+    assert_eq!((removed.reason, removed.hard_timeout), (1, 1));
+    assert!(removed.age.as_ns() >= 1_000_000_000 && removed.age.as_ns() < 60_000_000_000);
+    // Not any more, when it does not want to.
+    controller.say(&Message::SetAsync(Async { flow_removed: [0, 0], ..Async::DEFAULT }));
+    controller.say(&flow(told));
+    controller.say(&flow(FlowMod::delete_all()));
+    controller.barrier();
+}
+
+#[test]
+fn long_replies_come_in_several_messages_and_count_everything() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    let n = 3000;
+    for i in 0..n {
+        let matching = Match::new(&[FieldMatch::exact(Field::EthDst, i)]).unwrap();
+        controller.say(&flow(FlowMod::add(
+            (i % 3) as u8,
+            1,
+            matching,
+            Instructions::apply([Action::output(2)]),
+        )));
+    }
+    controller.barrier();
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::Flow(FlowFilter::all()) });
+    let (mut count, mut messages) = (0, 0);
+    loop {
+        let Message::MultipartReply { flags, reply: Reply::Flow(flows) } = controller.hear() else {
+            panic!()
+        };
+        count += flows.len();
+        messages += 1;
+        if flags == 0 {
+            break;
+        }
+    }
+    assert_eq!(count, n as usize);
+    assert!(messages > 1);
+    let one_table = FlowFilter { table_id: 1, ..FlowFilter::all() };
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::Aggregate(one_table) });
+    let Message::MultipartReply { reply: Reply::Aggregate { flows, .. }, .. } = controller.hear() else {
+        panic!()
+    };
+    assert_eq!(flows, 1000);
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::TableFeatures(Vec::new()) });
+    let mut tables = Vec::new();
+    loop {
+        let Message::MultipartReply { flags, reply: Reply::TableFeatures(page) } = controller.hear() else {
+            panic!()
+        };
+        tables.extend(page);
+        if flags == 0 {
+            break;
+        }
+    }
+    assert_eq!(tables.len(), 254);
+    // What there is may be asked for; anything else is refused.
+    let same = Request::TableFeatures(vec![tables[3].clone()]);
+    controller.say(&Message::MultipartRequest { flags: 0, request: same });
+    assert!(matches!(controller.hear(), Message::MultipartReply { .. }));
+    while !matches!(controller.hear(), Message::MultipartReply { flags: 0, .. }) {}
+    tables[3].entries -= 1;
+    let other = Request::TableFeatures(vec![tables[3].clone()]);
+    controller.say(&Message::MultipartRequest { flags: 0, request: other });
+    assert_eq!(controller.refusal(), (13, 5));
+}
+
+#[test]
+fn groups_and_meters_are_kept_checked_and_shown() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    let group = |id, command, next: Option<u32>| {
+        let actions = next.map_or(vec![Action::output(2)], |next| vec![Action::Group(next)]);
+        Message::GroupMod(GroupMod { command, id, kind: GroupKind::All, buckets: vec![Bucket::new(actions)] })
+    };
+    controller.say(&group(1, GroupCommand::Add, None));
+    controller.say(&group(2, GroupCommand::Add, Some(1)));
+    controller.say(&group(1, GroupCommand::Modify, Some(2)));
+    assert_eq!(controller.refusal(), (6, 7), "a loop");
+    controller.say(&group(1, GroupCommand::Add, None));
+    assert_eq!(controller.refusal(), (6, 0), "it exists");
+    controller.say(&group(1, GroupCommand::Delete, None));
+    assert_eq!(controller.refusal(), (6, 9), "it is used");
+    let band = Band { kind: BandKind::Drop, rate: 100, burst: 0 };
+    let meter =
+        |flags| Message::MeterMod(MeterMod { command: MeterCommand::Add, id: 1, flags, bands: vec![band] });
+    controller.say(&meter(3));
+    assert_eq!(controller.refusal(), (12, 5), "kbps and pktps");
+    controller.say(&meter(1));
+    let metered = Instructions { meter: Some(1), ..Instructions::apply([Action::Group(2)]) };
+    controller.say(&flow(FlowMod::add(0, 1, Match::any(), metered)));
+    controller.barrier();
+    bench.send(1, &frame(4));
+    assert_eq!(bench.receive(2), frame(4));
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::Group(2) });
+    let Message::MultipartReply { reply: Reply::Group(groups), .. } = controller.hear() else { panic!() };
+    assert_eq!((groups[0].id, groups[0].references, groups[0].counters.packets), (2, 1, 1));
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::Meter(1) });
+    let Message::MultipartReply { reply: Reply::Meter(meters), .. } = controller.hear() else { panic!() };
+    assert_eq!((meters[0].references, meters[0].counters.packets, meters[0].bands.len()), (1, 1, 1));
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::MeterConfig(9) });
+    assert_eq!(controller.refusal(), (12, 3), "no such meter");
+}
+
+#[test]
+fn a_hostile_peer_gets_the_right_error_and_harms_nobody() {
+    let bench = Bench::new();
+    let mut good = bench.controller();
+    good.say(&flow(wire(1, 2)));
+    good.barrier();
+    let mut bad = bench.controller();
+    bad.write(&[9, 5, 0, 8, 0, 0, 0, 1]);
+    assert_eq!(bad.refusal(), (1, 0), "another version");
+    bad.write(&[4, 99, 0, 8, 0, 0, 0, 1]);
+    assert_eq!(bad.refusal(), (1, 1), "an unknown type");
+    bad.write(&[4, 14, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bad.refusal(), (1, 6), "a flow-mod of twelve bytes");
+    bad.write(&[4, 18, 0, 16, 0, 0, 0, 1, 0, 77, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bad.refusal(), (1, 2), "an unknown statistic");
+    bad.write(&[4, 4, 0, 16, 0, 0, 0, 1, 0, 0, 0x23, 0x20, 0, 0, 0, 0]);
+    assert_eq!(bad.refusal(), (1, 3), "an unknown experimenter");
+    bad.say(&Message::FeaturesReply(fastpath_openflow::message::Features {
+        datapath_id: 1,
+        buffers: 0,
+        tables: 1,
+        auxiliary_id: 0,
+        capabilities: 0,
+    }));
+    assert_eq!(bad.refusal(), (1, 1), "a message that only switches send");
+    bad.say(&flow(FlowMod::add(254, 1, Match::any(), Instructions::default())));
+    assert_eq!(bad.refusal(), (5, 2), "a table that is not there");
+    // A header that cannot be: the connection ends, for nothing after it can be understood.
+    bad.write(&[4, 2, 0, 3, 0, 0, 0, 1]);
+    assert_eq!(bad.refusal(), (1, 6));
+    assert!(bad.is_closed());
+    // Not a hello first.
+    let mut rude = bench.stranger();
+    rude.say(&Message::FeaturesRequest);
+    assert_eq!(rude.refusal(), (0, 1));
+    assert!(rude.is_closed());
+    let mut old = bench.stranger();
+    old.say(&Message::Hello(Hello { version: 1, bitmap: None }));
+    assert_eq!(old.refusal(), (0, 0));
+    // Half a message and then nothing; and one that is never read from.
+    let mut half = bench.controller();
+    half.write(&[4, 14, 0xff, 0xff, 0, 0, 0, 1, 0]);
+    let mut deaf = bench.controller();
+    for _ in 0..200 {
+        deaf.say(&Message::MultipartRequest { flags: 0, request: Request::TableFeatures(Vec::new()) });
+    }
+    for n in 0..20 {
+        bench.send(1, &frame(n));
+        assert_eq!(bench.receive(2), frame(n));
+        good.barrier();
+    }
+}
+
+#[test]
+fn echoes_come_back_and_what_is_asked_for_is_said() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    controller.say(&Message::EchoRequest(vec![1, 2, 3]));
+    assert_eq!(controller.hear(), Message::EchoReply(vec![1, 2, 3]));
+    controller.say(&Message::FeaturesRequest);
+    assert!(matches!(controller.hear(), Message::FeaturesReply(f) if (f.datapath_id, f.tables) == (42, 254)));
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::PortDesc });
+    let Message::MultipartReply { reply: Reply::PortDesc(ports), .. } = controller.hear() else { panic!() };
+    assert_eq!(ports.iter().map(|port| &port.name[..]).collect::<Vec<_>>(), ["p1", "p2", "p3"]);
+    controller.say(&Message::QueueGetConfigRequest { port: 99 });
+    assert_eq!(controller.refusal(), (9, 0));
+    controller.say(&Message::TableMod { table_id: 0, config: 8 });
+    assert_eq!(controller.refusal(), (8, 1));
+    controller.say(&Message::PortMod(PortMod {
+        port: 1,
+        hw_addr: bench.hw_addr(2),
+        config: 0,
+        mask: 0,
+        advertise: 0,
+    }));
+    assert_eq!(controller.refusal(), (7, 1), "the hardware address of another port");
+    controller.say(&Message::GetAsyncRequest);
+    assert_eq!(controller.hear(), Message::GetAsyncReply(Async::DEFAULT));
+}
+
+#[test]
+fn a_switch_dials_again_and_forwards_by_addresses_while_nobody_answers() {
+    let (bench, listener) = Bench::dialling();
+    let mut controller = Peer::answer(&listener);
+    controller.greet();
+    controller.barrier();
+    drop(controller);
+    let mut controller = Peer::answer(&listener);
+    controller.greet();
+    controller.barrier();
+    drop((controller, listener));
+    // Alone now: flooded while unknown, then known. The mode begins when dialling has failed.
+    let (to_1, to_2) = (stations(2, 1), stations(1, 2));
+    let flooded = bench.send_until(2, &to_1, 3);
+    assert_eq!(flooded, to_1);
+    bench.send(1, &to_2);
+    while bench.receive(2) != to_2 {}
+    let books = bench.stop();
+    assert!(books.balance(), "{books:?}");
+}
+
+/// A frame from one station to another.
+fn stations(from: u8, to: u8) -> Vec<u8> {
+    let mut frame = frame(from);
+    (frame[5], frame[11]) = (to, from);
+    frame
+}
+
+#[test]
+fn tls_carries_a_controller_whose_certificate_is_right_and_no_other() {
+    let bench = Bench::tls();
+    let mut controller = bench.tls_controller("controller").expect("the handshake succeeds");
+    controller.greet();
+    controller.say(&flow(wire(1, 2)));
+    controller.barrier();
+    bench.send(1, &frame(7));
+    assert_eq!(bench.receive(2), frame(7));
+    assert!(bench.tls_controller("stranger").is_none_or(|mut peer| peer.is_closed()));
+}

@@ -1,0 +1,276 @@
+//! A switch with three memory ports and an agent, and controllers for it.
+
+use fastpath_engine::port::{Memory, MemoryEnd, Port};
+use fastpath_engine::switching::{Control, Datapath, PacketInLimit, SwitchBooks, SwitchRunning, serve};
+use fastpath_openflow::agent::{
+    Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles,
+};
+use fastpath_openflow::message::{Hello, Message, decode, frame_len};
+use fastpath_switch::{Limits, Planned, Switch};
+use fastpath_wire::MacAddr;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Nothing takes longer, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running switch. Dropped in this order: no agent without its switch.
+pub(crate) struct Bench {
+    agent: Agent,
+    running: SwitchRunning,
+    ends: Vec<MemoryEnd>,
+}
+
+impl Bench {
+    /// One that listens.
+    pub(crate) fn new() -> Bench {
+        Bench::with(vec![listen(Security::Plain)], Vec::new(), None)
+    }
+
+    /// One that dials the listener returned, and learns addresses when that is gone.
+    pub(crate) fn dialling() -> (Bench, TcpListener) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let target = Target { security: Security::Plain, host: "127.0.0.1".to_owned(), port };
+        (Bench::with(Vec::new(), vec![target], None), listener)
+    }
+
+    /// One that listens with TLS.
+    pub(crate) fn tls() -> Bench {
+        let files = TlsFiles {
+            private_key: pem("switch.key"),
+            certificate: pem("switch.crt"),
+            ca_certificate: pem("ca.crt"),
+        };
+        Bench::with(vec![listen(Security::Tls)], Vec::new(), Some(files))
+    }
+
+    fn with(listen: Vec<Listen>, connect: Vec<Target>, tls: Option<TlsFiles>) -> Bench {
+        let mut switch = Switch::new(Limits::default());
+        let (mut ports, mut ends, mut info): (Vec<(u32, Box<dyn Port>)>, _, _) =
+            (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
+        for number in 1..=3 {
+            let name = format!("p{number}");
+            let (port, end) = Memory::new(&name, 1 << 20);
+            ports.push((number, Box::new(port)));
+            ends.push(end);
+            switch.set_port(number, fastpath_switch::Port::up());
+            info.insert(number, PortInfo { name, hw_addr: MacAddr::from_index(number) });
+        }
+        let doorbell = Doorbell::new().unwrap();
+        let executor = Box::new(Planned::new(&mut switch));
+        let control = Control::new(switch, executor, PacketInLimit::default(), doorbell.ringer()).unwrap();
+        let memory = NonZeroUsize::new(16 << 20).unwrap();
+        let running = serve(&control, Datapath::new(&control, ports, memory, |_| ())).unwrap();
+        let options = Options {
+            datapath_id: 42,
+            ports: info,
+            listen,
+            snoop: Vec::new(),
+            connect,
+            tls,
+            fail_mode: FailMode::Standalone,
+            probe_every: Duration::from_secs(30),
+            backoff_max: Duration::from_secs(1),
+            links: None,
+            notice: |_| (),
+        };
+        Bench { agent: Agent::start(&control, doorbell, options).unwrap(), running, ends }
+    }
+
+    /// A controller after hello.
+    pub(crate) fn controller(&self) -> Peer {
+        let mut peer = self.stranger();
+        peer.greet();
+        peer
+    }
+
+    /// A connection before hello.
+    pub(crate) fn stranger(&self) -> Peer {
+        Peer::new(Box::new(connect(self.agent.listening()[0])))
+    }
+
+    /// A connection through TLS with the certificate of this name; `None` when the handshake fails.
+    pub(crate) fn tls_controller(&self, name: &str) -> Option<Peer> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(pem("ca.crt")).unwrap()).unwrap();
+        let chain = vec![CertificateDer::from_pem_file(pem(&format!("{name}.crt"))).unwrap()];
+        let key = PrivateKeyDer::from_pem_file(pem(&format!("{name}.key"))).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)
+            .unwrap();
+        let server = "127.0.0.1".to_owned().try_into().unwrap();
+        let mut session = rustls::ClientConnection::new(Arc::new(config), server).unwrap();
+        let mut socket = connect(self.agent.listening()[0]);
+        session.complete_io(&mut socket).ok()?;
+        Some(Peer::new(Box::new(rustls::StreamOwned::new(session, socket))))
+    }
+
+    pub(crate) fn hw_addr(&self, number: u32) -> MacAddr {
+        MacAddr::from_index(number)
+    }
+
+    /// A frame arrives on a port.
+    pub(crate) fn send(&self, number: u32, frame: &[u8]) {
+        assert_eq!(self.ends[number as usize - 1].send([frame]), 1);
+    }
+
+    /// The next frame that leaves by a port.
+    pub(crate) fn receive(&self, number: u32) -> Vec<u8> {
+        until(|| self.try_receive(number))
+    }
+
+    fn try_receive(&self, number: u32) -> Option<Vec<u8>> {
+        let mut found = None;
+        self.ends[number as usize - 1].recv(1, |frame| found = Some(frame.to_vec()));
+        found
+    }
+
+    /// Sends a frame now and then until one leaves by another port.
+    pub(crate) fn send_until(&self, from: u32, frame: &[u8], to: u32) -> Vec<u8> {
+        let mut turns = 0u64;
+        until(|| {
+            if turns.is_multiple_of(1000) {
+                self.send(from, frame);
+            }
+            turns += 1;
+            self.try_receive(to)
+        })
+    }
+
+    pub(crate) fn stop(self) -> SwitchBooks {
+        drop(self.agent);
+        self.running.stop()
+    }
+}
+
+/// Asks again and again, leaving the processor to others in between.
+fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "nothing came");
+        std::thread::yield_now();
+    }
+}
+
+fn listen(security: Security) -> Listen {
+    Listen { security, at: (Ipv4Addr::LOCALHOST, 0).into() }
+}
+
+fn connect(at: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(at).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+fn pem(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pem").join(name)
+}
+
+trait Wire: Read + Write {}
+impl<T: Read + Write> Wire for T {}
+
+/// A controller's end of a connection.
+pub(crate) struct Peer {
+    wire: Box<dyn Wire>,
+    input: Vec<u8>,
+    xid: u32,
+}
+
+impl Peer {
+    fn new(wire: Box<dyn Wire>) -> Peer {
+        Peer { wire, input: Vec::new(), xid: 100 }
+    }
+
+    /// The next switch that dials.
+    pub(crate) fn answer(listener: &TcpListener) -> Peer {
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Peer::new(Box::new(socket))
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.wire.write_all(bytes).unwrap();
+        self.wire.flush().unwrap();
+    }
+
+    pub(crate) fn say(&mut self, message: &Message) {
+        self.xid += 1;
+        let mut bytes = Vec::new();
+        message.encode(self.xid, &mut bytes);
+        self.write(&bytes);
+    }
+
+    /// The next message but hellos and echo requests.
+    pub(crate) fn hear(&mut self) -> Message {
+        loop {
+            match self.next().expect("the connection is open") {
+                Message::Hello(_) | Message::EchoRequest(_) => {}
+                message => return message,
+            }
+        }
+    }
+
+    pub(crate) fn greet(&mut self) {
+        self.say(&Message::Hello(Hello::ours()));
+    }
+
+    /// Waits until everything said is in force.
+    pub(crate) fn barrier(&mut self) {
+        self.say(&Message::BarrierRequest);
+        assert_eq!(self.hear(), Message::BarrierReply);
+    }
+
+    /// Type and code of the error message that must be next.
+    pub(crate) fn refusal(&mut self) -> (u16, u16) {
+        match self.hear() {
+            Message::Error(error) => (error.kind, error.code),
+            other => panic!("no error: {other:?}"),
+        }
+    }
+
+    /// Whether the switch ends the connection.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        loop {
+            match self.next() {
+                None => return true,
+                Some(Message::Hello(_) | Message::EchoRequest(_)) => {}
+                Some(_) => return false,
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<Message> {
+        loop {
+            if let Ok(Some(len)) = frame_len(&self.input)
+                && len <= self.input.len()
+            {
+                let message = decode(&self.input[..len]).expect("the switch speaks well").1;
+                self.input.drain(..len);
+                return Some(message);
+            }
+            let mut bytes = [0; 65_536];
+            match self.wire.read(&mut bytes) {
+                Ok(0) => return None,
+                Ok(len) => self.input.extend_from_slice(&bytes[..len]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("nothing came"),
+                // TLS and TCP have their ways to end.
+                Err(_) => return None,
+            }
+        }
+    }
+}
