@@ -6,9 +6,11 @@
 mod openflow;
 mod pcap;
 mod spec;
+mod trace;
 mod wire;
 
 pub use openflow::openflow;
 pub use pcap::pcap;
 pub use spec::{ns, spec};
+pub use trace::trace;
 pub use wire::wire;

@@ -16,7 +16,7 @@ pub fn ns(text: &[u8]) {
     description(&text, fastpath_net::ns::parse(&text));
 }
 
-fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), Vec<Mistake>>) {
+pub(super) fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), Vec<Mistake>>) {
     let lines = text.lines().count().max(1) + 1;
     match parsed {
         Err(mistakes) => {

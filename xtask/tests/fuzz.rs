@@ -41,6 +41,11 @@ fn openflow_messages_of_any_bytes_are_read_or_refused() {
     short_run("openflow", bodies::openflow);
 }
 
+#[test]
+fn traces_of_any_bytes_are_followed_or_mistakes() {
+    short_run("trace", bodies::trace);
+}
+
 fn short_run(target: &str, body: fn(&[u8])) {
     let corpus = corpus(target);
     for input in &corpus {

@@ -34,6 +34,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     Netem(commands::netem::NetemCommand),
     Check(commands::check::Check),
+    Presets(commands::presets::Presets),
     Replay(commands::replay::Replay),
     Switch(Box<commands::switch::SwitchCommand>),
     #[cfg(target_os = "linux")]
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Netem(command) => command.run(),
         Command::Check(command) => command.run(),
+        Command::Presets(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Switch(command) => command.run(),
         #[cfg(target_os = "linux")]

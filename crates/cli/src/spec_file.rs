@@ -44,11 +44,19 @@ fn read_rules(path: &Path, topology: &mut Topology) -> anyhow::Result<()> {
 
 /// The topology of a description without mistakes; warnings go to standard error.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Topology> {
+    let (topology, warnings) = read(path)?;
+    warnings.iter().for_each(|warning| eprintln!("{}", remark(path, warning)));
+    Ok(topology)
+}
+
+/// The same, whose warnings have been said before.
+pub(crate) fn load_again(path: &Path) -> anyhow::Result<Topology> {
+    Ok(read(path)?.0)
+}
+
+fn read(path: &Path) -> anyhow::Result<(Topology, Vec<Warning>)> {
     match parse(path)? {
-        Ok((topology, warnings)) => {
-            warnings.iter().for_each(|warning| eprintln!("{}", remark(path, warning)));
-            Ok(topology)
-        }
+        Ok(read) => Ok(read),
         Err(mistakes) => {
             let lines: Vec<String> = mistakes.iter().map(|mistake| remark(path, mistake)).collect();
             Err(anyhow!(lines.join("\n")))

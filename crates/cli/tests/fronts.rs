@@ -4,9 +4,11 @@ use std::process::{Command, Output};
 
 /// Runs a script with `$F` as the program where nothing else is; `None`, said visibly, where that is not permitted.
 fn alone(test: &str, script: &str) -> Option<Output> {
-    let permitted = Command::new("unshare").args(["-n", "sh", "-c", "test -w /dev/net/tun"]).output();
+    let needed = ["iperf3", "ping", "curl"].iter().find(|program| script.contains(**program));
+    let check = format!("test -w /dev/net/tun && command -v {}", needed.unwrap_or(&"sh"));
+    let permitted = Command::new("unshare").args(["-n", "sh", "-c", &check]).output();
     if !permitted.is_ok_and(|output| output.status.success()) {
-        let line = format!("SKIPPED: {test}: no network namespaces or TAPs here\n");
+        let line = format!("SKIPPED: {test}: no network namespaces, TAPs, iperf3, ping or curl here\n");
         eprint!("{line}");
         if let Some(log) = std::env::var_os("FASTPATH_SKIP_LOG") {
             use std::io::Write;
@@ -37,4 +39,115 @@ fn netem_refuses_what_tc_refuses_and_interfaces_that_are_not_there() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("what is 'bogus'?") && said.contains("port nope0: no such interface"), "{said}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "2\n2\n");
+}
+
+/// The least round trip of a ping's summary, milliseconds, and how many answers there were.
+fn pings(summary: &str) -> (f64, u32) {
+    let least = summary
+        .lines()
+        .find_map(|line| line.strip_prefix("rtt min/avg/max/mdev = ")?.split('/').next()?.parse().ok());
+    let received =
+        summary.lines().find_map(|line| line.split(", ").nth(1)?.strip_suffix(" received")?.parse().ok());
+    (least.unwrap_or(f64::NAN), received.unwrap_or(0))
+}
+
+/// What stands between two marks of a script's output.
+fn part<'t>(text: &'t str, mark: &str) -> &'t str {
+    let rest = text.split_once(&format!("== {mark}\n")).unwrap_or_else(|| panic!("no {mark}: {text}")).1;
+    rest.split("== ").next().unwrap()
+}
+
+/// Two namespaces with a veth pair, v0 here and v1 there; `on ARGUMENTS` starts netem on v0 and waits until it runs.
+const PAIR: &str = "
+    sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+    unshare -n sleep 60 & peer=$!
+    trap 'kill $peer $netem 2>/dev/null' EXIT
+    until [ \"$(readlink /proc/$peer/ns/net)\" != \"$(readlink /proc/$$/ns/net)\" ]; do :; done
+    ip link add v0 type veth peer name v1 && ip link set v1 netns $peer
+    ip addr add 10.9.0.1/24 dev v0 && ip link set v0 up
+    nsenter -t $peer -n sh -c 'ip addr add 10.9.0.2/24 dev v1; ip link set v1 up; ip link set lo up'
+    ping -c1 -W9 10.9.0.2 >/dev/null
+    out=$(mktemp)
+    on() { : >$out; $F netem dev v0 $@ >$out & netem=$!; until grep -q 'netem is on' $out; do kill -0 $netem || exit 9; done; }
+    off() { kill -$1 $netem; wait $netem; rm -f $out; }
+    echos() { awk '/^Icmp: [0-9]/ { print $9 }' /proc/net/snmp; }
+";
+
+#[test]
+fn netem_delays_and_loses_what_leaves_and_leaves_alone_what_arrives() {
+    let script = PAIR.to_owned()
+        + "on delay 40ms; echo '== delay'; ping -c5 -i.02 -W9 10.9.0.2; off TERM
+        on loss 30% seed 7; echo '== loss'; ping -q -c200 -i.002 -W1 10.9.0.2; off INT
+        on loss 100%; before=$(echos); echo '== none'; nsenter -t $peer -n ping -q -c9 -i.01 -W1 10.9.0.1
+        echo '== arrived'; echo $(($(echos) - before)); off TERM
+        echo '== after'; ping -c5 -i.01 -W9 10.9.0.2";
+    let Some(output) = alone("netem_delays_and_loses", &script) else { return };
+    let said = String::from_utf8(output.stdout.clone()).unwrap();
+    let (least, answers) = pings(part(&said, "delay"));
+    assert!(least >= 40.0 && answers == 5, "{said} {output:?}");
+    // The binomial 99.9 % interval of 200 at 70 %.
+    let answers = pings(part(&said, "loss")).1;
+    assert!((118..=161).contains(&answers), "{said}");
+    assert_eq!(pings(part(&said, "none")).1, 0);
+    assert_eq!(part(&said, "arrived").trim(), "9", "{said}");
+    assert_eq!(pings(part(&said, "after")).1, 5);
+}
+
+#[test]
+fn netem_leaves_the_interface_as_it_was_however_it_ends() {
+    let script = PAIR.to_owned()
+        + "state() { tc filter show dev v0 egress; ip -o link | grep -c fp-netem; ip -o addr show dev v0; }
+        echo '== before'; state
+        on delay 1ms; echo '== during'; state; off TERM; echo '== term'; state
+        on delay 1ms; off INT; echo '== int'; state
+        on delay 1ms; off KILL 2>/dev/null
+        i=0; while [ -n \"$(tc filter show dev v0 egress)\" ] && [ $i -lt 1000 ]; do i=$((i+1)); done
+        echo '== kill'; state; ping -c3 -i.01 -W9 10.9.0.2";
+    let Some(output) = alone("netem_leaves_the_interface", &script) else { return };
+    let said = String::from_utf8(output.stdout.clone()).unwrap();
+    let before = part(&said, "before");
+    assert!(part(&said, "during").contains("mirred"), "{said} {output:?}");
+    assert_eq!((part(&said, "term"), part(&said, "int")), (before, before));
+    assert!(part(&said, "kill").starts_with(before), "{said}");
+    assert_eq!(pings(part(&said, "kill")).1, 3);
+}
+
+#[test]
+fn nested_shells_add_their_delays_and_carry_tcp_at_the_pace_of_a_trace() {
+    // Twelve opportunities in 12 ms: 12.03 Mbit/s.
+    let trace = std::env::temp_dir().join(format!("fastpath-shell-{}.trace", std::process::id()));
+    std::fs::write(&trace, (1..=12).map(|ms| format!("{ms}\n")).collect::<String>()).unwrap();
+    let script = format!(
+        "ip link set lo up; iperf3 -s -1 >/dev/null & server=$!
+        until grep -q ':1451 ' /proc/net/tcp /proc/net/tcp6; do kill -0 $server || exit 9; done
+        $F shell --delay 5ms -- $F shell --delay 10ms --trace-up {0} --trace-down {0} -- sh -c '
+            echo == ping; ping -c5 -i.05 -W9 100.68.0.1; echo == tcp; iperf3 -J -c 100.68.0.1 -n 1000000'
+        echo == left; ip -o link | grep -c fp-shell; wait $server",
+        trace.display()
+    );
+    let output = alone("nested_shells_add_their_delays", &script);
+    std::fs::remove_file(&trace).unwrap();
+    let Some(output) = output else { return };
+    let said = String::from_utf8(output.stdout.clone()).unwrap();
+    let (least, answers) = pings(part(&said, "ping"));
+    assert!(least >= 30.0 && answers == 5, "{said} {output:?}");
+    let tcp: serde_json::Value = serde_json::from_str(part(&said, "tcp")).unwrap();
+    let received = &tcp["end"]["sum_received"];
+    let (bytes, bps) = (received["bytes"].as_f64().unwrap(), received["bits_per_second"].as_f64().unwrap());
+    // iperf3 counts only payload, and its own clock starts before the first byte.
+    assert!(bytes >= 900_000.0 && bps <= 12.04e6, "{received}");
+    assert_eq!(part(&said, "left").trim(), "0");
+}
+
+#[test]
+fn a_shell_has_the_values_of_its_preset_and_a_control_interface() {
+    let script = "$F shell --preset 3g --rate 2Mbit --http unix:/tmp/fp-shell-$$.sock -- \
+        curl -sS --unix-socket /tmp/fp-shell-$$.sock http://localhost/links";
+    let Some(output) = alone("a_shell_has_the_values_of_its_preset", script) else { return };
+    let Ok(links) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else { panic!("{output:?}") };
+    let up = &links[0]["directions"][0];
+    assert_eq!(
+        (&up["from"], &up["rate"], &up["delay"]),
+        (&"inside".into(), &"2Mbit".into(), &"150ms".into())
+    );
 }

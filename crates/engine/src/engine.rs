@@ -2,7 +2,7 @@
 
 use crate::audit::{self, Promise};
 use crate::clock::Clock;
-use crate::control::Server;
+use crate::control::{HttpAddress, Server};
 use crate::ledger::{self, Scribe};
 use crate::mail::{Inbox, Mailbox, Snapshot};
 use crate::port::{AfPacket, AfXdp, OpenError, Port, XdpMemory, XdpMode};
@@ -42,6 +42,8 @@ pub struct Options {
     pub workers: Option<Workers>,
     /// Where to listen for `fastpath ctl`; nowhere if `None`.
     pub control: Option<PathBuf>,
+    /// One more place to listen for the same.
+    pub http: Option<HttpAddress>,
     /// Where to write what became of every packet, as pcapng; nowhere if `None`.
     pub ledger: Option<PathBuf>,
     /// Told what happens by itself during the run: a port that fails.
@@ -53,7 +55,7 @@ impl Options {
     pub fn new(network: fastpath_net::Options) -> Options {
         let notice = |text: &str| eprintln!("fastpath: {text}");
         let (idle, tolerance, late, workers) = (None, None, None, None);
-        Options { network, idle, tolerance, late, workers, control: None, ledger: None, notice }
+        Options { network, idle, tolerance, late, workers, control: None, http: None, ledger: None, notice }
     }
 }
 
@@ -71,10 +73,10 @@ pub enum StartError {
         count: usize,
     },
     /// The control socket could not be made.
-    #[error("control socket {}: {source}", path.display())]
+    #[error("control at {address}: {source}")]
     Control {
         /// Where.
-        path: PathBuf,
+        address: HttpAddress,
         /// Why.
         source: io::Error,
     },
@@ -105,8 +107,8 @@ pub struct Running {
     workers: Vec<JoinHandle<Result<Snapshot, Panicked>>>,
     scribe: Option<Scribe>,
     notice: fn(&str),
-    /// Closes the control socket when it is dropped.
-    _server: Option<Server>,
+    /// Closes its sockets when it is dropped.
+    server: Server,
     topology: Arc<Topology>,
     stopper: Stopper,
 }
@@ -135,11 +137,10 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
     let (mailboxes, inboxes): (Vec<Mailbox>, Vec<Inbox>) = mailboxes.into_iter().unzip();
     let team = Team::new(mailboxes.into_iter().zip(parts.iter().cloned()));
     let shown = Arc::new(topology);
-    let listen = |path: PathBuf| {
-        let server = Server::start(&path, Arc::clone(&shown), team.clone());
-        server.map_err(|source| StartError::Control { path, source })
-    };
-    let server = options.control.clone().map(listen).transpose()?;
+    let addresses: Vec<HttpAddress> =
+        options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();
+    let server = Server::start(&addresses, Arc::clone(&shown), team.clone())
+        .map_err(|(address, source)| StartError::Control { address, source })?;
     let clock = Clock::start();
     let pool_limit = options.network.pool_limit.get() / parts.len();
     let network = fastpath_net::Options {
@@ -169,7 +170,7 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
         }?);
     }
     let (stopper, notice) = (Stopper(team), options.notice);
-    Ok(Running { workers: handles, scribe, notice, _server: server, topology: shown, stopper })
+    Ok(Running { workers: handles, scribe, notice, server, topology: shown, stopper })
 }
 
 /// What the command line, or else the spec, promises.
@@ -317,6 +318,11 @@ impl Running {
     /// Something that ends this engine, for a signal handler or another thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
+    }
+
+    /// Where its control interface listens on TCP: the port is chosen by the machine if 0 was asked for.
+    pub fn http(&self) -> Option<std::net::SocketAddr> {
+        self.server.tcp
     }
 
     /// True once it has ended, by request or because every port has failed.

@@ -4,8 +4,8 @@ use crate::audit::{Promise, Releases};
 use crate::port::PortCounters;
 use crate::sys::poll::Bell;
 use crate::watch::Gaps;
-use fastpath_link::{Change, Counters, PipeSpec, Tally};
-use fastpath_net::{Conservation, Direction, LinkId};
+use fastpath_link::{Counters, PipeSpec, Tally};
+use fastpath_net::{Conservation, LinkChange, ScheduleFull};
 use fastpath_units::{Duration, Time};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -19,8 +19,22 @@ const MAIL_MAX: usize = 16;
 pub(crate) enum Command {
     /// Says how things stand.
     Look { answer: SyncSender<Snapshot> },
-    /// Changes a link at the instant it is read.
-    Change { link: LinkId, direction: Direction, change: Box<Change>, answer: SyncSender<()> },
+    /// Changes links, all at one instant: a given one, or that at which it is read. Answers when that is.
+    Change { at: Option<Time>, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
+    /// Starts the traces of a group at the instant it is read.
+    Start { group: usize, answer: SyncSender<Time> },
+}
+
+/// Why links are not changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// The time is past.
+    Past {
+        /// What time it is.
+        now: Time,
+    },
+    /// Too many changes wait for their time.
+    Full(ScheduleFull),
 }
 
 /// How things stand, copied at one instant.
@@ -92,9 +106,14 @@ impl Mailbox {
         self.ask(|answer| Command::Look { answer })
     }
 
-    /// Changes a link; `None` if the worker has ended.
-    pub(crate) fn change(&self, link: LinkId, direction: Direction, change: Change) -> Option<()> {
-        self.ask(|answer| Command::Change { link, direction, change: Box::new(change), answer })
+    /// Changes links, all at one instant; `None` if the worker has ended.
+    pub(crate) fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
+        self.ask(|answer| Command::Change { at, changes, answer })
+    }
+
+    /// Starts the traces of a group; `None` if the worker has ended.
+    pub(crate) fn start(&self, group: usize) -> Option<Time> {
+        self.ask(|answer| Command::Start { group, answer })
     }
 
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Option<T> {

@@ -5,14 +5,15 @@ use crate::audit::{BOUNDS_NS, Releases};
 use crate::mail::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::port::PortCounters;
 use crate::watch::Gaps;
-use fastpath_link::{DropReason, PipeSpec};
+use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_net::{NodeKind, Topology};
 use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// How a running network stands, or stood at its end.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Report {
     /// Seconds since the engine started.
     pub uptime_s: f64,
@@ -31,7 +32,7 @@ pub struct Report {
 }
 
 /// How late a frame may be released.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Promise {
     /// `1ms`.
     pub tolerance: String,
@@ -42,7 +43,7 @@ pub struct Promise {
 }
 
 /// A worker.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct WorkerReport {
     /// The core it is bound to.
     pub core: Option<u32>,
@@ -63,7 +64,7 @@ pub struct WorkerReport {
 }
 
 /// Times when a worker wanted to run and did not.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Interruptions {
     /// How many.
     pub count: u64,
@@ -74,7 +75,7 @@ pub struct Interruptions {
 }
 
 /// Every frame is in one of these. A frame that the network delivered counts as delivered when its port sent it.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Books {
     /// Frames that entered at a port, and those made inside (copies, fragments, answers of routers).
     #[serde(rename = "in")]
@@ -95,7 +96,7 @@ impl Books {
 }
 
 /// A link and its two directions.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LinkReport {
     /// Its name.
     pub name: String,
@@ -104,7 +105,7 @@ pub struct LinkReport {
 }
 
 /// One direction of a link.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PipeReport {
     /// The node it leads from.
     pub from: String,
@@ -120,6 +121,9 @@ pub struct PipeReport {
     pub queue: String,
     /// Bytes on the wire beyond the frame.
     pub overhead: u32,
+    /// `up`, `down`, or `paused`: nothing is sent for a while.
+    #[serde(default)]
+    pub state: String,
     /// Frames that came.
     pub frames_in: u64,
     /// Bytes that came.
@@ -141,7 +145,7 @@ pub struct PipeReport {
 }
 
 /// A port.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PortReport {
     /// The interface.
     pub name: String,
@@ -159,7 +163,7 @@ pub struct PortReport {
 }
 
 /// How much later than due frames were handed to a port, microseconds, to 1 % (10 % with more than 1024 ports).
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Lateness {
     /// Frames measured.
     pub frames: u64,
@@ -280,7 +284,12 @@ fn books(snapshot: &Snapshot) -> Books {
 }
 
 fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
-    let PipeSpec { rate, overhead, delay, loss, queue, .. } = &pipe.spec;
+    let PipeSpec { rate, overhead, delay, loss, queue, state, paused, .. } = &pipe.spec;
+    let state = match state {
+        LinkState::Down => "down",
+        LinkState::Up if *paused => "paused",
+        LinkState::Up => "up",
+    };
     let counters = &pipe.counters;
     let drops = DropReason::ALL.map(|reason| (reason.name().to_owned(), counters.dropped_for(reason)));
     PipeReport {
@@ -291,6 +300,7 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         loss: loss.to_string(),
         queue: queue.to_string(),
         overhead: *overhead,
+        state: state.to_owned(),
         frames_in: counters.pushed.packets,
         bytes_in: counters.pushed.bytes,
         frames_out: counters.delivered.packets,

@@ -1,10 +1,13 @@
 //! Several workers as one: each runs a part of the network; requests come with the numbers of the whole, and answers
 //! are put together.
 
-use crate::mail::{EdgeState, Mailbox, PipeState, Snapshot};
-use fastpath_link::Change;
-use fastpath_net::{Conservation, Direction, EdgeId, LinkId, Part};
+use crate::mail::{EdgeState, Mailbox, PipeState, Refusal, Snapshot};
+use fastpath_net::{Conservation, EdgeId, LinkChange, LinkId, Part};
+use fastpath_units::{Duration, Time};
 use std::sync::Arc;
+
+/// How far ahead several workers agree on an instant.
+const AHEAD: Duration = Duration::from_ms(10);
 
 /// The letter boxes of all workers. A copy reaches the same ones.
 #[derive(Clone)]
@@ -31,13 +34,39 @@ impl Team {
         Some(self.join(all?))
     }
 
-    /// Changes a link; `None` if its worker has ended.
-    pub(crate) fn change(&self, link: LinkId, direction: Direction, change: Change) -> Option<()> {
-        let (member, place) = self.0.iter().find_map(|member| {
-            // Links keep their order in a part.
-            Some((member, member.links.binary_search(&link).ok()?))
-        })?;
-        member.mailbox.change(LinkId(place as u32), direction, change)
+    /// Changes links, all at one instant; `None` if a worker has ended. Where several workers have them, that instant lies
+    /// a little ahead, so that none has passed it when the letter comes.
+    pub(crate) fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
+        let mut shares: Vec<Vec<LinkChange>> = self.0.iter().map(|_| Vec::new()).collect();
+        for (link, direction, change) in changes {
+            let (number, place) = self.0.iter().enumerate().find_map(|(number, member)| {
+                // Links keep their order in a part.
+                Some((number, member.links.binary_search(&link).ok()?))
+            })?;
+            shares[number].push((LinkId(place as u32), direction, change));
+        }
+        let mut at = at;
+        if shares.iter().filter(|share| !share.is_empty()).count() > 1 {
+            let now = self.look()?.at;
+            let soonest = now.saturating_add(AHEAD);
+            if at.is_some_and(|at| at < soonest) {
+                return Some(Err(Refusal::Past { now }));
+            }
+            at = at.or(Some(soonest));
+        }
+        let mut done = None;
+        for (member, share) in self.0.iter().zip(shares).filter(|(_, share)| !share.is_empty()) {
+            match member.mailbox.change(at, share)? {
+                Ok(at) => done = Some(Ok(at)),
+                refused => return Some(refused),
+            }
+        }
+        done
+    }
+
+    /// Starts the traces of a group; `None` if its worker has ended. A network with traces has one worker.
+    pub(crate) fn start(&self, group: usize) -> Option<Time> {
+        self.0[0].mailbox.start(group)
     }
 
     /// Asks all workers to end.

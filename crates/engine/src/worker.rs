@@ -15,13 +15,13 @@
 
 use crate::audit::{Promise, Releases};
 use crate::clock::Clock;
-use crate::mail::{Command, EdgeState, Inbox, PipeState, Snapshot, WorkerState};
+use crate::mail::{Command, EdgeState, Inbox, PipeState, Refusal, Snapshot, WorkerState};
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::slack::Slack;
 use crate::sys::thread::be_punctual;
 use crate::watch::Watch;
-use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Idle, Late, LinkId, Network, Observer};
+use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Idle, Late, LinkChange, LinkId, Network, Observer};
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::io;
@@ -309,17 +309,38 @@ impl<O: Observer> Worker<O> {
                 Command::Look { answer } => {
                     let _ = answer.try_send(self.look());
                 }
-                Command::Change { link, direction, change, answer } => {
+                Command::Change { at, changes, answer } => {
+                    let _ = answer.try_send(self.change(at, changes));
+                }
+                Command::Start { group, answer } => {
                     let now = self.watch.now();
-                    self.network.apply(now, link, direction, &change);
-                    let _ = answer.try_send(());
+                    self.network.start_group(now, group);
+                    let _ = answer.try_send(now);
                 }
             }
         }
     }
 
+    /// Changes links at `at`, or now.
+    fn change(&mut self, at: Option<Time>, changes: Vec<LinkChange>) -> Result<Time, Refusal> {
+        let now = self.watch.now();
+        match at {
+            Some(at) if at < now => return Err(Refusal::Past { now }),
+            Some(at) => self.network.apply_at(at, changes).map_err(Refusal::Full)?,
+            None => {
+                for (link, direction, change) in changes {
+                    self.network.apply(now, link, direction, &change);
+                }
+            }
+        }
+        Ok(at.unwrap_or(now))
+    }
+
     /// How things stand.
     pub(crate) fn look(&mut self) -> Snapshot {
+        let now = self.watch.now();
+        // What is shown is how things stand then: changes whose time has come have happened.
+        self.network.advance(now);
         let network = &self.network;
         let links = (0..network.topology().links.len()).map(|link| LinkId(link as u32));
         let pipes = links.flat_map(|link| [0, 1].map(|index| network.pipe(link, index)));
@@ -333,7 +354,7 @@ impl<O: Observer> Worker<O> {
             pool_reserved: network.pool().reserved(),
         };
         Snapshot {
-            at: self.watch.now(),
+            at: now,
             conservation: network.conservation(),
             pipes: pipes
                 .map(|pipe| PipeState { spec: pipe.spec(), counters: *pipe.counters(), held: pipe.held() })

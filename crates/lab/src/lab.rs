@@ -169,6 +169,11 @@ impl Lab {
         self.engine.as_ref()?.report()
     }
 
+    /// Where its control interface listens on TCP, if it does.
+    pub fn http(&self) -> Option<std::net::SocketAddr> {
+        self.engine.as_ref()?.http()
+    }
+
     /// True once the engine has ended, by request over its control socket or because it failed.
     pub fn has_ended(&self) -> bool {
         self.engine.as_ref().is_none_or(Running::has_ended)

@@ -140,6 +140,11 @@ impl Shell {
         self.inside.namespace.within(|| command.spawn())?
     }
 
+    /// Where the control interface of its link listens on TCP, if it does.
+    pub fn http(&self) -> Option<std::net::SocketAddr> {
+        self.engine.http()
+    }
+
     /// True once the engine has ended, which then is a failure.
     pub fn has_ended(&self) -> bool {
         self.engine.has_ended()

@@ -43,7 +43,7 @@ pub use part::Part;
 pub use pool::{FRAME_MAX, Frame, FramePool};
 pub use real_time::{Idle, Late, RealTime, Workers};
 pub use route::{Fib, NextHop, Route, Routes};
-pub use schedule::ScheduleFull;
+pub use schedule::{LinkChange, ScheduleFull};
 pub use topology::{
     DEFAULT_MTU, Direction, End, Event, Group, Interface, Link, LinkId, Node, NodeId, NodeKind, Start,
     Topology, Track,

@@ -21,7 +21,7 @@ use crate::openflow::Tables;
 use crate::pool::{Frame, FramePool};
 use crate::route::Routes;
 use crate::router::Router;
-use crate::schedule::{Schedule, ScheduleFull};
+use crate::schedule::{LinkChange, Schedule, ScheduleFull};
 use crate::segment;
 use crate::topology::{Direction, LinkId, NodeId, NodeKind, Topology};
 use fastpath_link::{Alteration, Change, Exit, Fate, Packet, Pipe, Verdict, Wheel};
@@ -229,15 +229,9 @@ impl<O: Observer> Network<O> {
         self.change(self.now, link, direction, change);
     }
 
-    /// Changes parameters of a link at `at`, or now if that is past.
-    pub fn apply_at(
-        &mut self,
-        at: Time,
-        link: LinkId,
-        direction: Direction,
-        change: Change,
-    ) -> Result<(), ScheduleFull> {
-        self.changes.ask(at.max(self.now), (link, direction, change), &self.topology)
+    /// Changes links at `at`, or now if that is past; all or none.
+    pub fn apply_at(&mut self, at: Time, changes: Vec<LinkChange>) -> Result<(), ScheduleFull> {
+        self.changes.ask(at.max(self.now), changes, &self.topology)
     }
 
     /// Starts the traces of a group at `now`.

@@ -24,15 +24,15 @@ const ASKED_MAX: usize = 1 << 16;
 #[error("{ASKED_MAX} changes are waiting for their time: wait until some have happened")]
 pub struct ScheduleFull;
 
-/// A change whose time has come.
-pub(crate) type Due = (LinkId, Direction, Change);
+/// A link or one of its pipes, and what changes.
+pub type LinkChange = (LinkId, Direction, Change);
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// The first event of the topology that has not happened.
     next_event: usize,
     /// By time and order of asking.
-    asked: BTreeMap<(Time, u64), Due>,
+    asked: BTreeMap<(Time, u64), LinkChange>,
     asked_count: u64,
     /// One per track of the topology.
     players: Vec<Player>,
@@ -120,25 +120,32 @@ impl Schedule {
         self.look(topology);
     }
 
-    /// A change for later.
-    pub(crate) fn ask(&mut self, at: Time, due: Due, topology: &Topology) -> Result<(), ScheduleFull> {
-        if self.asked.len() == ASKED_MAX {
+    /// Changes for later, all or none.
+    pub(crate) fn ask(
+        &mut self,
+        at: Time,
+        changes: Vec<LinkChange>,
+        topology: &Topology,
+    ) -> Result<(), ScheduleFull> {
+        if self.asked.len() + changes.len() > ASKED_MAX {
             return Err(ScheduleFull);
         }
-        self.asked_count += 1;
-        self.asked.insert((at, self.asked_count), due);
+        for change in changes {
+            self.asked_count += 1;
+            self.asked.insert((at, self.asked_count), change);
+        }
         self.look(topology);
         Ok(())
     }
 
     /// The next change of those at `at`.
-    pub(crate) fn pop(&mut self, at: Time, topology: &Topology) -> Option<Due> {
+    pub(crate) fn pop(&mut self, at: Time, topology: &Topology) -> Option<LinkChange> {
         let due = self.take(at, topology);
         self.look(topology);
         due
     }
 
-    fn take(&mut self, at: Time, topology: &Topology) -> Option<Due> {
+    fn take(&mut self, at: Time, topology: &Topology) -> Option<LinkChange> {
         if let Some(event) = topology.events.get(self.next_event).filter(|event| event.at <= at) {
             self.next_event += 1;
             return Some((event.link, event.direction, event.change.clone()));
@@ -350,7 +357,7 @@ mod tests {
         topology.events.push(event);
         let mut schedule = Schedule::new(&topology);
         for bps in [5, 6] {
-            schedule.ask(ms(10), (LinkId(0), Direction::Both, to(bps)), &topology).unwrap();
+            schedule.ask(ms(10), vec![(LinkId(0), Direction::Both, to(bps))], &topology).unwrap();
         }
         let found = changes(&mut schedule, &topology, 9);
         assert_eq!(found, [(0, 1), (10, 7), (10, 5), (10, 6), (10, 2), (30, 3)]);
@@ -360,7 +367,8 @@ mod tests {
     fn no_more_changes_wait_than_there_is_room_for() {
         let topology = topology(TRACE, End::Hold, Duration::ZERO, None);
         let mut schedule = Schedule::new(&topology);
-        let mut ask = || schedule.ask(ms(1), (LinkId(0), Direction::Both, Change::default()), &topology);
+        let mut ask =
+            || schedule.ask(ms(1), vec![(LinkId(0), Direction::Both, Change::default())], &topology);
         assert!((0..ASKED_MAX).all(|_| ask().is_ok()));
         assert_eq!(ask(), Err(ScheduleFull));
     }

@@ -6,8 +6,9 @@ use crate::print::table;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use fastpath_engine::Report;
-use fastpath_engine::control::{Request, Response, Setting, call};
+use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_lab::control_socket;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -17,7 +18,13 @@ use std::path::PathBuf;
 Examples:
   fastpath ctl links
   fastpath ctl set n0-r0 --rate 5Mbit --delay 20ms
-  fastpath ctl set n0-r0 --from n0 --loss 2% --queue '{ kind = \"codel\" }'")]
+  fastpath ctl set n0-r0 --from n0 --loss 2% --queue '{ kind = \"codel\" }'
+  fastpath ctl set --group cell --rate 1Mbit --at 30s
+  fastpath ctl set a-b b-c --set state=down
+  fastpath ctl start cell
+
+The same over HTTP, with curl on the control socket or on --http of the network:
+  curl --unix-socket PATH http://localhost/openapi.json")]
 pub(crate) struct Ctl {
     /// Which network; may be left out if only one is up.
     #[arg(long, global = true, value_name = "NAME")]
@@ -35,8 +42,13 @@ enum Action {
     Links(Show),
     /// Show everything: links, ports, lateness, where all frames are.
     Report(Show),
-    /// Give a link new values, all at one instant; frames that it holds stay.
+    /// Give links new values, all at one instant; frames that they hold stay.
     Set(Box<Set>),
+    /// Start the traces of a group, from their beginning if they have run before.
+    Start {
+        /// The group.
+        group: String,
+    },
     /// End it.
     Stop,
 }
@@ -50,8 +62,18 @@ struct Show {
 
 #[derive(Args)]
 struct Set {
-    /// The link.
-    link: String,
+    /// The links.
+    #[arg(value_name = "LINK", required_unless_present = "group")]
+    links: Vec<String>,
+    /// All links of a group.
+    #[arg(long, value_name = "GROUP")]
+    group: Vec<String>,
+    /// When, since the network started: 12.5s. Otherwise now.
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Any value of a link, as in a description. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    values: Vec<String>,
     /// Only the direction that leads from this node.
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
@@ -114,7 +136,8 @@ impl Ctl {
                     write_ports(&mut out, &report)?;
                 }
             }
-            Action::Set(set) => drop(ask(Request::Set(Box::new(set.setting()?)))?),
+            Action::Set(set) => drop(ask(Request::Set(set.changes()?))?),
+            Action::Start { group } => drop(ask(Request::Start { group })?),
             Action::Stop => drop(ask(Request::Stop)?),
         }
         Ok(Answer::Yes)
@@ -122,14 +145,43 @@ impl Ctl {
 }
 
 impl Set {
-    fn setting(self) -> anyhow::Result<Setting> {
-        let Set { link, from, rate, delay, loss, queue, overhead, jitter, reorder, duplicate, corrupt } =
-            self;
-        let values = [&rate, &delay, &loss, &queue, &overhead, &jitter, &reorder, &duplicate, &corrupt];
-        if values.iter().all(|value| value.is_none()) {
-            bail!("nothing to set on {link}: give --rate, --delay, --loss, --queue, …");
+    fn changes(self) -> anyhow::Result<Changes> {
+        let named = [
+            ("rate", self.rate),
+            ("delay", self.delay),
+            ("loss", self.loss),
+            ("queue", self.queue),
+            ("overhead", self.overhead),
+            ("jitter", self.jitter),
+            ("reorder", self.reorder),
+            ("duplicate", self.duplicate),
+            ("corrupt", self.corrupt),
+        ];
+        let mut set: BTreeMap<String, String> =
+            named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+        for text in &self.values {
+            let Some((key, value)) = text.split_once('=') else {
+                bail!("'{text}' is no value of a link: write for example --set rate=1Mbit");
+            };
+            if set.insert(key.trim().to_owned(), value.trim().to_owned()).is_some() {
+                bail!("{key} is given twice");
+            }
         }
-        Ok(Setting { link, from, rate, delay, loss, queue, overhead, jitter, reorder, duplicate, corrupt })
+        if set.is_empty() {
+            bail!("nothing to set: give --rate, --delay, --loss, --queue, … or --set KEY=VALUE");
+        }
+        let (from, at) = (self.from, self.at);
+        let of_link =
+            |link| Setting { link: Some(link), from: from.clone(), set: set.clone(), ..Setting::default() };
+        let of_group = |group| Setting {
+            group: Some(group),
+            from: from.clone(),
+            set: set.clone(),
+            ..Setting::default()
+        };
+        let changes =
+            self.links.into_iter().map(of_link).chain(self.group.into_iter().map(of_group)).collect();
+        Ok(Changes { changes, at })
     }
 }
 
@@ -149,7 +201,7 @@ fn write_links(out: &mut impl Write, report: &Report) -> io::Result<()> {
             table.add_row([
                 link.name.clone(),
                 format!("{} → {}", pipe.from, pipe.to),
-                pipe.rate.clone(),
+                if pipe.state == "up" { pipe.rate.clone() } else { pipe.state.clone() },
                 pipe.delay.clone(),
                 pipe.loss.clone(),
                 pipe.queue.clone(),

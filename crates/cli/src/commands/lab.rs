@@ -4,6 +4,7 @@ use super::replay::Replay;
 use crate::{Answer, explain, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
+use fastpath_engine::control::HttpAddress;
 use fastpath_engine::{Books, Idle, Late, Report, Workers};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
@@ -92,6 +93,9 @@ pub(super) struct NetworkArgs {
     /// Where to write what became of every packet on every link, for Wireshark: times and reasons are comments.
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
+    /// Where else to listen for `fastpath ctl`'s requests, as HTTP: 127.0.0.1:8080, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<HttpAddress>,
     #[command(flatten)]
     real_time: RealTimeArgs,
 }
@@ -287,10 +291,15 @@ impl NetworkArgs {
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));
         let mut options = fastpath_engine::Options {
             ledger: self.ledger.clone(),
+            http: self.http.clone(),
             ..fastpath_engine::Options::new(network)
         };
         self.real_time.apply_to(&mut options);
-        Ok(way(topology, &name, options)?)
+        let lab = way(topology, &name, options)?;
+        if let Some(address) = lab.http() {
+            eprintln!("fastpath: control at http://{address}/");
+        }
+        Ok(lab)
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod measure;
 pub(crate) mod model;
 #[cfg(target_os = "linux")]
 pub(crate) mod netem;
+pub(crate) mod presets;
 pub(crate) mod replay;
 #[cfg(target_os = "linux")]
 pub(crate) mod report;

@@ -5,6 +5,7 @@ use crate::Answer;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use fastpath_engine::Options;
+use fastpath_engine::control::HttpAddress;
 use fastpath_lab::interpose::{Interposed, guard};
 use fastpath_net::netem;
 use std::io::{self, Write};
@@ -51,6 +52,9 @@ struct Dev {
     /// Where to write what became of every packet, for Wireshark. Before the arguments.
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
+    /// Where else to listen for `fastpath ctl`'s requests, as HTTP: 127.0.0.1:8080, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<HttpAddress>,
     /// As after `netem` in tc-netem(8).
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -70,7 +74,7 @@ impl NetemCommand {
 
 impl Dev {
     fn run(self) -> anyhow::Result<Answer> {
-        let arguments = netem::parse(&self.arguments)?;
+        let arguments = netem::parse_with(&self.arguments, &table)?;
         let topology = arguments.topology();
         if arguments.limit_given && arguments.rate.is_none() && arguments.slot.is_none() {
             eprintln!("fastpath: limit bounds what waits for the rate, and without a rate nothing waits");
@@ -78,7 +82,8 @@ impl Dev {
         let stop = stop_on_signals()?;
         let seed = arguments.seed.unwrap_or(SEED);
         let network = fastpath_net::Options { seed, pool_limit: POOL_LIMIT };
-        let options = Options { ledger: self.ledger.clone(), ..Options::new(network) };
+        let options =
+            Options { ledger: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
         let guard = self.guard()?;
         let interposed = Interposed::start(&self.interface, topology, options)?;
         writeln!(io::stdout(), "netem is on {} (process {})", self.interface, std::process::id())?;
@@ -100,6 +105,16 @@ impl Dev {
         command.args(["netem", "guard", &self.interface]).stdin(Stdio::piped()).process_group(0);
         Ok(Guard(command.spawn().context("starting the guard of the interface")?))
     }
+}
+
+/// The table of a distribution: a file, or one of those in tc's directory.
+fn table(name: &str) -> Result<String, String> {
+    let directory =
+        std::env::var_os("TC_LIB_DIR").map_or_else(|| PathBuf::from("/usr/lib/tc"), PathBuf::from);
+    let places = [PathBuf::from(name), directory.join(format!("{name}.dist"))];
+    let place = places.iter().find(|place| place.is_file());
+    let missing = || format!("there is no such distribution, and no file {name} or {}", places[1].display());
+    std::fs::read_to_string(place.ok_or_else(missing)?).map_err(|error| error.to_string())
 }
 
 /// The guarding process; dropped, it is told to do its work and waited for.

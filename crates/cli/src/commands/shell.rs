@@ -5,6 +5,7 @@ use crate::Answer;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use fastpath_engine::Options;
+use fastpath_engine::control::HttpAddress;
 use fastpath_lab::shell::{Block, Shell};
 use fastpath_net::{Topology, spec, trace};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -31,6 +32,7 @@ const POLL: Duration = Duration::from_millis(10);
 #[command(after_help = "\
 Examples:
   fastpath shell --delay 20ms
+  fastpath shell --preset lte -- curl http://100.68.0.1/
   fastpath shell --delay 40ms --rate 5Mbit --queue '{ kind = \"fq-codel\" }' -- iperf3 -c 10.0.0.1
   fastpath shell --trace-up up.trace --trace-down down.trace --delay 20ms --queue 100p
   fastpath shell --up rate=1Mbit --down rate=16Mbit -- fastpath shell --loss 1%
@@ -39,6 +41,9 @@ From inside to the internet, let the machine forward and masquerade:
   sysctl -w net.ipv4.ip_forward=1
   iptables -t nat -A POSTROUTING -s 100.64.0.0/10 -j MASQUERADE")]
 pub(crate) struct ShellArgs {
+    /// The values of a kind of access: lte, starlink, … (fastpath presets). All others given win over them.
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
     /// One way, in each direction: 20ms.
     #[arg(long)]
     delay: Option<String>,
@@ -72,6 +77,9 @@ pub(crate) struct ShellArgs {
     /// Where to write what became of every packet, for Wireshark.
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
+    /// Where else to listen for `fastpath ctl`'s requests, as HTTP: 127.0.0.1:8080, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<HttpAddress>,
     /// The program and its arguments; otherwise your shell.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -81,8 +89,8 @@ impl ShellArgs {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let block = Block::find()?;
         let mut topology = self.topology(block)?;
-        // From the first host of the link, outside, to the second.
-        for (pipe, path) in topology.links[0].pipes.iter_mut().zip([&self.trace_down, &self.trace_up]) {
+        // From the first host of the link, inside, to the second.
+        for (pipe, path) in topology.links[0].pipes.iter_mut().zip([&self.trace_up, &self.trace_down]) {
             if let Some(path) = path {
                 let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
                 let read = trace::mahimahi(&text);
@@ -90,7 +98,8 @@ impl ShellArgs {
             }
         }
         let network = fastpath_net::Options { seed: self.seed, pool_limit: POOL_LIMIT };
-        let options = Options { ledger: self.ledger.clone(), ..Options::new(network) };
+        let options =
+            Options { ledger: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -128,10 +137,11 @@ impl ShellArgs {
         let [outside, inside] = block.ends();
         let mut text = format!(
             "[host.outside]\naddress = \"{outside}\"\n[host.inside]\naddress = \"{inside}\"\n\
-             routes = {{ default = \"{}\" }}\n[[link]]\nbetween = [\"outside\", \"inside\"]\nname = \"shell\"\n",
+             routes = {{ default = \"{}\" }}\n[[link]]\nbetween = [\"inside\", \"outside\"]\nname = \"shell\"\n",
             outside.addr()
         );
         let both = [
+            ("preset", &self.preset),
             ("delay", &self.delay),
             ("loss", &self.loss),
             ("rate", &self.rate),

@@ -1,258 +1,208 @@
-//! The engine's side of the control socket: a thread that listens, a thread for each of a few clients. Whatever
-//! a client sends, the worker sees only valid commands.
+//! The listening side: a thread with a runtime of its own that serves a few clients at a time.
 
-use super::{REQUEST_MAX, Request, Response, Setting, line};
-use crate::report::Report;
-use crate::sys::peer_user;
-use crate::sys::poll::{Bell, PollSet};
+use super::address::HttpAddress;
+use super::routes::{self, Engine};
 use crate::team::Team;
-use fastpath_link::Change;
-use fastpath_net::{Direction, LinkId, Topology, spec};
+use axum::Router;
+use axum::http::{Request, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use fastpath_net::Topology;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use std::fs::{self, Permissions};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
+use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, oneshot};
 
-/// Clients served at a time; more are told to come back.
+/// Clients served at a time; more wait.
 const CLIENTS_MAX: usize = 8;
-/// A client that neither asks nor reads for this long is let go.
+/// A client that does not finish its request for this long, or has been connected for this long, is let go.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(60);
+/// How long to stop listening after the machine refused a connection: it has no descriptors left.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// The listening socket. Dropped, it closes and its file is removed.
+/// The listening sockets. Dropped, they close and their files are removed.
 #[derive(Debug)]
 pub(crate) struct Server {
+    files: Vec<SocketFile>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    /// Where TCP clients are served.
+    pub(crate) tcp: Option<std::net::SocketAddr>,
+}
+
+/// A socket in the file system.
+#[derive(Debug)]
+struct SocketFile {
     path: PathBuf,
-    /// Tells our socket's file from one that another engine put in its place.
+    /// Tells our file from one that another engine put in its place.
     inode: u64,
-    bell: Arc<Bell>,
-    listener: Option<JoinHandle<()>>,
+    owner: u32,
 }
 
 impl Server {
-    /// Listens at `path`, for this user and root only. A socket left there by an engine that died is replaced.
-    pub(crate) fn start(path: &Path, topology: Arc<Topology>, team: Team) -> io::Result<Server> {
-        if UnixStream::connect(path).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another engine listens there"));
+    /// Listens at all of `addresses`.
+    pub(crate) fn start(
+        addresses: &[HttpAddress],
+        topology: Arc<Topology>,
+        team: Team,
+    ) -> Result<Server, (HttpAddress, io::Error)> {
+        let at = |address: &HttpAddress| {
+            let address = address.clone();
+            move |error| (address, error)
+        };
+        let (stop, stopped) = oneshot::channel();
+        let mut server = Server { files: Vec::new(), stop: Some(stop), thread: None, tcp: None };
+        let (mut unix, mut tcp) = (Vec::new(), Vec::new());
+        for address in addresses {
+            match address {
+                HttpAddress::Unix(path) => {
+                    let (listener, file) = listen(path).map_err(at(address))?;
+                    unix.push((listener, file.owner));
+                    server.files.push(file);
+                }
+                HttpAddress::Tcp(wanted) => {
+                    let listener = std::net::TcpListener::bind(wanted).map_err(at(address))?;
+                    listener.set_nonblocking(true).map_err(at(address))?;
+                    server.tcp = Some(listener.local_addr().map_err(at(address))?);
+                    tcp.push(listener);
+                }
+            }
         }
-        if fs::symlink_metadata(path).is_ok_and(|found| found.mode() & libc::S_IFMT == libc::S_IFSOCK) {
-            fs::remove_file(path)?;
-        }
-        let socket = UnixListener::bind(path)?;
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
-        socket.set_nonblocking(true)?;
-        let owner = fs::metadata(path)?;
-        let bell = Arc::new(Bell::new()?);
-        let ring = Arc::clone(&bell);
-        let clients = Clients { owner: owner.uid(), seats: Arc::new(()), topology, team };
-        let listen = move || clients.listen(&socket, &ring);
-        let listener = std::thread::Builder::new().name("fastpath-control".to_owned()).spawn(listen)?;
-        Ok(Server { path: path.to_owned(), inode: owner.ino(), bell, listener: Some(listener) })
+        let Some(first) = addresses.first() else { return Ok(server) };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
+        let app = routes::router(Engine { topology, team });
+        let serve = move || runtime.block_on(serve(unix, tcp, app, stopped));
+        let thread = std::thread::Builder::new().name("fastpath-control".to_owned()).spawn(serve);
+        server.thread = Some(thread.map_err(at(first))?);
+        Ok(server)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.bell.ring();
-        if let Some(listener) = self.listener.take() {
-            // A listener that panicked has nothing left to close.
-            let _ = listener.join();
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing left to close.
+            let _ = thread.join();
         }
-        if fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// What a client's thread needs.
-#[derive(Clone)]
-struct Clients {
-    owner: u32,
-    /// Shared once by each client served.
-    seats: Arc<()>,
-    topology: Arc<Topology>,
-    team: Team,
-}
-
-impl Clients {
-    fn listen(&self, socket: &UnixListener, bell: &Bell) {
-        let mut poll = PollSet::default();
-        poll.add(socket.as_fd());
-        poll.add(bell.as_fd());
-        while !bell.silence() {
-            poll.wait(CLIENT_PATIENCE);
-            let Ok((stream, _)) = socket.accept() else { continue };
-            let client = self.clone();
-            // Without a thread to spare the client finds its connection closed.
-            let _ = std::thread::Builder::new()
-                .name("fastpath-client".to_owned())
-                .spawn(move || drop(client.serve(stream)));
-        }
-    }
-
-    /// Answers a client until it leaves.
-    fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
-        stream.set_write_timeout(Some(CLIENT_PATIENCE))?;
-        // The file's mode keeps others out; this keeps them out while the mode was not yet set.
-        let user = peer_user(stream.as_fd())?;
-        if user != self.owner && user != 0 {
-            return Ok(());
-        }
-        // One share is the listener's, the rest are clients.
-        if Arc::strong_count(&self.seats) - 1 > CLIENTS_MAX {
-            let text = format!("{CLIENTS_MAX} clients are being served: try again");
-            return stream.write_all(&line(&Response::Error(text)));
-        }
-        let mut reader = BufReader::new(stream.try_clone()?);
-        let mut request = Vec::new();
-        loop {
-            request.clear();
-            let read = reader.by_ref().take(REQUEST_MAX).read_until(b'\n', &mut request)?;
-            if read == 0 {
-                return Ok(());
-            }
-            if read as u64 == REQUEST_MAX && !request.ends_with(b"\n") {
-                let text = format!("a request is at most {REQUEST_MAX} bytes, in one line");
-                return stream.write_all(&line(&Response::Error(text)));
-            }
-            let response = self.answer(&request).unwrap_or_else(Response::Error);
-            stream.write_all(&line(&response))?;
-        }
-    }
-
-    fn answer(&self, request: &[u8]) -> Result<Response, String> {
-        let ended = || "the engine has ended".to_owned();
-        let request: Request = serde_json::from_slice(request).map_err(|error| {
-            format!("not a request: {error}; write for example {{\"request\":\"report\"}}")
-        })?;
-        match request {
-            Request::Report => {
-                let snapshot = self.team.look().ok_or_else(ended)?;
-                Ok(Response::Report(Box::new(Report::of(&self.topology, &snapshot))))
-            }
-            Request::Set(setting) => {
-                let (link, direction, change) = read_setting(&self.topology, &setting)?;
-                self.team.change(link, direction, change).ok_or_else(ended)?;
-                Ok(Response::Done)
-            }
-            Request::Stop => {
-                self.team.stop();
-                Ok(Response::Done)
+        for file in &self.files {
+            if fs::symlink_metadata(&file.path).is_ok_and(|found| found.ino() == file.inode) {
+                let _ = fs::remove_file(&file.path);
             }
         }
     }
 }
 
-fn read_setting(topology: &Topology, setting: &Setting) -> Result<(LinkId, Direction, Change), String> {
-    let have = |names: Vec<&str>| names.join(", ");
-    let id = topology.link_named(&setting.link).ok_or_else(|| {
-        let names = topology.links.iter().map(|link| link.name.as_str()).collect();
-        format!("no link is called '{}' (have: {})", setting.link, have(names))
-    })?;
-    let ends = topology.link(id).ends.map(|(node, _)| topology.node(node).name.as_str());
-    let direction = match &setting.from {
-        None => Direction::Both,
-        Some(from) if from == ends[0] => Direction::Forward,
-        Some(from) if from == ends[1] => Direction::Backward,
-        Some(from) => {
-            return Err(format!(
-                "link {}: it does not lead from '{from}' (have: {})",
-                setting.link,
-                have(ends.to_vec())
-            ));
-        }
-    };
-    Ok((id, direction, read_values(setting)?))
+/// A socket at `path`, for this user and root only. One left there by an engine that died is replaced.
+fn listen(path: &Path) -> io::Result<(std::os::unix::net::UnixListener, SocketFile)> {
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another engine listens there"));
+    }
+    if fs::symlink_metadata(path).is_ok_and(|found| found.mode() & libc::S_IFMT == libc::S_IFSOCK) {
+        fs::remove_file(path)?;
+    }
+    let listener = std::os::unix::net::UnixListener::bind(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    let found = fs::metadata(path)?;
+    Ok((listener, SocketFile { path: path.to_owned(), inode: found.ino(), owner: found.uid() }))
 }
 
-/// The values, read as those of a link in a spec.
-fn read_values(setting: &Setting) -> Result<Change, String> {
-    let Setting { link: _, from: _, rate, delay, loss, queue, overhead, jitter, reorder, duplicate, corrupt } =
-        setting;
-    let values = [
-        ("rate", rate),
-        ("delay", delay),
-        ("loss", loss),
-        ("queue", queue),
-        ("overhead", overhead),
-        ("jitter", jitter),
-        ("reorder", reorder),
-        ("duplicate", duplicate),
-        ("corrupt", corrupt),
-    ];
-    let given = values.into_iter().filter_map(|(key, value)| Some(spec::assignment(key, value.as_deref()?)));
-    let text: Vec<String> = given.collect();
-    if text.is_empty() {
-        return Err("nothing to set: write for example \"rate\":\"1Mbit\"".to_owned());
+async fn serve(
+    unix: Vec<(std::os::unix::net::UnixListener, u32)>,
+    tcp: Vec<std::net::TcpListener>,
+    app: Router,
+    stopped: oneshot::Receiver<()>,
+) {
+    let seats = Arc::new(Semaphore::new(CLIENTS_MAX));
+    for (listener, owner) in unix {
+        tokio::spawn(serve_unix(listener, owner, app.clone(), Arc::clone(&seats)));
     }
-    spec::parse_change(&text.join("\n")).map_err(|mistakes| {
-        let said = mistakes.iter().map(|mistake| format!("{}; {}", mistake.what, mistake.instead));
-        said.collect::<Vec<_>>().join("\n")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use fastpath_link::{CodelSpec, Limit, LossSpec, PipeSpec, QueueSpec};
-    use fastpath_net::NodeKind;
-    use fastpath_units::{Bytes, Duration, Probability, Rate};
-
-    fn topology() -> Topology {
-        let mut topology = Topology::default();
-        let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
-        topology.connect("a-b", a, b, [PipeSpec::default(), PipeSpec::default()]);
-        topology
-    }
-
-    fn setting(json: &str) -> Result<(LinkId, Direction, Change), String> {
-        read_setting(&topology(), &serde_json::from_str(json).unwrap())
-    }
-
-    #[test]
-    fn a_setting_is_read_with_the_units_of_the_spec() {
-        let all = r#"{"link":"a-b","from":"b","rate":"unlimited","delay":"1.5ms","loss":"1%","queue":"50p","overhead":"ethernet"}"#;
-        let change = Change {
-            rate: Some(None),
-            overhead: Some(24),
-            delay: Some(Duration::from_us(1500)),
-            loss: Some(LossSpec::Uniform(Probability::new(0.01).unwrap())),
-            queue: Some(QueueSpec::DropTail(Limit::Packets(50))),
-            ..Change::default()
+    for listener in tcp {
+        // A page in a browser may have its own name resolve to this machine; whoever means us says so.
+        let app = match listener.local_addr() {
+            Ok(address) if address.ip().is_loopback() => app.clone().layer(middleware::from_fn(meant_for_us)),
+            _ => app.clone(),
         };
-        assert_eq!(setting(all), Ok((LinkId(0), Direction::Backward, change)));
-        let (_, direction, change) = setting(r#"{"link":"a-b","rate":"1Mbit","queue":"64KiB"}"#).unwrap();
-        assert_eq!((direction, change.rate), (Direction::Both, Some(Rate::from_bps(1_000_000))));
-        assert_eq!(change.queue, Some(QueueSpec::DropTail(Limit::Bytes(Bytes(65536)))));
-        let (_, _, change) = setting(r#"{"link":"a-b","queue":"{ kind = 'codel' }","loss":"0.01"}"#).unwrap();
-        assert_eq!(change.queue, Some(QueueSpec::Codel(CodelSpec::default())));
-        assert_eq!(change.loss, Some(LossSpec::Uniform(Probability::new(0.01).unwrap())));
+        tokio::spawn(serve_tcp(listener, app, Arc::clone(&seats)));
     }
+    // Its sender is dropped, never used.
+    let _ = stopped.await;
+}
 
-    #[test]
-    fn a_wrong_setting_says_what_to_write() {
-        for (json, part) in [
-            (r#"{"link":"x","rate":"1Mbit"}"#, "no link is called 'x' (have: a-b)"),
-            (r#"{"link":"a-b","from":"c","rate":"1Mbit"}"#, "(have: a, b)"),
-            (r#"{"link":"a-b"}"#, "nothing to set"),
-            (r#"{"link":"a-b","rate":"1"}"#, "the unit is missing"),
-            (r#"{"link":"a-b","rate":"0bit"}"#, "not a rate"),
-            (r#"{"link":"a-b","delay":"-1ms"}"#, "negative"),
-            (r#"{"link":"a-b","loss":"101%"}"#, "0 … 100 %"),
-            (r#"{"link":"a-b","queue":"0p"}"#, "write queue = \"50p\""),
-            (r#"{"link":"a-b","queue":"99999999999p"}"#, "write queue = \"50p\""),
-            (r#"{"link":"a-b","queue":"{ kind = 'codle' }"}"#, "write \"codel\""),
-            (r#"{"link":"a-b","jitter":"{ law = 'normal' }"}"#, "jitter has no sd"),
-            (r#"{"link":"a-b","overhead":"some"}"#, "ethernet"),
-        ] {
-            let error = setting(json).unwrap_err();
-            assert!(error.contains(part), "{json}: {error}");
+async fn serve_unix(
+    listener: std::os::unix::net::UnixListener,
+    owner: u32,
+    app: Router,
+    seats: Arc<Semaphore>,
+) -> io::Result<()> {
+    let listener = UnixListener::from_std(listener)?;
+    loop {
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return Ok(()) };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(REFUSED_PAUSE).await;
+            continue;
+        };
+        // The file's mode keeps others out; this keeps them out while the mode was not yet set.
+        if !stream.peer_cred().is_ok_and(|peer| peer.uid() == owner || peer.uid() == 0) {
+            continue;
         }
+        let app = app.clone();
+        tokio::spawn(async move {
+            client(stream, app).await;
+            drop(seat);
+        });
     }
+}
+
+async fn serve_tcp(listener: std::net::TcpListener, app: Router, seats: Arc<Semaphore>) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    loop {
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return Ok(()) };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(REFUSED_PAUSE).await;
+            continue;
+        };
+        let app = app.clone();
+        tokio::spawn(async move {
+            client(stream, app).await;
+            drop(seat);
+        });
+    }
+}
+
+/// Answers a client until it leaves or its time is over.
+async fn client(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(CLIENT_PATIENCE);
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    // Whatever went wrong, it went wrong for the client.
+    let _ = tokio::time::timeout(CLIENT_PATIENCE, connection).await;
+}
+
+/// Refuses requests for another host's name.
+async fn meant_for_us(request: Request<axum::body::Body>, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let ours = name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if ours {
+        return next.run(request).await;
+    }
+    let error = format!("this is not '{}': ask for localhost", name.escape_debug());
+    (StatusCode::MISDIRECTED_REQUEST, axum::Json(super::Failure { error })).into_response()
 }

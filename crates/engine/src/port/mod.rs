@@ -82,7 +82,9 @@ pub trait Port: Send {
 }
 
 /// What passed through a port. Received = given to the network; sent = taken by the world outside.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub struct PortCounters {
     /// Frames received, segments counted singly.

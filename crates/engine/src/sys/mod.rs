@@ -73,11 +73,6 @@ pub(crate) fn listening_process(name: &[u8]) -> Option<i32> {
     (peer.pid != 0).then_some(peer.pid)
 }
 
-/// The user at the other end of a connected Unix socket.
-pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
-    Ok(peer(socket)?.uid)
-}
-
 fn peer(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
     let unknown = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     get_option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, unknown)

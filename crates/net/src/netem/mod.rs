@@ -15,6 +15,7 @@ mod pipe;
 mod quantity;
 
 use fastpath_units::{Duration, Probability, Rate};
+use std::sync::Arc;
 
 /// What was asked for, each value as tc would hand it to the kernel.
 #[derive(Clone, PartialEq, Debug)]
@@ -67,7 +68,7 @@ pub struct Chance {
 }
 
 /// The laws tc ships as tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Distribution {
     /// As without a table.
     Uniform,
@@ -77,6 +78,8 @@ pub enum Distribution {
     Pareto,
     /// A quarter normal, three quarters Pareto.
     ParetoNormal,
+    /// The values of a file, in units of a deviation of 8192, in ascending order.
+    Table(Arc<[i16]>),
 }
 
 /// How packets are lost.
@@ -111,7 +114,7 @@ pub enum Loss {
 }
 
 /// Delivery in slots: what has come is held until the next one.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Slot {
     /// From one slot to the next.
     pub wait: SlotWait,
@@ -122,7 +125,7 @@ pub struct Slot {
 }
 
 /// The time from one slot to the next.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum SlotWait {
     /// Uniform between two.
     Between(Duration, Duration),
@@ -181,6 +184,16 @@ pub enum ArgumentError {
     EcnWithoutLoss,
     /// A law of nothing.
     #[error(
+        "distribution {name}: {why}: write uniform, normal, pareto, paretonormal, or the name of a table"
+    )]
+    BadTable {
+        /// What was written.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A law of nothing.
+    #[error(
         "distribution is the law of the jitter, and there is none: write delay 100ms 20ms distribution normal"
     )]
     DistributionWithoutJitter,
@@ -217,9 +230,20 @@ const BARE_DELAY: f64 = 1e3;
 /// … but takes nanoseconds for slots.
 const BARE_SLOT: f64 = 1.0;
 
-/// Reads the words after `netem`.
+/// Most values of a table that is not tc's own (`MAX_DIST`).
+const TABLE_MAX: usize = 16 * 1024;
+
+/// Gives the text of the table of a distribution by its name, or says why not.
+pub type Tables<'t> = dyn Fn(&str) -> Result<String, String> + 't;
+
+/// Reads the words after `netem`, with only the distributions that tc ships.
 pub fn parse(words: &[String]) -> Result<Arguments, ArgumentError> {
-    let mut words = Words { rest: words };
+    parse_with(words, &|_| Err("there is no such distribution".to_owned()))
+}
+
+/// Reads the words after `netem`; `tables` has those distributions that tc does not ship.
+pub fn parse_with(words: &[String], tables: &Tables) -> Result<Arguments, ArgumentError> {
+    let mut words = Words { rest: words, tables };
     let mut arguments = Arguments::default();
     while let Some(word) = words.take() {
         arguments.read(word, &mut words)?;
@@ -374,11 +398,25 @@ impl Arguments {
     }
 }
 
+/// A table as tc reads it: whole numbers of 16 bits, lines with `#` before them are comments.
+fn table(text: &str) -> Result<Arc<[i16]>, String> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let number = |word: &str| word.parse::<i16>().map_err(|_| format!("'{word}' is no number of 16 bits"));
+    let mut values: Vec<i16> =
+        lines.flat_map(str::split_whitespace).map(number).take(TABLE_MAX + 1).collect::<Result<_, _>>()?;
+    if !(1..=TABLE_MAX).contains(&values.len()) {
+        return Err(format!("a table has from 1 to {TABLE_MAX} numbers"));
+    }
+    values.sort_unstable();
+    Ok(values.into())
+}
+
 const PERCENTAGE: &str = "a percentage from 0 to 100";
 
 /// The words not yet read.
 struct Words<'a> {
     rest: &'a [String],
+    tables: &'a Tables<'a>,
 }
 
 impl<'a> Words<'a> {
@@ -439,14 +477,18 @@ impl<'a> Words<'a> {
     }
 
     fn distribution(&mut self, word: &'static str) -> Result<Distribution, ArgumentError> {
-        let read = |text: &str| match text {
-            "uniform" => Some(Distribution::Uniform),
-            "normal" => Some(Distribution::Normal),
-            "pareto" => Some(Distribution::Pareto),
-            "paretonormal" => Some(Distribution::ParetoNormal),
-            _ => None,
-        };
-        self.value(word, "distribution normal", "one of uniform, normal, pareto, paretonormal", read)
+        const EXAMPLE: &str = "distribution normal";
+        match self.take().ok_or(ArgumentError::NoValue { word, example: EXAMPLE })? {
+            "uniform" => Ok(Distribution::Uniform),
+            "normal" => Ok(Distribution::Normal),
+            "pareto" => Ok(Distribution::Pareto),
+            "paretonormal" => Ok(Distribution::ParetoNormal),
+            name => {
+                let read = (self.tables)(name).and_then(|text| table(&text));
+                let bad = |why| ArgumentError::BadTable { name: name.to_owned(), why };
+                read.map(Distribution::Table).map_err(bad)
+            }
+        }
     }
 
     fn slot(&mut self) -> Result<Slot, ArgumentError> {

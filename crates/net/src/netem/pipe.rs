@@ -39,7 +39,7 @@ impl Arguments {
             reorder: (!reorder.chance.probability.is_never()).then_some(reorder),
             duplicate: chance(self.duplicate),
             corrupt: (!corrupt.probability.is_never()).then_some(CorruptSpec::Packets(corrupt)),
-            slots: self.slot.map(|slot| Box::new(slots(slot))),
+            slots: self.slot.as_ref().map(|slot| Box::new(slots(slot))),
             loss_ecn: if self.ecn { Ecn::Mark } else { Ecn::Off },
             ..PipeSpec::default()
         }
@@ -77,7 +77,7 @@ impl Arguments {
         if jitter.is_zero() {
             return None;
         }
-        let law = law(self.distribution.unwrap_or(Distribution::Uniform), jitter);
+        let law = law(self.distribution.as_ref().unwrap_or(&Distribution::Uniform), jitter);
         let memory = match self.delay_correlation {
             none if none.is_never() => Memory::None,
             correlation => Memory::PerPacket(correlation),
@@ -86,24 +86,25 @@ impl Arguments {
     }
 }
 
-fn law(distribution: Distribution, jitter: Duration) -> JitterLaw {
+fn law(distribution: &Distribution, jitter: Duration) -> JitterLaw {
     match distribution {
         Distribution::Uniform => JitterLaw::Uniform { half_width: jitter },
         Distribution::Normal => JitterLaw::Normal { sd: jitter },
-        Distribution::Pareto => table(jitter, pareto),
+        Distribution::Pareto => table(jitter, TABLE_LEN, pareto),
         Distribution::ParetoNormal => {
             let normal = normal_table();
-            table(jitter, |i| (normal[i] + 3.0 * pareto(i)) / 4.0)
+            table(jitter, TABLE_LEN, |i| (normal[i] + 3.0 * pareto(i)) / 4.0)
         }
+        Distribution::Table(values) => table(jitter, values.len(), |i| f64::from(values[i]) / SCALE),
     }
 }
 
-fn slots(slot: Slot) -> SlotSpec {
+fn slots(slot: &Slot) -> SlotSpec {
     SlotSpec {
-        wait: match slot.wait {
-            SlotWait::Between(least, most) => fastpath_link::SlotWait::Between(least, most),
+        wait: match &slot.wait {
+            SlotWait::Between(least, most) => fastpath_link::SlotWait::Between(*least, *most),
             SlotWait::By(distribution, mean, jitter) => {
-                fastpath_link::SlotWait::Law(mean, law(distribution, jitter))
+                fastpath_link::SlotWait::Law(*mean, law(distribution, *jitter))
             }
         },
         packets: (slot.packets > 0).then_some(slot.packets),
@@ -121,8 +122,8 @@ const TABLE_LEN: usize = 4096;
 const SCALE: f64 = 8192.0;
 
 /// The law of a table of values in units of `jitter`.
-fn table(jitter: Duration, value: impl Fn(usize) -> f64) -> JitterLaw {
-    let values = (0..TABLE_LEN).map(|i| (value(i) * jitter.as_ps() as f64).round() as i64);
+fn table(jitter: Duration, len: usize, value: impl Fn(usize) -> f64) -> JitterLaw {
+    let values = (0..len).map(|i| (value(i) * jitter.as_ps() as f64).round() as i64);
     let mut values: Vec<i64> = values.collect();
     values.sort_unstable();
     JitterLaw::Table(values.into())

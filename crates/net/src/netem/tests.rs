@@ -114,6 +114,30 @@ fn values_are_those_tc_sends_to_the_kernel() {
     assert_eq!(read("delay 1ms reorder 5").unwrap().gap, 1);
 }
 
+#[test]
+fn a_distribution_may_be_a_table() {
+    let read = |words: &str, file: &str| {
+        let tables =
+            |name: &str| if name == "mine" { Ok(file.to_owned()) } else { Err("no such file".to_owned()) };
+        parse_with(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &tables)
+    };
+    let words = "delay 10ms 1ms distribution mine";
+    let arguments = read(words, "# experiment\n 8192 -8192\n0\n").unwrap();
+    assert_eq!(arguments.distribution, Some(Distribution::Table([-8192, 0, 8192].into())));
+    let law = arguments.pipe().jitter.unwrap().law;
+    assert_eq!(law, fastpath_link::JitterLaw::Table([-1_000_000_000, 0, 1_000_000_000].into()));
+    for (words, file, said) in [
+        ("delay 1ms 1ms distribution other", "", "distribution other: no such file: write uniform"),
+        (words, "1 x", "distribution mine: 'x' is no number of 16 bits"),
+        (words, "40000", "distribution mine: '40000' is no number of 16 bits"),
+        (words, "# none", "distribution mine: a table has from 1 to 16384 numbers"),
+    ] {
+        let error = read(words, file).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+    assert!(parse(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).is_err());
+}
+
 proptest::proptest! {
     #[test]
     fn random_words_are_read_or_refused(words in proptest::collection::vec("(delay|loss|rate|slot|state|gemodel|[0-9]{1,3}(ms|%|mbit|)|\\PC{0,4})", 0..8)) {

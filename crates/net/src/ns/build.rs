@@ -5,7 +5,7 @@ use crate::address;
 use crate::mistake::{Remarks, several};
 use crate::spec;
 use crate::topology::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
-use fastpath_link::{Change, LossSpec, PipeSpec, QueueSpec};
+use fastpath_link::{Change, LinkState, LossSpec, PipeSpec, QueueSpec};
 use fastpath_units::Probability;
 use ipnet::{IpNet, Ipv4Net};
 use std::collections::BTreeSet;
@@ -131,29 +131,20 @@ fn pipe(pipe: &Option<Pipe>) -> PipeSpec {
     pipe.as_ref().map_or_else(nothing, Pipe::spec)
 }
 
-/// A pipe as the events so far have left it.
-#[derive(Clone)]
-struct State {
-    loss: Probability,
-    queue: Queue,
-    up: bool,
-}
-
 /// The events in the order of time; both directions in one where they change alike.
 fn events(simulator: &Simulator) -> Vec<Event> {
-    let state = |pipe: &Option<Pipe>| {
-        pipe.as_ref().map(|pipe| State { loss: pipe.loss, queue: pipe.queue.clone(), up: true })
-    };
-    let mut states: Vec<[Option<State>; 2]> =
-        simulator.links.iter().map(|link| link.pipes.each_ref().map(state)).collect();
+    // As the events so far have left them.
+    let queue = |pipe: &Option<Pipe>| pipe.as_ref().map(|pipe| pipe.queue.clone());
+    let mut queues: Vec<[Option<Queue>; 2]> =
+        simulator.links.iter().map(|link| link.pipes.each_ref().map(queue)).collect();
     let mut sorted: Vec<_> = simulator.events.iter().collect();
     sorted.sort_by_key(|event| event.at);
     let mut events = Vec::new();
     for event in sorted {
         let mut changes: [Option<Change>; 2] = [None, None];
-        for (end, state) in states[event.link].iter_mut().enumerate() {
-            if let Some(state) = state.as_mut().filter(|_| event.ends[end]) {
-                changes[end] = Some(change(state, &event.act));
+        for (end, queue) in queues[event.link].iter_mut().enumerate() {
+            if let Some(queue) = queue.as_mut().filter(|_| event.ends[end]) {
+                changes[end] = Some(change(queue, &event.act));
             }
         }
         let mut push = |direction, change| {
@@ -170,21 +161,18 @@ fn events(simulator: &Simulator) -> Vec<Event> {
     events
 }
 
-fn change(state: &mut State, act: &Act) -> Change {
+fn change(queue: &mut Queue, act: &Act) -> Change {
     let mut change = Change::default();
     match act {
         Act::Rate(rate) => change.rate = Some(*rate),
         Act::Delay(delay) => change.delay = Some(*delay),
         Act::Queue(parameter) => {
-            state.queue.set(*parameter);
-            change.queue = Some(valid(&state.queue));
+            queue.set(*parameter);
+            change.queue = Some(valid(queue));
         }
-        Act::Loss(loss) => state.loss = *loss,
-        Act::Up => state.up = true,
-        Act::Down => state.up = false,
-    }
-    if matches!(act, Act::Loss(_) | Act::Up | Act::Down) {
-        change.loss = Some(if state.up { state.loss.into() } else { Probability::ALWAYS.into() });
+        Act::Loss(loss) => change.loss = Some((*loss).into()),
+        Act::Up => change.state = Some(LinkState::Up),
+        Act::Down => change.state = Some(LinkState::Down),
     }
     change
 }

@@ -18,7 +18,7 @@
 //! - a node with one neighbour is a host; one with several is a router inside the emulator, where no programs run;
 //!   if that leaves no host, all are hosts and none forwards;
 //! - a lan is a switch;
-//! - `down` is a loss of 100 % from then on: packets on the way still arrive;
+//! - `down` drops what is queued and what comes, until `up`: packets on the way still arrive;
 //! - a `simplex-link` without its counterpart loses all that goes the other way.
 //!
 //! Read first: `commands.rs` for what is known and what it means; `interp.rs` for Tcl.

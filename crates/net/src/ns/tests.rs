@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::topology::{Direction, Link, NodeKind};
-use fastpath_link::{Change, Limit, LossSpec, PipeSpec, QueueSpec, RedSpec};
+use fastpath_link::{Change, Limit, LinkState, LossSpec, PipeSpec, QueueSpec, RedSpec};
 use fastpath_units::{Duration, Probability, Rate, Time};
 
 const FIGURE_2_1: &str = include_str!("../../../../examples/emulab-fig2-1.ns");
@@ -191,7 +191,7 @@ fn link_parameters_of_every_kind() {
 }
 
 #[test]
-fn events_are_in_the_order_of_time_and_up_restores_the_loss() {
+fn events_are_in_the_order_of_time() {
     let text = script(
         "set l [$ns duplex-link $a $b 10Mb 20ms DropTail]\ntb-set-link-loss $l 0.1\n\
          $ns at 1m \"$l up\"\n$ns at 10.5 \"$l down; $l bandwidth 5Mb duplex\"\n$ns at 20 {$l plr 0.3}\n\
@@ -201,10 +201,10 @@ fn events_are_in_the_order_of_time_and_up_restores_the_loss() {
     let nothing = Change::default();
     let expected = [
         (5_000, Direction::Both, Change { delay: Some(Duration::from_ms(7)), ..nothing.clone() }),
-        (10_500, Direction::Both, Change { loss: Some(uniform(1.0)), ..nothing.clone() }),
+        (10_500, Direction::Both, Change { state: Some(LinkState::Down), ..nothing.clone() }),
         (10_500, Direction::Both, Change { rate: Some(rate("5Mbit")), ..nothing.clone() }),
-        (20_000, Direction::Both, Change { loss: Some(uniform(1.0)), ..nothing.clone() }),
-        (60_000, Direction::Both, Change { loss: Some(uniform(0.3)), ..nothing.clone() }),
+        (20_000, Direction::Both, Change { loss: Some(uniform(0.3)), ..nothing.clone() }),
+        (60_000, Direction::Both, Change { state: Some(LinkState::Up), ..nothing.clone() }),
         (
             70_000,
             Direction::Backward,

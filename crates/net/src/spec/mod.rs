@@ -105,6 +105,11 @@ pub fn is_key(key: &str) -> bool {
     pipe::KEYS.contains(&key)
 }
 
+/// The keys under which values of a link can be given.
+pub fn keys() -> &'static [&'static str] {
+    &pipe::KEYS
+}
+
 /// Reads values of a link as a spec has them (`rate = "1Mbit"`, one a line), as a change to a running one. The error is
 /// every mistake in the text.
 pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {

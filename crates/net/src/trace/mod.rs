@@ -29,6 +29,9 @@ pub use mahimahi::mahimahi;
 /// More steps than this are refused: they are held in memory.
 const STEPS_MAX: usize = 1 << 21;
 
+/// Shorter steps are refused: a link would be busier changing than carrying.
+const STEP_MIN: Duration = Duration::from_us(1);
+
 /// A format of traces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
@@ -239,6 +242,10 @@ impl Builder {
     fn push(&mut self, line: usize, length: Duration, values: Values) -> Result<(), Mistake> {
         if length.is_zero() {
             return Err(mistake(line, "the step has no length", "give it a time, or remove the line"));
+        }
+        if length < STEP_MIN {
+            let what = format!("the step lasts {length}, and {STEP_MIN} is the shortest");
+            return Err(mistake(line, what, "join it with another"));
         }
         if self.steps.len() == STEPS_MAX {
             let what = format!("more than {STEPS_MAX} steps");

@@ -292,7 +292,7 @@ fn assemble(rows: &[Row], by_time: bool) -> Result<Steps, Mistake> {
             (None, true) => match until_next {
                 Some(length) if next.is_some() => length,
                 // The next line is judged when it is its turn.
-                _ if next.is_some() => Duration::from_ps(1),
+                _ if next.is_some() => super::STEP_MIN,
                 _ => before.ok_or_else(|| {
                     mistake(
                         line,
@@ -396,6 +396,7 @@ mod tests {
             ("time_s,rate_mbps\n0,1\n", "2:1: it is not known how long the only step lasts"),
             ("time_s,rate_mbps\n0,1\n,2\n", "3:1: there is no time"),
             ("duration_s,rate_mbps\n1,1\n0,2\n", "3:1: the step has no length"),
+            ("duration_ns,rate_mbps\n999,1\n", "2:1: the step lasts 999ns, and 1us is the shortest"),
             ("duration_s,rate_mbps\n1,1\n,2\n", "3:1: there is no duration"),
             ("time_s,duration_s,rate_mbps\n0,1,1\n2,1,2\n", "3:1: there is a gap: the step above ends at 1s"),
             ("time_s,duration_s,rate_mbps\n0,2,1\n1,1,2\n", "3:1: the time 1s is before"),

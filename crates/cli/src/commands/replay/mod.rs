@@ -63,20 +63,23 @@ pub(crate) struct Replay {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// The warnings of the description have been said.
+    #[arg(skip)]
+    warned: bool,
 }
 
 /// The seed when neither the command line nor the spec gives one.
 const SEED: u64 = 1;
 
 impl Replay {
-    /// A capture that enters at the first host of a network.
+    /// A capture that enters at the first host of a network, whose warnings have been said.
     pub(crate) fn at_first_host(
         spec: PathBuf,
         capture: &Path,
         seed: Option<u64>,
         json: bool,
     ) -> anyhow::Result<Replay> {
-        let topology = spec_file::load(&spec)?;
+        let topology = spec_file::load_again(&spec)?;
         let Some((_, host)) = topology.hosts().next() else {
             bail!("{}: there is no host to replay at", spec.display())
         };
@@ -91,11 +94,13 @@ impl Replay {
             ledger: None,
             seed,
             json,
+            warned: true,
         })
     }
 
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let topology = spec_file::load(&self.spec)?;
+        let load = if self.warned { spec_file::load_again } else { spec_file::load };
+        let topology = load(&self.spec)?;
         let (inputs, outputs) = self.places(&topology)?;
         ensure!(!inputs.is_empty(), "nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap");
         let notes = self.times.iter().chain(&self.ledger).map(PathBuf::as_path);

@@ -1,0 +1,209 @@
+//! From the words of a request to changes of a network: whatever a client sends, the worker sees only valid ones.
+
+use super::{Changes, GroupReport, Setting};
+use fastpath_link::Change;
+use fastpath_net::{Direction, LinkChange, LinkId, Start, Topology, spec};
+use fastpath_units::{Duration, Time};
+
+/// Changes of links in one request.
+const CHANGES_MAX: usize = 1 << 16;
+
+/// What a request asks for, and when; `None` is now.
+pub(super) fn read(
+    topology: &Topology,
+    changes: &Changes,
+) -> Result<(Option<Time>, Vec<LinkChange>), String> {
+    let at = match &changes.at {
+        None => None,
+        Some(text) => {
+            let since: Duration =
+                text.parse().map_err(|error: fastpath_units::ParseError| error.to_string())?;
+            Some(Time::ZERO + since)
+        }
+    };
+    if changes.changes.is_empty() {
+        return Err(
+            "nothing to change: write for example {\"changes\":[{\"link\":\"a-b\",\"set\":{\"rate\":\"1Mbit\"}}]}"
+                .to_owned(),
+        );
+    }
+    let mut found = Vec::new();
+    for setting in &changes.changes {
+        let (links, direction) = links(topology, setting)?;
+        let change = values(setting)?;
+        found.extend(links.into_iter().map(|link| (link, direction, change.clone())));
+        if found.len() > CHANGES_MAX {
+            return Err(format!("more than {CHANGES_MAX} links are changed: make several requests"));
+        }
+    }
+    Ok((at, found))
+}
+
+/// The place of a group.
+pub(super) fn group(topology: &Topology, name: &str) -> Result<usize, String> {
+    topology.group_named(name).ok_or_else(|| {
+        let names = topology.groups.iter().map(|group| group.name.as_str());
+        format!("no group is called '{name}' (have: {})", several(names))
+    })
+}
+
+/// The groups, for people.
+pub(super) fn groups(topology: &Topology) -> Vec<GroupReport> {
+    let start = |start: Start| match start {
+        Start::At(at) => format!("at {at}"),
+        Start::FirstPacket => "first-packet".to_owned(),
+        Start::Command => "command".to_owned(),
+    };
+    let report = |group: &fastpath_net::Group| GroupReport {
+        name: group.name.clone(),
+        start: start(group.start),
+        links: group.links.iter().map(|link| topology.link(*link).name.clone()).collect(),
+    };
+    topology.groups.iter().map(report).collect()
+}
+
+/// The link called `name`.
+pub(super) fn link(topology: &Topology, name: &str) -> Result<LinkId, String> {
+    topology.link_named(name).ok_or_else(|| {
+        let names = topology.links.iter().map(|link| link.name.as_str());
+        format!("no link is called '{name}' (have: {})", several(names))
+    })
+}
+
+fn links(topology: &Topology, setting: &Setting) -> Result<(Vec<LinkId>, Direction), String> {
+    let id = match (&setting.link, &setting.group) {
+        (Some(name), None) => link(topology, name)?,
+        (None, Some(name)) => {
+            if setting.from.is_some() {
+                return Err(format!("group {name}: 'from' is of a single link: leave it out"));
+            }
+            return Ok((topology.groups[group(topology, name)?].links.clone(), Direction::Both));
+        }
+        _ => {
+            return Err("a change is of a link or of a group: write \"link\":\"a-b\" or \"group\":\"cell\""
+                .to_owned());
+        }
+    };
+    let ends = topology.link(id).ends.map(|(node, _)| topology.node(node).name.as_str());
+    let direction = match &setting.from {
+        None => Direction::Both,
+        Some(from) if from == ends[0] => Direction::Forward,
+        Some(from) if from == ends[1] => Direction::Backward,
+        Some(from) => {
+            let name = &topology.link(id).name;
+            return Err(format!(
+                "link {name}: it does not lead from '{from}' (have: {})",
+                several(ends.into_iter())
+            ));
+        }
+    };
+    Ok((vec![id], direction))
+}
+
+/// The values, read as those of a link in a spec.
+fn values(setting: &Setting) -> Result<Change, String> {
+    if setting.set.is_empty() {
+        return Err("nothing to set: write for example \"set\":{\"rate\":\"1Mbit\"}".to_owned());
+    }
+    if let Some(key) = setting.set.keys().find(|key| !spec::is_key(key)) {
+        return Err(format!(
+            "a link has no value '{}': write one of {}",
+            key.escape_debug(),
+            spec::keys().join(", ")
+        ));
+    }
+    let lines: Vec<String> = setting.set.iter().map(|(key, value)| spec::assignment(key, value)).collect();
+    spec::parse_change(&lines.join("\n")).map_err(|mistakes| {
+        let said = mistakes.iter().map(|mistake| format!("{}; {}", mistake.what, mistake.instead));
+        said.collect::<Vec<_>>().join("\n")
+    })
+}
+
+/// The first of many names.
+fn several<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    const SHOWN: usize = 20;
+    let names: Vec<&str> = names.collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        1..=SHOWN => names.join(", "),
+        more => format!("{} and {} more", names[..SHOWN].join(", "), more - SHOWN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_link::{CodelSpec, Limit, LossSpec, QueueSpec};
+    use fastpath_units::{Bytes, Probability, Rate};
+
+    fn topology() -> Topology {
+        let text = "[host.a]\n[host.b]\n[host.c]\n[switch.s]\n[[link]]\nbetween = [\"a\", \"b\"]\n\
+                    [[link]]\nbetween = [\"b\", \"s\"]\ngroup = \"cell\"\n[[link]]\nbetween = [\"c\", \"s\"]\ngroup = \"cell\"\n";
+        spec::parse(text).unwrap().0
+    }
+
+    fn read(json: &str) -> Result<(Option<Time>, Vec<LinkChange>), String> {
+        super::read(&topology(), &serde_json::from_str(json).unwrap())
+    }
+
+    fn one(setting: &str) -> Result<LinkChange, String> {
+        read(&format!("{{\"changes\":[{setting}]}}")).map(|(_, mut changes)| changes.remove(0))
+    }
+
+    #[test]
+    fn values_are_read_with_the_units_of_the_spec() {
+        let all = r#"{"link":"a-b","from":"b","set":{"rate":"unlimited","delay":"1.5ms","loss":"1%","queue":"50p","overhead":"ethernet"}}"#;
+        let change = Change {
+            rate: Some(None),
+            overhead: Some(24),
+            framing: Some(None),
+            delay: Some(Duration::from_us(1500)),
+            loss: Some(LossSpec::Uniform(Probability::new(0.01).unwrap())),
+            queue: Some(QueueSpec::DropTail(Limit::Packets(50))),
+            ..Change::default()
+        };
+        assert_eq!(one(all), Ok((LinkId(0), Direction::Backward, change)));
+        let (_, direction, change) = one(r#"{"link":"a-b","set":{"rate":"1Mbit","queue":"64KiB"}}"#).unwrap();
+        assert_eq!((direction, change.rate), (Direction::Both, Some(Rate::from_bps(1_000_000))));
+        assert_eq!(change.queue, Some(QueueSpec::DropTail(Limit::Bytes(Bytes(65536)))));
+        let (_, _, change) =
+            one(r#"{"link":"a-b","set":{"queue":"{ kind = 'codel' }","loss":"0.01"}}"#).unwrap();
+        assert_eq!(change.queue, Some(QueueSpec::Codel(CodelSpec::default())));
+    }
+
+    #[test]
+    fn several_links_and_groups_change_in_one_request_at_a_time() {
+        let json = r#"{"at":"12.5s","changes":[{"link":"a-b","set":{"rate":"1Mbit"}},{"group":"cell","set":{"delay":"5ms"}}]}"#;
+        let (at, changes) = read(json).unwrap();
+        assert_eq!(at, Some(Time::ZERO + Duration::from_ms(12_500)));
+        let links: Vec<u32> = changes.iter().map(|(link, ..)| link.0).collect();
+        assert_eq!(links, [0, 1, 2]);
+        assert_eq!(changes[1].2.delay, Some(Duration::from_ms(5)));
+    }
+
+    #[test]
+    fn a_wrong_change_says_what_to_write() {
+        for (setting, part) in [
+            (r#"{"link":"x","set":{"rate":"1Mbit"}}"#, "no link is called 'x' (have: a-b, b-s, c-s)"),
+            (r#"{"group":"x","set":{"rate":"1Mbit"}}"#, "no group is called 'x' (have: cell)"),
+            (r#"{"set":{"rate":"1Mbit"}}"#, "write \"link\":\"a-b\" or \"group\":\"cell\""),
+            (r#"{"group":"cell","from":"b","set":{"rate":"1Mbit"}}"#, "'from' is of a single link"),
+            (r#"{"link":"a-b","from":"c","set":{"rate":"1Mbit"}}"#, "(have: a, b)"),
+            (r#"{"link":"a-b","set":{}}"#, "nothing to set"),
+            (r#"{"link":"a-b","set":{"dleay":"1ms"}}"#, "a link has no value 'dleay': write one of rate, "),
+            (r#"{"link":"a-b","set":{"rate = '1Mbit'\nx":"1ms"}}"#, "a link has no value 'rate = "),
+            (r#"{"link":"a-b","set":{"rate":"1"}}"#, "the unit is missing"),
+            (r#"{"link":"a-b","set":{"rate":"0bit"}}"#, "not a rate"),
+            (r#"{"link":"a-b","set":{"delay":"-1ms"}}"#, "negative"),
+            (r#"{"link":"a-b","set":{"loss":"101%"}}"#, "0 … 100 %"),
+            (r#"{"link":"a-b","set":{"queue":"0p"}}"#, "write queue = \"50p\""),
+            (r#"{"link":"a-b","set":{"queue":"{ kind = 'codle' }"}}"#, "write \"codel\""),
+            (r#"{"link":"a-b","set":{"jitter":"{ law = 'normal' }"}}"#, "jitter has no sd"),
+        ] {
+            let error = one(setting).unwrap_err();
+            assert!(error.contains(part), "{setting}: {error}");
+        }
+        assert!(read(r#"{"changes":[]}"#).unwrap_err().starts_with("nothing to change"));
+        assert!(read(r#"{"at":"soon","changes":[]}"#).unwrap_err().contains("'soon' is not a duration"));
+    }
+}

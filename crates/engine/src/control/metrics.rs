@@ -1,0 +1,150 @@
+//! A report as Prometheus reads it (text exposition format 0.0.4).
+
+use crate::audit::BOUNDS_NS;
+use crate::report::{PipeReport, Report};
+use std::fmt::Write;
+
+pub(super) fn metrics(report: &Report) -> String {
+    let mut text = String::new();
+    family(
+        &mut text,
+        "uptime_seconds",
+        "gauge",
+        "Since the engine started.",
+        [(String::new(), report.uptime_s)],
+    );
+    let counters: [(&str, &str, &str, fn(&PipeReport) -> f64); 6] = [
+        ("link_in_frames_total", "counter", "Frames that came to a direction of a link.", |pipe| {
+            pipe.frames_in as f64
+        }),
+        ("link_in_bytes_total", "counter", "Their bytes.", |pipe| pipe.bytes_in as f64),
+        ("link_out_frames_total", "counter", "Frames that reached its end.", |pipe| pipe.frames_out as f64),
+        ("link_out_bytes_total", "counter", "Their bytes.", |pipe| pipe.bytes_out as f64),
+        ("link_marked_frames_total", "counter", "Frames marked with ECN CE.", |pipe| pipe.marked as f64),
+        ("link_held_frames", "gauge", "Frames in its queue and on their way.", |pipe| pipe.held as f64),
+    ];
+    for (name, kind, help, value) in counters {
+        let samples = pipes(report).map(|(link, pipe)| (direction(link, pipe), value(pipe)));
+        family(&mut text, name, kind, help, samples);
+    }
+    let up =
+        pipes(report).map(|(link, pipe)| (direction(link, pipe), f64::from(u8::from(pipe.state != "down"))));
+    family(&mut text, "link_up", "gauge", "1 while the link is up.", up);
+    let drops = pipes(report).flat_map(|(link, pipe)| {
+        let labels = direction(link, pipe);
+        pipe.dropped
+            .iter()
+            .map(move |(why, count)| (format!("{labels},reason=\"{}\"", escape(why)), *count as f64))
+    });
+    family(&mut text, "link_dropped_frames_total", "counter", "Frames dropped there, by reason.", drops);
+    lateness(&mut text, report);
+    workers(&mut text, report);
+    let ports = || {
+        report
+            .ports
+            .iter()
+            .map(|port| (format!("host=\"{}\",port=\"{}\"", escape(&port.host), escape(&port.name)), port))
+    };
+    let received = ports().map(|(labels, port)| (labels, port.counters.rx_frames as f64));
+    family(&mut text, "port_received_frames_total", "counter", "Frames given to the network.", received);
+    let sent = ports().map(|(labels, port)| (labels, port.counters.tx_frames as f64));
+    family(&mut text, "port_sent_frames_total", "counter", "Frames taken by the world outside.", sent);
+    let up = ports().map(|(labels, port)| (labels, f64::from(u8::from(port.failure.is_none()))));
+    family(&mut text, "port_up", "gauge", "1 while the port works.", up);
+    let books = &report.conservation;
+    let all = [
+        ("in", books.total_in),
+        ("delivered", books.delivered),
+        ("dropped", books.dropped.values().sum()),
+        ("held", books.held),
+    ];
+    let all = all.map(|(place, count)| (format!("place=\"{place}\""), count as f64));
+    family(&mut text, "frames", "gauge", "Where all frames are: in = delivered + dropped + held.", all);
+    text
+}
+
+/// How much later than due frames were released to hosts, by link.
+fn lateness(text: &mut String, report: &Report) {
+    let released = || pipes(report).filter_map(|(link, pipe)| Some((direction(link, pipe), pipe.lateness?)));
+    let name = "fastpath_lateness_seconds";
+    let write = |text: &mut String| -> std::fmt::Result {
+        writeln!(
+            text,
+            "# HELP {name} How much later than due frames were released.\n# TYPE {name} histogram"
+        )?;
+        for (labels, late) in released() {
+            for (bound, count) in BOUNDS_NS.iter().zip(late.within) {
+                writeln!(text, "{name}_bucket{{{labels},le=\"{}\"}} {count}", *bound as f64 / 1e9)?;
+            }
+            writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", late.frames)?;
+            writeln!(text, "{name}_sum{{{labels}}} {}", late.sum_us / 1e6)?;
+            writeln!(text, "{name}_count{{{labels}}} {}", late.frames)?;
+        }
+        Ok(())
+    };
+    write(text).expect("writing to a string");
+    let late = released().map(|(labels, late)| (labels, late.late as f64));
+    family(text, "late_frames_total", "counter", "Frames later than tolerated.", late);
+    let interrupted = released().map(|(labels, late)| (labels, late.late_interrupted as f64));
+    let help = "Of those, frames that an interruption of the worker made late.";
+    family(text, "late_interrupted_frames_total", "counter", help, interrupted);
+}
+
+fn workers(text: &mut String, report: &Report) {
+    let workers = || report.workers.iter().enumerate();
+    let busy = workers().map(|(number, worker)| (format!("worker=\"{number}\""), worker.busy_s));
+    family(text, "worker_busy_seconds_total", "counter", "In turns that moved frames.", busy);
+    let pauses = || {
+        workers().flat_map(|(number, worker)| {
+            [("machine", worker.paused), ("scheduler", worker.preempted)]
+                .map(|(kind, pauses)| (format!("worker=\"{number}\",kind=\"{kind}\""), pauses))
+        })
+    };
+    let counts = pauses().map(|(labels, pauses)| (labels, pauses.count as f64));
+    family(text, "worker_pauses_total", "counter", "Times when it wanted to run and did not.", counts);
+    let lengths = pauses().map(|(labels, pauses)| (labels, pauses.total_ms / 1e3));
+    family(text, "worker_pause_seconds_total", "counter", "Their length.", lengths);
+}
+
+fn pipes(report: &Report) -> impl Iterator<Item = (&str, &PipeReport)> {
+    report.links.iter().flat_map(|link| link.directions.iter().map(|pipe| (link.name.as_str(), pipe)))
+}
+
+fn direction(link: &str, pipe: &PipeReport) -> String {
+    format!("link=\"{}\",from=\"{}\",to=\"{}\"", escape(link), escape(&pipe.from), escape(&pipe.to))
+}
+
+fn family(
+    text: &mut String,
+    name: &str,
+    kind: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = (String, f64)>,
+) {
+    let write = |text: &mut String| -> std::fmt::Result {
+        writeln!(text, "# HELP fastpath_{name} {help}\n# TYPE fastpath_{name} {kind}")?;
+        for (labels, value) in samples {
+            match labels.as_str() {
+                "" => writeln!(text, "fastpath_{name} {value}")?,
+                labels => writeln!(text, "fastpath_{name}{{{labels}}} {value}")?,
+            }
+        }
+        Ok(())
+    };
+    write(text).expect("writing to a string");
+}
+
+/// A label's value.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(escape("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+}

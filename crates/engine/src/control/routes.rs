@@ -1,0 +1,186 @@
+//! The control interface: what is answered where. The OpenAPI document is made of the same declarations as the routes.
+
+use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics};
+use crate::mail::Refusal;
+use crate::report::{LinkReport, Report};
+use crate::team::Team;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use fastpath_net::Topology;
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// What answers need.
+#[derive(Clone)]
+pub(super) struct Engine {
+    pub(super) topology: Arc<Topology>,
+    pub(super) team: Team,
+}
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "fastpath control",
+    description = "Look at a running network and change its links. Quantities are texts with units, as in a spec."
+))]
+struct Document;
+
+/// A request that fails.
+struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, Json(Failure { error: self.1 })).into_response()
+    }
+}
+
+type Answer<T> = Result<Json<T>, Refused>;
+
+/// All routes.
+pub(super) fn router(engine: Engine) -> Router {
+    let (router, document) = declared().split_for_parts();
+    let document = Json(serde_json::to_value(document).expect("a document is plain data"));
+    router
+        .route("/openapi.json", axum::routing::get(move || std::future::ready(document.clone())))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(REQUEST_MAX))
+        .with_state(engine)
+}
+
+async fn nothing_here() -> Refused {
+    Refused(StatusCode::NOT_FOUND, "there is nothing here: see /openapi.json".to_owned())
+}
+
+async fn wrong_method() -> Refused {
+    Refused(StatusCode::METHOD_NOT_ALLOWED, "not with this method: see /openapi.json".to_owned())
+}
+
+/// The OpenAPI document.
+pub fn openapi() -> serde_json::Value {
+    serde_json::to_value(declared().split_for_parts().1).expect("a document is plain data")
+}
+
+fn declared() -> OpenApiRouter<Engine> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(report))
+        .routes(routes!(links))
+        .routes(routes!(link))
+        .routes(routes!(groups))
+        .routes(routes!(start))
+        .routes(routes!(set))
+        .routes(routes!(stop))
+        .routes(routes!(prometheus))
+}
+
+/// How everything stands: links, ports, lateness, where all frames are.
+#[utoipa::path(get, path = "/report", responses((status = 200, body = Report), (status = 503, body = Failure)))]
+async fn report(State(engine): State<Engine>) -> Answer<Report> {
+    engine.report().map(Json)
+}
+
+/// The links with their parameters and counters.
+#[utoipa::path(get, path = "/links", responses((status = 200, body = Vec<LinkReport>), (status = 503, body = Failure)))]
+async fn links(State(engine): State<Engine>) -> Answer<Vec<LinkReport>> {
+    Ok(Json(engine.report()?.links))
+}
+
+/// One link.
+#[utoipa::path(get, path = "/links/{name}", params(("name" = String, Path)),
+    responses((status = 200, body = LinkReport), (status = 404, body = Failure), (status = 503, body = Failure)))]
+async fn link(State(engine): State<Engine>, Path(name): Path<String>) -> Answer<LinkReport> {
+    let id = change::link(&engine.topology, &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
+    Ok(Json(engine.report()?.links.swap_remove(id.0 as usize)))
+}
+
+/// Links that are changed together.
+#[utoipa::path(get, path = "/groups", responses((status = 200, body = Vec<GroupReport>)))]
+async fn groups(State(engine): State<Engine>) -> Json<Vec<GroupReport>> {
+    Json(change::groups(&engine.topology))
+}
+
+/// The traces of a group start, from their beginning if they have run before.
+#[utoipa::path(post, path = "/groups/{name}/start", params(("name" = String, Path)),
+    responses((status = 200, body = Done), (status = 404, body = Failure), (status = 503, body = Failure)))]
+async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Path<String>) -> Answer<Done> {
+    is_json(&headers)?;
+    let group = change::group(&engine.topology, &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
+    engine.team.start(group).map(done).ok_or_else(ended)
+}
+
+/// New values for links, all at one instant, and all or none.
+#[utoipa::path(post, path = "/set", request_body = Changes, responses((status = 200, body = Done),
+    (status = 400, body = Failure), (status = 409, body = Failure), (status = 413, body = Failure),
+    (status = 415, body = Failure), (status = 503, body = Failure)))]
+async fn set(
+    State(engine): State<Engine>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer<Done> {
+    is_json(&headers)?;
+    let body = body.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Refused(StatusCode::PAYLOAD_TOO_LARGE, format!("a request is at most {REQUEST_MAX} bytes"))
+        }
+        status => Refused(status, rejection.body_text()),
+    })?;
+    let wrong = |why| Refused(StatusCode::BAD_REQUEST, why);
+    let changes: Changes = serde_json::from_slice(&body)
+        .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
+    let (at, changes) = change::read(&engine.topology, &changes).map_err(wrong)?;
+    match engine.team.change(at, changes).ok_or_else(ended)? {
+        Ok(at) => Ok(done(at)),
+        Err(Refusal::Past { now }) => {
+            let what = format!("that time is past: the engine has run for {now}");
+            Err(Refused(StatusCode::CONFLICT, what))
+        }
+        Err(Refusal::Full(full)) => Err(Refused(StatusCode::SERVICE_UNAVAILABLE, full.to_string())),
+    }
+}
+
+/// Ends the engine.
+#[utoipa::path(post, path = "/stop", responses((status = 200, body = Done), (status = 415, body = Failure)))]
+async fn stop(State(engine): State<Engine>, headers: HeaderMap) -> Answer<Done> {
+    is_json(&headers)?;
+    let at = engine.team.look().map(|snapshot| snapshot.at).ok_or_else(ended)?;
+    engine.team.stop();
+    Ok(done(at))
+}
+
+/// Counters and gauges for Prometheus.
+#[utoipa::path(get, path = "/metrics",
+    responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Failure)))]
+async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
+    let text = metrics::metrics(&engine.report()?);
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+impl Engine {
+    fn report(&self) -> Result<Report, Refused> {
+        let snapshot = self.team.look().ok_or_else(ended)?;
+        Ok(Report::of(&self.topology, &snapshot))
+    }
+}
+
+/// What changes something must say that it is JSON: a page in a browser cannot do that behind its user's back.
+fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    let what = "write the header 'content-type: application/json'".to_owned();
+    Err(Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, what))
+}
+
+fn done(at: fastpath_units::Time) -> Json<Done> {
+    Json(Done { at_s: at.as_secs_f64() })
+}
+
+fn ended() -> Refused {
+    Refused(StatusCode::SERVICE_UNAVAILABLE, "the engine has ended".to_owned())
+}

@@ -1,0 +1,224 @@
+//! The control interface on a running engine: raw HTTP over TCP and the Unix socket, and curl.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{finish, options};
+use fastpath_engine::control::{Changes, HttpAddress, Request, Response, Setting, call, openapi};
+use fastpath_engine::port::{Memory, Port};
+use fastpath_engine::{Idle, Options, Running, start};
+use fastpath_net::{EdgeId, spec};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+/// Two links to a switch, in one group with traces that wait for a command.
+const SPEC: &str = "[host.a]\n[host.b]\n[switch.s]\n[group.cell]\nstart = \"command\"\n\
+    [[link]]\nbetween = [\"a\", \"s\"]\ngroup = \"cell\"\ntrace = \"t.csv\"\n\
+    [[link]]\nbetween = [\"b\", \"s\"]\ngroup = \"cell\"\n";
+const TRACE: &str = "duration_s,rate_mbps\n1000,3\n1000,4\n";
+
+fn run(test: &str) -> (Running, SocketAddr, PathBuf) {
+    let path = std::env::temp_dir().join(format!("fastpath-control-{test}-{}.sock", std::process::id()));
+    let (topology, _) = spec::parse_with(SPEC, &|_| Ok(TRACE.to_owned())).unwrap();
+    let ports = [0, 1].map(|edge| {
+        let port: Box<dyn Port> = Box::new(Memory::new(&format!("m{edge}"), 1 << 16).0);
+        (EdgeId(edge), port)
+    });
+    let http = Some("127.0.0.1:0".parse().unwrap());
+    let options = Options { control: Some(path.clone()), http, ..options(Idle::Save) };
+    let running = start(topology, ports.into(), options).unwrap();
+    let address = running.http().expect("it listens");
+    (running, address, path)
+}
+
+/// Sends bytes and gives the status and the body.
+fn raw(mut stream: impl Read + Write, request: &[u8]) -> (u16, String) {
+    // The engine may hang up in the midst of what is too long.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.unwrap_or(0), body.to_owned())
+}
+
+fn request(address: SocketAddr, line: &str, body: &str) -> (u16, String) {
+    let text = format!(
+        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    raw(TcpStream::connect(address).unwrap(), text.as_bytes())
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn links_are_shown_and_changed_together_over_tcp_and_the_socket_alike() {
+    let (running, address, path) = run("alike");
+    let (status, body) = request(address, "GET /links", "");
+    assert_eq!((status, json(&body)[1]["name"].as_str()), (200, Some("b-s")));
+    let change = r#"{"changes":[{"link":"a-s","from":"a","set":{"rate":"5Mbit"}},{"group":"cell","set":{"delay":"7ms"}}]}"#;
+    let (status, body) = request(address, "POST /set", change);
+    assert_eq!(status, 200, "{body}");
+    let link = json(&request(address, "GET /links/a-s", "").1);
+    assert_eq!(
+        (&link["directions"][0]["rate"], &link["directions"][0]["delay"]),
+        (&json!("5Mbit"), &json!("7ms"))
+    );
+    assert_eq!(link["directions"][1]["rate"], "unlimited");
+    let Ok(Response::Report(report)) = call(&path, &Request::Report) else { panic!() };
+    assert_eq!(report.links[1].directions[0].delay, "7ms");
+    let groups = json(&request(address, "GET /groups", "").1);
+    assert_eq!(groups, json!([{"name": "cell", "start": "command", "links": ["a-s", "b-s"]}]));
+    let started = call(&path, &Request::Start { group: "cell".to_owned() });
+    assert!(matches!(started, Ok(Response::Done(_))), "{started:?}");
+    let link = json(&request(address, "GET /links/a-s", "").1);
+    assert_eq!(
+        (&link["directions"][0]["rate"], &link["directions"][1]["rate"]),
+        (&json!("3Mbit"), &json!("3Mbit"))
+    );
+    finish(running);
+}
+
+#[test]
+fn a_change_for_later_happens_at_its_time_and_one_for_the_past_is_refused() {
+    let (running, address, path) = run("later");
+    let rate = |bps: &str| Setting {
+        group: Some("cell".to_owned()),
+        set: [("rate".to_owned(), bps.to_owned())].into(),
+        ..Setting::default()
+    };
+    let now = running.report().unwrap().uptime_s;
+    let at = now + 0.2;
+    let request_at = |at: String| Request::Set(Changes { changes: vec![rate("8Mbit")], at: Some(at) });
+    let Ok(Response::Done(done)) = call(&path, &request_at(format!("{at:.6}s"))) else { panic!() };
+    assert!((done.at_s - at).abs() < 1e-5, "{done:?} {at}");
+    loop {
+        // Whether it has happened is seen with the time at which one looks.
+        let report = running.report().unwrap();
+        let rates: Vec<&str> = report.links.iter().map(|link| link.directions[0].rate.as_str()).collect();
+        match report.uptime_s < done.at_s {
+            true => assert_eq!(rates, ["unlimited", "unlimited"], "{}", report.uptime_s),
+            false => break assert_eq!(rates, ["8Mbit", "8Mbit"], "{}", report.uptime_s),
+        }
+    }
+    let Ok(Response::Error(why)) = call(&path, &request_at("1ns".to_owned())) else { panic!() };
+    assert!(why.starts_with("that time is past: the engine has run for "), "{why}");
+    let (status, _) =
+        request(address, "POST /set", r#"{"at":"1ns","changes":[{"link":"a-s","set":{"rate":"1Mbit"}}]}"#);
+    assert_eq!(status, 409);
+    finish(running);
+}
+
+#[test]
+fn what_is_wrong_is_said_in_json_and_nothing_is_changed() {
+    let (running, address, path) = run("wrong");
+    let long = format!("{{\"changes\":[{}]}}", " ".repeat(70_000));
+    for (line, body, status, said) in [
+        ("GET /nowhere", "", 404, "there is nothing here"),
+        ("GET /links/x", "", 404, "no link is called 'x' (have: a-s, b-s)"),
+        ("DELETE /links", "", 405, "not with this method"),
+        ("POST /groups/x/start", "", 404, "no group is called 'x' (have: cell)"),
+        ("POST /set", "hello", 400, "not a request: "),
+        ("POST /set", r#"{"changes":[]}"#, 400, "nothing to change"),
+        ("POST /set", r#"{"changes":[],"when":"now"}"#, 400, "unknown field `when`"),
+        ("POST /set", r#"{"changes":[{"link":"a-s","set":{"rate":"1"}}]}"#, 400, "the unit is missing"),
+        (
+            "POST /set",
+            r#"{"changes":[{"link":"a-s","set":{"rate":"1Mbit"}},{"link":"x","set":{"rate":"1Mbit"}}]}"#,
+            400,
+            "no link is called 'x'",
+        ),
+        ("POST /set", &long, 413, "a request is at most 65536 bytes"),
+    ] {
+        let (found, answer) = request(address, line, body);
+        assert_eq!(found, status, "{line} {body:.60}: {answer}");
+        let error = json(&answer)["error"].as_str().unwrap().to_owned();
+        assert!(error.contains(said), "{line}: {error}");
+    }
+    let connect = || TcpStream::connect(address).unwrap();
+    let form = "POST /stop HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(raw(connect(), form.as_bytes()).0, 415, "a page in a browser cannot stop it");
+    let rebound = "GET /report HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+    assert_eq!(raw(connect(), rebound.as_bytes()).0, 421);
+    assert_eq!(raw(connect(), b"\xff\xfe\0\r\n\r\n").0, 400);
+    assert_eq!(raw(UnixStream::connect(&path).unwrap(), b"hello\r\n\r\n").0, 400);
+    let rate = running.report().unwrap().links[0].directions[0].rate.clone();
+    assert_eq!(rate, "unlimited", "all or none");
+    finish(running);
+}
+
+#[test]
+fn the_document_names_every_route_and_prometheus_finds_its_lines() {
+    let (running, address, _) = run("document");
+    let document = json(&request(address, "GET /openapi.json", "").1);
+    assert_eq!(document, openapi());
+    let paths = document["paths"].as_object().unwrap();
+    let expected = [
+        "/groups",
+        "/groups/{name}/start",
+        "/links",
+        "/links/{name}",
+        "/metrics",
+        "/report",
+        "/set",
+        "/stop",
+    ];
+    assert_eq!(paths.keys().collect::<Vec<_>>(), expected);
+    for (path, methods) in paths {
+        let path = path.replace("{name}", if path.starts_with("/links") { "a-s" } else { "cell" });
+        for method in methods.as_object().unwrap().keys().filter(|_| path != "/stop") {
+            let (status, answer) = request(address, &format!("{} {path}", method.to_uppercase()), "");
+            assert!(status == 200 || (path == "/set" && status == 400), "{method} {path}: {status} {answer}");
+        }
+    }
+    let (_, metrics) = request(address, "GET /metrics", "");
+    for line in [
+        "# TYPE fastpath_link_in_frames_total counter",
+        "fastpath_link_in_frames_total{link=\"a-s\",from=\"a\",to=\"s\"} 0",
+        "fastpath_link_in_frames_total{link=\"a-s\",from=\"s\",to=\"a\"} 0",
+        "fastpath_link_up{link=\"b-s\",from=\"b\",to=\"s\"} 1",
+        "fastpath_port_up{host=\"b\",port=\"m1\"} 1",
+        "fastpath_frames{place=\"held\"} 0",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    finish(running);
+}
+
+#[test]
+fn curl_reads_a_report_over_both() {
+    let (running, address, path) = run("curl");
+    let curl = |arguments: &[&str]| std::process::Command::new("curl").args(arguments).output();
+    let unix = path.display().to_string();
+    let Ok(tcp) = curl(&["-sSf", &format!("http://{address}/report")]) else {
+        eprintln!("SKIPPED: curl_reads_a_report_over_both: no curl here");
+        return;
+    };
+    let socket = curl(&["-sSf", "--unix-socket", &unix, "http://localhost/report"]).unwrap();
+    for output in [tcp, socket] {
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(json(&String::from_utf8(output.stdout).unwrap())["conservation"]["in"], 0);
+    }
+    finish(running);
+}
+
+#[test]
+fn two_engines_do_not_share_an_address() {
+    let (running, address, _) = run("taken");
+    let (topology, _) = spec::parse_with(SPEC, &|_| Ok(TRACE.to_owned())).unwrap();
+    let ports = [0, 1].map(|edge| {
+        let port: Box<dyn Port> = Box::new(Memory::new(&format!("m{edge}"), 1 << 16).0);
+        (EdgeId(edge), port)
+    });
+    let options = Options { http: Some(HttpAddress::Tcp(address)), ..options(Idle::Save) };
+    let error = start(topology, ports.into(), options).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("control at http://{address}: ")), "{error}");
+    finish(running);
+}
