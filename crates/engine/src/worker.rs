@@ -357,7 +357,7 @@ impl<O: Observer> Worker<O> {
             at: now,
             conservation: network.conservation(),
             pipes: pipes
-                .map(|pipe| PipeState { spec: pipe.spec(), counters: *pipe.counters(), held: pipe.held() })
+                .map(|pipe| PipeState { spec: pipe.spec(), counters: pipe.counters(), held: pipe.held() })
                 .collect(),
             edges: self.edges.iter_mut().map(EdgePort::look).collect(),
             workers: vec![worker],

@@ -4,7 +4,7 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use fastpath_link::{Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, Wheel};
+use fastpath_link::{Limit, LossSpec, Packet, PipeSpec, Pipes, Plan, QueueSpec, Wheel};
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 
 fn main() {
@@ -25,30 +25,20 @@ fn packets_through_many_pipes(bencher: Bencher, count: u32) {
         queue: QueueSpec::DropTail(Limit::Packets(1000)),
         ..PipeSpec::default()
     };
-    let mut pipes: Vec<Pipe<u32>> =
-        (0..count).map(|id| Pipe::new(&spec, Rng::stream(1, id.into()))).collect();
-    let mut wheel = Wheel::new(pipes.len());
+    let plan = |id: usize| Plan { spec: &spec, rng: Rng::stream(1, id as u64), label: 0 };
+    let mut pipes: Pipes<u32> = Pipes::new((0..count as usize).map(plan), 1 << 16);
     let (mut now, mut rng) = (Time::ZERO, Rng::new(2));
     let mut run = |packets: u64| {
         for _ in 0..packets {
             now += Duration::from_ns(50);
             let id = rng.below(count.into()) as u32;
-            let pipe = &mut pipes[id as usize];
-            let idle = pipe.next_at().is_none();
-            let _ = black_box(pipe.push(now, Packet { len: 64, flow: 0, traffic_class: 0, data: id }));
-            if let (true, Some(at)) = (idle, pipe.next_at()) {
-                wheel.schedule(id, at);
-            }
-            while let Some((_, id)) = wheel.pop_due(now) {
-                let pipe = &mut pipes[id as usize];
-                black_box(pipe.pop(now));
-                if let Some(at) = pipe.next_at() {
-                    wheel.schedule(id, at);
-                }
+            let _ = black_box(pipes.push(now, id, Packet { len: 64, flow: 0, traffic_class: 0, data: id }));
+            while let Some(exit) = pipes.pop(now) {
+                black_box(exit);
             }
         }
     };
-    // Every ring allocated, every queue and delay line as full as it will be.
+    // Every queue and delay line as full as it will be.
     run(u64::from(count) * 4 + 100_000);
     bencher.counter(ItemsCount::new(HOLDS)).bench_local(|| run(HOLDS));
 }

@@ -13,11 +13,13 @@ pub struct Tally {
 }
 
 impl Tally {
+    #[inline]
     pub(crate) fn add(&mut self, len: u32) {
         self.packets += 1;
         self.bytes += u64::from(len);
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, len: u32) {
         self.packets -= 1;
         self.bytes -= u64::from(len);
@@ -44,8 +46,8 @@ pub struct Counters {
     pub corrupted: u64,
     /// Copies asked of the caller beside the packets delivered.
     pub duplicated: u64,
-    dropped: [u64; DropReason::ALL.len()],
-    dropped_bytes: u64,
+    pub(crate) dropped: [u64; DropReason::ALL.len()],
+    pub(crate) dropped_bytes: u64,
 }
 
 impl Counters {

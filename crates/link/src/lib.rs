@@ -46,13 +46,18 @@ mod opportunities;
 pub mod oracle;
 mod packet;
 mod pipe;
+mod pipes;
 mod plain;
 mod qdisc;
 mod rich;
 mod serialiser;
+mod set;
 mod slots;
 mod spec;
+mod store;
+mod terms;
 mod wheel;
+mod wire;
 
 pub use counters::{Counters, Tally};
 pub use delays::Delays;
@@ -64,7 +69,9 @@ pub use impairment::{
 pub use opportunities::{Opportunities, OpportunitiesError};
 pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
+pub use pipes::Pipes;
 pub use qdisc::{CodelSpec, Ecn, FqCodelSpec, Limit, PieSpec, QueueSpec, RedSpec, SojournSpec};
+pub use set::{PipeRef, Plan};
 pub use slots::{SlotSpec, SlotWait};
 pub use spec::{Change, LinkState, PipeSpec};
 pub use wheel::Wheel;

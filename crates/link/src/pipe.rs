@@ -1,13 +1,11 @@
 //! One direction of a link: what is pushed in comes out later, or is dropped, as the spec says.
 //!
-//! A pipe is plain (`plain.rs`: fast) as long as its parameters allow it, and rich (`rich.rs`: everything)
-//! from the first change that needs more. Both are advanced only when somebody looks.
+//! A set of one ([`Set`]): what is tested of a pipe is tested of each of many.
 
 use crate::counters::{Counters, Tally};
 use crate::delays::Delays;
 use crate::packet::{Exit, Packet, Verdict};
-use crate::plain::Plain;
-use crate::rich::Rich;
+use crate::set::{Plan, Set};
 use crate::spec::{Change, PipeSpec};
 use fastpath_units::{Rng, Time};
 
@@ -23,44 +21,27 @@ use fastpath_units::{Rng, Time};
 /// `now` should not run backwards from call to call; if it does, packets still leave in order of arrival
 /// and none earlier than it could have.
 #[derive(Debug)]
-#[repr(align(64))]
 pub struct Pipe<P> {
-    kind: Kind<P>,
-}
-
-#[derive(Debug)]
-enum Kind<P> {
-    Plain(Plain<P>),
-    Rich(Box<Rich<P>>),
+    set: Set<P>,
 }
 
 impl<P> Pipe<P> {
     /// An empty pipe. All its chance comes from `rng`.
     pub fn new(spec: &PipeSpec, rng: Rng) -> Pipe<P> {
-        let kind = match Rich::<P>::needed(spec) {
-            true => Kind::Rich(Box::new(Rich::new(spec, rng))),
-            false => Kind::Plain(Plain::new(spec, rng)),
-        };
-        Pipe { kind }
+        Pipe { set: Set::new(std::iter::once(Plan { spec, rng, label: 0 }), 0) }
     }
 
     /// Gives the pipe a packet that arrives at `now`. A packet that is not taken comes back with the reason.
     #[inline]
     pub fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
-        match &mut self.kind {
-            Kind::Plain(pipe) => pipe.push(now, packet),
-            Kind::Rich(pipe) => pipe.push(now, packet),
-        }
+        self.set.push(now, 0, packet)
     }
 
     /// The next packet that has left the pipe by `now`, delivered or dropped, in order of exit; `None` when
     /// there is no more.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Exit<P>> {
-        match &mut self.kind {
-            Kind::Plain(pipe) => pipe.pop(now),
-            Kind::Rich(pipe) => pipe.pop(now),
-        }
+        self.set.pop(now, 0)
     }
 
     /// When to call `pop` again; `None` if the pipe is empty. Nothing leaves before.
@@ -69,10 +50,7 @@ impl<P> Pipe<P> {
     /// Elsewhere it may be a moment at which the pipe has to decide and nothing leaves yet.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        match &self.kind {
-            Kind::Plain(pipe) => pipe.next_at(),
-            Kind::Rich(pipe) => pipe.next_at(),
-        }
+        self.set.next_at(0)
     }
 
     /// Changes parameters at `now`, all in one instant. No packet is lost by it unless the link goes down.
@@ -92,74 +70,45 @@ impl<P> Pipe<P> {
     ///   more, what waits for one leaves at once.
     /// - **state**: going down drops what is queued and on the wire at once; what has left the queue arrives.
     pub fn change(&mut self, now: Time, change: &Change) {
-        if let Kind::Plain(pipe) = &mut self.kind {
-            let mut spec = pipe.spec();
-            change.apply_to(&mut spec);
-            if !Rich::<P>::needed(&spec) {
-                return pipe.change(now, change);
-            }
-            let plain = std::mem::replace(pipe, Plain::new(&PipeSpec::default(), Rng::new(0)));
-            self.kind = Kind::Rich(Box::new(Rich::from(plain.into_inheritance(now))));
-        }
-        if let Kind::Rich(pipe) = &mut self.kind {
-            pipe.change(now, change);
-        }
+        self.set.change(now, 0, change);
     }
 
     /// True if what becomes of a packet depends on its `traffic_class` or `flow`; otherwise the caller need
     /// not look for them.
     #[inline]
     pub fn reads_headers(&self) -> bool {
-        match &self.kind {
-            Kind::Plain(pipe) => pipe.reads_headers(),
-            Kind::Rich(pipe) => pipe.reads_headers(),
-        }
+        self.set.reads_headers(0)
     }
 
     /// The parameters as they are now.
     pub fn spec(&self) -> PipeSpec {
-        match &self.kind {
-            Kind::Plain(pipe) => pipe.spec(),
-            Kind::Rich(pipe) => pipe.spec(),
-        }
+        self.set.pipe(0).spec()
     }
 
     /// What went in and out so far.
-    pub fn counters(&self) -> &Counters {
-        match &self.kind {
-            Kind::Plain(pipe) => pipe.counters(),
-            Kind::Rich(pipe) => pipe.counters(),
-        }
+    pub fn counters(&self) -> Counters {
+        self.set.pipe(0).counters()
     }
 
     /// The delays packets have really had behind the queue, where more than a plain pipe was asked for: a plain
     /// one gives exactly its delay and keeps no account.
     pub fn delays(&self) -> Option<&Delays> {
-        match &self.kind {
-            Kind::Plain(_) => None,
-            Kind::Rich(pipe) => Some(pipe.delays()),
-        }
+        self.set.pipe(0).delays()
     }
 
     /// What is in the pipe: queued, in the delay line, or dropped and not yet popped.
     pub fn held(&self) -> Tally {
-        match &self.kind {
-            Kind::Plain(pipe) => pipe.held(),
-            Kind::Rich(pipe) => pipe.held(),
-        }
+        self.set.pipe(0).held()
     }
 
-    /// What is in the queue as of the last call, the packet on the wire included.
+    /// What is in the queue, the packet on the wire included, as of the last push.
     pub fn queued(&self) -> Tally {
-        match &self.kind {
-            Kind::Plain(pipe) => pipe.queued(),
-            Kind::Rich(pipe) => pipe.queued(),
-        }
+        self.set.pipe(0).queued()
     }
 
     /// True if pushed = delivered + dropped + held, in packets and in bytes.
     pub fn conserved(&self) -> bool {
-        self.counters().conserved(self.held())
+        self.set.pipe(0).conserved()
     }
 }
 
@@ -333,10 +282,5 @@ mod tests {
             let sigma = (n as f64 * p * (1.0 - p)).sqrt();
             assert!((lost - n as f64 * p).abs() <= 3.291 * sigma, "{p}: {lost}");
         }
-    }
-
-    #[test]
-    fn an_idle_pipe_fits_four_cache_lines() {
-        assert!(size_of::<Pipe<u64>>() <= 256, "{}", size_of::<Pipe<u64>>());
     }
 }

@@ -2,218 +2,332 @@
 //! only when somebody looks. Whatever else a pipe may be asked for is in `rich.rs`.
 //!
 //! ```text
-//!                 front of the ring                            back
-//!                 │ delay line, by exit time     │ R queue         │
-//!        pop ◀──  │ exit  exit  exit  exit       │ head  …  …      │  ◀── push
-//!                                               ▲ on the wire until serialiser.end()
+//!              first                     on_wire              last
+//!                │ delay line, by exit time │ R queue           │
+//!        pop ◀── │ exit  exit  exit  exit   │ head  …  …  …     │ ◀── push
+//!                                           ▲ until wire.end()
 //! ```
 //!
-//! The queue serves in order of arrival and the delay line keeps that order, so both are one ring and a
+//! The queue serves in order of arrival and the delay line keeps that order, so both are one list and a
 //! packet leaving the queue only moves the boundary between them. `push`, `pop` and `change` first run the
 //! serialiser forward to `now`, each step at its exact logical time; the result is that of a model with an
 //! event per departure.
+//!
+//! What belongs to one pipe is small: a cache line that both ends touch ([`Plain`]) and what only `push` needs
+//! ([`Intake`]). Packets are in the [`Store`] and parameters in the [`Terms`] of the whole set.
 
 use crate::counters::{Counters, Tally};
-use crate::impairment::{Loss, Reorder};
+use crate::impairment::Reorder;
 use crate::line::{Flight, Line};
 use crate::packet::{DropReason, Exit, Fate, Held, Packet, Verdict};
 use crate::qdisc::queue::Queue;
-use crate::qdisc::{Admission, Backlog, Qdisc};
+use crate::qdisc::{Admission, Backlog, Limit, QueueSpec, RedSpec};
 use crate::rich::Inheritance;
-use crate::serialiser::Serialiser;
-use crate::spec::{Change, PipeSpec};
-use fastpath_units::{Duration, Rng, Time};
-use std::collections::VecDeque;
+use crate::spec::Change;
+use crate::store::{Place, Store, Waiting};
+use crate::terms::Terms;
+use crate::wire::{Times, Wire};
+use fastpath_units::{Rng, Time};
 
-/// A pipe whose discipline decides at arrival and serves in that order. See [`Pipe`](crate::Pipe).
+/// A plain pipe: one cache line.
 #[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Plain<P> {
-    // C's order of fields: what `pop` and `next_at` touch comes first.
-    ring: VecDeque<Held<P>>,
-    /// The packets at the back of the ring that are still queued; those before them are in the delay line.
-    queued: Tally,
-    line_bytes: u64,
-    delay: Duration,
-    serialiser: Serialiser,
-    /// The exit of the newest packet in the delay line: no later one may be earlier.
-    last_exit: Time,
-    qdisc: Qdisc,
-    counters: Box<Counters>,
-    loss: Loss,
-    rng: Rng,
+#[repr(C, align(64))]
+pub(crate) struct Plain {
+    /// The packets held, the oldest first, as a list in the store.
+    first: Option<Place>,
+    last: Option<Place>,
+    /// The packet on the wire: the first that is still queued.
+    on_wire: Option<Place>,
+    held: u32,
+    queued: u32,
+    /// Modulo 2³²: exact wherever it counts, since a byte limit beyond makes a pipe rich.
+    queued_bytes: u32,
+    wire: Wire,
+    delivered: Tally,
+    /// Where the terms are; for whoever keeps the pipe.
+    pub(crate) terms: u32,
+    /// The caller's own.
+    pub(crate) label: u32,
 }
 
-impl<P> Plain<P> {
-    /// An empty pipe. All its chance comes from `rng`: one draw per packet if there is loss, then one per
-    /// packet whose fate the queue leaves to chance.
-    pub(crate) fn new(spec: &PipeSpec, rng: Rng) -> Plain<P> {
+/// What only `push` needs.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    pub(crate) rng: Rng,
+    pushed: Tally,
+}
+
+/// What a plain pipe has dropped and marked: all zero for a pipe that never did.
+pub(crate) type Losses = [u64; 5];
+
+const BYTES: usize = 3;
+const MARKED: usize = 4;
+
+impl Intake {
+    /// All the pipe's chance comes from `rng`: one draw per packet if there is loss, then one per packet whose
+    /// fate the queue leaves to chance.
+    pub(crate) fn new(rng: Rng) -> Intake {
+        Intake { rng, pushed: Tally::default() }
+    }
+
+    /// Reads a little of it.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        self.pushed.bytes
+    }
+}
+
+impl Plain {
+    /// An empty pipe.
+    pub(crate) fn new(terms: u32, label: u32) -> Plain {
         Plain {
-            ring: VecDeque::new(),
-            queued: Tally::default(),
-            line_bytes: 0,
-            serialiser: Serialiser::new(spec.rate, spec.overhead),
-            delay: spec.delay,
-            last_exit: Time::ZERO,
-            loss: Loss::new(&spec.loss),
-            qdisc: Qdisc::new(&spec.queue),
-            rng,
-            counters: Box::default(),
+            first: None,
+            last: None,
+            on_wire: None,
+            held: 0,
+            queued: 0,
+            queued_bytes: 0,
+            wire: Wire::default(),
+            delivered: Tally::default(),
+            terms,
+            label,
+        }
+    }
+
+    /// True if a plain pipe can have this queue.
+    pub(crate) fn can_queue(queue: &QueueSpec) -> bool {
+        match queue {
+            QueueSpec::DropTail(limit) | QueueSpec::Red(RedSpec { limit, .. }) => match limit {
+                Limit::Packets(_) => true,
+                Limit::Bytes(bytes) => bytes.0 <= u64::from(u32::MAX),
+            },
+            _ => false,
         }
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
-        self.counters.pushed.add(packet.len);
-        if self.loss.draw(&mut self.rng) {
-            return self.refuse(DropReason::Loss, packet);
+    pub(crate) fn push<P>(
+        &mut self,
+        Intake { rng, pushed }: &mut Intake,
+        terms: &mut Terms,
+        losses: &mut Losses,
+        store: &mut Store<P>,
+        now: Time,
+        packet: Packet<P>,
+    ) -> Verdict<P> {
+        pushed.add(packet.len);
+        if terms.loss.draw(rng) {
+            return refuse(losses, DropReason::Loss, packet);
         }
-        self.advance(now);
-        let idle_since = (self.queued.packets == 0).then_some(self.serialiser.end());
-        let backlog = Backlog { queued: self.queued, idle_since, rate: self.serialiser.rate() };
-        let marked = match self.qdisc.admit(now, &packet, backlog, &mut self.rng) {
-            Admission::Take => false,
-            Admission::Mark => true,
-            Admission::Drop(reason) => return self.refuse(reason, packet),
+        self.advance(terms, store, now);
+        let backlog = Backlog {
+            queued: self.queued(),
+            idle_since: (self.queued == 0).then_some(self.wire.end()),
+            rate: terms.pace.rate,
         };
-        self.enqueue(now, packet, marked);
+        let marked = match terms.qdisc.admit(now, &packet, backlog, rng) {
+            Admission::Take => false,
+            Admission::Mark => {
+                losses[MARKED] += 1;
+                true
+            }
+            Admission::Drop(reason) => return refuse(losses, reason, packet),
+        };
+        let len = packet.len;
+        let place = store.insert(Waiting::new(now, packet, marked));
+        match self.last.replace(place) {
+            Some(last) => store.get_mut(last).next = Some(place),
+            None => self.first = Some(place),
+        }
+        if self.queued == 0 {
+            self.on_wire = Some(place);
+            self.wire.send(terms.pace, &mut terms.times, now, len);
+        }
+        self.held += 1;
+        self.queued += 1;
+        self.queued_bytes = self.queued_bytes.wrapping_add(len);
         Verdict::Queued
     }
 
     #[inline]
-    pub(crate) fn pop(&mut self, now: Time) -> Option<Exit<P>> {
-        self.advance(now);
-        if self.in_line() == 0 || self.ring.front()?.time > now {
-            return None;
+    pub(crate) fn pop<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) -> Option<Exit<P>> {
+        let first = self.first?;
+        if self.first == self.on_wire {
+            let exit = self.exit_of_head(terms);
+            if exit > now {
+                return None;
+            }
+            // No further than this exit: what it leads to may come back here before the next.
+            self.advance(terms, store, exit);
         }
-        let held = self.ring.pop_front()?;
-        self.line_bytes -= u64::from(held.len);
-        self.counters.delivered.add(held.len);
-        let (at, marked) = (held.time, held.marked);
-        Some(Exit { at, packet: held.into_packet(), fate: Fate::Delivered { marked } })
+        let (at, next, marked) = match store.get(first) {
+            waiting if waiting.time > now => return None,
+            waiting => (waiting.time, waiting.next, waiting.marked),
+        };
+        self.first = next;
+        if next.is_none() {
+            self.last = None;
+        }
+        self.held -= 1;
+        let packet = store.remove(first);
+        self.delivered.add(packet.len);
+        Some(Exit { at, packet, fate: Fate::Delivered { marked } })
     }
 
-    pub(crate) fn next_at(&self) -> Option<Time> {
-        match self.ring.front() {
-            None => None,
-            Some(head) if self.in_line() > 0 => Some(head.time),
-            Some(_) => Some(self.exit_of_head()),
-        }
+    #[inline]
+    pub(crate) fn next_at<P>(&self, terms: &Terms, store: &Store<P>) -> Option<Time> {
+        let first = self.first?;
+        Some(if self.first == self.on_wire { self.exit_of_head(terms) } else { store.get(first).time })
     }
 
-    pub(crate) fn change(&mut self, now: Time, change: &Change) {
-        self.advance(now);
+    /// True if nothing is in it.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Changes the terms, which are the pipe's own.
+    pub(crate) fn change<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time, change: &Change) {
+        self.advance(terms, store, now);
         if let Some(rate) = change.rate {
-            self.serialiser.set_rate(now, rate);
+            self.wire.change_rate(now, terms.pace.rate, rate);
+            terms.pace.rate = rate;
         }
         if let Some(overhead) = change.overhead {
-            self.serialiser.set_overhead(overhead);
+            terms.pace.overhead = overhead;
         }
+        terms.times = Times::new(terms.pace);
         if let Some(delay) = change.delay {
-            self.delay = delay;
+            if delay < terms.delay {
+                terms.floor = self.latest_exit(store).unwrap_or(terms.floor).max(terms.floor);
+            }
+            terms.delay = delay;
         }
         if let Some(loss) = &change.loss {
-            self.loss.change(loss);
+            terms.loss.change(loss);
         }
         if let Some(queue) = &change.queue {
-            self.qdisc.change(queue);
+            terms.qdisc.change(queue);
         }
     }
 
-    pub(crate) fn spec(&self) -> PipeSpec {
-        PipeSpec {
-            rate: self.serialiser.rate(),
-            overhead: self.serialiser.overhead(),
-            delay: self.delay,
-            loss: self.loss.spec(),
-            queue: self.qdisc.spec(),
-            ..PipeSpec::default()
-        }
+    pub(crate) fn counters(&self, intake: &Intake, losses: &Losses) -> Counters {
+        let mut counters = Counters {
+            pushed: intake.pushed,
+            delivered: self.delivered,
+            marked: losses[MARKED],
+            dropped_bytes: losses[BYTES],
+            ..Counters::default()
+        };
+        counters.dropped[..BYTES].copy_from_slice(&losses[..BYTES]);
+        counters
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    pub(crate) fn held(&self) -> Tally {
-        Tally { packets: self.ring.len() as u64, bytes: self.queued.bytes + self.line_bytes }
+    /// What is in the pipe. The packets are counted; the bytes are those that came and have not left.
+    pub(crate) fn held(&self, intake: &Intake, losses: &Losses) -> Tally {
+        let bytes = intake.pushed.bytes - losses[BYTES] - self.delivered.bytes;
+        Tally { packets: u64::from(self.held), bytes }
     }
 
     pub(crate) fn queued(&self) -> Tally {
-        self.queued
+        Tally { packets: u64::from(self.queued), bytes: u64::from(self.queued_bytes) }
     }
 
-    pub(crate) fn reads_headers(&self) -> bool {
-        self.qdisc.reads_headers()
-    }
-
-    /// What a rich pipe goes on with from `now`.
-    pub(crate) fn into_inheritance(mut self, now: Time) -> Inheritance<P> {
-        self.advance(now);
-        let (spec, held, in_line) = (self.spec(), self.held(), self.in_line());
+    /// What a rich pipe goes on with from `now`. The pipe is empty after.
+    pub(crate) fn into_inheritance<P>(
+        mut self,
+        intake: Intake,
+        mut terms: Terms,
+        losses: &Losses,
+        store: &mut Store<P>,
+        now: Time,
+    ) -> Inheritance<P> {
+        self.advance(&mut terms, store, now);
+        let (spec, held) = (terms.spec(), self.held(&intake, losses));
+        let counters = Box::new(self.counters(&intake, losses));
+        let last_exit = self.latest_exit(store).unwrap_or(terms.floor).max(terms.floor);
         let mut line = Line::default();
-        for packet in self.ring.drain(..in_line) {
-            let exit = packet.time;
+        while self.first != self.on_wire {
+            let (exit, packet) = self.take(store).expect("the packet on the wire is in the list");
             let fate = Fate::Delivered { marked: packet.marked };
-            line.push(Flight { departed: None, packet, fate }, exit, Reorder::Never);
+            line.push(
+                Flight { departed: None, packet: Held { time: exit, ..packet }, fate },
+                exit,
+                Reorder::Never,
+            );
         }
-        let sending = self.ring.pop_front();
-        let mut queue = Queue::arrival(self.qdisc);
-        self.ring.into_iter().for_each(|packet| queue.adopt(packet));
+        let sending = self.take(store).map(|(_, packet)| packet);
+        let mut queue = Queue::arrival(terms.qdisc);
+        while let Some((_, packet)) = self.take(store) {
+            queue.adopt(packet);
+        }
         Inheritance {
             spec,
-            loss: self.loss,
+            loss: terms.loss,
             queue,
             sending,
-            serialiser: self.serialiser,
+            serialiser: self.wire.into_serialiser(terms.pace),
             line,
-            last_exit: self.last_exit,
+            last_exit,
             held,
-            counters: self.counters,
-            rng: self.rng,
+            counters,
+            rng: intake.rng,
         }
+    }
+
+    /// The first packet of the list, whether it is due or not, and its time.
+    fn take<P>(&mut self, store: &mut Store<P>) -> Option<(Time, Held<P>)> {
+        let first = self.first?;
+        let (time, next, marked) = {
+            let waiting = store.get(first);
+            (waiting.time, waiting.next, waiting.marked)
+        };
+        self.first = next;
+        Some((time, Held::new(time, store.remove(first), marked)))
     }
 
     /// Runs the serialiser forward: every packet whose transmission has ended by `now` goes into the delay
     /// line, and the next one onto the wire.
-    fn advance(&mut self, now: Time) {
-        while self.queued.packets > 0 && self.serialiser.end() <= now {
-            let exit = self.exit_of_head();
-            let head = self.in_line();
-            let packet = &mut self.ring[head];
+    #[inline]
+    fn advance<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) {
+        while let Some(head) = self.on_wire
+            && self.wire.end() <= now
+        {
+            let exit = self.exit_of_head(terms);
+            let packet = store.get_mut(head);
             packet.time = exit;
-            self.queued.remove(packet.len);
-            self.line_bytes += u64::from(packet.len);
-            self.last_exit = exit;
-            if let Some(next) = self.ring.get(head + 1) {
-                self.serialiser.send(next.time, next.len);
+            self.queued -= 1;
+            self.queued_bytes = self.queued_bytes.wrapping_sub(packet.len);
+            self.on_wire = packet.next;
+            if let Some(next) = packet.next {
+                let next = store.get(next);
+                self.wire.send(terms.pace, &mut terms.times, next.time, next.len);
             }
         }
     }
 
-    /// How many are in the delay line; the next in the ring, if any, is on the wire.
-    fn in_line(&self) -> usize {
-        self.ring.len() - self.queued.packets as usize
+    /// When the packet on the wire will leave the pipe. Ends of transmission only grow, so that only after a cut of
+    /// the delay somebody could overtake.
+    #[inline]
+    fn exit_of_head(&self, terms: &Terms) -> Time {
+        self.wire.end().saturating_add(terms.delay).max(terms.floor)
     }
 
-    /// When the packet on the wire will leave the pipe.
-    fn exit_of_head(&self) -> Time {
-        self.serialiser.end().saturating_add(self.delay).max(self.last_exit)
-    }
-
-    fn enqueue(&mut self, now: Time, packet: Packet<P>, marked: bool) {
-        if marked {
-            self.counters.marked += 1;
+    /// The exit of the newest packet in the delay line, if there is one.
+    fn latest_exit<P>(&self, store: &Store<P>) -> Option<Time> {
+        let mut latest = self.first.filter(|_| self.first != self.on_wire)?;
+        if self.on_wire.is_none() {
+            return self.last.map(|last| store.get(last).time);
         }
-        if self.queued.packets == 0 {
-            self.serialiser.send(now, packet.len);
+        while store.get(latest).next != self.on_wire {
+            latest = store.get(latest).next?;
         }
-        self.queued.add(packet.len);
-        self.ring.push_back(Held::new(now, packet, marked));
+        Some(store.get(latest).time)
     }
+}
 
-    fn refuse(&mut self, reason: DropReason, packet: Packet<P>) -> Verdict<P> {
-        self.counters.drop_one(reason, packet.len);
-        Verdict::Dropped(reason, packet.data)
-    }
+fn refuse<P>(losses: &mut Losses, reason: DropReason, packet: Packet<P>) -> Verdict<P> {
+    losses[reason as usize] += 1;
+    losses[BYTES] += u64::from(packet.len);
+    Verdict::Dropped(reason, packet.data)
 }

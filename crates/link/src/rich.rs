@@ -16,6 +16,7 @@ use crate::impairment::{Chance, Corruptor, Dice, Jitter, Loss, Reorder, Skipper}
 use crate::line::{Flight, Line};
 use crate::opportunities::{Opportunities, Schedule};
 use crate::packet::{Alteration, DropReason, Exit, Fate, Held, Packet, Verdict};
+use crate::plain::Plain;
 use crate::qdisc::Ecn;
 use crate::qdisc::queue::{Leaver, Queue, Served, Turn};
 use crate::serialiser::Serialiser;
@@ -77,7 +78,7 @@ impl<P> Rich<P> {
         let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, opportunities, .. } = spec;
         let PipeSpec { framing, slots, loss_ecn, state, paused, .. } = spec;
         *paused
-            || queue.acts_at_dequeue()
+            || !Plain::can_queue(queue)
             || !egress_loss.is_never()
             || jitter.is_some()
             || reorder.is_some()

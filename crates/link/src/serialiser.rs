@@ -33,6 +33,14 @@ impl Serialiser {
         Serialiser { rate, overhead, end: Time::ZERO, carried: Fraction::ZERO, paused: None }
     }
 
+    /// A wire at a rate and an overhead, whose newest transmission ends there.
+    pub(crate) fn resume(
+        (rate, overhead): (Option<Rate>, u32),
+        (end, carried): (Time, Fraction),
+    ) -> Serialiser {
+        Serialiser { end, carried, ..Serialiser::new(rate, overhead) }
+    }
+
     /// The wire of a pipe at rest.
     pub(crate) fn of(spec: &PipeSpec) -> Serialiser {
         let mut serialiser = Serialiser::new(spec.rate, spec.overhead);

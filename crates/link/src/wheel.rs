@@ -14,13 +14,15 @@
 //! few pipes are pending, everything goes to `near`: a small heap beats any wheel.
 //!
 //! Rescheduling leaves the old entry behind, stale; it is dropped when its slot is opened, or all are when
-//! they outnumber the live ones. So schedule, cancel and pop take amortised constant time, but for the heap
-//! of the entries within one tick, and for a cancelled entry that was the earliest of its slot: then the
-//! slot is searched for the next.
+//! they outnumber the live ones. Turns are counted modulo 256, so that a stale entry can seem live again; that
+//! does no harm, for whichever is met first disarms the pipe. So schedule, cancel and pop take amortised constant
+//! time, but for the heap of the entries within one tick, and for a cancelled entry that was the earliest of its
+//! slot: then the slot is searched for the next.
 
 use fastpath_units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hint::black_box;
 
 /// log₂ of the picoseconds in a tick.
 const TICK_BITS: u32 = 16;
@@ -39,7 +41,10 @@ const STALE_MIN: usize = 1024;
 /// number of pending times grows and kept; a wheel that has seen its load allocates no more.
 #[derive(Debug)]
 pub struct Wheel {
-    pipes: Vec<Pending>,
+    /// What is pending for each pipe, if it is armed.
+    times: Vec<Time>,
+    /// Counts how often each pipe was armed and disarmed: odd while it is armed.
+    turns: Vec<u8>,
     /// How many pipes are armed, and how many entries there are for them, stale ones included.
     armed: usize,
     entries: usize,
@@ -54,21 +59,31 @@ pub struct Wheel {
     blocks: Blocks,
 }
 
-/// What is pending for one pipe.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pending {
-    at: Time,
-    /// Counts cancellations, to tell a live entry from a stale one for the same time.
-    version: u32,
-    armed: bool,
-}
-
-/// Ordered by time, then by pipe.
+/// From the highest bits to the lowest: a time, a pipe, and the pipe's turn, to tell a live entry from a stale one for
+/// the same time. So entries are ordered by time, then by pipe.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-struct Entry {
-    at: Time,
-    id: u32,
-    version: u32,
+struct Entry(u128);
+
+impl Entry {
+    #[inline]
+    fn new(at: Time, id: u32, turn: u8) -> Entry {
+        Entry(u128::from(at.as_ps()) << 64 | u128::from(id) << 32 | u128::from(turn))
+    }
+
+    #[inline]
+    fn at(self) -> Time {
+        Time::from_ps((self.0 >> 64) as u64)
+    }
+
+    #[inline]
+    fn id(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    fn turn(self) -> u8 {
+        self.0 as u8
+    }
 }
 
 /// A slot that is occupied has blocks of entries, and the earliest of them is live.
@@ -82,7 +97,8 @@ impl Wheel {
     /// A wheel for pipes numbered `0..pipes`, none of them pending.
     pub fn new(pipes: usize) -> Wheel {
         Wheel {
-            pipes: vec![Pending::default(); pipes],
+            times: vec![Time::ZERO; pipes],
+            turns: vec![0; pipes],
             armed: 0,
             entries: 0,
             near: BinaryHeap::new(),
@@ -97,32 +113,29 @@ impl Wheel {
     /// Makes `at` the pending time of pipe `id`, in place of what it was. Panics if `id` is not one of the
     /// wheel's pipes.
     pub fn schedule(&mut self, id: u32, at: Time) {
-        let pipe = &self.pipes[id as usize];
-        if pipe.armed {
-            if pipe.at == at {
+        if self.is_armed(id) {
+            if self.times[id as usize] == at {
                 return;
             }
             self.cancel(id);
         }
-        let pipe = &mut self.pipes[id as usize];
-        *pipe = Pending { at, version: pipe.version, armed: true };
-        let entry = Entry { at, id, version: pipe.version };
+        self.times[id as usize] = at;
+        let turn = self.turns[id as usize].wrapping_add(1);
+        self.turns[id as usize] = turn;
         self.armed += 1;
         self.entries += 1;
-        self.insert(entry);
+        self.insert(Entry::new(at, id, turn));
     }
 
     /// Forgets the pending time of pipe `id`, if it has one. Panics if `id` is not one of the wheel's pipes.
     pub fn cancel(&mut self, id: u32) {
-        let pipe = &mut self.pipes[id as usize];
-        if !pipe.armed {
+        if !self.is_armed(id) {
             return;
         }
-        let stale = Entry { at: pipe.at, id, version: pipe.version };
-        pipe.armed = false;
-        pipe.version = pipe.version.wrapping_add(1);
-        self.armed -= 1;
-        match self.place(stale.at) {
+        let at = self.times[id as usize];
+        let stale = Entry::new(at, id, self.turns[id as usize]);
+        self.disarm(id);
+        match self.place(at) {
             Some(place) if self.slots[place].earliest == stale => self.redistribute(place),
             _ => self.prune_near(),
         }
@@ -133,8 +146,8 @@ impl Wheel {
 
     /// The earliest pending time.
     pub fn next_at(&self) -> Option<Time> {
-        let near = self.near.peek().map(|Reverse(entry)| entry.at);
-        let far = self.first_slot().map(|place| self.slots[place].earliest.at);
+        let near = self.near.peek().map(|Reverse(entry)| entry.at());
+        let far = self.first_slot().map(|place| self.slots[place].earliest.at());
         match (near, far) {
             (Some(near), Some(far)) => Some(near.min(far)),
             (near, far) => near.or(far),
@@ -146,27 +159,41 @@ impl Wheel {
         if let Some(place) = self.first_slot() {
             let far = self.slots[place].earliest;
             let first = self.near.peek().is_none_or(|Reverse(near)| far < *near);
-            if first && far.at <= now {
+            if first && far.at() <= now {
                 self.open(place);
             } else if first {
                 return None;
             }
         }
         let Reverse(entry) = *self.near.peek()?;
-        if entry.at > now {
+        if entry.at() > now {
             return None;
         }
         self.near.pop();
-        self.pipes[entry.id as usize].armed = false;
-        self.armed -= 1;
+        self.disarm(entry.id());
         self.entries -= 1;
         self.prune_near();
-        Some((entry.at, entry.id))
+        Some((entry.at(), entry.id()))
+    }
+
+    /// Reads a little of what `schedule` needs.
+    #[inline]
+    pub(crate) fn touch(&self, id: u32) {
+        black_box(self.times[id as usize]);
     }
 
     fn is_live(&self, entry: Entry) -> bool {
-        let pipe = &self.pipes[entry.id as usize];
-        pipe.armed && pipe.version == entry.version && pipe.at == entry.at
+        self.turns[entry.id() as usize] == entry.turn() && self.times[entry.id() as usize] == entry.at()
+    }
+
+    #[inline]
+    fn is_armed(&self, id: u32) -> bool {
+        self.turns[id as usize] % 2 == 1
+    }
+
+    fn disarm(&mut self, id: u32) {
+        self.turns[id as usize] = self.turns[id as usize].wrapping_add(1);
+        self.armed -= 1;
     }
 
     /// The slot an entry for `at` belongs to; `None` for `near`.
@@ -181,7 +208,7 @@ impl Wheel {
     }
 
     fn insert(&mut self, entry: Entry) {
-        let place = match self.place(entry.at) {
+        let place = match self.place(entry.at()) {
             Some(place) if self.armed > FEW => place,
             _ => {
                 self.near.push(Reverse(entry));
@@ -208,7 +235,7 @@ impl Wheel {
 
     /// Opens the earliest slot: its earliest entries go to `near`, the others below.
     fn open(&mut self, place: usize) {
-        self.base = self.slots[place].earliest.at.as_ps() >> TICK_BITS;
+        self.base = self.slots[place].earliest.at().as_ps() >> TICK_BITS;
         self.redistribute(place);
     }
 
@@ -240,9 +267,10 @@ impl Wheel {
             }
         }
         let mut near = std::mem::take(&mut self.near);
+        let before = near.len();
         near.retain(|Reverse(entry)| self.is_live(*entry));
+        self.entries -= before - near.len();
         self.near = near;
-        self.entries = self.armed;
     }
 
     /// Restores a live top.
@@ -263,7 +291,6 @@ struct Blocks {
     free: Option<u32>,
 }
 
-/// 256 bytes.
 #[derive(Debug)]
 struct Block {
     entries: [Entry; 15],

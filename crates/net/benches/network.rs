@@ -1,6 +1,6 @@
 //! What a packet costs in a network, from the store to the store: `cargo bench -p fastpath-net`.
 //!
-//! Two hosts, 64-byte frames, every packet through rate, queue, delay and loss; bursts of 32 enter, what is
+//! Two hosts a link, every packet through rate, queue, delay and loss; bursts of 32 enter, what is
 //! due leaves. `items` are packets: divide the time by them.
 
 use divan::counter::ItemsCount;
@@ -18,7 +18,7 @@ const BURST: u64 = 32;
 
 fn network(links: usize) -> Network {
     let pipe = PipeSpec {
-        rate: Rate::from_bps(100_000_000_000 / links as u64),
+        rate: Rate::from_bps((100_000_000_000 / links as u64).max(128_000)),
         delay: Duration::from_us(10),
         loss: Probability::new(0.001).expect("a probability").into(),
         queue: QueueSpec::DropTail(Limit::Packets(1000)),
@@ -33,25 +33,37 @@ fn network(links: usize) -> Network {
     Network::new(topology, Options { seed: 1, pool_limit: NonZeroUsize::MAX })
 }
 
-/// Packets spaced at 90 % of the rate, round robin over the links.
-#[divan::bench(args = [1, 10, 1000, 100_000])]
+#[divan::bench(args = [1, 10, 1000, 100_000, 1_000_000])]
 fn two_hosts(bencher: divan::Bencher, links: usize) {
+    run(bencher, links, 64);
+}
+
+#[divan::bench(args = [64, 128, 256, 512, 1024, 1280, 1518])]
+fn sizes_on_one_link(bencher: divan::Bencher, size: usize) {
+    run(bencher, 1, size);
+}
+
+/// Packets spaced at 90 % of the rate, round robin over the links.
+fn run(bencher: divan::Bencher, links: usize, size: usize) {
     let mut network = network(links);
-    let frame = [0x5a; 64];
+    let frame = vec![0x5a; size];
     let mut now = Time::ZERO;
     let mut next = 0;
+    let mut burst = Vec::new();
     bencher.counter(ItemsCount::new(BURSTS * BURST)).bench_local(|| {
         for _ in 0..BURSTS {
-            now += Duration::from_ps(BURST * 5690);
-            for _ in 0..BURST {
-                let handle = network.pool_mut().insert(&frame).expect("room");
-                network.push(now, EdgeId(2 * next as u32), handle);
-                next = (next + 1) % links;
-            }
+            // 8 bits at 100 Gbit/s are 80 ps.
+            now += Duration::from_ps(BURST * size as u64 * 89);
             while let Some(delivery) = network.pop(now) {
                 divan::black_box(network.pool().bytes(&delivery.frame)[0]);
                 network.pool_mut().free(delivery.frame);
             }
+            for _ in 0..BURST {
+                let handle = network.pool_mut().insert(&frame).expect("room");
+                burst.push((EdgeId(2 * next as u32), handle));
+                next = (next + 1) % links;
+            }
+            network.push_burst(now, &mut burst);
         }
     });
 }

@@ -24,7 +24,7 @@ use crate::router::Router;
 use crate::schedule::{LinkChange, Schedule, ScheduleFull};
 use crate::segment;
 use crate::topology::{Direction, LinkId, NodeId, NodeKind, Topology};
-use fastpath_link::{Alteration, Change, Exit, Fate, Packet, Pipe, Verdict, Wheel};
+use fastpath_link::{Alteration, Change, Exit, Fate, Packet, PipeRef, Pipes, Plan, Verdict};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::{Headers, ecn};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +38,9 @@ pub struct Options {
     /// Bytes of memory for frames in flight; beyond it frames are dropped and counted.
     pub pool_limit: NonZeroUsize,
 }
+
+/// Up to this many edges their pipes stay in the cache by themselves.
+const FEW: usize = 1024;
 
 /// An edge's place in [`Network::edges`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -69,11 +72,11 @@ pub struct Network<O = ()> {
     topology: Topology,
     pool: FramePool,
     observer: O,
-    /// Two per link: forward at `2 × link`, backward at `2 × link + 1`.
-    channels: Vec<Channel>,
-    wheel: Wheel,
+    /// Two per link: forward at `2 × link`, backward at `2 × link + 1`. Their labels are [`End`]s.
+    pipes: Pipes<Frame>,
     stations: Vec<Station>,
-    edges: Vec<Edge>,
+    /// The ends of pipes that are not at edges.
+    inner_ends: Vec<InnerEnd>,
     /// By edge: the pipe that leads away from it.
     first_pipes: Vec<u32>,
     changes: Schedule,
@@ -84,20 +87,48 @@ pub struct Network<O = ()> {
     books: Books,
 }
 
-/// A pipe and where it leads.
-#[derive(Debug)]
-struct Channel {
-    pipe: Pipe<Frame>,
-    to: (NodeId, usize),
+/// Where a pipe leads: an edge, or the place of an inner end. A pipe keeps it as one number.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Edge(EdgeId),
+    Inner(usize),
 }
 
-/// The running half of a node.
+impl End {
+    const INNER: u32 = 1 << 31;
+
+    fn label(self) -> u32 {
+        match self {
+            End::Edge(EdgeId(edge)) => edge,
+            End::Inner(place) => End::INNER | place as u32,
+        }
+    }
+
+    fn of_label(label: u32) -> End {
+        match label & End::INNER {
+            0 => End::Edge(EdgeId(label)),
+            _ => End::Inner((label & !End::INNER) as usize),
+        }
+    }
+}
+
+/// An interface of a router or switch.
+#[derive(Clone, Copy, Debug)]
+struct InnerEnd {
+    /// In [`Network::stations`].
+    station: usize,
+    interface: usize,
+}
+
+/// The running half of a node that is no host.
 #[derive(Debug)]
-enum Station {
-    /// Its interfaces are the edges from this one on.
-    Host {
-        first_edge: u32,
-    },
+struct Station {
+    node: NodeId,
+    kind: StationKind,
+}
+
+#[derive(Debug)]
+enum StationKind {
     Router(Box<Router>),
     Switch(Bridge),
     OpenFlow(Box<Tables>),
@@ -122,27 +153,20 @@ impl<O: Observer> Network<O> {
     /// A network at rest whose frames `observer` follows.
     pub fn observed(topology: Topology, options: Options, mut observer: O) -> Network<O> {
         observer.started(&topology);
-        let channel = |link: &crate::topology::Link| {
-            [0, 1].map(|end| Channel {
-                pipe: Pipe::new(
-                    &link.pipes[end],
-                    Rng::stream(options.seed, 2 * u64::from(link.stream) + end as u64),
-                ),
-                to: link.ends[1 - end],
-            })
+        let Wiring { stations, inner_ends, first_pipes, labels } = Wiring::of(&topology);
+        let plan = |(id, &label): (usize, &u32)| {
+            let (link, end) = (&topology.links[id / 2], id % 2);
+            let rng = Rng::stream(options.seed, 2 * u64::from(link.stream) + end as u64);
+            Plan { spec: &link.pipes[end], rng, label }
         };
-        let channels: Vec<Channel> = topology.links.iter().flat_map(channel).collect();
-        let mut edges = Vec::new();
-        let stations = stations(&topology, &mut edges);
-        let first_pipe = |edge: &Edge| outgoing(&topology, edge.node, edge.interface);
+        let frames_max = options.pool_limit.get() / FramePool::SMALLEST;
         Network {
+            pipes: Pipes::new(labels.iter().enumerate().map(plan), frames_max),
             pool: FramePool::new(options.pool_limit),
-            wheel: Wheel::new(channels.len()),
             observer,
-            channels,
             stations,
-            first_pipes: edges.iter().map(first_pipe).collect(),
-            edges,
+            inner_ends,
+            first_pipes,
             changes: Schedule::new(&topology),
             now: Time::ZERO,
             due: VecDeque::new(),
@@ -158,13 +182,16 @@ impl<O: Observer> Network<O> {
     }
 
     /// The edges: host interfaces, in the order of hosts.
-    pub fn edges(&self) -> &[Edge] {
-        &self.edges
+    pub fn edges(&self) -> impl ExactSizeIterator<Item = Edge> {
+        self.first_pipes.iter().map(|&pipe| {
+            let (node, interface) = self.topology.links[pipe as usize / 2].ends[pipe as usize % 2];
+            Edge { node, interface }
+        })
     }
 
     /// The edge at a host's interface; `None` for routers and switches.
     pub fn edge_of(&self, node: NodeId, interface: usize) -> Option<EdgeId> {
-        let found = self.edges.iter().position(|edge| (edge.node, edge.interface) == (node, interface));
+        let found = self.edges().position(|edge| (edge.node, edge.interface) == (node, interface));
         found.map(|i| EdgeId(i as u32))
     }
 
@@ -194,8 +221,8 @@ impl<O: Observer> Network<O> {
     }
 
     /// A pipe of a link: index 0 leads from end 0 to end 1, index 1 back.
-    pub fn pipe(&self, link: LinkId, index: usize) -> &Pipe<Frame> {
-        &self.channels[2 * link.0 as usize + index].pipe
+    pub fn pipe(&self, link: LinkId, index: usize) -> PipeRef<'_, Frame> {
+        self.pipes.pipe(2 * link.0 + index as u32)
     }
 
     /// A frame leaves a host onto its link at `now`. Time does not run backwards: an earlier `now` is taken
@@ -207,9 +234,25 @@ impl<O: Observer> Network<O> {
         self.enter(self.now, self.first_pipes[edge.0 as usize], frame);
     }
 
+    /// Several frames leave their hosts at `now`, one after the other, and leave `frames` empty. Where there are many
+    /// links they wait for memory together.
+    pub fn push_burst(&mut self, now: Time, frames: &mut Vec<(EdgeId, Frame)>) {
+        if self.first_pipes.len() > FEW {
+            for (edge, _) in frames.iter() {
+                self.pipes.touch(self.first_pipes[edge.0 as usize]);
+            }
+        }
+        for (edge, frame) in frames.drain(..) {
+            self.push(now, edge, frame);
+        }
+    }
+
     /// The next frame due at an edge at or before `now`, in the order of time.
     pub fn pop(&mut self, now: Time) -> Option<Delivery> {
         if self.due.is_empty() {
+            if let Some(delivery) = self.pop_at_once(now) {
+                return Some(delivery);
+            }
             self.advance(now);
         }
         let delivery = self.due.pop_front_if(|delivery| delivery.at <= now)?;
@@ -217,10 +260,37 @@ impl<O: Observer> Network<O> {
         Some(delivery)
     }
 
+    /// The next frame, if it goes straight from a pipe to an edge, as most do in a network of hosts; `None` if there is
+    /// anything else to be done first.
+    #[inline]
+    fn pop_at_once(&mut self, now: Time) -> Option<Delivery> {
+        if O::WATCHES || now < self.now || self.changes_by(now) {
+            return None;
+        }
+        while self.due.is_empty() {
+            let (id, exit) = self.pipes.pop(now)?;
+            self.now = self.now.max(exit.at);
+            match (exit.fate, End::of_label(self.pipes.label(id))) {
+                (Fate::Delivered { marked: false }, End::Edge(edge)) => {
+                    self.books.delivered += 1;
+                    return Some(Delivery { at: exit.at, edge, frame: exit.packet.data });
+                }
+                _ => self.exit(id, exit),
+            }
+        }
+        None
+    }
+
+    /// True if a change is scheduled until `now`.
+    #[inline]
+    fn changes_by(&self, now: Time) -> bool {
+        self.changes.next_at().is_some_and(|at| at <= now)
+    }
+
     /// When something happens next by itself; `None` when nothing is pending.
     pub fn next_at(&self) -> Option<Time> {
         let due = self.due.front().map(|delivery| delivery.at);
-        [self.wheel.next_at(), self.changes.next_at(), due].into_iter().flatten().min()
+        [self.pipes.next_at(), self.changes.next_at(), due].into_iter().flatten().min()
     }
 
     /// Changes parameters of a link at `now`, in one instant; frames it holds stay.
@@ -248,19 +318,18 @@ impl<O: Observer> Network<O> {
 
     /// True if no frame moves before the next change: none is inside, or those that are wait for one.
     pub fn is_still(&self) -> bool {
-        self.due.is_empty() && self.wheel.next_at().is_none()
+        self.due.is_empty() && self.pipes.next_at().is_none()
     }
 
     /// The books as they stand.
     pub fn conservation(&self) -> Conservation {
-        let in_pipes: u64 = self.channels.iter().map(|channel| channel.pipe.held().packets).sum();
         let in_routers: usize = self.stations.iter().map(Station::held).sum();
         Conservation {
             entered: self.books.entered,
             generated: self.books.generated,
             delivered: self.books.delivered,
             dropped: self.books.dropped.iter().map(|(reason, &n)| (reason.name(), n)).collect(),
-            held: in_pipes + (in_routers + self.due.len()) as u64,
+            held: self.pipes.held() + (in_routers + self.due.len()) as u64,
         }
     }
 
@@ -275,18 +344,9 @@ impl<O: Observer> Network<O> {
     }
 
     fn run_until(&mut self, until: Time) {
-        while let Some((at, id)) = self.wheel.pop_due(until) {
-            let mut next = Some(at);
-            while let Some(at) = next {
-                self.now = at;
-                while let Some(exit) = self.channels[id as usize].pipe.pop(at) {
-                    self.exit(id, exit);
-                }
-                // A pipe that acts again before any other needs no turn of the wheel.
-                let again = self.channels[id as usize].pipe.next_at().filter(|&at| at <= until);
-                next = again.filter(|&at| self.wheel.next_at().is_none_or(|other| at < other));
-            }
-            self.schedule(id);
+        while let Some((id, exit)) = self.pipes.pop(until) {
+            self.now = self.now.max(exit.at);
+            self.exit(id, exit);
         }
         self.now = self.now.max(until);
     }
@@ -305,19 +365,11 @@ impl<O: Observer> Network<O> {
         self.change_on_schedule(at);
     }
 
-    fn schedule(&mut self, id: u32) {
-        match self.channels[id as usize].pipe.next_at() {
-            Some(at) => self.wheel.schedule(id, at),
-            None => self.wheel.cancel(id),
-        }
-    }
-
     fn change(&mut self, at: Time, link: LinkId, direction: Direction, change: &Change) {
         for index in direction.pipes() {
             let id = 2 * link.0 + index as u32;
-            self.channels[id as usize].pipe.change(at, change);
+            self.pipes.change(at, id, change);
             self.observer.changed(at, PipeId { link, index }, change);
-            self.schedule(id);
         }
     }
 
@@ -332,8 +384,7 @@ impl<O: Observer> Network<O> {
         if self.changes.waits() {
             self.wake(at, LinkId(id / 2));
         }
-        let pipe = &mut self.channels[id as usize].pipe;
-        let (flow, traffic_class) = if pipe.reads_headers() {
+        let (flow, traffic_class) = if self.pipes.reads_headers(id) {
             let headers = Headers::parse(self.pool.bytes(&frame));
             (headers.flow_hash(), headers.traffic_class())
         } else {
@@ -343,19 +394,19 @@ impl<O: Observer> Network<O> {
         let place = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         // Told before the push, which takes the frame away.
         self.observer.arrived(at, place, &packet.data);
-        match pipe.push(at, packet) {
-            Verdict::Queued => self.schedule(id),
-            Verdict::Dropped(reason, frame) => {
-                self.refuse(at, Place::Pipe(place), frame, Reason::Link(reason))
-            }
+        if let Verdict::Dropped(reason, frame) = self.pipes.push(at, id, packet) {
+            self.refuse(at, Place::Pipe(place), frame, Reason::Link(reason));
         }
     }
 
     /// A frame leaves a pipe and reaches the node at its end.
     fn exit(&mut self, id: u32, exit: Exit<Frame>) {
-        let (node, interface) = self.channels[id as usize].to;
+        let end = End::of_label(self.pipes.label(id));
         let Exit { at, packet, fate } = exit;
         let mut frame = packet.data;
+        if !O::WATCHES && matches!(fate, Fate::Delivered { marked: false }) {
+            return self.arrive(at, end, frame);
+        }
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         let alteration = match fate {
             Fate::Dropped(reason) => {
@@ -379,26 +430,38 @@ impl<O: Observer> Network<O> {
         for _ in 0..alteration.copies {
             self.books.generated += 1;
             match self.pool.duplicate(&frame) {
-                Some(copy) => self.arrive(at, (node, interface), copy),
+                Some(copy) => self.arrive(at, end, copy),
                 None => *self.books.dropped.entry(Reason::PoolFull).or_default() += 1,
             }
         }
-        self.arrive(at, (node, interface), frame);
+        self.arrive(at, end, frame);
     }
 
     /// A frame reaches the node at the end of its pipe.
-    fn arrive(&mut self, at: Time, (node, interface): (NodeId, usize), frame: Frame) {
-        match &mut self.stations[node.0 as usize] {
-            Station::Host { first_edge } => {
-                let edge = EdgeId(*first_edge + interface as u32);
+    #[inline]
+    fn arrive(&mut self, at: Time, end: End, frame: Frame) {
+        match end {
+            End::Edge(edge) => {
                 self.observer.delivered(at, edge, &frame);
                 self.due.push_back(Delivery { at, edge, frame });
-                return;
             }
-            Station::Router(router) => router.receive(at, interface, frame, &mut self.pool, &mut self.acts),
-            Station::Switch(bridge) => bridge.receive(at, interface, frame, &mut self.pool, &mut self.acts),
-            Station::OpenFlow(tables) => {
-                tables.receive(at, interface, frame, &mut self.pool, &mut self.acts);
+            End::Inner(place) => self.forward(at, self.inner_ends[place], frame),
+        }
+    }
+
+    /// A frame reaches a router or switch.
+    fn forward(&mut self, at: Time, InnerEnd { station, interface }: InnerEnd, frame: Frame) {
+        let Station { node, kind } = &mut self.stations[station];
+        let node = *node;
+        match kind {
+            StationKind::Router(router) => {
+                router.receive(at, interface, frame, &mut self.pool, &mut self.acts)
+            }
+            StationKind::Switch(bridge) => {
+                bridge.receive(at, interface, frame, &mut self.pool, &mut self.acts)
+            }
+            StationKind::OpenFlow(tables) => {
+                tables.receive(at, interface, frame, &mut self.pool, &mut self.acts)
             }
         }
         self.perform(at, node);
@@ -445,9 +508,9 @@ impl<O: Observer> Network<O> {
 
 impl Station {
     fn held(&self) -> usize {
-        match self {
-            Station::Router(router) => router.held(),
-            Station::Host { .. } | Station::Switch(_) | Station::OpenFlow(_) => 0,
+        match &self.kind {
+            StationKind::Router(router) => router.held(),
+            StationKind::Switch(_) | StationKind::OpenFlow(_) => 0,
         }
     }
 }
@@ -458,23 +521,65 @@ fn outgoing(topology: &Topology, node: NodeId, interface: usize) -> u32 {
     2 * attached.link.0 + attached.end as u32
 }
 
-fn stations(topology: &Topology, edges: &mut Vec<Edge>) -> Vec<Station> {
-    let routes = Routes::compute(topology);
-    let mut forwarding = segment::forwarding(topology);
-    let station = |(i, node): (usize, &crate::topology::Node)| {
-        let id = NodeId(i as u32);
-        match &node.kind {
-            NodeKind::Host { .. } => {
-                let first_edge = edges.len() as u32;
-                edges.extend((0..node.interfaces.len()).map(|interface| Edge { node: id, interface }));
-                Station::Host { first_edge }
-            }
-            NodeKind::Router => Station::Router(Box::new(Router::new(topology, id, &routes))),
-            NodeKind::Switch => Station::Switch(Bridge::new(std::mem::take(&mut forwarding[i]))),
-            NodeKind::OpenFlow { lines, .. } => {
-                Station::OpenFlow(Box::new(Tables::new(lines, node.interfaces.len())))
-            }
+/// How a topology hangs together when it runs.
+struct Wiring {
+    stations: Vec<Station>,
+    inner_ends: Vec<InnerEnd>,
+    first_pipes: Vec<u32>,
+    /// By pipe: where it leads.
+    labels: Vec<u32>,
+}
+
+impl Wiring {
+    fn of(topology: &Topology) -> Wiring {
+        let hosts = || topology.hosts().map(|(_, node)| node.interfaces.len());
+        let mut wiring = Wiring {
+            stations: Vec::new(),
+            inner_ends: Vec::new(),
+            first_pipes: Vec::with_capacity(hosts().sum()),
+            labels: vec![0; 2 * topology.links.len()],
+        };
+        let has = |kind| topology.nodes.iter().any(|node| node.kind == kind);
+        // What only routers and switches need takes long for many hosts.
+        let routes = has(NodeKind::Router).then(|| Routes::compute(topology));
+        let mut forwarding = has(NodeKind::Switch).then(|| segment::forwarding(topology));
+        for (i, node) in topology.nodes.iter().enumerate() {
+            let id = NodeId(i as u32);
+            let kind = match (&node.kind, &routes, &mut forwarding) {
+                (NodeKind::Router, Some(routes), _) => {
+                    StationKind::Router(Box::new(Router::new(topology, id, routes)))
+                }
+                (NodeKind::Switch, _, Some(forwarding)) => {
+                    StationKind::Switch(Bridge::new(std::mem::take(&mut forwarding[i])))
+                }
+                (NodeKind::OpenFlow { lines, .. }, _, _) => {
+                    StationKind::OpenFlow(Box::new(Tables::new(lines, node.interfaces.len())))
+                }
+                _ => {
+                    wiring.add_edges(topology, id);
+                    continue;
+                }
+            };
+            wiring.add_station(topology, Station { node: id, kind });
         }
-    };
-    topology.nodes.iter().enumerate().map(station).collect()
+        wiring
+    }
+
+    fn add_edges(&mut self, topology: &Topology, node: NodeId) {
+        for interface in 0..topology.node(node).interfaces.len() {
+            let away = outgoing(topology, node, interface);
+            // The other pipe of the link ends where this one begins.
+            self.labels[away as usize ^ 1] = End::Edge(EdgeId(self.first_pipes.len() as u32)).label();
+            self.first_pipes.push(away);
+        }
+    }
+
+    fn add_station(&mut self, topology: &Topology, station: Station) {
+        for interface in 0..topology.node(station.node).interfaces.len() {
+            let away = outgoing(topology, station.node, interface);
+            self.labels[away as usize ^ 1] = End::Inner(self.inner_ends.len()).label();
+            self.inner_ends.push(InnerEnd { station: self.stations.len(), interface });
+        }
+        self.stations.push(station);
+    }
 }

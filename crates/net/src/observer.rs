@@ -43,6 +43,9 @@ pub struct Passage<'n> {
 
 /// Somebody who follows single frames (`--times`, a ledger). Does nothing by default, and `()` compiles away.
 pub trait Observer {
+    /// False for who ignores everything: then nothing is prepared to be shown.
+    const WATCHES: bool = true;
+
     /// The network is about to run.
     fn started(&mut self, _topology: &Topology) {}
     /// A pipe has new parameters.
@@ -61,10 +64,14 @@ pub trait Observer {
     fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
 }
 
-impl Observer for () {}
+impl Observer for () {
+    const WATCHES: bool = false;
+}
 
 /// One after the other.
 impl<A: Observer, B: Observer> Observer for (A, B) {
+    const WATCHES: bool = A::WATCHES || B::WATCHES;
+
     fn started(&mut self, topology: &Topology) {
         self.0.started(topology);
         self.1.started(topology);
@@ -101,6 +108,8 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 
 /// Perhaps nobody.
 impl<O: Observer> Observer for Option<O> {
+    const WATCHES: bool = O::WATCHES;
+
     fn started(&mut self, topology: &Topology) {
         self.iter_mut().for_each(|observer| observer.started(topology));
     }

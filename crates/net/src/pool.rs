@@ -4,7 +4,7 @@
 //! delay, and neighbours in time are neighbours in memory. Freed slots are reused last-in first-out, while
 //! they are still in the cache.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 /// Slot sizes: steps of 64 bytes to 2 KiB, then jumbo frames and super-packets.
 const STEP: usize = 64;
@@ -23,7 +23,8 @@ pub const FRAME_MAX: usize = LARGE[LARGE.len() - 1];
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "a frame that is not freed is lost to the pool"]
 pub struct Frame {
-    slot: u32,
+    /// The slot's number, counted from 1 so that `Option<Frame>` is no larger.
+    place: NonZeroU32,
     len: u32,
 }
 
@@ -35,12 +36,14 @@ impl Frame {
     }
 
     /// The slot's number: unique among the frames alive, reused after.
+    #[inline]
     pub fn slot(&self) -> u32 {
-        self.slot
+        self.place.get() - 1
     }
 
+    #[inline]
     fn class(&self) -> usize {
-        (self.slot >> SLOT_BITS) as usize
+        (self.slot() >> SLOT_BITS) as usize
     }
 }
 
@@ -56,7 +59,8 @@ pub struct FramePool {
 #[derive(Debug)]
 struct Class {
     size: usize,
-    slots_per_chunk: usize,
+    /// log₂ of the slots in a chunk.
+    chunk_bits: u32,
     chunks: Vec<Box<[u8]>>,
     free: Vec<u32>,
 }
@@ -64,24 +68,32 @@ struct Class {
 impl Class {
     fn new(size: usize) -> Class {
         // A power of two so that finding a slot is a shift and a mask.
-        let slots_per_chunk = (CHUNK / size).max(1).next_power_of_two();
-        Class { size, slots_per_chunk, chunks: Vec::new(), free: Vec::new() }
+        let chunk_bits = (CHUNK / size).max(1).next_power_of_two().ilog2();
+        Class { size, chunk_bits, chunks: Vec::new(), free: Vec::new() }
     }
 
+    fn slots_per_chunk(&self) -> usize {
+        1 << self.chunk_bits
+    }
+
+    #[inline]
     fn range(&self, slot: u32) -> (usize, usize) {
         let index = (slot & ((1 << SLOT_BITS) - 1)) as usize;
-        (index / self.slots_per_chunk, (index % self.slots_per_chunk) * self.size)
+        (index >> self.chunk_bits, (index & (self.slots_per_chunk() - 1)) * self.size)
     }
 
     fn grow(&mut self, class: usize) {
-        let first = self.chunks.len() * self.slots_per_chunk;
-        self.chunks.push(vec![0; self.size * self.slots_per_chunk].into_boxed_slice());
+        let first = self.chunks.len() * self.slots_per_chunk();
+        self.chunks.push(vec![0; self.size * self.slots_per_chunk()].into_boxed_slice());
         let id = |slot: usize| (class as u32) << SLOT_BITS | slot as u32;
-        self.free.extend((first..first + self.slots_per_chunk).rev().map(id));
+        self.free.extend((first..first + self.slots_per_chunk()).rev().map(id));
     }
 }
 
 impl FramePool {
+    /// Bytes of memory that even an empty frame takes.
+    pub const SMALLEST: usize = STEP;
+
     /// A pool that takes at most `limit` bytes of memory.
     pub fn new(limit: NonZeroUsize) -> FramePool {
         let sizes = (1..=STEPPED).map(|i| i * STEP).chain(LARGE);
@@ -94,8 +106,8 @@ impl FramePool {
         let index = Self::class_of(len)?;
         let class = &mut self.classes[index];
         if class.free.is_empty() {
-            let more = class.size * class.slots_per_chunk;
-            let slots = (class.chunks.len() + 1) * class.slots_per_chunk;
+            let more = class.size * class.slots_per_chunk();
+            let slots = (class.chunks.len() + 1) * class.slots_per_chunk();
             if self.reserved + more > self.limit || slots > 1 << SLOT_BITS {
                 return None;
             }
@@ -104,7 +116,7 @@ impl FramePool {
         }
         let slot = class.free.pop()?;
         self.live += 1;
-        Some(Frame { slot, len: len as u32 })
+        Some(Frame { place: NonZeroU32::MIN.saturating_add(slot), len: len as u32 })
     }
 
     /// A frame with these bytes; `None` as for [`FramePool::alloc`].
@@ -117,8 +129,8 @@ impl FramePool {
     /// A second frame with the same bytes.
     pub fn duplicate(&mut self, frame: &Frame) -> Option<Frame> {
         let copy = self.alloc(frame.len())?;
-        let (chunk, from) = self.classes[frame.class()].range(frame.slot);
-        let (to_chunk, to) = self.classes[copy.class()].range(copy.slot);
+        let (chunk, from) = self.classes[frame.class()].range(frame.slot());
+        let (to_chunk, to) = self.classes[copy.class()].range(copy.slot());
         let chunks = &mut self.classes[frame.class()].chunks;
         if chunk == to_chunk {
             chunks[chunk].copy_within(from..from + frame.len(), to);
@@ -131,16 +143,17 @@ impl FramePool {
     }
 
     /// The frame's bytes.
+    #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         let class = &self.classes[frame.class()];
-        let (chunk, at) = class.range(frame.slot);
+        let (chunk, at) = class.range(frame.slot());
         &class.chunks[chunk][at..at + frame.len()]
     }
 
     /// The frame's bytes, to write.
     pub fn bytes_mut(&mut self, frame: &mut Frame) -> &mut [u8] {
         let class = &mut self.classes[frame.class()];
-        let (chunk, at) = class.range(frame.slot);
+        let (chunk, at) = class.range(frame.slot());
         &mut class.chunks[chunk][at..at + frame.len()]
     }
 
@@ -150,9 +163,10 @@ impl FramePool {
     }
 
     /// Gives the frame's memory back.
+    #[inline]
     pub fn free(&mut self, frame: Frame) {
         self.live -= 1;
-        self.classes[frame.class()].free.push(frame.slot);
+        self.classes[frame.class()].free.push(frame.slot());
     }
 
     /// Frames alive.

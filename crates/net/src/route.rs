@@ -7,7 +7,7 @@
 use crate::segment::Segments;
 use crate::topology::{Interface, NodeId, NodeKind, Topology};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 /// One line of a node's routing table.
@@ -82,7 +82,7 @@ fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Rout
         }
     }
     // What the author gave comes before what was computed for the same destinations.
-    let taken: std::collections::BTreeSet<IpNet> = routes[..given].iter().map(|route| route.prefix).collect();
+    let taken: BTreeSet<IpNet> = routes[..given].iter().map(|route| route.prefix).collect();
     let (mut first, computed) = (routes[..given].to_vec(), &routes[given..]);
     first.extend(computed.iter().filter(|route| !taken.contains(&route.prefix)));
     first.sort_by_key(|route| route.via.is_some());
@@ -114,14 +114,14 @@ struct Found {
 /// them, so the first to reach a segment is the one that wins ties.
 fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family) -> Found {
     let mut found = Found { routes: Vec::new(), gateways: Vec::new() };
-    let mut segment_seen = vec![false; segments.all.len()];
-    let mut router_seen = vec![false; topology.nodes.len()];
-    router_seen[from.0 as usize] = true;
+    // Sets, not flags by place: of a million links most nodes reach few.
+    let mut segments_seen = BTreeSet::new();
+    let mut routers_seen = BTreeSet::from([from]);
     let mut waiting: VecDeque<(NodeId, Option<NextHop>)> = VecDeque::from([(from, None)]);
     while let Some((at, first)) = waiting.pop_front() {
         for (index, interface) in topology.node(at).interfaces.iter().enumerate() {
             let place = segments.at(at, index);
-            if std::mem::replace(&mut segment_seen[place], true) {
+            if !segments_seen.insert(place) {
                 continue;
             }
             let segment = &segments.all[place];
@@ -133,12 +133,12 @@ fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family
                 interface: hop.interface,
             }));
             for &(neighbour, far) in &segment.routers {
-                if router_seen[neighbour.0 as usize] {
+                if routers_seen.contains(&neighbour) {
                     continue;
                 }
                 let there = &topology.node(neighbour).interfaces[far];
                 let Some(via) = gateway(interface, there, family) else { continue };
-                router_seen[neighbour.0 as usize] = true;
+                routers_seen.insert(neighbour);
                 if first.is_none() {
                     found.gateways.push((index, via));
                 }

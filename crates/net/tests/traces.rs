@@ -236,7 +236,7 @@ fn a_slow_path_of_pantheons_delivers_as_many_opportunities_as_it_has() {
     assert_eq!(first_round, expected[..first_round.len()]);
     assert!(first_round.len() >= times.len() - 14, "{} of {}", first_round.len(), times.len());
     // 4.77 % of what came is lost before the queue: within the binomial 99.9 % interval.
-    let counters = *network.pipe(fastpath_net::LinkId(0), 0).counters();
+    let counters = network.pipe(fastpath_net::LinkId(0), 0).counters();
     let (n, lost) = (arrivals.len() as f64, counters.dropped_for(fastpath_link::DropReason::Loss) as f64);
     assert!((lost - 0.0477 * n).abs() < 3.29 * (n * 0.0477 * 0.9523).sqrt(), "{lost} of {n}");
 }

@@ -31,6 +31,7 @@ impl Probability {
     }
 
     /// Draws: true with this probability. Exact at 0 and 1, else to one part in 2⁵³.
+    #[inline]
     pub fn draw(self, rng: &mut Rng) -> bool {
         rng.unit_f64() < self.0
     }

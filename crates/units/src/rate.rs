@@ -60,6 +60,18 @@ impl Rate {
         }
     }
 
+    /// [`Rate::transmission`] of a frame that takes `span` and `left` after nothing, after `carried`: the same numbers
+    /// without a division.
+    #[inline]
+    pub const fn carry(self, (span, left): (Duration, Fraction), carried: Fraction) -> (Duration, Fraction) {
+        // Both are below the rate, so that together they make at most one picosecond.
+        let sum = left.0 + carried.0;
+        match sum.checked_sub(self.0.get()) {
+            Some(rest) => (span.saturating_add(Duration::from_ps(1)), Fraction(rest)),
+            None => (span, Fraction(sum)),
+        }
+    }
+
     /// The bits that this rate would send in `left` and `carried`, sent at the rate `to` instead: the time they
     /// take and what is left over. Exact; held at [`Duration::MAX`] past the range.
     pub fn retimed(self, left: Duration, carried: Fraction, to: Rate) -> (Duration, Fraction) {
@@ -149,6 +161,16 @@ mod tests {
             carried = left;
         }
         assert_eq!((total, carried), (Duration::from_secs(8), Fraction::ZERO));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_carried_can_be_added_after_the_division(bps in 1u64..=800_000_000_000, a: u32, b: u32) {
+            let rate = rate(bps);
+            let carried = rate.transmission(Bytes(a.into()), Fraction::ZERO).1;
+            let alone = rate.transmission(Bytes(b.into()), Fraction::ZERO);
+            assert_eq!(rate.carry(alone, carried), rate.transmission(Bytes(b.into()), carried));
+        }
     }
 
     #[test]

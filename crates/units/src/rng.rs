@@ -29,6 +29,7 @@ impl Rng {
     }
 
     /// 64 uniform bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
@@ -43,6 +44,7 @@ impl Rng {
     }
 
     /// Uniform in [0, 1), 53 bits.
+    #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }

@@ -210,7 +210,7 @@ impl Emulator {
 }
 
 impl Device for Emulator {
-    const STAGES: &'static [&'static str] = &["receive", "classify", "enter links", "leave links", "send"];
+    const STAGES: &'static [&'static str] = &["receive", "classify", "leave links", "enter links", "send"];
 
     fn turn(&mut self, mark: &mut impl FnMut(usize)) {
         loop {
@@ -226,14 +226,12 @@ impl Device for Emulator {
                 }
             }
             mark(1);
-            for (edge, frame) in self.arrived.drain(..) {
-                self.network.push(now, edge, frame);
-            }
-            mark(2);
             while self.out.len() < 4 * BURST {
                 let Some(delivery) = self.network.pop(now) else { break };
                 self.out.push_back(delivery.frame);
             }
+            mark(2);
+            self.network.push_burst(now, &mut self.arrived);
             mark(3);
             while !self.out.is_empty() {
                 let _ = self.port.tx_burst(now, self.network.pool_mut(), &mut self.out);

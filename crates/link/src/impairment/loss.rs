@@ -109,6 +109,7 @@ impl Loss {
     }
 
     /// True if the packet at hand is lost.
+    #[inline]
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         match self {
             Loss::Never => false,

@@ -55,8 +55,9 @@ impl Run {
         let options = Options { seed, pool_limit: POOL_LIMIT };
         let ledger = ledger.map(|path| Book::create(path, &topology, start_ns)).transpose()?;
         let network = Network::observed(topology, options, (Follower::default(), ledger.map(Ledger::new)));
+        let edges = network.edges().len();
         Ok(Run {
-            exits: vec![None; network.edges().len()],
+            exits: vec![None; edges],
             network,
             entrances: Vec::new(),
             outputs: Vec::new(),

@@ -1,0 +1,157 @@
+//! Many pipes, and what leaves them next: the pipes of a network, in memory that a packet crosses quickly.
+//!
+//! ```text
+//!   push(now, id, packet)                                                       pop(now) ─▶ (id, exit)
+//!        │      ┌──────────────────────────────────────────────────────────────┐     ▲
+//!        └────▶ │ id │ a cache line, what push needs │ ──▶ store of packets     │ ────┘
+//!               └──────────────────────────────────────────────────────────────┘
+//!                 wheel: who is next?                  terms: shared by those alike
+//! ```
+//!
+//! Among a million pipes a packet finds nothing of its pipe in the cache. So what a pipe has of its own is two lines
+//! and eight bytes of the wheel, whoever is about to be pushed to or popped from is [touched](Pipes::touch) some
+//! packets ahead, and everything that can be shared is: packets in one store, equal parameters once.
+
+use crate::packet::{Exit, Packet, Verdict};
+use crate::set::{PipeRef, Plan, Set};
+use crate::spec::Change;
+use crate::wheel::Wheel;
+use fastpath_units::Time;
+
+/// A fixed number of pipes, carrying packets that the caller keeps by a `P`. Each behaves as a
+/// [`Pipe`](crate::Pipe).
+#[derive(Debug)]
+pub struct Pipes<P> {
+    set: Set<P>,
+    wheel: Wheel,
+    /// The pipe that packets leave now, which is not on the wheel.
+    active: Option<Active>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    id: u32,
+    /// The instant it is at.
+    at: Time,
+    /// Until then nobody else is before it.
+    until: Time,
+}
+
+impl Active {
+    /// Somebody else is next at `other`. At one instant pipes go by number, but this one has its instant whole.
+    #[inline]
+    fn give_way(&mut self, other: Option<Time>) {
+        if let Some(other) = other {
+            self.until = self.until.min(Time::from_ps(other.as_ps().saturating_sub(1))).max(self.at);
+        }
+    }
+}
+
+impl<P> Pipes<P> {
+    /// Empty pipes, numbered in the order of their plans, that will hold about `packets_max` packets in all at most: as
+    /// long as it is no more, memory for them is not moved.
+    pub fn new<'s>(plans: impl ExactSizeIterator<Item = Plan<'s>>, packets_max: usize) -> Pipes<P> {
+        let set = Set::new(plans, packets_max);
+        Pipes { wheel: Wheel::new(set.len()), set, active: None }
+    }
+
+    /// Gives pipe `id` a packet that arrives at `now`. A packet that is not taken comes back with the reason.
+    #[inline]
+    pub fn push(&mut self, now: Time, id: u32, packet: Packet<P>) -> Verdict<P> {
+        let settled = self.set.is_settled(id);
+        let verdict = self.set.push(now, id, packet);
+        if !settled {
+            self.schedule(id);
+        }
+        verdict
+    }
+
+    /// The next packet that has left any pipe by `now`, delivered or dropped, and that pipe: in order of time, then of
+    /// pipes. `None` when there is no more.
+    #[inline]
+    pub fn pop(&mut self, now: Time) -> Option<(u32, Exit<P>)> {
+        loop {
+            let active = match &mut self.active {
+                Some(active) => active,
+                active => {
+                    let (at, id) = self.wheel.pop_due(now)?;
+                    let active = active.insert(Active { id, at, until: Time::MAX });
+                    active.give_way(self.wheel.next_at());
+                    active
+                }
+            };
+            let Active { id, until, .. } = *active;
+            if let Some(exit) = self.set.pop_next(until.min(now), id) {
+                active.at = exit.at;
+                return Some((id, exit));
+            }
+            self.active = None;
+            if let Some(next) = self.set.next_at(id) {
+                self.wheel.schedule(id, next);
+                if until > now {
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// When to call `pop` again; `None` if all pipes are empty. Nothing leaves before.
+    #[inline]
+    pub fn next_at(&self) -> Option<Time> {
+        let active = self.active.and_then(|active| self.set.next_at(active.id));
+        match (active, self.wheel.next_at()) {
+            (Some(active), Some(other)) => Some(active.min(other)),
+            (active, other) => active.or(other),
+        }
+    }
+
+    /// Changes parameters of pipe `id` at `now`, as [`Pipe::change`](crate::Pipe::change).
+    pub fn change(&mut self, now: Time, id: u32, change: &Change) {
+        self.set.change(now, id, change);
+        self.schedule(id);
+    }
+
+    #[inline]
+    fn schedule(&mut self, id: u32) {
+        if let Some(active) = &mut self.active {
+            if active.id == id {
+                return;
+            }
+            active.give_way(self.set.next_at(id));
+        }
+        match self.set.next_at(id) {
+            Some(at) => self.wheel.schedule(id, at),
+            None => self.wheel.cancel(id),
+        }
+    }
+
+    /// Brings what a push to pipe `id` needs into the cache. Calls for several pipes wait for memory together.
+    #[inline]
+    pub fn touch(&self, id: u32) {
+        self.set.touch(id);
+        self.wheel.touch(id);
+    }
+
+    /// The label of pipe `id`.
+    #[inline]
+    pub fn label(&self, id: u32) -> u32 {
+        self.set.label(id)
+    }
+
+    /// True if what becomes of a packet in pipe `id` depends on its `traffic_class` or `flow`; otherwise the caller
+    /// need not look for them.
+    #[inline]
+    pub fn reads_headers(&self, id: u32) -> bool {
+        self.set.reads_headers(id)
+    }
+
+    /// Pipe `id`, to look at.
+    pub fn pipe(&self, id: u32) -> PipeRef<'_, P> {
+        self.set.pipe(id)
+    }
+
+    /// The packets in all of them.
+    pub fn held(&self) -> u64 {
+        (0..self.set.len() as u32).map(|id| self.pipe(id).held().packets).sum()
+    }
+}

@@ -1,0 +1,238 @@
+//! A fixed number of pipes, each plain (`plain.rs`: fast) as long as its parameters allow it, and rich (`rich.rs`:
+//! everything) from the first change that needs more. Nobody is told who is next: that is what [`Pipes`](crate::Pipes)
+//! adds.
+
+use crate::counters::{Counters, Tally};
+use crate::delays::Delays;
+use crate::packet::{Exit, Packet, Verdict};
+use crate::plain::{Intake, Losses, Plain};
+use crate::rich::Rich;
+use crate::spec::{Change, PipeSpec};
+use crate::store::Store;
+use crate::terms::AllTerms;
+use fastpath_units::{Rng, Time};
+use std::hint::black_box;
+
+/// Set in [`Plain::terms`] of a pipe that has become rich: the rest is its place among the rich.
+const RICH: u32 = 1 << 31;
+
+/// What a new pipe is made of.
+#[derive(Debug)]
+pub struct Plan<'s> {
+    /// Its parameters.
+    pub spec: &'s PipeSpec,
+    /// Where all its chance comes from.
+    pub rng: Rng,
+    /// The caller's own, to be had back by [`Pipes::label`](crate::Pipes::label); say, where the pipe leads.
+    pub label: u32,
+}
+
+/// The pipes, by number.
+#[derive(Debug)]
+pub(crate) struct Set<P> {
+    plain: Vec<Plain>,
+    intakes: Vec<Intake>,
+    losses: Vec<Losses>,
+    terms: AllTerms,
+    store: Store<P>,
+    rich: Vec<Rich<P>>,
+}
+
+impl<P> Set<P> {
+    /// Empty pipes that will hold about `packets_max` packets in all at most: memory for them is not moved.
+    pub(crate) fn new<'s>(plans: impl ExactSizeIterator<Item = Plan<'s>>, packets_max: usize) -> Set<P> {
+        let count = plans.len();
+        let mut set = Set {
+            plain: Vec::with_capacity(count),
+            intakes: Vec::with_capacity(count),
+            // Zeroed memory that is never touched is never taken.
+            losses: vec![[0; _]; count],
+            terms: AllTerms::default(),
+            store: Store::new(packets_max),
+            rich: Vec::new(),
+        };
+        for Plan { spec, rng, label } in plans {
+            let place = if Rich::<P>::needed(spec) {
+                set.rich.push(Rich::new(spec, rng.clone()));
+                RICH | (set.rich.len() as u32 - 1)
+            } else {
+                set.terms.join(spec)
+            };
+            set.plain.push(Plain::new(place, label));
+            set.intakes.push(Intake::new(rng));
+        }
+        set
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.plain.len()
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, now: Time, id: u32, packet: Packet<P>) -> Verdict<P> {
+        let index = id as usize;
+        let plain = &mut self.plain[index];
+        if let Some(place) = plain.rich() {
+            return self.rich[place].push(now, packet);
+        }
+        let terms = self.terms.get_mut(plain.terms);
+        plain.push(&mut self.intakes[index], terms, &mut self.losses[index], &mut self.store, now, packet)
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, now: Time, id: u32) -> Option<Exit<P>> {
+        let plain = &mut self.plain[id as usize];
+        match plain.rich() {
+            Some(place) => self.rich[place].pop(now),
+            None => plain.pop(self.terms.get_mut(plain.terms), &mut self.store, now),
+        }
+    }
+
+    /// The same, advancing the pipe no further than the exit.
+    #[inline]
+    pub(crate) fn pop_next(&mut self, now: Time, id: u32) -> Option<Exit<P>> {
+        let Some(place) = self.plain[id as usize].rich() else { return self.pop(now, id) };
+        loop {
+            let at = self.rich[place].next_at().filter(|&at| at <= now)?;
+            if let Some(exit) = self.rich[place].pop(at) {
+                return Some(exit);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next_at(&self, id: u32) -> Option<Time> {
+        let plain = &self.plain[id as usize];
+        match plain.rich() {
+            Some(place) => self.rich[place].next_at(),
+            None => plain.next_at(self.terms.get(plain.terms), &self.store),
+        }
+    }
+
+    /// True if a push will not change what `next_at` says.
+    #[inline]
+    pub(crate) fn is_settled(&self, id: u32) -> bool {
+        let plain = &self.plain[id as usize];
+        !plain.is_empty() && plain.rich().is_none()
+    }
+
+    /// Reads a little of what a push to pipe `id` needs.
+    #[inline]
+    pub(crate) fn touch(&self, id: u32) {
+        black_box(self.plain[id as usize].terms);
+        black_box(self.intakes[id as usize].touch());
+    }
+
+    pub(crate) fn change(&mut self, now: Time, id: u32, change: &Change) {
+        let index = id as usize;
+        let plain = &mut self.plain[index];
+        if plain.rich().is_none() {
+            let mut spec = self.terms.get(plain.terms).spec();
+            change.apply_to(&mut spec);
+            plain.terms = self.terms.own(plain.terms);
+            if !Rich::<P>::needed(&spec) {
+                return plain.change(self.terms.get_mut(plain.terms), &mut self.store, now, change);
+            }
+            self.enrich(now, index);
+        }
+        if let Some(place) = self.plain[index].rich() {
+            self.rich[place].change(now, change);
+        }
+    }
+
+    /// Gives a pipe its general form.
+    fn enrich(&mut self, now: Time, index: usize) {
+        let place = RICH | self.rich.len() as u32;
+        let Plain { terms, label, .. } = self.plain[index];
+        let plain = std::mem::replace(&mut self.plain[index], Plain::new(place, label));
+        let intake = std::mem::replace(&mut self.intakes[index], Intake::new(Rng::new(0)));
+        let terms = self.terms.take(terms);
+        let inheritance = plain.into_inheritance(intake, terms, &self.losses[index], &mut self.store, now);
+        self.rich.push(Rich::from(inheritance));
+    }
+
+    #[inline]
+    pub(crate) fn label(&self, id: u32) -> u32 {
+        self.plain[id as usize].label
+    }
+
+    #[inline]
+    pub(crate) fn reads_headers(&self, id: u32) -> bool {
+        let plain = &self.plain[id as usize];
+        match plain.rich() {
+            Some(place) => self.rich[place].reads_headers(),
+            None => self.terms.get(plain.terms).qdisc.reads_headers(),
+        }
+    }
+
+    pub(crate) fn pipe(&self, id: u32) -> PipeRef<'_, P> {
+        PipeRef { set: self, id }
+    }
+}
+
+impl Plain {
+    /// The place among the rich of a pipe that is no longer plain.
+    #[inline]
+    fn rich(&self) -> Option<usize> {
+        (self.terms & RICH != 0).then_some((self.terms & !RICH) as usize)
+    }
+}
+
+/// One of many pipes, to look at.
+#[derive(Debug)]
+pub struct PipeRef<'s, P> {
+    set: &'s Set<P>,
+    id: u32,
+}
+
+impl<'s, P> PipeRef<'s, P> {
+    fn parts(&self) -> (&'s Plain, &'s Intake, &'s Losses) {
+        let index = self.id as usize;
+        (&self.set.plain[index], &self.set.intakes[index], &self.set.losses[index])
+    }
+
+    fn rich(&self) -> Option<&'s Rich<P>> {
+        self.parts().0.rich().map(|place| &self.set.rich[place])
+    }
+
+    /// The parameters as they are now.
+    pub fn spec(&self) -> PipeSpec {
+        match self.rich() {
+            Some(rich) => rich.spec(),
+            None => self.set.terms.get(self.parts().0.terms).spec(),
+        }
+    }
+
+    /// What went in and out so far.
+    pub fn counters(&self) -> Counters {
+        let (plain, intake, losses) = self.parts();
+        self.rich().map_or_else(|| plain.counters(intake, losses), |rich| *rich.counters())
+    }
+
+    /// The delays packets have really had behind the queue, where more than a plain pipe was asked for: a plain
+    /// one gives exactly its delay and keeps no account.
+    pub fn delays(&self) -> Option<&'s Delays> {
+        self.rich().map(Rich::delays)
+    }
+
+    /// What is in the pipe: queued, in the delay line, or dropped and not yet popped.
+    pub fn held(&self) -> Tally {
+        let (plain, intake, losses) = self.parts();
+        self.rich().map_or_else(|| plain.held(intake, losses), Rich::held)
+    }
+
+    /// What is in the queue, the packet on the wire included, as of the last push.
+    pub fn queued(&self) -> Tally {
+        self.rich().map_or_else(|| self.parts().0.queued(), Rich::queued)
+    }
+
+    /// When the pipe acts next; `None` if it is empty.
+    pub fn next_at(&self) -> Option<Time> {
+        self.set.next_at(self.id)
+    }
+
+    /// True if pushed = delivered + dropped + held, in packets and in bytes.
+    pub fn conserved(&self) -> bool {
+        self.counters().conserved(self.held())
+    }
+}

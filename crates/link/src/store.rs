@@ -1,0 +1,103 @@
+//! The packets that wait in plain pipes: one store for all pipes of a set, each pipe a list in it.
+//!
+//! ```text
+//!   slots   │ a1 │ b1 │ a2 │ –  │ a3 │ …        pipe a: a1 → a2 → a3      free: – → …
+//! ```
+//!
+//! A pipe that holds nothing takes nothing. A freed slot is the next to be used, while it is still in the cache.
+
+use crate::packet::Packet;
+use fastpath_units::Time;
+use std::num::NonZeroU32;
+
+/// A slot's place in the store, counted from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place(NonZeroU32);
+
+/// Slots that are reserved at once at most: address space, which costs nothing until it is used.
+const RESERVED_MAX: usize = 1 << 22;
+
+/// A packet as it waits: the fields of [`Packet`] and of its fate, laid flat to be small. With a payload of eight
+/// bytes two of them share a cache line.
+#[derive(Debug)]
+pub(crate) struct Waiting<P> {
+    /// Arrival while queued, exit once in the delay line.
+    pub(crate) time: Time,
+    /// The one behind it.
+    pub(crate) next: Option<Place>,
+    pub(crate) len: u32,
+    flow: u32,
+    traffic_class: u8,
+    pub(crate) marked: bool,
+    /// `None` while the slot is free.
+    data: Option<P>,
+}
+
+impl<P> Waiting<P> {
+    /// `packet`, arrived at `time`, with ECN CE set if `marked`.
+    #[inline]
+    pub(crate) fn new(time: Time, packet: Packet<P>, marked: bool) -> Waiting<P> {
+        let Packet { len, flow, mut traffic_class, data } = packet;
+        if marked {
+            traffic_class |= Packet::<P>::CE;
+        }
+        Waiting { time, next: None, len, flow, traffic_class, marked, data: Some(data) }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Store<P> {
+    slots: Vec<Waiting<P>>,
+    free: Option<Place>,
+}
+
+impl<P> Store<P> {
+    /// A store that does not have to move before it holds more than `packets`.
+    pub(crate) fn new(packets: usize) -> Store<P> {
+        Store { slots: Vec::with_capacity(packets.min(RESERVED_MAX)), free: None }
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, packet: Waiting<P>) -> Place {
+        match self.free {
+            Some(place) => {
+                let slot = &mut self.slots[place.index()];
+                self.free = slot.next;
+                *slot = packet;
+                place
+            }
+            None => {
+                self.slots.push(packet);
+                let number = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
+                Place(number.expect("fewer than 2³² packets are held"))
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, place: Place) -> &Waiting<P> {
+        &self.slots[place.index()]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, place: Place) -> &mut Waiting<P> {
+        &mut self.slots[place.index()]
+    }
+
+    /// Takes a packet out; panics if there is none.
+    #[inline]
+    pub(crate) fn remove(&mut self, place: Place) -> Packet<P> {
+        let slot = &mut self.slots[place.index()];
+        slot.next = self.free;
+        self.free = Some(place);
+        let data = slot.data.take().expect("a pipe's list leads to its packets only");
+        Packet { len: slot.len, flow: slot.flow, traffic_class: slot.traffic_class, data }
+    }
+}
+
+impl Place {
+    #[inline]
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}

@@ -1,0 +1,144 @@
+//! Many pipes together against single ones: the same exits, in the order of time and then of pipes; and a million links
+//! that are exact.
+
+use fastpath_link::{
+    Change, Exit, Limit, LossSpec, Packet, Pipe, PipeSpec, Pipes, Plan, QueueSpec, RedSpec, Verdict,
+};
+use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
+use proptest::prelude::*;
+
+const PIPES: u32 = 6;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push {
+        id: u32,
+        len: u32,
+    },
+    PopUntil(u64),
+    /// To the next exit of all.
+    PopNext,
+    Change {
+        id: u32,
+        change: Box<Change>,
+    },
+}
+
+/// Rates and delays of which many make exits of several pipes fall on one instant.
+fn spec() -> impl Strategy<Value = PipeSpec> {
+    let rate = prop::sample::select(vec![None, Rate::from_bps(8_000_000), Rate::from_bps(3_000_000)]);
+    let delay = prop::sample::select(vec![0, 100_000_000, 1_000_000_000]).prop_map(Duration::from_ps);
+    let queue = prop::sample::select(vec![
+        QueueSpec::default(),
+        QueueSpec::DropTail(Limit::Packets(3)),
+        QueueSpec::DropTail(Limit::Bytes(Bytes(500))),
+        QueueSpec::DropHead(Limit::Packets(3)),
+        QueueSpec::Red(RedSpec { min: 1, max: 3, ..RedSpec::default() }),
+    ]);
+    let loss = prop::sample::select(vec![LossSpec::Never, LossSpec::Uniform(Probability::new(0.2).unwrap())]);
+    (rate, delay, queue, loss).prop_map(|(rate, delay, queue, loss)| PipeSpec {
+        rate,
+        delay,
+        queue,
+        loss,
+        ..PipeSpec::default()
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let len = prop::sample::select(vec![64u32, 100, 125, 1500]);
+    prop_oneof![
+        8 => (0..PIPES, len).prop_map(|(id, len)| Step::Push { id, len }),
+        2 => (0u64..400_000_000).prop_map(Step::PopUntil),
+        4 => Just(Step::PopNext),
+        1 => (0..PIPES, spec()).prop_map(|(id, spec)| Step::Change { id, change: Box::new(Change::to(&spec)) }),
+    ]
+}
+
+/// Single pipes, and whoever is next found by asking all.
+struct Naive(Vec<Pipe<u32>>);
+
+impl Naive {
+    fn next(&self) -> Option<(Time, usize)> {
+        self.0.iter().enumerate().filter_map(|(id, pipe)| Some((pipe.next_at()?, id))).min()
+    }
+
+    fn pop_until(&mut self, now: Time, out: &mut Vec<(u32, Exit<u32>)>) {
+        while let Some((at, id)) = self.next().filter(|&(at, _)| at <= now) {
+            out.extend(std::iter::from_fn(|| self.0[id].pop(at)).map(|exit| (id as u32, exit)));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn many_pipes_do_what_single_ones_do_in_order(
+        specs in prop::collection::vec(spec(), PIPES as usize),
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let rng = |id: usize| Rng::stream(1, id as u64);
+        let plan = |(id, spec)| Plan { spec, rng: rng(id), label: id as u32 };
+        let mut pipes = Pipes::new(specs.iter().enumerate().map(plan), 4);
+        let mut naive = Naive(specs.iter().enumerate().map(|(id, spec)| Pipe::new(spec, rng(id))).collect());
+        let (mut now, mut ours, mut theirs) = (Time::ZERO, Vec::new(), Vec::new());
+        for (i, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Push { id, len } => {
+                    let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
+                    prop_assert_eq!(pipes.push(now, id, packet), naive.0[id as usize].push(now, packet));
+                }
+                Step::PopUntil(_) | Step::PopNext => {
+                    now = match step {
+                        Step::PopUntil(span) => now + Duration::from_ps(span),
+                        _ => pipes.next_at().unwrap_or(now).max(now),
+                    };
+                    ours.extend(std::iter::from_fn(|| pipes.pop(now)));
+                    naive.pop_until(now, &mut theirs);
+                }
+                Step::Change { id, change } => {
+                    pipes.change(now, id, &change);
+                    naive.0[id as usize].change(now, &change);
+                }
+            }
+            prop_assert_eq!(&ours, &theirs);
+            prop_assert_eq!(pipes.next_at(), naive.next().map(|(at, _)| at));
+        }
+        for (id, single) in naive.0.iter().enumerate() {
+            let one = pipes.pipe(id as u32);
+            prop_assert_eq!((one.spec(), one.counters(), one.held()), (single.spec(), single.counters(), single.held()));
+            prop_assert!(one.conserved());
+        }
+    }
+}
+
+/// Virtual time: every packet of a million links of 128 kbit/s leaves at its exact time.
+#[test]
+fn a_million_links_of_128_kbit_are_all_exact() {
+    const LINKS: u32 = 1_000_000;
+    const LENS: [u32; 3] = [64, 1514, 97];
+    // One byte at 128 kbit/s.
+    const BYTE: Duration = Duration::from_ps(62_500_000);
+    let spec = PipeSpec { rate: Rate::from_bps(128_000), delay: Duration::from_ms(5), ..PipeSpec::default() };
+    let plan = |id: u32| Plan { spec: &spec, rng: Rng::new(0), label: id };
+    let mut pipes = Pipes::new((0..LINKS as usize).map(|id| plan(id as u32)), LENS.len() * LINKS as usize);
+    // Each link starts at an instant of its own.
+    let start = |id: u32| Time::from_ps(u64::from(id) * 1_001);
+    for id in 0..LINKS {
+        for len in LENS {
+            let packet = Packet { len, flow: 0, traffic_class: 0, data: () };
+            assert_eq!(pipes.push(start(id), id, packet), Verdict::Queued);
+        }
+    }
+    let (mut sent, mut latest) = (vec![0u8; LINKS as usize], Time::ZERO);
+    while let Some((id, exit)) = pipes.pop(Time::MAX) {
+        let number = usize::from(sent[id as usize]);
+        let bytes: u32 = LENS[..=number].iter().sum();
+        let wire = Duration::from_ps(BYTE.as_ps() * u64::from(bytes));
+        assert_eq!(exit.at, start(id) + wire + Duration::from_ms(5), "packet {number} of link {id}");
+        assert!(exit.at >= latest, "links leave in order");
+        (latest, sent[id as usize]) = (exit.at, sent[id as usize] + 1);
+    }
+    assert!(sent.iter().all(|&n| usize::from(n) == LENS.len()));
+}
