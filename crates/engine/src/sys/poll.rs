@@ -1,9 +1,39 @@
-//! A bell for who waits on descriptors.
+//! Waiting: for descriptors to become readable, for a bell to ring, for time to pass.
 
 use super::{check, check_len};
 use std::ffi::c_uint;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Descriptors to wait on together.
+#[derive(Default)]
+pub(crate) struct PollSet {
+    fds: Vec<libc::pollfd>,
+}
+
+impl PollSet {
+    /// Adds a descriptor to wait on until it is readable. It must stay open while this set is used; a
+    /// closed one only wakes the wait at once.
+    pub(crate) fn add(&mut self, fd: BorrowedFd<'_>) {
+        self.fds.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    }
+
+    /// Waits until one of the descriptors is readable or broken, a signal comes, or `timeout` has passed.
+    /// True if one of the descriptors ended the wait.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let count = self.fds.len() as libc::nfds_t;
+        // SAFETY: `fds` holds `count` entries and `timeout` outlives the call; no signal mask is
+        // given.
+        let ready =
+            unsafe { libc::ppoll(self.fds.as_mut_ptr(), count, &raw const timeout, std::ptr::null()) };
+        ready > 0
+    }
+}
 
 /// A bell that wakes a poller from another thread (eventfd(2)).
 #[derive(Debug)]
