@@ -34,7 +34,8 @@ pub(super) fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), V
 fn run(topology: Topology) {
     let pool_limit = NonZeroUsize::new(1 << 20).expect("not zero");
     let mut network = Network::new(topology, Options { seed: 1, pool_limit });
-    for edge in 0..network.edges().len().min(16) {
+    let edges = network.edges().len().min(16);
+    for edge in 0..edges {
         if let Some(frame) = network.pool_mut().insert(&[0xff; 60]) {
             network.push(Time::ZERO, EdgeId(edge as u32), frame);
         }

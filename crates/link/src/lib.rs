@@ -64,13 +64,16 @@ pub use delays::Delays;
 pub use framing::{Cells, Framing};
 pub use impairment::{
     Chance, CorruptSpec, Corruption, FourState, GilbertElliott, JitterLaw, JitterSpec, LossSpec, Memory,
-    Reorder, ReorderSpec,
+    Outage, Plan, Reorder, ReorderSpec, Runs,
 };
 pub use opportunities::{Opportunities, OpportunitiesError};
 pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
 pub use pipes::Pipes;
-pub use qdisc::{CodelSpec, Ecn, FqCodelSpec, Limit, PieSpec, QueueSpec, RedSpec, SojournSpec};
+pub use qdisc::{
+    AredSpec, Classes, CodelSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler, Ecn, FqCodelSpec, Limit,
+    Peak, PieSpec, PrioSpec, QueueSpec, RedSpec, SojournSpec, TokenBucketSpec,
+};
 pub use set::{PipeRef, Plan};
 pub use slots::{SlotSpec, SlotWait};
 pub use spec::{Change, LinkState, PipeSpec};

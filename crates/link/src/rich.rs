@@ -29,11 +29,14 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Rich<P> {
     state: LinkState,
+    reads_headers: bool,
     loss: Loss,
     loss_ecn: Ecn,
     queue: Queue<P>,
     /// The packet being serialised.
     sending: Option<Held<P>>,
+    /// When to ask the queue again, which would not serve yet.
+    wake: Option<Time>,
     serialiser: Serialiser,
     /// In place of the serialiser's overhead.
     framing: Option<Framing>,
@@ -74,11 +77,12 @@ pub(crate) struct Inheritance<P> {
 impl<P> Rich<P> {
     /// True if `spec` asks for more than a plain pipe has.
     pub(crate) fn needed(spec: &PipeSpec) -> bool {
-        let PipeSpec { rate: _, overhead: _, delay: _, loss: _, .. } = spec;
+        let PipeSpec { rate: _, overhead: _, delay: _, loss, .. } = spec;
         let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, opportunities, .. } = spec;
         let PipeSpec { framing, slots, loss_ecn, state, paused, .. } = spec;
         *paused
             || !Plain::can_queue(queue)
+            || loss.is_planned()
             || !egress_loss.is_never()
             || jitter.is_some()
             || reorder.is_some()
@@ -115,7 +119,7 @@ impl<P> Rich<P> {
         if self.state == LinkState::Down {
             return self.refuse(DropReason::Down, packet);
         }
-        if self.loss.draw(&mut self.rng) {
+        if self.loss.draw_at(now, &packet, &mut self.rng) {
             if self.loss_ecn == Ecn::Off || !packet.is_ect() {
                 return self.refuse(DropReason::Loss, packet);
             }
@@ -201,9 +205,10 @@ impl<P> Rich<P> {
             self.egress_loss.change(loss);
         }
         if let Some(queue) = &change.queue {
-            self.queue.change(queue);
+            self.queue.change(now, queue);
         }
         self.change_effects(change);
+        self.reads_headers = self.needs_headers();
         if let Some(state) = change.state {
             self.state = state;
         }
@@ -219,6 +224,7 @@ impl<P> Rich<P> {
     /// The link goes down: what has not been sent whole is lost.
     fn flush(&mut self, now: Time) {
         self.serialiser.cut(now);
+        self.wake = None;
         let gathered = std::iter::from_fn(|| self.slots.as_mut()?.take()).chain(self.sending.take());
         let all = gathered.chain(std::iter::from_fn(|| self.queue.take()));
         let lost = all.map(|packet| Leaver { at: now, packet, fate: Fate::Dropped(DropReason::Down) });
@@ -278,7 +284,15 @@ impl<P> Rich<P> {
     }
 
     pub(crate) fn reads_headers(&self) -> bool {
-        self.queue.reads_headers() || self.loss_ecn != Ecn::Off
+        self.reads_headers
+    }
+
+    /// What becomes of a packet depends on its headers.
+    fn needs_headers(&self) -> bool {
+        let losses = [&self.loss, &self.egress_loss];
+        self.queue.spec().reads_headers()
+            || self.loss_ecn != Ecn::Off
+            || losses.iter().any(|loss| loss.spec().reads_headers())
     }
 
     pub(crate) fn spec(&self) -> PipeSpec {
@@ -336,6 +350,7 @@ impl<P> Rich<P> {
                     }
                     self.serve(at);
                 }
+                None if self.wake == Some(at) => self.serve(at),
                 None => self.open_slot(at),
             }
         }
@@ -344,29 +359,36 @@ impl<P> Rich<P> {
     /// A slot opens at `at`.
     fn open_slot(&mut self, at: Time) {
         let Some(mut passed) = self.slots.as_mut().map(|slots| slots.open()) else { return };
-        while let Some(packet) = self.ready(at) {
-            let len = packet.len;
-            self.depart(at, packet);
+        loop {
+            let ready = self.ready(at);
             let Some(slots) = &mut self.slots else { return };
-            if slots.is_used_up(&mut passed, len) {
-                return slots.call(at, &mut self.rng);
+            match ready {
+                Served::Later(later) if later > at => return slots.call(later, &mut self.rng),
+                Served::Nothing | Served::Later(_) => return,
+                Served::Packet(packet) => {
+                    let used_up = slots.is_used_up(&mut passed, packet.len);
+                    if used_up {
+                        slots.call(at, &mut self.rng);
+                    }
+                    self.depart(at, packet);
+                    if used_up {
+                        return;
+                    }
+                }
             }
         }
     }
 
     /// The next packet that an open slot passes. Without a rate nothing is sent before.
-    fn ready(&mut self, at: Time) -> Option<Held<P>> {
-        if let Some(packet) = self.slots.as_mut()?.take() {
-            return Some(packet);
+    fn ready(&mut self, at: Time) -> Served<P> {
+        if let Some(packet) = self.slots.as_mut().and_then(|slots| slots.take()) {
+            return Served::Packet(packet);
         }
         if self.serialiser.rate().is_some() {
-            return None;
+            return Served::Nothing;
         }
         let (queue, mut turn) = self.turn(at);
-        match queue.dequeue(&mut turn) {
-            Served::Packet(packet) => Some(packet),
-            Served::Nothing => None,
-        }
+        queue.dequeue(&mut turn)
     }
 
     /// When the rate stage acts next.
@@ -376,7 +398,7 @@ impl<P> Rich<P> {
                 let running = !self.serialiser.is_paused();
                 let sent = self.sending.as_ref().filter(|_| running).map(|_| self.serialiser.end());
                 let slot = self.slots.as_ref().and_then(|slots| slots.opens());
-                sent.into_iter().chain(slot).min()
+                [sent.or(self.wake), slot].into_iter().flatten().min()
             }
             Some(_) if self.sending.is_none() && self.queue.waiting().packets == 0 => None,
             Some(schedule) => schedule.next_at(),
@@ -407,6 +429,7 @@ impl<P> Rich<P> {
 
     /// The wire is free at `at`: takes the next packet.
     fn serve(&mut self, at: Time) {
+        self.wake = None;
         if let (Some(slots), None, None) = (&mut self.slots, &self.schedule, self.serialiser.rate()) {
             // Without a rate packets wait in the queue for their slot.
             if self.queue.waiting().packets > 0 {
@@ -415,18 +438,23 @@ impl<P> Rich<P> {
             return;
         }
         let (queue, mut turn) = self.turn(at);
-        if let Served::Packet(packet) = queue.dequeue(&mut turn) {
-            match &mut self.schedule {
-                None => transmit(&mut self.serialiser, self.framing, at, packet.len),
-                Some(schedule) => schedule.left = schedule.counted(packet.len),
+        match queue.dequeue(&mut turn) {
+            Served::Nothing => {}
+            // At the end of time nothing is later.
+            Served::Later(later) => self.wake = (later > at).then_some(later),
+            Served::Packet(packet) => {
+                match &mut self.schedule {
+                    None => transmit(&mut self.serialiser, self.framing, at, packet.len),
+                    Some(schedule) => schedule.left = schedule.counted(packet.len),
+                }
+                self.sending = Some(packet);
             }
-            self.sending = Some(packet);
         }
     }
 
     /// A packet's transmission ends at `at`.
     fn depart(&mut self, at: Time, packet: Held<P>) {
-        if self.egress_loss.draw(&mut self.rng) {
+        if self.egress_loss.draw_at(at, &packet, &mut self.rng) {
             self.leavers.push_back(Leaver { at, packet, fate: Fate::Dropped(DropReason::Loss) });
             return;
         }
@@ -491,12 +519,14 @@ impl<P> Rich<P> {
 
 impl<P> From<Inheritance<P>> for Rich<P> {
     fn from(old: Inheritance<P>) -> Rich<P> {
-        Rich {
+        let mut rich = Rich {
             state: old.spec.state,
+            reads_headers: false,
             loss: old.loss,
             loss_ecn: old.spec.loss_ecn,
             queue: old.queue,
             sending: old.sending,
+            wake: None,
             serialiser: old.serialiser,
             framing: old.spec.framing,
             schedule: old.spec.opportunities.map(|spec| Schedule::after(spec, Time::ZERO)),
@@ -514,7 +544,9 @@ impl<P> From<Inheritance<P>> for Rich<P> {
             held: old.held,
             counters: old.counters,
             rng: old.rng,
-        }
+        };
+        rich.reads_headers = rich.needs_headers();
+        rich
     }
 }
 

@@ -2,7 +2,9 @@
 //! properties every pipe has.
 
 use fastpath_link::oracle::Oracle;
-use fastpath_link::{Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, RedSpec};
+use fastpath_link::{
+    AredSpec, Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, RedSpec,
+};
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
 
@@ -77,6 +79,12 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
     ]
 }
 
+/// RED that adapts within the times of a test.
+fn ared() -> impl Strategy<Value = QueueSpec> {
+    (red(), 1u64..5_000_000_000)
+        .prop_map(|(red, ps)| QueueSpec::Ared(AredSpec { red, interval: Duration::from_ps(ps) }))
+}
+
 fn delay() -> impl Strategy<Value = Duration> {
     prop_oneof![Just(0), 0u64..1000, 0u64..2_000_000_000_000].prop_map(Duration::from_ps)
 }
@@ -87,7 +95,8 @@ fn loss() -> impl Strategy<Value = LossSpec> {
 
 prop_compose! {
     fn spec()(rate in rate(), overhead in prop::sample::select(vec![0, 24, 38]), delay in delay(),
-              loss in prop_oneof![3 => Just(LossSpec::Never), 1 => loss()], queue in queue()) -> PipeSpec {
+              loss in prop_oneof![3 => Just(LossSpec::Never), 1 => loss()], queue in prop_oneof![4 => queue(), 1 => ared()])
+        -> PipeSpec {
         PipeSpec { rate, overhead, delay, loss, queue, ..PipeSpec::default() }
     }
 }

@@ -3,8 +3,8 @@
 
 use fastpath_link::oracle::aqm;
 use fastpath_link::{
-    CodelSpec, DropReason, Ecn, Fate, FqCodelSpec, Limit, Packet, PieSpec, Pipe, PipeSpec, QueueSpec,
-    SojournSpec, Verdict,
+    Classes, CodelSpec, DropReason, DrrShare, DrrSpec, DualPi2Spec, DualScheduler, Ecn, Fate, FqCodelSpec,
+    Limit, Packet, Peak, PieSpec, Pipe, PipeSpec, PrioSpec, QueueSpec, SojournSpec, TokenBucketSpec, Verdict,
 };
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -81,14 +81,56 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn dualpi2()(target in span(20_000), update in span(20_000), alpha in 0.1..50.0, beta in 1.0..200.0,
+                 coupling in 0.5..4.0, ramp_start in span(3_000), ramp_range in prop_oneof![Just(0), 0u64..3_000],
+                 ramp_packets in 0u32..3, limit in limit(), scheduler in prop_oneof![
+                     span(60_000).prop_map(DualScheduler::TimeShifted),
+                     (0u8..100).prop_map(DualScheduler::Weighted),
+                 ]) -> DualPi2Spec {
+        let ramp_range = Duration::from_us(ramp_range);
+        DualPi2Spec { target, update, alpha, beta, coupling, ramp_start, ramp_range, ramp_packets, scheduler, limit }
+    }
+}
+
+prop_compose! {
+    fn token_bucket()(bps in prop::sample::select(vec![30_000, 500_000, 3_333_333, 50_000_000]), burst in 500u64..8000,
+                      limit in limit(), peak in prop::option::of((1u64..4, 1000u64..3000))) -> TokenBucketSpec {
+        let rate = |bps| Rate::from_bps(bps).expect("in range");
+        let peak = peak.map(|(times, burst)| Peak { rate: rate(bps * times + 7), burst: Bytes(burst) });
+        TokenBucketSpec { rate: rate(bps), burst: Bytes(burst), peak, limit }
+    }
+}
+
+/// DSCPs spread over some classes.
+fn classes(count: usize) -> Classes {
+    (0..count as u8).fold(Classes::all_in(0), |classes, class| {
+        classes.with(class, (0..64).filter(move |dscp| dscp % count as u8 == class))
+    })
+}
+
+fn prio() -> impl Strategy<Value = PrioSpec> {
+    prop::collection::vec(limit(), 1..5).prop_map(|bands| PrioSpec { classes: classes(bands.len()), bands })
+}
+
+fn drr() -> impl Strategy<Value = DrrSpec> {
+    let share =
+        (1u64..3000, limit()).prop_map(|(quantum, limit)| DrrShare { quantum: Bytes(quantum), limit });
+    prop::collection::vec(share, 1..5).prop_map(|shares| DrrSpec { classes: classes(shares.len()), shares })
+}
+
 fn queue() -> impl Strategy<Value = QueueSpec> {
     prop_oneof![
-        limit().prop_map(QueueSpec::DropHead),
-        (span(50_000), limit())
+        3 => dualpi2().prop_map(QueueSpec::DualPi2),
+        2 => token_bucket().prop_map(QueueSpec::TokenBucket),
+        1 => prio().prop_map(QueueSpec::Prio),
+        2 => drr().prop_map(QueueSpec::Drr),
+        1 => limit().prop_map(QueueSpec::DropHead),
+        1 => (span(50_000), limit())
             .prop_map(|(longest, limit)| QueueSpec::Sojourn(SojournSpec { longest, limit })),
-        codel().prop_map(QueueSpec::Codel),
-        fq_codel().prop_map(QueueSpec::FqCodel),
-        pie().prop_map(QueueSpec::Pie),
+        1 => codel().prop_map(QueueSpec::Codel),
+        1 => fq_codel().prop_map(QueueSpec::FqCodel),
+        1 => pie().prop_map(QueueSpec::Pie),
     ]
 }
 
@@ -101,7 +143,7 @@ fn arrivals(rate: Rate) -> impl Strategy<Value = Arrivals> {
         3 => full..2 * full,
         1 => full..full * 40,
     ];
-    let packet = (gap, 40u32..1515, 0u32..6, 0u8..8);
+    let packet = (gap, 40u32..1515, 0u32..6, any::<u8>());
     prop::collection::vec(packet, 1..400).prop_map(|packets| {
         let mut now = Time::ZERO;
         let arrive = |(gap, len, flow, traffic_class)| {
@@ -120,7 +162,7 @@ fn scenario() -> impl Strategy<Value = (Rate, Arrivals)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_discipline_does_what_its_pseudo_code_does(
@@ -208,4 +250,87 @@ fn fq_codel_gives_every_flow_its_turn() {
     order.sort();
     // The quantum of 1514 bytes lets flow 0 start a second packet before it has to wait.
     assert_eq!(order.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [0, 1, 5, 6, 7, 2, 3, 4]);
+}
+
+/// (packet, ms) in the order of leaving, of packets of 1000 bytes that all come at once.
+fn order(queue: QueueSpec, rate: Option<Rate>, traffic_classes: &[u8]) -> Vec<(usize, u64)> {
+    let packet = |traffic_class: &u8| {
+        (Time::ZERO, Packet { len: 1000, flow: 0, traffic_class: *traffic_class, data: () })
+    };
+    let arrivals: Arrivals = traffic_classes.iter().map(packet).collect();
+    let fates = through_a_pipe(&PipeSpec { rate, queue, ..PipeSpec::default() }, &arrivals, 1);
+    let mut order: Vec<(Time, usize)> = fates.iter().map(|(id, (at, _))| (*at, *id)).collect();
+    order.sort();
+    order.iter().map(|(at, id)| (*id, at.as_ns() / 1_000_000)).collect()
+}
+
+#[test]
+fn a_token_bucket_passes_its_burst_at_once_or_at_the_peak_and_then_its_rate() {
+    let rate = |bps| Rate::from_bps(bps).expect("in range");
+    let limit = Limit::Packets(10);
+    let bucket = |peak| TokenBucketSpec { rate: rate(1_000_000), burst: Bytes(3000), peak, limit };
+    let peak = Peak { rate: rate(2_000_000), burst: Bytes(1000) };
+    // 1000 bytes are 8 ms of tokens, or 4 ms at the peak. With a peak the bucket has 500 bytes after the fourth packet,
+    // and nothing after the fifth.
+    for (peak, exits) in [(None, [0, 0, 0, 8, 16, 24]), (Some(peak), [0, 4, 8, 12, 16, 24])] {
+        let got = order(QueueSpec::TokenBucket(bucket(peak)), None, &[0; 6]);
+        assert_eq!(got.iter().map(|(_, ms)| *ms).collect::<Vec<_>>(), exits, "{peak:?}");
+    }
+    // Behind it the wire takes 4 ms for each.
+    let got = order(QueueSpec::TokenBucket(bucket(None)), Some(rate(2_000_000)), &[0; 6]);
+    assert_eq!(got.iter().map(|(_, ms)| *ms).collect::<Vec<_>>(), [4, 8, 12, 16, 20, 28]);
+}
+
+#[test]
+fn a_band_waits_for_those_before_it() {
+    let bands = vec![Limit::Packets(2), Limit::Packets(100)];
+    let spec = PrioSpec { bands, classes: Classes::all_in(1).with(0, [46]) };
+    let ef = 46 << 2;
+    // The first is on the wire before anybody else is there; the last finds its band full.
+    let got = order(QueueSpec::Prio(spec), Rate::from_bps(8_000_000), &[0, 0, ef, 0, ef, ef]);
+    assert_eq!(got, [(5, 0), (0, 1), (2, 2), (4, 3), (1, 4), (3, 5)]);
+}
+
+#[test]
+fn classes_share_the_rate_as_their_quanta() {
+    let share = |quantum| DrrShare { quantum: Bytes(quantum), limit: Limit::Packets(100) };
+    let classes = Classes::all_in(1).with(0, [8]);
+    let spec = DrrSpec { shares: vec![share(2000), share(1000)], classes };
+    let a = 8 << 2;
+    let got = order(QueueSpec::Drr(spec), Rate::from_bps(8_000_000), &[a, a, a, a, a, a, a, 0, 0, 0, 0]);
+    // After the first, which nobody waits with: two of class 0 for one of class 1.
+    let ids: Vec<usize> = got.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [0, 1, 2, 7, 3, 4, 8, 5, 6, 9, 10]);
+}
+
+#[test]
+fn dualpi2_marks_l4s_traffic_at_once_and_drops_only_when_marks_do_not_help() {
+    let spec = DualPi2Spec::default();
+    let fates = under_overload(QueueSpec::DualPi2(spec), 1);
+    let marked: Vec<usize> = fates
+        .iter()
+        .filter(|(_, (_, fate))| *fate == Fate::Delivered { marked: true })
+        .map(|(id, _)| *id)
+        .collect();
+    // Packet 3 is the first with two behind it; it has waited 15 ms, past the ramp.
+    assert_eq!(marked[..5], [3, 4, 5, 6, 7]);
+    let early = dropped(&fates, DropReason::Early);
+    assert!(early[0].1 > 200, "not before k·p′ has reached 1: {early:?}");
+    // Classic traffic is dropped with p′², and marked with it if it can be.
+    let (deaf, hears) =
+        (under_overload(QueueSpec::DualPi2(spec), 0), under_overload(QueueSpec::DualPi2(spec), 2));
+    let first = dropped(&deaf, DropReason::Early)[0];
+    assert_eq!(hears[&first.0].1, Fate::Delivered { marked: true });
+}
+
+#[test]
+fn dualpi2_sends_l4s_traffic_before_a_classic_queue_that_is_not_much_older() {
+    let one = |scheduler| QueueSpec::DualPi2(DualPi2Spec { scheduler, ..DualPi2Spec::default() });
+    let shifted = one(DualScheduler::TimeShifted(Duration::from_ms(50)));
+    let rate = Rate::from_bps(8_000_000);
+    let ids = |queue| order(queue, rate, &[0, 0, 0, 1, 1]).iter().map(|(id, _)| *id).collect::<Vec<_>>();
+    assert_eq!(ids(shifted), [0, 3, 4, 1, 2]);
+    // One of ten bytes is for the classic queue: nobody sees that in five packets.
+    assert_eq!(ids(one(DualScheduler::Weighted(10))), [0, 3, 4, 1, 2]);
+    assert_eq!(ids(one(DualScheduler::Weighted(60))), [0, 1, 3, 2, 4]);
 }

@@ -3,8 +3,8 @@
 //! Statistics are at fixed seeds; bounds are those that a correct law breaks at one seed in a thousand.
 
 use fastpath_link::{
-    Alteration, Chance, CorruptSpec, DropReason, Exit, Fate, JitterLaw, JitterSpec, LossSpec, Memory, Packet,
-    Pipe, PipeSpec, Reorder, ReorderSpec,
+    Alteration, Chance, CorruptSpec, DropReason, Exit, Fate, FourState, GilbertElliott, JitterLaw,
+    JitterSpec, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, Plan, Reorder, ReorderSpec, Runs,
 };
 use fastpath_units::{Duration, Probability, Rng, Time};
 
@@ -229,4 +229,57 @@ fn loss_at_the_egress_costs_link_time_and_loss_at_the_ingress_does_not() {
     assert_eq!(at, [(1000, lost), (2000, lost), (3000, lost)]);
     let (pipe, exits) = send(&PipeSpec { rate, loss: all, ..PipeSpec::default() }, 3, us(0), 1);
     assert_eq!((exits.len(), pipe.counters().dropped_for(DropReason::Loss)), (0, 3));
+}
+
+#[test]
+fn the_number_of_losses_varies_as_each_law_says() {
+    let p = |p: f64| Probability::new(p).expect("a probability");
+    let bursts =
+        GilbertElliott { to_bad: p(0.02), to_good: p(0.2), loss_in_bad: p(0.9), loss_in_good: p(0.01) };
+    let four = FourState { p13: p(0.02), p31: p(0.3), p32: p(0.1), p23: p(0.5), p14: p(0.01) };
+    let runs = Runs { passed: [10, 20, 90].into(), lost: [1, 1, 2, 8].into() };
+    let laws = [
+        LossSpec::Uniform(p(0.1)),
+        LossSpec::GilbertElliott(bursts),
+        LossSpec::FourState(four),
+        LossSpec::Runs(runs),
+    ];
+    for loss in laws {
+        let (n, times) = (10_000, 400);
+        let spec = PipeSpec { loss: loss.clone(), ..PipeSpec::default() };
+        let lost = |seed| send(&spec, n, us(1), seed).0.counters().dropped_for(DropReason::Loss) as f64;
+        let counts: Vec<f64> = (1..=times).map(lost).collect();
+        let mean = counts.iter().sum::<f64>() / times as f64;
+        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (times - 1) as f64;
+        let one = n as f64 * loss.share() * (1.0 - loss.share()) * loss.variance_inflation().expect("a law");
+        // The mean within 3.291 σ, the variance of 400 counts within 3.291·√(2/399): one seed in 500 fails one of both.
+        assert!(
+            (mean - n as f64 * loss.share()).abs() < 3.291 * (one / times as f64).sqrt(),
+            "{loss}: {mean}"
+        );
+        assert!((variance / one - 1.0).abs() < 0.233, "{loss}: {variance}, expected {one}");
+    }
+}
+
+#[test]
+fn planned_losses_happen_before_the_queue_or_behind_the_bottleneck() {
+    let rate = fastpath_units::Rate::from_bps(800_000);
+    let outage = |at, span| LossSpec::Plan(Plan::Outage(Outage { at: us(at), span: us(span), every: None }));
+    let numbers = LossSpec::Plan(Plan::Numbers([2, 3].into()));
+    let lost = |spec: &PipeSpec| -> Vec<u64> {
+        let (pipe, exits) = send(spec, 5, us(100), 1);
+        let through = |id: &u64| {
+            exits.iter().any(|e| e.packet.data == *id && e.fate == Fate::Delivered { marked: false })
+        };
+        assert!(pipe.conserved());
+        (0..5).filter(|id| !through(id)).collect()
+    };
+    // Packets come at 0, 100, … 400 µs and leave the wire at 1, 2, … 5 ms.
+    let base = PipeSpec { rate, ..PipeSpec::default() };
+    assert_eq!(lost(&PipeSpec { loss: outage(100, 200), ..base.clone() }), [1, 2]);
+    assert_eq!(lost(&PipeSpec { egress_loss: outage(3000, 1001), ..base.clone() }), [2, 3]);
+    assert_eq!(lost(&PipeSpec { loss: numbers.clone(), ..base.clone() }), [1, 2]);
+    assert_eq!(lost(&PipeSpec { egress_loss: numbers, ..base.clone() }), [1, 2]);
+    let bytes = LossSpec::Plan(Plan::Bytes([250].into()));
+    assert_eq!(lost(&PipeSpec { loss: bytes, ..base }), [2]);
 }

@@ -30,18 +30,55 @@ impl FourState {
     /// The share of packets lost in the long run: (π3 + π4) of the stationary distribution, which follows from
     /// the balance of flows π1·p13 = π3·p31, π3·p32 = π2·p23, π1·p14 = π4.
     pub fn share(&self) -> f64 {
+        let [_, _, burst, isolated] = self.stationary();
+        burst + isolated
+    }
+
+    /// How often the chain is in a gap, in a survivor, in a burst, in an isolated loss.
+    fn stationary(&self) -> [f64; 4] {
         let [p13, p31, p32, p23, p14] =
             [self.p13, self.p31, self.p32, self.p23, self.p14].map(Probability::get);
         // Unnormalised weights; a burst that nothing enters has none, one that nothing leaves has all.
         let (gap, burst) = if p13 == 0.0 { (1.0, 0.0) } else { (p31, p13) };
         if burst > 0.0 && p32 > 0.0 && p23 == 0.0 {
-            return 0.0;
+            return [0.0, 1.0, 0.0, 0.0];
         }
         let survivors = if p32 == 0.0 || burst == 0.0 { 0.0 } else { burst * p32 / p23 };
         let isolated = gap * p14;
-        (burst + isolated) / (gap + burst + survivors + isolated)
+        [gap, survivors, burst, isolated].map(|weight| weight / (gap + burst + survivors + isolated))
+    }
+
+    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): the covariances of losses j packets
+    /// apart, added up until nothing more comes.
+    pub fn variance_inflation(&self) -> f64 {
+        let [p13, p31, p32, p23, p14] =
+            [self.p13, self.p31, self.p32, self.p23, self.p14].map(Probability::get);
+        let (pi, share) = (self.stationary(), self.share());
+        if share <= 0.0 || share >= 1.0 {
+            return 1.0;
+        }
+        // What is to be expected of a packet beyond the share, by the state some packets before.
+        let mut beyond = [-share, -share, 1.0 - share, 1.0 - share];
+        let mut sum = 0.0;
+        for _ in 0..STEPS_MAX {
+            let [gap, survivor, burst, isolated] = beyond;
+            beyond = [
+                (1.0 - p13 - p14) * gap + p13 * burst + p14 * isolated,
+                (1.0 - p23) * survivor + p23 * burst,
+                (1.0 - p31 - p32) * burst + p31 * gap + p32 * survivor,
+                gap,
+            ];
+            sum += pi[2] * beyond[2] + pi[3] * beyond[3];
+            if beyond.iter().all(|value| value.abs() < 1e-12) {
+                break;
+            }
+        }
+        1.0 + 2.0 * sum / (share * (1.0 - share))
     }
 }
+
+/// Packets after which a chain's memory is not followed further.
+const STEPS_MAX: usize = 1_000_000;
 
 impl fmt::Display for FourState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

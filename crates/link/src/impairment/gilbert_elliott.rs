@@ -28,6 +28,19 @@ impl GilbertElliott {
         let bad = if p == 0.0 { 0.0 } else { p / (p + r) };
         bad * self.loss_in_bad.get() + (1.0 - bad) * self.loss_in_good.get()
     }
+
+    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): losses j packets apart have the
+    /// covariance π_good·π_bad·(k − h)²·(1 − p − r)ʲ, a geometric series.
+    pub fn variance_inflation(&self) -> f64 {
+        let (p, r, share) = (self.to_bad.get(), self.to_good.get(), self.share());
+        if share <= 0.0 || share >= 1.0 || p == 0.0 || r == 0.0 {
+            return 1.0;
+        }
+        let bad = p / (p + r);
+        let apart = self.loss_in_bad.get() - self.loss_in_good.get();
+        let memory = 1.0 - p - r;
+        1.0 + 2.0 * bad * (1.0 - bad) * apart * apart * memory / (1.0 - memory) / (share * (1.0 - share))
+    }
 }
 
 impl fmt::Display for GilbertElliott {

@@ -2,8 +2,9 @@
 //!
 //! The laws beyond one independent draw per packet have a file each.
 
-use super::{Chance, Dice, FourState, GilbertElliott, four_state, gilbert_elliott};
-use fastpath_units::{Probability, Rng};
+use super::{Chance, Dice, FourState, GilbertElliott, Plan, Runs, four_state, gilbert_elliott, plan, runs};
+use crate::packet::Held;
+use fastpath_units::{Probability, Rng, Time};
 use std::fmt;
 
 /// How packets are lost.
@@ -20,12 +21,38 @@ pub enum LossSpec {
     GilbertElliott(GilbertElliott),
     /// Four states: bursts of losses, some packets of a burst surviving, and lone losses.
     FourState(FourState),
+    /// Runs of losses with lengths from a table.
+    Runs(Runs),
+    /// By plan: these packets, these bytes, these times.
+    Plan(Plan),
 }
 
 impl LossSpec {
     /// True if no packet is ever lost.
     pub fn is_never(&self) -> bool {
         *self == LossSpec::Never
+    }
+
+    /// True if what is lost depends on the time or on the packet.
+    pub(crate) fn is_planned(&self) -> bool {
+        matches!(self, LossSpec::Plan(_))
+    }
+
+    /// True if what is lost depends on [`Packet::flow`](crate::Packet::flow).
+    pub(crate) fn reads_headers(&self) -> bool {
+        matches!(self, LossSpec::Plan(Plan::Bytes(_)))
+    }
+
+    /// How much more the number of losses among n packets varies than n·share·(1 − share), the variance with
+    /// independent losses, as n grows; `None` where there is no such law (netem's correlation, plans).
+    pub fn variance_inflation(&self) -> Option<f64> {
+        match self {
+            LossSpec::Never | LossSpec::Uniform(_) => Some(1.0),
+            LossSpec::Correlated(_) | LossSpec::Plan(_) => None,
+            LossSpec::GilbertElliott(law) => Some(law.variance_inflation()),
+            LossSpec::FourState(law) => Some(law.variance_inflation()),
+            LossSpec::Runs(law) => Some(law.variance_inflation()),
+        }
     }
 
     /// The share of packets lost in the long run; for [`LossSpec::Correlated`] the probability asked for.
@@ -36,6 +63,8 @@ impl LossSpec {
             LossSpec::Correlated(chance) => chance.probability.get(),
             LossSpec::GilbertElliott(law) => law.share(),
             LossSpec::FourState(law) => law.share(),
+            LossSpec::Runs(law) => law.share(),
+            LossSpec::Plan(plan) => plan.share(),
         }
     }
 }
@@ -55,6 +84,8 @@ impl fmt::Display for LossSpec {
             LossSpec::Correlated(chance) => chance.fmt(f),
             LossSpec::GilbertElliott(law) => law.fmt(f),
             LossSpec::FourState(law) => law.fmt(f),
+            LossSpec::Runs(law) => law.fmt(f),
+            LossSpec::Plan(plan) => plan.fmt(f),
         }
     }
 }
@@ -79,6 +110,8 @@ enum State {
     Correlated(Dice),
     GilbertElliott(gilbert_elliott::Channel),
     Markov(four_state::Chain),
+    Runs(runs::Runner),
+    Plan(plan::Planned),
 }
 
 impl Loss {
@@ -89,6 +122,8 @@ impl Loss {
             LossSpec::Correlated(chance) => State::Correlated(Dice::new(*chance)),
             LossSpec::GilbertElliott(law) => State::GilbertElliott(gilbert_elliott::Channel::new(*law)),
             LossSpec::FourState(law) => State::Markov(four_state::Chain::new(*law)),
+            LossSpec::Runs(law) => State::Runs(runs::Runner::new(law.clone())),
+            LossSpec::Plan(plan) => State::Plan(plan::Planned::new(plan.clone())),
         };
         Loss::Law(Box::new(Law { spec: spec.clone(), state }))
     }
@@ -108,7 +143,17 @@ impl Loss {
         }
     }
 
-    /// True if the packet at hand is lost.
+    /// True if `packet`, which comes at `now`, is lost.
+    pub(crate) fn draw_at<P>(&mut self, now: Time, packet: &Held<P>, rng: &mut Rng) -> bool {
+        if let Loss::Law(law) = self
+            && let State::Plan(planned) = &mut law.state
+        {
+            return planned.draw(now, packet.len, packet.flow);
+        }
+        self.draw(rng)
+    }
+
+    /// True if the packet at hand is lost, by a law that needs to know neither it nor the time.
     #[inline]
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         match self {
@@ -125,6 +170,9 @@ impl Law {
             State::Correlated(dice) => dice.roll(rng),
             State::GilbertElliott(channel) => channel.draw(rng),
             State::Markov(chain) => chain.draw(rng),
+            State::Runs(runner) => runner.draw(rng),
+            // A pipe with a plan is rich, and a rich pipe asks `draw_at`.
+            State::Plan(_) => false,
         }
     }
 }

@@ -7,7 +7,9 @@ mod four_state;
 mod gilbert_elliott;
 mod jitter;
 mod loss;
+mod plan;
 mod reorder;
+mod runs;
 
 pub use chance::Chance;
 pub(crate) use chance::Dice;
@@ -19,5 +21,7 @@ pub(crate) use jitter::Jitter;
 pub use jitter::{JitterLaw, JitterSpec, Memory, Reorder};
 pub(crate) use loss::Loss;
 pub use loss::LossSpec;
+pub use plan::{Outage, Plan};
 pub use reorder::ReorderSpec;
 pub(crate) use reorder::Skipper;
+pub use runs::Runs;

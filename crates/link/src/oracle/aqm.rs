@@ -2,9 +2,12 @@
 //! link to run them on: all arrivals known beforehand, one loop over arrivals and departures.
 
 use super::Exact;
+use super::classes::{Drr, Prio};
 use super::codel::Codel;
+use super::dualpi2::DualPi2;
 use super::fq_codel::FqCodel;
 use super::pie::Pie;
+use super::token_bucket::TokenBucket;
 use crate::packet::{DropReason, Fate, Packet};
 use crate::qdisc::{Limit, QueueSpec};
 use fastpath_units::{Duration, Rate, Rng, Time};
@@ -79,6 +82,10 @@ pub trait Twin {
     fn enqueue(&mut self, packet: Pkt, world: &mut World<'_>);
     /// The wire is free.
     fn dequeue(&mut self, world: &mut World<'_>) -> Option<Pkt>;
+    /// When to ask again if packets wait and none may go at `now`.
+    fn later(&self, _now: Time) -> Option<Time> {
+        None
+    }
 }
 
 /// The twin of a discipline. Panics for those that the [`Oracle`](super::Oracle) covers.
@@ -89,7 +96,13 @@ pub fn twin(spec: &QueueSpec) -> Box<dyn Twin> {
         QueueSpec::Codel(spec) => Box::new(Codel::new(*spec)),
         QueueSpec::FqCodel(spec) => Box::new(FqCodel::new(*spec)),
         QueueSpec::Pie(spec) => Box::new(Pie::new(*spec)),
-        QueueSpec::DropTail(_) | QueueSpec::Red(_) => panic!("{spec} decides at arrival"),
+        QueueSpec::DualPi2(spec) => Box::new(DualPi2::new(*spec)),
+        QueueSpec::TokenBucket(spec) => Box::new(TokenBucket::new(*spec)),
+        QueueSpec::Prio(spec) => Box::new(Prio::new(spec.clone())),
+        QueueSpec::Drr(spec) => Box::new(Drr::new(spec.clone())),
+        QueueSpec::DropTail(_) | QueueSpec::Red(_) | QueueSpec::Ared(_) => {
+            panic!("{spec} decides at arrival")
+        }
     }
 }
 
@@ -105,17 +118,16 @@ pub fn run(
     let mut sending: Option<Pkt> = None;
     let mut free = Exact::at(Time::ZERO);
     let mut next = 0;
+    let mut later = None;
     loop {
         let arrival = arrivals.get(next).map(|(at, _)| *at);
         let departure = sending.map(|_| free.floor());
-        let now = match (departure, arrival) {
-            (Some(departure), Some(arrival)) => departure.min(arrival),
-            (Some(at), None) | (None, Some(at)) => at,
-            (None, None) => return fates,
-        };
+        let Some(now) = [departure, arrival, later].into_iter().flatten().min() else { return fates };
         if departure == Some(now) {
             let sent = sending.take().expect("it has just been sent");
             fates.insert(sent.id, (now + delay, Fate::Delivered { marked: sent.marked }));
+        } else if later == Some(now) {
+            later = None;
         } else {
             let (_, Packet { len, flow, traffic_class, .. }) = arrivals[next];
             let len = u64::from(len);
@@ -130,6 +142,7 @@ pub fn run(
                 free = if free.is_before(now) { Exact::at(now) } else { free };
                 free = rate.map_or(free, |rate| free.plus_bits(u128::from(packet.len) * 8, rate));
             }
+            later = if sending.is_none() { twin.later(now) } else { None };
         }
     }
 }

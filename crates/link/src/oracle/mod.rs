@@ -6,13 +6,16 @@
 //! a packet's turn comes have their twins in `aqm`.
 
 pub mod aqm;
+mod classes;
 mod codel;
+mod dualpi2;
 mod fq_codel;
 mod pie;
+mod token_bucket;
 
 use crate::LossSpec;
 use crate::packet::{DropReason, Exit, Fate, Packet, Verdict};
-use crate::qdisc::{Limit, QueueSpec, RedSpec};
+use crate::qdisc::{AredSpec, Limit, QueueSpec, RedSpec};
 use crate::spec::{Change, PipeSpec};
 use fastpath_units::{Duration, Rate, Rng, Time};
 
@@ -73,6 +76,9 @@ struct RedVariables {
     avg: f64,
     q_time: Time,
     count: i64,
+    /// Of adaptive RED: max_p if it has been adapted, and the intervals that have passed.
+    max_p: Option<f64>,
+    intervals: u64,
 }
 
 impl<P> Oracle<P> {
@@ -100,7 +106,8 @@ impl<P> Oracle<P> {
         let mut marked = false;
         let limit = match self.spec.queue.clone() {
             QueueSpec::DropTail(limit) => limit,
-            QueueSpec::Red(red) => {
+            QueueSpec::Red(_) | QueueSpec::Ared(_) => {
+                let red = self.red_as_adapted(now);
                 if self.red_marks(now, &packet, red) {
                     let ect = packet.traffic_class & 3 > 0;
                     if red.ecn && ect && self.red.avg < red.max as f64 {
@@ -153,10 +160,11 @@ impl<P> Oracle<P> {
             self.spec.loss = loss.clone();
         }
         if let Some(queue) = &change.queue {
+            let same_unit = |old: &RedSpec, new: &RedSpec| {
+                matches!(old.limit, Limit::Packets(_)) == matches!(new.limit, Limit::Packets(_))
+            };
             let red_stays = match (&self.spec.queue, queue) {
-                (QueueSpec::Red(old), QueueSpec::Red(new)) => {
-                    matches!(old.limit, Limit::Packets(_)) == matches!(new.limit, Limit::Packets(_))
-                }
+                (QueueSpec::Red(old), QueueSpec::Red(new)) => same_unit(old, new),
                 _ => false,
             };
             if !red_stays {
@@ -224,6 +232,31 @@ impl<P> Oracle<P> {
 
     fn queued_bytes(&self) -> u64 {
         self.queue.iter().map(|(_, packet, _)| u64::from(packet.len)).sum()
+    }
+
+    /// The parameters of RED; adaptive RED's by Figure 1 of Floyd, Gummadi, Shenker 2001, "every interval seconds".
+    fn red_as_adapted(&mut self, now: Time) -> RedSpec {
+        let AredSpec { red, interval } = match self.spec.queue {
+            QueueSpec::Red(red) => return red,
+            QueueSpec::Ared(ared) => ared,
+            _ => panic!("this queue is no RED"),
+        };
+        let (min_th, max_th) = (red.min as f64, red.max as f64);
+        let mut max_p = self.red.max_p.unwrap_or(red.max_p.get());
+        let passed = now.as_ps() / interval.as_ps();
+        while self.red.intervals < passed {
+            self.red.intervals += 1;
+            if self.red.avg > min_th + 0.6 * (max_th - min_th) && max_p <= 0.5 {
+                max_p += f64::min(0.01, max_p / 4.0);
+            } else if self.red.avg < min_th + 0.4 * (max_th - min_th) && max_p >= 0.01 {
+                max_p *= 0.9;
+            } else {
+                // Nor will it be at the others.
+                self.red.intervals = passed;
+            }
+        }
+        self.red.max_p = Some(max_p);
+        RedSpec { max_p: fastpath_units::Probability::new(max_p).expect("0 … 1"), ..red }
     }
 
     /// Figure 2 of Floyd & Jacobson 1993, with the gentle variant: true if the arriving packet is marked.

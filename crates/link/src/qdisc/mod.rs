@@ -4,26 +4,38 @@
 //! wait in the ring of a plain pipe. The others hold their packets themselves ([`queue::Queue`]) and also
 //! decide when a packet's turn comes.
 
+mod ared;
+mod classes;
 mod codel;
 mod drop_head;
 mod drop_tail;
+mod drr;
+mod dualpi2;
 mod fq_codel;
 mod pie;
+mod prio;
 pub(crate) mod queue;
 mod red;
 mod sojourn;
+mod token_bucket;
 
 use crate::counters::Tally;
 use crate::packet::{DropReason, Packet};
 use fastpath_units::{Rate, Rng, Time};
 use std::fmt;
 
+pub use ared::AredSpec;
+pub use classes::Classes;
 pub use codel::{CodelSpec, Ecn};
 pub use drop_tail::Limit;
+pub use drr::{DrrShare, DrrSpec};
+pub use dualpi2::{DualPi2Spec, DualScheduler};
 pub use fq_codel::FqCodelSpec;
 pub use pie::PieSpec;
+pub use prio::PrioSpec;
 pub use red::RedSpec;
 pub use sojourn::SojournSpec;
+pub use token_bucket::{Peak, TokenBucketSpec};
 
 /// Which queue discipline, with its parameters.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,6 +54,16 @@ pub enum QueueSpec {
     FqCodel(FqCodelSpec),
     /// A proportional integral controller of the delay.
     Pie(PieSpec),
+    /// RED that adapts to the load.
+    Ared(AredSpec),
+    /// A queue for L4S traffic beside one for all other, coupled.
+    DualPi2(DualPi2Spec),
+    /// A token bucket, with a peak rate if there is to be one.
+    TokenBucket(TokenBucketSpec),
+    /// Classes of traffic, the first always first.
+    Prio(PrioSpec),
+    /// Classes of traffic, each with its share: deficit round robin.
+    Drr(DrrSpec),
 }
 
 impl QueueSpec {
@@ -49,17 +71,20 @@ impl QueueSpec {
     /// need not know them.
     pub fn reads_headers(&self) -> bool {
         match self {
-            QueueSpec::DropTail(_) | QueueSpec::DropHead(_) | QueueSpec::Sojourn(_) => false,
+            QueueSpec::DropTail(_) | QueueSpec::DropHead(_) => false,
+            QueueSpec::Sojourn(_) | QueueSpec::TokenBucket(_) => false,
             QueueSpec::Red(red) => red.ecn,
+            QueueSpec::Ared(ared) => ared.red.ecn,
             QueueSpec::Codel(codel) => codel.ecn == Ecn::Mark,
-            QueueSpec::FqCodel(_) => true,
+            QueueSpec::FqCodel(_) | QueueSpec::DualPi2(_) => true,
+            QueueSpec::Prio(_) | QueueSpec::Drr(_) => true,
             QueueSpec::Pie(pie) => pie.ecn == Ecn::Mark,
         }
     }
 
     /// True if packets are dropped or served in another order than they came once they are queued.
     pub(crate) fn acts_at_dequeue(&self) -> bool {
-        !matches!(self, QueueSpec::DropTail(_) | QueueSpec::Red(_))
+        !matches!(self, QueueSpec::DropTail(_) | QueueSpec::Red(_) | QueueSpec::Ared(_))
     }
 }
 
@@ -79,6 +104,15 @@ impl fmt::Display for QueueSpec {
                 write!(f, "fq-codel {} flows target {} limit {}", fq.flows, codel.target, codel.limit)
             }
             QueueSpec::Pie(pie) => write!(f, "pie target {} limit {}", pie.target, pie.limit),
+            QueueSpec::Ared(AredSpec { red, .. }) => {
+                write!(f, "ared min {} max {} limit {}", red.min, red.max, red.limit)
+            }
+            QueueSpec::DualPi2(dual) => write!(f, "dualpi2 target {} limit {}", dual.target, dual.limit),
+            QueueSpec::TokenBucket(bucket) => {
+                write!(f, "token-bucket {} burst {} limit {}", bucket.rate, bucket.burst, bucket.limit)
+            }
+            QueueSpec::Prio(prio) => write!(f, "prio {} bands", prio.bands.len()),
+            QueueSpec::Drr(drr) => write!(f, "drr {} classes", drr.shares.len()),
         }
     }
 }
@@ -116,6 +150,7 @@ pub(crate) enum Admission {
 pub(crate) enum Qdisc {
     DropTail(Limit),
     Red(Box<red::Red>),
+    Ared(Box<ared::Ared>),
 }
 
 impl Qdisc {
@@ -124,6 +159,7 @@ impl Qdisc {
         match spec {
             QueueSpec::DropTail(limit) => Qdisc::DropTail(*limit),
             QueueSpec::Red(spec) => Qdisc::Red(Box::new(red::Red::new(*spec))),
+            QueueSpec::Ared(spec) => Qdisc::Ared(Box::new(ared::Ared::new(*spec))),
             other => panic!("{other} does not decide at arrival"),
         }
     }
@@ -132,6 +168,7 @@ impl Qdisc {
         match self {
             Qdisc::DropTail(limit) => QueueSpec::DropTail(*limit),
             Qdisc::Red(red) => QueueSpec::Red(red.spec()),
+            Qdisc::Ared(ared) => QueueSpec::Ared(ared.spec()),
         }
     }
 
@@ -139,6 +176,7 @@ impl Qdisc {
         match self {
             Qdisc::DropTail(_) => false,
             Qdisc::Red(red) => red.spec().ecn,
+            Qdisc::Ared(ared) => ared.spec().red.ecn,
         }
     }
 
@@ -146,6 +184,7 @@ impl Qdisc {
     pub(crate) fn change(&mut self, spec: &QueueSpec) {
         match (self, spec) {
             (Qdisc::Red(red), QueueSpec::Red(spec)) => red.change(*spec),
+            (Qdisc::Ared(ared), QueueSpec::Ared(spec)) => ared.change(*spec),
             (this, spec) => *this = Qdisc::new(spec),
         }
     }
@@ -161,6 +200,7 @@ impl Qdisc {
         match self {
             Qdisc::DropTail(limit) => drop_tail::admit(*limit, packet.len, backlog.queued),
             Qdisc::Red(red) => red.admit(now, packet, backlog, rng),
+            Qdisc::Ared(ared) => ared.admit(now, packet, backlog, rng),
         }
     }
 }

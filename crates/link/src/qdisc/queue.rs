@@ -6,9 +6,13 @@
 
 use super::codel::CodelQueue;
 use super::drop_head::DropHead;
+use super::drr::Drr;
+use super::dualpi2::DualPi2;
 use super::fq_codel::FqCodel;
 use super::pie::Pie;
+use super::prio::Prio;
 use super::sojourn::Sojourn;
+use super::token_bucket::TokenBucket;
 use super::{Admission, Backlog, Qdisc, QueueSpec};
 use crate::counters::{Counters, Tally};
 use crate::packet::{DropReason, Fate, Held};
@@ -55,6 +59,8 @@ impl<P> Turn<'_, P> {
 pub(crate) enum Served<P> {
     /// A packet to send now.
     Packet(Held<P>),
+    /// None before this instant, though some are queued: ask again then.
+    Later(Time),
     /// Nothing is queued.
     Nothing,
 }
@@ -87,6 +93,11 @@ impl<P> Fifo<P> {
         Some(packet)
     }
 
+    /// The next one out.
+    pub(crate) fn front(&self) -> Option<&Held<P>> {
+        self.packets.front()
+    }
+
     pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
@@ -105,17 +116,27 @@ pub(crate) enum Queue<P> {
     Codel(Box<CodelQueue<P>>),
     FqCodel(Box<FqCodel<P>>),
     Pie(Box<Pie<P>>),
+    DualPi2(Box<DualPi2<P>>),
+    TokenBucket(Box<TokenBucket<P>>),
+    Prio(Box<Prio<P>>),
+    Drr(Box<Drr<P>>),
 }
 
 impl<P> Queue<P> {
     pub(crate) fn new(spec: &QueueSpec) -> Queue<P> {
         match spec {
-            QueueSpec::DropTail(_) | QueueSpec::Red(_) => Queue::arrival(Qdisc::new(spec)),
+            QueueSpec::DropTail(_) | QueueSpec::Red(_) | QueueSpec::Ared(_) => {
+                Queue::arrival(Qdisc::new(spec))
+            }
             QueueSpec::DropHead(limit) => Queue::DropHead(DropHead::new(*limit)),
             QueueSpec::Sojourn(spec) => Queue::Sojourn(Sojourn::new(*spec)),
             QueueSpec::Codel(spec) => Queue::Codel(Box::new(CodelQueue::new(*spec))),
             QueueSpec::FqCodel(spec) => Queue::FqCodel(Box::new(FqCodel::new(*spec))),
             QueueSpec::Pie(spec) => Queue::Pie(Box::new(Pie::new(*spec))),
+            QueueSpec::DualPi2(spec) => Queue::DualPi2(Box::new(DualPi2::new(*spec))),
+            QueueSpec::TokenBucket(spec) => Queue::TokenBucket(Box::new(TokenBucket::new(*spec))),
+            QueueSpec::Prio(spec) => Queue::Prio(Box::new(Prio::new(spec.clone()))),
+            QueueSpec::Drr(spec) => Queue::Drr(Box::new(Drr::new(spec.clone()))),
         }
     }
 
@@ -132,23 +153,28 @@ impl<P> Queue<P> {
             Queue::Codel(queue) => QueueSpec::Codel(queue.spec),
             Queue::FqCodel(queue) => QueueSpec::FqCodel(queue.spec()),
             Queue::Pie(queue) => QueueSpec::Pie(queue.spec),
+            Queue::DualPi2(queue) => QueueSpec::DualPi2(queue.spec),
+            Queue::TokenBucket(queue) => QueueSpec::TokenBucket(queue.spec()),
+            Queue::Prio(queue) => QueueSpec::Prio(queue.spec.clone()),
+            Queue::Drr(queue) => QueueSpec::Drr(queue.spec.clone()),
         }
-    }
-
-    /// See [`QueueSpec::reads_headers`].
-    pub(crate) fn reads_headers(&self) -> bool {
-        self.spec().reads_headers()
     }
 
     /// Takes new parameters. A discipline that stays keeps its state; another one takes over the packets, in
     /// the order in which they would have been served, above its limit if need be.
-    pub(crate) fn change(&mut self, spec: &QueueSpec) {
+    pub(crate) fn change(&mut self, now: Time, spec: &QueueSpec) {
         match (&mut *self, spec) {
-            (Queue::Arrival { qdisc, .. }, QueueSpec::DropTail(_) | QueueSpec::Red(_)) => qdisc.change(spec),
+            (Queue::Arrival { qdisc, .. }, spec) if !spec.acts_at_dequeue() => qdisc.change(spec),
             (Queue::DropHead(queue), QueueSpec::DropHead(limit)) => queue.limit = *limit,
             (Queue::Sojourn(queue), QueueSpec::Sojourn(spec)) => queue.spec = *spec,
             (Queue::Codel(queue), QueueSpec::Codel(spec)) => queue.spec = *spec,
             (Queue::Pie(queue), QueueSpec::Pie(spec)) => queue.spec = *spec,
+            (Queue::DualPi2(queue), QueueSpec::DualPi2(spec)) => queue.spec = *spec,
+            (Queue::TokenBucket(queue), QueueSpec::TokenBucket(spec)) => queue.set(*spec, now),
+            (Queue::Prio(queue), QueueSpec::Prio(spec)) if queue.can_become(spec) => {
+                queue.spec = spec.clone()
+            }
+            (Queue::Drr(queue), QueueSpec::Drr(spec)) if queue.can_become(spec) => queue.spec = spec.clone(),
             (Queue::FqCodel(queue), QueueSpec::FqCodel(spec)) if queue.spec().flows == spec.flows => {
                 queue.set(*spec)
             }
@@ -171,6 +197,10 @@ impl<P> Queue<P> {
             Queue::Codel(queue) => queue.fifo.tally(),
             Queue::FqCodel(queue) => queue.waiting(),
             Queue::Pie(queue) => queue.fifo.tally(),
+            Queue::DualPi2(queue) => queue.waiting(),
+            Queue::TokenBucket(queue) => queue.fifo.tally(),
+            Queue::Prio(queue) => queue.waiting(),
+            Queue::Drr(queue) => queue.waiting(),
         }
     }
 
@@ -186,6 +216,10 @@ impl<P> Queue<P> {
                 Ok(())
             }
             Queue::Pie(queue) => queue.enqueue(packet, turn),
+            Queue::DualPi2(queue) => queue.enqueue(packet, turn),
+            Queue::TokenBucket(queue) => queue.enqueue(packet, turn),
+            Queue::Prio(queue) => queue.enqueue(packet, turn),
+            Queue::Drr(queue) => queue.enqueue(packet, turn),
         }
     }
 
@@ -198,6 +232,10 @@ impl<P> Queue<P> {
             Queue::Codel(queue) => queue.dequeue(turn),
             Queue::FqCodel(queue) => queue.dequeue(turn),
             Queue::Pie(queue) => queue.dequeue(turn),
+            Queue::DualPi2(queue) => queue.dequeue(turn),
+            Queue::TokenBucket(queue) => return queue.dequeue(turn.now),
+            Queue::Prio(queue) => queue.dequeue(),
+            Queue::Drr(queue) => queue.dequeue(),
         };
         packet.map_or(Served::Nothing, Served::Packet)
     }
@@ -211,6 +249,10 @@ impl<P> Queue<P> {
             Queue::Codel(queue) => queue.fifo.push(packet),
             Queue::FqCodel(queue) => queue.adopt(packet),
             Queue::Pie(queue) => queue.fifo.push(packet),
+            Queue::DualPi2(queue) => queue.adopt(packet),
+            Queue::TokenBucket(queue) => queue.fifo.push(packet),
+            Queue::Prio(queue) => queue.adopt(packet),
+            Queue::Drr(queue) => queue.adopt(packet),
         }
     }
 
@@ -223,6 +265,10 @@ impl<P> Queue<P> {
             Queue::Codel(queue) => queue.fifo.pop(),
             Queue::FqCodel(queue) => queue.take(),
             Queue::Pie(queue) => queue.fifo.pop(),
+            Queue::DualPi2(queue) => queue.take(),
+            Queue::TokenBucket(queue) => queue.fifo.pop(),
+            Queue::Prio(queue) => queue.dequeue(),
+            Queue::Drr(queue) => queue.take(),
         }
     }
 }

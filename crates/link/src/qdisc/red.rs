@@ -67,6 +67,15 @@ impl Red {
         self.spec
     }
 
+    /// The average queue, in the unit of the limit.
+    pub(crate) fn average(&self) -> f64 {
+        self.average
+    }
+
+    pub(crate) fn set_max_p(&mut self, max_p: Probability) {
+        self.spec.max_p = max_p;
+    }
+
     /// Takes new parameters and keeps the average. The average starts anew if its unit changes.
     pub(crate) fn change(&mut self, spec: RedSpec) {
         if std::mem::discriminant(&spec.limit) != std::mem::discriminant(&self.spec.limit) {

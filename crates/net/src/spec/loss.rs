@@ -6,16 +6,20 @@
 //! loss = { kind = "gilbert-elliott", to_bad = "1%", to_good = "25%", loss_in_bad = "100%", loss_in_good = "0%" }
 //! loss = { kind = "four-state", p13 = "1%", p31 = "30%", p32 = "5%", p23 = "50%", p14 = "0.1%" }
 //! loss = { kind = "uniform", probability = "1%", ecn = true }   # ECN-capable packets are marked instead
+//! loss = { kind = "runs", passed = [10, 20, 90], lost = [1, 1, 2, 8] }           # lengths of runs, passing and lost
+//! loss = { kind = "outage", start = "10s", for = "500ms", every = "60s" } # all that comes meanwhile
+//! loss = { kind = "packets", numbers = [1, 17, 18] }                             # counted from 1
+//! loss = { kind = "bytes", offsets = [0, 14600] }     # of each flow the packets with these bytes, counted from 0
 //! loss = ["1%", { kind = "uniform", probability = "2%", at = "egress" }]
 //! ```
 
 use super::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
-use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossSpec};
-use fastpath_units::Probability;
+use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossSpec, Outage, Plan, Runs};
+use fastpath_units::{Duration, Probability};
 use toml::de::DeValue;
 
-const KINDS: [&str; 3] = ["uniform", "gilbert-elliott", "four-state"];
+const KINDS: [&str; 7] = ["uniform", "gilbert-elliott", "four-state", "runs", "outage", "packets", "bytes"];
 const PLACES: [&str; 2] = ["ingress", "egress"];
 
 /// Reads a loss into a change: before the queue, and behind the bottleneck.
@@ -53,7 +57,13 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<
     let loss = match kind? {
         0 => uniform(&mut fields, remarks),
         1 => gilbert_elliott(&mut fields, remarks).map(LossSpec::GilbertElliott),
-        _ => four_state(&mut fields, remarks).map(LossSpec::FourState),
+        2 => four_state(&mut fields, remarks).map(LossSpec::FourState),
+        3 => runs(&mut fields, remarks).map(LossSpec::Runs),
+        4 => outage(&mut fields, remarks).map(|outage| LossSpec::Plan(Plan::Outage(outage))),
+        5 => numbers(&mut fields, "numbers", 1, remarks)
+            .map(|numbers| LossSpec::Plan(Plan::Numbers(ascending(numbers).into()))),
+        _ => numbers(&mut fields, "offsets", 0, remarks)
+            .map(|offsets| LossSpec::Plan(Plan::Bytes(ascending(offsets).into()))),
     };
     let ecn = match fields.get("ecn") {
         None => Some(None),
@@ -120,6 +130,62 @@ fn four_state(fields: &mut Fields, remarks: &mut Remarks) -> Option<FourState> {
         }
     }
     Some(law)
+}
+
+/// Tables of the lengths of runs.
+fn runs(fields: &mut Fields, remarks: &mut Remarks) -> Option<Runs> {
+    let [passed, lost] = ["passed", "lost"].map(|key| numbers(fields, key, 0, remarks));
+    let [passed, lost] = [passed?, lost?];
+    let longest = passed.iter().chain(&lost).max().copied().unwrap_or(0);
+    if longest > u64::from(u32::MAX) || longest == 0 {
+        remarks.mistake(fields.at, format!("the longest run has {longest} packets"), "write 1 to 4294967295");
+        return None;
+    }
+    let table = |runs: Vec<u64>| runs.into_iter().map(|run| run as u32).collect();
+    Some(Runs { passed: table(passed), lost: table(lost) })
+}
+
+fn outage(fields: &mut Fields, remarks: &mut Remarks) -> Option<Outage> {
+    let [at, span, every] = ["start", "for", "every"].map(|key| fields.get(key));
+    let at = at.map_or(Some(Duration::ZERO), |field| field.quantity("10s", remarks));
+    let Some(span) = span else {
+        remarks.mistake(fields.at, "outage has no duration", "write for = \"500ms\"");
+        return None;
+    };
+    let length = super::queue::positive(&span, "500ms", remarks)?;
+    let every = match every {
+        None => None,
+        Some(field) => {
+            let every = super::queue::positive(&field, "60s", remarks)?;
+            if every <= length {
+                remarks.mistake(
+                    field.at,
+                    "every is not longer than for",
+                    "write a longer time from outage to outage",
+                );
+            }
+            Some(every)
+        }
+    };
+    Some(Outage { at: at?, span: length, every })
+}
+
+/// A list of whole numbers from `least` on, not empty.
+fn numbers(fields: &mut Fields, key: &str, least: u64, remarks: &mut Remarks) -> Option<Vec<u64>> {
+    let instead = format!("write {key} = [1, 17, 18]");
+    let field = fields.get(key);
+    let elements = field.as_ref().and_then(Field::elements).filter(|elements| !elements.is_empty());
+    let Some(elements) = elements else {
+        let at = field.map_or(fields.at, |field| field.at);
+        remarks.mistake(at, format!("{} has no list of {key}", fields.what), instead);
+        return None;
+    };
+    elements.iter().map(|element| element.whole(least..=i64::MAX as u64, remarks)).collect()
+}
+
+fn ascending(mut numbers: Vec<u64>) -> Vec<u64> {
+    numbers.sort_unstable();
+    numbers
 }
 
 pub(super) fn required(

@@ -9,17 +9,40 @@
 //! queue = { kind = "fq-codel", flows = 1024, quantum = "1514B", … }                # and what codel has
 //! queue = { kind = "pie", target = "15ms", update = "15ms", burst = "150ms", alpha = 0.125, beta = 1.25,
 //!           mean_packet = "1500B", mark_below = "10%", ecn = false, limit = "1000p" }
+//! queue = { kind = "ared", interval = "500ms", … }                                # and what red has
+//! queue = { kind = "dualpi2", target = "15ms", update = "16ms", alpha = 0.16, beta = 3.0, coupling = 2.0,
+//!           ramp_start = "800us", ramp_range = "400us", ramp_packets = 1, shift = "50ms", limit = "10000p" }
+//! queue = { kind = "dualpi2", classic_share = 10 }                # weighted round robin in place of a shifted FIFO
+//! queue = { kind = "token-bucket", rate = "1Mbit", burst = "15KiB", peak = "4Mbit", peak_burst = "1514B", limit = "50p" }
+//! queue = { kind = "prio", … } and { kind = "drr", … }: see `classes.rs`
 //! ```
 //!
 //! What is left out is as the discipline's RFC or, where that is silent, Linux has it.
 
+use super::classes;
 use super::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
-use fastpath_link::{CodelSpec, Ecn, FqCodelSpec, Limit, PieSpec, QueueSpec, RedSpec, SojournSpec};
-use fastpath_units::{Bytes, Duration};
+use fastpath_link::{
+    AredSpec, CodelSpec, DualPi2Spec, DualScheduler, Ecn, FqCodelSpec, Limit, Peak, PieSpec, QueueSpec,
+    RedSpec, SojournSpec, TokenBucketSpec,
+};
+use fastpath_units::{Bytes, Duration, Rate};
 use toml::de::DeValue;
 
-const KINDS: [&str; 7] = ["drop-tail", "drop-head", "sojourn", "red", "codel", "fq-codel", "pie"];
+const KINDS: [&str; 12] = [
+    "drop-tail",
+    "drop-head",
+    "sojourn",
+    "red",
+    "ared",
+    "codel",
+    "fq-codel",
+    "pie",
+    "dualpi2",
+    "token-bucket",
+    "prio",
+    "drr",
+];
 
 /// Reads a queue.
 pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
@@ -46,6 +69,11 @@ pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
         "codel" => codel(&mut fields, CodelSpec::default(), remarks).map(QueueSpec::Codel),
         "fq-codel" => fq_codel(&mut fields, remarks).map(QueueSpec::FqCodel),
         "pie" => pie(&mut fields, remarks).map(QueueSpec::Pie),
+        "ared" => ared(&mut fields, remarks).map(QueueSpec::Ared),
+        "dualpi2" => dualpi2(&mut fields, remarks).map(QueueSpec::DualPi2),
+        "token-bucket" => token_bucket(&mut fields, remarks).map(QueueSpec::TokenBucket),
+        "prio" => classes::prio(&mut fields, remarks).map(QueueSpec::Prio),
+        "drr" => classes::drr(&mut fields, remarks).map(QueueSpec::Drr),
         other => {
             let instead = nearest(other, KINDS).map_or_else(one_of, |meant| format!("\"{meant}\""));
             remarks.mistake(
@@ -126,6 +154,78 @@ fn pie(fields: &mut Fields, remarks: &mut Remarks) -> Option<PieSpec> {
     Some(pie)
 }
 
+/// Adaptive RED as in [`AredSpec`].
+fn ared(fields: &mut Fields, remarks: &mut Remarks) -> Option<AredSpec> {
+    let interval = time(fields, "interval", AredSpec::default().interval, remarks);
+    let red = red(fields, remarks);
+    Some(AredSpec { red: red?, interval: interval? })
+}
+
+/// DualPI2 as in [`DualPi2Spec`].
+fn dualpi2(fields: &mut Fields, remarks: &mut Remarks) -> Option<DualPi2Spec> {
+    let mut dual = DualPi2Spec::default();
+    dual.target = time(fields, "target", dual.target, remarks)?;
+    dual.update = time(fields, "update", dual.update, remarks)?;
+    dual.alpha = factor(fields, "alpha", dual.alpha, remarks)?;
+    dual.beta = factor(fields, "beta", dual.beta, remarks)?;
+    dual.coupling = factor(fields, "coupling", dual.coupling, remarks)?;
+    if dual.coupling == 0.0 {
+        remarks.mistake(fields.at, "coupling is 0", "write coupling = 2.0");
+    }
+    dual.ramp_start = time(fields, "ramp_start", dual.ramp_start, remarks)?;
+    if let Some(field) = fields.get("ramp_range") {
+        dual.ramp_range = field.quantity("400us", remarks)?;
+    }
+    if let Some(field) = fields.get("ramp_packets") {
+        dual.ramp_packets = field.whole(0..=u64::from(u32::MAX), remarks)? as u32;
+    }
+    match [fields.get("shift"), fields.get("classic_share")] {
+        [None, None] => {}
+        [Some(field), None] => dual.scheduler = DualScheduler::TimeShifted(field.quantity("50ms", remarks)?),
+        [None, Some(field)] => dual.scheduler = DualScheduler::Weighted(field.whole(0..=99, remarks)? as u8),
+        [Some(_), Some(field)] => {
+            let what = "queue has a shift and a classic_share";
+            remarks.mistake(field.at, what, "write one: a shifted FIFO, or a weighted round robin");
+        }
+    }
+    dual.limit = fields.get("limit").map_or(Some(dual.limit), |field| limit(&field, "10000p", remarks))?;
+    Some(dual)
+}
+
+/// A token bucket as in [`TokenBucketSpec`].
+fn token_bucket(fields: &mut Fields, remarks: &mut Remarks) -> Option<TokenBucketSpec> {
+    let [rate, burst, peak, peak_burst] = ["rate", "burst", "peak", "peak_burst"].map(|key| fields.get(key));
+    let (Some(rate), Some(burst)) = (rate, burst) else {
+        let instead = "write rate = \"1Mbit\", burst = \"15KiB\"";
+        remarks.mistake(fields.at, "a token bucket needs a rate and a burst", instead);
+        return None;
+    };
+    let spec_rate: Option<Rate> = rate.quantity("1Mbit", remarks);
+    let spec_burst: Option<Bytes> = burst.quantity("15KiB", remarks);
+    let limit = required_limit(fields, remarks);
+    if peak.is_none()
+        && let Some(field) = &peak_burst
+    {
+        remarks.mistake(field.at, "peak_burst without a peak", "write peak = \"4Mbit\" beside it");
+    }
+    let bucket = peak_burst.map_or(Some(Bytes(1514)), |field| field.quantity("1514B", remarks));
+    let (rate, burst, bucket) = (spec_rate?, spec_burst?, bucket?);
+    let peak = match peak {
+        None => None,
+        Some(field) => {
+            let peak: Rate = field.quantity("4Mbit", remarks)?;
+            if peak <= rate {
+                remarks.mistake(field.at, "peak is not above rate", "write a higher peak, or none");
+            }
+            Some(Peak { rate: peak, burst: bucket })
+        }
+    };
+    if burst == Bytes::ZERO || bucket == Bytes::ZERO {
+        remarks.mistake(fields.at, "a bucket of 0 bytes passes nothing", "write burst = \"15KiB\"");
+    }
+    Some(TokenBucketSpec { rate, burst, peak, limit: limit? })
+}
+
 fn time(fields: &mut Fields, key: &str, default: Duration, remarks: &mut Remarks) -> Option<Duration> {
     fields.get(key).map_or(Some(default), |field| positive(&field, &default.to_string(), remarks))
 }
@@ -144,7 +244,8 @@ pub(super) fn positive(field: &Field, example: &str, remarks: &mut Remarks) -> O
     Some(time)
 }
 
-fn size(fields: &mut Fields, key: &str, default: Bytes, remarks: &mut Remarks) -> Option<Bytes> {
+/// A number of bytes above 0.
+pub(super) fn size(fields: &mut Fields, key: &str, default: Bytes, remarks: &mut Remarks) -> Option<Bytes> {
     let Some(field) = fields.get(key) else { return Some(default) };
     let size: Bytes = field.quantity(&default.to_string(), remarks)?;
     if size == Bytes::ZERO {
@@ -232,7 +333,7 @@ fn threshold(field: &Field, unit: Limit, remarks: &mut Remarks) -> Option<u64> {
 }
 
 /// `"50p"` or `"64KiB"`, at least one.
-fn limit(field: &Field, example: &str, remarks: &mut Remarks) -> Option<Limit> {
+pub(super) fn limit(field: &Field, example: &str, remarks: &mut Remarks) -> Option<Limit> {
     let instead = format!("write {} = \"{example}\"", field.key);
     let text = field.text(example, remarks)?.trim();
     let limit = match text.strip_suffix('p').map(str::trim_end) {

@@ -4,9 +4,10 @@ use super::*;
 use crate::real_time::{Idle, Late, RealTime, Workers};
 use crate::topology::Link;
 use fastpath_link::{
-    Cells, Chance, CodelSpec, CorruptSpec, Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterLaw,
-    JitterSpec, Limit, LinkState, LossSpec, Memory, PieSpec, QueueSpec, RedSpec, Reorder, ReorderSpec,
-    SlotSpec, SlotWait, SojournSpec,
+    AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
+    Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterLaw, JitterSpec, Limit, LinkState, LossSpec,
+    Memory, Outage, Peak, PieSpec, Plan, PrioSpec, QueueSpec, RedSpec, Reorder, ReorderSpec, Runs, SlotSpec,
+    SlotWait, SojournSpec, TokenBucketSpec,
 };
 use fastpath_units::{Bytes, Probability, Rate};
 use std::num::NonZeroU32;
@@ -155,6 +156,63 @@ fn every_queue_has_its_words() {
     let words = "target = '20ms', update = '30ms', burst = '0', alpha = 0.25, beta = 2, mean_packet = '1000B', \
                  mark_below = '5%', ecn = true, limit = '64KiB'";
     assert_eq!(queue(&format!("{{ kind = 'pie', {words} }}")), QueueSpec::Pie(pie));
+}
+
+#[test]
+fn queues_of_classes_and_buckets_have_their_words() {
+    let queue = |text: &str| pipe_with(&format!("rate = '1Mbit'\nqueue = {text}")).queue;
+    let ared = AredSpec {
+        red: RedSpec { limit: Limit::Packets(100), min: 10, max: 30, ..RedSpec::default() },
+        interval: Duration::from_ms(250),
+    };
+    assert_eq!(queue("{ kind = 'ared', limit = '100p', interval = '250ms' }"), QueueSpec::Ared(ared));
+    assert_eq!(queue("{ kind = 'dualpi2' }"), QueueSpec::DualPi2(DualPi2Spec::default()));
+    let dual = DualPi2Spec {
+        target: Duration::from_ms(20),
+        coupling: 1.5,
+        ramp_range: Duration::ZERO,
+        ramp_packets: 2,
+        scheduler: DualScheduler::Weighted(10),
+        limit: Limit::Packets(99),
+        ..DualPi2Spec::default()
+    };
+    let words = "target = '20ms', coupling = 1.5, ramp_range = '0', ramp_packets = 2, classic_share = 10, limit = '99p'";
+    assert_eq!(queue(&format!("{{ kind = 'dualpi2', {words} }}")), QueueSpec::DualPi2(dual));
+    let speed = |text| rate(text).expect("a rate");
+    let bucket = TokenBucketSpec {
+        rate: speed("1Mbit"),
+        burst: Bytes(15 << 10),
+        peak: Some(Peak { rate: speed("4Mbit"), burst: Bytes(1514) }),
+        limit: Limit::Packets(50),
+    };
+    let words = "rate = '1Mbit', burst = '15KiB', peak = '4Mbit', limit = '50p'";
+    assert_eq!(queue(&format!("{{ kind = 'token-bucket', {words} }}")), QueueSpec::TokenBucket(bucket));
+    let classes = Classes::all_in(1).with(0, [46, 34, 5]);
+    let prio =
+        PrioSpec { bands: vec![Limit::Packets(20), Limit::Bytes(Bytes(9000))], classes: classes.clone() };
+    let words = "bands = [{ dscp = ['EF', 'AF41', 5], limit = '20p' }, { limit = '9000B' }]";
+    assert_eq!(queue(&format!("{{ kind = 'prio', {words} }}")), QueueSpec::Prio(prio));
+    let share = |quantum| DrrShare { quantum: Bytes(quantum), limit: Limit::Packets(20) };
+    let drr = DrrSpec { shares: vec![share(3000), share(1514)], classes };
+    let words =
+        "classes = [{ dscp = ['EF', 'AF41', 5], quantum = '3000B', limit = '20p' }, { limit = '20p' }]";
+    assert_eq!(queue(&format!("{{ kind = 'drr', {words} }}")), QueueSpec::Drr(drr));
+}
+
+#[test]
+fn losses_by_plan_and_in_runs_have_their_words() {
+    let loss = |text: &str| pipe_with(&format!("loss = {text}")).loss;
+    let runs = Runs { passed: [10, 90].into(), lost: [1].into() };
+    assert_eq!(loss("{ kind = 'runs', passed = [10, 90], lost = [1] }"), LossSpec::Runs(runs));
+    let s = Duration::from_secs;
+    let outage = Outage { at: s(10), span: Duration::from_ms(500), every: Some(s(60)) };
+    let words = "{ kind = 'outage', start = '10s', for = '500ms', every = '60s' }";
+    assert_eq!(loss(words), LossSpec::Plan(Plan::Outage(outage)));
+    let words = "{ kind = 'packets', numbers = [17, 1] }";
+    assert_eq!(loss(words), LossSpec::Plan(Plan::Numbers([1, 17].into())));
+    let words = "{ kind = 'bytes', offsets = [0, 14600], at = 'egress' }";
+    let egress = pipe_with(&format!("loss = {words}")).egress_loss;
+    assert_eq!(egress, LossSpec::Plan(Plan::Bytes([0, 14600].into())));
 }
 
 #[test]
@@ -402,7 +460,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "5:18: queue kind 'rde' is not known; write \"red\"",
             "8:43: max is not above min; write a larger max, for example three times min",
             "11:46: min is in another unit than limit; write min = \"5p\"",
-            "14:9: queue has no kind; write kind = one of \"drop-tail\", \"drop-head\", \"sojourn\", \"red\", \"codel\", \"fq-codel\", \"pie\"",
+            "14:9: queue has no kind; write kind = one of \"drop-tail\", \"drop-head\", \"sojourn\", \"red\", \"ared\", \"codel\", \"fq-codel\", \"pie\", \"dualpi2\", \"token-bucket\", \"prio\", \"drr\"",
             "17:9: queue is a whole number, not text; write queue = \"50p\"",
         ],
     ),
@@ -412,7 +470,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
          queue = { kind = 'pie', alpha = -1, ecn = 1 }\n[[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'codel', target = '0ms' }\n\
          loss = { kind = 'gilbert-elliott', to_bad = '1%' }",
         &[
-            "5:17: 'gilbert' is not a kind of loss; write one of uniform, gilbert-elliott, four-state",
+            "5:17: 'gilbert' is not a kind of loss; write one of uniform, gilbert-elliott, four-state, runs, outage, packets, bytes",
             "8:8: p13 + p14 is 110.000 %, more than all; write smaller ones: both leave the same state",
             "8:69: 'egres' is not a place of loss; write \"egress\"",
             "11:15: loss at ingress is given twice; write one of each, at = \"ingress\" and at = \"egress\"",
@@ -454,6 +512,31 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "15:8: loss behind the bottleneck marks nothing; write ecn = true with at = \"ingress\"",
             "18:72: jitter has a half_life and a correlation; write one: memory in time, or from packet to packet",
             "19:9: slots are drawn independently; remove half_life, correlation and reorder",
+        ],
+    ),
+    (
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'prio', bands = [{ dscp = 'EG', limit = '5p' }, { limit = '5p' }, {}] }\n\
+         loss = { kind = 'runs', passed = [0], lost = [0] }\n\
+         [[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'drr', classes = [{ dscp = 1, limit = '5p' }, { dscp = [1, 64], limit = '5p' }] }\n\
+         loss = { kind = 'outage', for = '2s', every = '1s' }\n\
+         [[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'token-bucket', rate = '1Mbit', burst = '2KiB', limit = '5p', peak = '1Mbit' }\n\
+         loss = { kind = 'packets' }\n\
+         [[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'dualpi2', shift = '1ms', classic_share = 10 }\nloss = { kind = 'packets', numbers = [0] }\n\
+         [[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'token-bucket', rate = '1Mbit' }",
+        &[
+            "5:44: 'EG' is not a DSCP; write EF, AF11 … AF43, CS0 … CS7, LE, VA, DF, or 0 … 63",
+            "5:84: two entries of bands have no dscp; write dscp in all but one: that takes the rest",
+            "5:84: entry 3 of bands has no limit; write limit = \"50p\"",
+            "6:8: the longest run has 0 packets; write 1 to 4294967295",
+            "9:35: every entry of classes has a dscp, and some packets are in none; leave dscp out of the one that takes the rest",
+            "9:74: DSCP 1 is in two entries of classes; write it in one",
+            "9:77: dscp = 64 is out of range; write a number from 0 to 63",
+            "10:47: every is not longer than for; write a longer time from outage to outage",
+            "13:87: peak is not above rate; write a higher peak, or none",
+            "14:8: loss has no list of numbers; write numbers = [1, 17, 18]",
+            "17:60: queue has a shift and a classic_share; write one: a shifted FIFO, or a weighted round robin",
+            "18:39: numbers = 0 is out of range; write a number from 1 to 9223372036854775807",
+            "21:9: a token bucket needs a rate and a burst; write rate = \"1Mbit\", burst = \"15KiB\"",
         ],
     ),
     (
