@@ -116,8 +116,10 @@ fn several_workers_are_one_engine() {
     let options = Options { workers, control: Some(path.clone()), ..options(Idle::Save) };
     let running = start(topology, ports, options).unwrap();
     let set = |link: &str, delay: &str| {
-        let setting = Setting { link: link.into(), delay: Some(delay.into()), ..Setting::default() };
-        assert_eq!(control::call(&path, &Request::Set(Box::new(setting))).unwrap(), Response::Done);
+        let set = [("delay".to_owned(), delay.to_owned())].into();
+        let setting = Setting { link: Some(link.into()), set, ..Setting::default() };
+        let request = Request::Set(Changes { changes: vec![setting], at: None });
+        assert!(matches!(control::call(&path, &request).unwrap(), Response::Done(_)));
     };
     set("l3", "2ms");
     for link in 0..5u8 {

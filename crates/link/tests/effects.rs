@@ -4,7 +4,7 @@
 
 use fastpath_link::{
     Alteration, Chance, CorruptSpec, DropReason, Exit, Fate, FourState, GilbertElliott, JitterLaw,
-    JitterSpec, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, Plan, Reorder, ReorderSpec, Runs,
+    JitterSpec, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, LossPlan, Reorder, ReorderSpec, Runs,
 };
 use fastpath_units::{Duration, Probability, Rng, Time};
 
@@ -264,8 +264,8 @@ fn the_number_of_losses_varies_as_each_law_says() {
 #[test]
 fn planned_losses_happen_before_the_queue_or_behind_the_bottleneck() {
     let rate = fastpath_units::Rate::from_bps(800_000);
-    let outage = |at, span| LossSpec::Plan(Plan::Outage(Outage { at: us(at), span: us(span), every: None }));
-    let numbers = LossSpec::Plan(Plan::Numbers([2, 3].into()));
+    let outage = |at, span| LossSpec::Plan(LossPlan::Outage(Outage { at: us(at), span: us(span), every: None }));
+    let numbers = LossSpec::Plan(LossPlan::Numbers([2, 3].into()));
     let lost = |spec: &PipeSpec| -> Vec<u64> {
         let (pipe, exits) = send(spec, 5, us(100), 1);
         let through = |id: &u64| {
@@ -280,6 +280,6 @@ fn planned_losses_happen_before_the_queue_or_behind_the_bottleneck() {
     assert_eq!(lost(&PipeSpec { egress_loss: outage(3000, 1001), ..base.clone() }), [2, 3]);
     assert_eq!(lost(&PipeSpec { loss: numbers.clone(), ..base.clone() }), [1, 2]);
     assert_eq!(lost(&PipeSpec { egress_loss: numbers, ..base.clone() }), [1, 2]);
-    let bytes = LossSpec::Plan(Plan::Bytes([250].into()));
+    let bytes = LossSpec::Plan(LossPlan::Bytes([250].into()));
     assert_eq!(lost(&PipeSpec { loss: bytes, ..base }), [2]);
 }

@@ -2,7 +2,9 @@
 //!
 //! The laws beyond one independent draw per packet have a file each.
 
-use super::{Chance, Dice, FourState, GilbertElliott, Plan, Runs, four_state, gilbert_elliott, plan, runs};
+use super::{
+    Chance, Dice, FourState, GilbertElliott, LossPlan, Runs, four_state, gilbert_elliott, plan, runs,
+};
 use crate::packet::Held;
 use fastpath_units::{Probability, Rng, Time};
 use std::fmt;
@@ -24,7 +26,7 @@ pub enum LossSpec {
     /// Runs of losses with lengths from a table.
     Runs(Runs),
     /// By plan: these packets, these bytes, these times.
-    Plan(Plan),
+    Plan(LossPlan),
 }
 
 impl LossSpec {
@@ -40,7 +42,7 @@ impl LossSpec {
 
     /// True if what is lost depends on [`Packet::flow`](crate::Packet::flow).
     pub(crate) fn reads_headers(&self) -> bool {
-        matches!(self, LossSpec::Plan(Plan::Bytes(_)))
+        matches!(self, LossSpec::Plan(LossPlan::Bytes(_)))
     }
 
     /// How much more the number of losses among n packets varies than n·share·(1 − share), the variance with

@@ -21,7 +21,7 @@ pub(crate) use jitter::Jitter;
 pub use jitter::{JitterLaw, JitterSpec, Memory, Reorder};
 pub(crate) use loss::Loss;
 pub use loss::LossSpec;
-pub use plan::{Outage, Plan};
+pub use plan::{LossPlan, Outage};
 pub use reorder::ReorderSpec;
 pub(crate) use reorder::Skipper;
 pub use runs::Runs;

@@ -10,7 +10,7 @@ const FLOWS_MAX: usize = 1 << 16;
 
 /// Which packets are lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Plan {
+pub enum LossPlan {
     /// These packets, counted from 1 as they come to the place of the loss. In ascending order.
     Numbers(Arc<[u64]>),
     /// Of each flow the packets that carry these bytes, counted from 0 over its frames. In ascending order.
@@ -45,11 +45,11 @@ impl Outage {
     }
 }
 
-impl Plan {
+impl LossPlan {
     /// The share of the time, where that is what counts; 0 for a finite number of packets.
     pub fn share(&self) -> f64 {
         match self {
-            Plan::Outage(Outage { span, every: Some(every), .. }) if !every.is_zero() => {
+            LossPlan::Outage(Outage { span, every: Some(every), .. }) if !every.is_zero() => {
                 (span.as_secs_f64() / every.as_secs_f64()).min(1.0)
             }
             _ => 0.0,
@@ -57,13 +57,13 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for LossPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Plan::Numbers(numbers) => write!(f, "{} packets by number", numbers.len()),
-            Plan::Bytes(offsets) => write!(f, "{} bytes of each flow", offsets.len()),
-            Plan::Outage(Outage { at, span, every: None }) => write!(f, "outage of {span} at {at}"),
-            Plan::Outage(Outage { at, span, every: Some(every) }) => {
+            LossPlan::Numbers(numbers) => write!(f, "{} packets by number", numbers.len()),
+            LossPlan::Bytes(offsets) => write!(f, "{} bytes of each flow", offsets.len()),
+            LossPlan::Outage(Outage { at, span, every: None }) => write!(f, "outage of {span} at {at}"),
+            LossPlan::Outage(Outage { at, span, every: Some(every) }) => {
                 write!(f, "outage of {span} every {every} from {at}")
             }
         }
@@ -73,26 +73,26 @@ impl fmt::Display for Plan {
 /// A plan at work.
 #[derive(Debug)]
 pub(crate) struct Planned {
-    plan: Plan,
+    plan: LossPlan,
     /// Packets so far, and bytes so far by flow.
     packets: u64,
     bytes: BTreeMap<u32, u64>,
 }
 
 impl Planned {
-    pub(crate) fn new(plan: Plan) -> Planned {
+    pub(crate) fn new(plan: LossPlan) -> Planned {
         Planned { plan, packets: 0, bytes: BTreeMap::new() }
     }
 
     /// True if a packet of `len` bytes of a flow is lost at `now`.
     pub(crate) fn draw(&mut self, now: Time, len: u32, flow: u32) -> bool {
         match &self.plan {
-            Plan::Outage(outage) => outage.covers(now),
-            Plan::Numbers(numbers) => {
+            LossPlan::Outage(outage) => outage.covers(now),
+            LossPlan::Numbers(numbers) => {
                 self.packets += 1;
                 numbers.binary_search(&self.packets).is_ok()
             }
-            Plan::Bytes(offsets) => {
+            LossPlan::Bytes(offsets) => {
                 if self.bytes.len() >= FLOWS_MAX && !self.bytes.contains_key(&flow) {
                     return false;
                 }
@@ -118,25 +118,25 @@ mod tests {
     fn outages_take_what_comes_in_their_time() {
         let lost = |every: Option<u64>| -> Vec<u64> {
             let outage = Outage { at: ms(10), span: ms(3), every: every.map(ms) };
-            let mut planned = Planned::new(Plan::Outage(outage));
+            let mut planned = Planned::new(LossPlan::Outage(outage));
             (0..40).filter(|i| planned.draw(Time::ZERO + ms(*i), 1, 0)).collect()
         };
         assert_eq!(lost(None), [10, 11, 12]);
         assert_eq!(lost(Some(20)), [10, 11, 12, 30, 31, 32]);
         let half = Outage { at: ms(0), span: ms(5), every: Some(ms(10)) };
-        assert_eq!(Plan::Outage(half).share(), 0.5);
+        assert_eq!(LossPlan::Outage(half).share(), 0.5);
     }
 
     #[test]
     fn packets_are_lost_by_number() {
-        let mut planned = Planned::new(Plan::Numbers([1, 4, 5].into()));
+        let mut planned = Planned::new(LossPlan::Numbers([1, 4, 5].into()));
         let lost: Vec<bool> = (0..6).map(|_| planned.draw(Time::ZERO, 9, 0)).collect();
         assert_eq!(lost, [true, false, false, true, true, false]);
     }
 
     #[test]
     fn packets_are_lost_by_the_bytes_of_their_flow() {
-        let mut planned = Planned::new(Plan::Bytes([0, 250, 260, 700].into()));
+        let mut planned = Planned::new(LossPlan::Bytes([0, 250, 260, 700].into()));
         // Flow 1 sends 0…99, 100…199, 200…299, then 300…799; flow 2 between them from its own 0 on.
         let lost: Vec<bool> = [(1, 100), (1, 100), (2, 200), (1, 100), (2, 100), (1, 400), (1, 100), (1, 0)]
             .map(|(flow, len)| planned.draw(Time::ZERO, len, flow))

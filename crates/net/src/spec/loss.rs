@@ -15,7 +15,7 @@
 
 use super::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
-use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossSpec, Outage, Plan, Runs};
+use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossPlan, LossSpec, Outage, Runs};
 use fastpath_units::{Duration, Probability};
 use toml::de::DeValue;
 
@@ -59,11 +59,11 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<
         1 => gilbert_elliott(&mut fields, remarks).map(LossSpec::GilbertElliott),
         2 => four_state(&mut fields, remarks).map(LossSpec::FourState),
         3 => runs(&mut fields, remarks).map(LossSpec::Runs),
-        4 => outage(&mut fields, remarks).map(|outage| LossSpec::Plan(Plan::Outage(outage))),
+        4 => outage(&mut fields, remarks).map(|outage| LossSpec::Plan(LossPlan::Outage(outage))),
         5 => numbers(&mut fields, "numbers", 1, remarks)
-            .map(|numbers| LossSpec::Plan(Plan::Numbers(ascending(numbers).into()))),
+            .map(|numbers| LossSpec::Plan(LossPlan::Numbers(ascending(numbers).into()))),
         _ => numbers(&mut fields, "offsets", 0, remarks)
-            .map(|offsets| LossSpec::Plan(Plan::Bytes(ascending(offsets).into()))),
+            .map(|offsets| LossSpec::Plan(LossPlan::Bytes(ascending(offsets).into()))),
     };
     let ecn = match fields.get("ecn") {
         None => Some(None),

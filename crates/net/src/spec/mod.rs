@@ -46,6 +46,7 @@
 //! The TOML is read with the `toml` crate's `DeTable`: spans on every key and value, and all syntax errors of a
 //! file at once. toml_edit keeps formatting nobody needs here; serde would stop at the first mistake.
 
+mod classes;
 mod effects;
 mod engine;
 mod fields;

@@ -5,9 +5,9 @@ use crate::real_time::{Idle, Late, RealTime, Workers};
 use crate::topology::Link;
 use fastpath_link::{
     AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
-    Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterLaw, JitterSpec, Limit, LinkState, LossSpec,
-    Memory, Outage, Peak, PieSpec, Plan, PrioSpec, QueueSpec, RedSpec, Reorder, ReorderSpec, Runs, SlotSpec,
-    SlotWait, SojournSpec, TokenBucketSpec,
+    Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterLaw, JitterSpec, Limit, LinkState, LossPlan,
+    LossSpec, Memory, Outage, Peak, PieSpec, PrioSpec, QueueSpec, RedSpec, Reorder, ReorderSpec, Runs,
+    SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
 };
 use fastpath_units::{Bytes, Probability, Rate};
 use std::num::NonZeroU32;
@@ -207,12 +207,12 @@ fn losses_by_plan_and_in_runs_have_their_words() {
     let s = Duration::from_secs;
     let outage = Outage { at: s(10), span: Duration::from_ms(500), every: Some(s(60)) };
     let words = "{ kind = 'outage', start = '10s', for = '500ms', every = '60s' }";
-    assert_eq!(loss(words), LossSpec::Plan(Plan::Outage(outage)));
+    assert_eq!(loss(words), LossSpec::Plan(LossPlan::Outage(outage)));
     let words = "{ kind = 'packets', numbers = [17, 1] }";
-    assert_eq!(loss(words), LossSpec::Plan(Plan::Numbers([1, 17].into())));
+    assert_eq!(loss(words), LossSpec::Plan(LossPlan::Numbers([1, 17].into())));
     let words = "{ kind = 'bytes', offsets = [0, 14600], at = 'egress' }";
     let egress = pipe_with(&format!("loss = {words}")).egress_loss;
-    assert_eq!(egress, LossSpec::Plan(Plan::Bytes([0, 14600].into())));
+    assert_eq!(egress, LossSpec::Plan(LossPlan::Bytes([0, 14600].into())));
 }
 
 #[test]
