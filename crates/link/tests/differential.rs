@@ -159,7 +159,8 @@ proptest! {
         let mut pipe = Pipe::new(&spec, Rng::new(seed));
         let mut oracle = Oracle::new(&spec, Rng::new(seed));
         let mut now = Time::ZERO;
-        let mut plain = true;
+        // Adaptive RED decides again and again: an event may be no exit.
+        let mut plain = !matches!(spec.queue, QueueSpec::Ared(_));
         let (mut ours, mut theirs) = (Out::new(), Out::new());
         for (i, (gap, step)) in steps.into_iter().enumerate() {
             now = moved(now, &gap, &pipe);
@@ -266,6 +267,7 @@ proptest! {
         delay: u64,
         steps in prop::collection::vec((any::<u64>(), any::<u32>(), change()), 1..20),
     ) {
+        let plain = !matches!(spec.queue, QueueSpec::Ared(_));
         let mut pipe = Pipe::new(&PipeSpec { delay: Duration::from_ps(delay), ..spec }, Rng::new(1));
         for (now, len, change) in steps {
             let now = Time::from_ps(now);
@@ -274,7 +276,8 @@ proptest! {
             let _ = pipe.pop(now);
             prop_assert!(pipe.conserved());
             if let Some(at) = pipe.next_at() {
-                prop_assert_eq!(pipe.pop(at).map(|exit| exit.at), Some(at));
+                let exit = pipe.pop(at).map(|exit| exit.at);
+                prop_assert!(exit == Some(at) || (exit.is_none() && !plain), "{:?} at {}", exit, at);
             }
         }
     }

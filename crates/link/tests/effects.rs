@@ -4,7 +4,7 @@
 
 use fastpath_link::{
     Alteration, Chance, CorruptSpec, DropReason, Exit, Fate, FourState, GilbertElliott, JitterLaw,
-    JitterSpec, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, LossPlan, Reorder, ReorderSpec, Runs,
+    JitterSpec, LossPlan, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, Reorder, ReorderSpec, Runs,
 };
 use fastpath_units::{Duration, Probability, Rng, Time};
 
@@ -264,7 +264,8 @@ fn the_number_of_losses_varies_as_each_law_says() {
 #[test]
 fn planned_losses_happen_before_the_queue_or_behind_the_bottleneck() {
     let rate = fastpath_units::Rate::from_bps(800_000);
-    let outage = |at, span| LossSpec::Plan(LossPlan::Outage(Outage { at: us(at), span: us(span), every: None }));
+    let outage =
+        |at, span| LossSpec::Plan(LossPlan::Outage(Outage { at: us(at), span: us(span), every: None }));
     let numbers = LossSpec::Plan(LossPlan::Numbers([2, 3].into()));
     let lost = |spec: &PipeSpec| -> Vec<u64> {
         let (pipe, exits) = send(spec, 5, us(100), 1);

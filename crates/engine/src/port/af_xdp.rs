@@ -35,8 +35,8 @@ const LINK_HEADERS: usize = 14 + 8;
 const CHUNK_MAX: usize = 4096;
 /// The shortest thing that is a frame.
 const FRAME_MIN: usize = 14;
-/// Empty looks between looks at the socket's error, which costs a system call.
-const LOOKS_PER_CHECK: u32 = 1024;
+/// Time between looks at the socket's error while nothing comes: they cost system calls.
+const CHECK_EVERY: fastpath_units::Duration = fastpath_units::Duration::from_ms(250);
 /// A queue just left by another socket is busy for up to 24 ms.
 const BUSY_TRIES: u32 = 10;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
@@ -62,7 +62,7 @@ pub struct AfXdp {
     scratch: Scratch,
     /// A frame that came in several pieces.
     whole: Vec<u8>,
-    looks: u32,
+    checked_at: Time,
     counters: PortCounters,
     memory: String,
     merging: Merging,
@@ -160,7 +160,7 @@ impl AfXdp {
             mtu,
             scratch: Scratch::default(),
             whole: Vec::with_capacity(FRAME_MAX),
-            looks: 0,
+            checked_at: Time::ZERO,
             counters: PortCounters::default(),
             memory: format!("{} of {} MiB on huge pages", huge >> 20, bytes >> 20),
             merging: Merging::switch_off(claim.as_fd(), name),
@@ -237,7 +237,7 @@ impl Port for AfXdp {
         format!("AF_XDP ({mode}, {queues} queue{}, {})", if queues == 1 { "" } else { "s" }, self.memory)
     }
 
-    fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
+    fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
         // What the device had no room for is tried again, also when nothing new comes to send.
         self.send()?;
         let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
@@ -259,12 +259,9 @@ impl Port for AfXdp {
                 !arrivals.burst.is_full()
             });
         }
-        if arrivals.burst.is_empty() {
-            self.looks += 1;
-            if self.looks >= LOOKS_PER_CHECK {
-                self.looks = 0;
-                return self.check();
-            }
+        if arrivals.burst.is_empty() && now.since(self.checked_at) >= CHECK_EVERY {
+            self.checked_at = now;
+            return self.check();
         }
         Ok(())
     }

@@ -61,14 +61,19 @@ fn read<T>(
         return None;
     };
     if elements.is_empty() || elements.len() > CLASSES_MAX {
-        remarks.mistake(at, format!("{key} has {} entries", elements.len()), format!("write 1 to {CLASSES_MAX}"));
+        remarks.mistake(
+            at,
+            format!("{key} has {} entries", elements.len()),
+            format!("write 1 to {CLASSES_MAX}"),
+        );
         return None;
     }
     let mut all = Vec::new();
     let mut owner: [Option<usize>; 64] = [None; 64];
     let mut rest = None;
     for (class, element) in elements.iter().enumerate() {
-        let mut table = element.table(format!("entry {} of {key}", class + 1), "{ limit = \"50p\" }", remarks)?;
+        let mut table =
+            element.table(format!("entry {} of {key}", class + 1), "{ limit = \"50p\" }", remarks)?;
         match table.get("dscp") {
             None => {
                 if rest.replace(class).is_some() {
@@ -108,7 +113,11 @@ fn dscps(field: &Field, remarks: &mut Remarks) -> Vec<(usize, u8)> {
                 let known = by_name(name);
                 if known.is_none() {
                     let what = format!("'{name}' is not a DSCP");
-                    remarks.mistake(element.at, what, "write EF, AF11 … AF43, CS0 … CS7, LE, VA, DF, or 0 … 63");
+                    remarks.mistake(
+                        element.at,
+                        what,
+                        "write EF, AF11 … AF43, CS0 … CS7, LE, VA, DF, or 0 … 63",
+                    );
                 }
                 known
             }

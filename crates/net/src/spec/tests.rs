@@ -525,8 +525,8 @@ const MISTAKES: &[(&str, &[&str])] = &[
          [[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'token-bucket', rate = '1Mbit' }",
         &[
             "5:44: 'EG' is not a DSCP; write EF, AF11 … AF43, CS0 … CS7, LE, VA, DF, or 0 … 63",
-            "5:84: two entries of bands have no dscp; write dscp in all but one: that takes the rest",
             "5:84: entry 3 of bands has no limit; write limit = \"50p\"",
+            "5:84: two entries of bands have no dscp; write dscp in all but one: that takes the rest",
             "6:8: the longest run has 0 packets; write 1 to 4294967295",
             "9:35: every entry of classes has a dscp, and some packets are in none; leave dscp out of the one that takes the rest",
             "9:74: DSCP 1 is in two entries of classes; write it in one",

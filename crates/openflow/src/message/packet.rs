@@ -104,7 +104,8 @@ pub(crate) fn read_age(r: &mut Reader<'_>) -> Result<Duration, Fault> {
     let (seconds, ns) = (r.u32()?, r.u32()?);
     // Longer than a duration holds: 213 days.
     let total = (u128::from(seconds) * 1_000_000_000 + u128::from(ns)) * 1000;
-    Ok(Duration::from_ps(u64::try_from(total).unwrap_or(u64::MAX)))
+    // Held at the last whole nanosecond, which the message can say again.
+    Ok(Duration::from_ps(u64::try_from(total).unwrap_or(u64::MAX / 1000 * 1000)))
 }
 
 pub(crate) fn read_packet_in(mut r: Reader<'_>) -> Result<PacketIn, Fault> {
