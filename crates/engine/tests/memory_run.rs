@@ -101,7 +101,8 @@ fn late_frames_are_dropped_where_that_is_wanted_and_the_books_hold() {
 fn several_workers_are_one_engine() {
     let path = socket_path("workers");
     let mut topology = Topology::default();
-    let (mut ports, mut ends): (Vec<(EdgeId, Box<dyn Port>)>, Vec<MemoryEnd>) = Default::default();
+    let mut ports: Vec<(EdgeId, Box<dyn Port>)> = Vec::new();
+    let mut ends: Vec<MemoryEnd> = Vec::new();
     for link in 0..5 {
         let nodes =
             ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), NodeKind::Host { port: None }));

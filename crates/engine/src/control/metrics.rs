@@ -4,6 +4,9 @@ use crate::audit::BOUNDS_NS;
 use crate::report::{PipeReport, Report};
 use std::fmt::Write;
 
+/// What a family says of a direction of a link.
+type Figure = fn(&PipeReport) -> f64;
+
 pub(super) fn metrics(report: &Report) -> String {
     let mut text = String::new();
     family(
@@ -13,7 +16,7 @@ pub(super) fn metrics(report: &Report) -> String {
         "Since the engine started.",
         [(String::new(), report.uptime_s)],
     );
-    let counters: [(&str, &str, &str, fn(&PipeReport) -> f64); 6] = [
+    let counters: [(&str, &str, &str, Figure); 6] = [
         ("link_in_frames_total", "counter", "Frames that came to a direction of a link.", |pipe| {
             pipe.frames_in as f64
         }),
