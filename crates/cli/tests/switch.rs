@@ -2,9 +2,9 @@
 //! own programs.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 /// A directory of its own for each test, emptied first.
 fn bench(test: &str) -> PathBuf {
@@ -111,8 +111,8 @@ fn explain_shows_shapes_and_the_way_of_a_packet() {
     }
 }
 
-/// A switch that serves, killed when it is dropped.
-struct Serving(Child, String);
+/// A switch that serves, killed when it is dropped: the process, its address, and what it goes on to say.
+struct Serving(Child, String, Lines<BufReader<ChildStdout>>);
 
 impl Serving {
     fn start(arguments: &str) -> Serving {
@@ -123,7 +123,8 @@ impl Serving {
         let first = lines.next().unwrap().unwrap();
         let at = first.strip_prefix("listening on ptcp:").expect(&first);
         let (port, address) = at.split_once(':').unwrap();
-        Serving(child, format!("tcp:{address}:{port}"))
+        let address = format!("tcp:{address}:{port}");
+        Serving(child, address, lines)
     }
 }
 
@@ -131,6 +132,7 @@ impl Drop for Serving {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+        self.2.by_ref().for_each(drop);
     }
 }
 
