@@ -6,10 +6,10 @@ use crate::clock::Clock;
 use crate::sys::poll::Bell;
 use fastpath_switch::execute::{Executor, Outbox, Post};
 use fastpath_switch::interp::{self, Outcome};
-use fastpath_switch::port::Link;
+use fastpath_switch::port::{self, Link};
 use fastpath_switch::{Action, Refusal, Removed, Switch, Verdict};
 use fastpath_units::Time;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -46,6 +46,9 @@ pub(super) struct Core {
     /// Frames of packet-outs and the ports they leave by.
     pub(super) injected: VecDeque<(u32, Vec<u8>)>,
     pub(super) counts: Counts,
+    /// Frames and bytes that ports refused, by port: to be taken back from what the switch counts as sent. The executor
+    /// may hold those counts still, so this waits for [`Core::credit`].
+    pub(super) refused: BTreeMap<u32, (u64, u64)>,
     /// What ports sent and dropped, and frames that wait for them, as the worker last told.
     pub(super) sent: u64,
     pub(super) port_dropped: u64,
@@ -72,6 +75,7 @@ impl Control {
             packet_ins: PacketIns::new(limit),
             injected: VecDeque::new(),
             counts: Counts::default(),
+            refused: BTreeMap::new(),
             sent: 0,
             port_dropped: 0,
             backlog: 0,
@@ -100,7 +104,7 @@ impl Control {
         let now = self.now();
         let core = &mut *core;
         // A flow that is replaced keeps its counts, and one that goes tells them.
-        core.executor.credit(&mut core.switch);
+        core.credit();
         let result = change(&mut core.switch, now);
         self.bring_up_to_date(core);
         result
@@ -110,7 +114,7 @@ impl Control {
     pub fn read<R>(&self, look: impl FnOnce(&Switch, Time) -> R) -> R {
         let mut core = self.lock();
         let core = &mut *core;
-        core.executor.credit(&mut core.switch);
+        core.credit();
         look(&core.switch, self.now())
     }
 
@@ -122,7 +126,15 @@ impl Control {
         let mut core = self.lock();
         let now = self.now();
         let core = &mut *core;
-        let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame)?;
+        let outcomes = if actions.contains(&Action::output(port::TABLE)) {
+            // It passes the meters of the switch, which the executor may have copies of.
+            core.credit();
+            let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
+            core.executor.update(&mut core.switch);
+            outcomes?
+        } else {
+            interp::packet_out(&mut core.switch, now, in_port, actions, frame)?
+        };
         core.counts.injected += 1;
         core.counts.outcomes += outcomes.len() as u64;
         let mut is_first = false;
@@ -151,7 +163,7 @@ impl Control {
     pub fn expire(&self) -> Vec<Removed> {
         let mut core = self.lock();
         let core = &mut *core;
-        core.executor.credit(&mut core.switch);
+        core.credit();
         let now = self.now();
         let removed = core.switch.expire(now);
         self.bring_up_to_date(core);
@@ -253,6 +265,18 @@ impl Control {
 }
 
 impl Core {
+    /// Brings the counters of the switch up to date.
+    fn credit(&mut self) {
+        self.executor.credit(&mut self.switch);
+        for (number, (frames, bytes)) in std::mem::take(&mut self.refused) {
+            if let Some(port) = self.switch.port_mut(number) {
+                port.counters.tx_packets -= frames;
+                port.counters.tx_bytes -= bytes;
+                port.counters.tx_dropped += frames;
+            }
+        }
+    }
+
     /// Takes a frame through the tables.
     pub(super) fn execute(&mut self, now: Time, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {
         self.counts.received += 1;

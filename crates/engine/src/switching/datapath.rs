@@ -226,13 +226,10 @@ impl Datapath {
             sent += counters.tx_frames;
             dropped += counters.tx_dropped();
             backlog += attached.backlog.len() as u64;
-            if attached.refused != (0, 0)
-                && let Some(port) = core.switch.port_mut(attached.number)
-            {
+            if attached.refused != (0, 0) {
                 let (frames, bytes) = std::mem::take(&mut attached.refused);
-                port.counters.tx_packets -= frames;
-                port.counters.tx_bytes -= bytes;
-                port.counters.tx_dropped += frames;
+                let refused = core.refused.entry(attached.number).or_default();
+                *refused = (refused.0 + frames, refused.1 + bytes);
             }
         }
         (core.sent, core.port_dropped, core.backlog) = (sent, dropped, backlog);

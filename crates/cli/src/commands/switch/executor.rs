@@ -1,8 +1,15 @@
 //! The executor that `fastpath switch` runs.
 
+use fastpath_jit::Compiled;
 use fastpath_switch::{Executor, Planned, Switch};
 
-/// The best executor there is for a switch.
+/// Machine code of the tables; where none can be made, said on standard error, the interpreter with the same plans.
 pub(super) fn executor(switch: &mut Switch) -> Box<dyn Executor> {
-    Box::new(Planned::new(switch))
+    match Compiled::new(switch) {
+        Ok(compiled) => Box::new(compiled),
+        Err(error) => {
+            eprintln!("fastpath: {error}; going on with the interpreter");
+            Box::new(Planned::new(switch))
+        }
+    }
 }

@@ -4,14 +4,16 @@ use super::rules::SwitchArgs;
 use crate::Answer;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use fastpath_jit::Compiled;
 use fastpath_switch::interp::{Lookup, Outcome, trace};
 use fastpath_switch::ofctl::{self, PortNames};
 use fastpath_switch::{Plan, Port, Switch};
 use fastpath_units::Time;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::time::Instant;
 
-/// Show the shape that each table takes and why, and trace a packet through them.
+/// Show the shape that each table takes and why, the code made of them, and the way of one packet.
 #[derive(Args)]
 pub(super) struct Explain {
     #[command(flatten)]
@@ -30,7 +32,21 @@ impl Explain {
         let mut switch = self.switch.switch();
         self.switch.load(&mut switch, &PortNames::new())?;
         let mut out = io::stdout().lock();
-        write!(out, "{}", Plan::new(&mut switch).explain())?;
+        let before = Instant::now();
+        match Compiled::new(&mut switch) {
+            Ok(compiled) => {
+                let milliseconds = before.elapsed().as_secs_f64() * 1e3;
+                write!(out, "{}", compiled.live().explain())?;
+                writeln!(out, "analysed and compiled in {milliseconds:.2} ms")?;
+            }
+            Err(error) => {
+                writeln!(
+                    out,
+                    "{}no code: {error}; packets would be interpreted",
+                    Plan::new(&mut switch).explain()
+                )?;
+            }
+        }
         if let Some(text) = &self.trace {
             let (in_port, frame) = packet(text, self.in_port)?;
             let mut ports = mentioned(&switch);
