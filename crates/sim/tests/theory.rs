@@ -5,7 +5,7 @@
 
 use fastpath_sim::classic::{StationRun, ring, station};
 use fastpath_sim::kernel::Kernel;
-use fastpath_sim::random::exponential;
+use fastpath_sim::random::{Exponential, exponential};
 use fastpath_sim::stats::{Confidence, Series};
 use fastpath_units::{Duration, Rng, Time};
 use std::collections::VecDeque;
@@ -13,14 +13,16 @@ use std::collections::VecDeque;
 const SERVICE_S: f64 = 1e-6;
 
 /// Runs a queue of `servers` at `load` per server, mean service 1 µs, and gives the run.
-fn run(servers: u64, load: f64, seed: u64, service: impl FnMut(&mut Rng) -> Duration) -> StationRun {
+fn run(servers: u64, load: f64, seed: u64, service: impl FnMut() -> Duration) -> StationRun {
     let gap = Duration::from_ps((1e6 / (load * servers as f64)).round() as u64);
-    let mut rng = Rng::new(seed);
-    station(servers, 1_000_000, &mut rng, |rng| exponential(rng, gap), service)
+    let mut gaps = Exponential::new(Rng::stream(seed, 0));
+    station(servers, 1_000_000, || gaps.draw(gap), service)
 }
 
-fn markov(rng: &mut Rng) -> Duration {
-    exponential(rng, Duration::from_us(1))
+/// Exponential services of mean 1 µs.
+fn markov(seed: u64) -> impl FnMut() -> Duration {
+    let mut services = Exponential::new(Rng::stream(seed, 1));
+    move || services.draw(Duration::from_us(1))
 }
 
 #[track_caller]
@@ -40,7 +42,7 @@ fn erlang_c(servers: u64, a: f64) -> f64 {
 #[test]
 fn m_m_1_waits_rho_over_mu_minus_lambda() {
     for (load, seed) in [(0.3, 1), (0.5, 2), (0.8, 3)] {
-        let run = run(1, load, seed, markov);
+        let run = run(1, load, seed, markov(seed));
         assert_wait(&run, load / (1.0 - load) * SERVICE_S);
         // Utilisation is not a series; its standard error here is under 0.4 %.
         assert!((run.busy.mean(run.end) / load - 1.0).abs() < 0.015, "{}", run.busy.mean(run.end));
@@ -52,14 +54,14 @@ fn m_m_c_waits_by_erlang_c() {
     for (servers, load, seed) in [(2, 0.7, 4), (8, 0.8, 5), (32, 0.85, 6)] {
         let a = load * servers as f64;
         let expected = erlang_c(servers, a) * SERVICE_S / (servers as f64 - a);
-        assert_wait(&run(servers, load, seed, markov), expected);
+        assert_wait(&run(servers, load, seed, markov(seed)), expected);
     }
 }
 
 #[test]
 fn m_d_1_waits_half_as_long_as_m_m_1() {
     for (load, seed) in [(0.5, 7), (0.8, 8)] {
-        let run = run(1, load, seed, |_| Duration::from_us(1));
+        let run = run(1, load, seed, || Duration::from_us(1));
         assert_wait(&run, load / (2.0 * (1.0 - load)) * SERVICE_S);
     }
 }
@@ -67,22 +69,23 @@ fn m_d_1_waits_half_as_long_as_m_m_1() {
 #[test]
 fn the_wrong_theory_is_rejected() {
     // The test can fail: M/D/1's answer lies far outside M/M/1's interval.
-    let interval = run(1, 0.8, 3, markov).waits.estimate(Confidence::P999).unwrap();
+    let interval = run(1, 0.8, 3, markov(3)).waits.estimate(Confidence::P999).unwrap();
     assert!(!interval.contains(0.8 / (2.0 * 0.2) * SERVICE_S));
 }
 
 #[test]
 fn waits_are_lindleys_recursion_to_the_picosecond() {
-    // W' = max(0, W + S − A), no event list at all, on the same random numbers drawn in the same order. The station
-    // draws the next gap at each arrival and a service at each start of service, so deterministic gaps leave the
-    // services as the only draws, in customer order in both.
-    let gap = Duration::from_ns(1250);
-    let mut rng = Rng::new(9);
-    let simulated = station(1, 100_000, &mut rng, |_| gap, markov);
-    let (mut rng, mut wait, mut series) = (Rng::new(9), 0i64, Series::default());
+    // W' = max(0, W + S − A), no event list at all, on the same random numbers: services are drawn in customer order in both,
+    // and gaps come from a stream of their own.
+    let gaps = || Exponential::new(Rng::stream(9, 0));
+    let (mut theirs, mean) = (gaps(), Duration::from_ns(1250));
+    let simulated = station(1, 100_000, || theirs.draw(mean), markov(9));
+    let (mut gaps, mut service, mut wait, mut series) = (gaps(), markov(9), 0i64, Series::default());
+    // The gap before the first customer.
+    gaps.draw(mean);
     for _ in 0..100_000 {
         series.add(wait as f64 / 1e12);
-        wait = (wait + markov(&mut rng).as_ps() as i64 - gap.as_ps() as i64).max(0);
+        wait = (wait + service().as_ps() as i64 - gaps.draw(mean).as_ps() as i64).max(0);
     }
     let (ours, lindley) = (simulated.waits.estimate(Confidence::P95), series.estimate(Confidence::P95));
     assert_eq!(ours.map(|i| i.mean), lindley.map(|i| i.mean));
