@@ -20,6 +20,10 @@ pub struct Outcome {
     pub forwarded_pps: f64,
     /// From the last bit in to the last bit out, of the frames that arrived after the warm-up; `None` if none left.
     pub latency_us: Option<Latency>,
+    /// The mean latency of all frames with its 95 % interval; `None` if too few left.
+    pub latency_interval_us: Option<LatencyInterval>,
+    /// Whether the run stopped because the workload's precision was reached; `None` if it asks for none.
+    pub is_precise: Option<bool>,
     /// Usage by unit.
     pub units: BTreeMap<String, Use>,
     /// The unit that limits the throughput: where frames are lost, or else the busiest.
@@ -62,6 +66,19 @@ pub struct Latency {
     pub p99: f64,
     /// The slowest.
     pub max: f64,
+}
+
+/// The mean latency in microseconds, by means of batches after the warm-up the MSER rule cuts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LatencyInterval {
+    /// The mean.
+    pub mean: f64,
+    /// The low end of the 95 % interval.
+    pub low: f64,
+    /// Its high end.
+    pub high: f64,
+    /// Frames the rule left out at the start.
+    pub warm_up_frames: u64,
 }
 
 /// How much of a unit was used.

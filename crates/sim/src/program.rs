@@ -12,6 +12,7 @@
 //! name = "lookup"
 //! on = "cpu"                         # a unit of the machine
 //! tag = "ordered"                    # for hardware schedulers: parallel, ordered, atomic
+//! skip = { share = "80%", to = "send", per = "flow" }   # these go on at a later stage; per = "packet" otherwise
 //! steps = [
 //!   { compute = 120 },               # cycles
 //!   { time = "101ps", per = "byte" },
@@ -28,7 +29,7 @@ use crate::machine::Machine;
 use crate::memory::Access;
 use crate::scheduler::Tag;
 use crate::spec::{Name, PerByte, Problem, Source, SpecError, optional, text};
-use fastpath_units::{Bytes, Duration, Probability};
+use fastpath_units::{Bytes, Duration, Probability, Rng};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -82,7 +83,44 @@ struct StageSpec {
 struct SkipSpec {
     #[serde(deserialize_with = "text")]
     share: Probability,
+    #[serde(default)]
+    per: SkipPer,
     to: Name,
+}
+
+/// What a share is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SkipPer {
+    /// Any packet, drawn anew.
+    #[default]
+    Packet,
+    /// Flows: a packet goes the way of its flow.
+    Flow,
+}
+
+/// A way past some legs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Skip {
+    share: Probability,
+    per: SkipPer,
+    /// The leg it leads to; one past the last: the packet is done.
+    to: usize,
+}
+
+impl Skip {
+    /// The leg a packet of `flow` goes on at, if it takes this way.
+    pub(crate) fn target(&self, flow: u32, rng: &mut Rng) -> Option<usize> {
+        let taken = match self.per {
+            SkipPer::Packet => self.share.draw(rng),
+            // Multiples of the golden ratio fill 0 … 1 evenly: any number of flows has its share, on every port.
+            SkipPer::Flow => {
+                let place = (u64::from(flow) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                ((place >> 11) as f64 / (1u64 << 53) as f64) < self.share.get()
+            }
+        };
+        taken.then_some(self.to)
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -167,8 +205,8 @@ pub(crate) struct Block {
 pub(crate) struct Leg {
     pub(crate) unit: usize,
     pub(crate) tag: Tag,
-    /// With this probability the packet goes on at leg `.1` (one past the last: it is done).
-    pub(crate) skip: Option<(Probability, usize)>,
+    /// The way some packets take past the next legs.
+    pub(crate) skip: Option<Skip>,
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -313,10 +351,11 @@ impl Binder<'_> {
             let leg = legs.len() - 1;
             leg_of.push(leg);
             // Where to is known only when all stages are placed; until then the stage's own number stands in.
-            legs[leg].skip = stage.skip.as_ref().map(|skip| (skip.share, leg_of.len() - 1));
+            let here = leg_of.len() - 1;
+            legs[leg].skip = stage.skip.as_ref().map(|s| Skip { share: s.share, per: s.per, to: here });
         }
         for leg in &mut legs {
-            let Some((_, target)) = &mut leg.skip else { continue };
+            let Some(Skip { to: target, .. }) = &mut leg.skip else { continue };
             let stage = &stages[*target];
             let to = &stage.skip.as_ref().expect("set above").to;
             let names: Vec<String> = stages.iter().map(|s| s.name.as_ref().clone()).collect();

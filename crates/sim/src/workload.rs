@@ -3,7 +3,7 @@
 //! A workload is written `line-rate,size=64,ports=4,duration=20ms` or
 //! `poisson,rate=10Mpps,size=imix,flows=1000,duration=10ms`.
 
-use fastpath_units::{Bytes, Duration, Fraction, ParseError, Rate, Rng, Time};
+use fastpath_units::{Bytes, Duration, Fraction, ParseError, Probability, Rate, Rng, Time};
 use std::str::FromStr;
 
 use crate::random::exponential;
@@ -26,8 +26,12 @@ pub struct Workload {
     pub priorities: u32,
     /// Scheduling groups for a hardware scheduler: flow mod this.
     pub groups: u32,
-    /// How long frames keep coming. The first tenth warms up and is not counted in rates and latencies.
+    /// How long frames keep coming, at most.
     pub duration: Duration,
+    /// The time at the start that is not counted in rates and latencies; otherwise a tenth of the duration.
+    pub warm_up: Option<Duration>,
+    /// Frames stop coming before the end once half the 95 % interval of the mean latency is within this share of it.
+    pub precision: Option<f64>,
 }
 
 /// When frames come.
@@ -77,7 +81,7 @@ pub enum WorkloadError {
     Kind(String),
     /// Unknown or missing field.
     #[error(
-        "workload field {0:?} is unknown or has no value (have: rate, on, off, size, ports, flows, links, priorities, groups, duration)"
+        "workload field {0:?} is unknown or has no value (have: rate, on, off, size, ports, flows, links, priorities, groups, duration, warm-up, precision)"
     )]
     Field(String),
     /// A value that does not parse.
@@ -108,6 +112,8 @@ impl Default for Workload {
             priorities: 1,
             groups: 1,
             duration: Duration::from_ms(10),
+            warm_up: None,
+            precision: None,
         }
     }
 }
@@ -137,8 +143,14 @@ impl FromStr for Workload {
                 "priorities" => w.priorities = number("priorities", value, 1..=8, "1 … 8")?,
                 "groups" => w.groups = number("groups", value, 1..=64, "1 … 64")?,
                 "duration" => w.duration = value.parse()?,
+                "warm-up" => w.warm_up = Some(value.parse()?),
+                "precision" => w.precision = Some(precision(value)?),
                 _ => return Err(WorkloadError::Field(key.to_owned())),
             }
+        }
+        if w.warm_up.is_some_and(|warm_up| warm_up >= w.duration) {
+            let value = w.warm_up.unwrap_or_default().to_string();
+            return Err(WorkloadError::Value { field: "warm-up", value, hint: "shorter than the duration" });
         }
         let rate_text = rate;
         let rate = || pps(rate.unwrap_or("1Mpps"), &w.sizes);
@@ -176,6 +188,13 @@ fn number(
     n.ok_or_else(|| WorkloadError::Value { field, value: value.to_owned(), hint })
 }
 
+/// A share above 0 and below 1.
+fn precision(value: &str) -> Result<f64, WorkloadError> {
+    let share = value.parse::<Probability>().ok().map(Probability::get).filter(|p| (1e-6..1.0).contains(p));
+    let hint = "a share of the mean latency from 0.0001% to below 100%, e.g. 1%";
+    share.ok_or_else(|| WorkloadError::Value { field: "precision", value: value.to_owned(), hint })
+}
+
 /// Bits per second of one link.
 fn rate_of_link(rate: Option<&str>) -> Result<Rate, WorkloadError> {
     let hint = "bits per second of each link, e.g. links,rate=128kbit,links=480";
@@ -210,6 +229,11 @@ fn pps(value: &str, sizes: &Sizes) -> Result<f64, WorkloadError> {
 }
 
 impl Workload {
+    /// The time at the start that is not counted.
+    pub(crate) fn warm_up(&self) -> Duration {
+        self.warm_up.unwrap_or(Duration::from_ps(self.duration.as_ps() / 10))
+    }
+
     /// How many links are multiplexed, 0 if it is not about that.
     pub(crate) fn links(&self) -> u32 {
         if let Arrivals::Links { count, .. } = self.arrivals { count } else { 0 }

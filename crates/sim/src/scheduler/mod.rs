@@ -13,7 +13,7 @@ pub use sso::{Sso, SsoSpec};
 
 use fastpath_units::Duration;
 use serde::Deserialize;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How the packets of one flow may overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -144,6 +144,14 @@ impl Scheduler {
             Scheduler::Poll(poll) => poll.waiting(),
             Scheduler::Sso(sso) => sso.waiting(),
             Scheduler::OpenEm(em) => em.waiting(),
+        }
+    }
+
+    /// Packets waiting for a core by their group, where groups matter.
+    pub fn waiting_by_group(&self) -> BTreeMap<u8, usize> {
+        match self {
+            Scheduler::Sso(sso) => sso.waiting_by_group(),
+            _ => BTreeMap::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{Tag, Work};
 use crate::spec::text;
 use fastpath_units::Duration;
 use serde::Deserialize;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// An SSO as a machine file gives it.
 #[derive(Clone, Debug, Deserialize)]
@@ -103,6 +103,15 @@ impl Sso {
 
     pub(super) fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// Work not with a core, by group.
+    pub(super) fn waiting_by_group(&self) -> BTreeMap<u8, usize> {
+        let mut groups = BTreeMap::new();
+        for work in self.queues.iter().flatten().chain(&self.rescheduled) {
+            *groups.entry(work.group).or_default() += 1;
+        }
+        groups
     }
 
     pub(super) fn pull(&mut self, core: u32) -> Option<(Work, Duration)> {

@@ -141,6 +141,17 @@ impl Cores {
         self.dispatch(world);
     }
 
+    /// Who waits before `name` for ever, once nothing else can happen.
+    pub(crate) fn stranded(&self, name: &str) -> Vec<String> {
+        let groups = self.scheduler.waiting_by_group();
+        let idle = |(group, n): (u8, usize)| {
+            format!(
+                "{n} packets of group {group} wait before {name}, and no idle core of it takes that group"
+            )
+        };
+        if self.idle > 0 { groups.into_iter().map(idle).collect() } else { Vec::new() }
+    }
+
     pub(crate) fn usage(&self, end: Time) -> Use {
         let busy = self.busy.mean(end) / self.cores.len() as f64;
         Use { busy, queue_mean: self.waiting.mean(end), queue_max: self.waiting.max(), ..Use::default() }

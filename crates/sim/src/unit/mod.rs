@@ -141,10 +141,8 @@ impl World<'_> {
                 end: now,
             });
         }
-        p.leg = match self.route.legs[p.leg].skip {
-            Some((share, target)) if share.draw(&mut self.rng) => target,
-            _ => p.leg + 1,
-        };
+        let skip = self.route.legs[p.leg].skip.and_then(|skip| skip.target(p.flow, &mut self.rng));
+        p.leg = skip.unwrap_or(p.leg + 1);
     }
 
     /// Hands `packet` on; `server` keeps it until it is taken.

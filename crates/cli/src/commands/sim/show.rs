@@ -33,6 +33,22 @@ pub(super) fn one(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
         }
         None => writeln!(out, "latency us    no frame left")?,
     }
+    if let Some(interval) = &outcome.latency_interval_us {
+        let reached = match outcome.is_precise {
+            Some(true) => "; precise enough: stopped",
+            Some(false) => "; NOT as precise as asked: longer duration=",
+            None => "",
+        };
+        writeln!(
+            out,
+            "  mean        {} … {} (95 %), without the first {} frames (MSER){reached}",
+            n(interval.low),
+            n(interval.high),
+            interval.warm_up_frames
+        )?;
+    } else if outcome.is_precise == Some(false) {
+        writeln!(out, "  too few frames for an interval: longer duration=")?;
+    }
     if outcome.order_violations > 0 {
         writeln!(
             out,
