@@ -68,7 +68,7 @@ fn shipped(machine: &str, program: &str) -> (Machine, Program) {
 }
 
 /// t_f = ½ [(t_r11 − t_d10) − (t_d2 − t_r2)] of every packet, µs; one packet at a time, 10 000 a second.
-pub(crate) fn t_f(size: u32, duration: Duration, seed: u64) -> Vec<f64> {
+pub fn t_f(size: u32, duration: Duration, seed: u64) -> Vec<f64> {
     let (machine, program) = shipped("cn6880-pair", "comm-latency");
     let text = format!("constant,rate=10kpps,size={size}");
     let workload = Workload { duration, ..text.parse().expect("a workload") };

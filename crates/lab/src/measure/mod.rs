@@ -8,7 +8,7 @@
 //! | `memory.rs` | what does memory cost, by working set, and where do the caches end? |
 //! | `timing.rs` | what do clocks, sleeps, system calls and rings cost? |
 //! | `host.rs` | all of these, as one record |
-//! | `pipeline.rs`, `netcope.rs`, `emulate.rs` | what does a packet cost a pipeline? |
+//! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `wire.rs` | what does a packet cost a pipeline? |
 //! | `search.rs` | what is the highest rate without loss? |
 //! | `switching/` | what do lookups, packets and changes of rules cost a switch? |
 //! | `latency.rs`, `operations.rs` | how long does a packet take, and what does each operation add? |
@@ -29,14 +29,15 @@ mod score;
 mod search;
 mod switching;
 mod timing;
+mod wire;
 
 pub use caches::CacheEdge;
 pub use copying::{CopyRate, Place};
 pub use emulate::{Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, weigh};
 pub use host::{Host, host};
-pub use latency::{Histogram, LATENCY_SIZES, UnitLatency, latency};
+pub use latency::{Between, BetweenError, Histogram, LATENCY_SIZES, UnitLatency, latency};
 pub use memory::{LatencyPoint, MemoryPoint, Operation, TlbCost};
-pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_throughput};
+pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_over, netcope_throughput};
 pub use operations::{EXTRAS, Extra, OperationCost, operation};
 pub use pipeline::Stage;
 pub use search::{Found, Goal, SearchError, Trial, search};
@@ -45,6 +46,7 @@ pub use switching::{
     switch_cost,
 };
 pub use timing::{Jitter, Timing};
+pub use wire::{Cable, NoCable, Wire, WireError};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;

@@ -1,9 +1,10 @@
 //! The test application of seed 003 on our engine: receive, h steps of parsing and hashing, push a VLAN tag, send.
 //! Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain forwarder.
 
-use super::pipeline::{self, Cost, Device, Source, Stage};
+use super::pipeline::{self, Cost, Device, End, Source, Stage};
 use super::search::{Found, Goal, SearchError, Trial, search};
-use super::{Progress, pin};
+use super::wire::{ADDRESSES, Wire};
+use super::{Progress, on_core, pin};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(64 << 20).unwrap();
@@ -19,7 +20,9 @@ const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(64 << 20).unwrap();
 const RING: usize = 1 << 20;
 /// IEEE 802.1Q: the tag's identifier and VLAN 100.
 const TAG: [u8; 4] = [0x81, 0x00, 0x00, 0x64];
-const MACS: usize = 12;
+const MACS: usize = ADDRESSES.len();
+/// How long frames may be under way after the last has been offered.
+const GRACE: Duration = Duration::from_millis(1);
 const HEADERS: usize = 14;
 /// Bytes a step hashes.
 const WORD: usize = 8;
@@ -104,16 +107,56 @@ pub fn netcope(question: &NetcopeQuestion, progress: Progress<'_>) -> Netcope {
     let mean = |of: &dyn Fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / n;
     let (t_ns, mean_ns, p90_ns) = (mean(&|c| c.median_ns), mean(&|c| c.mean_ns), mean(&|c| c.p90_ns));
     let packets_per_second = costs.iter().map(|c| 1e9 / c.median_ns).sum();
-    let first = costs.swap_remove(0);
-    Netcope {
-        t_ns,
-        mean_ns,
-        p90_ns,
-        packets_per_second,
-        stages: first.stages,
-        stages_minus_whole_pct: first.stages_minus_whole_pct,
-        rounds: first.rounds,
+    Netcope { t_ns, mean_ns, p90_ns, packets_per_second, ..Netcope::of(costs.swap_remove(0)) }
+}
+
+impl Netcope {
+    fn of(cost: Cost) -> Netcope {
+        Netcope {
+            t_ns: cost.median_ns,
+            mean_ns: cost.mean_ns,
+            p90_ns: cost.p90_ns,
+            packets_per_second: 1e9 / cost.median_ns,
+            stages: cost.stages,
+            stages_minus_whole_pct: cost.stages_minus_whole_pct,
+            rounds: cost.rounds,
+        }
     }
+}
+
+/// Measures the application on one core with its port on a real interface: what the kernel does for it to receive and send
+/// is part of the time. With goals also searches the highest rates, as [`netcope_throughput`] does.
+///
+/// # Errors
+/// As [`netcope_throughput`].
+pub fn netcope_over(
+    question: &NetcopeQuestion,
+    wire: Wire,
+    goals: &[Goal],
+    (duration, width): (Duration, f64),
+    progress: Progress<'_>,
+) -> Result<(Netcope, Vec<Found>), SearchError> {
+    let mut device = Application::on(wire.device, question);
+    // The far end stays with one thread, which moves to the device's core and back.
+    let far = wire.far;
+    let (cost, far) = on_core(0, || {
+        let cost = pipeline::run(&mut device, &mut Flows::new(question), &far, question.packets, progress);
+        (cost, far)
+    });
+    let found = Netcope::of(cost);
+    if goals.is_empty() {
+        return Ok((found, Vec::new()));
+    }
+    let (peak, mut trials) = (found.packets_per_second, 0);
+    let (device, far) = (&mut device, &mut { far });
+    let rates = on_core(1, move || {
+        search(goals, (peak / 1000.0, peak * 1.5), width, duration, |load, time| {
+            progress("throughput", trials, 0);
+            trials += 1;
+            trial(question, load, time, device, far)
+        })
+    })?;
+    Ok((found, rates))
 }
 
 /// Searches the highest rates within each goal (RFC 2544) of the application on one core, fed by a paced source on
@@ -132,25 +175,29 @@ pub fn netcope_throughput(
     search(goals, (peak_pps / 1000.0, peak_pps * 1.5), width, duration, |load, time| {
         progress("throughput", trials, 0);
         trials += 1;
-        trial(question, load, time, queue)
+        let (mut device, end) = Application::with_rings(question, queue * (question.p + 4 + 4));
+        on_core(1, || trial(question, load, time, &mut device, &end))
     })
 }
 
-/// Offers `load` packets/s for `time`.
-fn trial(question: &NetcopeQuestion, load: f64, time: Duration, queue: usize) -> Trial {
-    let (mut device, end) = Application::with_rings(question, queue * (question.p + 4 + 4));
-    let (stop, idle) = (AtomicBool::new(false), AtomicU64::new(0));
+/// Offers `load` packets/s for `time`, the device on a core of its own.
+fn trial<E: End>(
+    question: &NetcopeQuestion,
+    load: f64,
+    time: Duration,
+    device: &mut Application,
+    end: &E,
+) -> Trial {
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             pin(0);
             while !stop.load(Ordering::Relaxed) {
                 if device.moved() == 0 {
-                    idle.fetch_add(1, Ordering::Relaxed);
                     std::hint::spin_loop();
                 }
             }
         });
-        pin(1);
         let source = Flows::new(question);
         let total = (load * time.as_secs_f64()).ceil().max(1.0) as u64;
         let (mut sent, mut offered, mut received) = (0u64, 0u64, 0u64);
@@ -160,17 +207,20 @@ fn trial(question: &NetcopeQuestion, load: f64, time: Duration, queue: usize) ->
             let due = ((start.elapsed().as_secs_f64() * load) as u64 + 1).min(total);
             if due > offered {
                 let frames = (offered..due).map(|i| source.frame(i as usize));
-                sent += end.send(frames) as u64;
+                sent += end.give(frames) as u64;
                 offered = due;
             }
-            received += end.recv(usize::MAX, |_| {}) as u64;
+            received += end.take() as u64;
         }
-        // RFC 2544 §26.1: wait for what is still under way, here until the device has found nothing twice.
-        let seen = idle.load(Ordering::Relaxed);
-        while received < sent && idle.load(Ordering::Relaxed) < seen + 2 {
-            received += end.recv(usize::MAX, |_| {}) as u64;
+        // RFC 2544 §26.1: wait for what is still under way, until nothing has come for a while.
+        let mut last = Instant::now();
+        while received < sent && last.elapsed() < GRACE {
+            let came = end.take() as u64;
+            received += came;
+            if came > 0 {
+                last = Instant::now();
+            }
         }
-        received += end.recv(usize::MAX, |_| {}) as u64;
         stop.store(true, Ordering::Relaxed);
         Trial { offered, forwarded: received }
     })
@@ -178,7 +228,7 @@ fn trial(question: &NetcopeQuestion, load: f64, time: Duration, queue: usize) ->
 
 /// The device.
 struct Application {
-    port: Memory,
+    port: Box<dyn Port>,
     pool: FramePool,
     burst: Burst,
     work: Vec<Frame>,
@@ -196,7 +246,11 @@ impl Application {
 
     fn with_rings(question: &NetcopeQuestion, ring_bytes: usize) -> (Application, MemoryEnd) {
         let (port, end) = Memory::new("memory", ring_bytes);
-        let application = Application {
+        (Application::on(Box::new(port), question), end)
+    }
+
+    fn on(port: Box<dyn Port>, question: &NetcopeQuestion) -> Application {
+        Application {
             port,
             pool: FramePool::new(POOL_LIMIT),
             burst: Burst::new(),
@@ -206,8 +260,7 @@ impl Application {
             tag: question.tag,
             scratch: vec![0; question.p + TAG.len()],
             hashes: 0,
-        };
-        (application, end)
+        }
     }
 
     /// One burst through the device; says how many frames it was.
@@ -302,7 +355,7 @@ impl Flows {
     fn new(question: &NetcopeQuestion) -> Flows {
         let frame = |flow: usize| {
             let mut bytes: Vec<u8> = (0..question.p).map(|i| (i * 31 + flow * 17) as u8).collect();
-            bytes[..MACS].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
+            bytes[..MACS].copy_from_slice(&ADDRESSES);
             bytes[MACS..HEADERS].copy_from_slice(&[0x08, 0x00]);
             bytes[HEADERS..HEADERS + 8].copy_from_slice(&(flow as u64).to_le_bytes());
             bytes
@@ -315,20 +368,21 @@ impl Flows {
     }
 }
 
-impl Source for Flows {
+impl<E: End> Source<E> for Flows {
     fn burst(&self) -> usize {
         self.burst
     }
 
-    fn fill(&mut self, end: &MemoryEnd) -> usize {
+    fn fill(&mut self, end: &E) -> usize {
         let from = self.next;
         self.next += self.burst;
-        end.send((from..from + self.burst).map(|i| self.frame(i)))
+        end.give((from..from + self.burst).map(|i| self.frame(i)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::{Cable, WireError};
     use super::*;
 
     fn question(p: usize, h: usize) -> NetcopeQuestion {
@@ -379,7 +433,33 @@ mod tests {
 
     #[test]
     fn a_trial_far_below_the_peak_forwards_what_is_offered() {
-        let found = trial(&question(64, 0), 10_000.0, Duration::from_millis(20), 4096);
+        let (mut device, end) = Application::new(&question(64, 0));
+        let found = trial(&question(64, 0), 10_000.0, Duration::from_millis(20), &mut device, &end);
         assert_eq!((found.offered, found.forwarded), (200, 200));
+    }
+
+    #[test]
+    fn frames_pass_a_veth_pair_with_either_socket() {
+        for cable in [Cable::Veth, Cable::Xdp] {
+            let wire = match Wire::open(&cable, 1518) {
+                Ok(wire) => wire,
+                Err(WireError::NotPermitted(why)) => {
+                    return crate::skip("frames_pass_a_veth_pair_with_either_socket", &why.to_string());
+                }
+                Err(WireError::Open(why)) if cable == Cable::Xdp => {
+                    return crate::skip("frames_pass_a_veth_pair_with_either_socket", &why.to_string());
+                }
+                Err(other) => panic!("{cable:?}: {other}"),
+            };
+            let question = NetcopeQuestion { packets: 64, ..question(1514, 1) };
+            let mut device = Application::on(wire.device, &question);
+            assert_eq!(Flows::new(&question).fill(&wire.far), 64, "{cable:?}");
+            let (mut out, started) = (0, Instant::now());
+            while out < 64 && started.elapsed() < Duration::from_secs(5) {
+                device.turn(&mut |_| {});
+                out += wire.far.take();
+            }
+            assert_eq!((out, device.pool.live()), (64, 0), "{cable:?}");
+        }
     }
 }

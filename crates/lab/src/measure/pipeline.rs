@@ -54,13 +54,32 @@ pub(super) struct Cost {
     pub(super) rounds: usize,
 }
 
+/// The other side of the device's port.
+pub(super) trait End {
+    /// Gives frames to the port; says how many it took.
+    fn give<'a>(&self, frames: impl IntoIterator<Item = &'a [u8]>) -> usize;
+
+    /// Takes all that has come out; says how many frames.
+    fn take(&self) -> usize;
+}
+
+impl End for MemoryEnd {
+    fn give<'a>(&self, frames: impl IntoIterator<Item = &'a [u8]>) -> usize {
+        self.send(frames)
+    }
+
+    fn take(&self) -> usize {
+        self.recv(usize::MAX, |_| {})
+    }
+}
+
 /// The source: frames to send, in bursts.
-pub(super) trait Source {
+pub(super) trait Source<E = MemoryEnd> {
     /// Frames per burst.
     fn burst(&self) -> usize;
 
     /// Makes the next burst and gives it to the port; says how many frames it took.
-    fn fill(&mut self, end: &MemoryEnd) -> usize;
+    fn fill(&mut self, end: &E) -> usize;
 }
 
 /// Times a device, round by round. After the run the collected times give the [`Cost`].
@@ -77,11 +96,11 @@ impl Meter {
     }
 
     /// One round; gives the packets that came out.
-    pub(super) fn round<D: Device>(
+    pub(super) fn round<D: Device, E: End>(
         &mut self,
         device: &mut D,
-        source: &mut impl Source,
-        end: &MemoryEnd,
+        source: &mut impl Source<E>,
+        end: &E,
     ) -> usize {
         let packets = source.fill(end);
         let counts = self.rounds >= WARM_UP;
@@ -109,7 +128,7 @@ impl Meter {
             }
         }
         self.rounds += 1;
-        end.recv(usize::MAX, |_| {})
+        end.take()
     }
 
     pub(super) fn cost(mut self, names: &[&str]) -> Cost {
@@ -137,10 +156,10 @@ pub(super) fn rounds(packets: u64, burst: usize) -> usize {
 }
 
 /// Runs a device over its rounds.
-pub(super) fn run<D: Device>(
+pub(super) fn run<D: Device, E: End>(
     device: &mut D,
-    source: &mut impl Source,
-    end: &MemoryEnd,
+    source: &mut impl Source<E>,
+    end: &E,
     packets: u64,
     progress: Progress<'_>,
 ) -> Cost {

@@ -280,7 +280,9 @@ fn pipeline(records: &[&Record]) -> Section {
 
 fn latency(records: &[&Record]) -> Section {
     let size = |r: &Record| word(r.parameters.get("size"));
-    let boxes = records.iter().map(|r| {
+    // Records of before there was a choice are of memory ports.
+    let between = |r: &Record| r.parameters.get("between").map_or("memory".to_owned(), |b| word(Some(b)));
+    let boxed = |r: &Record| {
         let t = &r.results["t_f_ns"];
         let five = [0, 1, 2, 3, 4].map(|i| number(&t["five"][i]));
         let [low, high] = [0, 1].map(|i| number(&t["fences"][i]));
@@ -289,15 +291,18 @@ fn latency(records: &[&Record]) -> Section {
             five: [five[0].max(low), five[1], five[2], five[3], five[4].min(high)],
             outliers: items(r, "outliers_ns").map(number).collect(),
         }
-    });
-    let boxes: Vec<Boxed> = boxes.collect();
-    let mut charts = vec![Chart {
-        title: "t_f: input and output of a unit, by frame".to_owned(),
-        x: axis("frame", Scale::Linear),
-        y: axis("ns", Scale::Linear),
-        drawing: Drawing::Boxes(boxes),
-    }];
-    charts.extend(records.iter().map(|r| histogram(r, &size(r))));
+    };
+    let mut charts = Vec::new();
+    for place in records.iter().map(|r| between(r)).collect::<BTreeSet<String>>() {
+        let of_place: Vec<&&Record> = records.iter().filter(|r| between(r) == place).collect();
+        charts.push(Chart {
+            title: format!("t_f: input and output of a unit, by frame; between units: {place}"),
+            x: axis("frame", Scale::Linear),
+            y: axis("ns", Scale::Linear),
+            drawing: Drawing::Boxes(of_place.iter().map(|r| boxed(r)).collect()),
+        });
+        charts.extend(of_place.iter().map(|r| histogram(r, &format!("{place}, {}", size(r)))));
+    }
     let rows = records.iter().map(|r| {
         let t = &r.results["t_f_ns"];
         let interval = |v: &Value| {
@@ -309,6 +314,7 @@ fn latency(records: &[&Record]) -> Section {
             )
         };
         vec![
+            between(r),
             size(r),
             short(number(&r.results["median_ns"])),
             interval(&t["mean"]),
@@ -319,6 +325,7 @@ fn latency(records: &[&Record]) -> Section {
         ]
     });
     let titles = vec![
+        "between units",
         "frame, B",
         "median t_f ns",
         "mean",

@@ -2,30 +2,66 @@
 
 use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
-use clap::Args;
-use fastpath_lab::measure::{EXTRAS, LATENCY_SIZES, OperationCost, UnitLatency, latency, operation};
+use anyhow::ensure;
+use clap::{Args, ValueEnum};
+use fastpath_lab::measure::{
+    Between, EXTRAS, LATENCY_SIZES, OperationCost, Progress, UnitLatency, latency, operation,
+};
 use fastpath_lab::record::{Record, Watch, fields};
+use fastpath_sim::experiment::t_f;
+use fastpath_units::Duration;
 use serde_json::{Map, json};
 use std::io::{self, Write};
 
 /// Measure how long a unit's input and output take by packet size, and what operations cost a packet.
 ///
-/// A packet goes from a generator through a forward unit to a swap unit and back, over memory ports on one core; the
-/// time is that of equation 1 of the published experiment: half of what lies between the probes, the swap unit's work
-/// taken off.
+/// A packet goes from a generator through a forward unit to a swap unit and back; the time is that of equation 1 of the
+/// published experiment: half of what lies between the probes, the swap unit's work taken off. Operations are those of
+/// units on memory ports.
 #[derive(Args)]
 pub(super) struct LatencyCommand {
     /// Frame lengths in bytes; otherwise 64 to 1500 as published.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(60..=9000))]
     size: Vec<u32>,
     /// Packets per size.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(8..))]
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(8..=10_000_000))]
     packets: u32,
+    /// What lies between the units.
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "memory")]
+    between: Vec<Place>,
     /// Leave the costs of operations out.
     #[arg(long)]
     no_operations: bool,
     #[command(flatten)]
     output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Place {
+    /// Memory ports: one core, nothing else.
+    Memory,
+    /// Namespaces, and our engine on another core.
+    Namespaces,
+    /// The simulated CN6880s of the published experiment, in virtual time; sizes are with FCS.
+    Simulator,
+}
+
+impl Place {
+    fn latency(self, size: usize, packets: usize, progress: Progress<'_>) -> anyhow::Result<UnitLatency> {
+        Ok(match self {
+            Place::Memory => latency(Between::Memory, size, packets, progress)?,
+            Place::Namespaces => latency(Between::Namespaces, size, packets, progress)?,
+            Place::Simulator => {
+                ensure!(
+                    (64..=1518).contains(&size),
+                    "--size {size}: the simulated ports take 64 to 1518 bytes"
+                );
+                // One packet at a time, 10 000 a second; the first of the seeds.
+                let us = t_f(size as u32, Duration::from_us(100) * packets as u64, 1);
+                UnitLatency::of(&us.into_iter().map(|us| 1000.0 * us).collect::<Vec<_>>())?
+            }
+        })
+    }
 }
 
 impl LatencyCommand {
@@ -38,20 +74,26 @@ impl LatencyCommand {
         };
         let mut records = Vec::new();
         let mut out = io::stdout().lock();
-        let mut table =
-            print::table(["size B", "t_f ns", "normal: mean", "sd", "outliers", "generator to generator ns"]);
-        for size in sizes {
+        let titles =
+            ["between", "size B", "t_f ns", "normal: mean", "sd", "outliers", "generator to generator ns"];
+        let mut table = print::table(titles);
+        for (place, &size) in
+            self.between.iter().flat_map(|place| sizes.iter().map(move |size| (place, size)))
+        {
             let watch = Watch::start();
-            let found: UnitLatency = latency(size, self.packets as usize, &show(&bar))?;
+            let found = place.latency(size, self.packets as usize, &show(&bar))?;
+            let between = place.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
             let mut parameters = Map::new();
             parameters.insert("size".to_owned(), json!(size));
+            parameters.insert("between".to_owned(), json!(between));
             table.add_row([
+                between,
                 size.to_string(),
                 print::number(found.median_ns),
                 print::estimate(found.t_f_ns.mean),
                 print::estimate(found.t_f_ns.sd),
                 found.t_f_ns.outliers.to_string(),
-                print::number(found.round_trip_ns),
+                found.round_trip_ns.map_or("–".to_owned(), print::number),
             ]);
             records.push(self.record("latency", &watch, parameters, fields(&found)));
         }

@@ -25,7 +25,8 @@ Examples:
   fastpath model fit costs.jsonl --y T_ns --terms const,p,h
   fastpath measure pipeline --program emulate --size 64 --links 10000 --json
   fastpath measure switch --table cidr:912 --flows 16384
-  fastpath measure latency -o latency.jsonl && fastpath report latency.jsonl -o latency.html")]
+  fastpath measure pipeline --program forward --port veth --loss-ratio 0,0.005
+  fastpath measure latency --between memory,namespaces,simulator -o latency.jsonl && fastpath report latency.jsonl -o latency.html")]
 pub(crate) struct MeasureCommand {
     #[command(subcommand)]
     action: Action,

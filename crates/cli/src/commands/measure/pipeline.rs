@@ -6,8 +6,8 @@ use crate::{Answer, print};
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
-    Emulation, EmulationQuestion, Goal, LinkKind, LinkWeight, Netcope, NetcopeQuestion, Progress, Stage, Tag,
-    emulate, netcope, netcope_throughput, weigh,
+    Cable, Emulation, EmulationQuestion, Goal, LinkKind, LinkWeight, Netcope, NetcopeQuestion, Progress,
+    Stage, Tag, Wire, emulate, netcope, netcope_over, netcope_throughput, weigh,
 };
 use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ const QUEUE: usize = 4096;
 const TRIAL: Duration = Duration::from_millis(250);
 const WIDTH: f64 = 0.02;
 
-/// Measure what a packet costs a pipeline on memory ports; one record per point of the grid.
+/// Measure what a packet costs a pipeline; one record per point of the grid.
 ///
 /// Lengths are of the frame in memory, without FCS. With one point and --json, one object is printed whose results
 /// also stand at the top.
@@ -50,6 +50,10 @@ pub(super) struct PipelineCommand {
     /// Packets timed per point and core.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     packets: u64,
+    /// The device's port (netcope, forward): memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
+    /// DEVICE+SOURCE, two interfaces of this machine joined by a cable.
+    #[arg(long, value_name = "PORT", default_value = "memory", value_parser = port)]
+    port: Port,
     /// Also search the highest rate that loses no more than these shares of packets; 0 is RFC 2544's throughput
     /// (netcope, forward; needs two cores).
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
@@ -71,8 +75,28 @@ enum Program {
     Emulate,
 }
 
+/// Where the device's port is.
+#[derive(Clone, PartialEq, Eq)]
+enum Port {
+    Memory,
+    Over(Cable),
+}
+
+fn port(text: &str) -> Result<Port, String> {
+    match text {
+        "memory" => Ok(Port::Memory),
+        other => {
+            other.parse().map(Port::Over).map_err(|error: fastpath_lab::measure::NoCable| error.to_string())
+        }
+    }
+}
+
 impl PipelineCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
+        if self.port != Port::Memory {
+            ensure!(self.program != Program::Emulate, "--port: the emulator is measured on memory ports");
+            ensure!(self.cores == [1], "--port: a device on an interface has one core; leave --cores out");
+        }
         for ratio in &self.loss_ratio {
             ensure!((0.0..1.0).contains(ratio), "--loss-ratio {ratio}: must be at least 0 and below 1");
         }
@@ -149,16 +173,29 @@ impl PipelineCommand {
                     packets: self.packets,
                     tag: if self.program == Program::Netcope { Tag::Push } else { Tag::None },
                 };
-                let found: Netcope = netcope(&question, progress);
+                let goals: Vec<Goal> =
+                    self.loss_ratio.iter().map(|&loss_ratio| Goal { loss_ratio }).collect();
+                let mut parameters = fields(&question);
+                let (found, rates): (Netcope, _) = match &self.port {
+                    Port::Memory => {
+                        let found = netcope(&question, progress);
+                        let search = |peak| {
+                            netcope_throughput(&question, &goals, peak, (TRIAL, WIDTH, QUEUE), progress)
+                        };
+                        let rates = if goals.is_empty() { Vec::new() } else { search(1e9 / found.t_ns)? };
+                        (found, rates)
+                    }
+                    Port::Over(cable) => {
+                        let wire = Wire::open(cable, question.p)?;
+                        parameters.insert("port".to_owned(), json!(wire.kind()));
+                        netcope_over(&question, wire, &goals, (TRIAL, WIDTH), progress)?
+                    }
+                };
                 let mut results = fields(&found);
-                if !self.loss_ratio.is_empty() {
-                    let goals: Vec<Goal> =
-                        self.loss_ratio.iter().map(|&loss_ratio| Goal { loss_ratio }).collect();
-                    let peak = 1e9 / found.t_ns;
-                    let rates = netcope_throughput(&question, &goals, peak, (TRIAL, WIDTH, QUEUE), progress)?;
+                if !rates.is_empty() {
                     results.insert("throughput".to_owned(), json!(rates));
                 }
-                (fields(&question), results)
+                (parameters, results)
             }
         };
         let program = self.program.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
@@ -227,8 +264,9 @@ fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
 /// `netcope p = 64, h = 10, cores = 1`
 fn point(parameters: &Map<String, Value>) -> String {
     let program = parameters.get("program").and_then(Value::as_str).unwrap_or_default();
-    let told =
-        ["p", "h", "size", "cores", "links"].iter().filter_map(|name| Some((*name, parameters.get(*name)?)));
+    let told = ["port", "p", "h", "size", "cores", "links"]
+        .iter()
+        .filter_map(|name| Some((*name, parameters.get(*name)?)));
     let values: Vec<String> = told.map(|(name, value)| format!("{name} = {value}")).collect();
     format!("{program} {}", values.join(", "))
 }
