@@ -70,7 +70,7 @@ fn latencies_have_a_summary_per_size_and_operations_a_cost() {
     let found = records(&directory("latency"), &words.split(' ').collect::<Vec<_>>());
     let of = |kind: &str| found.iter().filter(|r| r["kind"] == kind).collect::<Vec<_>>();
     assert_eq!(of("latency").len(), 2);
-    assert!(number(&of("latency")[0]["results"]["t_f_ns"]["mean"]["low"]) > 0.0);
+    assert!(number(&of("latency")[0]["results"]["median_ns"]) > 0.0);
     assert_eq!(of("operations").len(), 6);
     for record in of("operations") {
         let cost = &record["results"]["cost_ns"];

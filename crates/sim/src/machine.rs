@@ -293,6 +293,9 @@ impl Machine {
         };
         self.station.iter().try_for_each(|s| servers(&s.name, "servers", s.servers))?;
         self.cores.iter().try_for_each(|c| servers(&c.name, "cores", c.cores))?;
+        if let Some(c) = self.cores.iter().find(|c| c.queue.limit == 0) {
+            return Err(source.range(&c.name, "queue.limit", "above 0: cores take packets out of it"));
+        }
         if let Some(c) = self.cores.iter().find(|c| c.tick.as_ref().is_some_and(|t| t.every.is_zero())) {
             return Err(source.range(&c.name, "tick.every", "above 0"));
         }

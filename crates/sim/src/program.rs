@@ -148,6 +148,21 @@ fn word() -> u32 {
     4
 }
 
+/// How often a step may be done, the cycles it may compute, and what all of that may take: time ends after 213 days.
+const TIMES_MAX: u32 = 1_000_000;
+const CYCLES_MAX: u64 = 1_000_000_000_000;
+const STEP_PS_MAX: u128 = 60_000_000_000_000;
+
+impl StepSpec {
+    /// How often it is done; 1 for a parameter that is not there, which is an error of its own.
+    fn most(&self, params: &BTreeMap<String, u32>) -> u32 {
+        match &self.times {
+            Times::Number(n) => *n,
+            Times::Param(name) => params.get(name).copied().unwrap_or(1),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Times {
@@ -381,6 +396,9 @@ impl Binder<'_> {
                     self.source.at(&stage.name, problem)
                 })?,
             };
+            if times > TIMES_MAX {
+                return Err(self.source.range(&stage.name, "times", "at most 1000000"));
+            }
             // Computing n times is computing once for n times as long.
             let (op, times) = match op {
                 Op::Compute { fixed, per_byte } => {
@@ -410,9 +428,20 @@ impl Binder<'_> {
             Per::Packet | Per::Chunk => Op::Compute { fixed: span, per_byte: PerByte::default() },
         };
         let clock = clock()?;
+        let compute = |span: Duration| {
+            let bytes = if step.per == Per::Byte { u128::from(u16::MAX) } else { 1 };
+            let times = u128::from(TIMES_MAX.min(step.most(self.params)));
+            match u128::from(span.as_ps()) * bytes * times {
+                0..=STEP_PS_MAX => Ok(compute(span)),
+                _ => Err(self.source.range(&stage.name, "a step", "at most a minute long")),
+            }
+        };
         match (step.compute, step.time, &step.read, &step.write, &step.enter, &step.leave) {
-            (Some(cycles), None, None, None, None, None) => Ok(compute(clock.cycles(cycles))),
-            (None, Some(span), None, None, None, None) => Ok(compute(span)),
+            (Some(cycles), None, None, None, None, None) if cycles > CYCLES_MAX => {
+                Err(self.source.range(&stage.name, "compute", "at most 10^12 cycles"))
+            }
+            (Some(cycles), None, None, None, None, None) => compute(clock.cycles(cycles)),
+            (None, Some(span), None, None, None, None) => compute(span),
             (None, None, Some(name), None, None, None) => self.access(name, Access::Read, step),
             (None, None, None, Some(name), None, None) => self.access(name, Access::Write, step),
             (None, None, None, None, Some(name), None) => Ok(Op::Enter(self.lock(name))),

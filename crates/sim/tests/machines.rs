@@ -237,6 +237,7 @@ fn bad_machines_are_named_with_their_line() {
             8,
             "1bit … 800Gbit",
         ),
+        ("[[cores]]\nname = 'c'\ncores = 1\nclock = '1GHz'\nqueue = { limit = 0 }", 5, "above 0"),
         ("[[warp-drive]]\nname = 'w'", 4, "unknown field"),
         ("", 1, "empty"),
         ("[[station", 4, ""),
@@ -265,6 +266,10 @@ fn bad_programs_are_named_with_their_line() {
             10,
             "cycle",
         ),
+        ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ compute = 9999999999999999 }]", 5, "10^12 cycles"),
+        ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ time = '1ms', per = 'byte' }]", 5, "a minute"),
+        ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ time = '1s', times = 1000 }]", 5, "a minute"),
+        ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ read = 'sram', times = 4000000000 }]", 5, "1000000"),
         (
             "[[region]]\nname = 'r'\nsize = '1KiB'\ncache = 'L2'\n[[stage]]\nname = 's'\non = 'me1'",
             7,

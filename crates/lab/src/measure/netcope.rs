@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(64 << 20).unwrap();
@@ -188,12 +188,13 @@ fn trial<E: End>(
     device: &mut Application,
     end: &E,
 ) -> Trial {
-    let stop = AtomicBool::new(false);
+    let (stop, idle) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             pin(0);
             while !stop.load(Ordering::Relaxed) {
                 if device.moved() == 0 {
+                    idle.fetch_add(1, Ordering::Relaxed);
                     std::hint::spin_loop();
                 }
             }
@@ -212,15 +213,13 @@ fn trial<E: End>(
             }
             received += end.take() as u64;
         }
-        // RFC 2544 §26.1: wait for what is still under way, until nothing has come for a while.
-        let mut last = Instant::now();
-        while received < sent && last.elapsed() < GRACE {
-            let came = end.take() as u64;
-            received += came;
-            if came > 0 {
-                last = Instant::now();
-            }
+        // RFC 2544 §26.1: wait for what is still under way, here until the device has found nothing twice and a wire has
+        // had its time too.
+        let (seen, last) = (idle.load(Ordering::Relaxed), Instant::now());
+        while received < sent && (idle.load(Ordering::Relaxed) < seen + 2 || last.elapsed() < GRACE) {
+            received += end.take() as u64;
         }
+        received += end.take() as u64;
         stop.store(true, Ordering::Relaxed);
         Trial { offered, forwarded: received }
     })
@@ -295,7 +294,7 @@ impl Device for Application {
             self.work.extend(self.burst.drain());
             mark(0);
             for frame in &self.work {
-                self.hashes ^= steps(self.pool.bytes(frame), self.steps);
+                self.hashes = steps(self.pool.bytes(frame), self.steps, self.hashes);
             }
             std::hint::black_box(self.hashes);
             mark(1);
@@ -317,14 +316,16 @@ impl Device for Application {
     }
 }
 
-/// h times: jump by what the packet says, hash some of its bytes.
-fn steps(bytes: &[u8], h: usize) -> u64 {
+/// h times: jump by what the packet says, hash some of its bytes. Each step waits for the one before, and the first for the
+/// last of the packet before (`hash`): otherwise a core works at several packets of few steps at once, and a step would
+/// cost the more the more there are.
+fn steps(bytes: &[u8], h: usize, mut hash: u64) -> u64 {
     let room = bytes.len() - HEADERS - WORD + 1;
-    let (mut hash, mut at) = (0xcbf2_9ce4_8422_2325u64, 0);
+    let mut at = 0;
     for _ in 0..h {
         let from = HEADERS + at;
         let word = u64::from_le_bytes(bytes[from..from + WORD].try_into().expect("8 bytes"));
-        // Parsing: which header follows decides where to look next.
+        // Parsing: which header follows decides where to look next. The longest hop is shorter than the room.
         let hop = match (word ^ hash) & 0x7 {
             0 | 1 => 1,
             2 | 3 => 3,
@@ -333,10 +334,8 @@ fn steps(bytes: &[u8], h: usize) -> u64 {
             6 => 11,
             _ => 13,
         };
-        at += hop;
-        if at >= room {
-            at %= room;
-        }
+        let next = at + hop;
+        at = if next >= room { next - room } else { next };
         // A table's hash: FNV-1a over two halves.
         hash = (hash ^ (word & 0xffff_ffff)).wrapping_mul(0x0000_0100_0000_01b3);
         hash = (hash ^ (word >> 32)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -416,9 +415,11 @@ mod tests {
     #[test]
     fn the_hash_depends_on_the_packet_and_on_the_number_of_steps() {
         let [a, b] = [Flows::new(&question(64, 1)), Flows::new(&question(64, 1))];
-        assert_eq!(steps(a.frame(0), 5), steps(b.frame(0), 5));
-        assert_ne!(steps(a.frame(0), 5), steps(a.frame(1), 5));
-        assert_ne!(steps(a.frame(0), 5), steps(a.frame(0), 6));
+        assert_eq!(steps(a.frame(0), 5, 1), steps(b.frame(0), 5, 1));
+        assert_ne!(steps(a.frame(0), 5, 1), steps(a.frame(1), 5, 1));
+        assert_ne!(steps(a.frame(0), 5, 1), steps(a.frame(0), 6, 1));
+        assert_ne!(steps(a.frame(0), 5, 1), steps(a.frame(0), 5, 2));
+        assert_eq!(steps(a.frame(0), 0, 7), 7);
     }
 
     #[test]
