@@ -32,7 +32,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const BACKLOG_MAX: usize = 1024;
 /// Backlogs made at the start: as many edges have frames waiting at once without making another.
 const BACKLOGS: usize = BURST;
-/// Frames released in a turn before ports are looked at again.
+/// Frames released in a turn before ports are looked at again; of more ports at least twice as many as came, so that what an
+/// overloaded engine cannot carry is lost at its ports instead of waiting inside, ever longer.
 const RELEASE_MAX: usize = 4 * BURST;
 /// After the last frame came or went, sleep is put off this long: traffic comes in flights.
 const LINGER: Duration = Duration::from_us(50);
@@ -160,10 +161,10 @@ impl<O: Observer> Worker<O> {
     fn turn(&mut self) {
         let start = self.watch.now();
         let received = self.receive(start);
-        let released = self.release();
+        let released = self.release(RELEASE_MAX.max(2 * received));
         self.read_mail();
         let now = self.watch.now();
-        let has_moved = received || released;
+        let has_moved = received > 0 || released;
         self.watch.expect(has_moved);
         if has_moved {
             self.busy = self.busy.saturating_add(now.since(start));
@@ -173,8 +174,8 @@ impl<O: Observer> Worker<O> {
         }
     }
 
-    /// Takes a burst from each port that may have one into the network. True if there was any.
-    fn receive(&mut self, start: Time) -> bool {
+    /// Takes a burst from each port that may have one into the network; says how many frames there were.
+    fn receive(&mut self, start: Time) -> usize {
         if self.ready.refresh() {
             self.inbox.silence();
         }
@@ -182,7 +183,7 @@ impl<O: Observer> Worker<O> {
             self.heartbeat_at = start.saturating_add(HEARTBEAT);
             (0..SUSPECTS).for_each(|_| self.ready.suspect());
         }
-        let (mut received, mut looked_at, mut place) = (false, start, 0);
+        let (mut received, mut looked_at, mut place) = (0, start, 0);
         while let Some(index) = self.ready.at(place) {
             let Some(port) = &mut self.edges[index].port else {
                 place += 1;
@@ -190,7 +191,7 @@ impl<O: Observer> Worker<O> {
             };
             let result = port.rx_burst(looked_at, self.network.pool_mut(), &mut self.burst);
             if !self.burst.is_empty() {
-                received = true;
+                received += self.burst.len();
                 looked_at = self.watch.now();
                 for frame in self.burst.drain() {
                     self.network.push(looked_at, EdgeId(index as u32), frame);
@@ -206,10 +207,10 @@ impl<O: Observer> Worker<O> {
         received
     }
 
-    /// Hands frames that are due to their ports. True if there were any.
-    fn release(&mut self) -> bool {
+    /// Hands frames that are due to their ports, about `most` of them. True if there were any.
+    fn release(&mut self, most: usize) -> bool {
         let mut released = 0;
-        while released < RELEASE_MAX {
+        while released < most {
             let now = self.watch.now();
             let before = released;
             while released < before + BURST {

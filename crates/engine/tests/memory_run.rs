@@ -142,11 +142,42 @@ fn several_workers_are_one_engine() {
 }
 
 #[test]
+fn what_comes_faster_than_it_is_released_waits_at_the_ports() {
+    const PORTS: u32 = 16;
+    const FRAMES: usize = 4000;
+    let mut topology = Topology::default();
+    let mut ports: Vec<(EdgeId, Box<dyn Port>)> = Vec::new();
+    let mut ends: Vec<MemoryEnd> = Vec::new();
+    for link in 0..PORTS / 2 {
+        let nodes =
+            ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), NodeKind::Host { port: None }));
+        topology.connect(format!("l{link}"), nodes[0], nodes[1], Default::default());
+        for end in 0..2 {
+            let (port, far) = Memory::new("m", 1 << 20);
+            assert_eq!(far.send((0..FRAMES).map(|_| [7u8; 60].as_slice())), FRAMES);
+            ports.push((EdgeId(2 * link + end), Box::new(port)));
+            ends.push(far);
+        }
+    }
+    let workers = Some(Workers::Count(1.try_into().unwrap()));
+    let running = start(topology, ports, Options { workers, ..options(Idle::Busy) }).unwrap();
+    for end in &ends {
+        assert_eq!(receive(end, FRAMES).len(), FRAMES);
+    }
+    let report = finish(running);
+    assert_eq!(report.conservation.delivered, u64::from(PORTS) * FRAMES as u64);
+    // All of them together would take 64 bytes each, 4 MB.
+    assert!(report.workers[0].pool_bytes <= 1 << 20, "{}", report.workers[0].pool_bytes);
+}
+
+#[test]
 fn a_core_that_is_not_there_is_an_error() {
+    let ports: Vec<(EdgeId, Box<dyn Port>)> =
+        (0..2).map(|edge| (EdgeId(edge), Box::new(Memory::new("m", 64).0) as Box<dyn Port>)).collect();
     let workers = Some(Workers::Cores(vec![100_000]));
-    let (running, _ends) = run(delayed(1), Options { workers, ..options(Idle::Save) });
-    let error = running.join().unwrap_err().to_string();
-    assert!(error.contains("core 100000"), "{error}");
+    let topology = two_hosts(PipeSpec::default(), [None, None]);
+    let error = start(topology, ports, Options { workers, ..options(Idle::Save) }).unwrap_err();
+    assert!(error.to_string().starts_with("workers: no core 100000 to run on (have: ["), "{error}");
 }
 
 #[test]
