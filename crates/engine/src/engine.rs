@@ -72,6 +72,14 @@ pub enum StartError {
         /// Ports given for it.
         count: usize,
     },
+    /// A worker is to be bound to a core that is not there.
+    #[error("workers: no core {core} to run on (have: {have:?})")]
+    Core {
+        /// The core.
+        core: u32,
+        /// Those this process may use.
+        have: Vec<u32>,
+    },
     /// The control socket could not be made.
     #[error("control at {address}: {source}")]
     Control {
@@ -127,7 +135,7 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
     let mut ports: Vec<Option<Box<dyn Port>>> = in_order(&topology, ports)?.into_iter().map(Some).collect();
     let open_ports = Arc::new(AtomicUsize::new(ports.len()));
     let workers = options.workers.as_ref().or(topology.real_time.workers.as_ref());
-    let mut cores = cores_for(workers);
+    let mut cores = cores_for(workers)?;
     if ledger.is_some() {
         // The ledger is one account in the order of time.
         cores.truncate(1);
@@ -184,17 +192,22 @@ fn promise(options: &Options, topology: &Topology) -> Promise {
 }
 
 /// The core of each worker, if it has one.
-fn cores_for(workers: Option<&Workers>) -> Vec<Option<u32>> {
+fn cores_for(workers: Option<&Workers>) -> Result<Vec<Option<u32>>, StartError> {
     let cores = thread::cores();
-    match workers {
+    Ok(match workers {
         // The other half is for whoever sends and receives.
         None | Some(Workers::Auto) => vec![None; (cores.len() / 2).max(1)],
-        Some(Workers::Cores(cores)) => cores.iter().copied().map(Some).collect(),
+        Some(Workers::Cores(wanted)) => {
+            if let Some(&core) = wanted.iter().find(|core| !cores.contains(core)) {
+                return Err(StartError::Core { core, have: cores });
+            }
+            wanted.iter().copied().map(Some).collect()
+        }
         // The last ones first: the first core takes most interrupts.
         Some(Workers::Count(count)) => {
             cores.into_iter().rev().map(Some).chain(std::iter::repeat(None)).take(count.get()).collect()
         }
-    }
+    })
 }
 
 /// Starts the thread that runs `network`. If it stops by a defect the others end too.

@@ -50,6 +50,13 @@ pub enum XdpMode {
     Generic,
 }
 
+/// Which ways frames go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Both,
+    Send,
+}
+
 /// An interface of this machine, as a port.
 pub struct AfXdp {
     name: String,
@@ -66,8 +73,8 @@ pub struct AfXdp {
     counters: PortCounters,
     memory: String,
     merging: Merging,
-    /// Detaches the program before the sockets close.
-    _redirect: Redirect,
+    /// Detaches the program before the sockets close; `None` if nothing is received.
+    _redirect: Option<Redirect>,
     /// Holds the interface in promiscuous mode.
     _promiscuous: PacketSocket,
     claim: Claim,
@@ -119,13 +126,27 @@ impl AfXdp {
             None => XdpMode::Native,
         };
         let second = if first == XdpMode::Native { XdpMode::Generic } else { XdpMode::Native };
-        match AfXdp::open_in(name, first, memory) {
-            Err(OpenError::System { .. }) if mode.is_none() => AfXdp::open_in(name, second, memory),
+        match AfXdp::open_in(name, first, Purpose::Both, memory) {
+            Err(OpenError::System { .. }) if mode.is_none() => {
+                AfXdp::open_in(name, second, Purpose::Both, memory)
+            }
             result => result,
         }
     }
 
-    fn open_in(name: &str, mode: XdpMode, memory: &mut XdpMemory) -> Result<AfXdp, OpenError> {
+    /// Opens the way out of the interface `name` only, as a source of traffic: what arrives there goes on to the machine as
+    /// ever.
+    pub fn sender(name: &str) -> Result<AfXdp, OpenError> {
+        let mut memory = XdpMemory::for_ports([name].into_iter());
+        AfXdp::open_in(name, XdpMode::Generic, Purpose::Send, &mut memory)
+    }
+
+    fn open_in(
+        name: &str,
+        mode: XdpMode,
+        purpose: Purpose,
+        memory: &mut XdpMemory,
+    ) -> Result<AfXdp, OpenError> {
         let failed = |operation| move |error| OpenError::from_os(name, operation, error);
         let index = interface::index_of(name).map_err(failed("looking for the interface"))?;
         let claim = Claim::take(name, index)?;
@@ -138,15 +159,18 @@ impl AfXdp {
         let queues = interface::rx_queues(name);
         let generic = mode == XdpMode::Generic;
         let program_mode = if generic { Mode::Generic } else { Mode::Native };
-        let redirect =
-            Redirect::attach(index, queues, program_mode).map_err(failed("attaching the XDP program"))?;
+        let attach = || Redirect::attach(index, queues, program_mode);
+        let redirect = (purpose == Purpose::Both).then(attach).transpose();
+        let redirect = redirect.map_err(failed("attaching the XDP program"))?;
         let umem = memory.umem(queues as usize, chunk_len).map_err(failed("taking memory for XDP"))?;
         let readable = Epoll::new().map_err(failed("making an epoll set"))?;
         let mut sockets = Vec::new();
         for queue in 0..queues {
             let socket =
                 bind(umem, Binding { index, queue, generic }).map_err(failed("binding an XDP socket"))?;
-            redirect.send_to(queue, socket.as_fd()).map_err(failed("redirecting frames"))?;
+            if let Some(redirect) = &redirect {
+                redirect.send_to(queue, socket.as_fd()).map_err(failed("redirecting frames"))?;
+            }
             readable.add(socket.as_fd(), queue.into()).map_err(failed("adding to an epoll set"))?;
             sockets.push(socket);
         }
