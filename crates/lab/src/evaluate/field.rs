@@ -4,7 +4,7 @@
 //!   nothing   a ═veth═ b                          the control
 //!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at the bridge's port to b others
 //!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
-//!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`
+//!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`, by AF_XDP or packet sockets
 //! ```
 
 use super::PartError;
@@ -41,7 +41,24 @@ pub(super) enum Between {
     /// Our engine holding the interfaces of the hosts.
     Taps(PipeSpec),
     /// Our engine between veth pairs.
-    Veths(PipeSpec),
+    Veths(PipeSpec, Way),
+}
+
+/// How our engine gets at its ends of veth pairs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    Xdp,
+    Packet,
+}
+
+impl Way {
+    /// Before the name of an interface in a spec.
+    fn word(self) -> &'static str {
+        match self {
+            Way::Xdp => "xdp:",
+            Way::Packet => "packet:",
+        }
+    }
 }
 
 /// A queue discipline of the kernel that limits a rate.
@@ -150,10 +167,10 @@ impl Field {
         }
         let mut field = Field { engine: None, hosts, middle: None };
         field.configure()?;
-        if let [Between::Veths(_), ..] = between {
+        if let [Between::Veths(..), ..] = between {
             let topology = topology(between);
             bring_up_ports(&middle, between.len())?;
-            let ports = within(&middle, || fastpath_engine::attach(&topology, |_| ()))??;
+            let ports = within(&middle, || fastpath_engine::attach(&topology, options.notice))??;
             field.engine = Some(fastpath_engine::start(topology, ports, options)?);
         } else {
             bridges(&middle, between)?;
@@ -196,8 +213,11 @@ pub(super) fn options() -> Options {
 fn topology(between: &[Between]) -> Topology {
     let mut topology = Topology::default();
     for (pair, between) in between.iter().enumerate() {
-        let (Between::Taps(pipe) | Between::Veths(pipe)) = between else { continue };
-        let port = |end| matches!(between, Between::Veths(_)).then(|| port(pair, end));
+        let (Between::Taps(pipe) | Between::Veths(pipe, _)) = between else { continue };
+        let port = |end| match between {
+            Between::Veths(_, way) => Some(way.word().to_owned() + &port(pair, end)),
+            _ => None,
+        };
         let ends = [0, 1].map(|end| topology.add_node(name(pair, end), NodeKind::Host { port: port(end) }));
         let link = topology.connect(format!("link{pair}"), ends[0], ends[1], [pipe.clone(), pipe.clone()]);
         for (end, (node, interface)) in topology.link(link).ends.into_iter().enumerate() {

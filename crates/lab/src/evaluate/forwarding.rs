@@ -7,14 +7,15 @@
 //!  memory port ─▶ engine's work ─▶ memory port                  figure 5.3: the emulation without its way in and out
 //! ```
 //!
-//! Every pair is offered as much as one core can send, to an address nobody has; the receiving kernel counts.
+//! Every pair is offered as much as one core can send, to an address nobody has; the receiving kernel counts. Ours is with
+//! AF_XDP ports (`port = "xdp:eth1"`), or with packet sockets where those are not to be had; the other is beside it.
 
-use super::field::{Between, Field};
+use super::field::{Between, Field, Way};
 use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
 use crate::Host;
 use crate::audit::{AuditError, SocketError};
 use crate::measure::{EmulationQuestion, LinkKind, LinkWeight, emulate};
-use fastpath_engine::port::{AfPacket, BURST, Port};
+use fastpath_engine::port::{AfPacket, AfXdp, BURST, Port};
 use fastpath_link::PipeSpec;
 use fastpath_model::seeds::linkem::{
     DUMMYNET_SHARES, DUMMYNET_TWO_PORT_SHARES, LINKEM_SHARES, LINKEM_SHARES_BEFORE_EGRESS,
@@ -78,9 +79,7 @@ fn over_veth(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
             let [linkem, dummynet] = [LINKEM_SHARES, DUMMYNET_SHARES].map(|shares| printed(shares, size));
             let [first, second] = four;
             outcomes.push(seen.outcome(first, linkem));
-            outcomes.push(
-                seen.outcome(second, dummynet).note("the originals of figures 5.4 and 5.5 are Dummynet's"),
-            );
+            outcomes.push(seen.outcome(second, dummynet));
         }
         let two = format!("figure-5.5/{size}");
         if context.wants(&two) {
@@ -98,13 +97,16 @@ struct Seen {
     size: u32,
     ports: u32,
     ours: Rate,
+    /// Ours by packet sockets.
+    packet: Rate,
     bridge: Rate,
     control: Rate,
 }
 
 /// Frames sent and received per second, and how many were received.
-#[derive(Clone, Copy)]
 struct Rate {
+    /// The ports of our engine; empty without it.
+    kind: String,
     sent: f64,
     received: f64,
     n: u64,
@@ -116,15 +118,16 @@ impl Seen {
         Ok(Seen {
             size,
             ports: 2 * pairs,
-            ours: run(Between::Veths(PipeSpec::default()))?,
+            ours: run(Between::Veths(PipeSpec::default(), Way::Xdp))?,
+            packet: run(Between::Veths(PipeSpec::default(), Way::Packet))?,
             bridge: run(Between::Bridge)?,
             control: run(Between::Nothing)?,
         })
     }
 
     fn outcome(&self, id: String, original: Option<f64>) -> Outcome {
-        let percent = |rate: Rate| 100.0 * rate.received / line_rate(self.size, self.ports);
-        let bridge = percent(self.bridge);
+        let percent = |rate: &Rate| 100.0 * rate.received / line_rate(self.size, self.ports);
+        let bridge = percent(&self.bridge);
         let rule = match original {
             Some(original) if original > bridge => {
                 Rule::AtLeast { bound: original, tolerance: 0.0, of: "the original" }
@@ -132,18 +135,23 @@ impl Seen {
             _ => Rule::AtLeast { bound: bridge, tolerance: TOLERANCE, of: "the kernel bridge" },
         };
         let published = RATTAN_PUBLISHED.iter().find(|row| row.0 == self.size);
-        let mut outcome = Outcome::new(id, UNIT, percent(self.ours), self.ours.n, rule);
+        let mut outcome = Outcome::new(id, UNIT, percent(&self.ours), self.ours.n, rule);
         if let (Some((_, rattan)), 2) = (published, self.ports) {
             outcome = outcome.detail("rattan_published_packets_per_second", *rattan);
         }
         outcome
             .original(original)
-            .control(percent(self.control))
+            .control(percent(&self.control))
             .peer("kernel bridge", bridge)
             .detail("packets_per_second", self.ours.received)
+            .detail("packet_socket_packets_per_second", self.packet.received)
             .detail("offered_packets_per_second", self.ours.sent)
             .detail("bridge_packets_per_second", self.bridge.received)
             .detail("control_packets_per_second", self.control.received)
+            .note(format!(
+                "ours with {}; the originals of figures 5.4 and 5.5 are Dummynet's",
+                self.ours.kind
+            ))
     }
 }
 
@@ -164,12 +172,18 @@ fn blast(between: &Between, size: u32, pairs: u32, context: &Context<'_>) -> Res
     let elapsed = began.elapsed().as_secs_f64();
     context.stop.sleep(SETTLE)?;
     let n = received(&hosts)? - before;
-    Ok(Rate { sent: (sent(&mut sources) - sent_before) as f64 / elapsed, received: n as f64 / elapsed, n })
+    let kind = field.report().and_then(|report| Some(report.ports.first()?.kind.clone())).unwrap_or_default();
+    Ok(Rate {
+        kind,
+        sent: (sent(&mut sources) - sent_before) as f64 / elapsed,
+        received: n as f64 / elapsed,
+        n,
+    })
 }
 
-/// A packet socket in a host, and the frame it sends.
+/// A socket in a host, and the frame it sends.
 struct Source {
-    port: AfPacket,
+    port: Box<dyn Port>,
     pool: FramePool,
     frame: Vec<u8>,
     waiting: VecDeque<Frame>,
@@ -177,8 +191,13 @@ struct Source {
 
 impl Source {
     fn new(host: &Host, size: u32) -> Result<Source, PartError> {
-        let open = || AfPacket::open("eth0").map_err(io::Error::other);
-        let port = host.open("a packet socket", open)?;
+        let open = || -> io::Result<Box<dyn Port>> {
+            match AfXdp::sender("eth0") {
+                Ok(port) => Ok(Box::new(port)),
+                Err(_) => Ok(Box::new(AfPacket::open("eth0").map_err(io::Error::other)?)),
+            }
+        };
+        let port = host.open("a socket to send from", open)?;
         let mut frame = vec![0; (size - FCS) as usize];
         // To a station nobody is, from one nobody is, of a protocol nobody speaks (IEEE 802, local experiments).
         frame[..14].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x88, 0xb5]);

@@ -117,13 +117,12 @@ struct Found {
 /// Doubles the flows until some do not keep their rate, then halves the difference: for the thesis' tolerance first, then,
 /// below what was found, for the narrower one.
 fn search(figure: &Figure, kbit: f64, context: &Context<'_>) -> Result<Found, PartError> {
-    let step = Question::step(figure.pairs);
     let rate = (kbit * 1000.0) as u64;
     let frames = kbit * 1000.0 * OFFERED / (8 * FRAME) as f64;
     let window = context.either(Duration::from_millis(800), Duration::from_secs(4));
     let (trials_max, close) = context.either((6, 1.2), (24, 1.05));
     let mut found = Found::default();
-    let mut flows = ((FIRST_PPS / frames) as usize / step).max(1) * step;
+    let mut flows = Question::round((FIRST_PPS / frames) as usize, figure.pairs).max(2 * figure.pairs);
     while found.trials < trials_max {
         let question = Question { pairs: figure.pairs, flows, rate, offered: OFFERED, window };
         let mut trial = rig::run(&question, context)?;
@@ -145,7 +144,7 @@ fn search(figure: &Figure, kbit: f64, context: &Context<'_>) -> Result<Found, Pa
             found.worst = trial.worst();
             found.packets_per_second = trial.received as f64 / window.as_secs_f64();
         }
-        match (0..2).find_map(|i| next(found.most[i], found.too_many[i], (step, figure.pairs), close)) {
+        match (0..2).find_map(|i| next(found.most[i], found.too_many[i], figure.pairs, close)) {
             Some(more) => flows = more,
             None => break,
         }
@@ -154,16 +153,17 @@ fn search(figure: &Figure, kbit: f64, context: &Context<'_>) -> Result<Found, Pa
 }
 
 /// The number of flows to try next, unless the bounds are as close as they have to be.
-fn next(most: usize, too_many: Option<usize>, (step, pairs): (usize, usize), close: f64) -> Option<usize> {
-    let in_steps = |flows: usize| flows / step * step;
+fn next(most: usize, too_many: Option<usize>, pairs: usize, close: f64) -> Option<usize> {
+    let least = 2 * pairs;
     let next = match too_many {
-        None => (2 * most.max(step)).min(Question::most(pairs)),
+        None => Question::round(2 * most.max(least), pairs),
         // Bounds may contradict each other where chance had a hand; then the smaller holds.
         Some(many) if most >= many || many as f64 <= close * most as f64 => return None,
-        Some(many) if most == 0 => in_steps(many / 2),
-        Some(many) => in_steps((most + many) / 2),
+        // Nothing has passed yet: down in larger steps, for what fails here may fail far below.
+        Some(many) if most == 0 => Question::round(many / 4, pairs).max(least),
+        Some(many) => Question::round((most + many) / 2, pairs),
     };
-    (next > most && Some(next) != too_many && next > 0).then_some(next)
+    (next > most && too_many.is_none_or(|many| next < many)).then_some(next)
 }
 
 fn told(figure: &Figure, kbit: f64, found: &Found, bare_pps: f64) -> Vec<Outcome> {
@@ -274,7 +274,7 @@ mod tests {
             } else {
                 too_many = Some(flows)
             }
-            match next(most, too_many, (64, 1), 1.05) {
+            match next(most, too_many, 1, 1.05) {
                 Some(more) => flows = more,
                 None => break,
             }
@@ -285,8 +285,11 @@ mod tests {
         );
         assert!(trials < 16, "{trials}");
         // Nothing passes at all; and nothing fails at all.
-        assert_eq!(next(0, Some(64), (64, 1), 1.05), None);
-        assert_eq!(next(Question::most(1), None, (64, 1), 1.05), None);
+        assert_eq!(next(0, Some(2), 1, 1.05), None);
+        assert_eq!(next(Question::most(1), None, 1, 1.05), None);
+        // The first step fails: the search goes down to the least there can be.
+        assert_eq!(next(0, Some(64), 1, 1.05), Some(16));
+        assert_eq!(next(0, Some(4), 1, 1.05), Some(2));
     }
 
     #[test]

@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 
 /// Frames without FCS, bytes: TCP's fill them too.
 pub(super) const FRAME: usize = 1514;
-/// Flows of one end that follow each other: they go to its ring together.
-pub(super) const CHUNK: usize = 32;
+/// Flows of one end that follow each other and go to its ring together, where there are as many.
+const CHUNK: usize = 32;
 /// Duplex links between a pair of ports: their destinations are a /16.
 pub(super) const LINKS_MAX: usize = 1 << 16;
 /// Bytes that may wait at a port.
@@ -49,7 +49,7 @@ const PAYLOAD: usize = 14 + 20 + 8;
 pub(super) struct Question {
     /// Pairs of ports.
     pub(super) pairs: usize,
-    /// Flows over all of them, a multiple of [`Question::step`].
+    /// Flows over all of them, as [`Question::round`] gives.
     pub(super) flows: usize,
     /// Rate of each, bits per second.
     pub(super) rate: u64,
@@ -75,9 +75,17 @@ pub(super) struct Trial {
 }
 
 impl Question {
-    /// Flows come in steps of this many.
-    pub(super) fn step(pairs: usize) -> usize {
-        2 * pairs * CHUNK
+    /// The nearest number of flows there can be that is not larger; 0 below the least.
+    pub(super) fn round(flows: usize, pairs: usize) -> usize {
+        let step = 2 * pairs;
+        let of_an_end = flows / step;
+        let of_an_end = if of_an_end > CHUNK { of_an_end / CHUNK * CHUNK } else { of_an_end };
+        of_an_end.min(LINKS_MAX) * step
+    }
+
+    /// Flows of a chunk.
+    fn chunk(&self) -> usize {
+        self.links_per_pair().min(CHUNK)
     }
 
     /// The most flows there can be.
@@ -141,7 +149,7 @@ pub(super) fn run(question: &Question, context: &Context<'_>) -> Result<Trial, P
 /// Frames per second that the same source and sink exchange with nothing but a copy between the ports.
 pub(super) fn bare(pairs: usize, window: Duration, context: &Context<'_>) -> Result<f64, PartError> {
     let (ports, ends) = ports(pairs);
-    let question = Question { pairs, flows: Question::step(pairs) * 8, rate: 1, offered: 1.0, window };
+    let question = Question { pairs, flows: 2 * pairs * CHUNK * 8, rate: 1, offered: 1.0, window };
     let mut traffic = Traffic::new(&question, ends);
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -285,9 +293,9 @@ impl Flow {
 
 impl Traffic {
     fn new(question: &Question, ends: Vec<MemoryEnd>) -> Traffic {
-        assert!(question.flows.is_multiple_of(Question::step(question.pairs)), "{question:?}");
+        assert_eq!(Question::round(question.flows, question.pairs), question.flows, "{question:?}");
         let flows = vec![Flow::default(); question.flows];
-        Traffic { ends, flows, frames: vec![template(); CHUNK], wanted: 0, sent: 0 }
+        Traffic { ends, flows, frames: vec![template(); question.chunk()], wanted: 0, sent: 0 }
     }
 
     /// Offers `per_second` frames evenly over all flows, and half again as many until `settle`; what arrives in the window
@@ -302,7 +310,7 @@ impl Traffic {
         let began = Instant::now();
         let from = settle.as_nanos() as u64;
         let until = from + window.as_nanos() as u64;
-        let mut chunk = 0;
+        let (mut chunk, chunk_len) = (0, self.frames.len());
         loop {
             context.stop.check()?;
             // A look at the wish to stop is for many turns.
@@ -314,10 +322,10 @@ impl Traffic {
                 let extra = (START - 1.0) * now.min(from) as f64;
                 let due = ((now as f64 + extra) * 1e-9 * per_second) as u64;
                 self.wanted = self.wanted.max(due.saturating_sub(BEHIND_MAX));
-                if due >= self.wanted + CHUNK as u64 {
-                    self.wanted += CHUNK as u64;
+                if due >= self.wanted + chunk_len as u64 {
+                    self.wanted += chunk_len as u64;
                     self.sent += self.send(chunk, now) as u64;
-                    chunk = (chunk + 1) % (self.flows.len() / CHUNK);
+                    chunk = (chunk + 1) % (self.flows.len() / chunk_len);
                 }
                 self.receive(began, from);
             }
@@ -327,14 +335,15 @@ impl Traffic {
     /// Offers a frame of each flow of a chunk; the ends take turns. What the ring does not take is lost.
     fn send(&mut self, chunk: usize, now_ns: u64) -> usize {
         let end = chunk % self.ends.len();
-        let first = chunk / self.ends.len() * CHUNK;
+        let chunk_len = self.frames.len();
+        let first = chunk / self.ends.len() * chunk_len;
         for (i, frame) in self.frames.iter_mut().enumerate() {
-            let flow = &mut self.flows[chunk * CHUNK + i];
+            let flow = &mut self.flows[chunk * chunk_len + i];
             frame[30..34].copy_from_slice(&destination(end % 2, first + i).octets());
             frame[24..26].fill(0);
             let sum = checksum::of(&frame[14..34]);
             frame[24..26].copy_from_slice(&sum.to_be_bytes());
-            frame[PAYLOAD..PAYLOAD + 4].copy_from_slice(&((chunk * CHUNK + i) as u32).to_be_bytes());
+            frame[PAYLOAD..PAYLOAD + 4].copy_from_slice(&((chunk * chunk_len + i) as u32).to_be_bytes());
             frame[PAYLOAD + 4..PAYLOAD + 8].copy_from_slice(&flow.next.to_be_bytes());
             frame[PAYLOAD + 8..PAYLOAD + 16].copy_from_slice(&now_ns.to_be_bytes());
             flow.next += 1;
