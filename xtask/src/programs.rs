@@ -3,7 +3,6 @@
 //! Nothing here is needed by `fastpath` itself: the programs are real applications to be emulated for.
 
 use std::env;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,42 +21,55 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// What is missing is installed where that is possible, and what is done is said.
 pub(crate) fn install_missing() {
     install_packages();
-    install_os_ken();
+    install_controller("osken", "apps/rest_router.py", "os-ken", install_os_ken);
+    install_controller("faucet", "bin/faucet", "Faucet", |venv| pip(venv, &[FAUCET]));
 }
 
 /// os-ken's applications, which its newer releases leave out, from this one.
-const APPLICATIONS_FROM: &str = "os-ken==1.0.0";
+const APPLICATIONS_FROM: &str = "os-ken==1.3.0";
 /// The release that the tests drive the switch with.
 const OS_KEN: &str = "os-ken==3.1.1";
+/// What the applications need besides.
+const RPC: &str = "tinyrpc==1.1.7";
+/// The other controller.
+const FAUCET: &str = "faucet==1.10.12";
 
-/// Puts os-ken (a controller) into a virtual environment under the target directory, from PyPI. Without Python or the
-/// network its tests are skipped.
-fn install_os_ken() {
+/// Puts a controller into a virtual environment under the target directory, from PyPI, unless `file` is there. Without
+/// Python or the network its tests are skipped.
+fn install_controller(directory: &str, file: &str, name: &str, install: fn(&Path) -> bool) {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let venv = target.join("osken");
-    let applications = venv.join("apps");
-    if applications.join("simple_switch_13.py").exists() || !on_path("python3") {
+    let venv = target.join(directory);
+    if venv.join(file).exists() || !on_path("python3") {
         return;
     }
-    println!("xtask: some tests drive a controller: pip install {OS_KEN} into {}", venv.display());
-    let run = |program: &Path, arguments: &[&str]| {
-        let arguments = arguments.iter().map(OsStr::new).chain([venv.as_os_str()]);
-        Command::new(program).args(arguments).status().is_ok_and(|status| status.success())
-    };
-    let pip = |arguments: &[&str]| {
-        let mut command = Command::new(venv.join("bin/pip"));
-        command.args(["--quiet", "install"]).args(arguments).status().is_ok_and(|status| status.success())
-    };
-    let older = venv.join("older");
-    let done = run(Path::new("python3"), &["-m", "venv"])
-        && pip(&[OS_KEN])
-        && pip(&["--no-deps", "--target", &older.to_string_lossy(), APPLICATIONS_FROM])
-        && fs::create_dir_all(&applications).is_ok()
-        && fs::copy(older.join("os_ken/app/simple_switch_13.py"), applications.join("simple_switch_13.py"))
-            .is_ok();
-    if !done {
-        println!("xtask: os-ken is not here; its tests are skipped");
+    println!("xtask: some tests drive a controller: installing {name} into {}", venv.display());
+    let made = Command::new("python3").args(["-m", "venv"]).arg(&venv).status();
+    if !made.is_ok_and(|status| status.success()) || !install(&venv) {
+        println!("xtask: {name} is not here; its tests are skipped");
     }
+}
+
+fn pip(venv: &Path, packages: &[&str]) -> bool {
+    let mut command = Command::new(venv.join("bin/pip"));
+    command.args(["--quiet", "install"]).args(packages).status().is_ok_and(|status| status.success())
+}
+
+fn install_os_ken(venv: &Path) -> bool {
+    let older = venv.join("older");
+    let applications = venv.join("apps");
+    let copy = |name: &str, to: &Path| fs::copy(older.join("os_ken/app").join(name), to.join(name)).is_ok();
+    pip(venv, &[OS_KEN, RPC])
+        && pip(venv, &["--no-deps", "--target", &older.to_string_lossy(), APPLICATIONS_FROM])
+        && fs::create_dir_all(&applications).is_ok()
+        && packages_of(venv).is_some_and(|packages| copy("wsgi.py", &packages.join("os_ken/app")))
+        && copy("simple_switch_13.py", &applications)
+        && copy("rest_router.py", &applications)
+}
+
+/// Where a virtual environment keeps its packages.
+fn packages_of(venv: &Path) -> Option<PathBuf> {
+    let versions = fs::read_dir(venv.join("lib")).ok()?.filter_map(Result::ok);
+    versions.map(|version| version.path().join("site-packages")).find(|packages| packages.is_dir())
 }
 
 /// Debian's packages, for root.
