@@ -111,7 +111,7 @@ pub fn netcope(question: &NetcopeQuestion, progress: Progress<'_>) -> Netcope {
 }
 
 impl Netcope {
-    fn of(cost: Cost) -> Netcope {
+    pub(super) fn of(cost: Cost) -> Netcope {
         Netcope {
             t_ns: cost.median_ns,
             mean_ns: cost.mean_ns,

@@ -9,6 +9,10 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 210.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
+/// Pixels of all text, letters of it that fit into a legend, and letters there with the smallest text.
+const FONT: f64 = 12.0;
+const LEGEND_USUAL: f64 = 23.0;
+const LEGEND_MAX: usize = 40;
 /// Okabe and Ito's colours, which colour-blind people can tell apart.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933"];
@@ -236,8 +240,21 @@ fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range)) {
         }
         let row = TOP + 8.0 + 15.0 * i as f64;
         line(svg, (WIDTH - RIGHT + 8.0, row), (WIDTH - RIGHT + 24.0, row), colour);
-        text(svg, (WIDTH - RIGHT + 28.0, row + 4.0), "start", &one.name, "");
+        let (name, size) = fitted(&one.name);
+        let size = format!(" font-size=\"{size:.1}\"");
+        text(svg, (WIDTH - RIGHT + 28.0, row + 4.0), "start", &name, &size);
     }
+}
+
+/// A legend's name at the font size at which it fits beside the chart; of one too long for that its ends.
+fn fitted(name: &str) -> (String, f64) {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() > LEGEND_MAX {
+        let half = LEGEND_MAX / 2;
+        let ends = letters[..half].iter().chain(&['…']).chain(&letters[letters.len() - half..]);
+        return (ends.collect(), FONT * LEGEND_USUAL / LEGEND_MAX as f64);
+    }
+    (name.to_owned(), FONT * (LEGEND_USUAL / letters.len() as f64).min(1.0))
 }
 
 fn histogram(svg: &mut String, bars: &[(f64, f64, f64)], curve: &Series, (x, y): (&Range, &Range)) {

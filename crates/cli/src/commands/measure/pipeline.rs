@@ -6,8 +6,9 @@ use crate::{Answer, print};
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
-    Cable, Emulation, EmulationQuestion, Goal, LinkKind, LinkWeight, Netcope, NetcopeQuestion, Progress,
-    Stage, Tag, Wire, emulate, netcope, netcope_over, netcope_throughput, weigh,
+    Cable, Effort, Emulation, EmulationQuestion, Goal, LinkKind, LinkWeight, Netcope, NetcopeQuestion,
+    Progress, Rules, Stage, SwitchQuestion, Tag, Wire, emulate, netcope, netcope_over, netcope_throughput,
+    switched, weigh,
 };
 use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, Value, json};
@@ -45,9 +46,12 @@ pub(super) struct PipelineCommand {
     /// Frames that arrive together.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     burst: u32,
-    /// Different flows among them (netcope, forward).
+    /// Different flows among them (netcope, forward, switch).
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: u32,
+    /// The tables (switch), as for `fastpath measure switch`.
+    #[arg(long, value_name = "KIND:WHAT", default_value = "cidr:912")]
+    table: Rules,
     /// Links packets are spread over (emulate).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
@@ -77,6 +81,8 @@ enum Program {
     Forward,
     /// Receive, classify, through loss, queue, rate and delay of one of many links, send.
     Emulate,
+    /// Receive, through compiled tables, send.
+    Switch,
 }
 
 /// Where the device's port is.
@@ -98,14 +104,19 @@ fn port(text: &str) -> Result<Port, String> {
 impl PipelineCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         if self.port != Port::Memory {
-            ensure!(self.program != Program::Emulate, "--port: the emulator is measured on memory ports");
+            let is_there = matches!(self.program, Program::Netcope | Program::Forward);
+            ensure!(is_there, "--port: emulator and switch are measured on memory ports");
             ensure!(self.cores == [1], "--port: a device on an interface has one core; leave --cores out");
         }
         for ratio in &self.loss_ratio {
             ensure!((0.0..1.0).contains(ratio), "--loss-ratio {ratio}: must be at least 0 and below 1");
         }
-        if self.program == Program::Emulate && !self.loss_ratio.is_empty() {
-            bail!("--loss-ratio: the emulator loses packets on purpose; use it with netcope or forward");
+        let is_application = matches!(self.program, Program::Netcope | Program::Forward);
+        if !is_application && !self.loss_ratio.is_empty() {
+            bail!("--loss-ratio: use it with netcope or forward");
+        }
+        if !is_application && self.cores != [1] {
+            bail!("--cores: use it with netcope or forward");
         }
         if self.program != Program::Netcope && self.h.iter().any(|&h| h > 0) {
             bail!("--h: only netcope has steps");
@@ -184,6 +195,21 @@ impl PipelineCommand {
                 };
                 let found: Emulation = emulate(&question, weight, progress);
                 (fields(&question), fields(&found))
+            }
+            None if self.program == Program::Switch => {
+                let flows = self.flows as usize;
+                let rules = self.table.clone();
+                let table = format!("{rules:?}");
+                let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
+                let found = switched(&question, (size as usize, self.burst as usize, packets), progress)?;
+                let parameters = Map::from_iter([
+                    ("p".to_owned(), json!(size)),
+                    ("table".to_owned(), json!(table)),
+                    ("flows".to_owned(), json!(flows)),
+                    ("burst".to_owned(), json!(self.burst)),
+                    ("packets".to_owned(), json!(packets)),
+                ]);
+                (parameters, fields(&found))
             }
             None => {
                 let question = NetcopeQuestion {
@@ -300,7 +326,7 @@ fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
 /// `netcope p = 64, h = 10, cores = 1`
 fn point(parameters: &Map<String, Value>) -> String {
     let program = parameters.get("program").and_then(Value::as_str).unwrap_or_default();
-    let told = ["port", "p", "h", "size", "cores", "links"]
+    let told = ["port", "table", "p", "h", "size", "cores", "links"]
         .iter()
         .filter_map(|name| Some((*name, parameters.get(*name)?)));
     let values: Vec<String> = told.map(|(name, value)| format!("{name} = {value}")).collect();

@@ -149,6 +149,13 @@ pub fn switch_cost(question: &SwitchQuestion, progress: Progress<'_>) -> Result<
     Ok(SwitchCost { rules: made.rules, ns_per_lookup, compile_ms, code_bytes, packets_per_second, updates })
 }
 
+/// A compiled switch with the tables of `question`, the port its frames come in by, and the frames.
+pub(super) fn prepared(question: &SwitchQuestion) -> Result<(Live, u32, Vec<Vec<u8>>), SwitchError> {
+    let mut made = rules::make(question)?;
+    let live = Live::new(&mut made.switch, 1)?;
+    Ok((live, rules::IN, made.frames))
+}
+
 /// A switch with rules, and what meets them.
 struct Made {
     switch: Switch,
