@@ -362,8 +362,9 @@ fn histogram(record: &Record, size: &str) -> Chart {
     let share = 1.0 - number(&core["outlier_share"]);
     let n = number(&record.results["t_f_ns"]["samples"]);
     let density = |x: f64| (-0.5 * ((x - mean) / sd).powi(2)).exp() / (sd * std::f64::consts::TAU.sqrt());
-    let steps = 4 * counts.len();
-    let curve = (0..=steps).map(|i| {
+    // What hardly varies within a bin has no curve worth drawing.
+    let steps = if 10.0 * sd < width { 0 } else { 4 * counts.len() };
+    let curve = (1..=steps).map(|i| {
         let x = from + i as f64 * width / 4.0;
         (x, share * n * width * density(x))
     });
