@@ -20,6 +20,12 @@ impl Tally {
     }
 
     #[inline]
+    pub(crate) fn add_all(&mut self, packets: u64, bytes: u64) {
+        self.packets += packets;
+        self.bytes += bytes;
+    }
+
+    #[inline]
     pub(crate) fn remove(&mut self, len: u32) {
         self.packets -= 1;
         self.bytes -= u64::from(len);

@@ -28,7 +28,7 @@ pub struct Pipe<P> {
 impl<P> Pipe<P> {
     /// An empty pipe. All its chance comes from `rng`.
     pub fn new(spec: &PipeSpec, rng: Rng) -> Pipe<P> {
-        Pipe { set: Set::new(std::iter::once(Plan { spec, rng, label: 0 }), 0) }
+        Pipe { set: Set::new(std::iter::once(Plan { spec, rng }), 0) }
     }
 
     /// Gives the pipe a packet that arrives at `now`. A packet that is not taken comes back with the reason.

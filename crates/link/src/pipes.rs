@@ -12,7 +12,7 @@
 //! and eight bytes of the wheel, whoever is about to be pushed to or popped from is [touched](Pipes::touch) some
 //! packets ahead, and everything that can be shared is: packets in one store, equal parameters once.
 
-use crate::packet::{Exit, Packet, Verdict};
+use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::set::{PipeRef, Plan, Set};
 use crate::spec::Change;
 use crate::wheel::Wheel;
@@ -66,23 +66,38 @@ impl<P> Pipes<P> {
         verdict
     }
 
+    /// True if pipe `id` may be given several packets by [`Pipes::push_run`]: nothing leaves it at the instant it came,
+    /// and it does not look at `traffic_class` and `flow`.
+    #[inline]
+    pub fn takes_runs(&self, id: u32) -> bool {
+        self.set.takes_runs(id)
+    }
+
+    /// Gives pipe `id` packets that arrive together at `now`, as [`Pipes::push`] for each. Those that are not taken go
+    /// to `refuse`.
+    #[inline]
+    pub fn push_run(
+        &mut self,
+        now: Time,
+        id: u32,
+        packets: impl Iterator<Item = Packet<P>>,
+        refuse: impl FnMut(DropReason, P),
+    ) {
+        let settled = self.set.is_settled(id);
+        self.set.push_run(now, id, packets, refuse);
+        if !settled {
+            self.schedule(id);
+        }
+    }
+
     /// The next packet that has left any pipe by `now`, delivered or dropped, and that pipe: in order of time, then of
     /// pipes. `None` when there is no more.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(u32, Exit<P>)> {
         loop {
-            let active = match &mut self.active {
-                Some(active) => active,
-                active => {
-                    let (at, id) = self.wheel.pop_due(now)?;
-                    let active = active.insert(Active { id, at, until: Time::MAX });
-                    active.give_way(self.wheel.next_at());
-                    active
-                }
-            };
-            let Active { id, until, .. } = *active;
+            let Active { id, until, .. } = self.activate(now)?;
             if let Some(exit) = self.set.pop_next(until.min(now), id) {
-                active.at = exit.at;
+                self.be_at(exit.at);
                 return Some((id, exit));
             }
             self.active = None;
@@ -92,6 +107,49 @@ impl<P> Pipes<P> {
                     return None;
                 }
             }
+        }
+    }
+
+    /// Packets that leave one pipe next, by `now`, `most` at most, as so many calls of [`Pipes::pop`]: if it is a plain
+    /// one whose label is `wanted`, and as long as they are delivered unmarked. Each is shown to `take` with the label
+    /// and its time. Answers how many there were; after 0, `pop` may still have some.
+    #[inline]
+    pub fn pop_run(
+        &mut self,
+        (now, most): (Time, usize),
+        wanted: impl Fn(u32) -> bool,
+        mut take: impl FnMut(u32, Time, P),
+    ) -> usize {
+        let Some(Active { id, until, mut at }) = self.activate(now) else { return 0 };
+        let label = self.set.label(id);
+        if !wanted(label) {
+            return 0;
+        }
+        let taken = self.set.pop_run((until.min(now), most), id, |time, data| {
+            at = time;
+            take(label, time, data);
+        });
+        self.be_at(at);
+        taken
+    }
+
+    /// The pipe whose turn it is, if that has come by `now`.
+    #[inline]
+    fn activate(&mut self, now: Time) -> Option<Active> {
+        if self.active.is_none() {
+            let (at, id) = self.wheel.pop_due(now)?;
+            let mut active = Active { id, at, until: Time::MAX };
+            active.give_way(self.wheel.next_at());
+            self.active = Some(active);
+        }
+        self.active
+    }
+
+    /// The active pipe has come to `at`.
+    #[inline]
+    fn be_at(&mut self, at: Time) {
+        if let Some(active) = &mut self.active {
+            active.at = at;
         }
     }
 
@@ -132,7 +190,12 @@ impl<P> Pipes<P> {
         self.wheel.touch(id);
     }
 
-    /// The label of pipe `id`.
+    /// Notes something of the caller's own at pipe `id`; say, where it leads.
+    pub fn set_label(&mut self, id: u32, label: u32) {
+        self.set.set_label(id, label);
+    }
+
+    /// What was noted at pipe `id`; 0 if nothing was.
     #[inline]
     pub fn label(&self, id: u32) -> u32 {
         self.set.label(id)

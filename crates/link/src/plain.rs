@@ -105,7 +105,8 @@ impl Plain {
         }
     }
 
-    #[inline]
+    // In a loop over a run its parameters stay in registers.
+    #[inline(always)]
     pub(crate) fn push<P>(
         &mut self,
         Intake { rng, pushed }: &mut Intake,
@@ -172,6 +173,40 @@ impl Plain {
         let packet = store.remove(first);
         self.delivered.add(packet.len);
         Some(Exit { at, packet, fate: Fate::Delivered { marked } })
+    }
+
+    /// Takes out packets that leave by `now` and are not marked, `most` at most; answers how many. As so many calls of
+    /// `pop`.
+    #[inline]
+    pub(crate) fn pop_run<P>(
+        &mut self,
+        terms: &mut Terms,
+        store: &mut Store<P>,
+        (now, most): (Time, usize),
+        mut take: impl FnMut(Time, P),
+    ) -> usize {
+        let mut taken = 0;
+        while self.first.is_some() {
+            if self.first == self.on_wire {
+                let exit = self.exit_of_head(terms);
+                if exit > now {
+                    break;
+                }
+                self.advance(terms, store, exit);
+            }
+            let run = store.remove_run(self.first, self.on_wire, (now, most - taken), &mut take);
+            if run.packets == 0 {
+                break;
+            }
+            self.first = run.next;
+            self.held -= run.packets as u32;
+            self.delivered.add_all(run.packets as u64, run.bytes);
+            taken += run.packets;
+        }
+        if self.first.is_none() {
+            self.last = None;
+        }
+        taken
     }
 
     #[inline]
@@ -290,6 +325,13 @@ impl Plain {
     /// line, and the next one onto the wire.
     #[inline]
     fn advance<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) {
+        if self.on_wire.is_some() && self.wire.end() <= now {
+            self.end_transmissions(terms, store, now);
+        }
+    }
+
+    #[inline(never)]
+    fn end_transmissions<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) {
         while let Some(head) = self.on_wire
             && self.wire.end() <= now
         {

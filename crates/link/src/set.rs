@@ -4,7 +4,7 @@
 
 use crate::counters::{Counters, Tally};
 use crate::delays::Delays;
-use crate::packet::{Exit, Packet, Verdict};
+use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::plain::{Intake, Losses, Plain};
 use crate::rich::Rich;
 use crate::spec::{Change, PipeSpec};
@@ -23,8 +23,6 @@ pub struct Plan<'s> {
     pub spec: &'s PipeSpec,
     /// Where all its chance comes from.
     pub rng: Rng,
-    /// The caller's own, to be had back by [`Pipes::label`](crate::Pipes::label); say, where the pipe leads.
-    pub label: u32,
 }
 
 /// The pipes, by number.
@@ -51,14 +49,14 @@ impl<P> Set<P> {
             store: Store::new(packets_max),
             rich: Vec::new(),
         };
-        for Plan { spec, rng, label } in plans {
+        for Plan { spec, rng } in plans {
             let place = if Rich::<P>::needed(spec) {
                 set.rich.push(Rich::new(spec, rng.clone()));
                 RICH | (set.rich.len() as u32 - 1)
             } else {
                 set.terms.join(spec)
             };
-            set.plain.push(Plain::new(place, label));
+            set.plain.push(Plain::new(place, 0));
             set.intakes.push(Intake::new(rng));
         }
         set
@@ -73,10 +71,57 @@ impl<P> Set<P> {
         let index = id as usize;
         let plain = &mut self.plain[index];
         if let Some(place) = plain.rich() {
-            return self.rich[place].push(now, packet);
+            return self.push_rich(now, place, packet);
         }
         let terms = self.terms.get_mut(plain.terms);
         plain.push(&mut self.intakes[index], terms, &mut self.losses[index], &mut self.store, now, packet)
+    }
+
+    /// Gives pipe `id` packets that arrive together; those that are not taken go to `refuse`.
+    #[inline]
+    pub(crate) fn push_run(
+        &mut self,
+        now: Time,
+        id: u32,
+        packets: impl Iterator<Item = Packet<P>>,
+        mut refuse: impl FnMut(DropReason, P),
+    ) {
+        let index = id as usize;
+        let plain = &mut self.plain[index];
+        let rich = plain.rich();
+        if let Some(place) = rich {
+            for packet in packets {
+                if let Verdict::Dropped(reason, data) = self.push_rich(now, place, packet) {
+                    refuse(reason, data);
+                }
+            }
+            return;
+        }
+        let terms = self.terms.get_mut(plain.terms);
+        let (intake, losses) = (&mut self.intakes[index], &mut self.losses[index]);
+        for packet in packets {
+            if let Verdict::Dropped(reason, data) =
+                plain.push(intake, terms, losses, &mut self.store, now, packet)
+            {
+                refuse(reason, data);
+            }
+        }
+    }
+
+    /// Takes packets that leave pipe `id` by `now` out of it, as long as they are delivered unmarked, `most` at most;
+    /// answers how many. None from a rich pipe.
+    #[inline]
+    pub(crate) fn pop_run(
+        &mut self,
+        (now, most): (Time, usize),
+        id: u32,
+        take: impl FnMut(Time, P),
+    ) -> usize {
+        let plain = &mut self.plain[id as usize];
+        match plain.rich() {
+            Some(_) => 0,
+            None => plain.pop_run(self.terms.get_mut(plain.terms), &mut self.store, (now, most), take),
+        }
     }
 
     #[inline]
@@ -91,7 +136,22 @@ impl<P> Set<P> {
     /// The same, advancing the pipe no further than the exit.
     #[inline]
     pub(crate) fn pop_next(&mut self, now: Time, id: u32) -> Option<Exit<P>> {
-        let Some(place) = self.plain[id as usize].rich() else { return self.pop(now, id) };
+        let plain = &mut self.plain[id as usize];
+        match plain.rich() {
+            Some(place) => self.pop_next_rich(now, place),
+            None => plain.pop(self.terms.get_mut(plain.terms), &mut self.store, now),
+        }
+    }
+
+    // Apart, so that what a plain pipe needs stays small.
+
+    #[inline(never)]
+    fn push_rich(&mut self, now: Time, place: usize, packet: Packet<P>) -> Verdict<P> {
+        self.rich[place].push(now, packet)
+    }
+
+    #[inline(never)]
+    fn pop_next_rich(&mut self, now: Time, place: usize) -> Option<Exit<P>> {
         loop {
             let at = self.rich[place].next_at().filter(|&at| at <= now)?;
             if let Some(exit) = self.rich[place].pop(at) {
@@ -104,9 +164,14 @@ impl<P> Set<P> {
     pub(crate) fn next_at(&self, id: u32) -> Option<Time> {
         let plain = &self.plain[id as usize];
         match plain.rich() {
-            Some(place) => self.rich[place].next_at(),
+            Some(place) => self.next_at_rich(place),
             None => plain.next_at(self.terms.get(plain.terms), &self.store),
         }
+    }
+
+    #[inline(never)]
+    fn next_at_rich(&self, place: usize) -> Option<Time> {
+        self.rich[place].next_at()
     }
 
     /// True if a push will not change what `next_at` says.
@@ -114,6 +179,13 @@ impl<P> Set<P> {
     pub(crate) fn is_settled(&self, id: u32) -> bool {
         let plain = &self.plain[id as usize];
         !plain.is_empty() && plain.rich().is_none()
+    }
+
+    /// True if nothing leaves pipe `id` at the instant it came, and nothing there depends on headers.
+    #[inline]
+    pub(crate) fn takes_runs(&self, id: u32) -> bool {
+        let plain = &self.plain[id as usize];
+        plain.rich().is_none() && self.terms.get(plain.terms).takes_runs()
     }
 
     /// Reads a little of what a push to pipe `id` needs.
@@ -149,6 +221,10 @@ impl<P> Set<P> {
         let terms = self.terms.take(terms);
         let inheritance = plain.into_inheritance(intake, terms, &self.losses[index], &mut self.store, now);
         self.rich.push(Rich::from(inheritance));
+    }
+
+    pub(crate) fn set_label(&mut self, id: u32, label: u32) {
+        self.plain[id as usize].label = label;
     }
 
     #[inline]

@@ -95,6 +95,48 @@ impl<P> Store<P> {
     }
 }
 
+impl<P> Store<P> {
+    /// Takes out the unmarked packets of a list whose time is not after `until`, from `first` on: `most` at most, and
+    /// none from `end` on. They are a list already, so their slots become free all at once.
+    #[inline]
+    pub(crate) fn remove_run(
+        &mut self,
+        first: Option<Place>,
+        end: Option<Place>,
+        (until, most): (Time, usize),
+        mut take: impl FnMut(Time, P),
+    ) -> Run {
+        let mut run = Run { next: first, packets: 0, bytes: 0 };
+        let mut last = None;
+        while let Some(place) = run.next
+            && run.next != end
+            && run.packets < most
+        {
+            let slot = &mut self.slots[place.index()];
+            if slot.time > until || slot.marked {
+                break;
+            }
+            take(slot.time, slot.data.take().expect("a pipe's list leads to its packets only"));
+            run.packets += 1;
+            run.bytes += u64::from(slot.len);
+            run.next = slot.next;
+            last = Some(place);
+        }
+        if let Some(last) = last {
+            self.slots[last.index()].next = std::mem::replace(&mut self.free, first);
+        }
+        run
+    }
+}
+
+/// What was taken out, and who is the first behind it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) next: Option<Place>,
+    pub(crate) packets: usize,
+    pub(crate) bytes: u64,
+}
+
 impl Place {
     #[inline]
     fn index(self) -> usize {

@@ -44,6 +44,12 @@ impl Terms {
         self.floor == Time::ZERO && !matches!(self.loss, Loss::Law(_)) && !matches!(self.qdisc, Qdisc::Red(_))
     }
 
+    /// True if nothing leaves at the instant it came, and nothing depends on headers.
+    #[inline]
+    pub(crate) fn takes_runs(&self) -> bool {
+        (self.pace.rate.is_some() || self.delay > Duration::ZERO) && !self.qdisc.reads_headers()
+    }
+
     pub(crate) fn spec(&self) -> PipeSpec {
         PipeSpec {
             rate: self.pace.rate,

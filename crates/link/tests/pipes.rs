@@ -2,7 +2,7 @@
 //! that are exact.
 
 use fastpath_link::{
-    Change, Exit, Limit, LossSpec, Packet, Pipe, PipeSpec, Pipes, Plan, QueueSpec, RedSpec, Verdict,
+    Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeSpec, Pipes, Plan, QueueSpec, RedSpec, Verdict,
 };
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -14,6 +14,11 @@ enum Step {
     Push {
         id: u32,
         len: u32,
+    },
+    /// Several at once.
+    PushRun {
+        id: u32,
+        lens: Vec<u32>,
     },
     PopUntil(u64),
     /// To the next exit of all.
@@ -48,7 +53,8 @@ fn spec() -> impl Strategy<Value = PipeSpec> {
 fn step() -> impl Strategy<Value = Step> {
     let len = prop::sample::select(vec![64u32, 100, 125, 1500]);
     prop_oneof![
-        8 => (0..PIPES, len).prop_map(|(id, len)| Step::Push { id, len }),
+        6 => (0..PIPES, len.clone()).prop_map(|(id, len)| Step::Push { id, len }),
+        3 => (0..PIPES, prop::collection::vec(len, 0..8)).prop_map(|(id, lens)| Step::PushRun { id, lens }),
         2 => (0u64..400_000_000).prop_map(Step::PopUntil),
         4 => Just(Step::PopNext),
         1 => (0..PIPES, spec()).prop_map(|(id, spec)| Step::Change { id, change: Box::new(Change::to(&spec)) }),
@@ -63,9 +69,28 @@ impl Naive {
         self.0.iter().enumerate().filter_map(|(id, pipe)| Some((pipe.next_at()?, id))).min()
     }
 
-    fn pop_until(&mut self, now: Time, out: &mut Vec<(u32, Exit<u32>)>) {
+    fn pop_until(&mut self, now: Time, out: &mut Vec<Left>) {
         while let Some((at, id)) = self.next().filter(|&(at, _)| at <= now) {
-            out.extend(std::iter::from_fn(|| self.0[id].pop(at)).map(|exit| (id as u32, exit)));
+            out.extend(std::iter::from_fn(|| self.0[id].pop(at)).map(|exit| left(id as u32, exit)));
+        }
+    }
+}
+
+/// The pipe, the time, the packet and its fate.
+type Left = (u32, Time, u32, Fate);
+
+fn left(id: u32, exit: Exit<u32>) -> Left {
+    (id, exit.at, exit.packet.data, exit.fate)
+}
+
+/// Runs of at most three as long as there are any, from pipes with even labels only; single packets between.
+fn pop_until(pipes: &mut Pipes<u32>, now: Time, out: &mut Vec<Left>) {
+    loop {
+        let fate = Fate::Delivered { marked: false };
+        let take = |label, at, data| out.push((label, at, data, fate));
+        if pipes.pop_run((now, 3), |label| label % 2 == 0, take) == 0 {
+            let Some((id, exit)) = pipes.pop(now) else { return };
+            out.push(left(id, exit));
         }
     }
 }
@@ -79,8 +104,9 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let rng = |id: usize| Rng::stream(1, id as u64);
-        let plan = |(id, spec)| Plan { spec, rng: rng(id), label: id as u32 };
+        let plan = |(id, spec)| Plan { spec, rng: rng(id) };
         let mut pipes = Pipes::new(specs.iter().enumerate().map(plan), 4);
+        (0..PIPES).for_each(|id| pipes.set_label(id, id));
         let mut naive = Naive(specs.iter().enumerate().map(|(id, spec)| Pipe::new(spec, rng(id))).collect());
         let (mut now, mut ours, mut theirs) = (Time::ZERO, Vec::new(), Vec::new());
         for (i, step) in steps.into_iter().enumerate() {
@@ -89,12 +115,24 @@ proptest! {
                     let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
                     prop_assert_eq!(pipes.push(now, id, packet), naive.0[id as usize].push(now, packet));
                 }
+                Step::PushRun { id, lens } => {
+                    let packets = lens.into_iter().zip(100 * i as u32..);
+                    let packets = packets.map(|(len, data)| Packet { len, flow: 0, traffic_class: 0, data });
+                    let (mut refused, mut expected) = (Vec::new(), Vec::new());
+                    pipes.push_run(now, id, packets.clone(), |reason, data| refused.push((reason, data)));
+                    for packet in packets {
+                        if let Verdict::Dropped(reason, data) = naive.0[id as usize].push(now, packet) {
+                            expected.push((reason, data));
+                        }
+                    }
+                    prop_assert_eq!(refused, expected);
+                }
                 Step::PopUntil(_) | Step::PopNext => {
                     now = match step {
                         Step::PopUntil(span) => now + Duration::from_ps(span),
                         _ => pipes.next_at().unwrap_or(now).max(now),
                     };
-                    ours.extend(std::iter::from_fn(|| pipes.pop(now)));
+                    pop_until(&mut pipes, now, &mut ours);
                     naive.pop_until(now, &mut theirs);
                 }
                 Step::Change { id, change } => {
@@ -121,8 +159,8 @@ fn a_million_links_of_128_kbit_are_all_exact() {
     // One byte at 128 kbit/s.
     const BYTE: Duration = Duration::from_ps(62_500_000);
     let spec = PipeSpec { rate: Rate::from_bps(128_000), delay: Duration::from_ms(5), ..PipeSpec::default() };
-    let plan = |id: u32| Plan { spec: &spec, rng: Rng::new(0), label: id };
-    let mut pipes = Pipes::new((0..LINKS as usize).map(|id| plan(id as u32)), LENS.len() * LINKS as usize);
+    let plan = |_| Plan { spec: &spec, rng: Rng::new(0) };
+    let mut pipes = Pipes::new((0..LINKS as usize).map(plan), LENS.len() * LINKS as usize);
     // Each link starts at an instant of its own.
     let start = |id: u32| Time::from_ps(u64::from(id) * 1_001);
     for id in 0..LINKS {

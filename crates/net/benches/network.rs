@@ -49,12 +49,13 @@ fn run(bencher: divan::Bencher, links: usize, size: usize) {
     let frame = vec![0x5a; size];
     let mut now = Time::ZERO;
     let mut next = 0;
-    let mut burst = Vec::new();
+    let (mut burst, mut due) = (Vec::new(), Vec::new());
     bencher.counter(ItemsCount::new(BURSTS * BURST)).bench_local(|| {
         for _ in 0..BURSTS {
             // 8 bits at 100 Gbit/s are 80 ps.
             now += Duration::from_ps(BURST * size as u64 * 89);
-            while let Some(delivery) = network.pop(now) {
+            network.pop_burst(now, usize::MAX, &mut due);
+            for delivery in due.drain(..) {
                 divan::black_box(network.pool().bytes(&delivery.frame)[0]);
                 network.pool_mut().free(delivery.frame);
             }

@@ -104,6 +104,11 @@ impl End {
         }
     }
 
+    /// True if it is the label of an edge: the edge's own number.
+    fn is_edge(label: u32) -> bool {
+        label & End::INNER == 0
+    }
+
     fn of_label(label: u32) -> End {
         match label & End::INNER {
             0 => End::Edge(EdgeId(label)),
@@ -153,15 +158,16 @@ impl<O: Observer> Network<O> {
     /// A network at rest whose frames `observer` follows.
     pub fn observed(topology: Topology, options: Options, mut observer: O) -> Network<O> {
         observer.started(&topology);
-        let Wiring { stations, inner_ends, first_pipes, labels } = Wiring::of(&topology);
-        let plan = |(id, &label): (usize, &u32)| {
+        let plan = |id: usize| {
             let (link, end) = (&topology.links[id / 2], id % 2);
             let rng = Rng::stream(options.seed, 2 * u64::from(link.stream) + end as u64);
-            Plan { spec: &link.pipes[end], rng, label }
+            Plan { spec: &link.pipes[end], rng }
         };
         let frames_max = options.pool_limit.get() / FramePool::SMALLEST;
+        let mut pipes = Pipes::new((0..2 * topology.links.len()).map(plan), frames_max);
+        let Wiring { stations, inner_ends, first_pipes } = Wiring::of(&topology, &mut pipes);
         Network {
-            pipes: Pipes::new(labels.iter().enumerate().map(plan), frames_max),
+            pipes,
             pool: FramePool::new(options.pool_limit),
             observer,
             stations,
@@ -242,9 +248,27 @@ impl<O: Observer> Network<O> {
                 self.pipes.touch(self.first_pipes[edge.0 as usize]);
             }
         }
-        for (edge, frame) in frames.drain(..) {
+        let mut frames = frames.drain(..);
+        while let Some((edge, frame)) = frames.next() {
+            let id = self.first_pipes[edge.0 as usize];
+            let run = frames.as_slice().iter().take_while(|(next, _)| *next == edge).count();
             self.push(now, edge, frame);
+            if run > 0 && !O::WATCHES && !self.changes.waits() && self.pipes.takes_runs(id) {
+                self.push_run(id, frames.by_ref().take(run).map(|(_, frame)| frame));
+            }
         }
+    }
+
+    /// More frames come to a pipe from outside, now; they change nothing elsewhere.
+    #[inline]
+    fn push_run(&mut self, id: u32, frames: impl ExactSizeIterator<Item = Frame>) {
+        self.books.entered += frames.len() as u64;
+        let packet =
+            |frame: Frame| Packet { len: frame.len() as u32, flow: 0, traffic_class: 0, data: frame };
+        self.pipes.push_run(self.now, id, frames.map(packet), |reason, frame| {
+            *self.books.dropped.entry(Reason::Link(reason)).or_default() += 1;
+            self.pool.free(frame);
+        });
     }
 
     /// The next frame due at an edge at or before `now`, in the order of time.
@@ -258,6 +282,35 @@ impl<O: Observer> Network<O> {
         let delivery = self.due.pop_front_if(|delivery| delivery.at <= now)?;
         self.books.delivered += 1;
         Some(delivery)
+    }
+
+    /// The next frames due at edges at or before `now`, in the order of time, put behind those in `out` until these are
+    /// `most`.
+    pub fn pop_burst(&mut self, now: Time, most: usize, out: &mut Vec<Delivery>) {
+        while out.len() < most {
+            let taken = self.pop_run(now, most, out);
+            if taken == 0 {
+                let Some(delivery) = self.pop(now) else { return };
+                out.push(delivery);
+            }
+        }
+    }
+
+    /// The next frames, if they go straight from one pipe to an edge; none if there is anything else to be done first.
+    #[inline]
+    fn pop_run(&mut self, now: Time, most: usize, out: &mut Vec<Delivery>) -> usize {
+        if O::WATCHES || !self.due.is_empty() || now < self.now || self.changes_by(now) {
+            return 0;
+        }
+        let left = most - out.len();
+        let taken = self.pipes.pop_run((now, left), End::is_edge, |label, at, frame| {
+            out.push(Delivery { at, edge: EdgeId(label), frame });
+        });
+        if let (true, Some(last)) = (taken > 0, out.last()) {
+            self.now = self.now.max(last.at);
+            self.books.delivered += taken as u64;
+        }
+        taken
     }
 
     /// The next frame, if it goes straight from a pipe to an edge, as most do in a network of hosts; `None` if there is
@@ -384,12 +437,8 @@ impl<O: Observer> Network<O> {
         if self.changes.waits() {
             self.wake(at, LinkId(id / 2));
         }
-        let (flow, traffic_class) = if self.pipes.reads_headers(id) {
-            let headers = Headers::parse(self.pool.bytes(&frame));
-            (headers.flow_hash(), headers.traffic_class())
-        } else {
-            (0, 0)
-        };
+        let (flow, traffic_class) =
+            if self.pipes.reads_headers(id) { self.read_headers(&frame) } else { (0, 0) };
         let packet = Packet { len: frame.len() as u32, flow, traffic_class, data: frame };
         let place = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         // Told before the push, which takes the frame away.
@@ -397,6 +446,13 @@ impl<O: Observer> Network<O> {
         if let Verdict::Dropped(reason, frame) = self.pipes.push(at, id, packet) {
             self.refuse(at, Place::Pipe(place), frame, Reason::Link(reason));
         }
+    }
+
+    /// What queue disciplines go by: the flow's hash and the traffic class.
+    #[inline(never)]
+    fn read_headers(&self, frame: &Frame) -> (u32, u8) {
+        let headers = Headers::parse(self.pool.bytes(frame));
+        (headers.flow_hash(), headers.traffic_class())
     }
 
     /// A frame leaves a pipe and reaches the node at its end.
@@ -494,6 +550,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// A pipe or node does not take a frame.
+    #[cold]
     fn refuse(&mut self, at: Time, place: Place, frame: Frame, reason: Reason) {
         self.observer.refused(at, place, &frame, self.pool.bytes(&frame), reason);
         self.discard(at, frame, reason);
@@ -526,18 +583,16 @@ struct Wiring {
     stations: Vec<Station>,
     inner_ends: Vec<InnerEnd>,
     first_pipes: Vec<u32>,
-    /// By pipe: where it leads.
-    labels: Vec<u32>,
 }
 
 impl Wiring {
-    fn of(topology: &Topology) -> Wiring {
+    /// Labels the pipes with where they lead.
+    fn of(topology: &Topology, pipes: &mut Pipes<Frame>) -> Wiring {
         let hosts = || topology.hosts().map(|(_, node)| node.interfaces.len());
         let mut wiring = Wiring {
             stations: Vec::new(),
             inner_ends: Vec::new(),
             first_pipes: Vec::with_capacity(hosts().sum()),
-            labels: vec![0; 2 * topology.links.len()],
         };
         let has = |kind| topology.nodes.iter().any(|node| node.kind == kind);
         // What only routers and switches need takes long for many hosts.
@@ -556,28 +611,28 @@ impl Wiring {
                     StationKind::OpenFlow(Box::new(Tables::new(lines, node.interfaces.len())))
                 }
                 _ => {
-                    wiring.add_edges(topology, id);
+                    wiring.add_edges(topology, id, pipes);
                     continue;
                 }
             };
-            wiring.add_station(topology, Station { node: id, kind });
+            wiring.add_station(topology, Station { node: id, kind }, pipes);
         }
         wiring
     }
 
-    fn add_edges(&mut self, topology: &Topology, node: NodeId) {
+    fn add_edges(&mut self, topology: &Topology, node: NodeId, pipes: &mut Pipes<Frame>) {
         for interface in 0..topology.node(node).interfaces.len() {
             let away = outgoing(topology, node, interface);
             // The other pipe of the link ends where this one begins.
-            self.labels[away as usize ^ 1] = End::Edge(EdgeId(self.first_pipes.len() as u32)).label();
+            pipes.set_label(away ^ 1, End::Edge(EdgeId(self.first_pipes.len() as u32)).label());
             self.first_pipes.push(away);
         }
     }
 
-    fn add_station(&mut self, topology: &Topology, station: Station) {
+    fn add_station(&mut self, topology: &Topology, station: Station, pipes: &mut Pipes<Frame>) {
         for interface in 0..topology.node(station.node).interfaces.len() {
             let away = outgoing(topology, station.node, interface);
-            self.labels[away as usize ^ 1] = End::Inner(self.inner_ends.len()).label();
+            pipes.set_label(away ^ 1, End::Inner(self.inner_ends.len()).label());
             self.inner_ends.push(InnerEnd { station: self.stations.len(), interface });
         }
         self.stations.push(station);

@@ -86,6 +86,22 @@ fn collect(network: &mut Network, until: Time) -> Vec<(Time, EdgeId, Vec<u8>)> {
     out
 }
 
+/// The same in bursts of at most `most`.
+fn collect_bursts(network: &mut Network, until: Time, most: usize) -> Vec<(Time, EdgeId, Vec<u8>)> {
+    let (mut out, mut due) = (Vec::new(), Vec::new());
+    loop {
+        network.pop_burst(until, most, &mut due);
+        assert!(due.len() <= most);
+        if due.is_empty() {
+            return out;
+        }
+        for Delivery { at, edge, frame } in due.drain(..) {
+            out.push((at, edge, network.pool().bytes(&frame).to_vec()));
+            network.pool_mut().free(frame);
+        }
+    }
+}
+
 /// Pushes one frame at time 0 at `a` and gives what comes out anywhere.
 fn answer(topology: Topology, bytes: &[u8]) -> Vec<(Time, EdgeId, Vec<u8>)> {
     let mut network = Network::new(topology, OPTIONS);
@@ -353,6 +369,32 @@ proptest! {
         prop_assert_eq!(&run(0), &often);
         prop_assert!(often.1.holds());
         prop_assert_eq!(often.1.held, 0);
+    }
+
+    #[test]
+    fn a_burst_is_its_frames_one_after_the_other(sent in traffic(), burst in 1usize..12, most in 1usize..5, straight: bool) {
+        let mut lossy = pipe(10, 1);
+        lossy.loss = Probability::new(0.2).unwrap().into();
+        let topology = || if straight { two_hosts(lossy.clone()) } else { rough_chain() };
+        let [mut singly, mut together] = [(); 2].map(|()| Network::new(topology(), OPTIONS));
+        let (mut now, mut expected, mut found) = (Time::ZERO, Vec::new(), Vec::new());
+        for frames in sent.chunks(burst) {
+            now += Duration::from_us(frames[0].0);
+            let mut batch = Vec::new();
+            for (_, edge, bytes) in frames {
+                push(&mut singly, now, EdgeId(*edge), bytes);
+                batch.push((EdgeId(*edge), together.pool_mut().insert(bytes).unwrap()));
+            }
+            together.push_burst(now, &mut batch);
+            for until in [now, ms(100_000)].into_iter().take(1 + usize::from(frames.len() < burst)) {
+                now = until;
+                expected.extend(collect(&mut singly, now));
+                found.extend(collect_bursts(&mut together, now, most));
+            }
+        }
+        prop_assert_eq!(expected, found);
+        prop_assert_eq!(singly.conservation(), together.conservation());
+        prop_assert_eq!(singly.next_at(), together.next_at());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{Progress, on_core};
 use fastpath_engine::Clock;
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
-use fastpath_net::{EdgeId, Frame, FramePool, Network, NodeKind, Options, Topology};
+use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Network, NodeKind, Options, Topology};
 use fastpath_units::{Duration, Probability, Rate, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -186,6 +186,7 @@ struct Emulator {
     stations: StationTable,
     burst: Burst,
     arrived: Vec<(EdgeId, Frame)>,
+    due: Vec<Delivery>,
     out: VecDeque<Frame>,
 }
 
@@ -203,6 +204,7 @@ impl Emulator {
             stations,
             burst: Burst::new(),
             arrived: Vec::with_capacity(Burst::MAX),
+            due: Vec::with_capacity(4 * BURST),
             out: VecDeque::with_capacity(4 * BURST),
         };
         (emulator, end)
@@ -226,10 +228,8 @@ impl Device for Emulator {
                 }
             }
             mark(1);
-            while self.out.len() < 4 * BURST {
-                let Some(delivery) = self.network.pop(now) else { break };
-                self.out.push_back(delivery.frame);
-            }
+            self.network.pop_burst(now, 4 * BURST, &mut self.due);
+            self.out.extend(self.due.drain(..).map(|delivery| delivery.frame));
             mark(2);
             self.network.push_burst(now, &mut self.arrived);
             mark(3);

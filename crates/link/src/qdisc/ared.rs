@@ -54,6 +54,7 @@ impl Ared {
         self.spec = spec;
     }
 
+    #[inline(never)]
     pub(crate) fn admit<P>(
         &mut self,
         now: Time,

@@ -27,6 +27,7 @@ impl Limit {
     }
 
     /// True if a frame of `len` bytes may join the `queued`.
+    #[inline]
     pub(crate) fn has_room(self, len: u32, queued: Tally) -> bool {
         match self {
             Limit::Packets(most) => queued.packets < u64::from(most),
@@ -47,6 +48,7 @@ impl fmt::Display for Limit {
 }
 
 /// Takes the packet if there is room for it.
+#[inline]
 pub(crate) fn admit(limit: Limit, len: u32, queued: Tally) -> Admission {
     if limit.has_room(len, queued) { Admission::Take } else { Admission::Drop(DropReason::QueueFull) }
 }

@@ -190,6 +190,7 @@ impl Qdisc {
     }
 
     /// Decides about `packet`, arriving at `now`.
+    #[inline]
     pub(crate) fn admit<P>(
         &mut self,
         now: Time,

@@ -84,6 +84,7 @@ impl Red {
         self.spec = spec;
     }
 
+    #[inline(never)]
     pub(crate) fn admit<P>(
         &mut self,
         now: Time,
