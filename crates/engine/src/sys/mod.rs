@@ -5,6 +5,8 @@
 
 pub(crate) mod bpf;
 pub(crate) mod epoll;
+#[cfg(test)]
+pub(crate) mod heap;
 pub(crate) mod interface;
 pub(crate) mod memory;
 pub(crate) mod packet;

@@ -1,0 +1,56 @@
+//! How often a thread asks for memory: for tests of code that must not.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+#[global_allocator]
+static HEAP: Counting = Counting;
+
+thread_local! {
+    static REQUESTS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Requests of this thread so far, for new memory or more of it.
+pub(crate) fn requests() -> u64 {
+    REQUESTS.get()
+}
+
+fn count() {
+    // A thread that ends may allocate when its count is gone.
+    let _ = REQUESTS.try_with(|requests| requests.set(requests.get() + 1));
+}
+
+// SAFETY: the system's allocator does all the work; counting does not allocate and does not panic.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller has promised what the system's allocator asks.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller has promised what the system's allocator asks.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller has promised what the system's allocator asks.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_counted() {
+        let before = requests();
+        let mut bytes = std::hint::black_box(Vec::<u8>::with_capacity(1));
+        bytes.reserve(1000);
+        assert_eq!(requests() - before, 2);
+    }
+}
