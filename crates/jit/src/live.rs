@@ -30,6 +30,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// that loading n rules one by one costs n·log n.
 const DELTA_MAX: usize = 1024;
 
+/// Rules of replaced tables whose last counts are credited with one update: so many take less than a change may.
+const SETTLED_AT_ONCE: usize = 1024;
+
+/// No further bases are made while so many replaced tables wait for that.
+const RETIRED_MAX: usize = 4;
+
 /// Where workers find the newest program.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -61,8 +67,10 @@ pub struct Live {
     /// What was read of each station.
     read: Vec<Read>,
     tables: Vec<LiveTable>,
-    /// Tables replaced, until no worker runs them any more.
-    retired: Vec<(u8, LiveTable)>,
+    /// Tables replaced, until no worker runs them any more and what they counted is credited.
+    retired: Vec<Retired>,
+    /// Tables done with. The next job frees them: that takes long for large ones.
+    garbage: Vec<LiveTable>,
     code: Arc<Code>,
     groups: BTreeMap<u32, Arc<GroupView>>,
     meters: BTreeMap<u32, LiveMeter>,
@@ -77,6 +85,15 @@ struct LiveTable {
     /// For each worker, what its cells said when last read.
     base_read: Vec<Vec<Counters>>,
     added: AddedCells,
+}
+
+/// A table that was replaced.
+#[derive(Debug)]
+struct Retired {
+    id: u8,
+    table: LiveTable,
+    /// How many of its rules are credited for the last time.
+    settled: usize,
 }
 
 /// The cells of rules added since a base was made: one for every flow that ever was, by its serial number.
@@ -99,13 +116,14 @@ struct LiveMeter {
 pub struct Job {
     tables: Vec<(TablePlan, Option<Arc<BaseTable>>)>,
     workers: usize,
+    garbage: Vec<LiveTable>,
 }
 
 /// What a [`Job`] made.
 #[derive(Debug)]
 pub struct Made {
-    tables: Vec<(TablePlan, Arc<BaseTable>)>,
-    rebuilt: BTreeSet<u8>,
+    /// The tables that were rebuilt.
+    tables: BTreeMap<u8, LiveTable>,
     code: Code,
 }
 
@@ -138,7 +156,7 @@ impl Live {
         let count = usize::from(switch.limits().tables);
         (0..switch.limits().tables).for_each(|id| drop(switch.table_mut(id).take_changes()));
         let plans = switch.tables().iter().map(|table| (TablePlan::new(table), None));
-        let Made { tables, code, .. } = Job { tables: plans.collect(), workers }.run()?;
+        let Made { tables, code } = Job { tables: plans.collect(), workers, garbage: Vec::new() }.run()?;
         let station = |id| {
             let tables = (0..count).map(|_| TableCell::default()).collect();
             let ports = (0..PORT_CELLS).map(|_| PortCell::default()).collect();
@@ -162,8 +180,9 @@ impl Live {
             shared,
             stations,
             read: read.collect(),
-            tables: tables.into_iter().map(LiveTable::new).collect(),
+            tables: tables.into_values().collect(),
             retired: Vec::new(),
+            garbage: Vec::new(),
             code,
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
@@ -186,7 +205,7 @@ impl Live {
             self.update_table(switch, id, &changes);
         }
         self.publish(switch);
-        self.settle_retired(switch);
+        self.settle_retired(switch, SETTLED_AT_ONCE);
     }
 
     fn update_table(&mut self, switch: &Switch, id: u8, changes: &Changes) {
@@ -213,7 +232,8 @@ impl Live {
             let settled = if plan.is_settled() { plan } else { plan.rebuilt() };
             let base = Arc::new(BaseTable::new(&settled, self.stations.len()));
             self.since = None;
-            self.replace(id, (settled, base));
+            self.replace(id, LiveTable::new((settled, base)));
+            self.garbage.clear();
             self.recompile();
         }
     }
@@ -228,29 +248,30 @@ impl Live {
         }
     }
 
-    fn replace(&mut self, id: u8, table: (TablePlan, Arc<BaseTable>)) {
-        let old = mem::replace(&mut self.tables[usize::from(id)], LiveTable::new(table));
-        self.retired.push((id, old));
+    fn replace(&mut self, id: u8, table: LiveTable) {
+        let old = mem::replace(&mut self.tables[usize::from(id)], table);
+        self.retired.push(Retired { id, table: old, settled: 0 });
     }
 
     /// Work that would make lookups faster: new bases for tables that have changed, and new code. `None` when there is
-    /// nothing to do, or such work is under way.
+    /// nothing to do, such work is under way, or the tables replaced before are still to be settled.
     pub fn job(&mut self) -> Option<Job> {
         let is_due = self.tables.iter().any(|table| !table.data.plan.is_settled());
-        if !is_due || self.since.is_some() {
+        if !is_due || self.since.is_some() || self.retired.len() >= RETIRED_MAX {
             return None;
         }
         self.since = Some(BTreeMap::new());
         let tables = self.tables.iter().map(|LiveTable { data, .. }| {
             (data.plan.clone(), data.plan.is_settled().then(|| Arc::clone(&data.base)))
         });
-        Some(Job { tables: tables.collect(), workers: self.stations.len() })
+        let garbage = mem::take(&mut self.garbage);
+        Some(Job { tables: tables.collect(), workers: self.stations.len(), garbage })
     }
 
     /// Takes over what a job made. Changes that came meanwhile stay beside the new bases.
     pub fn finish(&mut self, switch: &mut Switch, made: Made) {
         let Some(since) = self.since.take() else { return };
-        for (id, table) in (0..).zip(made.tables).filter(|(id, _)| made.rebuilt.contains(id)) {
+        for (id, table) in made.tables {
             self.replace(id, table);
         }
         self.code = Arc::new(made.code);
@@ -285,7 +306,8 @@ impl Live {
         for (id, table) in (0..).zip(&mut self.tables) {
             table.settle(id, switch);
         }
-        self.settle_retired(switch);
+        self.retired.iter_mut().for_each(|Retired { id, table, .. }| table.settle(*id, switch));
+        self.settle_retired(switch, usize::MAX);
         self.groups.iter().for_each(|(id, group)| group.settle(*id, switch));
         for (id, live) in &mut self.meters {
             if let Some(meter) = switch.meter_mut(*id).filter(|meter| **meter == live.settled) {
@@ -295,15 +317,24 @@ impl Live {
         }
     }
 
-    /// Credits what tables counted that are no longer run, and lets go of them when nobody runs them.
-    fn settle_retired(&mut self, switch: &mut Switch) {
-        self.retired.retain_mut(|(id, table)| {
-            let is_run = Arc::strong_count(&table.data) > 1 || Arc::strong_count(&table.data.base) > 1;
+    /// Credits what tables counted that nobody runs any more, `most` rules of them, and lets go of those that are done.
+    fn settle_retired(&mut self, switch: &mut Switch, mut most: usize) {
+        let mut place = 0;
+        while let Some(Retired { id, table, settled }) = self.retired.get_mut(place) {
+            if Arc::strong_count(&table.data) > 1 || Arc::strong_count(&table.data.base) > 1 {
+                place += 1;
+                continue;
+            }
             // The last worker's writes are seen with its release of the program.
             fence(Ordering::Acquire);
-            table.settle(*id, switch);
-            is_run
-        });
+            let from = mem::replace(settled, table.settle_some(*id, switch, *settled, most));
+            most -= *settled - from;
+            if *settled < table.len() {
+                return;
+            }
+            let done = self.retired.remove(place);
+            self.garbage.push(done.table);
+        }
     }
 
     /// Puts a program of everything as it is where workers find it.
@@ -416,21 +447,41 @@ impl LiveTable {
         true
     }
 
+    /// Rules that were counted: those of the base, then those added.
+    fn len(&self) -> usize {
+        self.data.plan.rules().len() + self.added.flows.len()
+    }
+
+    /// Credits what all rules have counted.
     fn settle(&mut self, id: u8, switch: &mut Switch) {
+        self.settle_some(id, switch, 0, usize::MAX);
+    }
+
+    /// Credits what the rules from number `from` on have counted, `most` at most; says with which one to go on.
+    fn settle_some(&mut self, id: u8, switch: &mut Switch, from: usize, most: usize) -> usize {
+        let to = from.saturating_add(most).min(self.len());
+        let count = self.data.plan.rules().len();
+        let base = from.min(count)..to.min(count);
         for (cells, read) in self.data.base.cells.iter().zip(&mut self.base_read) {
-            for (rule, (cell, read)) in self.data.plan.rules().iter().zip(cells.iter().zip(read)) {
+            let rules = self.data.plan.rules()[base.clone()].iter();
+            for (rule, (cell, read)) in rules.zip(cells[base.clone()].iter().zip(&mut read[base.clone()])) {
                 if let Some((counted, last_used)) = cell.since(read) {
                     switch.credit(id, &rule.rank, rule.serial, counted, last_used);
                 }
             }
         }
+        let added = from.max(count) - count..to.max(count) - count;
         for (cells, read) in self.added.cells.iter().zip(&mut self.added.read) {
-            for ((rank, serial), (cell, read)) in self.added.flows.iter().zip(cells.iter().zip(read)) {
+            let flows = self.added.flows[added.clone()].iter();
+            for ((rank, serial), (cell, read)) in
+                flows.zip(cells[added.clone()].iter().zip(&mut read[added.clone()]))
+            {
                 if let Some((counted, last_used)) = cell.since(read) {
                     switch.credit(id, rank, *serial, counted, last_used);
                 }
             }
         }
+        to
     }
 }
 
@@ -440,21 +491,22 @@ impl Job {
     /// # Errors
     /// There is no code for this machine.
     pub fn run(self) -> Result<Made, CompileError> {
-        let mut rebuilt = BTreeSet::new();
+        drop(self.garbage);
+        let mut rebuilt = BTreeMap::new();
         let mut tables = Vec::with_capacity(self.tables.len());
         for (id, (plan, base)) in (0..).zip(self.tables) {
             let table = match base {
                 Some(base) => (plan, base),
                 None => {
-                    rebuilt.insert(id);
                     let plan = if plan.is_settled() { plan } else { plan.rebuilt() };
                     let base = Arc::new(BaseTable::new(&plan, self.workers));
+                    rebuilt.insert(id, LiveTable::new((plan.clone(), Arc::clone(&base))));
                     (plan, base)
                 }
             };
             tables.push(table);
         }
         let code = Code::new(&tables)?;
-        Ok(Made { tables, rebuilt, code })
+        Ok(Made { tables: rebuilt, code })
     }
 }
