@@ -6,6 +6,8 @@ use std::thread;
 /// The highest of the ordinary scheduler (sched(7)). Real-time classes are of no use here: they are stopped
 /// for 50 ms of every second that they do not sleep.
 const HIGHEST: i32 = -20;
+/// The lowest.
+const LOWEST: i32 = 19;
 
 /// Does the work on a thread that runs before those of other programs, as do the threads it starts. Without
 /// the privilege for it, it is an ordinary thread.
@@ -21,6 +23,12 @@ pub(crate) fn urgently<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         });
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// From now on the calling thread works when nobody else wants the core.
+pub(crate) fn be_patient() {
+    // Linux: of the calling thread alone.
+    let _ = setpriority_process(None, LOWEST);
 }
 
 #[cfg(test)]

@@ -1,30 +1,38 @@
 //! Changes of rules while one core forwards all it can: how soon each is in force, what bursts take meanwhile, and
-//! whether a packet is lost. A third thread makes new bases and code.
+//! whether a packet is lost. The changes come one after the other, [`PAUSE`] apart, once traffic runs; on their core a
+//! third thread makes new bases and code when nobody else wants it.
 
 use super::rules::{IN, OUT};
 use super::{Made, Spread, SwitchQuestion, Updates};
-use crate::measure::{Effort, median, pin};
+use crate::measure::{Effort, median, on_core, pin};
+use crate::priority::be_patient;
 use fastpath_jit::{CompileError, Fate, Live, Made as Remade};
 use fastpath_switch::flow::FlowCommand;
 use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Switch};
 use fastpath_units::Time;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Packets of a burst.
 const BURST: usize = 32;
+/// Bursts before the first change.
+const WARM_UP: u64 = 4096;
+/// Between two changes.
+const PAUSE: Duration = Duration::from_micros(500);
+/// Times of bursts that are kept.
+const BURSTS_MAX: usize = 1 << 21;
 
 pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mut switch: Switch) -> Updates {
     let count = if question.effort == Effort::Quick { 100 } else { 1000 };
-    let is_over = AtomicBool::new(false);
+    let (is_over, bursts) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut worker = live.worker(0);
     thread::scope(|scope| {
         let traffic = scope.spawn(|| {
             pin(1);
             let mut frames = made.frames.clone();
-            let (mut times, mut packets, mut lost, mut at) = (Vec::with_capacity(1 << 20), 0, 0, 0);
+            let (mut times, mut packets, mut lost, mut at) = (Vec::with_capacity(BURSTS_MAX), 0, 0, 0);
             while !is_over.load(Ordering::Relaxed) {
                 let start = Instant::now();
                 worker.begin(Time::ZERO);
@@ -38,13 +46,16 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
                         lost += 1;
                     }
                 }
-                if times.len() < times.capacity() {
+                if bursts.fetch_add(1, Ordering::Relaxed) >= WARM_UP && times.len() < BURSTS_MAX {
                     times.push(start.elapsed().as_secs_f64() * 1e6);
                 }
             }
             (times, packets, lost)
         });
-        let mut update_us = change(count, made, &mut live, &mut switch);
+        while bursts.load(Ordering::Relaxed) < WARM_UP && !traffic.is_finished() {
+            thread::yield_now();
+        }
+        let mut update_us = on_core(0, || change(count, made, &mut live, &mut switch));
         is_over.store(true, Ordering::Relaxed);
         let (mut burst_us, packets, lost) =
             traffic.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -52,26 +63,31 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
     })
 }
 
-/// Adds and takes away rules for single addresses; the time of each, µs.
+/// Adds and takes away rules for single addresses; the time of each, µs. What was made is taken over in the time of the
+/// change that has to wait for it.
 fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Vec<f64> {
     let (done, made_of) = mpsc::channel::<Result<Remade, CompileError>>();
     let mut is_busy = false;
     let mut times = Vec::new();
     for i in 0..count {
+        thread::sleep(PAUSE);
         let start = Instant::now();
+        if let Ok(Ok(remade)) = made_of.try_recv() {
+            live.finish(switch, remade);
+            is_busy = false;
+        }
         if switch.flow_mod(Time::ZERO, &request(i, made)).is_err() {
             continue;
         }
         live.update(switch);
         times.push(start.elapsed().as_secs_f64() * 1e6);
-        if let Ok(Ok(remade)) = made_of.try_recv() {
-            live.finish(switch, remade);
-            is_busy = false;
-        }
         if !is_busy && let Some(job) = live.job() {
             is_busy = true;
             let done = done.clone();
-            thread::spawn(move || drop(done.send(job.run())));
+            thread::spawn(move || {
+                be_patient();
+                drop(done.send(job.run()));
+            });
         }
     }
     times
