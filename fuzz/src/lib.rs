@@ -5,12 +5,14 @@
 
 mod openflow;
 mod pcap;
+mod rules;
 mod spec;
 mod trace;
 mod wire;
 
 pub use openflow::openflow;
 pub use pcap::pcap;
+pub use rules::rules;
 pub use spec::{ns, spec};
 pub use trace::trace;
 pub use wire::wire;

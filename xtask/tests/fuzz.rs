@@ -42,6 +42,11 @@ fn openflow_messages_of_any_bytes_are_read_or_refused() {
 }
 
 #[test]
+fn rules_of_any_bytes_are_mistakes_or_found_alike_one_by_one_and_by_a_plan() {
+    short_run("rules", bodies::rules);
+}
+
+#[test]
 fn traces_of_any_bytes_are_followed_or_mistakes() {
     short_run("trace", bodies::trace);
 }

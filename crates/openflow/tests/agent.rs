@@ -11,8 +11,9 @@ use fastpath_openflow::message::{
 use fastpath_switch::flow::flags;
 use fastpath_switch::{
     Action, Band, BandKind, Bucket, Field, FieldMatch, FlowFilter, FlowMod, GroupCommand, GroupKind,
-    GroupMod, Instructions, Match, MeterCommand, MeterMod, port,
+    GroupMod, Instructions, Limits, Match, MeterCommand, MeterMod, port,
 };
+use fastpath_units::Rng;
 
 /// A flow that sends everything from one port to another.
 fn wire(from: u32, to: u32) -> FlowMod {
@@ -282,6 +283,116 @@ fn a_hostile_peer_gets_the_right_error_and_harms_nobody() {
         assert_eq!(bench.receive(2), frame(n));
         good.barrier();
     }
+}
+
+#[test]
+fn messages_with_wrong_bytes_in_them_are_done_or_refused_and_the_agent_goes_on() {
+    let bench = Bench::new();
+    let mut good = bench.controller();
+    let mut bad = bench.controller();
+    let band = Band { kind: BandKind::Drop, rate: 100, burst: 0 };
+    let bucket = Bucket::new(vec![Action::PopVlan, Action::output(2)]);
+    let packet =
+        PacketOut { buffer_id: NO_BUFFER, in_port: 1, actions: vec![Action::output(2)], data: frame(1) };
+    let right = [
+        flow(FlowMod { idle_timeout: 60, ..wire(1, 2) }),
+        Message::GroupMod(GroupMod {
+            command: GroupCommand::Add,
+            id: 1,
+            kind: GroupKind::Select,
+            buckets: vec![bucket; 2],
+        }),
+        Message::MeterMod(MeterMod { command: MeterCommand::Add, id: 1, flags: 1, bands: vec![band; 2] }),
+        Message::PacketOut(packet),
+        Message::MultipartRequest { flags: 0, request: Request::Flow(FlowFilter::all()) },
+        Message::TableMod { table_id: 0, config: 0 },
+        Message::QueueGetConfigRequest { port: 1 },
+    ];
+    let mut rng = Rng::new(1);
+    for round in 0..100u8 {
+        for message in &right {
+            let mut bytes = Vec::new();
+            message.encode(7, &mut bytes);
+            for _ in 0..=rng.below(3) {
+                // The header stays: where the next message begins is not in question.
+                let at = 8 + rng.below(bytes.len() as u64 - 8) as usize;
+                bytes[at] = rng.next_u64() as u8;
+            }
+            bad.write(&bytes);
+        }
+        bad.say(&Message::EchoRequest(vec![round]));
+        while bad.hear() != Message::EchoReply(vec![round]) {}
+        good.barrier();
+    }
+    let books = bench.stop();
+    assert!(books.balance(), "{books:?}");
+}
+
+#[test]
+fn groups_that_multiply_packets_are_stopped() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    for id in 1..=30 {
+        let next = if id == 1 { Action::output(2) } else { Action::Group(id - 1) };
+        let buckets = vec![Bucket::new(vec![next]); 2];
+        let add = GroupMod { command: GroupCommand::Add, id, kind: GroupKind::All, buckets };
+        controller.say(&Message::GroupMod(add));
+    }
+    controller.say(&flow(FlowMod::add(0, 1, Match::any(), Instructions::apply([Action::Group(30)]))));
+    controller.barrier();
+    bench.send(1, &frame(1));
+    assert_eq!(bench.receive(2), frame(1));
+    controller.say(&flow(FlowMod::delete_all()));
+    controller.say(&flow(wire(1, 3)));
+    controller.barrier();
+    bench.send(1, &frame(2));
+    assert_eq!(bench.receive(3), frame(2));
+    let books = bench.stop();
+    assert!(books.balance(), "{books:?}");
+    assert!(books.copied < 10_000 && books.dropped["too-many-copies"] > 0, "{books:?}");
+}
+
+#[test]
+fn a_full_switch_refuses_and_what_it_has_stays() {
+    let limits = Limits { tables: 2, flows: 3, groups: 2, meters: 1, room: 12, ..Limits::default() };
+    let bench = Bench::holding(limits);
+    let mut controller = bench.controller();
+    let to = |dst: u128, actions: usize| {
+        let matching = Match::new(&[FieldMatch::exact(Field::EthDst, dst)]).unwrap();
+        flow(FlowMod::add(0, 1, matching, Instructions::apply(vec![Action::output(2); actions])))
+    };
+    controller.say(&flow(wire(1, 2)));
+    (0..3).for_each(|n| controller.say(&to(n, 1)));
+    assert_eq!(controller.refusal(), (5, 1), "three flows are in the table");
+    let group = |id, actions: usize| {
+        let buckets = vec![Bucket::new(vec![Action::output(2); actions])];
+        Message::GroupMod(GroupMod { command: GroupCommand::Add, id, kind: GroupKind::Indirect, buckets })
+    };
+    controller.say(&group(1, 6));
+    assert_eq!(controller.refusal(), (6, 4), "6 of 12 are taken; a bucket of six actions takes 7");
+    controller.say(&group(1, 4));
+    controller.say(&to(0, 3));
+    assert_eq!(
+        controller.refusal(),
+        (5, 1),
+        "1 is left; a flow of 3 actions in place of one of 1 takes 2 more"
+    );
+    controller.say(&group(2, 0));
+    controller.say(&group(3, 0));
+    assert_eq!(controller.refusal(), (6, 3), "two groups");
+    let band = Band { kind: BandKind::Drop, rate: 100, burst: 0 };
+    let meter =
+        |id| Message::MeterMod(MeterMod { command: MeterCommand::Add, id, flags: 1, bands: vec![band] });
+    controller.say(&meter(1));
+    controller.say(&meter(2));
+    assert_eq!(controller.refusal(), (12, 10), "one meter");
+    controller.barrier();
+    bench.send(1, &frame(5));
+    assert_eq!(bench.receive(2), frame(5));
+    // What goes makes room.
+    controller.say(&flow(FlowMod::delete_all()));
+    controller.say(&to(0, 3));
+    controller.barrier();
 }
 
 #[test]

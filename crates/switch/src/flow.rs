@@ -235,6 +235,11 @@ impl Rank {
 }
 
 impl Instructions {
+    /// What a flow with them takes of [`Limits::room`](crate::Limits::room).
+    pub(crate) fn room(&self) -> usize {
+        1 + self.actions().count()
+    }
+
     /// Only these actions, applied at once.
     pub fn apply(actions: impl Into<Vec<Action>>) -> Instructions {
         Instructions { apply: actions.into(), ..Instructions::default() }
@@ -273,6 +278,11 @@ impl FlowMod {
 }
 
 impl Flow {
+    /// What it takes of [`Limits::room`](crate::Limits::room).
+    pub(crate) fn room(&self) -> usize {
+        self.instructions.room()
+    }
+
     /// When it goes unless a packet matches before, and why; `None` for a flow that stays.
     pub fn deadline(&self) -> Option<(Time, RemovedReason)> {
         let after = |from: Time, seconds: u16, reason| {

@@ -101,6 +101,11 @@ impl Group {
         let bucket_counters = vec![Counters::default(); buckets.len()];
         Group { kind, buckets: buckets.into(), counters: Counters::default(), bucket_counters, added }
     }
+
+    /// What it takes of [`Limits::room`](crate::Limits::room).
+    pub(crate) fn room(&self) -> usize {
+        self.buckets.iter().map(|bucket| 1 + bucket.actions.len()).sum()
+    }
 }
 
 /// The bucket of a select group for a hash: each live one in proportion to its weight. The same hash and the

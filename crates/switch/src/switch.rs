@@ -35,6 +35,8 @@ pub struct Limits {
     pub bands: usize,
     /// Actions of one list.
     pub actions: usize,
+    /// Flows and buckets of all tables and groups, and the actions in them, together: what bounds memory.
+    pub room: usize,
 }
 
 impl Default for Limits {
@@ -47,6 +49,7 @@ impl Default for Limits {
             meters: 65_536,
             bands: 16,
             actions: 256,
+            room: 1 << 22,
         }
     }
 }
@@ -61,6 +64,8 @@ pub struct Switch {
     ports: BTreeMap<u32, Port>,
     serial: u64,
     generation: u64,
+    /// What groups take of the room.
+    group_room: usize,
 }
 
 impl Switch {
@@ -75,6 +80,7 @@ impl Switch {
             ports: BTreeMap::new(),
             serial: 0,
             generation: 0,
+            group_room: 0,
         }
     }
 
@@ -262,8 +268,7 @@ impl Switch {
         match command {
             FlowCommand::Add => self.add_flow(now, request).map(|()| Vec::new()),
             FlowCommand::Modify | FlowCommand::ModifyStrict => {
-                self.modify_flows(request);
-                Ok(Vec::new())
+                self.modify_flows(request).map(|()| Vec::new())
             }
             FlowCommand::Delete | FlowCommand::DeleteStrict => Ok(self.delete_flows(now, request)),
         }
@@ -317,7 +322,7 @@ impl Switch {
 
     fn add_flow(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
         let rank = Rank::new(request.priority, request.matching.clone());
-        let table = &mut self.tables[usize::from(request.table_id)];
+        let table = &self.tables[usize::from(request.table_id)];
         if request.flags & flags::CHECK_OVERLAP != 0 && table.has_overlap(&rank) {
             return Err(Refusal::FlowOverlap);
         }
@@ -325,17 +330,25 @@ impl Switch {
         if old.is_none() && table.len() >= self.limits.flows {
             return Err(Refusal::FlowTableFull(request.table_id));
         }
-        // §6.4: the identical flow is replaced, its counters kept unless they are to be reset; no flow-removed.
-        let kept = old.filter(|_| request.flags & flags::RESET_COUNTS == 0).map(|flow| flow.counters);
+        // §6.4: the identical flow is replaced, its counters kept unless they are to be reset; no flow-removed. It keeps
+        // its serial number with them, so that what an executor has counted still finds it.
+        let kept = old.filter(|_| request.flags & flags::RESET_COUNTS == 0);
+        let kept = kept.map(|flow| (flow.serial, flow.counters));
+        let (gone, more) = (old.map_or(0, Flow::room), request.instructions.room());
+        if self.room() - gone + more > self.limits.room {
+            return Err(Refusal::FlowTableFull(request.table_id));
+        }
+        let table = &mut self.tables[usize::from(request.table_id)];
         self.serial += 1;
+        let (serial, counters) = kept.unwrap_or((self.serial, Counters::default()));
         let flow = Flow {
-            serial: self.serial,
+            serial,
             cookie: request.cookie,
             flags: request.flags,
             idle_timeout: request.idle_timeout,
             hard_timeout: request.hard_timeout,
             instructions: Arc::new(request.instructions.clone()),
-            counters: kept.unwrap_or_default(),
+            counters,
             added: now,
             last_used: now,
         };
@@ -343,17 +356,32 @@ impl Switch {
         Ok(())
     }
 
-    fn modify_flows(&mut self, request: &FlowMod) {
+    fn modify_flows(&mut self, request: &FlowMod) -> Result<(), Refusal> {
         let instructions = Arc::new(request.instructions.clone());
         let reset = request.flags & flags::RESET_COUNTS != 0;
-        for (table, rank) in self.meant(request) {
+        let meant = self.meant(request);
+        let flows = meant.iter().filter_map(|(table, rank)| self.tables[usize::from(*table)].flow(rank));
+        let gone: usize = flows.map(Flow::room).sum();
+        if self.room() - gone + meant.len() * instructions.room() > self.limits.room {
+            return Err(Refusal::FlowTableFull(request.table_id));
+        }
+        for (table, rank) in meant {
+            self.serial += u64::from(reset);
+            let serial = self.serial;
             self.tables[usize::from(table)].update(&rank, |flow| {
                 flow.instructions = Arc::clone(&instructions);
                 if reset {
-                    flow.counters = Counters::default();
+                    // What was counted under the old number is not for it any more.
+                    (flow.serial, flow.counters) = (serial, Counters::default());
                 }
             });
         }
+        Ok(())
+    }
+
+    /// What flows and groups take of the room there is.
+    fn room(&self) -> usize {
+        self.group_room + self.tables.iter().map(Table::room).sum::<usize>()
     }
 
     fn delete_flows(&mut self, now: Time, request: &FlowMod) -> Vec<Removed> {
@@ -410,9 +438,15 @@ impl Switch {
         }
         self.check_group(request)?;
         let mut group = Group::new(request.kind, request.buckets.clone(), now);
-        if let Some(old) = self.groups.get(&id) {
+        let old = self.groups.get(&id);
+        let gone = old.map_or(0, Group::room);
+        if self.room() - gone + group.room() > self.limits.room {
+            return Err(Refusal::GroupTooManyBuckets(self.limits.room));
+        }
+        if let Some(old) = old {
             group.added = old.added;
         }
+        self.group_room = self.group_room - gone + group.room();
         self.groups.insert(id, group);
         self.generation += 1;
         Ok(Vec::new())
@@ -463,6 +497,7 @@ impl Switch {
     fn delete_groups(&mut self, now: Time, id: u32) -> Result<Vec<Removed>, Refusal> {
         if id == group::ALL {
             self.groups.clear();
+            self.group_room = 0;
             self.generation += 1;
             let uses_a_group =
                 |flow: &Flow| flow.instructions.actions().any(|a| matches!(a, Action::Group(_)));
@@ -479,9 +514,8 @@ impl Switch {
             return Err(Refusal::GroupChained(id));
         }
         // §6.5: deleting a group that does not exist is no error.
-        if self.groups.remove(&id).is_none() {
-            return Ok(Vec::new());
-        }
+        let Some(gone) = self.groups.remove(&id) else { return Ok(Vec::new()) };
+        self.group_room -= gone.room();
         self.generation += 1;
         Ok(self.remove_flows(now, RemovedReason::GroupDelete, |flow| flow.uses_group(id)))
     }

@@ -13,14 +13,24 @@ const CHANGES_MAX: usize = 4096;
 /// A flow table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    flows: BTreeMap<Rank, Flow>,
-    /// When to look at a flow again. Matching a packet does not move its flow's entry, so an entry may be early.
+    flows: BTreeMap<Rank, Entry>,
+    /// When to look at a flow again, for each that has timeouts. Matching a packet does not move its flow's place here,
+    /// so it may be early.
     deadlines: BTreeSet<(Time, Rank)>,
+    /// What the flows take of the switch's room.
+    room: usize,
     changes: Changes,
     /// Packets that were looked up here.
     pub(crate) lookups: u64,
     /// Packets that found a flow here.
     pub(crate) matched: u64,
+}
+
+/// A flow and its place among the deadlines.
+#[derive(Clone, Debug)]
+struct Entry {
+    flow: Flow,
+    listed: Option<Time>,
 }
 
 /// Which flows came, went or got other instructions.
@@ -41,7 +51,7 @@ impl Default for Changes {
 impl Table {
     /// The flows in the order of lookup: the first that matches is the one.
     pub fn flows(&self) -> impl ExactSizeIterator<Item = (&Rank, &Flow)> {
-        self.flows.iter()
+        self.flows.iter().map(|(rank, entry)| (rank, &entry.flow))
     }
 
     /// The flows after a place, whether or not a flow is there.
@@ -50,12 +60,17 @@ impl Table {
         after: Option<&'a Rank>,
     ) -> impl Iterator<Item = (&'a Rank, &'a Flow)> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.flows.range((start, Bound::Unbounded))
+        self.flows.range((start, Bound::Unbounded)).map(|(rank, entry)| (rank, &entry.flow))
     }
 
     /// The flow of this match and priority.
     pub fn flow(&self, rank: &Rank) -> Option<&Flow> {
-        self.flows.get(rank)
+        self.flows.get(rank).map(|entry| &entry.flow)
+    }
+
+    /// What its flows take of the room of the switch.
+    pub(crate) fn room(&self) -> usize {
+        self.room
     }
 
     /// Number of flows.
@@ -85,12 +100,13 @@ impl Table {
 
     /// The flow for a packet, and its rank.
     pub(crate) fn find(&mut self, key: &Key) -> Option<(&Rank, &mut Flow)> {
-        self.flows.iter_mut().find(|(rank, _)| rank.matching().matches(key))
+        let (rank, entry) = self.flows.iter_mut().find(|(rank, _)| rank.matching().matches(key))?;
+        Some((rank, &mut entry.flow))
     }
 
     /// The flow of this match and priority, with its rank.
     pub(crate) fn entry(&mut self, rank: &Rank) -> Option<(&Rank, &mut Flow)> {
-        self.flows.range_mut(rank..=rank).next()
+        self.flows.range_mut(rank..=rank).next().map(|(rank, entry)| (rank, &mut entry.flow))
     }
 
     /// Whether a flow of the same priority and another match overlaps.
@@ -99,47 +115,60 @@ impl Table {
         same_priority.into_iter().any(|other| other != rank && other.matching().overlaps(rank.matching()))
     }
 
+    /// Puts a flow in, in the place of one of the same rank.
     pub(crate) fn insert(&mut self, rank: Rank, flow: Flow) {
-        if let Some((at, _)) = flow.deadline() {
+        self.remove(&rank);
+        let listed = flow.deadline().map(|(at, _)| at);
+        if let Some(at) = listed {
             self.deadlines.insert((at, rank.clone()));
         }
         self.note(&rank);
-        self.flows.insert(rank, flow);
+        self.room += flow.room();
+        self.flows.insert(rank, Entry { flow, listed });
     }
 
     /// Changes one flow in place; its match, priority and timeouts stay.
     pub(crate) fn update(&mut self, rank: &Rank, change: impl FnOnce(&mut Flow)) {
-        if let Some(flow) = self.flows.get_mut(rank) {
+        if let Some(Entry { flow, .. }) = self.flows.get_mut(rank) {
+            self.room -= flow.room();
             change(flow);
+            self.room += flow.room();
             self.note(rank);
         }
     }
 
     pub(crate) fn remove(&mut self, rank: &Rank) -> Option<Flow> {
-        let flow = self.flows.remove(rank)?;
+        let Entry { flow, listed } = self.flows.remove(rank)?;
+        if let Some(at) = listed {
+            self.deadlines.remove(&(at, rank.clone()));
+        }
+        self.room -= flow.room();
         self.note(rank);
         Some(flow)
     }
 
     pub(crate) fn credit(&mut self, rank: &Rank, serial: u64, counted: Counters, last_used: Time) {
-        if let Some(flow) = self.flows.get_mut(rank).filter(|flow| flow.serial == serial) {
-            flow.credit(counted, last_used);
+        if let Some(entry) = self.flows.get_mut(rank).filter(|entry| entry.flow.serial == serial) {
+            entry.flow.credit(counted, last_used);
         }
     }
 
     /// Takes out the flows whose time has come by `now`.
     pub(crate) fn expire(&mut self, table_id: u8, now: Time, removed: &mut Vec<Removed>) {
         while let Some((at, rank)) = self.deadlines.first().cloned().filter(|(at, _)| *at <= now) {
-            self.deadlines.remove(&(at, rank.clone()));
-            match self.flows.get(&rank).and_then(Flow::deadline) {
+            let Some(entry) = self.flows.get_mut(&rank) else {
+                unreachable!("a deadline at {at} of a flow that is gone")
+            };
+            match entry.flow.deadline() {
                 Some((due, reason)) if due <= now => {
                     removed.extend(self.take(table_id, &rank, reason, now));
                 }
-                // It was used since, or is another flow of the same rank by now: look again then.
-                Some((due, _)) => {
-                    self.deadlines.insert((due, rank));
+                // It was used since: look again then.
+                later => {
+                    entry.listed = later.map(|(due, _)| due);
+                    self.deadlines.remove(&(at, rank.clone()));
+                    self.deadlines.extend(later.map(|(due, _)| (due, rank)));
                 }
-                None => {}
             }
         }
     }
@@ -163,5 +192,41 @@ impl Table {
                 self.changes = Changes::Many;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Action, FlowMod, Instructions, Limits, Match, Switch};
+    use fastpath_units::{Duration, Time};
+
+    #[test]
+    fn a_flow_has_one_deadline_however_often_it_is_replaced_and_none_when_it_has_gone() {
+        let mut switch = Switch::new(Limits::default());
+        let rule = FlowMod::add(0, 1, Match::any(), Instructions::apply([Action::output(1)]));
+        for second in 0..100 {
+            let now = Time::ZERO + Duration::from_secs(second);
+            switch.flow_mod(now, &FlowMod { idle_timeout: 60, ..rule.clone() }).unwrap();
+        }
+        let table = &switch.tables()[0];
+        assert_eq!((table.deadlines.len(), table.room), (1, 2));
+        assert_eq!(table.next_at(), Some(Time::ZERO + Duration::from_secs(99 + 60)));
+        switch.flow_mod(Time::ZERO, &FlowMod::delete_all()).unwrap();
+        assert_eq!((switch.tables()[0].deadlines.len(), switch.tables()[0].room), (0, 0));
+    }
+
+    #[test]
+    fn a_flow_that_was_used_is_looked_at_again_and_goes_when_it_was_not() {
+        let mut switch = Switch::new(Limits::default());
+        let at = |second| Time::ZERO + Duration::from_secs(second);
+        let rule = FlowMod { idle_timeout: 10, ..FlowMod::add(0, 1, Match::any(), Instructions::default()) };
+        switch.flow_mod(at(0), &rule).unwrap();
+        switch.set_port(1, crate::Port::up());
+        crate::interp(&mut switch, at(7), 1, &[0; 60]);
+        assert_eq!(switch.next_at(), Some(at(10)), "early");
+        assert!(switch.expire(at(10)).is_empty());
+        assert_eq!(switch.next_at(), Some(at(17)));
+        assert_eq!(switch.expire(at(17)).len(), 1);
+        assert_eq!(switch.next_at(), None);
     }
 }

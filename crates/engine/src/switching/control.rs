@@ -101,11 +101,18 @@ impl Control {
     /// Changes the switch. What changed is in force for every packet taken up after this returns.
     pub fn change<R>(&self, change: impl FnOnce(&mut Switch, Time) -> R) -> R {
         let mut core = self.lock();
-        let now = self.now();
-        let core = &mut *core;
-        // A flow that is replaced keeps its counts, and one that goes tells them.
         core.credit();
-        let result = change(&mut core.switch, now);
+        self.change_locked(&mut core, change)
+    }
+
+    /// As [`Control::change`], for changes that tell nobody what was counted (adding and modifying flows): what this
+    /// takes does not grow with the flows there are.
+    pub fn change_uncounted<R>(&self, change: impl FnOnce(&mut Switch, Time) -> R) -> R {
+        self.change_locked(&mut self.lock(), change)
+    }
+
+    fn change_locked<R>(&self, core: &mut Core, change: impl FnOnce(&mut Switch, Time) -> R) -> R {
+        let result = change(&mut core.switch, self.now());
         self.bring_up_to_date(core);
         result
     }

@@ -7,7 +7,7 @@ use crate::message::{
     Async, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
 };
 use fastpath_switch::port::config;
-use fastpath_switch::{FlowCommand, Refusal, Removed, Switch};
+use fastpath_switch::{FlowCommand, FlowMod, Refusal, Removed, Switch};
 use fastpath_units::Time;
 
 /// OFPC_: statistics of flows, tables, ports, groups; queues are not there, so theirs are empty.
@@ -51,15 +51,36 @@ fn change(world: &mut World, connection: &mut Connection, run: Vec<Incoming>) {
         return;
     }
     let mut removed = Vec::new();
-    world.control.change(|switch, now| {
+    let counted = run.iter().any(|one| looks_at_counters(&one.content));
+    let change = |switch: &mut Switch, now| {
         for one in &run {
             match change_one(switch, now, &one.content) {
                 Ok(gone) => removed.extend(gone),
                 Err(fault) => connection.refuse(one.xid, &fault, &one.head),
             }
         }
-    });
+    };
+    if counted {
+        world.control.change(change);
+    } else {
+        world.control.change_uncounted(change);
+    }
     world.note_removed(removed);
+}
+
+/// Whether a change tells somebody what was counted, or starts from it. Flows that are added or modified keep their
+/// counts, also those that still come.
+fn looks_at_counters(change: &Result<Message, Fault>) -> bool {
+    !matches!(
+        change,
+        Ok(Message::FlowMod {
+            request: FlowMod {
+                command: FlowCommand::Add | FlowCommand::Modify | FlowCommand::ModifyStrict,
+                ..
+            },
+            ..
+        })
+    )
 }
 
 fn change_one(

@@ -30,7 +30,12 @@ pub(crate) struct Bench {
 impl Bench {
     /// One that listens.
     pub(crate) fn new() -> Bench {
-        Bench::with(vec![listen(Security::Plain)], Vec::new(), None)
+        Bench::holding(Limits::default())
+    }
+
+    /// One that listens and holds so much.
+    pub(crate) fn holding(limits: Limits) -> Bench {
+        Bench::with(limits, vec![listen(Security::Plain)], Vec::new(), None)
     }
 
     /// One that dials the listener returned, and learns addresses when that is gone.
@@ -38,7 +43,7 @@ impl Bench {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let target = Target { security: Security::Plain, host: "127.0.0.1".to_owned(), port };
-        (Bench::with(Vec::new(), vec![target], None), listener)
+        (Bench::with(Limits::default(), Vec::new(), vec![target], None), listener)
     }
 
     /// One that listens with TLS.
@@ -48,11 +53,11 @@ impl Bench {
             certificate: pem("switch.crt"),
             ca_certificate: pem("ca.crt"),
         };
-        Bench::with(vec![listen(Security::Tls)], Vec::new(), Some(files))
+        Bench::with(Limits::default(), vec![listen(Security::Tls)], Vec::new(), Some(files))
     }
 
-    fn with(listen: Vec<Listen>, connect: Vec<Target>, tls: Option<TlsFiles>) -> Bench {
-        let mut switch = Switch::new(Limits::default());
+    fn with(limits: Limits, listen: Vec<Listen>, connect: Vec<Target>, tls: Option<TlsFiles>) -> Bench {
+        let mut switch = Switch::new(limits);
         let (mut ports, mut ends, mut info): (Vec<(u32, Box<dyn Port>)>, _, _) =
             (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
         for number in 1..=3 {
