@@ -112,12 +112,15 @@ pub(crate) struct Schedule {
     index: usize,
     /// Bytes of the packet in transit that no opportunity has sent yet.
     pub(crate) left: u64,
+    /// What the disciplines take for the rate.
+    pub(crate) mean_rate: Option<Rate>,
 }
 
 impl Schedule {
     /// The schedule from its first opportunity after `now`.
     pub(crate) fn after(spec: Opportunities, now: Time) -> Schedule {
-        let mut schedule = Schedule { spec, round: 0, index: 0, left: 0 };
+        let mean_rate = Rate::from_bps(spec.mean_bps() as u64);
+        let mut schedule = Schedule { spec, round: 0, index: 0, left: 0, mean_rate };
         schedule.skip_past(now);
         schedule
     }
@@ -187,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_trace_starts_over_at_its_last_timestamp() {
-        let mut schedule = Schedule { spec: ms(&[0, 3, 3, 5]), round: 0, index: 0, left: 0 };
+        let mut schedule = Schedule { spec: ms(&[0, 3, 3, 5]), round: 0, index: 0, left: 0, mean_rate: None };
         let mut times = Vec::new();
         for _ in 0..9 {
             times.push(schedule.next_at().expect("for ever").as_ns() / 1_000_000);
@@ -235,7 +238,8 @@ mod tests {
         for trace in [&[0, 3, 3, 5][..], &[5], &[1, 2], &[0, 4]] {
             for now in 0..25 {
                 let now = Time::ZERO + Duration::from_ms(now);
-                let mut one_by_one = Schedule { spec: ms(trace), round: 0, index: 0, left: 0 };
+                let mut one_by_one =
+                    Schedule { spec: ms(trace), round: 0, index: 0, left: 0, mean_rate: None };
                 while one_by_one.next_at().expect("for ever") <= now {
                     one_by_one.take();
                 }

@@ -5,7 +5,7 @@
 use crate::counters::{Counters, Tally};
 use crate::delays::Delays;
 use crate::packet::{Exit, Packet, Verdict};
-use crate::set::{Plan, Set};
+use crate::set::{Departures, Plan, Set};
 use crate::spec::{Change, PipeSpec};
 use fastpath_units::{Rng, Time};
 
@@ -28,7 +28,7 @@ pub struct Pipe<P> {
 impl<P> Pipe<P> {
     /// An empty pipe. All its chance comes from `rng`.
     pub fn new(spec: &PipeSpec, rng: Rng) -> Pipe<P> {
-        Pipe { set: Set::new(std::iter::once(Plan { spec, rng }), 0) }
+        Pipe { set: Set::new(std::iter::once(Plan { spec, rng }), 0, Departures::Unnoted) }
     }
 
     /// Gives the pipe a packet that arrives at `now`. A packet that is not taken comes back with the reason.
@@ -90,8 +90,8 @@ impl<P> Pipe<P> {
         self.set.pipe(0).counters()
     }
 
-    /// The delays packets have really had behind the queue, where more than a plain pipe was asked for: a plain
-    /// one gives exactly its delay and keeps no account.
+    /// The delays packets have really had behind the queue, where there is jitter: of those that left the queue since
+    /// its law and the delay were set. Other pipes give exactly their delay and keep no account.
     pub fn delays(&self) -> Option<&Delays> {
         self.set.pipe(0).delays()
     }

@@ -13,7 +13,7 @@
 //! packets ahead, and everything that can be shared is: packets in one store, equal parameters once.
 
 use crate::packet::{DropReason, Exit, Packet, Verdict};
-use crate::set::{PipeRef, Plan, Set};
+use crate::set::{Departures, PipeRef, Plan, Set};
 use crate::spec::Change;
 use crate::wheel::Wheel;
 use fastpath_units::Time;
@@ -51,7 +51,18 @@ impl<P> Pipes<P> {
     /// Empty pipes, numbered in the order of their plans, that will hold about `packets_max` packets in all at most: as
     /// long as it is no more, memory for them is not moved.
     pub fn new<'s>(plans: impl ExactSizeIterator<Item = Plan<'s>>, packets_max: usize) -> Pipes<P> {
-        let set = Set::new(plans, packets_max);
+        Pipes::of(Set::new(plans, packets_max, Departures::Unnoted))
+    }
+
+    /// The same, and [`departed`](Pipes::departed) is known of every packet. The exits are the same, but take longer.
+    pub fn noting_departures<'s>(
+        plans: impl ExactSizeIterator<Item = Plan<'s>>,
+        packets_max: usize,
+    ) -> Pipes<P> {
+        Pipes::of(Set::new(plans, packets_max, Departures::Noted))
+    }
+
+    fn of(set: Set<P>) -> Pipes<P> {
         Pipes { wheel: Wheel::new(set.len()), set, active: None }
     }
 
@@ -151,6 +162,12 @@ impl<P> Pipes<P> {
         if let Some(active) = &mut self.active {
             active.at = at;
         }
+    }
+
+    /// When the packet that pipe `id` gave out last had left the queue, all of it sent; `None` if it never did, or if
+    /// departures are not noted.
+    pub fn departed(&self, id: u32) -> Option<Time> {
+        self.set.departed(id)
     }
 
     /// When to call `pop` again; `None` if all pipes are empty. Nothing leaves before.

@@ -22,7 +22,7 @@ use crate::qdisc::queue::{Leaver, Queue, Served, Turn};
 use crate::serialiser::Serialiser;
 use crate::slots::{SlotSpec, Slots};
 use crate::spec::{Change, LinkState, PipeSpec};
-use fastpath_units::{Duration, Rng, Time};
+use fastpath_units::{Duration, Rate, Rng, Time};
 use std::collections::VecDeque;
 
 /// A pipe with anything beyond a plain one. See [`Pipe`](crate::Pipe).
@@ -50,7 +50,10 @@ pub(crate) struct Rich<P> {
     duplicate: Dice,
     corrupt: Option<Corruptor>,
     line: Line<P>,
-    delays: Delays,
+    /// Under jitter.
+    delays: Option<Measured>,
+    /// When the packet given out last had left the queue, all of it sent.
+    departed: Option<Time>,
     /// The latest exit so far given to a packet whose delay is constant.
     last_exit: Time,
     /// What leaves the pipe at the instant it was decided, in order.
@@ -58,6 +61,19 @@ pub(crate) struct Rich<P> {
     held: Tally,
     counters: Box<Counters>,
     rng: Rng,
+}
+
+/// The delays of packets that have left the queue since the law and the constant part of the delay were set.
+#[derive(Debug)]
+struct Measured {
+    since: Time,
+    delays: Delays,
+}
+
+impl Measured {
+    fn from(since: Time) -> Measured {
+        Measured { since, delays: Delays::default() }
+    }
 }
 
 /// What a plain pipe hands over when it becomes a rich one.
@@ -145,16 +161,22 @@ impl<P> Rich<P> {
         let leaver = self.leavers.front().map(|leaver| leaver.at);
         let flight = self.line.next_at();
         let first = leaver.into_iter().chain(flight).min().filter(|at| *at <= now)?;
-        let (at, packet, fate) = if leaver == Some(first) {
+        let (at, departed, packet, fate) = if leaver == Some(first) {
             let Leaver { at, packet, fate } = self.leavers.pop_front()?;
-            (at, packet, fate)
+            // What is lost here was lost at the egress.
+            let sent = !matches!(fate, Fate::Dropped(reason) if reason != DropReason::Loss);
+            (at, sent.then_some(at), packet, fate)
         } else {
             let (at, Flight { departed, packet, fate }) = self.line.pop()?;
-            if let (Some(departed), false) = (departed, matches!(fate, Fate::Dropped(_))) {
-                self.delays.add(at.since(departed));
+            if let (Some(departed), Some(Measured { since, delays })) = (departed, &mut self.delays)
+                && departed >= *since
+                && !matches!(fate, Fate::Dropped(_))
+            {
+                delays.add(at.since(departed));
             }
-            (at, packet, fate)
+            (at, departed, packet, fate)
         };
+        self.departed = departed;
         self.held.remove(packet.len);
         match fate {
             Fate::Delivered { .. } => self.counters.delivered.add(packet.len),
@@ -194,8 +216,11 @@ impl<P> Rich<P> {
         if let Some(slots) = &change.slots {
             self.change_slots(now, slots.as_deref());
         }
-        if let Some(delay) = change.delay {
+        if let Some(delay) = change.delay
+            && delay != self.delay
+        {
             self.delay = delay;
+            self.delays = self.jitter.as_ref().map(|_| Measured::from(now));
         }
         if let Some(loss) = &change.loss {
             self.loss.change(loss);
@@ -207,7 +232,7 @@ impl<P> Rich<P> {
         if let Some(queue) = &change.queue {
             self.queue.change(now, queue);
         }
-        self.change_effects(change);
+        self.change_effects(now, change);
         self.reads_headers = self.needs_headers();
         if let Some(state) = change.state {
             self.state = state;
@@ -260,11 +285,12 @@ impl<P> Rich<P> {
     }
 
     /// Laws that stay the same go on; others start afresh.
-    fn change_effects(&mut self, change: &Change) {
+    fn change_effects(&mut self, now: Time, change: &Change) {
         if let Some(jitter) = &change.jitter
             && self.jitter.as_ref().map(Jitter::spec) != jitter.as_deref()
         {
             self.jitter = jitter.as_deref().cloned().map(Jitter::new);
+            self.delays = self.jitter.as_ref().map(|_| Measured::from(now));
         }
         if let Some(reorder) = change.reorder
             && self.reorder.as_ref().map(Skipper::spec) != reorder
@@ -320,8 +346,12 @@ impl<P> Rich<P> {
         &self.counters
     }
 
-    pub(crate) fn delays(&self) -> &Delays {
-        &self.delays
+    pub(crate) fn delays(&self) -> Option<&Delays> {
+        self.delays.as_ref().map(|measured| &measured.delays)
+    }
+
+    pub(crate) fn departed(&self) -> Option<Time> {
+        self.departed
     }
 
     pub(crate) fn held(&self) -> Tally {
@@ -502,13 +532,18 @@ impl<P> Rich<P> {
         let turn = Turn {
             now,
             on_wire: self.on_wire(),
-            rate: self.serialiser.rate(),
+            rate: self.mean_rate(),
             idle_since: self.serialiser.end(),
             rng: &mut self.rng,
             counters: &mut self.counters,
             leavers: &mut self.leavers,
         };
         (&mut self.queue, turn)
+    }
+
+    /// The rate, or what opportunities make of it.
+    fn mean_rate(&self) -> Option<Rate> {
+        self.schedule.as_ref().map_or_else(|| self.serialiser.rate(), |schedule| schedule.mean_rate)
     }
 
     fn refuse(&mut self, reason: DropReason, packet: Held<P>) -> Verdict<P> {
@@ -537,7 +572,8 @@ impl<P> From<Inheritance<P>> for Rich<P> {
             reorder: old.spec.reorder.map(Skipper::new),
             duplicate: Dice::new(old.spec.duplicate),
             corrupt: old.spec.corrupt.map(Corruptor::new),
-            delays: Delays::default(),
+            delays: old.spec.jitter.map(|_| Measured::from(Time::ZERO)),
+            departed: None,
             line: old.line,
             last_exit: old.last_exit,
             leavers: VecDeque::new(),

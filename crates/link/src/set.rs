@@ -25,6 +25,14 @@ pub struct Plan<'s> {
     pub rng: Rng,
 }
 
+/// Whether it is to be had when a packet left the queue of its pipe: [`Set::departed`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Departures {
+    Unnoted,
+    /// A plain pipe has no room to note it, so none is.
+    Noted,
+}
+
 /// The pipes, by number.
 #[derive(Debug)]
 pub(crate) struct Set<P> {
@@ -38,7 +46,11 @@ pub(crate) struct Set<P> {
 
 impl<P> Set<P> {
     /// Empty pipes that will hold about `packets_max` packets in all at most: memory for them is not moved.
-    pub(crate) fn new<'s>(plans: impl ExactSizeIterator<Item = Plan<'s>>, packets_max: usize) -> Set<P> {
+    pub(crate) fn new<'s>(
+        plans: impl ExactSizeIterator<Item = Plan<'s>>,
+        packets_max: usize,
+        departures: Departures,
+    ) -> Set<P> {
         let count = plans.len();
         let mut set = Set {
             plain: Vec::with_capacity(count),
@@ -50,7 +62,7 @@ impl<P> Set<P> {
             rich: Vec::new(),
         };
         for Plan { spec, rng } in plans {
-            let place = if Rich::<P>::needed(spec) {
+            let place = if departures == Departures::Noted || Rich::<P>::needed(spec) {
                 set.rich.push(Rich::new(spec, rng.clone()));
                 RICH | (set.rich.len() as u32 - 1)
             } else {
@@ -188,6 +200,11 @@ impl<P> Set<P> {
         plain.rich().is_none() && self.terms.get(plain.terms).takes_runs()
     }
 
+    /// When the packet that pipe `id` gave out last had left the queue, if departures are noted and it was sent.
+    pub(crate) fn departed(&self, id: u32) -> Option<Time> {
+        self.plain[id as usize].rich().and_then(|place| self.rich[place].departed())
+    }
+
     /// Reads a little of what a push to pipe `id` needs.
     #[inline]
     pub(crate) fn touch(&self, id: u32) {
@@ -285,10 +302,10 @@ impl<'s, P> PipeRef<'s, P> {
         self.rich().map_or_else(|| plain.counters(intake, losses), |rich| *rich.counters())
     }
 
-    /// The delays packets have really had behind the queue, where more than a plain pipe was asked for: a plain
-    /// one gives exactly its delay and keeps no account.
+    /// The delays packets have really had behind the queue, where there is jitter: of those that left the queue since
+    /// its law and the delay were set. Other pipes give exactly their delay and keep no account.
     pub fn delays(&self) -> Option<&'s Delays> {
-        self.rich().map(Rich::delays)
+        self.rich().and_then(Rich::delays)
     }
 
     /// What is in the pipe: queued, in the delay line, or dropped and not yet popped.

@@ -79,10 +79,22 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
     ]
 }
 
-/// RED that adapts within the times of a test.
+/// Disciplines that plain pipes do not have: a limit in time, and RED that adapts within the times of a test.
+fn rich_queue() -> impl Strategy<Value = QueueSpec> {
+    let longest = prop_oneof![0u64..1_000_000_000, 0u64..1_000_000_000_000];
+    let by_time = longest.prop_map(|ps| QueueSpec::DropTailTime(Duration::from_ps(ps)));
+    prop_oneof![ared(), by_time]
+}
+
+fn is_plain(queue: &QueueSpec) -> bool {
+    !matches!(queue, QueueSpec::Ared(_) | QueueSpec::DropTailTime(_))
+}
+
 fn ared() -> impl Strategy<Value = QueueSpec> {
-    (red(), 1u64..5_000_000_000)
-        .prop_map(|(red, ps)| QueueSpec::Ared(AredSpec { red, interval: Duration::from_ps(ps) }))
+    (red(), 1u64..5_000_000_000, prop::option::of(1u64..1_000_000_000_000)).prop_map(|(red, ps, target)| {
+        let target = target.map(Duration::from_ps);
+        QueueSpec::Ared(AredSpec { red, interval: Duration::from_ps(ps), target })
+    })
 }
 
 fn delay() -> impl Strategy<Value = Duration> {
@@ -95,7 +107,7 @@ fn loss() -> impl Strategy<Value = LossSpec> {
 
 prop_compose! {
     fn spec()(rate in rate(), overhead in prop::sample::select(vec![0, 24, 38]), delay in delay(),
-              loss in prop_oneof![3 => Just(LossSpec::Never), 1 => loss()], queue in prop_oneof![4 => queue(), 1 => ared()])
+              loss in prop_oneof![3 => Just(LossSpec::Never), 1 => loss()], queue in prop_oneof![4 => queue(), 1 => rich_queue()])
         -> PipeSpec {
         PipeSpec { rate, overhead, delay, loss, queue, ..PipeSpec::default() }
     }
@@ -159,8 +171,8 @@ proptest! {
         let mut pipe = Pipe::new(&spec, Rng::new(seed));
         let mut oracle = Oracle::new(&spec, Rng::new(seed));
         let mut now = Time::ZERO;
-        // Adaptive RED decides again and again: an event may be no exit.
-        let mut plain = !matches!(spec.queue, QueueSpec::Ared(_));
+        // Elsewhere an event may be no exit.
+        let mut plain = is_plain(&spec.queue);
         let (mut ours, mut theirs) = (Out::new(), Out::new());
         for (i, (gap, step)) in steps.into_iter().enumerate() {
             now = moved(now, &gap, &pipe);
@@ -267,7 +279,7 @@ proptest! {
         delay: u64,
         steps in prop::collection::vec((any::<u64>(), any::<u32>(), change()), 1..20),
     ) {
-        let plain = !matches!(spec.queue, QueueSpec::Ared(_));
+        let plain = is_plain(&spec.queue);
         let mut pipe = Pipe::new(&PipeSpec { delay: Duration::from_ps(delay), ..spec }, Rng::new(1));
         for (now, len, change) in steps {
             let now = Time::from_ps(now);

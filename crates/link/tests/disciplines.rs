@@ -74,10 +74,12 @@ prop_compose! {
 prop_compose! {
     // Strong weights, so that a short run sees probabilities of every size.
     fn pie()(target in span(20_000), update in span(20_000), burst in span(50_000), alpha in 0.1..50.0,
-             beta in 1.0..200.0, mean_packet in 0u64..1600, mark_below in 0.0..0.5, ecn in ecn(), limit in limit())
+             beta in 1.0..200.0, mean_packet in 0u64..1600, mark_below in 0.0..0.5, ecn in ecn(), options: (bool, bool),
+             limit in limit())
         -> PieSpec {
         let mark_below = Probability::new(mark_below).expect("a probability");
-        PieSpec { target, update, burst, alpha, beta, mean_packet: Bytes(mean_packet), mark_below, ecn, limit }
+        let (mean_packet, (derandomize, cap_adjustment)) = (Bytes(mean_packet), options);
+        PieSpec { target, update, burst, alpha, beta, mean_packet, mark_below, ecn, derandomize, cap_adjustment, limit }
     }
 }
 
@@ -206,6 +208,18 @@ fn codel_drops_at_the_head_an_interval_after_the_delay_rose_and_then_ever_faster
 }
 
 #[test]
+fn pie_lets_a_burst_pass_and_then_drops_down_to_two_packets() {
+    // So strong a controller goes from 0 to 1 in one update: no chance is left.
+    let pie = PieSpec { alpha: 1e6, beta: 0.0, ..PieSpec::default() };
+    let fates = under_overload(QueueSpec::Pie(pie), 0);
+    let early: Vec<usize> = dropped(&fates, DropReason::Early).iter().map(|(id, _)| *id).collect();
+    // The burst of 150 ms is granted until packet 2 (10 ms), and has been used up by the update at 165 ms, which is
+    // before packet 33. Then all are dropped until two wait, and with two waiting every second one.
+    let expected: Vec<usize> = (33..=59).chain((61..400).step_by(2)).collect();
+    assert_eq!(early, expected);
+}
+
+#[test]
 fn ecn_capable_packets_are_marked_where_others_are_dropped() {
     let ecn = CodelSpec { ecn: Ecn::Mark, ..CodelSpec::default() };
     let pie = PieSpec { ecn: Ecn::Mark, mark_below: Probability::ALWAYS, ..PieSpec::default() };
@@ -235,6 +249,19 @@ fn what_waited_longer_than_the_limit_in_time_expires() {
     let fates = under_overload(QueueSpec::Sojourn(spec), 0);
     // Packet n comes at 5n ms and would be sent at 10n: up to packet 8 that is a wait of 40 ms at most.
     assert_eq!(dropped(&fates, DropReason::Expired)[..3], [(9, 90), (11, 100), (13, 110)]);
+}
+
+#[test]
+fn a_limit_in_time_follows_the_rate() {
+    // Packets of 1250 bytes take 10 ms at 1 Mbit/s and 1 ms at 10 Mbit/s; all come at once.
+    for (mbit, longest_ms, taken) in [(1, 0, 1), (1, 25, 3), (1, 30, 4), (10, 25, 26), (10, 0, 1)] {
+        let queue = QueueSpec::DropTailTime(Duration::from_ms(longest_ms));
+        let spec = PipeSpec { rate: Rate::from_bps(mbit * 1_000_000), queue, ..PipeSpec::default() };
+        let packet = Packet { len: 1250, flow: 0, traffic_class: 0, data: () };
+        let fates = through_a_pipe(&spec, &vec![(Time::ZERO, packet); 40], 1);
+        let full = dropped(&fates, DropReason::QueueFull).len();
+        assert_eq!(40 - full, taken, "{longest_ms} ms at {mbit} Mbit/s");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Statistics are at fixed seeds; bounds are those that a correct law breaks at one seed in a thousand.
 
 use fastpath_link::{
-    Alteration, Chance, CorruptSpec, DropReason, Exit, Fate, FourState, GilbertElliott, JitterLaw,
+    Alteration, Chance, Change, CorruptSpec, DropReason, Exit, Fate, FourState, GilbertElliott, JitterLaw,
     JitterSpec, LossPlan, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, Reorder, ReorderSpec, Runs,
 };
 use fastpath_units::{Duration, Probability, Rng, Time};
@@ -162,6 +162,47 @@ fn independent_draws_in_order_keep_the_mean_and_say_that_the_spread_shrank() {
     let delays = pipe.delays().expect("recorded");
     assert!((delays.mean().as_secs_f64() - 0.05).abs() < 3.291 * 5e-3 / 20_000f64.sqrt());
     assert!(delays.sd() < us(1_000), "{}", delays.sd());
+}
+
+#[test]
+fn where_order_is_kept_by_exchange_whoever_is_first_takes_the_next_exit() {
+    let trace = JitterLaw::Trace([us(500), us(0), us(0), us(150)].into());
+    let (pipe, exits) = send(&jittery(trace, None, Reorder::Never), 4, us(100), 1);
+    let seen: Vec<(u64, u64)> =
+        exits.iter().map(|exit| (exit.packet.data, exit.at.as_ns() / 1000 - 50_000)).collect();
+    // Sent every 100 µs; the exits drawn are 500, 100, 200 and 450.
+    assert_eq!(seen, [(0, 100), (1, 200), (2, 450), (3, 500)]);
+    // The mean of the delays is that of 500, 0, 0 and 150.
+    assert_eq!(pipe.delays().expect("recorded").mean(), us(50_000) + Duration::from_ns(162_500));
+}
+
+#[test]
+fn realised_delays_are_those_since_the_law_or_the_delay_was_set() {
+    let trace = |micros| {
+        Some(Some(Box::new(JitterSpec {
+            law: JitterLaw::Trace([us(micros)].into()),
+            memory: Memory::None,
+            order: Reorder::Allow,
+        })))
+    };
+    let mut pipe: Pipe<u64> = Pipe::new(&PipeSpec::default(), Rng::new(1));
+    assert!(pipe.delays().is_none(), "there is no jitter");
+    let at = |micros| Time::ZERO + us(micros);
+    let changes = [
+        (0, Change { jitter: trace(500), ..Change::default() }, 500),
+        (1000, Change { delay: Some(us(2000)), ..Change::default() }, 2500),
+        (5000, Change { jitter: trace(100), ..Change::default() }, 2100),
+        (9000, Change { jitter: trace(100), ..Change::default() }, 2100),
+    ];
+    for (number, (micros, change, delay)) in changes.into_iter().enumerate() {
+        pipe.change(at(micros), &change);
+        let packet = Packet { len: 100, flow: 0, traffic_class: 0, data: number as u64 };
+        let _ = pipe.push(at(micros), packet);
+        while pipe.pop(at(micros) + us(delay)).is_some() {}
+        let delays = pipe.delays().expect("there is jitter");
+        // The last change changes nothing.
+        assert_eq!((delays.count(), delays.max()), (if number == 3 { 2 } else { 1 }, Some(us(delay))));
+    }
 }
 
 #[test]

@@ -149,6 +149,43 @@ proptest! {
             prop_assert!(one.conserved());
         }
     }
+
+    #[test]
+    fn noting_departures_changes_no_exit_and_tells_when_each_left_its_queue(
+        specs in prop::collection::vec(spec(), PIPES as usize),
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let plan = |(id, spec)| Plan { spec, rng: Rng::stream(1, id as u64), label: id as u32 };
+        let mut pipes = Pipes::new(specs.iter().enumerate().map(plan), 4);
+        let mut noting = Pipes::noting_departures(specs.iter().enumerate().map(plan), 4);
+        let mut now = Time::ZERO;
+        for (i, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Push { id, len } => {
+                    let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
+                    prop_assert_eq!(pipes.push(now, id, packet), noting.push(now, id, packet));
+                }
+                Step::PopUntil(_) | Step::PopNext => {
+                    now = match step {
+                        Step::PopUntil(span) => now + Duration::from_ps(span),
+                        _ => pipes.next_at().unwrap_or(now).max(now),
+                    };
+                    while let Some((id, exit)) = noting.pop(now) {
+                        prop_assert_eq!(pipes.pop(now), Some((id, exit)));
+                        match noting.departed(id) {
+                            Some(departed) => prop_assert!(departed <= exit.at, "{} {}", departed, exit.at),
+                            None => prop_assert!(matches!(exit.fate, Fate::Dropped(_))),
+                        }
+                    }
+                    prop_assert_eq!(pipes.pop(now), None);
+                }
+                Step::Change { id, change } => {
+                    pipes.change(now, id, &change);
+                    noting.change(now, id, &change);
+                }
+            }
+        }
+    }
 }
 
 /// Virtual time: every packet of a million links of 128 kbit/s leaves at its exact time.

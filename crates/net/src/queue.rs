@@ -1,7 +1,7 @@
 //! The queue of a link whose author gave none.
 
 use crate::mistake::several;
-use crate::topology::{LinkId, Topology};
+use crate::topology::{Link, LinkId, Topology};
 use fastpath_link::{Limit, QueueSpec};
 use fastpath_units::{Bytes, Duration, Rate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,20 @@ pub(crate) fn fill(
         (pipes, text)
     };
     chosen.into_iter().map(sentence).collect()
+}
+
+/// The pipes whose queue is limited in time and never drops, since they never have a rate, and a sentence for each.
+pub(crate) fn timeless(topology: &Topology) -> Vec<(LinkId, String)> {
+    let limits = Extremes::of(topology);
+    let pipes = topology.links.iter().zip(&limits.rate).enumerate();
+    let without = |(number, (link, rates)): (usize, (&Link, &[Option<Rate>; 2]))| {
+        let timed = |end: usize| matches!(link.pipes[end].queue, QueueSpec::DropTailTime(_));
+        let text = "its queue is limited in time, and without a rate nothing takes any";
+        (0..2)
+            .any(|end| timed(end) && rates[end].is_none())
+            .then(|| (LinkId(number as u32), format!("link {}: {text}", link.name)))
+    };
+    pipes.filter_map(without).collect()
 }
 
 /// The highest rate and longest delay each pipe ever has, events and traces counted.

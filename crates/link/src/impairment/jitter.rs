@@ -128,6 +128,20 @@ impl JitterLaw {
         Some(Duration::from_secs_f64(secs))
     }
 
+    /// The delay that a share `q` of packets do not exceed where the constant part is `base`.
+    pub fn quantile(&self, base: Duration, q: f64) -> Option<Duration> {
+        let q = q.clamp(1e-12, 1.0 - 1e-12);
+        let beyond = match self {
+            JitterLaw::Trace(values) => {
+                let mut sorted = values.to_vec();
+                sorted.sort_unstable();
+                sorted.get((q * sorted.len() as f64) as usize)?.as_ps() as f64
+            }
+            law => law.at_score(math::normal_quantile(q)),
+        };
+        Some(Duration::from_ps((base.as_ps() as f64 + beyond).max(0.0).round() as u64))
+    }
+
     /// The value, in picoseconds, that a variable of this law exceeds as often as a normal one exceeds `z`.
     fn at_score(&self, z: f64) -> f64 {
         let ps = |span: &Duration| span.as_ps() as f64;

@@ -100,7 +100,7 @@ pub fn twin(spec: &QueueSpec) -> Box<dyn Twin> {
         QueueSpec::TokenBucket(spec) => Box::new(TokenBucket::new(*spec)),
         QueueSpec::Prio(spec) => Box::new(Prio::new(spec.clone())),
         QueueSpec::Drr(spec) => Box::new(Drr::new(spec.clone())),
-        QueueSpec::DropTail(_) | QueueSpec::Red(_) | QueueSpec::Ared(_) => {
+        QueueSpec::DropTail(_) | QueueSpec::DropTailTime(_) | QueueSpec::Red(_) | QueueSpec::Ared(_) => {
             panic!("{spec} decides at arrival")
         }
     }

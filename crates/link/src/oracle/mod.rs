@@ -106,6 +106,15 @@ impl<P> Oracle<P> {
         let mut marked = false;
         let limit = match self.spec.queue.clone() {
             QueueSpec::DropTail(limit) => limit,
+            QueueSpec::DropTailTime(longest) => {
+                // What would be sent of it in that time, and the newcomer on top.
+                let bits = self.spec.rate.map(|rate| u128::from(longest.as_ps()) * u128::from(rate.as_bps()));
+                let fits = |bits: u128| u128::from(self.queued_bytes()) * 8 * PS_PER_S <= bits;
+                match bits.is_none_or(fits) {
+                    true => Limit::Packets(u32::MAX),
+                    false => Limit::Packets(0),
+                }
+            }
             QueueSpec::Red(_) | QueueSpec::Ared(_) => {
                 let red = self.red_as_adapted(now);
                 if self.red_marks(now, &packet, red) {
@@ -236,11 +245,12 @@ impl<P> Oracle<P> {
 
     /// The parameters of RED; adaptive RED's by Figure 1 of Floyd, Gummadi, Shenker 2001, "every interval seconds".
     fn red_as_adapted(&mut self, now: Time) -> RedSpec {
-        let AredSpec { red, interval } = match self.spec.queue {
+        let AredSpec { red, interval, target } = match self.spec.queue {
             QueueSpec::Red(red) => return red,
             QueueSpec::Ared(ared) => ared,
             _ => panic!("this queue is no RED"),
         };
+        let red = target.map_or(red, |target| self.red_by_rate(red, target));
         let (min_th, max_th) = (red.min as f64, red.max as f64);
         let mut max_p = self.red.max_p.unwrap_or(red.max_p.get());
         let passed = now.as_ps() / interval.as_ps();
@@ -257,6 +267,16 @@ impl<P> Oracle<P> {
         }
         self.red.max_p = Some(max_p);
         RedSpec { max_p: fastpath_units::Probability::new(max_p).expect("0 … 1"), ..red }
+    }
+
+    /// §4 of the same: min_th = max(5, delay·C/2) and max_th = 3 min_th packets, w_q = 1 − exp(−1/C), C in packets/s.
+    fn red_by_rate(&self, red: RedSpec, target: Duration) -> RedSpec {
+        let unit = if matches!(red.limit, Limit::Bytes(_)) { red.mean_packet.0 } else { 1 };
+        let Some(rate) = self.spec.rate else { return RedSpec { min: 5 * unit, max: 15 * unit, ..red } };
+        let c = rate.as_bps() as f64 / (8 * red.mean_packet.0) as f64;
+        let min = u64::max(5, (target.as_secs_f64() * c / 2.0) as u64) * unit;
+        let weight = fastpath_units::Probability::new(1.0 - crate::math::exp(-1.0 / c)).expect("0 … 1");
+        RedSpec { min, max: 3 * min, weight, ..red }
     }
 
     /// Figure 2 of Floyd & Jacobson 1993, with the gentle variant: true if the arriving packet is marked.

@@ -1,4 +1,4 @@
-//! PIE as RFC 8033 Appendix A writes it, with its names; ECN as in §5.1.
+//! PIE as RFC 8033 Appendix A writes it, with its names; ECN as in §5.1, de-randomization and the cap as in Appendix B.
 
 use super::aqm::{Pkt, Twin, World, bytes};
 use crate::packet::DropReason;
@@ -10,6 +10,7 @@ pub(super) struct Pie {
     spec: PieSpec,
     queue: Vec<Pkt>,
     drop_prob: f64,
+    accu_prob: f64,
     burst_allowance: Duration,
     current_qdelay: f64,
     qdelay_old: f64,
@@ -22,6 +23,7 @@ impl Pie {
             spec,
             queue: Vec::new(),
             drop_prob: 0.0,
+            accu_prob: 0.0,
             burst_allowance: Duration::ZERO,
             current_qdelay: 0.0,
             qdelay_old: 0.0,
@@ -54,6 +56,9 @@ impl Pie {
         } else if self.drop_prob < 0.1 {
             p /= 2.0;
         }
+        if self.spec.cap_adjustment && self.drop_prob >= 0.1 && p > 0.02 {
+            p = 0.02;
+        }
         self.drop_prob += p;
         if self.current_qdelay == 0.0 && self.qdelay_old == 0.0 {
             self.drop_prob *= 0.98;
@@ -63,12 +68,24 @@ impl Pie {
         self.burst_allowance = self.burst_allowance.saturating_sub(self.spec.update);
     }
 
-    fn drop_early(&self, world: &mut World<'_>) -> bool {
+    fn drop_early(&mut self, world: &mut World<'_>) -> bool {
         let half = self.spec.target.as_secs_f64() / 2.0;
         if (self.qdelay_old < half && self.drop_prob < 0.2)
             || bytes(&self.queue) <= 2 * self.spec.mean_packet.0
         {
             return false;
+        }
+        if self.spec.derandomize {
+            if self.drop_prob == 0.0 {
+                self.accu_prob = 0.0;
+            }
+            self.accu_prob += self.drop_prob;
+            if self.accu_prob < 0.85 {
+                return false;
+            }
+            if self.accu_prob >= 8.5 {
+                return true;
+            }
         }
         world.rng.unit_f64() < self.drop_prob
     }
@@ -82,6 +99,7 @@ impl Twin for Pie {
             self.burst_allowance = self.spec.burst;
         }
         if self.burst_allowance == Duration::ZERO && self.drop_early(world) {
+            self.accu_prob = 0.0;
             let mark_ecnth = self.spec.mark_below.get();
             if self.spec.ecn == Ecn::Mark && packet.is_ect() && self.drop_prob < mark_ecnth {
                 packet.mark();
@@ -92,6 +110,7 @@ impl Twin for Pie {
         if world.fits(self.spec.limit, packet.len, &self.queue) {
             self.queue.push(packet);
         } else {
+            self.accu_prob = 0.0;
             world.drop(packet, DropReason::QueueFull);
         }
     }

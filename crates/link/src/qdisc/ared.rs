@@ -1,11 +1,13 @@
 //! Adaptive RED: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED: An Algorithm for Increasing the Robustness of RED's
 //! Active Queue Management", 2001, Figure 1. RED whose max_p follows the average queue, so that the average stays
-//! between its thresholds at any load.
+//! between its thresholds at any load. Where no thresholds are given they and the weight follow the rate (§4 there).
 
+use super::Limit;
 use super::red::{Red, RedSpec};
 use super::{Admission, Backlog};
+use crate::math;
 use crate::packet::Packet;
-use fastpath_units::{Duration, Probability, Rng, Time};
+use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 
 /// Parameters of adaptive RED. The default is gentle RED's with the paper's interval of half a second.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -14,11 +16,13 @@ pub struct AredSpec {
     pub red: RedSpec,
     /// How often max_p is adapted, above 0.
     pub interval: Duration,
+    /// The average delay aimed at: then thresholds and weight follow the rate, and those of `red` mean nothing.
+    pub target: Option<Duration>,
 }
 
 impl Default for AredSpec {
     fn default() -> AredSpec {
-        AredSpec { red: RedSpec::default(), interval: Duration::from_ms(500) }
+        AredSpec { red: RedSpec::default(), interval: Duration::from_ms(500), target: None }
     }
 }
 
@@ -33,13 +37,16 @@ const INCREASE: f64 = 0.01;
 pub(crate) struct Ared {
     spec: AredSpec,
     red: Red,
+    /// That of the thresholds, if they follow it.
+    rate: Option<Rate>,
     /// The next adaptation; they are done late, in order, when a packet comes.
     next: Time,
 }
 
 impl Ared {
     pub(crate) fn new(spec: AredSpec) -> Ared {
-        Ared { spec, red: Red::new(spec.red), next: Time::ZERO.saturating_add(spec.interval) }
+        let red = spec.target.map_or(spec.red, |target| by_rate(spec.red, target, None));
+        Ared { spec, red: Red::new(red), rate: None, next: Time::ZERO.saturating_add(spec.interval) }
     }
 
     pub(crate) fn spec(&self) -> AredSpec {
@@ -50,7 +57,8 @@ impl Ared {
     pub(crate) fn change(&mut self, spec: AredSpec) {
         let adapted = self.red.spec().max_p;
         let max_p = if spec.red.max_p == self.spec.red.max_p { adapted } else { spec.red.max_p };
-        self.red.change(RedSpec { max_p, ..spec.red });
+        let red = RedSpec { max_p, ..spec.red };
+        self.red.change(spec.target.map_or(red, |target| by_rate(red, target, self.rate)));
         self.spec = spec;
     }
 
@@ -62,6 +70,12 @@ impl Ared {
         backlog: Backlog,
         rng: &mut Rng,
     ) -> Admission {
+        if let Some(target) = self.spec.target
+            && backlog.rate != self.rate
+        {
+            self.rate = backlog.rate;
+            self.red.change(by_rate(self.red.spec(), target, self.rate));
+        }
         self.adapt_until(now);
         self.red.admit(now, packet, backlog, rng)
     }
@@ -101,10 +115,43 @@ impl Ared {
     }
 }
 
+/// §4: min_th = max(5, target · C/2) packets, max_th three times that, w_q = 1 − exp(−1/C), with C the rate in typical
+/// packets a second.
+fn by_rate(red: RedSpec, target: Duration, rate: Option<Rate>) -> RedSpec {
+    let unit = match red.limit {
+        Limit::Packets(_) => 1,
+        Limit::Bytes(_) => red.mean_packet.0,
+    };
+    let per_s = rate.map(|rate| rate.as_bps() as f64 / (red.mean_packet.0 * 8) as f64);
+    let packets = per_s.map_or(0, |per_s| (target.as_secs_f64() * per_s / 2.0) as u64);
+    let min = packets.max(5).saturating_mul(unit);
+    let weight = per_s.and_then(|per_s| Probability::new(1.0 - math::exp(-1.0 / per_s)));
+    RedSpec { min, max: min.saturating_mul(3), weight: weight.unwrap_or(red.weight), ..red }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::counters::Tally;
+    use fastpath_units::Bytes;
+
+    #[test]
+    fn thresholds_follow_the_rate_where_none_are_given() {
+        // 10 Mbit/s are 2500 packets of 500 bytes a second: 5 ms of them are 12.5, and half of that is the least.
+        for (mbit, target, limit, min) in [
+            (10, 5, Limit::Packets(1000), 6),
+            (1, 5, Limit::Packets(1000), 5),
+            (100, 5, Limit::Packets(1000), 62),
+            (100, 20, Limit::Bytes(Bytes(1_000_000)), 250 * 500),
+        ] {
+            let red = RedSpec { limit, ..RedSpec::default() };
+            let found = by_rate(red, Duration::from_ms(target), Rate::from_bps(mbit * 1_000_000));
+            assert_eq!((found.min, found.max), (min, 3 * min), "{mbit} Mbit/s, {target} ms");
+        }
+        // 1 − exp(−1/2500)
+        let weight = by_rate(RedSpec::default(), Duration::from_ms(5), Rate::from_bps(10_000_000)).weight;
+        assert!((weight.get() - 3.999_200_106_66e-4).abs() < 1e-13, "{weight:?}");
+    }
 
     /// An arrival that finds `packets` in the queue, at some time; weight 1, so that this is the average from then on.
     fn arrive(ared: &mut Ared, ms: u64, packets: u64) -> f64 {

@@ -15,8 +15,9 @@ use crate::counters::Tally;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Duration, Time};
 
-/// Parameters of DualPI2. The default is that of Appendix A.1 (with a T_update of 16 ms, as Linux has it), a limit
-/// of 10 000 packets, and a FIFO shifted by 50 ms.
+/// Parameters of DualPI2. The default is that of Appendix A.1 for a worst-case round trip RTT_max of 100 ms: an update
+/// every min(target, RTT_max/3), alpha = 0.1 · update / RTT_max², beta = 0.3 / RTT_max. Where it leaves a choice: a FIFO
+/// shifted by 50 ms, and a limit of 10 000 packets where A.1 has 250 ms of the rate, which here may change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DualPi2Spec {
     /// The delay of the classic queue aimed at.
@@ -55,8 +56,8 @@ impl Default for DualPi2Spec {
     fn default() -> DualPi2Spec {
         DualPi2Spec {
             target: Duration::from_ms(15),
-            update: Duration::from_ms(16),
-            alpha: 0.16,
+            update: Duration::from_ms(15),
+            alpha: 0.15,
             beta: 3.0,
             coupling: 2.0,
             ramp_start: Duration::from_us(800),

@@ -9,6 +9,7 @@ mod classes;
 mod codel;
 mod drop_head;
 mod drop_tail;
+mod drop_tail_time;
 mod drr;
 mod dualpi2;
 mod fq_codel;
@@ -21,7 +22,7 @@ mod token_bucket;
 
 use crate::counters::Tally;
 use crate::packet::{DropReason, Packet};
-use fastpath_units::{Rate, Rng, Time};
+use fastpath_units::{Duration, Rate, Rng, Time};
 use std::fmt;
 
 pub use ared::AredSpec;
@@ -42,6 +43,8 @@ pub use token_bucket::{Peak, TokenBucketSpec};
 pub enum QueueSpec {
     /// Takes packets until the limit is reached, then drops the newcomer.
     DropTail(Limit),
+    /// Takes packets until those queued take the link longer than this, then drops the newcomer.
+    DropTailTime(Duration),
     /// Random early detection.
     Red(RedSpec),
     /// Takes every packet that fits at all, dropping the oldest to make room.
@@ -71,7 +74,7 @@ impl QueueSpec {
     /// need not know them.
     pub fn reads_headers(&self) -> bool {
         match self {
-            QueueSpec::DropTail(_) | QueueSpec::DropHead(_) => false,
+            QueueSpec::DropTail(_) | QueueSpec::DropTailTime(_) | QueueSpec::DropHead(_) => false,
             QueueSpec::Sojourn(_) | QueueSpec::TokenBucket(_) => false,
             QueueSpec::Red(red) => red.ecn,
             QueueSpec::Ared(ared) => ared.red.ecn,
@@ -84,7 +87,10 @@ impl QueueSpec {
 
     /// True if packets are dropped or served in another order than they came once they are queued.
     pub(crate) fn acts_at_dequeue(&self) -> bool {
-        !matches!(self, QueueSpec::DropTail(_) | QueueSpec::Red(_) | QueueSpec::Ared(_))
+        !matches!(
+            self,
+            QueueSpec::DropTail(_) | QueueSpec::DropTailTime(_) | QueueSpec::Red(_) | QueueSpec::Ared(_)
+        )
     }
 }
 
@@ -93,6 +99,7 @@ impl fmt::Display for QueueSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             QueueSpec::DropTail(limit) => limit.fmt(f),
+            QueueSpec::DropTailTime(longest) => write!(f, "drop-tail {longest}"),
             QueueSpec::Red(red) => write!(f, "red min {} max {} limit {}", red.min, red.max, red.limit),
             QueueSpec::DropHead(limit) => write!(f, "drop-head {limit}"),
             QueueSpec::Sojourn(spec) => write!(f, "sojourn {} limit {}", spec.longest, spec.limit),
@@ -104,6 +111,9 @@ impl fmt::Display for QueueSpec {
                 write!(f, "fq-codel {} flows target {} limit {}", fq.flows, codel.target, codel.limit)
             }
             QueueSpec::Pie(pie) => write!(f, "pie target {} limit {}", pie.target, pie.limit),
+            QueueSpec::Ared(AredSpec { red, target: Some(target), .. }) => {
+                write!(f, "ared target {target} limit {}", red.limit)
+            }
             QueueSpec::Ared(AredSpec { red, .. }) => {
                 write!(f, "ared min {} max {} limit {}", red.min, red.max, red.limit)
             }
@@ -149,6 +159,7 @@ pub(crate) enum Admission {
 #[derive(Debug)]
 pub(crate) enum Qdisc {
     DropTail(Limit),
+    DropTailTime(Duration),
     Red(Box<red::Red>),
     Ared(Box<ared::Ared>),
 }
@@ -158,6 +169,7 @@ impl Qdisc {
     pub(crate) fn new(spec: &QueueSpec) -> Qdisc {
         match spec {
             QueueSpec::DropTail(limit) => Qdisc::DropTail(*limit),
+            QueueSpec::DropTailTime(longest) => Qdisc::DropTailTime(*longest),
             QueueSpec::Red(spec) => Qdisc::Red(Box::new(red::Red::new(*spec))),
             QueueSpec::Ared(spec) => Qdisc::Ared(Box::new(ared::Ared::new(*spec))),
             other => panic!("{other} does not decide at arrival"),
@@ -167,6 +179,7 @@ impl Qdisc {
     pub(crate) fn spec(&self) -> QueueSpec {
         match self {
             Qdisc::DropTail(limit) => QueueSpec::DropTail(*limit),
+            Qdisc::DropTailTime(longest) => QueueSpec::DropTailTime(*longest),
             Qdisc::Red(red) => QueueSpec::Red(red.spec()),
             Qdisc::Ared(ared) => QueueSpec::Ared(ared.spec()),
         }
@@ -174,7 +187,7 @@ impl Qdisc {
 
     pub(crate) fn reads_headers(&self) -> bool {
         match self {
-            Qdisc::DropTail(_) => false,
+            Qdisc::DropTail(_) | Qdisc::DropTailTime(_) => false,
             Qdisc::Red(red) => red.spec().ecn,
             Qdisc::Ared(ared) => ared.spec().red.ecn,
         }
@@ -202,6 +215,7 @@ impl Qdisc {
             Qdisc::DropTail(limit) => drop_tail::admit(*limit, packet.len, backlog.queued),
             Qdisc::Red(red) => red.admit(now, packet, backlog, rng),
             Qdisc::Ared(ared) => ared.admit(now, packet, backlog, rng),
+            Qdisc::DropTailTime(longest) => drop_tail_time::admit(*longest, backlog),
         }
     }
 }

@@ -1,6 +1,12 @@
 //! PIE, "Proportional Integral controller Enhanced" (RFC 8033): drops at arrival with a probability that a
-//! controller adjusts from the queueing delay. Read Appendix A of the RFC first. The delay is that of the packet
-//! dequeued last (§5.2, timestamps), and none once the queue has run empty.
+//! controller adjusts from the queueing delay. Read Appendix A of the RFC first. Of the options of §5 there are ECN
+//! (§5.1), de-randomization (§5.4) and the cap on adjustments (§5.5). Deliberately otherwise:
+//!
+//! - The delay is measured, by timestamps (§4.3), not estimated from a departure rate (§5.2): they are free here.
+//! - Once the queue has run empty there is no delay, as in Linux and ns-3. In Appendix A the delay of the last packet
+//!   stays, so that the probability of an idle queue might never decay.
+//! - The controller is always on. With §5.3 it sleeps until a third of the buffer is full: a hidden second threshold that
+//!   depends on a hard limit nobody chose for it.
 
 use super::queue::{Fifo, Refused, Turn};
 use super::{Ecn, Limit};
@@ -26,6 +32,10 @@ pub struct PieSpec {
     pub mark_below: Probability,
     /// What is done to ECN-capable packets.
     pub ecn: Ecn,
+    /// Spreads drops: none soon after another, one for certain in the end (§5.4).
+    pub derandomize: bool,
+    /// From a probability of 10 % on it rises by no more than 2 % at once (§5.5).
+    pub cap_adjustment: bool,
     /// The hard limit; a newcomer that does not fit is dropped.
     pub limit: Limit,
 }
@@ -41,6 +51,8 @@ impl Default for PieSpec {
             mean_packet: Bytes(1514),
             mark_below: Probability::new(0.1).expect("0.1 is a probability"),
             ecn: Ecn::Off,
+            derandomize: false,
+            cap_adjustment: false,
             limit: Limit::Packets(1000),
         }
     }
@@ -52,6 +64,8 @@ pub(crate) struct Pie<P> {
     pub(crate) spec: PieSpec,
     pub(crate) fifo: Fifo<P>,
     drop_prob: f64,
+    /// The probabilities since the last drop, added up (accu_prob).
+    accumulated: f64,
     burst_allowance: Duration,
     delay: Duration,
     delay_old: Duration,
@@ -65,6 +79,7 @@ impl<P> Pie<P> {
             spec,
             fifo: Fifo::default(),
             drop_prob: 0.0,
+            accumulated: 0.0,
             burst_allowance: Duration::ZERO,
             delay: Duration::ZERO,
             delay_old: Duration::ZERO,
@@ -80,12 +95,16 @@ impl<P> Pie<P> {
         }
         let selected = self.burst_allowance.is_zero() && self.selects(turn);
         let markable = self.spec.ecn == Ecn::Mark && self.drop_prob < self.spec.mark_below.get();
+        if selected {
+            self.accumulated = 0.0;
+        }
         if selected && !(markable && packet.is_ect()) {
             return Err((DropReason::Early, packet));
         }
         let mut queued = self.fifo.tally();
         queued += turn.on_wire;
         if !self.spec.limit.has_room(packet.len, queued) {
+            self.accumulated = 0.0;
             return Err((DropReason::QueueFull, packet));
         }
         if selected {
@@ -104,10 +123,18 @@ impl<P> Pie<P> {
     }
 
     /// drop_early.
-    fn selects(&self, turn: &mut Turn<'_, P>) -> bool {
+    fn selects(&mut self, turn: &mut Turn<'_, P>) -> bool {
         let slight = self.delay_old < self.half_target() && self.drop_prob < 0.2;
         if slight || self.fifo.tally().bytes <= 2 * self.spec.mean_packet.0 {
             return false;
+        }
+        if self.spec.derandomize {
+            self.accumulated = if self.drop_prob == 0.0 { 0.0 } else { self.accumulated + self.drop_prob };
+            match self.accumulated {
+                sum if sum < 0.85 => return false,
+                sum if sum >= 8.5 => return true,
+                _ => {}
+            }
         }
         turn.rng.unit_f64() < self.drop_prob
     }
@@ -148,7 +175,11 @@ impl<P> Pie<P> {
             p if p < 0.1 => 2.0,
             _ => 1.0,
         };
-        self.drop_prob += step / scale;
+        let mut step = step / scale;
+        if self.spec.cap_adjustment && self.drop_prob >= 0.1 {
+            step = step.min(0.02);
+        }
+        self.drop_prob += step;
         if self.delay.is_zero() && self.delay_old.is_zero() {
             self.drop_prob *= 0.98;
         }

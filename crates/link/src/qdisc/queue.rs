@@ -125,7 +125,7 @@ pub(crate) enum Queue<P> {
 impl<P> Queue<P> {
     pub(crate) fn new(spec: &QueueSpec) -> Queue<P> {
         match spec {
-            QueueSpec::DropTail(_) | QueueSpec::Red(_) | QueueSpec::Ared(_) => {
+            QueueSpec::DropTail(_) | QueueSpec::DropTailTime(_) | QueueSpec::Red(_) | QueueSpec::Ared(_) => {
                 Queue::arrival(Qdisc::new(spec))
             }
             QueueSpec::DropHead(limit) => Queue::DropHead(DropHead::new(*limit)),

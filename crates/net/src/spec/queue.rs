@@ -2,15 +2,18 @@
 //!
 //! ```toml
 //! queue = { kind = "drop-tail", limit = "50p" }        # also drop-head
-//! queue = { kind = "sojourn", longest = "20ms", limit = "1000p" }
+//! queue = { kind = "drop-tail", limit = "20ms" }       # who would wait longer is not taken, at the rate of the moment
+//! queue = { kind = "sojourn", longest = "20ms", limit = "1000p" }        # who has waited longer is dropped; or "20ms"
 //! queue = { kind = "red", limit = "50p", min = "5p", max = "15p", probability = 0.1, weight = 0.002, gentle = true,
 //!           ecn = false, mean_packet = "500B" }
 //! queue = { kind = "codel", target = "5ms", interval = "100ms", limit = "1000p", mtu = "1514B", ecn = false }
 //! queue = { kind = "fq-codel", flows = 1024, quantum = "1514B", … }                # and what codel has
 //! queue = { kind = "pie", target = "15ms", update = "15ms", burst = "150ms", alpha = 0.125, beta = 1.25,
-//!           mean_packet = "1500B", mark_below = "10%", ecn = false, limit = "1000p" }
-//! queue = { kind = "ared", interval = "500ms", … }                                # and what red has
-//! queue = { kind = "dualpi2", target = "15ms", update = "16ms", alpha = 0.16, beta = 3.0, coupling = 2.0,
+//!           mean_packet = "1500B", mark_below = "10%", ecn = false, derandomize = false, cap_adjustment = false,
+//!           limit = "1000p" }
+//! queue = { kind = "ared", target = "5ms", interval = "500ms", limit = "1000p" }  # thresholds that follow the rate
+//! queue = { kind = "ared", min = "5p", max = "15p", interval = "500ms", … }       # and what red has
+//! queue = { kind = "dualpi2", target = "15ms", update = "15ms", alpha = 0.15, beta = 3.0, coupling = 2.0,
 //!           ramp_start = "800us", ramp_range = "400us", ramp_packets = 1, shift = "50ms", limit = "10000p" }
 //! queue = { kind = "dualpi2", classic_share = 10 }                # weighted round robin in place of a shifted FIFO
 //! queue = { kind = "token-bucket", rate = "1Mbit", burst = "15KiB", peak = "4Mbit", peak_burst = "1514B", limit = "50p" }
@@ -62,7 +65,7 @@ pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
         return None;
     };
     let queue = match kind.text("red", remarks)? {
-        "drop-tail" => required_limit(&mut fields, remarks).map(QueueSpec::DropTail),
+        "drop-tail" => drop_tail(&mut fields, remarks),
         "drop-head" => required_limit(&mut fields, remarks).map(QueueSpec::DropHead),
         "sojourn" => sojourn(&mut fields, remarks).map(QueueSpec::Sojourn),
         "red" => red(&mut fields, remarks).map(QueueSpec::Red),
@@ -91,6 +94,10 @@ pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
     queue
 }
 
+/// The average delay aimed at and the hard limit of adaptive RED where thresholds follow the rate: ns-2's, and Linux'.
+const ARED_TARGET: Duration = Duration::from_ms(5);
+const ARED_LIMIT: Limit = Limit::Packets(1000);
+
 fn one_of() -> String {
     let quoted: Vec<String> = KINDS.iter().map(|kind| format!("\"{kind}\"")).collect();
     format!("one of {}", quoted.join(", "))
@@ -102,6 +109,17 @@ fn required_limit(fields: &mut Fields, remarks: &mut Remarks) -> Option<Limit> {
         return None;
     };
     limit(&field, "50p", remarks)
+}
+
+/// A limit in packets, bytes or time.
+fn drop_tail(fields: &mut Fields, remarks: &mut Remarks) -> Option<QueueSpec> {
+    match fields.peek("limit") {
+        Some(DeValue::String(text)) if text.ends_with('s') => {
+            let field = fields.get("limit")?;
+            positive(&field, "20ms", remarks).map(QueueSpec::DropTailTime)
+        }
+        _ => required_limit(fields, remarks).map(QueueSpec::DropTail),
+    }
 }
 
 fn sojourn(fields: &mut Fields, remarks: &mut Remarks) -> Option<SojournSpec> {
@@ -150,15 +168,36 @@ fn pie(fields: &mut Fields, remarks: &mut Remarks) -> Option<PieSpec> {
         pie.mark_below = field.probability(remarks)?;
     }
     pie.ecn = ecn(fields, pie.ecn, remarks)?;
+    pie.derandomize = switch(fields, "derandomize", remarks)?;
+    pie.cap_adjustment = switch(fields, "cap_adjustment", remarks)?;
     pie.limit = fields.get("limit").map_or(Some(pie.limit), |field| limit(&field, "1000p", remarks))?;
     Some(pie)
 }
 
-/// Adaptive RED as in [`AredSpec`].
+/// Adaptive RED as in [`AredSpec`]; without thresholds they follow the rate.
 fn ared(fields: &mut Fields, remarks: &mut Remarks) -> Option<AredSpec> {
     let interval = time(fields, "interval", AredSpec::default().interval, remarks);
-    let red = red(fields, remarks);
-    Some(AredSpec { red: red?, interval: interval? })
+    let target = fields.get("target");
+    let by_rate = fields.peek("min").is_none() && fields.peek("max").is_none();
+    let target = match (target, by_rate) {
+        (None, true) => Some(ARED_TARGET),
+        (Some(field), true) => Some(positive(&field, "5ms", remarks)?),
+        (None, false) => None,
+        (Some(field), false) => {
+            let what = "queue has a target, by which thresholds follow the rate, and thresholds";
+            remarks.mistake(field.at, what, "keep target, or min and max");
+            return None;
+        }
+    };
+    if by_rate && fields.peek("weight").is_some() {
+        remarks.mistake(fields.at, "the weight follows the rate", "remove weight, or write min and max too");
+    }
+    let limited = fields.peek("limit").is_some();
+    let mut red = red(fields, remarks)?;
+    if by_rate && !limited {
+        red.limit = ARED_LIMIT;
+    }
+    Some(AredSpec { red, interval: interval?, target })
 }
 
 /// DualPI2 as in [`DualPi2Spec`].
@@ -268,6 +307,11 @@ fn factor(fields: &mut Fields, key: &str, default: f64, remarks: &mut Remarks) -
         return None;
     }
     Some(number)
+}
+
+/// True or false; absent: false.
+fn switch(fields: &mut Fields, key: &str, remarks: &mut Remarks) -> Option<bool> {
+    fields.get(key).map_or(Some(false), |field| field.switch(remarks))
 }
 
 fn ecn(fields: &mut Fields, default: Ecn, remarks: &mut Remarks) -> Option<Ecn> {
