@@ -251,3 +251,72 @@ fn a_fast_path_of_pantheons_delivers_at_its_rate_behind_a_full_queue() {
     let expected: Vec<_> = (0..173).map(|k| (k as u32, exact(k + 1))).collect();
     assert_eq!(found, expected);
 }
+
+#[test]
+fn the_cellular_example_carries_what_its_traces_say() {
+    let [spec, up, down] = [
+        include_str!("../../../examples/cellular.toml"),
+        include_str!("../../../examples/cellular-up.trace"),
+        include_str!("../../../examples/cellular-down.csv"),
+    ];
+    let files = [("cellular-up.trace", up), ("cellular-down.csv", down)];
+    // More than either way ever carries: its queue is full all the time, and the first frame starts both traces.
+    let arrivals: Vec<_> = (0..25 * 4 * 1000).map(|i| (i * MS / 4, FRAME)).collect();
+
+    // Up: a line is an opportunity, and an opportunity is a frame, 30 ms before it arrives. The first frame comes at
+    // the instant at which the trace starts.
+    let mut network = network(topology(spec, &files));
+    let found = run(&mut network, &arrivals, 25_000 * MS + 30 * MS);
+    let lines: Vec<u64> = up.lines().map(|line| line.parse().unwrap()).collect();
+    let round = lines[lines.len() - 1];
+    let by = |ms: u64| {
+        ms / round * lines.len() as u64 + lines.iter().filter(|at| **at <= ms % round).count() as u64
+    };
+    assert_eq!(found.len() as u64, by(25_000), "opportunities in 25 s");
+    for ms in [100, 5_000, 9_999, 10_000, 10_001, 20_003] {
+        let arrived = found.iter().filter(|(_, at)| *at <= (ms + 30) * MS).count() as u64;
+        assert_eq!(arrived, by(ms), "opportunities in {ms} ms");
+    }
+
+    // Down: frames of 12112 bits at rates that change every 100 ms; bits are counted in 10⁻² bit/s × ms.
+    let turned = spec.replace("phone_to_server = ", "x = ").replace("server_to_phone", "phone_to_server");
+    let turned = turned.replace("x = { delay", "server_to_phone = { delay");
+    let mut network = self::network(topology(&turned, &files));
+    let found = run(&mut network, &arrivals, 25_000 * MS);
+    let steps: Vec<(u64, u64, u64)> = down
+        .lines()
+        .skip(1)
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
+        .filter_map(|line| {
+            let mut cells = line.split(',');
+            let time = cells.next()?.parse().ok()?;
+            let rate = (cells.next()?.parse::<f64>().ok()? * 100.0).round() as u64;
+            Some((time, rate, cells.next()?.parse().ok()?))
+        })
+        .collect();
+    let mut expected = Vec::new();
+    // Hundredths of Mbit/s times ms are ten bits; the k-th frame has left when k · 12112 bits are sent.
+    let (mut sent, mut last) = (0u128, 0u64);
+    for pair in steps.windows(2) {
+        let (from, rate, delay) = pair[0];
+        let length = u128::from(pair[1].0 - from) * u128::from(MS);
+        let until = sent + u128::from(rate) * 10_000 * length;
+        loop {
+            let need = (expected.len() as u128 + 1) * 12_112 * 1_000_000_000_000;
+            if rate == 0 || need > until {
+                break;
+            }
+            let into = (need - sent) / (u128::from(rate) * 10_000);
+            let left = u128::from(from) * u128::from(MS) + into;
+            last = last.max(left as u64 + delay * MS);
+            expected.push(last);
+        }
+        sent = until;
+    }
+    expected.retain(|at| *at <= 25_000 * MS);
+    let times: Vec<u64> = found.iter().map(|(_, at)| *at).collect();
+    for (k, (got, exact)) in times.iter().zip(&expected).enumerate() {
+        assert!(got.abs_diff(*exact) <= 1, "frame {k}: {got}, expected {exact}");
+    }
+    assert_eq!(times.len(), expected.len());
+}

@@ -8,16 +8,19 @@
 //! jitter = { law = "pareto", mean = "3ms", shape = 3.0 }
 //! jitter = { law = "exponential", mean = "3ms" }
 //! jitter = { law = "table", values = ["1ms", "2ms", "9ms"] }    # each as likely
-//! jitter = { law = "trace", values = ["1ms", "2ms", "9ms"] }    # one after the other
+//! jitter = { law = "trace", values = ["1ms", "2ms", "9ms"] }    # one after the other, a packet each
+//! jitter = { law = "table", file = "delays.csv" }               # either of them from a file (`trace/delays.rs`)
 //! jitter = "none"
 //! reorder   = "25%"     # these skip the delay; or { probability = "25%", correlation = "50%", gap = 5 }
 //! duplicate = "1%"      # or { probability = "1%", correlation = "10%" }
 //! corrupt   = "0.1%"    # packets with a flipped bit, or { probability = …, correlation = … }, or { bits = 1e-6 }
 //! ```
 
+use super::Files;
 use super::fields::{Field, Fields};
 use super::loss::{optional, required, word};
-use crate::mistake::Remarks;
+use crate::mistake::{Mistake, Remarks};
+use crate::trace::delays;
 use fastpath_link::{Chance, CorruptSpec, JitterLaw, JitterSpec, Memory, Reorder, ReorderSpec};
 use fastpath_units::{Duration, Probability};
 use toml::de::DeValue;
@@ -28,12 +31,12 @@ const ORDERS: [&str; 3] = ["never", "allow", "drop"];
 const SHAPE_MAX: f64 = 1000.0;
 
 /// Reads a jitter; `Some(None)` is none.
-pub(super) fn jitter(field: &Field, remarks: &mut Remarks) -> Option<Option<Box<JitterSpec>>> {
+pub(super) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<JitterSpec>>> {
     if matches!(field.value, DeValue::String(text) if text == "none") {
         return Some(None);
     }
     let mut fields = field.table("jitter", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
-    let law = law_of(&mut fields, remarks);
+    let law = law_of(&mut fields, files, remarks);
     let memory = memory(&mut fields, remarks);
     let order = match fields.get("reorder") {
         None => Some(Reorder::default()),
@@ -51,9 +54,9 @@ pub(super) fn jitter(field: &Field, remarks: &mut Remarks) -> Option<Option<Box<
 }
 
 /// A law alone, of what is not the delay; true if there was something beside it.
-pub(super) fn law(field: &Field, remarks: &mut Remarks) -> Option<(JitterLaw, bool)> {
+pub(super) fn law(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<(JitterLaw, bool)> {
     let mut fields = field.table("law", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
-    let law = law_of(&mut fields, remarks)?;
+    let law = law_of(&mut fields, files, remarks)?;
     let beside = ["half_life", "correlation", "reorder"].iter().any(|key| fields.get(key).is_some());
     fields.finish(remarks);
     Some((law, beside))
@@ -72,7 +75,7 @@ fn memory(fields: &mut Fields, remarks: &mut Remarks) -> Option<Memory> {
     }
 }
 
-fn law_of(fields: &mut Fields, remarks: &mut Remarks) -> Option<JitterLaw> {
+fn law_of(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Option<JitterLaw> {
     let Some(law) = fields.get("law") else {
         remarks.mistake(
             fields.at,
@@ -93,11 +96,11 @@ fn law_of(fields: &mut Fields, remarks: &mut Remarks) -> Option<JitterLaw> {
             mean.zip(shape).map(|(mean, shape)| JitterLaw::Pareto { mean, shape })
         }
         4 => span(fields, "mean", remarks).map(|mean| JitterLaw::Exponential { mean }),
-        5 => values(fields, remarks).map(|mut values| {
+        5 => values(fields, files, delays::table, remarks).map(|mut values| {
             values.sort();
             JitterLaw::Table(values.iter().map(|value| value.as_ps() as i64).collect())
         }),
-        _ => values(fields, remarks).map(|values| JitterLaw::Trace(values.into())),
+        _ => values(fields, files, delays::trace, remarks).map(|values| JitterLaw::Trace(values.into())),
     }
 }
 
@@ -171,16 +174,53 @@ fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {
     Some(shape)
 }
 
-/// A list of times, at least one.
-fn values(fields: &mut Fields, remarks: &mut Remarks) -> Option<Vec<Duration>> {
-    const INSTEAD: &str = "write values = [\"1ms\", \"2ms\"]";
-    let Some(field) = fields.get("values") else {
-        remarks.mistake(fields.at, format!("{} has no values", fields.what), INSTEAD);
-        return None;
+/// A list of times, at least one: written out, or in a file that `read` understands.
+fn values(
+    fields: &mut Fields,
+    files: &Files,
+    read: fn(&str) -> Result<Vec<Duration>, Mistake>,
+    remarks: &mut Remarks,
+) -> Option<Vec<Duration>> {
+    const INSTEAD: &str = "write values = [\"1ms\", \"2ms\"], or file = \"delays.csv\"";
+    let listed = match (fields.get("values"), fields.get("file")) {
+        (Some(values), None) => values,
+        (None, Some(file)) => return from_file(&file, files, read, remarks),
+        (None, None) => {
+            remarks.mistake(fields.at, format!("{} has no values", fields.what), INSTEAD);
+            return None;
+        }
+        (Some(_), Some(file)) => {
+            remarks.mistake(file.at, format!("{} has values and a file", fields.what), "keep one of them");
+            return None;
+        }
     };
-    let Some(elements) = field.elements().filter(|elements| !elements.is_empty()) else {
-        remarks.mistake(field.at, "values is not a list of times", INSTEAD);
+    let Some(elements) = listed.elements().filter(|elements| !elements.is_empty()) else {
+        remarks.mistake(listed.at, "values is not a list of times", INSTEAD);
         return None;
     };
     elements.iter().map(|element| element.quantity::<Duration>("2ms", remarks)).collect()
+}
+
+fn from_file(
+    field: &Field,
+    files: &Files,
+    read: fn(&str) -> Result<Vec<Duration>, Mistake>,
+    remarks: &mut Remarks,
+) -> Option<Vec<Duration>> {
+    let path = field.text("delays.csv", remarks)?;
+    match files(path).map(|text| read(&text)) {
+        Ok(Ok(values)) => Some(values),
+        Ok(Err(Mistake { line, column, what, instead })) => {
+            remarks.mistake(field.at, format!("{path}:{line}:{column}: {what}"), instead);
+            None
+        }
+        Err(why) => {
+            remarks.mistake(
+                field.at,
+                format!("{path}: {why}"),
+                "write the path of a file, from where this file is",
+            );
+            None
+        }
+    }
 }

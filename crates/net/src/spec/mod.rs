@@ -60,6 +60,7 @@ mod trace;
 use crate::address;
 use crate::mistake::{Mistake, Remarks, Warning, nearest, several};
 use crate::topology::{Direction, Event, Group, LinkId, NodeId, NodeKind, Start, Topology, Track};
+use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_units::{Duration, Time};
 use fields::{Field, Fields};
@@ -124,7 +125,8 @@ pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
         return Err(remarks.finish().unwrap_err());
     }
     let mut fields = Fields::new("a link", 0, document.get_ref());
-    let change = pipe::read(&mut fields, &mut remarks);
+    let no_files: &Files = &|_| Err("files are read when a network starts: write values".to_owned());
+    let change = pipe::read(&mut fields, no_files, &mut remarks);
     let named = !document.get_ref().is_empty();
     fields.finish(&mut remarks);
     if change == Change::default() && !named {
@@ -297,7 +299,7 @@ impl<'t> Spec<'t> {
         let given_name =
             fields.get("name").and_then(|field| Some((field.at, field.text("access", &mut self.remarks)?)));
         let mtu = fields.get("mtu").and_then(|field| field.whole(MTU, &mut self.remarks));
-        let values = pipe::read(&mut fields, &mut self.remarks);
+        let values = pipe::read(&mut fields, self.files, &mut self.remarks);
         let presets = self.read_preset(&mut fields);
         let group = fields.get("group").and_then(|field| self.read_group(&field));
         let traces = fields.get("trace").map(|field| trace::read(&field, self.files, &mut self.remarks));
@@ -422,7 +424,7 @@ impl<'t> Spec<'t> {
             let field = fields.get(&key)?;
             let example = "{ rate = \"256kbit\" }";
             let mut direction = field.table(key, example, &mut self.remarks)?;
-            let values = pipe::read(&mut direction, &mut self.remarks);
+            let values = pipe::read(&mut direction, self.files, &mut self.remarks);
             let traces = direction.get("trace");
             let traces = traces.map(|field| trace::read(&field, self.files, &mut self.remarks));
             direction.finish(&mut self.remarks);
@@ -455,7 +457,7 @@ impl<'t> Spec<'t> {
             }
             _ => Some(Direction::Both),
         };
-        let change = pipe::read(&mut fields, &mut self.remarks);
+        let change = pipe::read(&mut fields, self.files, &mut self.remarks);
         if change == Change::default() && !pipe::KEYS.iter().any(|key| fields.peek(key).is_some()) {
             let what = "the event changes nothing";
             self.remarks.mistake(start, what, format!("write one of {}", pipe::KEYS.join(", ")));
@@ -546,6 +548,24 @@ impl<'t> Spec<'t> {
         for (pipes, text) in crate::queue::fill(&mut self.topology, &self.unqueued) {
             let at = pipes.first().map_or(0, |(link, _)| self.link_at[link.0 as usize]);
             self.remarks.warn(at, text);
+        }
+        for (link, text) in crate::queue::timeless(&self.topology) {
+            self.remarks.warn(self.link_at[link.0 as usize], text);
+        }
+        self.warn_of_meaningless_values();
+    }
+
+    /// Values of links that follow opportunities, in the place of which these stand.
+    fn warn_of_meaningless_values(&mut self) {
+        for track in &self.topology.tracks {
+            let link = self.topology.link(track.link);
+            let PipeSpec { slots, overhead, framing, .. } = &link.pipes[track.pipe];
+            let opportunities = matches!(track.timeline, Timeline::Opportunities(_));
+            if opportunities && (slots.is_some() || *overhead > 0 || framing.is_some()) {
+                let text = "opportunities say when packets leave and what they count: slots and overhead mean nothing";
+                let at = self.link_at[track.link.0 as usize];
+                self.remarks.warn(at, format!("link {}: {text}", link.name));
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! in an event, and in what is asked of a running network.
 
 use super::fields::{Field, Fields};
-use super::{effects, loss, queue, slots};
+use super::{Files, effects, loss, queue, slots};
 use crate::mistake::Remarks;
 use fastpath_link::{Cells, Change, Framing, LinkState};
 use fastpath_units::{Duration, Rate};
@@ -30,8 +30,8 @@ pub(super) const KEYS: [&str; 11] = [
     "state",
 ];
 
-/// The values written in a table.
-pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Change {
+/// The values written in a table; `files` gives the files it names.
+pub(super) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Change {
     let mut change =
         Change { rate: fields.get("rate").and_then(|field| rate(&field, remarks)), ..Change::default() };
     if let Some(field) = fields.get("overhead") {
@@ -42,11 +42,20 @@ pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Change {
         loss::read(&field, &mut change, remarks);
     }
     change.queue = fields.get("queue").and_then(|field| queue::read(&field, remarks));
-    change.jitter = fields.get("jitter").and_then(|field| effects::jitter(&field, remarks));
-    change.reorder = fields.get("reorder").and_then(|field| effects::reorder(&field, remarks));
+    change.jitter = fields.get("jitter").and_then(|field| effects::jitter(&field, files, remarks));
+    if let Some(field) = fields.get("reorder") {
+        change.reorder = effects::reorder(&field, remarks);
+        if let (Some(Some(_)), Some(DeValue::Table(jitter))) = (change.reorder, fields.peek("jitter"))
+            && let Some(DeValue::String(order)) = jitter.get("reorder").map(toml::Spanned::get_ref)
+            && order == "never"
+        {
+            let what = "the jitter is never to reorder, and reorder lets packets pass by its delay";
+            remarks.mistake(field.at, what, "remove one of the two");
+        }
+    }
     change.duplicate = fields.get("duplicate").and_then(|field| effects::duplicate(&field, remarks));
     change.corrupt = fields.get("corrupt").and_then(|field| effects::corrupt(&field, remarks));
-    change.slots = fields.get("slots").and_then(|field| slots::read(&field, remarks));
+    change.slots = fields.get("slots").and_then(|field| slots::read(&field, files, remarks));
     change.state = fields.get("state").and_then(|field| {
         loss::word(&field, "a state of a link", &["up", "down"], remarks)
             .map(|state| [LinkState::Up, LinkState::Down][state])

@@ -7,6 +7,7 @@
 //! slots = "none"
 //! ```
 
+use super::Files;
 use super::effects;
 use super::fields::{Field, Fields};
 use crate::mistake::Remarks;
@@ -15,7 +16,7 @@ use fastpath_units::{Bytes, Duration};
 use toml::de::DeValue;
 
 /// Reads slots; `Some(None)` is none.
-pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<Option<Box<SlotSpec>>> {
+pub(super) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<SlotSpec>>> {
     let mut spec =
         SlotSpec { wait: SlotWait::Between(Duration::ZERO, Duration::ZERO), packets: None, bytes: None };
     match field.value {
@@ -28,7 +29,7 @@ pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<Option<Box<Sl
         _ => {}
     }
     let mut fields = field.table("slots", "\"2ms\"", remarks)?;
-    let wait = wait(&mut fields, remarks);
+    let wait = wait(&mut fields, files, remarks);
     let packets = match fields.get("packets") {
         None => Some(None),
         Some(field) => field.whole(1..=u64::from(u32::MAX), remarks).map(|packets| Some(packets as u32)),
@@ -46,7 +47,7 @@ pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<Option<Box<Sl
     Some(Some(Box::new(spec)))
 }
 
-fn wait(fields: &mut Fields, remarks: &mut Remarks) -> Option<SlotWait> {
+fn wait(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Option<SlotWait> {
     let [min, max, mean, law] = ["min", "max", "mean", "law"].map(|key| fields.get(key));
     if let (Some(one), Some(_)) = (min.as_ref().or(max.as_ref()), mean.as_ref().or(law.as_ref())) {
         let what = "slots are given by their bounds and by a law";
@@ -59,7 +60,7 @@ fn wait(fields: &mut Fields, remarks: &mut Remarks) -> Option<SlotWait> {
     };
     if let Some(law) = law {
         let mean = time(&mean, remarks)?.unwrap_or(Duration::ZERO);
-        let (law, memory) = effects::law(&law, remarks)?;
+        let (law, memory) = effects::law(&law, files, remarks)?;
         if memory {
             remarks.mistake(
                 fields.at,

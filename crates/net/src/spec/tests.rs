@@ -129,6 +129,8 @@ fn every_queue_has_its_words() {
     let late = SojournSpec { limit: Limit::Packets(9), ..late };
     assert_eq!(queue("{ kind = 'sojourn', longest = '20ms', limit = '9p' }"), QueueSpec::Sojourn(late));
     assert_eq!(queue("{ kind = 'drop-head', limit = '9p' }"), QueueSpec::DropHead(Limit::Packets(9)));
+    let by_time = queue("{ kind = 'drop-tail', limit = '20ms' }");
+    assert_eq!(by_time, QueueSpec::DropTailTime(Duration::from_ms(20)));
     assert_eq!(queue("{ kind = 'codel' }"), QueueSpec::Codel(CodelSpec::default()));
     let codel = CodelSpec {
         target: Duration::from_ms(1),
@@ -151,10 +153,12 @@ fn every_queue_has_its_words() {
         mean_packet: Bytes(1000),
         mark_below: p(5.0),
         ecn: Ecn::Mark,
+        derandomize: true,
+        cap_adjustment: true,
         limit: Limit::Bytes(Bytes(65536)),
     };
     let words = "target = '20ms', update = '30ms', burst = '0', alpha = 0.25, beta = 2, mean_packet = '1000B', \
-                 mark_below = '5%', ecn = true, limit = '64KiB'";
+                 mark_below = '5%', ecn = true, derandomize = true, cap_adjustment = true, limit = '64KiB'";
     assert_eq!(queue(&format!("{{ kind = 'pie', {words} }}")), QueueSpec::Pie(pie));
 }
 
@@ -164,8 +168,12 @@ fn queues_of_classes_and_buckets_have_their_words() {
     let ared = AredSpec {
         red: RedSpec { limit: Limit::Packets(100), min: 10, max: 30, ..RedSpec::default() },
         interval: Duration::from_ms(250),
+        target: None,
     };
-    assert_eq!(queue("{ kind = 'ared', limit = '100p', interval = '250ms' }"), QueueSpec::Ared(ared));
+    let words = "limit = '100p', min = '10p', interval = '250ms'";
+    assert_eq!(queue(&format!("{{ kind = 'ared', {words}, max = '30p' }}")), QueueSpec::Ared(ared));
+    let QueueSpec::Ared(by_rate) = queue("{ kind = 'ared' }") else { panic!("another kind") };
+    assert_eq!((by_rate.target, by_rate.red.limit), (Some(Duration::from_ms(5)), Limit::Packets(1000)));
     assert_eq!(queue("{ kind = 'dualpi2' }"), QueueSpec::DualPi2(DualPi2Spec::default()));
     let dual = DualPi2Spec {
         target: Duration::from_ms(20),
@@ -490,7 +498,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "9:18: 'gauss' is not a law of jitter; write one of uniform, normal, lognormal, pareto, exponential, table, trace",
             "12:50: shape = 1 is out of range; write a number above 1, up to 1000",
             "12:65: 'no' is not a law of order; write one of never, allow, drop",
-            "15:36: values is not a list of times; write values = [\"1ms\", \"2ms\"]",
+            "15:36: values is not a list of times; write values = [\"1ms\", \"2ms\"], or file = \"delays.csv\"",
             "16:11: '200%' is not a probability: it must be 0 … 100 %; write corrupt = \"1%\"",
             "17:13: duplicate has no probability; write probability = \"1%\"",
         ],
@@ -621,6 +629,45 @@ fn what_works_but_may_surprise_is_a_warning() {
         ]
     );
     assert_eq!(topology(text).nodes[0].interfaces[0].addresses.len(), 1);
+    let text = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'drop-tail', limit = '20ms' }\n\
+                [[link]]\nbetween = ['a', 'b']\nqueue = '9p'\nslots = '1ms'\ntrace = { poisson = '1Mbit' }";
+    assert_eq!(
+        warnings(text),
+        [
+            "3:1: link a-b: its queue is limited in time, and without a rate nothing takes any",
+            "6:1: link a-b-2: opportunities say when packets leave and what they count: slots and overhead mean nothing",
+        ]
+    );
+}
+
+#[test]
+fn laws_that_contradict_each_other_or_files_that_are_not_there_are_mistakes() {
+    let link = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n";
+    for (values, expected) in [
+        (
+            "jitter = { law = 'normal', sd = '2ms', reorder = 'never' }\nreorder = '25%'",
+            "6:11: the jitter is never to reorder, and reorder lets packets pass by its delay; remove one of the two",
+        ),
+        (
+            "jitter = { law = 'table', values = ['1ms'], file = 'delays.csv' }",
+            "5:52: jitter has values and a file; keep one of them",
+        ),
+        (
+            "jitter = { law = 'table', file = 'delays.csv' }",
+            "5:34: delays.csv: no files can be read here; write the path of a file, from where this file is",
+        ),
+        (
+            "queue = { kind = 'ared', target = '5ms', min = '5p' }",
+            "5:35: queue has a target, by which thresholds follow the rate, and thresholds; keep target, or min and max",
+        ),
+        (
+            "queue = { kind = 'ared', weight = 0.1 }",
+            "5:9: the weight follows the rate; remove weight, or write min and max too",
+        ),
+        ("queue = { kind = 'drop-tail', limit = '0ms' }", "5:39: limit is 0; write limit = \"20ms\""),
+    ] {
+        assert_eq!(mistakes(&format!("{link}{values}")), [expected], "{values}");
+    }
 }
 
 proptest::proptest! {

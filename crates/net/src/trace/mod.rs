@@ -11,6 +11,7 @@
 //! Times are exact: decimal numbers become picoseconds without rounding, and finer ones are refused. Steps follow each
 //! other without a gap, in order, none of no length; what is not so is one [`Mistake`] with its line.
 
+pub(crate) mod delays;
 mod mahimahi;
 mod netem_trace;
 mod summary;

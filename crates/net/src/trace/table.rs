@@ -36,7 +36,7 @@ const COLUMNS: [(&str, Column); 14] = [
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Column {
+pub(super) enum Column {
     Time,
     Duration,
     Rate,
@@ -98,8 +98,8 @@ fn check(number: usize, columns: &[Heading]) -> Result<(), Mistake> {
 }
 
 /// A column: what it is and what its numbers are followed by.
-struct Heading {
-    column: Column,
+pub(super) struct Heading {
+    pub(super) column: Column,
     name: &'static str,
     /// Empty if every value has its own.
     unit: String,
@@ -107,7 +107,7 @@ struct Heading {
 
 impl Heading {
     /// `rate`, `rate_mbps`, `rate (Mbit/s)`, `rate [Mbit]`, `Rate Mbit`.
-    fn read(number: usize, text: &str) -> Result<Heading, Mistake> {
+    pub(super) fn read(number: usize, text: &str) -> Result<Heading, Mistake> {
         let text = text.trim().trim_matches('"');
         let word_end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
         let (word, unit) = text.split_at(word_end);
@@ -229,7 +229,7 @@ impl Row {
 }
 
 /// The number with its unit, read exactly.
-fn quantity<T: FromStr<Err = fastpath_units::ParseError>>(
+pub(super) fn quantity<T: FromStr<Err = fastpath_units::ParseError>>(
     line: usize,
     heading: &Heading,
     cell: &str,
