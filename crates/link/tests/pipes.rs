@@ -155,7 +155,7 @@ proptest! {
         specs in prop::collection::vec(spec(), PIPES as usize),
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        let plan = |(id, spec)| Plan { spec, rng: Rng::stream(1, id as u64), label: id as u32 };
+        let plan = |(id, spec)| Plan { spec, rng: Rng::stream(1, id as u64) };
         let mut pipes = Pipes::new(specs.iter().enumerate().map(plan), 4);
         let mut noting = Pipes::noting_departures(specs.iter().enumerate().map(plan), 4);
         let mut now = Time::ZERO;

@@ -21,8 +21,8 @@ use crate::network::EdgeId;
 use crate::observer::{Observer, Passage, PipeId, Place};
 use crate::pool::Frame;
 use crate::topology::{NodeKind, Topology};
-use fastpath_link::{Alteration, Change, Fate, PipeSpec};
-use fastpath_units::{Duration, Time};
+use fastpath_link::{Alteration, Fate};
+use fastpath_units::Time;
 use fastpath_wire::pcap::{Interface, LINKTYPE_ETHERNET, NgWriter};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -40,8 +40,7 @@ pub struct Entry {
     pub frame: u64,
     /// When it came.
     pub arrived: Time,
-    /// When it left the queue, all of it sent; `None` if it never did, or if a delay that
-    /// varies hides it.
+    /// When it had left the queue, all of it sent; `None` if it never did.
     pub dequeued: Option<Time>,
     /// When it reached the end, or was discarded.
     pub at: Time,
@@ -73,35 +72,12 @@ pub struct Ledger<S> {
     /// The number of each frame inside and when it came to the link it is on, by slot.
     inside: BTreeMap<u32, (u64, Time)>,
     frames: u64,
-    /// Two per link.
-    pipes: Vec<Propagation>,
-}
-
-/// What tells from the time a packet left a pipe when it had left the queue.
-#[derive(Clone, Copy, Debug)]
-struct Propagation {
-    delay: Duration,
-    /// The delay is not the same for every packet.
-    varies: bool,
-    changed: Option<Time>,
-    /// The last exit.
-    last: Time,
-}
-
-impl Propagation {
-    /// When a packet that came at `arrived` and left at `at` had left the queue. After a change of the delay, packets may
-    /// leave together to keep their order, and then nobody can tell.
-    fn dequeued(&mut self, arrived: Time, at: Time) -> Option<Time> {
-        let told = !self.varies && self.changed.is_none_or(|changed| arrived >= changed && at > self.last);
-        self.last = at;
-        told.then(|| at.saturating_sub(self.delay))
-    }
 }
 
 impl<S> Ledger<S> {
     /// A ledger kept in `sink`.
     pub fn new(sink: S) -> Ledger<S> {
-        Ledger { sink, inside: BTreeMap::new(), frames: 0, pipes: Vec::new() }
+        Ledger { sink, inside: BTreeMap::new(), frames: 0 }
     }
 
     /// Where it is kept.
@@ -125,26 +101,8 @@ impl<S> Ledger<S> {
 }
 
 impl<S: Sink> Observer for Ledger<S> {
-    fn started(&mut self, topology: &Topology) {
-        let pipes = topology.links.iter().flat_map(|link| &link.pipes);
-        let propagation = |pipe: &PipeSpec| Propagation {
-            delay: pipe.delay,
-            varies: pipe.jitter.is_some() || pipe.reorder.is_some(),
-            changed: None,
-            last: Time::ZERO,
-        };
-        self.pipes = pipes.map(propagation).collect();
-    }
-
-    fn changed(&mut self, at: Time, pipe: PipeId, change: &Change) {
-        let propagation = &mut self.pipes[2 * pipe.link.0 as usize + pipe.index];
-        if change.delay.is_some() || change.jitter.is_some() || change.reorder.is_some() {
-            propagation.delay = change.delay.unwrap_or(propagation.delay);
-            // A pipe that varied once may keep packets waiting for each other: better to say nothing from then on.
-            propagation.varies |= change.jitter.iter().flatten().next().is_some()
-                || change.reorder.iter().flatten().next().is_some();
-            propagation.changed = Some(at);
-        }
+    fn notes_departures(&self) -> bool {
+        true
     }
 
     fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame) {
@@ -158,13 +116,8 @@ impl<S: Sink> Observer for Ledger<S> {
     }
 
     fn left(&mut self, passage: Passage<'_>) {
-        let Passage { at, pipe, frame, bytes, fate } = passage;
+        let Passage { at, departed: dequeued, pipe, frame, bytes, fate } = passage;
         let (number, arrived) = self.known(frame, at);
-        let propagation = &mut self.pipes[2 * pipe.link.0 as usize + pipe.index];
-        let dequeued = match fate {
-            Fate::Delivered { .. } | Fate::Altered(_) => propagation.dequeued(arrived, at),
-            Fate::Dropped(_) => None,
-        };
         let place = Place::Pipe(pipe);
         let entry = Entry {
             place,
@@ -367,6 +320,32 @@ mod tests {
                 "link1.0 frame=2 queued=0.007000000000 dequeued=0.007000000000 delivered=0.008000000000",
             ]
         );
+    }
+
+    #[test]
+    fn the_time_of_leaving_the_queue_is_known_whatever_the_delay_does() {
+        let link = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '10Mbit'\ndelay = '5ms'\n";
+        let jitter = "jitter = { law = 'trace', values = ['3ms', '0ms'], reorder = 'allow' }\n";
+        assert_eq!(
+            ledger(&format!("{link}{jitter}"), &[1250, 1250]),
+            [
+                "link0.0 frame=2 queued=0.000000000000 dequeued=0.002000000000 delivered=0.007000000000",
+                "link0.0 frame=1 queued=0.000000000000 dequeued=0.001000000000 delivered=0.009000000000",
+            ]
+        );
+        // The second may not overtake the first, which has the longer delay.
+        let cut = "[[event]]\nat = '1500us'\nlink = 'a-b'\ndelay = '1ms'\n";
+        assert_eq!(
+            ledger(&format!("{link}{cut}"), &[1250, 1250]),
+            [
+                "link0.0 frame=1 queued=0.000000000000 dequeued=0.001000000000 delivered=0.006000000000",
+                "link0.0 frame=2 queued=0.000000000000 dequeued=0.002000000000 delivered=0.006000000000",
+            ]
+        );
+        // What is lost behind the bottleneck had been sent.
+        let egress = "loss = { probability = '100%', at = 'egress' }\n";
+        let lost = "link0.0 frame=1 queued=0.000000000000 dequeued=0.001000000000 discarded=0.001000000000 dropped=loss";
+        assert_eq!(ledger(&format!("{link}{egress}"), &[1250]), [lost]);
     }
 
     #[test]

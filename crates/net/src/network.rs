@@ -156,15 +156,18 @@ impl Network {
 
 impl<O: Observer> Network<O> {
     /// A network at rest whose frames `observer` follows.
-    pub fn observed(topology: Topology, options: Options, mut observer: O) -> Network<O> {
-        observer.started(&topology);
+    pub fn observed(topology: Topology, options: Options, observer: O) -> Network<O> {
         let plan = |id: usize| {
             let (link, end) = (&topology.links[id / 2], id % 2);
             let rng = Rng::stream(options.seed, 2 * u64::from(link.stream) + end as u64);
             Plan { spec: &link.pipes[end], rng }
         };
         let frames_max = options.pool_limit.get() / FramePool::SMALLEST;
-        let mut pipes = Pipes::new((0..2 * topology.links.len()).map(plan), frames_max);
+        let plans = (0..2 * topology.links.len()).map(plan);
+        let mut pipes = match observer.notes_departures() {
+            true => Pipes::noting_departures(plans, frames_max),
+            false => Pipes::new(plans, frames_max),
+        };
         let Wiring { stations, inner_ends, first_pipes } = Wiring::of(&topology, &mut pipes);
         Network {
             pipes,
@@ -420,9 +423,7 @@ impl<O: Observer> Network<O> {
 
     fn change(&mut self, at: Time, link: LinkId, direction: Direction, change: &Change) {
         for index in direction.pipes() {
-            let id = 2 * link.0 + index as u32;
-            self.pipes.change(at, id, change);
-            self.observer.changed(at, PipeId { link, index }, change);
+            self.pipes.change(at, 2 * link.0 + index as u32, change);
         }
     }
 
@@ -464,10 +465,11 @@ impl<O: Observer> Network<O> {
             return self.arrive(at, end, frame);
         }
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
+        let departed = self.pipes.departed(id);
         let alteration = match fate {
             Fate::Dropped(reason) => {
                 let bytes = self.pool.bytes(&frame);
-                self.observer.left(Passage { at, pipe, frame: &frame, bytes, fate });
+                self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
                 return self.discard(at, frame, Reason::Link(reason));
             }
             Fate::Delivered { marked } => Alteration { marked, ..Alteration::default() },
@@ -482,7 +484,7 @@ impl<O: Observer> Network<O> {
             corruption.apply(self.pool.bytes_mut(&mut frame));
         }
         let bytes = self.pool.bytes(&frame);
-        self.observer.left(Passage { at, pipe, frame: &frame, bytes, fate });
+        self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
         for _ in 0..alteration.copies {
             self.books.generated += 1;
             match self.pool.duplicate(&frame) {

@@ -4,8 +4,8 @@
 use crate::fate::Reason;
 use crate::network::EdgeId;
 use crate::pool::Frame;
-use crate::topology::{LinkId, NodeId, Topology};
-use fastpath_link::{Change, Fate};
+use crate::topology::{LinkId, NodeId};
+use fastpath_link::Fate;
 use fastpath_units::Time;
 
 /// One direction of a link of the network.
@@ -31,6 +31,9 @@ pub enum Place {
 pub struct Passage<'n> {
     /// When.
     pub at: Time,
+    /// When it had left the queue, all of it sent; `None` if it never did, or if nobody
+    /// [notes departures](Observer::notes_departures).
+    pub departed: Option<Time>,
     /// Which pipe.
     pub pipe: PipeId,
     /// The frame.
@@ -46,10 +49,10 @@ pub trait Observer {
     /// False for who ignores everything: then nothing is prepared to be shown.
     const WATCHES: bool = true;
 
-    /// The network is about to run.
-    fn started(&mut self, _topology: &Topology) {}
-    /// A pipe has new parameters.
-    fn changed(&mut self, _at: Time, _pipe: PipeId, _change: &Change) {}
+    /// True if it has to be told when frames leave queues: pipes that note that are slower.
+    fn notes_departures(&self) -> bool {
+        false
+    }
     /// A frame entered at an edge.
     fn entered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
     /// A frame comes to a pipe.
@@ -72,13 +75,8 @@ impl Observer for () {
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const WATCHES: bool = A::WATCHES || B::WATCHES;
 
-    fn started(&mut self, topology: &Topology) {
-        self.0.started(topology);
-        self.1.started(topology);
-    }
-    fn changed(&mut self, at: Time, pipe: PipeId, change: &Change) {
-        self.0.changed(at, pipe, change);
-        self.1.changed(at, pipe, change);
+    fn notes_departures(&self) -> bool {
+        self.0.notes_departures() || self.1.notes_departures()
     }
     fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
         self.0.entered(at, edge, frame);
@@ -110,11 +108,8 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 impl<O: Observer> Observer for Option<O> {
     const WATCHES: bool = O::WATCHES;
 
-    fn started(&mut self, topology: &Topology) {
-        self.iter_mut().for_each(|observer| observer.started(topology));
-    }
-    fn changed(&mut self, at: Time, pipe: PipeId, change: &Change) {
-        self.iter_mut().for_each(|observer| observer.changed(at, pipe, change));
+    fn notes_departures(&self) -> bool {
+        self.as_ref().is_some_and(O::notes_departures)
     }
     fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
         self.iter_mut().for_each(|observer| observer.entered(at, edge, frame));
