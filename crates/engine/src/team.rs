@@ -64,7 +64,7 @@ impl Team {
         done
     }
 
-    /// Starts the traces of a group; `None` if its worker has ended. A network with traces has one worker.
+    /// Starts the traces of a group; `None` if its worker has ended. A network with groups has one worker.
     pub(crate) fn start(&self, group: usize) -> Option<Time> {
         self.0[0].mailbox.start(group)
     }

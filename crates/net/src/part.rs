@@ -4,7 +4,7 @@
 //! order of nodes and links and each link its stream of random numbers, so that frames fare as in the whole.
 
 use crate::network::EdgeId;
-use crate::topology::{Event, LinkId, NodeId, NodeKind, Topology};
+use crate::topology::{Event, LinkId, NodeId, NodeKind, Topology, Track};
 use std::num::NonZeroUsize;
 
 /// Some of a topology's links with the nodes at their ends.
@@ -19,12 +19,11 @@ pub struct Part {
 }
 
 impl Topology {
-    /// At most `count` parts of about equally many links, which together are the whole. One if there are traces.
+    /// At most `count` parts of about equally many links, which together are the whole. One if there are groups.
     pub fn split(&self, count: NonZeroUsize) -> Vec<Part> {
         let components = self.components();
-        // Links that follow traces may have to start together, at the first packet of any: they stay in one part.
-        let has_traces = !self.tracks.is_empty() || !self.groups.is_empty();
-        if count.get() == 1 || components.len() <= 1 || has_traces {
+        // Links of a group may have to start together, at the first packet of any: they stay in one part.
+        if count.get() == 1 || components.len() <= 1 || !self.groups.is_empty() {
             return vec![self.whole()];
         }
         let mut groups: Vec<Vec<usize>> = vec![Vec::new(); count.get().min(components.len())];
@@ -107,6 +106,8 @@ impl Topology {
         }
         let of_part = |event: &Event| Some(Event { link: place[event.link.0 as usize]?, ..event.clone() });
         part.events = self.events.iter().filter_map(of_part).collect();
+        let of_part = |track: &Track| Some(Track { link: place[track.link.0 as usize]?, ..track.clone() });
+        part.tracks = self.tracks.iter().filter_map(of_part).collect();
         Part { topology: part, links: links.iter().map(|&link| LinkId(link as u32)).collect(), edges }
     }
 }

@@ -41,6 +41,7 @@ corrupt = "50%"
 between = ["f", "e"]
 name = "three"
 delay = "1ms"
+trace = { poisson = "2Mbit", length = "100ms", seed = 3 }
 [[link]]
 between = ["a", "q"]
 loss = "5%"
