@@ -35,6 +35,9 @@ pub(crate) struct Implied {
     pub(crate) tcp_mbit: Option<f64>,
     /// Probability that a packet is lost at random on the way.
     pub(crate) loss: f64,
+    /// How much more the number of losses varies than with independent ones: that of the burstiest link; `None` if there
+    /// is one whose losses follow no law.
+    pub(crate) loss_inflation: Option<f64>,
     /// A queue on the way drops before it is full.
     pub(crate) drops_early: bool,
     /// One TCP connection cannot be expected to fill the path: early drops or random loss hold it back.
@@ -70,11 +73,14 @@ impl Implied {
             tcp_mbit: lossless.map(|frames| frames * segment * 8.0 / 1e6),
             // Rounded so that 2 % is 0.02 and not 0.020000000000000018.
             loss: ((1.0 - pipes.iter().map(|pipe| survival(pipe)).product::<f64>()) * 1e12).round() / 1e12,
+            loss_inflation: losses(&pipes)
+                .map(LossSpec::variance_inflation)
+                .try_fold(1.0, |most, inflation| Some(f64::max(most, inflation?))),
             drops_early: pipes.iter().any(|pipe| drops_early(pipe)),
             tcp_held_back: there
                 .pipes(topology)
                 .chain(back.pipes(topology))
-                .any(|pipe| pipe.loss != LossSpec::Never || drops_early(pipe)),
+                .any(|pipe| survival(pipe) < 1.0 || drops_early(pipe)),
         }
     }
 
@@ -98,11 +104,17 @@ fn crossing(pipe: &PipeSpec, len: u32) -> Duration {
 
 /// True if the queue drops before it is full.
 fn drops_early(pipe: &PipeSpec) -> bool {
-    !matches!(pipe.queue, QueueSpec::DropTail(_))
+    !matches!(pipe.queue, QueueSpec::DropTail(_) | QueueSpec::DropTailTime(_))
 }
 
+/// All laws of loss on the way.
+fn losses<'p>(pipes: &[&'p PipeSpec]) -> impl Iterator<Item = &'p LossSpec> {
+    pipes.iter().flat_map(|pipe| [&pipe.loss, &pipe.egress_loss])
+}
+
+/// The share of packets that random loss leaves, before and behind the queue.
 fn survival(pipe: &PipeSpec) -> f64 {
-    1.0 - pipe.loss.share()
+    (1.0 - pipe.loss.share()) * (1.0 - pipe.egress_loss.share())
 }
 
 /// Walks a flow of frames of `len` bytes over the pipes: loss thins it before the queue, the rate caps it.
@@ -110,10 +122,11 @@ fn saturation(pipes: &[&PipeSpec], len: u32) -> Option<Saturation> {
     let mut surviving = 1.0;
     let mut fill = f64::INFINITY;
     for pipe in pipes {
-        surviving *= survival(pipe);
+        surviving *= 1.0 - pipe.loss.share();
         if let Some(cap) = frames_per_second(pipe, len) {
             fill = f64::min(fill, cap / surviving);
         }
+        surviving *= 1.0 - pipe.egress_loss.share();
     }
     if !fill.is_finite() {
         return None;
@@ -122,11 +135,12 @@ fn saturation(pipes: &[&PipeSpec], len: u32) -> Option<Saturation> {
     let offered = fill * if early { OVERLOAD_EARLY } else { OVERLOAD };
     let (mut carried, mut after) = (offered, 1.0);
     for pipe in pipes {
-        carried *= survival(pipe);
-        after *= survival(pipe);
+        let [before, behind] = [&pipe.loss, &pipe.egress_loss].map(|loss| 1.0 - loss.share());
+        (carried, after) = (carried * before, after * before);
         if let Some(cap) = frames_per_second(pipe, len).filter(|&cap| cap < carried) {
             (carried, after) = (cap, 1.0);
         }
+        (carried, after) = (carried * behind, after * behind);
     }
     Some(Saturation { offered, carried, loss_after: 1.0 - after })
 }
@@ -176,6 +190,34 @@ mod tests {
             (behind.carried - 900.0).abs() < 1e-6 && (behind.loss_after - 0.1).abs() < 1e-9,
             "{behind:?}"
         );
+    }
+
+    #[test]
+    fn loss_at_the_egress_thins_what_the_rate_has_passed() {
+        let egress = LossSpec::Uniform("10%".parse().unwrap());
+        let pipe = PipeSpec { egress_loss: egress, ..pipe("10Mbit", "0ms", "0%") };
+        let found = saturation(&[&pipe], 1250).unwrap();
+        assert!((found.carried - 900.0).abs() < 1e-6 && (found.loss_after - 0.1).abs() < 1e-9, "{found:?}");
+        assert!((found.offered - 1.2 * 1000.0).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn the_burstiest_link_says_how_far_losses_scatter() {
+        let bursts = LossSpec::GilbertElliott(fastpath_link::GilbertElliott {
+            to_bad: "1%".parse().unwrap(),
+            to_good: "19%".parse().unwrap(),
+            loss_in_bad: "100%".parse().unwrap(),
+            loss_in_good: "0%".parse().unwrap(),
+        });
+        let inflation = |loss: LossSpec| {
+            implied(&between(PipeSpec { loss, ..pipe("1Mbit", "5ms", "0%") }), "a", "b").loss_inflation
+        };
+        // Of a two-state chain with eigenvalue 0.8: (1 + 0.8)/(1 − 0.8).
+        assert!((inflation(bursts).unwrap() - 9.0).abs() < 1e-9);
+        assert_eq!(inflation("1%".parse::<fastpath_units::Probability>().unwrap().into()), Some(1.0));
+        let correlated =
+            fastpath_link::Chance { probability: "1%".parse().unwrap(), correlation: "25%".parse().unwrap() };
+        assert_eq!(inflation(LossSpec::Correlated(correlated)), None);
     }
 
     #[test]

@@ -16,9 +16,10 @@ pub(crate) fn rtt_agrees(configured_ms: f64, median_ms: f64) -> bool {
 }
 
 /// True if a rate is as expected. `loss` is the random loss behind the bottleneck, which scatters the
-/// `packets` observed by their binomial deviation.
-pub(crate) fn rate_agrees(expected: f64, observed: f64, loss: f64, packets: u64) -> bool {
-    let scatter = NORMAL_999 * (loss / ((1.0 - loss).max(f64::EPSILON) * packets.max(1) as f64)).sqrt();
+/// `packets` observed by their binomial deviation, `inflation` times as much in variance.
+pub(crate) fn rate_agrees(expected: f64, observed: f64, loss: f64, inflation: f64, packets: u64) -> bool {
+    let scatter =
+        NORMAL_999 * (inflation * loss / ((1.0 - loss).max(f64::EPSILON) * packets.max(1) as f64)).sqrt();
     (observed / expected - 1.0).abs() <= RATE_RELATIVE + scatter
 }
 
@@ -31,11 +32,28 @@ pub(crate) fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
     if p >= 1.0 {
         return (sent, sent);
     }
-    // The probability of k losses from that of k − 1, in logarithms so that small ones do not vanish.
     let n = sent as f64;
-    let mut log_mass = n * (1.0 - p).ln();
+    interval(sent, n * (1.0 - p).ln(), |k| ((n - k) / (k + 1.0)).ln() + (p / (1.0 - p)).ln())
+}
+
+/// The same where the number of losses varies more by a factor `inflation`: losses in bursts. Their number is taken for
+/// negative binomial (many bursts of geometric length) with the mean and the variance it has.
+pub(crate) fn bursty_loss_interval(sent: u64, p: f64, inflation: f64) -> (u64, u64) {
+    let mean = sent as f64 * p;
+    let variance = mean * (1.0 - p) * inflation;
+    if variance <= mean || p >= 1.0 {
+        return loss_interval(sent, p);
+    }
+    let r = mean * mean / (variance - mean);
+    interval(sent, r * (mean / variance).ln(), |k| ((k + r) / (k + 1.0) * (1.0 - mean / variance)).ln())
+}
+
+/// What a distribution over 0 … `most` gives 999 times in 1000, from the logarithms of the probability of 0 and of the
+/// ratio of that of k + 1 to that of k: small ones do not vanish.
+fn interval(most: u64, log_of_none: f64, log_ratio: impl Fn(f64) -> f64) -> (u64, u64) {
+    let mut log_mass = log_of_none;
     let (mut below, mut low) = (0.0, None);
-    for k in 0..=sent {
+    for k in 0..=most {
         let through = below + log_mass.exp();
         if low.is_none() && through > TAIL {
             low = Some(k);
@@ -44,10 +62,9 @@ pub(crate) fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
             return (low.unwrap_or(k), k);
         }
         below = through;
-        let k = k as f64;
-        log_mass += ((n - k) / (k + 1.0)).ln() + (p / (1.0 - p)).ln();
+        log_mass += log_ratio(k as f64);
     }
-    (low.unwrap_or(sent), sent)
+    (low.unwrap_or(most), most)
 }
 
 /// The value at quantile `q` of a sorted sample, by the nearest rank.
@@ -74,10 +91,20 @@ mod tests {
     }
 
     #[test]
+    fn losses_in_bursts_may_be_many_more_or_none() {
+        assert_eq!(bursty_loss_interval(1000, 0.01, 1.0), loss_interval(1000, 0.01));
+        assert_eq!(bursty_loss_interval(1000, 0.0, 9.0), (0, 0));
+        assert_eq!(bursty_loss_interval(1000, 1.0, 9.0), (1000, 1000));
+        // Variance 9 times that of Binomial(1000, 1 %): 89.1, so r = 100/79.1. Reference: the same tails summed in
+        // exact rationals around r by Python's fractions and lgamma.
+        assert_eq!(bursty_loss_interval(1000, 0.01, 9.0), (0, 69));
+    }
+
+    #[test]
     fn agreement_ends_at_the_stated_tolerance() {
         assert!(rtt_agrees(240.0, 242.69) && !rtt_agrees(240.0, 242.71) && rtt_agrees(0.0, 0.3));
-        assert!(rate_agrees(10.0, 9.91, 0.0, 1000) && !rate_agrees(10.0, 9.89, 0.0, 1000));
-        assert!(rate_agrees(10.0, 9.7, 0.05, 1000) && !rate_agrees(10.0, 9.0, 0.05, 1000));
+        assert!(rate_agrees(10.0, 9.91, 0.0, 1.0, 1000) && !rate_agrees(10.0, 9.89, 0.0, 1.0, 1000));
+        assert!(rate_agrees(10.0, 9.7, 0.05, 1.0, 1000) && !rate_agrees(10.0, 9.0, 0.05, 1.0, 1000));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What an audit found: for programs as JSON, for people as a table.
 
 use super::implied::Implied;
-use super::judge::{loss_interval, quantile, rate_agrees, rtt_agrees};
+use super::judge::{bursty_loss_interval, quantile, rate_agrees, rtt_agrees};
 use super::{Observed, Subject};
 use fastpath_engine::{Books, LinkReport, Report};
 use serde::Serialize;
@@ -102,7 +102,7 @@ pub struct Loss {
     pub lost: u64,
     /// Fewest and most losses that links as configured give 999 times in 1000.
     pub interval: (u64, u64),
-    /// The losses within the interval.
+    /// The losses within the interval; shown where a link loses by a plan or with netem's correlation.
     pub judgement: Judgement,
 }
 
@@ -153,9 +153,9 @@ fn rtt(implied: &Implied, observed: &Observed) -> Rtt {
 
 fn udp(implied: &Implied, observed: &Observed) -> Rate {
     let mbit = |(per_second, _): (f64, u64)| per_second * implied.datagram as f64 * 8.0 / 1e6;
-    let verdict = implied.saturation.map(|saturation| {
+    let verdict = implied.saturation.zip(implied.loss_inflation).map(|(saturation, inflation)| {
         observed.saturation.is_some_and(|(per_second, packets)| {
-            rate_agrees(saturation.carried, per_second, saturation.loss_after, packets)
+            rate_agrees(saturation.carried, per_second, saturation.loss_after, inflation, packets)
         })
     });
     Rate {
@@ -167,14 +167,17 @@ fn udp(implied: &Implied, observed: &Observed) -> Rate {
 
 fn loss(implied: &Implied, observed: &Observed) -> Loss {
     let (sent, lost) = (observed.loss.sent, observed.loss.lost());
-    let interval = loss_interval(sent, implied.loss);
+    let interval = implied
+        .loss_inflation
+        .map_or((0, sent), |inflation| bursty_loss_interval(sent, implied.loss, inflation));
+    let agrees = sent > 0 && (interval.0..=interval.1).contains(&lost);
     Loss {
         configured: implied.loss,
         observed: if sent == 0 { 0.0 } else { lost as f64 / sent as f64 },
         sent,
         lost,
         interval,
-        judgement: judgement(sent > 0 && (interval.0..=interval.1).contains(&lost)),
+        judgement: implied.loss_inflation.map_or(Judgement::Shown, |_| judgement(agrees)),
     }
 }
 
