@@ -172,6 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn values_may_be_json_as_well_as_text() {
+        let json = r#"{"link":"a-b","set":{"queue":{"kind":"codel","limit":"9p","ecn":true},"overhead":-14,"loss":0.01,
+                     "jitter":{"law":"table","values":["1ms","2ms"]}}}"#;
+        let text = r#"{"link":"a-b","set":{"queue":"{ kind = 'codel', limit = '9p', ecn = true }","overhead":"-14",
+                     "loss":"1%","jitter":"{ law = 'table', values = ['1ms', '2ms'] }"}}"#;
+        assert_eq!(one(json), one(text));
+        let (.., change) = one(json).unwrap();
+        let codel =
+            CodelSpec { limit: Limit::Packets(9), ecn: fastpath_link::Ecn::Mark, ..CodelSpec::default() };
+        assert_eq!(change.queue, Some(QueueSpec::Codel(codel)));
+        assert!(one(r#"{"link":"a-b","set":{"rate":5}}"#).unwrap_err().contains("the unit is missing"));
+        let null = serde_json::from_str::<Setting>(r#"{"link":"a-b","set":{"rate":null}}"#).unwrap_err();
+        assert!(null.to_string().starts_with("rate is null: leave it out"), "{null}");
+    }
+
+    #[test]
     fn several_links_and_groups_change_in_one_request_at_a_time() {
         let json = r#"{"at":"12.5s","changes":[{"link":"a-b","set":{"rate":"1Mbit"}},{"group":"cell","set":{"delay":"5ms"}}]}"#;
         let (at, changes) = read(json).unwrap();

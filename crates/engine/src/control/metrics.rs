@@ -1,6 +1,7 @@
 //! A report as Prometheus reads it (text exposition format 0.0.4).
 
 use crate::audit::BOUNDS_NS;
+use crate::delays::DelayReport;
 use crate::report::{PipeReport, Report};
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub(super) fn metrics(report: &Report) -> String {
         "Since the engine started.",
         [(String::new(), report.uptime_s)],
     );
-    let counters: [(&str, &str, &str, Figure); 6] = [
+    let counters: [(&str, &str, &str, Figure); 8] = [
         ("link_in_frames_total", "counter", "Frames that came to a direction of a link.", |pipe| {
             pipe.frames_in as f64
         }),
@@ -24,6 +25,10 @@ pub(super) fn metrics(report: &Report) -> String {
         ("link_out_frames_total", "counter", "Frames that reached its end.", |pipe| pipe.frames_out as f64),
         ("link_out_bytes_total", "counter", "Their bytes.", |pipe| pipe.bytes_out as f64),
         ("link_marked_frames_total", "counter", "Frames marked with ECN CE.", |pipe| pipe.marked as f64),
+        ("link_duplicated_frames_total", "counter", "Frames that left twice.", |pipe| pipe.duplicated as f64),
+        ("link_corrupted_frames_total", "counter", "Frames that left with wrong bits.", |pipe| {
+            pipe.corrupted as f64
+        }),
         ("link_held_frames", "gauge", "Frames in its queue and on their way.", |pipe| pipe.held as f64),
     ];
     for (name, kind, help, value) in counters {
@@ -33,6 +38,7 @@ pub(super) fn metrics(report: &Report) -> String {
     let up =
         pipes(report).map(|(link, pipe)| (direction(link, pipe), f64::from(u8::from(pipe.state != "down"))));
     family(&mut text, "link_up", "gauge", "1 while the link is up.", up);
+    delays(&mut text, report);
     let drops = pipes(report).flat_map(|(link, pipe)| {
         let labels = direction(link, pipe);
         pipe.dropped
@@ -64,6 +70,25 @@ pub(super) fn metrics(report: &Report) -> String {
     let all = all.map(|(place, count)| (format!("place=\"{place}\""), count as f64));
     family(&mut text, "frames", "gauge", "Where all frames are: in = delivered + dropped + held.", all);
     text
+}
+
+/// How jittering delays are beside what was asked for, by link.
+fn delays(text: &mut String, report: &Report) {
+    let figures = [
+        ("asked", "mean", (|delays| Some(delays.asked.mean_ms)) as fn(&DelayReport) -> Option<f64>),
+        ("asked", "sd", |delays| delays.asked.sd_ms),
+        ("realised", "mean", |delays| Some(delays.realised.mean_ms)),
+        ("realised", "sd", |delays| delays.realised.sd_ms),
+    ];
+    let jitter = pipes(report).flat_map(|(link, pipe)| {
+        let labels = direction(link, pipe);
+        figures.into_iter().filter_map(move |(of, figure, value)| {
+            let seconds = value(pipe.jitter.as_ref()?)? / 1e3;
+            Some((format!("{labels},of=\"{of}\",figure=\"{figure}\""), seconds))
+        })
+    });
+    let help = "Mean and standard deviation of a jittering delay, asked for and realised.";
+    family(text, "link_delay_seconds", "gauge", help, jitter);
 }
 
 /// How much later than due frames were released to hosts, by link.
