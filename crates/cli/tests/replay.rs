@@ -298,3 +298,38 @@ fn mistakes_on_the_command_line_are_explained() {
     }
     assert_eq!(packets(&bench.read("in.pcap")).len(), 1, "inputs stay as they are");
 }
+
+#[test]
+fn a_jitter_from_a_file_is_reported_beside_what_was_asked_for() {
+    let bench = Bench::new("jitter");
+    let link = "rate = \"8Mbit\"\ndelay = \"10ms\"\njitter = { law = \"trace\", file = \"delays.csv\" }";
+    bench.write("link.toml", spec(link));
+    bench.write("delays.csv", "delay_ms\n4\n0\n2\n");
+    // 1000 bytes take 1 ms on the wire; 10 ms apart nobody overtakes anybody.
+    bench.write("in.pcap", capture(&[0, 10, 20, 30, 40, 50].map(|ms| (ms * 1_000_000, 1000))));
+    let json = bench.replay_ok("link.toml in.pcap out.pcap --json --ledger ledger.pcapng");
+    let ms: Vec<u64> = packets(&bench.read("out.pcap")).into_iter().map(|(ns, ..)| ns / 1_000_000).collect();
+    assert_eq!(ms, [15, 21, 33, 45, 51, 63]);
+    let ledger = String::from_utf8_lossy(&bench.read("ledger.pcapng")).into_owned();
+    assert!(
+        ledger.contains("frame=2 queued=0.010000000000 dequeued=0.011000000000 delivered=0.021000000000")
+    );
+
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let jitter = &report["jitter"][0];
+    assert_eq!(
+        (&jitter["from"], &jitter["to"], &jitter["reorder"]),
+        (&"a".into(), &"b".into(), &"never".into())
+    );
+    assert_eq!(jitter["packets"], 6);
+    for (of, mean_ms) in [("asked", 12.0), ("realised", 12.0)] {
+        assert!((jitter[of]["mean_ms"].as_f64().unwrap() - mean_ms).abs() < 1e-9, "{jitter}");
+    }
+    assert!(jitter["bias"]["mean_ms"].as_f64().unwrap().abs() < 1e-9, "{jitter}");
+    let text = bench.replay_ok("link.toml in.pcap out.pcap");
+    assert!(text.contains("a → b: delay of 6 packets mean 12.000 sd"), "{text}");
+
+    bench.write("delays.csv", "delay_ms\n4\nx\n");
+    let error = bench.replay_fails("link.toml in.pcap out.pcap");
+    assert!(error.contains("delays.csv:3:1: delay 'x'"), "{error}");
+}

@@ -14,6 +14,7 @@
 mod audit;
 mod clock;
 pub mod control;
+mod delays;
 mod engine;
 mod ledger;
 mod mail;
@@ -29,6 +30,7 @@ mod worker;
 
 pub use audit::BOUNDS_NS;
 pub use clock::Clock;
+pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{AttachError, Options, Panicked, Ports, Running, StartError, Stopper, attach, start};
 pub use fastpath_net::{Idle, Late, Workers};
 pub use report::{

@@ -1,6 +1,7 @@
 //! Letters to a worker from other threads, and its answers: how things stand, copied at one instant.
 
 use crate::audit::{Promise, Releases};
+use crate::delays::DelayReport;
 use crate::port::PortCounters;
 use crate::sys::poll::Bell;
 use crate::watch::Gaps;
@@ -53,6 +54,8 @@ pub(crate) struct PipeState {
     pub(crate) spec: PipeSpec,
     pub(crate) counters: Counters,
     pub(crate) held: Tally,
+    /// Where there is jitter.
+    pub(crate) jitter: Option<DelayReport>,
 }
 
 pub(crate) struct EdgeState {

@@ -2,6 +2,7 @@
 //! the control socket, and the end of a run.
 
 use crate::audit::{BOUNDS_NS, Releases};
+use crate::delays::DelayReport;
 use crate::mail::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::port::PortCounters;
 use crate::watch::Gaps;
@@ -134,10 +135,19 @@ pub struct PipeReport {
     pub bytes_out: u64,
     /// Frames marked with ECN CE.
     pub marked: u64,
+    /// Frames that left twice.
+    #[serde(default)]
+    pub duplicated: u64,
+    /// Frames that left with wrong bits.
+    #[serde(default)]
+    pub corrupted: u64,
     /// Frames dropped here, by reason; reasons without frames are left out.
     pub dropped: BTreeMap<String, u64>,
     /// Frames in its queue and on their way.
     pub held: u64,
+    /// The delays behind the queue, asked for and got, where there is jitter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<DelayReport>,
     /// Of the frames it released to a host. A direction that leads to a router or switch has none: there a frame goes
     /// on as of the instant it was due.
     #[serde(default)]
@@ -306,8 +316,11 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         frames_out: counters.delivered.packets,
         bytes_out: counters.delivered.bytes,
         marked: counters.marked,
+        duplicated: counters.duplicated,
+        corrupted: counters.corrupted,
         dropped: drops.into_iter().filter(|(_, count)| *count > 0).collect(),
         held: pipe.held.packets,
+        jitter: pipe.jitter.clone(),
         lateness: None,
     }
 }

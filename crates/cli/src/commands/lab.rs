@@ -5,7 +5,7 @@ use crate::{Answer, explain, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use fastpath_engine::control::HttpAddress;
-use fastpath_engine::{Books, Idle, Late, Report, Workers};
+use fastpath_engine::{Idle, Late, Report, Workers};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
 use fastpath_net::Topology;
@@ -112,7 +112,8 @@ pub(super) struct RealTimeArgs {
     /// Spin instead of sleeping when nothing is due: the most exact, and a core of its own for each worker.
     #[arg(long)]
     busy: bool,
-    /// How many threads share links that exchange no frames; each gets a core of its own.
+    /// How many threads share links that exchange no frames; each gets a core of its own. A network in one piece, with
+    /// groups of links or with a ledger has one.
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
 }
@@ -390,14 +391,15 @@ fn finish(lab: Lab) -> anyhow::Result<Answer> {
 
 /// Says where all frames went, and whether they were in time.
 fn finish_report(report: &Report) -> Answer {
-    finish_books(&report.conservation);
+    finish_books(report);
     let kept = finish_promise(report);
     let has_ports = report.ports.iter().all(|port| port.failure.is_none());
     if report.conservation.holds() && kept && has_ports { Answer::Yes } else { Answer::No }
 }
 
-/// Says where all frames went.
-pub(super) fn finish_books(books: &Books) {
+/// Says where all frames went, and what became of jitters.
+pub(super) fn finish_books(report: &Report) {
+    let books = &report.conservation;
     let dropped: u64 = books.dropped.values().sum();
     // Nobody may be listening any more; the exit code says it too.
     let _ = writeln!(
@@ -407,6 +409,11 @@ pub(super) fn finish_books(books: &Books) {
         books.delivered,
         books.held
     );
+    for pipe in report.links.iter().flat_map(|link| &link.directions) {
+        if let Some(delays) = &pipe.jitter {
+            let _ = writeln!(io::stderr(), "{} → {}: {delays}", pipe.from, pipe.to);
+        }
+    }
 }
 
 /// Says how late frames were and what kept the workers from their work; false if a tolerance was asked for and not

@@ -95,7 +95,7 @@ impl Dev {
         let report = interposed.stop()?;
         drop(guard);
         ensure!(stopped, "{}: the interface is gone", self.interface);
-        finish_books(&report.conservation);
+        finish_books(&report);
         Ok(Answer::Yes)
     }
 

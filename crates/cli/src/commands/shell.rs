@@ -110,7 +110,7 @@ impl ShellArgs {
         }
         let shell = Shell::start(topology, block, options)?;
         let status = self.command(&shell, &stop)?;
-        finish_books(&shell.stop()?.conservation);
+        finish_books(&shell.stop()?);
         Ok(Answer::Exit(exit_code(status)))
     }
 

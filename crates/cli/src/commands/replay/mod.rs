@@ -21,7 +21,7 @@ use clap::Args;
 use fastpath_net::{Conservation, Topology};
 use merge::Merge;
 use place::Place;
-use run::Run;
+use run::{Jitter, Run};
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};
@@ -112,8 +112,9 @@ impl Replay {
         let mut run = Run::new(topology, seed, start_ns, self.ledger.as_deref())?;
         run.attach(&inputs, &outputs, self.times.as_deref())?;
         let problems = run.play(captures)?;
+        let jitter = run.jitter();
         let conservation = run.finish()?;
-        self.print(&conservation, seed)?;
+        self.print(&conservation, &jitter, seed)?;
         let mut problems = problems.into_iter();
         let Some(first) = problems.next() else { return Ok(Answer::Yes) };
         problems.for_each(|other| eprintln!("fastpath: {other:#}"));
@@ -136,7 +137,7 @@ impl Replay {
         Ok((vec![Place::new(first, input)], vec![Place::new(second, output)]))
     }
 
-    fn print(&self, books: &Conservation, seed: u64) -> io::Result<()> {
+    fn print(&self, books: &Conservation, jitter: &[Jitter], seed: u64) -> io::Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
             let conservation = json!({
@@ -145,7 +146,11 @@ impl Replay {
                 "dropped": books.dropped,
                 "held": books.held,
             });
-            return writeln!(out, "{}", json!({ "conservation": conservation, "seed": seed }));
+            let mut all = json!({ "conservation": conservation, "seed": seed });
+            if !jitter.is_empty() {
+                all["jitter"] = json!(jitter);
+            }
+            return writeln!(out, "{all}");
         }
         writeln!(out, "in         {:>12}", books.total_in())?;
         writeln!(out, "delivered  {:>12}", books.delivered)?;
@@ -154,7 +159,11 @@ impl Replay {
             writeln!(out, "  {reason:<13}{count:>8}")?;
         }
         writeln!(out, "held       {:>12}", books.held)?;
-        writeln!(out, "seed       {seed:>12}")
+        writeln!(out, "seed       {seed:>12}")?;
+        for Jitter { from, to, delays, .. } in jitter {
+            writeln!(out, "delay      {from} → {to}: {delays}")?;
+        }
+        Ok(())
     }
 }
 

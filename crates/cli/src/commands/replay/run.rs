@@ -4,10 +4,12 @@ use super::follow::Follower;
 use super::merge::{Entry, Merge};
 use super::place::Place;
 use anyhow::{Context, ensure};
+use fastpath_engine::DelayReport;
 use fastpath_net::ledger::{self, Ledger};
-use fastpath_net::{Conservation, Delivery, EdgeId, FRAME_MAX, Network, Options, Reason, Topology};
+use fastpath_net::{Conservation, Delivery, EdgeId, FRAME_MAX, LinkId, Network, Options, Reason, Topology};
 use fastpath_units::Time;
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -37,6 +39,16 @@ pub(crate) struct Run {
     refused: BTreeMap<Reason, u64>,
     /// Packets of a capture that were older than one before them.
     disordered: u64,
+}
+
+/// The jitter of one direction of a link.
+#[derive(Serialize)]
+pub(crate) struct Jitter {
+    link: String,
+    pub(crate) from: String,
+    pub(crate) to: String,
+    #[serde(flatten)]
+    pub(crate) delays: DelayReport,
 }
 
 struct Output {
@@ -125,6 +137,20 @@ impl Run {
             self.advance(at)?;
         }
         Ok(())
+    }
+
+    /// The delays asked for and got, of each direction of a link that has jitter at the end.
+    pub(crate) fn jitter(&self) -> Vec<Jitter> {
+        let topology = self.network.topology();
+        let directions = (0..topology.links.len()).flat_map(|link| [(link, 0), (link, 1)]);
+        let report = |(link, index): (usize, usize)| {
+            let pipe = self.network.pipe(LinkId(link as u32), index);
+            let delays = DelayReport::of(&pipe.spec(), pipe.delays()?)?;
+            let link = &topology.links[link];
+            let [from, to] = [index, 1 - index].map(|end| topology.node(link.ends[end].0).name.clone());
+            Some(Jitter { link: link.name.clone(), from, to, delays })
+        };
+        directions.filter_map(report).collect()
     }
 
     /// Completes the files and balances the books.
