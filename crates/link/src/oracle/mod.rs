@@ -269,7 +269,7 @@ impl<P> Oracle<P> {
         RedSpec { max_p: fastpath_units::Probability::new(max_p).expect("0 … 1"), ..red }
     }
 
-    /// §4 of the same: min_th = max(5, delay·C/2) and max_th = 3 min_th packets, w_q = 1 − exp(−1/C), C in packets/s.
+    /// Thresholds by the rate: min_th = max(5, delay·C/2) and max_th = 3 min_th packets, w_q = 1 − exp(−1/C), C in packets/s.
     fn red_by_rate(&self, red: RedSpec, target: Duration) -> RedSpec {
         let unit = if matches!(red.limit, Limit::Bytes(_)) { red.mean_packet.0 } else { 1 };
         let Some(rate) = self.spec.rate else { return RedSpec { min: 5 * unit, max: 15 * unit, ..red } };

@@ -1,6 +1,7 @@
 //! Adaptive RED: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED: An Algorithm for Increasing the Robustness of RED's
 //! Active Queue Management", 2001, Figure 1. RED whose max_p follows the average queue, so that the average stays
-//! between its thresholds at any load. Where no thresholds are given they and the weight follow the rate (§4 there).
+//! between its thresholds at any load. Where no thresholds are given they and the weight follow the
+//! rate, as the paper sets them (and ns-2 the least of them).
 
 use super::Limit;
 use super::red::{Red, RedSpec};
@@ -115,7 +116,7 @@ impl Ared {
     }
 }
 
-/// §4: min_th = max(5, target · C/2) packets, max_th three times that, w_q = 1 − exp(−1/C), with C the rate in typical
+/// min_th = max(5, target · C/2) packets, max_th three times that, w_q = 1 − exp(−1/C), with C the rate in typical
 /// packets a second.
 fn by_rate(red: RedSpec, target: Duration, rate: Option<Rate>) -> RedSpec {
     let unit = match red.limit {
