@@ -1,11 +1,10 @@
 //! Letters to a worker from other threads, and its answers: how things stand, copied at one instant.
 
 use crate::audit::{Promise, Releases};
-use crate::delays::DelayReport;
 use crate::port::PortCounters;
 use crate::sys::poll::Bell;
 use crate::watch::Gaps;
-use fastpath_link::{Counters, PipeSpec, Tally};
+use fastpath_link::{Counters, Delays, PipeSpec, Tally};
 use fastpath_net::{Conservation, LinkChange, ScheduleFull};
 use fastpath_units::{Duration, Time};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -54,8 +53,8 @@ pub(crate) struct PipeState {
     pub(crate) spec: PipeSpec,
     pub(crate) counters: Counters,
     pub(crate) held: Tally,
-    /// Where there is jitter.
-    pub(crate) jitter: Option<DelayReport>,
+    /// Where there is jitter. What is made of it is worked out by who asks, and keeps no worker from its work.
+    pub(crate) delays: Option<Delays>,
 }
 
 pub(crate) struct EdgeState {

@@ -320,7 +320,7 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         corrupted: counters.corrupted,
         dropped: drops.into_iter().filter(|(_, count)| *count > 0).collect(),
         held: pipe.held.packets,
-        jitter: pipe.jitter.clone(),
+        jitter: pipe.delays.as_ref().and_then(|delays| DelayReport::of(&pipe.spec, delays)),
         lateness: None,
     }
 }

@@ -15,7 +15,6 @@
 
 use crate::audit::{Promise, Releases};
 use crate::clock::Clock;
-use crate::delays::DelayReport;
 use crate::mail::{Command, EdgeState, Inbox, PipeState, Refusal, Snapshot, WorkerState};
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
@@ -363,10 +362,11 @@ impl<O: Observer> Worker<O> {
             at: now,
             conservation: network.conservation(),
             pipes: pipes
-                .map(|pipe| {
-                    let spec = pipe.spec();
-                    let jitter = pipe.delays().and_then(|delays| DelayReport::of(&spec, delays));
-                    PipeState { jitter, spec, counters: pipe.counters(), held: pipe.held() }
+                .map(|pipe| PipeState {
+                    spec: pipe.spec(),
+                    counters: pipe.counters(),
+                    held: pipe.held(),
+                    delays: pipe.delays().cloned(),
                 })
                 .collect(),
             edges: self.edges.iter_mut().map(EdgePort::look).collect(),
