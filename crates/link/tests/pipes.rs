@@ -165,6 +165,14 @@ proptest! {
                     let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
                     prop_assert_eq!(pipes.push(now, id, packet), noting.push(now, id, packet));
                 }
+                Step::PushRun { id, lens } => {
+                    let packets = lens.into_iter().zip(100 * i as u32..);
+                    let packets = packets.map(|(len, data)| Packet { len, flow: 0, traffic_class: 0, data });
+                    let (mut refused, mut expected) = (Vec::new(), Vec::new());
+                    pipes.push_run(now, id, packets.clone(), |reason, data| refused.push((reason, data)));
+                    noting.push_run(now, id, packets, |reason, data| expected.push((reason, data)));
+                    prop_assert_eq!(refused, expected);
+                }
                 Step::PopUntil(_) | Step::PopNext => {
                     now = match step {
                         Step::PopUntil(span) => now + Duration::from_ps(span),
