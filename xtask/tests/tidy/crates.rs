@@ -40,6 +40,9 @@ pub(crate) fn edges(repository: &Repository) -> Vec<Violation> {
             violations
                 .push(table.violation(row.line, format!("there is no crate {}: remove the row", row.name)));
         }
+        if rows[..index].iter().any(|above| above.name == row.name) {
+            violations.push(table.violation(row.line, format!("{} has a row above: keep one", row.name)));
+        }
         for used in row.uses.iter().filter(|used| !rows[..index].iter().any(|above| above.name == **used)) {
             let advice =
                 format!("{} may use {used}, which is not in a row above: arrows point down", row.name);
@@ -202,7 +205,8 @@ mod tests {
 
     fn bad() -> Repository {
         let table = "# A\n## Crates\n| crate | may use | what it is | unsafe |\n|---|---|---|---|\n\
-            | low | high | pure: low | forbidden |\n| high | – | world: high | src/sys |\n| gone | – | it | forbidden |\n";
+            | low | high | pure: low | forbidden |\n| high | – | world: high | src/sys |\n| gone | – | it | forbidden |\n\
+            | low | – | pure: low | forbidden |\n";
         Repository {
             files: vec![
                 File::new("ARCHITECTURE.md", table),
@@ -231,6 +235,7 @@ mod tests {
                 "ARCHITECTURE.md:5: low may use high, which is not in a row above: arrows point down",
                 "ARCHITECTURE.md:7: there is no crate gone: remove the row",
                 "ARCHITECTURE.md:7: begin 'what it is' with 'pure: ' or 'world: '",
+                "ARCHITECTURE.md:8: low has a row above: keep one",
             ]
         );
     }
