@@ -25,6 +25,12 @@ impl<P> Packet<P> {
     pub fn is_ect(&self) -> bool {
         self.traffic_class & Self::CE != 0
     }
+
+    /// What disciplines and laws that decide at arrival look at.
+    #[inline]
+    pub(crate) fn header(&self) -> Packet<()> {
+        Packet { len: self.len, flow: self.flow, traffic_class: self.traffic_class, data: () }
+    }
 }
 
 /// The answer to a push. A packet that is not taken comes back.

@@ -25,7 +25,7 @@ use crate::qdisc::{Admission, Backlog, Limit, QueueSpec, RedSpec};
 use crate::rich::Inheritance;
 use crate::spec::Change;
 use crate::store::{Place, Store, Waiting};
-use crate::terms::Terms;
+use crate::terms::{AllTerms, Terms};
 use crate::wire::{Times, Wire};
 use fastpath_units::{Rng, Time};
 
@@ -38,7 +38,6 @@ pub(crate) struct Plain {
     last: Option<Place>,
     /// The packet on the wire: the first that is still queued.
     on_wire: Option<Place>,
-    held: u32,
     queued: u32,
     /// Modulo 2³²: exact wherever it counts, since a byte limit beyond makes a pipe rich.
     queued_bytes: u32,
@@ -84,7 +83,6 @@ impl Plain {
             first: None,
             last: None,
             on_wire: None,
-            held: 0,
             queued: 0,
             queued_bytes: 0,
             wire: Wire::default(),
@@ -111,49 +109,73 @@ impl Plain {
         &mut self,
         Intake { rng, pushed }: &mut Intake,
         terms: &mut Terms,
-        losses: &mut Losses,
+        (losses, index): (&mut Vec<Losses>, usize),
         store: &mut Store<P>,
         now: Time,
-        packet: Packet<P>,
+        mut packet: Packet<P>,
     ) -> Verdict<P> {
         pushed.add(packet.len);
         if terms.loss.draw(rng) {
-            return refuse(losses, DropReason::Loss, packet);
+            return refuse(&mut losses[index], DropReason::Loss, packet);
         }
         self.advance(terms, store, now);
-        let backlog = Backlog {
-            queued: self.queued(),
-            idle_since: (self.queued == 0).then_some(self.wire.end()),
-            rate: terms.pace.rate,
-        };
-        let marked = match terms.qdisc.admit(now, &packet, backlog, rng) {
-            Admission::Take => false,
-            Admission::Mark => {
-                losses[MARKED] += 1;
-                true
+        let mut marked = false;
+        if !terms.qdisc.takes(packet.len, self.queued()) {
+            match self.admit(terms, now, packet.header(), rng) {
+                Admission::Take => {}
+                Admission::Mark => {
+                    losses[index][MARKED] += 1;
+                    packet.traffic_class |= Packet::<P>::CE;
+                    marked = true;
+                }
+                Admission::Drop(reason) => return refuse(&mut losses[index], reason, packet),
             }
-            Admission::Drop(reason) => return refuse(losses, reason, packet),
-        };
+        }
         let len = packet.len;
-        let place = store.insert(Waiting::new(now, packet, marked));
-        match self.last.replace(place) {
-            Some(last) => store.get_mut(last).next = Some(place),
-            None => self.first = Some(place),
-        }
         if self.queued == 0 {
-            self.on_wire = Some(place);
             self.wire.send(terms.pace, &mut terms.times, now, len);
+            if self.wire.end() <= now {
+                // It takes no time to send: it is in the delay line before anybody looks.
+                self.append(store, Waiting::new(self.exit_of_head(terms), packet, marked));
+                return Verdict::Queued;
+            }
+            self.on_wire = Some(self.append(store, Waiting::new(now, packet, marked)));
+        } else {
+            self.append(store, Waiting::new(now, packet, marked));
         }
-        self.held += 1;
         self.queued += 1;
         self.queued_bytes = self.queued_bytes.wrapping_add(len);
         Verdict::Queued
     }
 
+    /// What the discipline decides of a packet that it does not simply take. Apart, so that what most queues need stays
+    /// small.
+    #[inline(never)]
+    fn admit(&self, terms: &mut Terms, now: Time, packet: Packet<()>, rng: &mut Rng) -> Admission {
+        let backlog = Backlog {
+            queued: self.queued(),
+            idle_since: (self.queued == 0).then_some(self.wire.end()),
+            rate: terms.pace.rate,
+        };
+        terms.qdisc.admit(now, &packet, backlog, rng)
+    }
+
+    /// Puts a packet at the end of the list.
+    #[inline(always)]
+    fn append<P>(&mut self, store: &mut Store<P>, packet: Waiting<P>) -> Place {
+        let place = store.insert(packet);
+        match self.last.replace(place) {
+            Some(last) => store.get_mut(last).next = Some(place),
+            None => self.first = Some(place),
+        }
+        place
+    }
+
     #[inline]
-    pub(crate) fn pop<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) -> Option<Exit<P>> {
+    pub(crate) fn pop<P>(&mut self, all: &mut AllTerms, store: &mut Store<P>, now: Time) -> Option<Exit<P>> {
         let first = self.first?;
         if self.first == self.on_wire {
+            let terms = all.get_mut(self.terms);
             let exit = self.exit_of_head(terms);
             if exit > now {
                 return None;
@@ -169,7 +191,6 @@ impl Plain {
         if next.is_none() {
             self.last = None;
         }
-        self.held -= 1;
         let packet = store.remove(first);
         self.delivered.add(packet.len);
         Some(Exit { at, packet, fate: Fate::Delivered { marked } })
@@ -199,7 +220,6 @@ impl Plain {
                 break;
             }
             self.first = run.next;
-            self.held -= run.packets as u32;
             self.delivered.add_all(run.packets as u64, run.bytes);
             taken += run.packets;
         }
@@ -258,12 +278,17 @@ impl Plain {
         counters
     }
 
-    /// What is in the pipe. The packets are counted; the bytes are those that came and have not left.
+    /// What is in the pipe: what came and has not left.
     pub(crate) fn held(&self, intake: &Intake, losses: &Losses) -> Tally {
-        let bytes = intake.pushed.bytes - losses[BYTES] - self.delivered.bytes;
-        Tally { packets: u64::from(self.held), bytes }
+        let Tally { packets, bytes } = intake.pushed;
+        let dropped: u64 = losses[..BYTES].iter().sum();
+        Tally {
+            packets: packets - dropped - self.delivered.packets,
+            bytes: bytes - losses[BYTES] - self.delivered.bytes,
+        }
     }
 
+    #[inline]
     pub(crate) fn queued(&self) -> Tally {
         Tally { packets: u64::from(self.queued), bytes: u64::from(self.queued_bytes) }
     }
@@ -332,27 +357,31 @@ impl Plain {
 
     #[inline(never)]
     fn end_transmissions<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) {
-        while let Some(head) = self.on_wire
-            && self.wire.end() <= now
+        // In registers until the end: each packet would wait for what the one before it has written.
+        let (mut on_wire, mut wire) = (self.on_wire, self.wire);
+        let (mut ended, mut bytes) = (0, 0u32);
+        while let Some(head) = on_wire
+            && wire.end() <= now
         {
-            let exit = self.exit_of_head(terms);
             let packet = store.get_mut(head);
-            packet.time = exit;
-            self.queued -= 1;
-            self.queued_bytes = self.queued_bytes.wrapping_sub(packet.len);
-            self.on_wire = packet.next;
+            packet.time = exit_after(wire, terms);
+            ended += 1;
+            bytes = bytes.wrapping_add(packet.len);
+            on_wire = packet.next;
             if let Some(next) = packet.next {
                 let next = store.get(next);
-                self.wire.send(terms.pace, &mut terms.times, next.time, next.len);
+                wire.send(terms.pace, &mut terms.times, next.time, next.len);
             }
         }
+        (self.on_wire, self.wire) = (on_wire, wire);
+        self.queued -= ended;
+        self.queued_bytes = self.queued_bytes.wrapping_sub(bytes);
     }
 
-    /// When the packet on the wire will leave the pipe. Ends of transmission only grow, so that only after a cut of
-    /// the delay somebody could overtake.
+    /// When the packet on the wire will leave the pipe.
     #[inline]
     fn exit_of_head(&self, terms: &Terms) -> Time {
-        self.wire.end().saturating_add(terms.delay).max(terms.floor)
+        exit_after(self.wire, terms)
     }
 
     /// The exit of the newest packet in the delay line, if there is one.
@@ -366,6 +395,13 @@ impl Plain {
         }
         Some(store.get(latest).time)
     }
+}
+
+/// When the packet whose transmission ends last leaves. Ends of transmission only grow, so that only after a cut of the
+/// delay somebody could overtake.
+#[inline]
+fn exit_after(wire: Wire, terms: &Terms) -> Time {
+    wire.end().saturating_add(terms.delay).max(terms.floor)
 }
 
 fn refuse<P>(losses: &mut Losses, reason: DropReason, packet: Packet<P>) -> Verdict<P> {

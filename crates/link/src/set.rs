@@ -86,7 +86,8 @@ impl<P> Set<P> {
             return self.push_rich(now, place, packet);
         }
         let terms = self.terms.get_mut(plain.terms);
-        plain.push(&mut self.intakes[index], terms, &mut self.losses[index], &mut self.store, now, packet)
+        let losses = (&mut self.losses, index);
+        plain.push(&mut self.intakes[index], terms, losses, &mut self.store, now, packet)
     }
 
     /// Gives pipe `id` packets that arrive together; those that are not taken go to `refuse`.
@@ -110,11 +111,11 @@ impl<P> Set<P> {
             return;
         }
         let terms = self.terms.get_mut(plain.terms);
-        let (intake, losses) = (&mut self.intakes[index], &mut self.losses[index]);
+        let intake = &mut self.intakes[index];
         for packet in packets {
-            if let Verdict::Dropped(reason, data) =
-                plain.push(intake, terms, losses, &mut self.store, now, packet)
-            {
+            let losses = (&mut self.losses, index);
+            let verdict = plain.push(intake, terms, losses, &mut self.store, now, packet);
+            if let Verdict::Dropped(reason, data) = verdict {
                 refuse(reason, data);
             }
         }
@@ -141,7 +142,7 @@ impl<P> Set<P> {
         let plain = &mut self.plain[id as usize];
         match plain.rich() {
             Some(place) => self.rich[place].pop(now),
-            None => plain.pop(self.terms.get_mut(plain.terms), &mut self.store, now),
+            None => plain.pop(&mut self.terms, &mut self.store, now),
         }
     }
 
@@ -151,7 +152,7 @@ impl<P> Set<P> {
         let plain = &mut self.plain[id as usize];
         match plain.rich() {
             Some(place) => self.pop_next_rich(now, place),
-            None => plain.pop(self.terms.get_mut(plain.terms), &mut self.store, now),
+            None => plain.pop(&mut self.terms, &mut self.store, now),
         }
     }
 

@@ -34,13 +34,10 @@ pub(crate) struct Waiting<P> {
 }
 
 impl<P> Waiting<P> {
-    /// `packet`, arrived at `time`, with ECN CE set if `marked`.
+    /// `packet`, arrived at `time`; `marked` if its ECN CE was set here.
     #[inline]
     pub(crate) fn new(time: Time, packet: Packet<P>, marked: bool) -> Waiting<P> {
-        let Packet { len, flow, mut traffic_class, data } = packet;
-        if marked {
-            traffic_class |= Packet::<P>::CE;
-        }
+        let Packet { len, flow, traffic_class, data } = packet;
         Waiting { time, next: None, len, flow, traffic_class, marked, data: Some(data) }
     }
 }

@@ -64,10 +64,10 @@ impl Ared {
     }
 
     #[inline(never)]
-    pub(crate) fn admit<P>(
+    pub(crate) fn admit(
         &mut self,
         now: Time,
-        packet: &Packet<P>,
+        packet: &Packet<()>,
         backlog: Backlog,
         rng: &mut Rng,
     ) -> Admission {

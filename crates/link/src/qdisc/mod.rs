@@ -202,12 +202,18 @@ impl Qdisc {
         }
     }
 
-    /// Decides about `packet`, arriving at `now`.
+    /// True if it takes a packet of `len` bytes, whatever else there is to know; most queues need no more than this.
     #[inline]
-    pub(crate) fn admit<P>(
+    pub(crate) fn takes(&self, len: u32, queued: Tally) -> bool {
+        matches!(self, Qdisc::DropTail(limit) if limit.has_room(len, queued))
+    }
+
+    /// Decides about `packet`, arriving at `now`.
+    #[inline(always)]
+    pub(crate) fn admit(
         &mut self,
         now: Time,
-        packet: &Packet<P>,
+        packet: &Packet<()>,
         backlog: Backlog,
         rng: &mut Rng,
     ) -> Admission {

@@ -84,11 +84,12 @@ impl Red {
         self.spec = spec;
     }
 
-    #[inline(never)]
-    pub(crate) fn admit<P>(
+    // One call a packet, not one within another.
+    #[inline(always)]
+    pub(crate) fn admit(
         &mut self,
         now: Time,
-        packet: &Packet<P>,
+        packet: &Packet<()>,
         backlog: Backlog,
         rng: &mut Rng,
     ) -> Admission {
@@ -111,6 +112,7 @@ impl Red {
     }
 
     /// Figure 2, "calculate the new average queue size".
+    #[inline]
     fn update_average(&mut self, now: Time, backlog: Backlog) {
         let weight = self.spec.weight.get();
         self.average = match backlog.idle_since {
@@ -131,6 +133,7 @@ impl Red {
     }
 
     /// True if the packet is to be marked or dropped: Figure 2, from "if min_th ≤ avg < max_th" on.
+    #[inline]
     fn select(&mut self, len: u32, rng: &mut Rng) -> bool {
         let (min, max) = (self.spec.min as f64, self.spec.max as f64);
         let max_p = self.spec.max_p.get();
