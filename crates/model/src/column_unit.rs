@@ -15,6 +15,8 @@ pub enum Dimension {
     Size,
     /// Packets per second.
     Rate,
+    /// A share of 1.
+    Share,
 }
 
 /// A unit: its kind and how much of the base unit (s, cycle, byte, packet/s) one of it is.
@@ -27,7 +29,7 @@ pub struct ColumnUnit {
 }
 
 /// Spellings, in lower case. Single letters are understood only as a suffix after `_` or in brackets.
-const UNITS: [(&str, Dimension, f64); 31] = [
+const UNITS: [(&str, Dimension, f64); 32] = [
     ("ps", Dimension::Time, 1e-12),
     ("ns", Dimension::Time, 1e-9),
     ("nsec", Dimension::Time, 1e-9),
@@ -59,6 +61,7 @@ const UNITS: [(&str, Dimension, f64); 31] = [
     ("pkts/s", Dimension::Rate, 1.0),
     ("kpkts/s", Dimension::Rate, 1e3),
     ("mpkts/s", Dimension::Rate, 1e6),
+    ("%", Dimension::Share, 0.01),
 ];
 
 impl ColumnUnit {
@@ -95,7 +98,7 @@ pub fn cannot_be_negative(name: &str) -> bool {
         "packets", "rate",
     ];
     let lower = name.to_lowercase();
-    ColumnUnit::of_column(name).is_some()
+    ColumnUnit::of_column(name).is_some_and(|unit| unit.dimension != Dimension::Share)
         || lower == "t"
         || lower.split(|c: char| !c.is_alphanumeric()).any(|word| WORDS.contains(&word))
 }

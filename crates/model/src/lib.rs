@@ -17,6 +17,7 @@
 
 pub mod assign;
 pub mod budget;
+mod cell;
 pub mod check;
 pub mod column_unit;
 pub mod cores;

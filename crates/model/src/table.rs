@@ -3,6 +3,7 @@
 //!
 //! Not a data frame: it is read and handed to [`crate::fit`].
 
+use crate::cell::{Cell, Comma};
 use crate::column_unit::{ColumnUnit, cannot_be_negative};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -25,16 +26,6 @@ pub struct Table {
 struct Row {
     line: u64,
     cells: Vec<Cell>,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-enum Cell {
-    Number(f64),
-    /// A number followed by its unit, like `64 B`.
-    Quantity(f64, String),
-    /// Empty, `NaN`, `inf`, `-` or the like.
-    Missing(String),
-    Text(String),
 }
 
 /// What is wrong with a table, where, and what to do.
@@ -98,6 +89,18 @@ pub enum TableError {
         /// The cell.
         text: String,
     },
+    /// A comma that could be of thousands or of decimals.
+    #[error(
+        "line {line}, column `{column}`: the comma in `{text}` may be of thousands or of decimals: write a point, or no comma"
+    )]
+    Ambiguous {
+        /// Line of the text, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+    },
     /// A time, size, rate or count below zero.
     #[error(
         "line {line}, column `{column}`: {value} is negative, and a time, size, rate or count cannot be: correct or remove the row"
@@ -123,8 +126,8 @@ pub enum TableError {
 }
 
 impl Table {
-    /// Reads CSV text: comma, semicolon or tab (whichever the header line uses), `#` starts a comment
-    /// line, cells are trimmed.
+    /// Reads CSV text: comma, semicolon or tab (whichever the header line has most of), `#` starts a comment
+    /// line, cells are trimmed, numbers may have separators of thousands or a decimal comma.
     ///
     /// # Errors
     /// [`TableError`] for anything but a rectangular table with distinct column names.
@@ -132,25 +135,43 @@ impl Table {
         // The CSV reader counts a line late after CR LF.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
         let header_line = text.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or("");
-        let delimiter =
-            [b',', b';', b'\t'].into_iter().find(|d| header_line.contains(char::from(*d))).unwrap_or(b',');
+        let delimiter = delimiter(header_line);
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
             .from_reader(text.as_bytes());
-        let names: Vec<String> =
+        let mut names: Vec<String> =
             reader.headers().map_err(from_csv_error)?.iter().map(str::to_owned).collect();
-        check_names(&names)?;
-        let mut rows = Vec::new();
+        let mut lines: Vec<(u64, Vec<String>)> = Vec::new();
         for record in reader.records() {
             let record = record.map_err(from_csv_error)?;
-            if rows.len() == ROWS_MAX {
+            if lines.len() == ROWS_MAX {
                 return Err(TableError::TooLong);
             }
-            let line = record.position().map_or(0, csv::Position::line);
-            rows.push(Row { line, cells: record.iter().map(Cell::read).collect() });
+            // Spreadsheets write rows of nothing.
+            if record.iter().any(|cell| !cell.is_empty()) || names.len() == 1 {
+                let line = record.position().map_or(0, csv::Position::line);
+                lines.push((line, record.iter().map(str::to_owned).collect()));
+            }
         }
+        // And columns of nothing, at the end.
+        while names.len() > 1
+            && names.last().is_some_and(String::is_empty)
+            && lines.iter().all(|(_, cells)| cells[names.len() - 1].is_empty())
+        {
+            names.pop();
+        }
+        check_names(&names)?;
+        let comma =
+            Comma::of_table(lines.iter().flat_map(|(_, cells)| cells.iter().map(String::as_str)), delimiter);
+        let rows: Vec<Row> = lines
+            .into_iter()
+            .map(|(line, cells)| Row {
+                line,
+                cells: cells[..names.len()].iter().map(|cell| Cell::read(cell, comma)).collect(),
+            })
+            .collect();
         if rows.is_empty() { Err(TableError::Empty) } else { Ok(Table { names, rows }) }
     }
 
@@ -254,6 +275,10 @@ impl Table {
         for row in &self.rows {
             let value = match &row.cells[c] {
                 Cell::Number(x) | Cell::Quantity(x, _) => *x,
+                Cell::Ambiguous(text) => {
+                    let column = name.to_owned();
+                    return Err(TableError::Ambiguous { line: row.line, column, text: text.clone() });
+                }
                 other => return Err(self.not_a_number(row.line, c, other.text())),
             };
             if value < 0.0 && cannot_be_negative(name) {
@@ -378,43 +403,12 @@ impl Table {
     }
 }
 
-impl Cell {
-    fn read(text: &str) -> Cell {
-        const MISSING: [&str; 13] =
-            ["", "-", "?", "nan", "-nan", "na", "n/a", "null", "none", "inf", "+inf", "-inf", "infinity"];
-        if MISSING.contains(&text.to_lowercase().as_str()) {
-            return Cell::Missing(text.to_owned());
-        }
-        if let Ok(x) = text.parse::<f64>() {
-            return if x.is_finite() { Cell::Number(x) } else { Cell::Missing(text.to_owned()) };
-        }
-        let split = text.find(|c: char| c.is_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
-        let (number, unit) = text.split_at(split);
-        match (number.trim().parse::<f64>(), ColumnUnit::parse(unit)) {
-            (Ok(x), Some(_)) if x.is_finite() => Cell::Quantity(x, unit.to_owned()),
-            _ => Cell::Text(text.to_owned()),
-        }
-    }
-
-    /// A word names a category (`IMIX`); text that starts like a number is a slip of the pen.
-    fn is_word(&self) -> bool {
-        matches!(self, Cell::Text(text) if text.starts_with(char::is_alphabetic))
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Cell::Number(x) => x.to_string(),
-            Cell::Quantity(x, unit) => format!("{x} {unit}"),
-            Cell::Missing(text) | Cell::Text(text) => text.clone(),
-        }
-    }
-
-    fn reads(&self, text: &str) -> bool {
-        match self {
-            Cell::Number(x) => text.parse() == Ok(*x),
-            other => other.text() == text,
-        }
-    }
+/// What the header line separates its names with, outside quotes.
+fn delimiter(header: &str) -> u8 {
+    let outside: String = header.split('"').step_by(2).collect();
+    let count = |delimiter: &u8| outside.bytes().filter(|byte| byte == delimiter).count();
+    // The first of the most frequent.
+    [b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b',')
 }
 
 fn check_names(names: &[String]) -> Result<(), TableError> {
@@ -459,6 +453,27 @@ mod tests {
     }
 
     #[test]
+    fn tables_of_spreadsheets_and_papers_are_read() {
+        let golden = [
+            // A byte order mark, CR LF, semicolons, decimal commas, rows and a column of nothing.
+            ("\u{feff}p;T_ns;\r\n64;45,5;\r\n;;\r\n1518;1.191,25;\r\n", "T_ns", vec![45.5, 1191.25]),
+            // A comma in a name among semicolons.
+            (
+                "size (B);\"rate, both ways (pps)\"\n64;14 880 952\n",
+                "rate, both ways (pps)",
+                vec![14_880_952.0],
+            ),
+            ("p,rate_pps\n64,\"14,880,952\"\n128,\"8,445\"\n", "rate_pps", vec![14_880_952.0, 8445.0]),
+            ("p\tload\n64\t99.5%\n128\t 98 %\n", "load", vec![99.5, 98.0]),
+        ];
+        for (text, column, expected) in golden {
+            assert_eq!(numbers(text, column), Ok(expected), "{text:?}");
+        }
+        let table = Table::from_csv("p,h,,\n1,2,,\n").expect("two columns");
+        assert_eq!(table.names(), ["p", "h"]);
+    }
+
+    #[test]
     fn lines_are_counted_alike_with_either_line_end() {
         let unix = numbers("p,h\n1,2\n3,nan\n", "h").unwrap_err();
         assert!(unix.starts_with("line 3,"), "{unix}");
@@ -498,6 +513,14 @@ mod tests {
             (
                 "p\n5us\n7ns\n",
                 "lines 2 and 3, column `p`: units are mixed, `us` and `ns`: convert to one unit",
+            ),
+            (
+                "q;p\n1;1,234\n",
+                "line 2, column `p`: the comma in `1,234` may be of thousands or of decimals: write a point, or no comma",
+            ),
+            (
+                "p\n5%\n7\n",
+                "lines 2 and 3, column `p`: units are mixed, `%` and `no unit`: convert to one unit",
             ),
             (
                 "p\n5us\n7\n",
