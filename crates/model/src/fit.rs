@@ -12,8 +12,9 @@ use crate::linear::{self, Dependent, Solution};
 use crate::model::Model;
 use crate::regime::{self, CapHints, Limit, Regime};
 use crate::robust;
+use crate::select;
 use crate::table::{Table, TableError};
-use crate::terms::{Term, TermError, Terms};
+use crate::terms::{Factor, Shape, Term, TermError, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -278,7 +279,8 @@ pub enum FitError {
     },
 }
 
-/// Fits `y` (a column, or a product like `cores/rate`) by `terms` (`const,p,h,p*h`).
+/// Fits `y` (a column, or a product like `cores/rate`) by `terms` (`const,p,h,p*h`), or by terms chosen over some columns
+/// (`auto:p,h`).
 ///
 /// # Errors
 /// [`FitError`] says what, where, and what to do; nothing is guessed away silently.
@@ -294,8 +296,11 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
     if !(options.level > 0.0 && options.level < 1.0) {
         return Err(FitError::Level { level: options.level });
     }
+    if let Some(columns) = select::columns(terms) {
+        return select::fit_chosen(table, y, &columns, options);
+    }
     let (y, terms): (Term, Terms) = (quote(y, table).parse()?, quote(terms, table).parse()?);
-    let mut used: Vec<&str> = y.factors().iter().map(|(name, _)| name.as_str()).collect();
+    let mut used: Vec<&str> = y.columns().collect();
     used.extend(terms.columns());
     if let Weighting::Column(name) = &options.weighting {
         used.push(name);
@@ -332,10 +337,10 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
 }
 
 /// Quotes what is a column's name as it stands, such as `packets/s`, so that it is not read as a product.
-fn quote(text: &str, table: &Table) -> String {
+pub(crate) fn quote(text: &str, table: &Table) -> String {
     let part = |part: &str| {
         let name = part.trim();
-        let is_column = name.contains(['*', '/', '^']) && table.names().iter().any(|n| n == name);
+        let is_column = name.contains(['*', '/', '^', '(']) && table.names().iter().any(|n| n == name);
         if is_column { format!("\"{name}\"") } else { part.to_owned() }
     };
     text.split(',').map(part).collect::<Vec<_>>().join(",")
@@ -568,8 +573,9 @@ impl Job<'_> {
             return (unit.dimension == Dimension::Time).then_some(unit.scale);
         }
         let (mut seconds, mut power) = (1.0, 0);
-        for (name, p) in self.y.factors() {
-            match ColumnUnit::of_column(name) {
+        for Factor { column, shape, power: p } in self.y.factors() {
+            match ColumnUnit::of_column(column) {
+                _ if *shape != Shape::Plain => return None,
                 None => {}
                 Some(ColumnUnit { dimension: Dimension::Time, scale }) => {
                     seconds *= scale.powi(*p);

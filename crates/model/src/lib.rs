@@ -36,6 +36,7 @@ pub mod queueing;
 pub mod regime;
 mod robust;
 pub mod seeds;
+mod select;
 pub mod table;
 pub mod terms;
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl Model {
         let at = |term: &crate::terms::Term| {
             term.value(&value_of).ok_or_else(|| ModelError::NoValue {
                 term: term.text().to_owned(),
-                columns: term.factors().iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>().join(", "),
+                columns: term.columns().collect::<Vec<_>>().join(", "),
             })
         };
         self.terms.iter().map(at).collect()

@@ -10,6 +10,7 @@ use crate::cores::wire_rate;
 use crate::model::{Model, ModelError};
 use crate::platform::Platform;
 use crate::regime::{FRAMING_BYTES, Limit, is_frame};
+use crate::terms::Term;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -101,8 +102,7 @@ pub fn predict(model: &Model, question: &Question) -> Result<Throughput, Predict
         .transfer
         .as_ref()
         .map_or((1.0, 1.0), |t| (t.from.score / t.to.score, t.from.copy_bits_per_s / t.to.copy_bits_per_s));
-    let copies =
-        |term: &crate::terms::Term| term.factors().iter().any(|(name, power)| *power > 0 && is_frame(name));
+    let copies = |term: &Term| term.factors().iter().any(|f| f.power > 0 && is_frame(&f.column));
     let part = |copying: bool, scale: f64| -> Vec<f64> {
         model.terms.iter().zip(&x).map(|(t, x)| if copies(t) == copying { x * scale } else { 0.0 }).collect()
     };

@@ -8,7 +8,7 @@
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::table::{Table, TableError};
-use crate::terms::Term;
+use crate::terms::{Shape, Term};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,10 +120,12 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
 
 /// The packet-rate column inside `y`, with packets/s per unit.
 fn rate_of(y: &Term) -> Option<(&str, f64)> {
-    y.factors().iter().find_map(|(name, _)| match ColumnUnit::of_column(name) {
-        Some(ColumnUnit { dimension: Dimension::Rate, scale }) => Some((name.as_str(), scale)),
-        _ => None,
-    })
+    y.factors().iter().filter(|factor| factor.shape == Shape::Plain).find_map(
+        |f| match ColumnUnit::of_column(&f.column) {
+            Some(ColumnUnit { dimension: Dimension::Rate, scale }) => Some((f.column.as_str(), scale)),
+            _ => None,
+        },
+    )
 }
 
 /// The column that names frame sizes, if one does: `frame…`, `…size`, `…length`, `p`, or one in bytes.

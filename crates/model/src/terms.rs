@@ -1,8 +1,11 @@
-//! Terms of a model written as text: `const,p,h,p*h`, `h^2`, `cores/rate`. A term is a product of columns
-//! with whole powers; the coefficient in front is what a fit finds.
+//! Terms of a model written as text: `const,p,h,p*h`, `h^2`, `cores/rate`, `ceil(p/64)`, `max(p-256,0)`. A term is a
+//! product of factors with whole powers; the coefficient in front is what a fit finds. A factor is a column, or one of
+//! the two shapes in which costs of packets depart from straight lines: steps of so much (cache lines), and what lies
+//! above so much (a copy that works differently from there on).
 
 use crate::table::{Table, TableError};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -12,16 +15,38 @@ use thiserror::Error;
 pub const TERMS_MAX: usize = 64;
 const POWER_MAX: i32 = 9;
 
-/// A product of columns with whole powers; no factor at all is the constant 1.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A product of factors; none at all is the constant 1.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Term {
     text: String,
-    /// Column and power, by column name; no power is 0.
-    factors: Vec<(String, i32)>,
+    /// In one order, whatever the text's; no power is 0.
+    factors: Vec<Factor>,
+}
+
+/// A column in some shape, raised to a power.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Factor {
+    /// The column's name.
+    pub column: String,
+    /// What is made of it.
+    pub shape: Shape,
+    /// The power, not 0.
+    pub power: i32,
+}
+
+/// What a factor makes of a column's value.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+pub enum Shape {
+    /// The value itself.
+    Plain,
+    /// `ceil(p/64)`: in whole pieces of so much, above 0.
+    Ceil(f64),
+    /// `max(p-256,0)`: what lies above so much.
+    Above(f64),
 }
 
 /// The right-hand side of a model: distinct terms in the order written.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Terms(Vec<Term>);
 
@@ -41,6 +66,12 @@ pub enum TermError {
         text: String,
         /// The power.
         power: String,
+    },
+    /// A call of something else than the two functions there are.
+    #[error("in `{text}`: write ceil(COLUMN/NUMBER) or max(COLUMN-NUMBER,0), the number above 0")]
+    Function {
+        /// The text.
+        text: String,
     },
     /// A number other than 1.
     #[error(
@@ -79,16 +110,21 @@ impl Term {
         self.factors.is_empty()
     }
 
-    /// Columns and their powers, by name.
-    pub fn factors(&self) -> &[(String, i32)] {
+    /// What the term multiplies.
+    pub fn factors(&self) -> &[Factor] {
         &self.factors
+    }
+
+    /// The columns of its factors.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.factors.iter().map(|factor| factor.column.as_str())
     }
 
     /// The term's value where `value_of` gives each column's; `None` when it does not know one.
     pub fn value(&self, value_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         self.factors
             .iter()
-            .try_fold(1.0, |product, (name, power)| Some(product * value_of(name)?.powi(*power)))
+            .try_fold(1.0, |product, factor| Some(product * factor.of(value_of(&factor.column)?)))
     }
 
     /// The term's value in every row of `table`.
@@ -97,12 +133,16 @@ impl Term {
     /// [`TableError`] for a missing column or a cell that is no number, also where a zero is divided by.
     pub fn column(&self, table: &Table) -> Result<Vec<f64>, TableError> {
         let mut product = vec![1.0; table.len()];
-        for (name, power) in &self.factors {
-            for (row, (p, x)) in product.iter_mut().zip(table.numbers(name)?).enumerate() {
-                *p *= x.powi(*power);
+        for factor in &self.factors {
+            for (row, (p, x)) in product.iter_mut().zip(table.numbers(&factor.column)?).enumerate() {
+                *p *= factor.of(x);
                 if !p.is_finite() {
-                    let text = format!("{x} in `{}`", self.text);
-                    return Err(TableError::NotANumber { line: table.line(row), column: name.clone(), text });
+                    let (line, column) = (table.line(row), factor.column.clone());
+                    return Err(TableError::NotANumber {
+                        line,
+                        column,
+                        text: format!("{x} in `{}`", self.text),
+                    });
                 }
             }
         }
@@ -110,60 +150,111 @@ impl Term {
     }
 }
 
+impl Factor {
+    /// The factor where its column is `x`.
+    fn of(&self, x: f64) -> f64 {
+        let shaped = match self.shape {
+            Shape::Plain => x,
+            Shape::Ceil(piece) => (x / piece).ceil(),
+            Shape::Above(knot) => (x - knot).max(0.0),
+        };
+        shaped.powi(self.power)
+    }
+}
+
 impl FromStr for Term {
     type Err = TermError;
 
     fn from_str(text: &str) -> Result<Term, TermError> {
-        let mut factors: Vec<(String, i32)> = Vec::new();
+        let mut factors: Vec<Factor> = Vec::new();
         let mut sign = 1;
         let mut rest = text.trim();
         loop {
-            let (name, power, after) = factor(rest, text)?;
-            match name.as_str() {
+            let (Factor { column, shape, power }, after) = factor(rest, text)?;
+            match column.as_str() {
                 "const" | "1" => {}
                 number if number.parse::<f64>().is_ok() => {
-                    return Err(TermError::Number { text: text.trim().to_owned(), number: name });
+                    return Err(TermError::Number { text: text.trim().to_owned(), number: column });
                 }
-                _ => match factors.iter_mut().find(|(n, _)| *n == name) {
-                    Some((_, p)) => *p += sign * power,
-                    None => factors.push((name, sign * power)),
+                _ => match factors.iter_mut().find(|f| (&f.column, f.shape) == (&column, shape)) {
+                    Some(factor) => factor.power += sign * power,
+                    None => factors.push(Factor { column, shape, power: sign * power }),
                 },
             }
             let Some(operator) = after.chars().next() else { break };
             sign = if operator == '/' { -1 } else { 1 };
             rest = &after[1..];
         }
-        factors.retain(|(_, power)| *power != 0);
-        factors.sort();
+        factors.retain(|factor| factor.power != 0);
+        let shapes = |a: &Factor, b: &Factor| a.shape.partial_cmp(&b.shape).unwrap_or(Ordering::Equal);
+        factors.sort_by(|a, b| a.column.cmp(&b.column).then(shapes(a, b)).then(a.power.cmp(&b.power)));
         let spaced = text.split('*').map(str::trim).collect::<Vec<_>>().join("*");
         Ok(Term { text: spaced.split('/').map(str::trim).collect::<Vec<_>>().join("/"), factors })
     }
 }
 
-/// Reads `name`, `"any name"` or `name^power`; returns what follows, which is empty or starts with an operator.
-fn factor<'a>(rest: &'a str, text: &str) -> Result<(String, i32, &'a str), TermError> {
+/// Reads `name`, `"any name"` or a function of one, and `^power`; returns what follows, which is empty or starts with an
+/// operator.
+fn factor<'a>(rest: &'a str, text: &str) -> Result<(Factor, &'a str), TermError> {
     let rest = rest.trim_start();
     let missing = || TermError::Missing { text: text.trim().to_owned() };
-    let (name, after) = match rest.strip_prefix('"') {
-        Some(quoted) => quoted.split_once('"').ok_or_else(missing)?,
-        None => rest.split_at(rest.find(['*', '/', '^']).unwrap_or(rest.len())),
+    let (column, shape, after) = match rest.strip_prefix('"') {
+        Some(quoted) => {
+            let (name, after) = quoted.split_once('"').ok_or_else(missing)?;
+            (name, Shape::Plain, after)
+        }
+        None if rest.starts_with("ceil(") || rest.starts_with("max(") => {
+            function(rest).ok_or_else(|| TermError::Function { text: text.trim().to_owned() })?
+        }
+        None => {
+            let (name, after) = rest.split_at(rest.find(['*', '/', '^']).unwrap_or(rest.len()));
+            (name, Shape::Plain, after)
+        }
     };
-    let (name, after) = (name.trim(), after.trim_start());
-    if name.is_empty() {
+    let (column, after) = (column.trim(), after.trim_start());
+    if column.is_empty() {
         return Err(missing());
     }
+    let factor = |power| Factor { column: column.to_owned(), shape, power };
     let Some(raised) = after.strip_prefix('^') else {
         return if after.is_empty() || after.starts_with(['*', '/']) {
-            Ok((name.to_owned(), 1, after))
+            Ok((factor(1), after))
         } else {
             Err(missing())
         };
     };
     let (power, after) = raised.split_at(raised.find(['*', '/', '^']).unwrap_or(raised.len()));
     match power.trim().parse::<i32>() {
-        Ok(p) if p != 0 && p.abs() <= POWER_MAX && !after.starts_with('^') => Ok((name.to_owned(), p, after)),
+        Ok(p) if p != 0 && p.abs() <= POWER_MAX && !after.starts_with('^') => Ok((factor(p), after)),
         _ => Err(TermError::Power { text: text.trim().to_owned(), power: power.trim().to_owned() }),
     }
+}
+
+/// Reads `ceil(p/64)` or `max(p-256,0)`: the column, its shape, what follows.
+fn function(text: &str) -> Option<(&str, Shape, &str)> {
+    let (name, rest) = text.split_once('(')?;
+    let (inside, after) = rest.split_at(closing(rest)?);
+    let number = |text: &str| text.trim().parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
+    let (inside, operator) = match name {
+        "ceil" => (inside, '/'),
+        _ => (inside.trim_end().strip_suffix('0')?.trim_end().strip_suffix(',')?, '-'),
+    };
+    // The operator may stand in the column's name too, and a minus sign in the number.
+    let (at, number) =
+        inside.match_indices(operator).find_map(|(at, _)| Some((at, number(&inside[at + 1..])?)))?;
+    let column = inside[..at].trim();
+    let column = column.strip_prefix('"').and_then(|c| c.strip_suffix('"')).unwrap_or(column);
+    let shape = if operator == '/' { Shape::Ceil(number) } else { Shape::Above(number) };
+    Some((column, shape, &after[1..]))
+}
+
+/// Where the bracket that is open before `text` closes.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    text.char_indices().find_map(|(at, c)| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        (depth == 0).then_some(at)
+    })
 }
 
 impl Terms {
@@ -179,7 +270,7 @@ impl Terms {
 
     /// The columns the terms use, each once, sorted.
     pub fn columns(&self) -> BTreeSet<&str> {
-        self.0.iter().flat_map(|t| t.factors.iter().map(|(name, _)| name.as_str())).collect()
+        self.0.iter().flat_map(Term::columns).collect()
     }
 }
 
@@ -187,7 +278,7 @@ impl FromStr for Terms {
     type Err = TermError;
 
     fn from_str(text: &str) -> Result<Terms, TermError> {
-        let terms = split_unquoted(text).into_iter().map(str::parse).collect::<Result<Vec<Term>, _>>()?;
+        let terms = split(text).into_iter().map(str::parse).collect::<Result<Vec<Term>, _>>()?;
         if terms.len() > TERMS_MAX {
             return Err(TermError::TooMany { count: terms.len() });
         }
@@ -200,12 +291,17 @@ impl FromStr for Terms {
     }
 }
 
-/// Splits at commas outside double quotes.
-fn split_unquoted(text: &str) -> Vec<&str> {
-    let mut quoted = false;
+/// Splits at commas outside double quotes and brackets.
+pub(crate) fn split(text: &str) -> Vec<&str> {
+    let (mut quoted, mut depth) = (false, 0u32);
     text.split(|c: char| {
         quoted ^= c == '"';
-        c == ',' && !quoted
+        match c {
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && !quoted && depth == 0
     })
     .collect()
 }
@@ -236,7 +332,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn factors(text: &str) -> Vec<(String, i32)> {
-        text.parse::<Term>().expect("a term").factors
+        let term: Term = text.parse().expect("a term");
+        term.factors.into_iter().map(|f| (f.column, f.power)).collect()
     }
 
     #[test]
@@ -257,6 +354,22 @@ mod tests {
     }
 
     #[test]
+    fn a_factor_may_count_in_pieces_or_from_a_bend_on() {
+        let at =
+            |text: &str, p: f64| text.parse::<Term>().expect("a term").value(|_| Some(p)).expect("a value");
+        let steps = [0.0, 1.0, 64.0, 65.0, 1518.0].map(|p| at("ceil(p/64)", p));
+        assert_eq!(steps, [0.0, 1.0, 1.0, 2.0, 24.0]);
+        assert_eq!([64.0, 256.0, 300.0].map(|p| at("max(p-256,0)", p)), [0.0, 0.0, 44.0]);
+        assert_eq!(at("max( \"a-b (c)\" - 2.5 , 0 )^2 * h", 4.0), 9.0);
+        assert_eq!(at("max(x-1e-3,0)", 1.0), 0.999);
+        assert_eq!(at("h*max(p-256,0)/ceil(p/64)", 640.0), 640.0 * 384.0 / 10.0);
+        let terms: Terms = "const,max(p-256,0),h*max(p-256,0),ceil(p/64)".parse().expect("terms");
+        assert_eq!((terms.count(), terms.columns().into_iter().collect::<Vec<_>>()), (4, vec!["h", "p"]));
+        assert_eq!(terms.to_string().parse::<Terms>().expect("the same terms"), terms);
+        assert!("max(p-64,0),max(p-128,0)".parse::<Terms>().is_ok(), "different bends are different terms");
+    }
+
+    #[test]
     fn wrong_terms_get_one_clear_error() {
         let error = |text: &str| text.parse::<Terms>().unwrap_err().to_string();
         assert!(error("const,,p").contains("a column's name is missing"));
@@ -266,6 +379,20 @@ mod tests {
         assert!(error("p^0").contains("power `0`"));
         assert!(error("p^x").contains("power `x`"));
         assert!(error("p^2^2").contains("power"));
+        for wrong in [
+            "ceil(p)",
+            "ceil(p/0)",
+            "ceil(p/x)",
+            "max(p-64)",
+            "max(p,0)",
+            "max(p-64,1)",
+            "max(p-64,0",
+            "ceil(p/-1)",
+        ] {
+            assert!(error(wrong).contains("write ceil(COLUMN/NUMBER) or max(COLUMN-NUMBER,0)"), "{wrong}");
+        }
+        assert!(error("max(-64,0)").contains("a column's name is missing"));
+        assert!(error("max(p-64,0),max(p-64.0,0)").contains("the same product"));
         assert_eq!(error("p*h,h*p"), "terms `p*h` and `h*p` are the same product: remove one");
         assert!(error(&vec!["x"; 65].join(",")).contains("65 terms"));
     }

@@ -6,12 +6,12 @@ use crate::{Answer, print};
 use anyhow::Context;
 use clap::Args;
 use fastpath_model::Table;
-use fastpath_model::check::{Check, check};
+use fastpath_model::check::{Check, MEDIAN_PCT, P95_PCT, Verdict, check, half};
 use fastpath_model::fit::{Fit, FitOptions, fit};
 use fastpath_model::regime::Limit;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Points shown to people; machines get all.
 const WORST_SHOWN: usize = 10;
@@ -24,7 +24,8 @@ pub(super) struct FitCommand {
     /// The column (or product of columns, like cores/rate) to explain.
     #[arg(long, value_name = "COLUMN")]
     y: String,
-    /// The terms that explain it: const, columns, products: 'const,p,h,p*h'.
+    /// The terms that explain it: const, columns, products, pieces, bends: 'const,p,h,p*h,ceil(p/64),max(p-256,0)'; or
+    /// auto:p,h to choose them over some columns by the errors at points left out.
     #[arg(long, value_name = "TERMS")]
     terms: String,
     #[command(flatten)]
@@ -32,7 +33,7 @@ pub(super) struct FitCommand {
     /// Check the fit against the rows of another table.
     #[arg(long, value_name = "FILE", conflicts_with = "half")]
     test: Option<PathBuf>,
-    /// Fit every other row and check the fit against the rest.
+    /// Fit half of the rows, as the fields of one colour on a chessboard, and check the fit against the others.
     #[arg(long)]
     half: bool,
     /// Print one JSON object.
@@ -42,21 +43,18 @@ pub(super) struct FitCommand {
 
 impl FitCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        let options = self.fitting.options()?;
+        let options = self.fitting.options(&self.terms)?;
         let whole = table(&self.file)?;
-        let (fitted, tested) = if self.half {
-            let every_other = |odd: usize| (odd..whole.len()).step_by(2).collect::<Vec<_>>();
-            (whole.keep(&every_other(0)), Some(whole.keep(&every_other(1))))
+        let place = || self.file.display().to_string();
+        let (found, checked) = if self.half {
+            let (found, checked) = half(&whole, &self.y, &self.terms, &options).with_context(place)?;
+            (found, Some(checked))
         } else {
-            (whole, self.test.as_deref().map(table).transpose()?)
-        };
-        let found = self.fit(&fitted, &options)?;
-        let checked = match &tested {
-            None => None,
-            Some(rows) => {
-                let place: &Path = self.test.as_deref().unwrap_or(&self.file);
-                Some(check(&found, &selected(rows, &options)?).with_context(|| place.display().to_string())?)
-            }
+            let found = fit(&whole, &self.y, &self.terms, &options).with_context(place)?;
+            let checked = self.test.as_deref().map(|path| {
+                check(&found, &selected(&table(path)?, &options)?).with_context(|| path.display().to_string())
+            });
+            (found, checked.transpose()?)
         };
         let mut out = io::stdout().lock();
         if self.json {
@@ -65,10 +63,6 @@ impl FitCommand {
             show(&mut out, &found, checked.as_ref())?;
         }
         Ok(Answer::Yes)
-    }
-
-    fn fit(&self, table: &Table, options: &FitOptions) -> anyhow::Result<Fit> {
-        fit(table, &self.y, &self.terms, options).with_context(|| self.file.display().to_string())
     }
 }
 
@@ -88,6 +82,39 @@ fn as_json(found: &Fit, checked: Option<&Check>) -> anyhow::Result<Value> {
         value["check"] = json!(check);
     }
     Ok(value)
+}
+
+/// How well the unseen points were predicted, and what that is worth.
+pub(super) fn tell(out: &mut impl Write, check: &Check) -> io::Result<()> {
+    writeln!(
+        out,
+        "unseen points {} with {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval",
+        check.n,
+        check.median_pct,
+        check.p95_pct,
+        check.max_pct,
+        100.0 * check.covered
+    )?;
+    if let Some(repeat) = check.repeat {
+        writeln!(
+            out,
+            "repeats       {} points differ by {:.2} % in the median, 95 % of them by at most {:.2} %",
+            repeat.n, repeat.median_pct, repeat.p95_pct
+        )?;
+    }
+    let verdict = match check.verdict {
+        Verdict::Holds => "holds",
+        Verdict::Misses => {
+            "misses: the terms do not tell the whole cost; other terms, or a list of columns as auto:p,h"
+        }
+        Verdict::TooNoisy => {
+            "too noisy to know: the points themselves do not repeat that well; measure again on a quieter machine"
+        }
+    };
+    writeln!(
+        out,
+        "verdict       {verdict} (asked: {MEDIAN_PCT} % median error, 95 % of the points within {P95_PCT} %)"
+    )
 }
 
 fn show(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Result<()> {
@@ -112,15 +139,7 @@ fn show(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Resul
     )?;
     writeln!(out, "leave one out {:.2} % median error", found.loo_median_pct)?;
     if let Some(check) = checked {
-        writeln!(
-            out,
-            "unseen points {} with {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval",
-            check.n,
-            check.median_pct,
-            check.p95_pct,
-            check.max_pct,
-            100.0 * check.covered
-        )?;
+        tell(out, check)?;
     }
     for regime in found.regimes.iter().filter(|r| r.limit != Limit::Cpu) {
         let rate = regime.rate.map(print::number).unwrap_or_default();

@@ -7,9 +7,9 @@ mod cores;
 mod fit;
 mod index;
 mod options;
-mod platforms;
+pub(super) mod platforms;
 mod predict;
-mod source;
+pub(super) mod source;
 
 use crate::Answer;
 use clap::{Args, Subcommand};

@@ -10,9 +10,10 @@ use fastpath_units::Rate;
 /// How to fit.
 #[derive(Args)]
 pub(super) struct Fitting {
-    /// How much each point counts: equal, relative (by 1/y²), or a column of weights (1/variance).
-    #[arg(long, value_name = "WEIGHTS", default_value = "equal")]
-    weights: String,
+    /// How much each point counts: equal, relative (by 1/y²), or a column of weights (1/variance); otherwise equal, and
+    /// relative where the terms are chosen (auto).
+    #[arg(long, value_name = "WEIGHTS")]
+    weights: Option<String>,
     /// Fit only rows where a column reads so (may be repeated: all must hold).
     #[arg(long, value_name = "COLUMN=TEXT", value_parser = pair)]
     only: Vec<(String, String)>,
@@ -69,7 +70,7 @@ enum RegimesWord {
 }
 
 impl Fitting {
-    pub(super) fn options(&self) -> anyhow::Result<FitOptions> {
+    pub(super) fn options(&self, terms: &str) -> anyhow::Result<FitOptions> {
         let y_unit = match &self.y_unit {
             None => None,
             Some(text) => match ColumnUnit::parse(text) {
@@ -82,10 +83,11 @@ impl Fitting {
                 MethodWord::LeastSquares => Method::LeastSquares,
                 MethodWord::Huber => Method::Huber,
             },
-            weighting: match self.weights.as_str() {
-                "equal" => Weighting::Equal,
-                "relative" => Weighting::Relative,
-                column => Weighting::Column(column.to_owned()),
+            weighting: match self.weights.as_deref() {
+                None if terms.trim_start().starts_with("auto:") => Weighting::Relative,
+                None | Some("equal") => Weighting::Equal,
+                Some("relative") => Weighting::Relative,
+                Some(column) => Weighting::Column(column.to_owned()),
             },
             quantile: match self.quantile {
                 QuantileWord::T => Quantile::StudentT,

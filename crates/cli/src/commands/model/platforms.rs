@@ -6,7 +6,7 @@ use fastpath_model::platform::{self, Platform};
 use std::path::Path;
 
 /// All platforms of a file.
-pub(super) fn load(path: &Path) -> anyhow::Result<Vec<Platform>> {
+pub(in crate::commands) fn load(path: &Path) -> anyhow::Result<Vec<Platform>> {
     let text = read(path)?;
     let place = || path.display().to_string();
     let platforms = if text.trim_start().starts_with('{') {

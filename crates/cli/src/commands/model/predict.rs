@@ -1,12 +1,13 @@
 //! `fastpath model predict`: what a fitted model says about points not measured, here or on another machine.
 
+use super::fit::tell;
 use super::options::point;
 use super::platforms;
 use super::source::{Source, Sourced, table};
 use crate::{Answer, print};
 use anyhow::{Context, ensure};
 use clap::Args;
-use fastpath_model::check::check;
+use fastpath_model::check::{check, elsewhere};
 use fastpath_model::predict::{Question, RECORD_SD, TRANSFER_SD, Throughput, Transfer, predict};
 use fastpath_units::Rate;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ pub(super) struct PredictCommand {
     /// A point to predict: a value for each column of the model (may be repeated).
     #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point_text, required_unless_present = "test")]
     at: Vec<Vec<(String, f64)>>,
-    /// Predict every row of this table and compare with what it measured.
+    /// Predict every row of this table and compare with what it measured (with --to, on that platform).
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
     /// The platform the model was fitted on: FILE or FILE:NAME, a host record or a table of platforms.
@@ -69,7 +70,11 @@ impl PredictCommand {
             None => None,
             Some(path) => {
                 let fit = sourced.fit.as_ref().context("--test needs a fit, not constants")?;
-                Some(check(fit, &table(path)?).with_context(|| path.display().to_string())?)
+                let (table, place) = (table(path)?, || path.display().to_string());
+                Some(match &transfer {
+                    None => check(fit, &table).with_context(place)?,
+                    Some(transfer) => elsewhere(fit, &table, transfer).with_context(place)?,
+                })
             }
         };
         let mut out = io::stdout().lock();
@@ -83,15 +88,7 @@ impl PredictCommand {
             show(&mut out, prediction)?;
         }
         if let Some(check) = checked {
-            writeln!(
-                out,
-                "{} points: {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval",
-                check.n,
-                check.median_pct,
-                check.p95_pct,
-                check.max_pct,
-                100.0 * check.covered
-            )?;
+            tell(&mut out, &check)?;
         }
         Ok(Answer::Yes)
     }

@@ -43,7 +43,7 @@ impl Source {
         let Some(path) = &self.file else { return Ok(None) };
         let found = match (&self.y, &self.terms) {
             (Some(y), Some(terms)) => {
-                let options = self.fitting.options()?;
+                let options = self.fitting.options(terms)?;
                 fit(&table(path)?, y, terms, &options).with_context(|| path.display().to_string())?
             }
             _ => saved_fit(path)?,
@@ -72,7 +72,7 @@ fn saved_fit(path: &Path) -> anyhow::Result<Fit> {
 }
 
 /// A table from a CSV file, or from records of `fastpath measure pipeline`.
-pub(super) fn table(path: &Path) -> anyhow::Result<Table> {
+pub(in crate::commands) fn table(path: &Path) -> anyhow::Result<Table> {
     let text = read(path)?;
     let place = || path.display().to_string();
     let csv = if text.trim_start().starts_with('{') {

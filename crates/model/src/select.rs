@@ -1,0 +1,267 @@
+//! Terms chosen by the points: `auto:p,h` instead of a list. For who wants predictions and does not know where the cost
+//! bends; who wants to know what a byte costs names the terms.
+//!
+//! ```text
+//!  const, p, h ──▶ add the shape that lowers the leave-one-out error most, while it pays ──▶ drop what no longer pays
+//! ```
+//!
+//! The shapes are those costs of packets have: a bend at a measured value (`max(p-256,0)`), cache lines (`ceil(p/64)`),
+//! two columns at work together (`p*h`, `max(p-256,0)*h`). It is Friedman's MARS (1991) on a short list, judged by errors
+//! at points left out. Only the points fitted are looked at: a test half stays unseen.
+
+use crate::dist::t_quantile;
+use crate::fit::{Fit, FitError, FitOptions, Weighting, fit};
+use crate::linear;
+use crate::regime::is_frame;
+use crate::table::Table;
+use crate::terms::{Term, split};
+use std::collections::BTreeSet;
+
+/// Bytes of a cache line on every machine we know of.
+const CACHE_LINE: u32 = 64;
+/// Bends tried per column: more values than these are thinned out.
+const BENDS_MAX: usize = 12;
+/// Points the choice looks at: more are thinned out.
+const POINTS_MAX: usize = 1000;
+/// A term's coefficient must differ from 0 at this level, shared among all terms tried (Bonferroni): the best of dozens
+/// always lowers the error a little.
+const CHANCE_MAX: f64 = 0.05;
+/// A term that lowers the error by less than this share is dropped.
+const GAIN_MIN: f64 = 0.01;
+/// Points per term, at least.
+const POINTS_PER_TERM: usize = 2;
+/// A point of this leverage cannot be left out.
+const LEVERAGE_ONE: f64 = 1.0 - 1e-9;
+
+/// The columns of `auto:p,h`; none for terms written out.
+pub(crate) fn columns(terms: &str) -> Option<Vec<String>> {
+    terms.trim_start().strip_prefix("auto:").map(names)
+}
+
+fn names(list: &str) -> Vec<String> {
+    split(list).into_iter().map(|name| name.trim().trim_matches('"').to_owned()).collect()
+}
+
+/// Fits `y` by terms chosen over the columns that `list` names, separated by commas.
+pub(crate) fn fit_chosen(
+    table: &Table,
+    y: &str,
+    names: &[String],
+    options: &FitOptions,
+) -> Result<Fit, FitError> {
+    let plain = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+    // Everything that can be wrong with points and columns is found here.
+    let plain = fit(table, y, &format!("const,{plain}"), options)?;
+    let used: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (table, _) = table.without_words(&used)?;
+    let lines: BTreeSet<u64> = plain.points.iter().map(|point| point.line).collect();
+    let every = lines.len().div_ceil(POINTS_MAX);
+    let rows: Vec<usize> =
+        (0..table.len()).filter(|&row| lines.contains(&table.line(row))).step_by(every).collect();
+    let points = table.keep(&rows);
+    let (terms, tried) = Choice::new(&points, y, names, options)?.terms();
+    let mut found = fit(&table, y, &terms, options)?;
+    found.warnings.push(format!(
+        "terms chosen among {tried} by the errors at points left out: the intervals do not know of the choice"
+    ));
+    Ok(found)
+}
+
+/// A name as a term, whatever stands in it.
+fn quoted(name: &str) -> String {
+    if name.contains(['*', '/', '^', '(', ',', '-']) { format!("\"{name}\"") } else { name.to_owned() }
+}
+
+/// A term and its value at every point.
+type Candidate = (String, Vec<f64>);
+
+struct Choice {
+    y: Vec<f64>,
+    weights: Vec<f64>,
+    /// `const` and the columns as they are.
+    plain: Vec<Candidate>,
+    shapes: Vec<Candidate>,
+}
+
+impl Choice {
+    fn new(points: &Table, y: &str, names: &[String], options: &FitOptions) -> Result<Choice, FitError> {
+        let y = crate::fit::quote(y, points).parse::<Term>()?.column(points)?;
+        let weights = match &options.weighting {
+            Weighting::Equal => vec![1.0; y.len()],
+            Weighting::Relative => y.iter().map(|y| 1.0 / (y * y)).collect(),
+            Weighting::Column(name) => points.numbers(name)?,
+        };
+        let mut plain = vec![("const".to_owned(), vec![1.0; y.len()])];
+        let mut shapes: Vec<String> = Vec::new();
+        let mut of_column: Vec<Vec<String>> = Vec::new();
+        for name in names {
+            let values = points.numbers(name)?;
+            let own = bends(&values).into_iter().map(|bend| format!("max({}-{bend},0)", quoted(name)));
+            let mut own: Vec<String> = own.collect();
+            shapes.extend(own.iter().cloned());
+            if is_frame(name) {
+                shapes.push(format!("ceil({}/{CACHE_LINE})", quoted(name)));
+            }
+            own.insert(0, quoted(name));
+            of_column.push(own);
+            plain.push((quoted(name), values));
+        }
+        for (i, first) in of_column.iter().enumerate() {
+            for second in &of_column[i + 1..] {
+                // One of the two as it is.
+                shapes.extend(first.iter().map(|shape| format!("{shape}*{}", second[0])));
+                shapes.extend(second[1..].iter().map(|shape| format!("{}*{shape}", first[0])));
+            }
+        }
+        let valued = |text: String| Ok((text.clone(), text.parse::<Term>()?.column(points)?));
+        let shapes = shapes.into_iter().map(valued).collect::<Result<Vec<Candidate>, FitError>>()?;
+        Ok(Choice { y, weights, plain, shapes })
+    }
+
+    /// The terms, and how many were tried.
+    fn terms(&self) -> (String, usize) {
+        let tried = self.plain.len() + self.shapes.len();
+        let mut chosen: Vec<&Candidate> = self.plain.iter().collect();
+        let mut error = self.left_out(&chosen).map_or(f64::INFINITY, |found| found.error);
+        while chosen.len() < self.y.len() / POINTS_PER_TERM {
+            let with = |candidate| self.left_out(&[&chosen[..], &[candidate]].concat());
+            let scored = self.shapes.iter().filter_map(|candidate| Some((with(candidate)?, candidate)));
+            let Some((found, best)) = scored.min_by(|a, b| a.0.error.total_cmp(&b.0.error)) else { break };
+            let freedom = (self.y.len() - chosen.len() - 1) as f64;
+            if found.error >= error
+                || found.last_t < t_quantile(1.0 - CHANCE_MAX / 2.0 / tried as f64, freedom)
+            {
+                break;
+            }
+            chosen.push(best);
+            error = found.error;
+        }
+        // What came first may be told by what came later.
+        loop {
+            let without = |i: usize| [&chosen[..i], &chosen[i + 1..]].concat();
+            let scored = (1..chosen.len()).filter_map(|i| Some((self.left_out(&without(i))?.error, i)));
+            let Some((left, least)) = scored.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
+            if left * (1.0 - GAIN_MIN) > error {
+                break;
+            }
+            chosen.remove(least);
+            error = error.min(left);
+        }
+        let names: Vec<&str> = chosen.iter().map(|(name, _)| name.as_str()).collect();
+        (names.join(","), tried)
+    }
+
+    /// The errors of a fit by some terms; none where the terms cannot be told apart without one of the points.
+    fn left_out(&self, terms: &[&Candidate]) -> Option<LeftOut> {
+        let (n, k) = (self.y.len(), terms.len());
+        if n <= k {
+            return None;
+        }
+        let columns: Vec<Vec<f64>> = terms.iter().map(|(_, values)| values.clone()).collect();
+        let solution = linear::solve(&columns, &self.y, &self.weights).ok()?;
+        let fitted = linear::apply(&columns, &solution.coefficients, n);
+        let error = |i: usize| {
+            let leverage = solution.leverage[i];
+            (leverage < LEVERAGE_ONE).then(|| ((self.y[i] - fitted[i]) / (1.0 - leverage) / self.y[i]).abs())
+        };
+        let squares: f64 = (0..n).map(|i| self.weights[i] * (self.y[i] - fitted[i]).powi(2)).sum();
+        let sd = (squares / (n - k) as f64 * solution.covariance[k - 1][k - 1]).sqrt();
+        Some(LeftOut {
+            error: (0..n).map(error).sum::<Option<f64>>()? / n as f64,
+            last_t: (solution.coefficients[k - 1] / sd).abs(),
+        })
+    }
+}
+
+/// What a fit by some terms errs.
+struct LeftOut {
+    /// Mean error at each point left out in turn, relative to y.
+    error: f64,
+    /// By how many of its standard deviations the last term's coefficient differs from 0.
+    last_t: f64,
+}
+
+/// Where a column may bend: at its values but the first and the last.
+fn bends(values: &[f64]) -> Vec<f64> {
+    let mut levels = values.to_vec();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup();
+    let inner = levels.get(1..levels.len().saturating_sub(1)).unwrap_or_default();
+    let every = inner.len().div_ceil(BENDS_MAX).max(1);
+    inner.iter().copied().filter(|bend| *bend > 0.0).step_by(every).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Verdict, half};
+    use crate::testing::normal;
+    use fastpath_units::Rng;
+
+    const SIZES: [u32; 8] = [64, 128, 192, 256, 512, 768, 1024, 1518];
+    const STEPS: [u32; 6] = [0, 5, 10, 20, 50, 100];
+
+    /// A grid of a cost, with noise of standard deviation `sd` (relative).
+    fn grid(cost: impl Fn(f64, f64) -> f64, sd: f64, seed: u64) -> Table {
+        let mut rng = Rng::new(seed);
+        let mut text = "p,h,T_ns\n".to_owned();
+        for p in SIZES {
+            for h in STEPS {
+                let t = cost(f64::from(p), f64::from(h)) * (1.0 + sd * normal(&mut rng));
+                text += &format!("{p},{h},{t}\n");
+            }
+        }
+        Table::from_csv(&text).expect("a table")
+    }
+
+    fn chosen(table: &Table) -> Fit {
+        let options = FitOptions { weighting: Weighting::Relative, ..FitOptions::default() };
+        fit(table, "T_ns", "auto:p,h", &options).expect("a fit")
+    }
+
+    #[test]
+    fn a_straight_cost_gets_no_bends() {
+        // One time in ten at most, a bend is chance.
+        let straight = |p: f64, h: f64| 38.6 + 0.101 * p + 4.07 * h;
+        let all: Vec<String> =
+            (0..50).map(|seed| chosen(&grid(straight, 0.005, seed)).terms.to_string()).collect();
+        let bent = all.iter().filter(|t| *t != "const,p,h").count();
+        assert!(bent <= 5, "{bent} {all:?}");
+    }
+
+    #[test]
+    fn a_bend_and_a_product_are_found_and_half_of_the_grid_predicts_the_other() {
+        let bent = |p: f64, h: f64| 30.0 + 0.2 * p - 0.15 * (p - 256.0).max(0.0) + 4.0 * h + 0.0005 * p * h;
+        let table = grid(bent, 0.005, 3);
+        let options = FitOptions { weighting: Weighting::Relative, ..FitOptions::default() };
+        let (found, check) = half(&table, "T_ns", "auto:p,h", &options).expect("a fit");
+        assert!(found.terms.to_string().contains("max(p-256,0)"), "{}", found.terms);
+        assert_eq!(check.verdict, Verdict::Holds, "{check:?} {}", found.terms);
+        assert!(found.warnings.iter().any(|w| w.starts_with("terms chosen among")), "{:?}", found.warnings);
+    }
+
+    #[test]
+    fn cache_lines_are_found() {
+        let lines = |p: f64, h: f64| 20.0 + 5.0 * (p / 64.0).ceil() + 4.0 * h;
+        let mut text = "p,h,T_ns\n".to_owned();
+        for p in [60, 65, 100, 128, 150, 180, 200, 260, 300, 330] {
+            for h in [0, 1, 2] {
+                text += &format!("{p},{h},{}\n", lines(f64::from(p), f64::from(h)));
+            }
+        }
+        let found = chosen(&Table::from_csv(&text).expect("a table"));
+        assert!(found.terms.to_string().contains("ceil(p/64)"), "{}", found.terms);
+    }
+
+    #[test]
+    fn what_no_terms_can_be_fitted_to_is_refused_as_ever() {
+        let error = |text: &str, list: &str| {
+            let table = Table::from_csv(text).expect("a table");
+            fit(&table, "T_ns", list, &FitOptions::default()).unwrap_err().to_string()
+        };
+        assert!(error("p,T_ns\n1,2\n2,3\n", "auto:p").starts_with("2 points cannot carry 2 terms"));
+        assert!(error("p,T_ns\n1,2\n1,3\n1,4\n", "auto:p").contains("cannot be told from `const`"));
+        assert!(error("p,T_ns\n1,2\n2,3\n3,4\n", "auto:q").starts_with("no column `q`"));
+        assert!(error("p,T_ns\n1,2\n2,3\n3,4\n", "auto:").contains("a column's name is missing"));
+    }
+}
