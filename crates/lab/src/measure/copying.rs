@@ -5,7 +5,7 @@
 //! with step 5, so that neither the caches' prefetchers nor one set of a cache gets all of it. Smaller arenas that
 //! fit a cache show what the caches change.
 
-use super::{Effort, Progress, median};
+use super::{Effort, Progress, Slowdown, median};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ impl Place {
 }
 
 /// Copy rates over sizes, alignments and places, on the calling thread's core.
-pub(super) fn copying(effort: Effort, progress: Progress<'_>) -> Vec<CopyRate> {
+pub(super) fn copying(effort: Effort, slowdown: Slowdown, progress: Progress<'_>) -> Vec<CopyRate> {
     let places = [Place::L1, Place::L2, Place::L3, Place::Arena];
     let span = Duration::from_millis(if effort == Effort::Quick { 2 } else { 40 });
     let sizes: Vec<usize> = match effort {
@@ -76,13 +76,18 @@ pub(super) fn copying(effort: Effort, progress: Progress<'_>) -> Vec<CopyRate> {
     for (i, &bytes) in sizes.iter().enumerate() {
         for (j, &place) in places.iter().enumerate() {
             progress("copying", i * places.len() + j, total);
-            rates.extend([0, 1].map(|offset| one(&mut arena, bytes, offset, place, span)));
+            rates.extend([0, 1].map(|offset| one(&mut arena, (bytes, offset, place), span, slowdown)));
         }
     }
     rates
 }
 
-fn one(arena: &mut Vec<u8>, bytes: usize, offset: usize, place: Place, span: Duration) -> CopyRate {
+fn one(
+    arena: &mut Vec<u8>,
+    (bytes, offset, place): (usize, usize, Place),
+    span: Duration,
+    slowdown: Slowdown,
+) -> CopyRate {
     let block = BLOCK.max(bytes + offset) + SPREAD;
     let blocks = place.blocks();
     if arena.len() < block * blocks {
@@ -99,6 +104,7 @@ fn one(arena: &mut Vec<u8>, bytes: usize, offset: usize, place: Place, span: Dur
         for _ in 0..BATCH {
             ring.copy(arena, block, bytes, offset);
         }
+        slowdown.stretch(start);
         times.push(start.elapsed().as_secs_f64() * 1e9 / BATCH as f64);
     }
     black_box(&arena[0]);
@@ -155,7 +161,7 @@ mod tests {
     #[test]
     fn rates_cover_sizes_places_and_alignments() {
         let mut arena = Vec::new();
-        let rate = one(&mut arena, 9000, 1, Place::L1, Duration::ZERO);
+        let rate = one(&mut arena, (9000, 1, Place::L1), Duration::ZERO, Slowdown::NONE);
         assert!(rate.ns > 0.0 && rate.bits_per_s > 0.0 && arena.len() == 2 * (9001 + 64));
     }
 }

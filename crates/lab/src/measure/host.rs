@@ -4,7 +4,7 @@ use super::caches::{self, CacheEdge};
 use super::copying::{self, CopyRate, PLATFORM_BYTES, Place};
 use super::memory::{self, LatencyPoint, MemoryPoint, TlbCost};
 use super::timing::{Timing, timing};
-use super::{Effort, Progress, on_core, score};
+use super::{Effort, Progress, Slowdown, on_core, score};
 use fastpath_model::platform::{Platform, ScoreKind};
 use serde::{Deserialize, Serialize};
 
@@ -35,13 +35,14 @@ pub struct Host {
     pub notes: Vec<String>,
 }
 
-/// Measures this machine.
+/// Measures this machine; its score and copy rates as on a core slowed down.
 ///
 /// # Errors
 /// When the kernel gives no memory.
 pub fn host(
     effort: Effort,
     coremark: Option<f64>,
+    slowdown: Slowdown,
     seed: u64,
     progress: Progress<'_>,
 ) -> std::io::Result<Host> {
@@ -55,10 +56,10 @@ pub fn host(
     let score_per_core = (0..cores)
         .map(|core| {
             progress("integer score", core, cores);
-            on_core(core, || score::score(effort))
+            on_core(core, || score::score(effort, slowdown))
         })
         .collect();
-    let copying = on_core(0, || copying::copying(effort, progress));
+    let copying = on_core(0, || copying::copying(effort, slowdown, progress));
     let latency = memory::on_first_core(effort, largest, seed, progress)?;
     let caches = with_declared(memory::edges(&latency, seed), &mut notes);
     let throughput = memory::throughput(effort, largest, cores, progress);
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_quick_look_finds_everything_and_keeps_the_scores_apart() {
-        let found = host(Effort::Quick, None, 1, &|_, _, _| {}).unwrap();
+        let found = host(Effort::Quick, None, Slowdown::NONE, 1, &|_, _, _| {}).unwrap();
         assert_eq!(found.score_per_core.len(), std::thread::available_parallelism().unwrap().get());
         assert!(found.latency.iter().all(|p| p.ns > 0.0) && !found.throughput.is_empty());
         let platform = found.platform("here");

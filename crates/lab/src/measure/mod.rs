@@ -9,6 +9,7 @@
 //! | `timing.rs` | what do clocks, sleeps, system calls and rings cost? |
 //! | `host.rs` | all of these, as one record |
 //! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `switched.rs`, `wire.rs` | what does a packet cost a pipeline? |
+//! | `slowdown.rs` | what if the core were slower? |
 //! | `search.rs` | what is the highest rate without loss? |
 //! | `switching/` | what do lookups, packets and changes of rules cost a switch? |
 //! | `latency.rs`, `operations.rs` | how long does a packet take, and what does each operation add? |
@@ -27,6 +28,7 @@ mod operations;
 mod pipeline;
 mod score;
 mod search;
+mod slowdown;
 mod switched;
 mod switching;
 mod timing;
@@ -42,6 +44,7 @@ pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_over, netcope_
 pub use operations::{EXTRAS, Extra, OperationCost, operation};
 pub use pipeline::Stage;
 pub use search::{Found, Goal, SearchError, Trial, search};
+pub use slowdown::{NoSlowdown, Slowdown};
 pub use switched::switched;
 pub use switching::{
     ByTraffic, Lookups, Rates, Rules, RulesError, Spread, SwitchCost, SwitchError, SwitchQuestion, Updates,

@@ -3,8 +3,9 @@
 
 use super::pipeline::{self, Cost, Device, End, Source, Stage};
 use super::search::{Found, Goal, SearchError, Trial, search};
+use super::slowdown::Slowed;
 use super::wire::{ADDRESSES, Wire};
-use super::{Progress, on_core, pin};
+use super::{Progress, Slowdown, on_core, pin};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
@@ -44,6 +45,13 @@ pub struct NetcopeQuestion {
     pub packets: u64,
     /// Whether a tag is pushed.
     pub tag: Tag,
+    /// How many times slower the core shall seem, 1 … 100: 1 as it is.
+    #[serde(default = "as_it_is")]
+    pub slowdown: f64,
+}
+
+fn as_it_is() -> f64 {
+    1.0
 }
 
 /// Whether a VLAN tag is pushed.
@@ -76,8 +84,9 @@ pub struct Netcope {
     pub rounds: usize,
 }
 
-/// Measures the application.
+/// Measures the application. Panics if the slowdown is out of range.
 pub fn netcope(question: &NetcopeQuestion, progress: Progress<'_>) -> Netcope {
+    let slowdown = Slowdown::new(question.slowdown).unwrap_or_else(|wrong| panic!("{wrong}"));
     let barrier = Barrier::new(question.cores);
     let mut costs: Vec<Cost> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..question.cores)
@@ -85,11 +94,11 @@ pub fn netcope(question: &NetcopeQuestion, progress: Progress<'_>) -> Netcope {
                 let barrier = &barrier;
                 scope.spawn(move || {
                     pin(core);
-                    let (mut device, end) = Application::new(question);
+                    let (device, end) = Application::new(question);
                     let mut source = Flows::new(question);
                     barrier.wait();
                     pipeline::run(
-                        &mut device,
+                        &mut Slowed { device, slowdown },
                         &mut source,
                         &end,
                         question.packets,
@@ -385,7 +394,7 @@ mod tests {
     use super::*;
 
     fn question(p: usize, h: usize) -> NetcopeQuestion {
-        NetcopeQuestion { p, h, cores: 1, burst: 64, flows: 3, packets: 4000, tag: Tag::Push }
+        NetcopeQuestion { p, h, cores: 1, burst: 64, flows: 3, packets: 4000, tag: Tag::Push, slowdown: 1.0 }
     }
 
     #[test]

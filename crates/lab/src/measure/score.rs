@@ -3,9 +3,9 @@
 //!
 //! It is *not* CoreMark: the numbers cannot be compared with CoreMark's, and records keep the two apart.
 
-use super::{Effort, rounds};
+use super::{Effort, Slowdown, rounds};
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const NODES: usize = 64;
 const SIDE: usize = 12;
@@ -13,16 +13,18 @@ const ITERATIONS: u32 = 50;
 
 /// Iterations per second of the calling thread's core: the best of many short rounds, which pauses of the machine
 /// make slower but never faster.
-pub(super) fn score(effort: Effort) -> f64 {
+pub(super) fn score(effort: Effort, slowdown: Slowdown) -> f64 {
     let span = match effort {
         Effort::Quick => Duration::from_millis(150),
         Effort::Full => Duration::from_secs(2),
     };
     let mut bench = Bench::new(black_box(0x3415));
     let times = rounds(span, 5, || {
+        let start = Instant::now();
         for _ in 0..ITERATIONS {
             black_box(bench.iterate());
         }
+        slowdown.stretch(start);
     });
     let best = times.into_iter().fold(f64::INFINITY, f64::min);
     f64::from(ITERATIONS) * 1e9 / best
@@ -211,6 +213,6 @@ mod tests {
 
     #[test]
     fn a_score_is_a_rate() {
-        assert!(score(Effort::Quick) > 100.0);
+        assert!(score(Effort::Quick, Slowdown::NONE) > 100.0);
     }
 }

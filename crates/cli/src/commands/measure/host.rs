@@ -1,10 +1,10 @@
 //! `fastpath measure host`: what this machine is good for.
 
-use super::{Output, bar, effort, show, tool, warn};
+use super::{Output, bar, effort, show, slowdown, tool, warn};
 use crate::{Answer, print};
 use anyhow::ensure;
 use clap::Args;
-use fastpath_lab::measure::{Host, Jitter, Operation, Place, host};
+use fastpath_lab::measure::{Host, Jitter, Operation, Place, Slowdown, host};
 use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, json};
 use std::io::{self, Write};
@@ -24,6 +24,9 @@ pub(super) struct HostCommand {
     /// The seed of the random walks through memory.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// As a core so many times slower would score and copy: work is added. For experiments with predictions.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = slowdown)]
+    slowdown: Slowdown,
     #[command(flatten)]
     output: Output,
 }
@@ -36,12 +39,13 @@ impl HostCommand {
         let file = self.output.open()?;
         let watch = Watch::start();
         let bar = bar()?;
-        let found = host(effort(self.quick), self.coremark, self.seed, &show(&bar))?;
+        let found = host(effort(self.quick), self.coremark, self.slowdown, self.seed, &show(&bar))?;
         bar.finish_and_clear();
         let provenance = watch.provenance(&tool(), self.seed, 1);
         let platform = found.platform(self.name.as_ref().unwrap_or(&provenance.machine.name));
         let mut parameters = Map::new();
         parameters.insert("effort".to_owned(), json!(if self.quick { "quick" } else { "full" }));
+        parameters.insert("slowdown".to_owned(), json!(self.slowdown.factor()));
         let record = Record {
             kind: "host".to_owned(),
             provenance,

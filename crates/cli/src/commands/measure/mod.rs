@@ -9,7 +9,7 @@ mod switch;
 use crate::Answer;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use fastpath_lab::measure::Effort;
+use fastpath_lab::measure::{Effort, Slowdown};
 use fastpath_lab::record::{Record, Tool};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::OpenOptions;
@@ -92,18 +92,24 @@ pub(super) fn tool() -> Tool {
     Tool::new(env!("CARGO_PKG_VERSION"), option_env!("FASTPATH_COMMIT"))
 }
 
+/// A factor from 1 to 100.
+fn slowdown(text: &str) -> Result<Slowdown, String> {
+    let factor: f64 = text.parse().map_err(|_| "write a number from 1 to 100".to_owned())?;
+    Slowdown::new(factor).map_err(|error| error.to_string())
+}
+
 pub(super) fn effort(quick: bool) -> Effort {
     if quick { Effort::Quick } else { Effort::Full }
 }
 
 /// A bar with the time left, on a terminal only.
-fn bar() -> anyhow::Result<ProgressBar> {
+pub(super) fn bar() -> anyhow::Result<ProgressBar> {
     let style = ProgressStyle::with_template("{bar:30} {msg} {pos}/{len} ({elapsed}, {eta} left)")?;
     Ok(ProgressBar::new(0).with_style(style))
 }
 
 /// Shows on `bar` what a measurement says of itself.
-fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
+pub(super) fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
     |step, done, total| {
         if bar.message() != step {
             bar.set_message(step.to_owned());

@@ -1,14 +1,14 @@
 //! `fastpath measure pipeline`: what a packet costs, by length, steps, cores and links; and the highest rate without
 //! loss.
 
-use super::{Output, bar, show, tool, warn};
+use super::{Output, bar, show, slowdown, tool, warn};
 use crate::{Answer, print};
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
     Cable, Effort, Emulation, EmulationQuestion, Goal, LinkKind, LinkWeight, Netcope, NetcopeQuestion,
-    Progress, Rules, Stage, SwitchQuestion, Tag, Wire, emulate, netcope, netcope_over, netcope_throughput,
-    switched, weigh,
+    Progress, Rules, Slowdown, Stage, SwitchQuestion, Tag, Wire, emulate, netcope, netcope_over,
+    netcope_throughput, switched, weigh,
 };
 use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, Value, json};
@@ -20,9 +20,11 @@ const QUEUE: usize = 4096;
 /// Final trials of that search, and how close its bounds come.
 const TRIAL: Duration = Duration::from_millis(250);
 const WIDTH: f64 = 0.02;
-/// Passes over the grid; a point's time is that of its quietest.
-const PASSES: usize = 5;
-/// A point whose two quietest passes differ by more is not known better than that.
+/// Passes over the grid, and packets of each. A machine shared with others changes its speed for tenths of a second at a
+/// time: many short passes see the same mix of speeds at every point, and their median tells them apart by it.
+const PASSES: std::ops::RangeInclusive<u64> = 5..=40;
+const PASS_PACKETS: u64 = 25_000;
+/// A point whose odd passes differ from its even ones by more is not known better than that.
 const NOISY_PCT: f64 = 2.0;
 
 /// Measure what a packet costs a pipeline; one record per point of the grid.
@@ -55,7 +57,8 @@ pub(super) struct PipelineCommand {
     /// Links packets are spread over (emulate).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
-    /// Packets timed per point and core, in five passes over the grid of which the quietest counts (emulate: in one).
+    /// Packets timed per point and core, in up to 40 passes over the grid of which the median counts (five where a point is
+    /// dear to set up: switch, --port; emulate: one).
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     packets: u64,
     /// The device's port (netcope, forward): memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
@@ -66,6 +69,10 @@ pub(super) struct PipelineCommand {
     /// (netcope, forward; needs two cores).
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
     loss_ratio: Vec<f64>,
+    /// As a core so many times slower would do (netcope, forward on memory ports): work is added. For experiments with
+    /// predictions.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = slowdown)]
+    slowdown: Slowdown,
     /// The seed of random losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -108,6 +115,10 @@ impl PipelineCommand {
             ensure!(is_there, "--port: emulator and switch are measured on memory ports");
             ensure!(self.cores == [1], "--port: a device on an interface has one core; leave --cores out");
         }
+        let slowed = self.slowdown != Slowdown::NONE;
+        let slows = matches!(self.program, Program::Netcope | Program::Forward) && self.port == Port::Memory;
+        ensure!(slows || !slowed, "--slowdown: use it with netcope or forward on memory ports");
+        ensure!(!slowed || self.loss_ratio.is_empty(), "--slowdown: leave --loss-ratio out");
         for ratio in &self.loss_ratio {
             ensure!((0.0..1.0).contains(ratio), "--loss-ratio {ratio}: must be at least 0 and below 1");
         }
@@ -126,7 +137,8 @@ impl PipelineCommand {
         let points = self.points();
         let most = self.links.iter().max().map_or(1, |&links| links as usize);
         let weight = (self.program == Program::Emulate).then(|| weigh(most, self.seed));
-        let passes = if self.program == Program::Emulate { 1 } else { PASSES };
+        let passes = self.passes();
+        let watch = Watch::start();
         let mut found: Vec<Vec<Record>> = vec![Vec::new(); points.len()];
         for pass in 0..passes {
             for (i, point) in points.iter().enumerate() {
@@ -140,7 +152,12 @@ impl PipelineCommand {
                 found[i].push(self.measure(*point, weight, (passes, searches), &whole)?);
             }
         }
-        let records: Vec<Record> = found.into_iter().map(quietest).collect();
+        let mut records: Vec<Record> = found.into_iter().map(typical).collect();
+        if passes > 1 {
+            // One pass is too short to be judged.
+            let disturbance = watch.disturbance();
+            records.iter_mut().for_each(|record| record.provenance.disturbance = disturbance);
+        }
         bar.finish_and_clear();
         self.output.write(file, &records)?;
         self.print(&records)?;
@@ -151,12 +168,21 @@ impl PipelineCommand {
         let noisy = records.iter().filter(is_noisy).count();
         if noisy > 0 {
             eprintln!(
-                "fastpath: note: {noisy} of {} points differed by more than {NOISY_PCT} % between their two quietest passes: \
+                "fastpath: note: {noisy} of {} points differed by more than {NOISY_PCT} % between their odd and even passes: \
                  the machine was too noisy to know them better; measure again, or more --packets",
                 records.len()
             );
         }
         Ok(Answer::Yes)
+    }
+
+    fn passes(&self) -> usize {
+        let (least, most) = PASSES.into_inner();
+        match (self.program, &self.port) {
+            (Program::Emulate, _) => 1,
+            (Program::Switch, _) | (_, Port::Over(_)) => least as usize,
+            _ => (self.packets / PASS_PACKETS).clamp(least, most) as usize,
+        }
     }
 
     /// The grid: length, steps, cores, links.
@@ -220,6 +246,7 @@ impl PipelineCommand {
                     flows: self.flows as usize,
                     packets,
                     tag: if self.program == Program::Netcope { Tag::Push } else { Tag::None },
+                    slowdown: self.slowdown.factor(),
                 };
                 let ratios = self.loss_ratio.iter().filter(|_| searches);
                 let goals: Vec<Goal> = ratios.map(|&loss_ratio| Goal { loss_ratio }).collect();
@@ -269,14 +296,19 @@ impl PipelineCommand {
     }
 }
 
-/// Of the passes over one point the quietest, with what the others say of the noise and what was searched in the last.
-fn quietest(mut passes: Vec<Record>) -> Record {
+/// Of the passes over one point the one in the middle, with how well they repeat and what was searched in the last.
+fn typical(mut passes: Vec<Record>) -> Record {
     let time = |r: &Record| r.results.get("T_ns").and_then(Value::as_f64).unwrap_or(f64::NAN);
     let throughput = passes.last_mut().and_then(|last| last.results.remove("throughput"));
+    let every_other = |from: usize| {
+        let mut times: Vec<f64> = passes.iter().skip(from).step_by(2).map(time).collect();
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied()
+    };
+    let spread = every_other(0).zip(every_other(1)).map(|(even, odd)| 100.0 * (odd / even - 1.0).abs());
     passes.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    let spread = passes.get(1).map(|second| 100.0 * (time(second) / time(&passes[0]) - 1.0));
     let count = passes.len();
-    let mut record = passes.swap_remove(0);
+    let mut record = passes.swap_remove(count / 2);
     record.results.insert("passes".to_owned(), json!(count));
     record.results.extend(spread.map(|spread| ("spread_pct".to_owned(), json!(spread))));
     record.results.extend(throughput.map(|found| ("throughput".to_owned(), found)));
