@@ -1,5 +1,6 @@
 //! Decision trees for rules with many different masks: each node reads a few neighbouring bits of the packed
-//! key and picks a child; a leaf is a short chain of rules.
+//! key and picks a child; a leaf is a short chain of rules. The root reads so many bits that most keys of no rule end in
+//! an empty leaf after one step.
 //!
 //! As in HiCuts (Gupta, McKeown 1999), the cut is chosen by what the rules look like; as in EffiCuts (Vamanan,
 //! Voskuilen, Vijaykumar 2010), rules with long and with short prefixes are kept in separate trees (by the
@@ -14,6 +15,10 @@ use std::collections::BTreeMap;
 const LEAF_MAX: usize = 4;
 /// Most bits one node reads.
 const CUT_MAX: u32 = 8;
+/// Most bits the root reads: 2¹⁴ nodes are 128 KiB, which stays in a second-level cache.
+const ROOT_MAX: u32 = 14;
+/// The root has up to so many halvings more children than rules.
+const ROOT_SPARE: u32 = 4;
 /// Deepest cut: further leaves are chains of any length. Also bounds the search.
 const DEPTH_MAX: usize = 24;
 /// A cut may multiply its rules by no more than this.
@@ -47,10 +52,19 @@ pub enum Node {
 /// A decision tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree<const N: usize> {
+    root: Root,
     nodes: Vec<Node>,
     entries: Vec<Entry<N>>,
     depth: usize,
     best: u32,
+}
+
+/// The first step: to node number `(key[lane] >> shift) & mask`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Root {
+    lane: u8,
+    shift: u8,
+    mask: u32,
 }
 
 /// What is known of a key at a node: `key & mask == value`.
@@ -82,18 +96,26 @@ impl<const N: usize> Tree<N> {
     pub(crate) fn new(entries: &[Entry<N>]) -> Tree<N> {
         let best = entries.first().map_or(NONE, |entry| entry.rule);
         let budget = entries.len() * COPIES_MAX;
-        let mut tree = Tree { nodes: vec![Node::Leaf { start: 0 }], entries: Vec::new(), depth: 0, best };
+        let root = Root { lane: 0, shift: 0, mask: 0 };
+        let mut tree =
+            Tree { root, nodes: vec![Node::Leaf { start: 0 }], entries: Vec::new(), depth: 0, best };
         let mut leaves = BTreeMap::new();
         let all = (0..entries.len() as u32).collect();
         let region = Region { mask: [0; N], value: [0; N] };
         let mut jobs = vec![Job { node: 0, rules: all, region, depth: 0 }];
+        if let Some(cut) = jobs[0].best_cut(entries, ROOT_MAX, ROOT_SPARE) {
+            tree.root = Root { lane: cut.lane as u8, shift: cut.shift as u8, mask: (1 << cut.bits) - 1 };
+            jobs = jobs[0].split(entries, cut, 0);
+            tree.nodes.resize(jobs.len(), Node::Leaf { start: 0 });
+            tree.depth = 1;
+        }
         // Copies that the jobs still open will need at least.
-        let mut open = entries.len();
+        let mut open: usize = jobs.iter().map(|job| job.rules.len()).sum();
         while let Some(mut job) = jobs.pop() {
             open -= job.rules.len();
             job.prune(entries);
             let has_room = tree.entries.len() + open + 2 * job.rules.len() <= budget;
-            let cut = job.best_cut(entries).filter(|_| has_room);
+            let cut = job.best_cut(entries, CUT_MAX, 1).filter(|_| has_room);
             let Some(cut) = cut else {
                 tree.leaf(entries, &job, &mut leaves);
                 continue;
@@ -121,7 +143,7 @@ impl<const N: usize> Tree<N> {
         self.depth
     }
 
-    /// The nodes; the first is the root.
+    /// The nodes; the first are those that the root leads to.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -139,7 +161,8 @@ impl<const N: usize> Tree<N> {
     /// The first rule before `bound` that matches, or `NONE`.
     #[inline]
     pub(crate) fn find(&self, key: &[u64; N], bound: u32) -> u32 {
-        let mut at = 0;
+        let Root { lane, shift, mask } = self.root;
+        let mut at = (key[usize::from(lane) % N] >> (shift & 63)) as usize & mask as usize;
         loop {
             match self.nodes[at] {
                 Node::Cut { base, lane, shift, mask } => {
@@ -177,13 +200,14 @@ impl<const N: usize> Job<N> {
         }
     }
 
-    /// The cut that leaves the fewest rules for its copies; `None` when the job should be a leaf.
-    fn best_cut(&self, entries: &[Entry<N>]) -> Option<Cut> {
+    /// The cut that leaves the fewest rules for its copies; `None` when the job should be a leaf. It reads at most
+    /// `bits_max` bits, and `spare` more than it takes to tell the rules apart.
+    fn best_cut(&self, entries: &[Entry<N>], bits_max: u32, spare: u32) -> Option<Cut> {
         if self.rules.len() <= LEAF_MAX || self.depth >= DEPTH_MAX {
             return None;
         }
         let count = self.rules.len() as f64;
-        let bits_max = (self.rules.len().ilog2() + 1).min(CUT_MAX);
+        let bits_max = (self.rules.len().ilog2() + spare).min(bits_max);
         let (ones, zeros) = self.count_bits(entries);
         let mut best: Option<Cut> = None;
         for lane in 0..N {
