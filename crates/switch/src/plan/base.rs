@@ -42,8 +42,8 @@ pub struct Base {
 pub struct Part {
     /// The first of its rules.
     best: u32,
-    /// How many rules it holds.
-    rules: usize,
+    /// Its rules, in order.
+    rules: Box<[u32]>,
     guard: Guard,
     body: Body,
 }
@@ -168,6 +168,28 @@ impl Base {
         (best != NONE).then_some(best)
     }
 
+    /// As [`Base::lookup`] with some rules gone: `instead` says for the first rule of a part that matches which one of that
+    /// part it is after all, or all ones for none.
+    pub(crate) fn lookup_but_for(&self, key: &Key, instead: impl Fn(u32) -> u32) -> Option<u32> {
+        let mut best = if self.default == NONE { NONE } else { instead(self.default) };
+        for part in &self.parts {
+            if part.best >= best {
+                break;
+            }
+            match part.find(key.words(), best) {
+                NONE => {}
+                found => best = best.min(instead(found)),
+            }
+        }
+        (best != NONE).then_some(best)
+    }
+
+    /// The rules that may be found instead of one, in order: later ones of the same part, not all of which need overlap
+    /// with it. `None` when that may be any later rule of all there are.
+    pub(crate) fn behind(&self, rule: u32) -> Option<Vec<u32>> {
+        self.parts.iter().find_map(|part| part.behind(rule))
+    }
+
     /// The parts, the one with the first rule first.
     pub fn parts(&self) -> &[Part] {
         &self.parts
@@ -202,7 +224,20 @@ impl Part {
             (_, 5..=8) => Body::Eight(Packed::new(wish, lanes, rules, &wanted)),
             _ => Body::Sixteen(Packed::new(wish, lanes, rules, &wanted)),
         };
-        Part { best: rules[0].index, rules: rules.len(), guard, body }
+        Part { best: rules[0].index, rules: rules.iter().map(|rule| rule.index).collect(), guard, body }
+    }
+
+    fn behind(&self, rule: u32) -> Option<Vec<u32>> {
+        let place = self.rules.binary_search(&rule).ok()?;
+        let known = match &self.body {
+            Body::Trie(trie) => trie.beneath(place, &self.rules),
+            Body::One(packed) => packed.hides_none(),
+            Body::Two(packed) => packed.hides_none(),
+            Body::Four(packed) => packed.hides_none(),
+            Body::Eight(packed) => packed.hides_none(),
+            Body::Sixteen(packed) => packed.hides_none(),
+        };
+        Some(known.unwrap_or_else(|| self.rules[place + 1..].to_vec()))
     }
 
     /// The part's first rule before `bound` that matches, or [`NONE`]; a hash or trie may answer a later one.
@@ -228,12 +263,24 @@ impl Part {
 
     /// How many rules it holds.
     pub fn rules(&self) -> usize {
-        self.rules
+        self.rules.len()
     }
 
     /// What all its rules demand.
     pub fn guard(&self) -> &[Term] {
         &self.guard.terms
+    }
+
+    /// The name of its shape: chain, hash, tree or trie.
+    pub fn shape(&self) -> &'static str {
+        match &self.body {
+            Body::Trie(_) => "trie",
+            Body::One(packed) => packed.name(),
+            Body::Two(packed) => packed.name(),
+            Body::Four(packed) => packed.name(),
+            Body::Eight(packed) => packed.name(),
+            Body::Sixteen(packed) => packed.name(),
+        }
     }
 
     /// How it finds its rule.
@@ -243,14 +290,15 @@ impl Part {
 
     /// Memory it takes.
     pub fn bytes(&self) -> usize {
-        match &self.body {
-            Body::Trie(trie) => trie.bytes(),
-            Body::One(packed) => packed.bytes(),
-            Body::Two(packed) => packed.bytes(),
-            Body::Four(packed) => packed.bytes(),
-            Body::Eight(packed) => packed.bytes(),
-            Body::Sixteen(packed) => packed.bytes(),
-        }
+        size_of_val(&self.rules[..])
+            + match &self.body {
+                Body::Trie(trie) => trie.bytes(),
+                Body::One(packed) => packed.bytes(),
+                Body::Two(packed) => packed.bytes(),
+                Body::Four(packed) => packed.bytes(),
+                Body::Eight(packed) => packed.bytes(),
+                Body::Sixteen(packed) => packed.bytes(),
+            }
     }
 }
 
@@ -286,6 +334,19 @@ impl<const N: usize> Packed<N> {
                 if tree.best() < bound { best.min(tree.find(key, bound)) } else { best }
             }),
         }
+    }
+
+    fn name(&self) -> &'static str {
+        match &self.shape {
+            Shape::Chain(_) => "chain",
+            Shape::Hash(_) => "hash",
+            Shape::Trees(_) => "tree",
+        }
+    }
+
+    /// No rules, if no rule is found behind another for certain.
+    fn hides_none(&self) -> Option<Vec<u32>> {
+        matches!(&self.shape, Shape::Hash(hash) if !hash.hides()).then(Vec::new)
     }
 
     fn bytes(&self) -> usize {

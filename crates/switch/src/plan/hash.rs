@@ -8,6 +8,8 @@ use super::entry::Entry;
 pub struct Hash<const N: usize> {
     mask: [u64; N],
     slots: Vec<Slot<N>>,
+    /// Whether rules are hidden behind others of the same value.
+    hides: bool,
 }
 
 /// A value and its rule, laid out for generated code.
@@ -25,13 +27,16 @@ impl<const N: usize> Hash<N> {
     pub(crate) fn new(entries: &[Entry<N>]) -> Hash<N> {
         let mask = entries.first().map_or([0; N], |entry| entry.mask);
         let empty = Slot { value: [0; N], rule: NONE };
-        let mut table = Hash { mask, slots: vec![empty; (entries.len() * 2).next_power_of_two().max(2)] };
+        let mut table =
+            Hash { mask, slots: vec![empty; (entries.len() * 2).next_power_of_two().max(2)], hides: false };
         for entry in entries {
             debug_assert_eq!(entry.mask, mask);
             let at = table.probe(&entry.value);
             // Of equal values the first is of higher priority.
             if table.slots[at].rule == NONE {
                 table.slots[at] = Slot { value: entry.value, rule: entry.rule };
+            } else {
+                table.hides = true;
             }
         }
         table
@@ -45,6 +50,11 @@ impl<const N: usize> Hash<N> {
     /// The slots, a power of two of them; a value is at its [`mix`] or, with free slots between, after.
     pub fn slots(&self) -> &[Slot<N>] {
         &self.slots
+    }
+
+    /// Whether rules are hidden behind others of the same value, which then are never found.
+    pub(crate) fn hides(&self) -> bool {
+        self.hides
     }
 
     /// Memory it takes.

@@ -92,7 +92,7 @@ pub struct TablePlan {
     rules: Arc<[Rule]>,
     base: Arc<Base>,
     delta: Option<Arc<Delta>>,
-    /// Rules of the base that are gone, each with the later rules that share packets with it.
+    /// Rules of the base that are gone, each with the later rules of its part that may share packets with it.
     dead: BTreeMap<u32, Arc<[u32]>>,
 }
 
@@ -171,13 +171,15 @@ impl TablePlan {
     /// The rule after what changed since the base was made.
     fn find_changed(&self, key: &Key, found: Option<u32>) -> Found {
         let is_alive = |rule: &u32| !self.dead.contains_key(rule);
-        let living = match found.and_then(|rule| self.dead.get(&rule)) {
-            // A dead rule hid the next one, which shares this packet with it.
-            Some(later) => {
-                let matches = |rule: &&u32| self.rules[**rule as usize].rank.matching().matches(key);
-                later.iter().filter(|rule| is_alive(rule)).find(matches).copied()
-            }
-            None => found,
+        let matches = |rule: &&u32| self.rules[**rule as usize].rank.matching().matches(key);
+        // A dead rule hid the next one of its part, which shares this packet with it.
+        let instead = |rule| match self.dead.get(&rule) {
+            Some(later) => later.iter().filter(|rule| is_alive(rule)).find(matches).copied().unwrap_or(NONE),
+            None => rule,
+        };
+        let living = match found {
+            Some(rule) if !is_alive(&rule) => self.base.lookup_but_for(key, instead),
+            _ => found,
         };
         let added = self.delta.as_deref().and_then(|delta| Some((delta, delta.base.lookup(key)?)));
         match (living, added) {
@@ -209,7 +211,7 @@ impl TablePlan {
         let current = added.iter().filter_map(|rank| Some(Rule::of((rank, table.flow(rank)?))));
         let rules: Vec<Rule> = current.collect();
         self.version += 1;
-        self.wanted = std::array::from_fn(|word| self.wanted[word] | wanted(&rules)[word]);
+        self.wanted.iter_mut().zip(wanted(&rules)).for_each(|(all, more)| *all |= more);
         let size = rules.len() + self.dead.len();
         let place = |rule: &Rule| self.rules.partition_point(|old| old.rank < rule.rank) as u32;
         let places = rules.iter().map(place).collect();
@@ -220,9 +222,12 @@ impl TablePlan {
 
     fn bury(&mut self, rule: u32) {
         let matching = self.rules[rule as usize].rank.matching();
-        let later = (rule + 1..self.rules.len() as u32)
-            .filter(|other| self.rules[*other as usize].rank.matching().overlaps(matching));
-        let later: Arc<[u32]> = later.collect();
+        let overlaps = |other: &u32| self.rules[*other as usize].rank.matching().overlaps(matching);
+        let later: Arc<[u32]> = match self.base.behind(rule) {
+            Some(behind) => behind.into_iter().filter(overlaps).collect(),
+            // It is the rule for everything, behind which nothing has a place in the base.
+            None => (rule + 1..self.rules.len() as u32).filter(overlaps).collect(),
+        };
         self.dead.insert(rule, later);
     }
 

@@ -34,23 +34,7 @@ fn assert_same(switch: &Switch, plan: &TablePlan, keys: &[Key]) {
 }
 
 fn shapes(plan: &TablePlan) -> Vec<&'static str> {
-    let shape = |part: &Part| match part.body() {
-        Body::Trie(_) => "trie",
-        Body::One(Packed { shape, .. }) => name(shape),
-        Body::Two(Packed { shape, .. }) => name(shape),
-        Body::Four(Packed { shape, .. }) => name(shape),
-        Body::Eight(Packed { shape, .. }) => name(shape),
-        Body::Sixteen(Packed { shape, .. }) => name(shape),
-    };
-    plan.base().parts().iter().map(shape).collect()
-}
-
-fn name<const N: usize>(shape: &Shape<N>) -> &'static str {
-    match shape {
-        Shape::Chain(_) => "chain",
-        Shape::Hash(_) => "hash",
-        Shape::Trees(_) => "tree",
-    }
+    plan.base().parts().iter().map(Part::shape).collect()
 }
 
 #[test]
@@ -113,6 +97,43 @@ fn a_plan_follows_its_table_through_additions_changes_and_deletions() {
         assert_same(&switch, plan.table(0), &keys);
     }
     assert!(rebuilt > 0);
+}
+
+#[test]
+fn what_lies_behind_rules_that_are_gone_is_found_whatever_the_shape() {
+    let mut rng = Rng::new(9);
+    // Prefixes nest; some come before longer ones, so that those are hidden.
+    let mut routes = workload::routes(400, 3);
+    for _ in 0..400 {
+        let (_, matching) = routes[rng.below(400) as usize].clone();
+        let field = matching.field(Field::Ipv4Dst).unwrap();
+        let mask = field.mask & field.mask << (1 + rng.below(8));
+        let fields = [
+            FieldMatch::exact(Field::EthType, 0x0800),
+            FieldMatch::masked(Field::Ipv4Dst, field.value & mask, mask),
+        ];
+        routes.push((rng.below(40) as u16, Match::new(&fields).unwrap()));
+    }
+    let mut macs = workload::macs(100, 1);
+    macs.extend(workload::macs(50, 1).into_iter().map(|(_, matching)| (9, matching)));
+    let mut any = workload::filters(300, 4);
+    any.push((40_000, Match::any()));
+    any.push((65_400, Match::any()));
+    for filters in [routes, macs, any] {
+        let mut switch = switch_of(&filters);
+        let mut plan = Plan::new(&mut switch);
+        let keys = workload::matching_keys(&filters, 300, 5);
+        let last = filters.len() - 1;
+        for place in (0..120).map(|_| rng.below(filters.len() as u64) as usize).chain([last]) {
+            let (priority, matching) = filters[place].clone();
+            let add = FlowMod::add(0, priority, matching, Instructions::default());
+            let delete = FlowMod { command: FlowCommand::DeleteStrict, ..add };
+            switch.flow_mod(Time::ZERO, &delete).unwrap();
+            plan.update(&mut switch);
+        }
+        assert!(plan.table(0).changes().1 > 60, "{:?}", plan.table(0).changes());
+        assert_same(&switch, plan.table(0), &keys);
+    }
 }
 
 /// A rule over a few fields with few values, so that rules nest, overlap and repeat.

@@ -40,7 +40,12 @@ pub struct Trie {
     first_bits: u32,
     first: Vec<u32>,
     nodes: Vec<u32>,
+    /// For each prefix, in the order they were given, what it was painted over.
+    below: Vec<u32>,
 }
+
+/// In [`Trie::below`]: more than one thing.
+const MIXED: u32 = NODE;
 
 impl Trie {
     /// Set in an entry that is the number of a node.
@@ -52,11 +57,28 @@ impl Trie {
     pub(crate) fn new(part: Part, prefixes: &[Prefix]) -> Trie {
         let is_wide = prefixes.len() >= WIDE_MIN && part.bits >= 32;
         let first_bits = if is_wide { 24 } else { 16 };
-        let mut trie = Trie { part, first_bits, first: vec![EMPTY; 1 << first_bits], nodes: Vec::new() };
-        for prefix in prefixes.iter().rev() {
-            trie.paint(prefix);
+        let (first, below) = (vec![EMPTY; 1 << first_bits], vec![MIXED; prefixes.len()]);
+        let mut trie = Trie { part, first_bits, first, nodes: Vec::new(), below };
+        for (place, prefix) in prefixes.iter().enumerate().rev() {
+            trie.below[place] = trie.paint(prefix);
         }
         trie
+    }
+
+    /// The rules that would be found, one after the other, were those before them not there: from the one below the
+    /// prefix given in place `place` on. `members` are the rules of the prefixes as given. `None` when that differs
+    /// within the prefix.
+    pub(crate) fn beneath(&self, place: usize, members: &[u32]) -> Option<Vec<u32>> {
+        let mut rules = Vec::new();
+        let mut below = self.below[place];
+        while below != EMPTY {
+            if below == MIXED {
+                return None;
+            }
+            rules.push(below);
+            below = self.below[members.binary_search(&below).ok()?];
+        }
+        Some(rules)
     }
 
     /// Which bits of the key it looks at.
@@ -82,7 +104,7 @@ impl Trie {
 
     /// Memory it takes.
     pub fn bytes(&self) -> usize {
-        (self.first.len() + self.nodes.len()) * 4
+        (self.first.len() + self.nodes.len() + self.below.len()) * 4
     }
 
     /// The rule for a key, or [`NONE`].
@@ -101,12 +123,12 @@ impl Trie {
         if entry == EMPTY { NONE } else { entry }
     }
 
-    fn paint(&mut self, prefix: &Prefix) {
+    /// Puts a prefix over what is there; says what that was.
+    fn paint(&mut self, prefix: &Prefix) -> u32 {
         let index = (prefix.value >> (128 - self.first_bits)) as usize;
         if prefix.len <= self.first_bits {
             let count = 1 << (self.first_bits - prefix.len);
-            self.first[index..index + count].fill(prefix.rule);
-            return;
+            return fill(&mut self.first[index..index + count], prefix.rule);
         }
         let entry = self.first[index];
         let mut node = self.node_for(entry);
@@ -117,8 +139,7 @@ impl Trie {
             at += 8;
             if prefix.len <= at {
                 let count = 1 << (at - prefix.len);
-                self.nodes[slot..slot + count].fill(prefix.rule);
-                return;
+                return fill(&mut self.nodes[slot..slot + count], prefix.rule);
             }
             node = self.node_for(self.nodes[slot]);
             self.nodes[slot] = NODE | node;
@@ -134,6 +155,14 @@ impl Trie {
         self.nodes.resize(self.nodes.len() + 256, entry);
         node
     }
+}
+
+/// Fills entries, and says what they all were, or [`MIXED`].
+fn fill(entries: &mut [u32], rule: u32) -> u32 {
+    let was = entries[0];
+    let is_one = was & NODE == 0 && entries.iter().all(|entry| *entry == was);
+    entries.fill(rule);
+    if is_one { was } else { MIXED }
 }
 
 #[cfg(test)]
