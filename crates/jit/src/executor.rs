@@ -2,8 +2,8 @@
 
 use crate::live::{Live, Made};
 use crate::native::{CompileError, Fate, Worker};
-use fastpath_switch::Switch;
 use fastpath_switch::execute::{Executor, Job, Outbox, Post, Verdict};
+use fastpath_switch::{Rank, Switch};
 use fastpath_units::Time;
 use std::any::Any;
 
@@ -62,6 +62,10 @@ impl Executor for Compiled {
 
     fn credit(&mut self, switch: &mut Switch) {
         self.live.settle(switch);
+    }
+
+    fn credit_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)]) {
+        self.live.settle_flows(switch, flows);
     }
 
     fn job(&mut self, _: &Switch) -> Option<Job> {

@@ -30,8 +30,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// that loading n rules one by one costs n·log n.
 const DELTA_MAX: usize = 1024;
 
-/// Rules of replaced tables whose last counts are credited with one update: so many take less than a change may.
-const SETTLED_AT_ONCE: usize = 1024;
+/// Work that an update spends on the last counts of replaced tables, in looks at a cell: with [`CREDIT`] it takes less than
+/// a quarter of a millisecond.
+const SETTLED_AT_ONCE: usize = 4096;
+/// What crediting a flow takes, in looks at a cell: it has to be found in a table of any size.
+const CREDIT: usize = 32;
 
 /// No further bases are made while so many replaced tables wait for that.
 const RETIRED_MAX: usize = 4;
@@ -69,13 +72,21 @@ pub struct Live {
     tables: Vec<LiveTable>,
     /// Tables replaced, until no worker runs them any more and what they counted is credited.
     retired: Vec<Retired>,
-    /// Tables done with. The next job frees them: that takes long for large ones.
-    garbage: Vec<LiveTable>,
+    /// Programs replaced that workers may still run. They are held here so that no worker has to free one.
+    programs: Vec<Arc<Program>>,
+    garbage: Garbage,
     code: Arc<Code>,
     groups: BTreeMap<u32, Arc<GroupView>>,
     meters: BTreeMap<u32, LiveMeter>,
     /// The changes since a job was begun, by table.
     since: Option<BTreeMap<u8, BTreeSet<Rank>>>,
+}
+
+/// What is done with. The next job frees it: that takes long for large tables, and code is unmapped.
+#[derive(Debug, Default)]
+struct Garbage {
+    _tables: Vec<LiveTable>,
+    _code: Vec<Arc<Code>>,
 }
 
 /// A table and what was read of its cells.
@@ -116,7 +127,7 @@ struct LiveMeter {
 pub struct Job {
     tables: Vec<(TablePlan, Option<Arc<BaseTable>>)>,
     workers: usize,
-    garbage: Vec<LiveTable>,
+    garbage: Garbage,
 }
 
 /// What a [`Job`] made.
@@ -139,11 +150,13 @@ impl Shared {
         self.address.load(Ordering::Acquire) != Arc::as_ptr(program).addr()
     }
 
-    fn publish(&self, program: Program) {
+    /// Answers with the program that was the newest.
+    fn publish(&self, program: Program) -> Arc<Program> {
         let program = Arc::new(program);
         let address = Arc::as_ptr(&program).addr();
-        self.newest.store(program);
+        let old = self.newest.swap(program);
         self.address.store(address, Ordering::Release);
+        old
     }
 }
 
@@ -156,7 +169,8 @@ impl Live {
         let count = usize::from(switch.limits().tables);
         (0..switch.limits().tables).for_each(|id| drop(switch.table_mut(id).take_changes()));
         let plans = switch.tables().iter().map(|table| (TablePlan::new(table), None));
-        let Made { tables, code } = Job { tables: plans.collect(), workers, garbage: Vec::new() }.run()?;
+        let Made { tables, code } =
+            Job { tables: plans.collect(), workers, garbage: Garbage::default() }.run()?;
         let station = |id| {
             let tables = (0..count).map(|_| TableCell::default()).collect();
             let ports = (0..PORT_CELLS).map(|_| PortCell::default()).collect();
@@ -182,7 +196,8 @@ impl Live {
             read: read.collect(),
             tables: tables.into_values().collect(),
             retired: Vec::new(),
-            garbage: Vec::new(),
+            programs: Vec::new(),
+            garbage: Garbage::default(),
             code,
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
@@ -233,7 +248,7 @@ impl Live {
             let base = Arc::new(BaseTable::new(&settled, self.stations.len()));
             self.since = None;
             self.replace(id, LiveTable::new((settled, base)));
-            self.garbage.clear();
+            self.garbage = Garbage::default();
             self.recompile();
         }
     }
@@ -317,8 +332,25 @@ impl Live {
         }
     }
 
-    /// Credits what tables counted that nobody runs any more, `most` rules of them, and lets go of those that are done.
-    fn settle_retired(&mut self, switch: &mut Switch, mut most: usize) {
+    /// As [`Live::settle`], for these flows only: it takes as long as there are flows given.
+    pub fn settle_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)]) {
+        for (id, rank) in flows {
+            let Some(serial) = switch.tables().get(usize::from(*id)).and_then(|table| table.flow(rank))
+            else {
+                continue;
+            };
+            let serial = serial.serial;
+            let retired = self.retired.iter_mut().filter(|retired| retired.id == *id);
+            let tables = retired.map(|retired| &mut retired.table);
+            for table in tables.chain(self.tables.get_mut(usize::from(*id))) {
+                table.settle_flow(*id, switch, rank, serial);
+            }
+        }
+    }
+
+    /// Credits what tables counted that nobody runs any more, with so much work at most, and lets go of those that are done.
+    fn settle_retired(&mut self, switch: &mut Switch, mut work: usize) {
+        self.programs.retain(|program| Arc::strong_count(program) > 1);
         let mut place = 0;
         while let Some(Retired { id, table, settled }) = self.retired.get_mut(place) {
             if Arc::strong_count(&table.data) > 1 || Arc::strong_count(&table.data.base) > 1 {
@@ -327,13 +359,12 @@ impl Live {
             }
             // The last worker's writes are seen with its release of the program.
             fence(Ordering::Acquire);
-            let from = mem::replace(settled, table.settle_some(*id, switch, *settled, most));
-            most -= *settled - from;
+            *settled = table.settle_from(*settled, *id, switch, &mut work);
             if *settled < table.len() {
                 return;
             }
             let done = self.retired.remove(place);
-            self.garbage.push(done.table);
+            self.garbage._tables.push(done.table);
         }
     }
 
@@ -344,13 +375,17 @@ impl Live {
         let groups = self.groups.iter().filter_map(|(id, view)| {
             Some((*id, (Arc::clone(view), Choice::new(switch.group(*id)?, switch))))
         });
-        self.shared.publish(Program {
+        let old = self.shared.publish(Program {
             tables: self.tables.iter().map(|table| Arc::clone(&table.data)).collect(),
             code: Arc::clone(&self.code),
             ports: Ports::new(switch),
             groups: groups.collect(),
             meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
         });
+        if !Arc::ptr_eq(&old.code, &self.code) {
+            self.garbage._code.push(Arc::clone(&old.code));
+        }
+        self.programs.push(old);
     }
 
     fn renew_groups(&mut self, switch: &mut Switch) {
@@ -384,6 +419,27 @@ impl Live {
         }
     }
 
+    /// The plans of the tables that have rules, by number, and of each how many action templates it has and how many of its
+    /// rules are executed in Rust, too long for those or beyond them.
+    pub fn plans(&self) -> impl Iterator<Item = (u8, &TablePlan, usize, usize)> {
+        (0..).zip(&self.tables).filter_map(|(id, LiveTable { data, .. })| {
+            let (added, gone) = data.plan.changes();
+            let base = &data.base;
+            let in_rust = base.rows.chunks_exact(base.stride).filter(|row| row[0] == 0).count();
+            (!data.plan.rules().is_empty() || added + gone > 0).then_some((
+                id,
+                &data.plan,
+                base.templates.list.len(),
+                in_rust,
+            ))
+        })
+    }
+
+    /// The tables whose lookups are in the machine code.
+    pub fn tables_in_code(&self) -> &[u8] {
+        &self.code.tables
+    }
+
     /// Bytes of machine code.
     pub fn code_bytes(&self) -> usize {
         self.code.bytes
@@ -392,19 +448,13 @@ impl Live {
     /// What the tables became and why, and the code made of them.
     pub fn explain(&self) -> String {
         let mut text = String::new();
-        for (id, LiveTable { data, .. }) in self.tables.iter().enumerate() {
-            let (added, gone) = data.plan.changes();
-            if data.plan.rules().is_empty() && added + gone == 0 {
-                continue;
-            }
-            let (templates, stride) = (data.base.templates.list.len(), data.base.stride);
-            let generic = data.base.rows.chunks_exact(stride).filter(|row| row[0] == 0).count();
+        for (id, plan, templates, in_rust) in self.plans() {
             // Writing to a string cannot fail.
-            let _ = write!(text, "table {id}: {}", data.plan.explain());
-            let _ = writeln!(text, "  {templates} action templates, rows of {stride} words");
-            if generic > 0 {
+            let _ = write!(text, "table {id}: {}", plan.explain());
+            let _ = writeln!(text, "  {templates} action templates");
+            if in_rust > 0 {
                 let _ =
-                    writeln!(text, "  {generic} rules executed in Rust: too long, or beyond the templates");
+                    writeln!(text, "  {in_rust} rules executed in Rust: too long, or beyond the templates");
             }
         }
         let tables: Vec<String> = self.code.tables.iter().map(u8::to_string).collect();
@@ -454,34 +504,51 @@ impl LiveTable {
 
     /// Credits what all rules have counted.
     fn settle(&mut self, id: u8, switch: &mut Switch) {
-        self.settle_some(id, switch, 0, usize::MAX);
+        let mut work = usize::MAX;
+        self.settle_from(0, id, switch, &mut work);
     }
 
-    /// Credits what the rules from number `from` on have counted, `most` at most; says with which one to go on.
-    fn settle_some(&mut self, id: u8, switch: &mut Switch, from: usize, most: usize) -> usize {
-        let to = from.saturating_add(most).min(self.len());
-        let count = self.data.plan.rules().len();
-        let base = from.min(count)..to.min(count);
-        for (cells, read) in self.data.base.cells.iter().zip(&mut self.base_read) {
-            let rules = self.data.plan.rules()[base.clone()].iter();
-            for (rule, (cell, read)) in rules.zip(cells[base.clone()].iter().zip(&mut read[base.clone()])) {
-                if let Some((counted, last_used)) = cell.since(read) {
-                    switch.credit(id, &rule.rank, rule.serial, counted, last_used);
-                }
+    /// Credits what the rules from number `from` on have counted, with so much work at most; says with which one to go on.
+    fn settle_from(&mut self, from: usize, id: u8, switch: &mut Switch, work: &mut usize) -> usize {
+        for place in from..self.len() {
+            if *work == 0 {
+                return place;
+            }
+            let credited = self.settle_place(place, id, switch);
+            *work = work.saturating_sub(1 + credited * CREDIT);
+        }
+        self.len()
+    }
+
+    /// Credits what one flow has counted, as a rule of the base and as one added since.
+    fn settle_flow(&mut self, id: u8, switch: &mut Switch, rank: &Rank, serial: u64) {
+        let rules = self.data.plan.rules();
+        let added = self.added.slots.get(&serial).map(|slot| rules.len() + *slot as usize);
+        let based = rules.binary_search_by(|rule| rule.rank.cmp(rank)).ok();
+        for place in based.into_iter().chain(added) {
+            self.settle_place(place, id, switch);
+        }
+    }
+
+    /// Credits what one rule has counted; says how often the flow had to be found for that.
+    fn settle_place(&mut self, place: usize, id: u8, switch: &mut Switch) -> usize {
+        let LiveTable { data, base_read, added } = self;
+        let rules = data.plan.rules();
+        let (rank, serial, cells, read, place) = match place.checked_sub(rules.len()) {
+            None => (&rules[place].rank, rules[place].serial, &data.base.cells, base_read, place),
+            Some(place) => {
+                let (rank, serial) = &added.flows[place];
+                (rank, *serial, &added.cells, &mut added.read, place)
+            }
+        };
+        let mut credited = 0;
+        for (cells, read) in cells.iter().zip(read) {
+            if let Some((counted, last_used)) = cells[place].since(&mut read[place]) {
+                switch.credit(id, rank, serial, counted, last_used);
+                credited += 1;
             }
         }
-        let added = from.max(count) - count..to.max(count) - count;
-        for (cells, read) in self.added.cells.iter().zip(&mut self.added.read) {
-            let flows = self.added.flows[added.clone()].iter();
-            for ((rank, serial), (cell, read)) in
-                flows.zip(cells[added.clone()].iter().zip(&mut read[added.clone()]))
-            {
-                if let Some((counted, last_used)) = cell.since(read) {
-                    switch.credit(id, rank, *serial, counted, last_used);
-                }
-            }
-        }
-        to
+        credited
     }
 }
 

@@ -10,6 +10,7 @@
 //! [`Planned`] is the executor that interprets with flows found by a plan; whatever is faster must give the same
 //! answers and, after [`Executor::credit`], the same counters.
 
+use crate::flow::Rank;
 use crate::interp::{DropReason, Outcome, PacketInReason, interp_by};
 use crate::key::Context;
 use crate::plan::{Plan, TablePlan};
@@ -40,6 +41,12 @@ pub trait Executor: Send {
     /// Adds what it counted aside to the counters of the switch. Called before counters or deadlines are looked at.
     fn credit(&mut self, switch: &mut Switch) {
         let _ = switch;
+    }
+
+    /// As [`Executor::credit`], for whoever looks at the counters of these flows, by table and rank, and no others.
+    fn credit_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)]) {
+        let _ = flows;
+        self.credit(switch);
     }
 
     /// A job that would make it faster, if there is one and none is under way.

@@ -7,7 +7,7 @@ use crate::sys::poll::Bell;
 use fastpath_switch::execute::{Executor, Outbox, Post};
 use fastpath_switch::interp::{self, Outcome};
 use fastpath_switch::port::{self, Link};
-use fastpath_switch::{Action, Refusal, Removed, Switch, Verdict};
+use fastpath_switch::{Action, Rank, Refusal, Removed, Switch, Verdict};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -105,10 +105,13 @@ impl Control {
         self.change_locked(&mut core, change)
     }
 
-    /// As [`Control::change`], for changes that tell nobody what was counted (adding and modifying flows): what this
-    /// takes does not grow with the flows there are.
-    pub fn change_uncounted<R>(&self, change: impl FnOnce(&mut Switch, Time) -> R) -> R {
-        self.change_locked(&mut self.lock(), change)
+    /// As [`Control::change`], for changes that look at the counters of these flows at most, by table and rank (adding and
+    /// modifying flows looks at none): what this takes does not grow with the flows there are.
+    pub fn change_flows<R>(&self, flows: &[(u8, Rank)], change: impl FnOnce(&mut Switch, Time) -> R) -> R {
+        let mut core = self.lock();
+        let inner = &mut *core;
+        inner.executor.credit_flows(&mut inner.switch, flows);
+        self.change_locked(&mut core, change)
     }
 
     fn change_locked<R>(&self, core: &mut Core, change: impl FnOnce(&mut Switch, Time) -> R) -> R {

@@ -6,8 +6,9 @@ use super::world::{Event, World};
 use crate::message::{
     Async, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
 };
+use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::port::config;
-use fastpath_switch::{FlowCommand, FlowMod, Refusal, Removed, Switch};
+use fastpath_switch::{FlowCommand, GroupCommand, MeterCommand, Rank, Refusal, Removed, Switch};
 use fastpath_units::Time;
 
 /// OFPC_: statistics of flows, tables, ports, groups; queues are not there, so theirs are empty.
@@ -51,7 +52,7 @@ fn change(world: &mut World, connection: &mut Connection, run: Vec<Incoming>) {
         return;
     }
     let mut removed = Vec::new();
-    let counted = run.iter().any(|one| looks_at_counters(&one.content));
+    let looks_at: Option<Vec<_>> = run.iter().map(|one| looks_at(&one.content)).collect();
     let change = |switch: &mut Switch, now| {
         for one in &run {
             match change_one(switch, now, &one.content) {
@@ -60,27 +61,29 @@ fn change(world: &mut World, connection: &mut Connection, run: Vec<Incoming>) {
             }
         }
     };
-    if counted {
-        world.control.change(change);
-    } else {
-        world.control.change_uncounted(change);
+    match looks_at {
+        Some(flows) => world.control.change_flows(&flows.concat(), change),
+        None => world.control.change(change),
     }
     world.note_removed(removed);
 }
 
-/// Whether a change tells somebody what was counted, or starts from it. Flows that are added or modified keep their
-/// counts, also those that still come.
-fn looks_at_counters(change: &Result<Message, Fault>) -> bool {
-    !matches!(
-        change,
-        Ok(Message::FlowMod {
-            request: FlowMod {
-                command: FlowCommand::Add | FlowCommand::Modify | FlowCommand::ModifyStrict,
-                ..
-            },
-            ..
-        })
-    )
+/// The flows whose counts a change tells somebody, or starts from; `None` for any number of them. Flows that are added or
+/// modified keep their counts, also those that still come.
+fn looks_at(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
+    match change {
+        Ok(Message::FlowMod { request, .. }) => match request.command {
+            FlowCommand::Add | FlowCommand::Modify | FlowCommand::ModifyStrict => Some(Vec::new()),
+            FlowCommand::DeleteStrict if request.table_id != ALL_TABLES => {
+                Some(vec![(request.table_id, Rank::new(request.priority, request.matching.clone()))])
+            }
+            FlowCommand::Delete | FlowCommand::DeleteStrict => None,
+        },
+        Ok(Message::GroupMod(request)) => (request.command == GroupCommand::Add).then(Vec::new),
+        Ok(Message::MeterMod(request)) => (request.command == MeterCommand::Add).then(Vec::new),
+        // Nothing comes of it.
+        _ => Some(Vec::new()),
+    }
 }
 
 fn change_one(
