@@ -3,6 +3,7 @@
 use super::books::{Counts, SwitchBooks};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
+use crate::priority::patiently;
 use crate::sys::poll::Bell;
 use fastpath_switch::execute::{Executor, Outbox, Post};
 use fastpath_switch::interp::{self, Outcome};
@@ -254,7 +255,8 @@ impl Control {
         self.shared.build.notify_all();
     }
 
-    /// The builder's life: does the executor's jobs as they come up.
+    /// The builder's life: does the executor's jobs as they come up, each on a thread that works when nobody else wants the
+    /// core. The lock is not for such a thread: whoever waits for it would wait for every other program.
     pub(super) fn build(&self) {
         let mut core = lock(&self.shared.core);
         while !self.shared.stop.load(Ordering::Acquire) {
@@ -266,7 +268,7 @@ impl Control {
                 continue;
             };
             drop(core);
-            let result = job();
+            let result = patiently(job);
             core = self.lock();
             let inner = &mut *core;
             inner.executor.finish(&mut inner.switch, result);

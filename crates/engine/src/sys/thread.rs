@@ -10,6 +10,8 @@ use std::os::unix::fs::FileExt;
 /// The highest priority of an ordinary thread (sched(7)). Not a real-time one: those are stopped for 50 ms of every
 /// second when they spin.
 const HIGHEST: libc::c_int = -20;
+/// The lowest.
+const LOWEST: libc::c_int = 19;
 
 /// Asks that this thread runs before those of other programs, and that its sleeps end as near to their deadline as
 /// can be (the default is up to 50 µs later, to save power).
@@ -19,6 +21,12 @@ pub(crate) fn be_punctual() {
     let _: libc::c_int = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
     let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST) };
+}
+
+/// Asks that this thread runs when no other wants the core.
+pub(crate) fn be_patient() {
+    // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
+    let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST) };
 }
 
 /// The cores this thread may run on, in order.
