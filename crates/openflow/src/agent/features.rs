@@ -1,6 +1,6 @@
 //! What the tables of this switch can do: all of them the same.
 
-use crate::message::{For, Property, TableFeatures};
+use crate::message::{Fault, For, Property, TableFeatures};
 use fastpath_switch::Limits;
 use fastpath_switch::field::FIELDS;
 
@@ -8,6 +8,9 @@ use fastpath_switch::field::FIELDS;
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 /// Types of actions.
 const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
+
+/// Bits of a table's configuration that 1.3 has, all deprecated.
+pub(super) const TABLE_CONFIG: u32 = 3;
 
 /// The actions as bits (OFPAT_).
 pub(super) fn action_bits() -> u32 {
@@ -47,6 +50,46 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     }
 }
 
+/// Whether the table can do all that is wanted of it. A table may be able to do more than it was asked to (§7.3.5.5.1), so
+/// nothing has to change then.
+pub(super) fn check(ours: &TableFeatures, wanted: &TableFeatures) -> Result<(), Fault> {
+    let metadata =
+        wanted.metadata_match & !ours.metadata_match | wanted.metadata_write & !ours.metadata_write;
+    if metadata != 0 {
+        return Err(Fault::TableFeaturesBadMetadata);
+    }
+    let is_had = |property: &Property| ours.properties.iter().any(|had| has_all(had, property));
+    let fits = wanted.entries <= ours.entries && wanted.config & !TABLE_CONFIG == 0;
+    if fits && wanted.properties.iter().all(is_had) { Ok(()) } else { Err(Fault::TableFeaturesBadArgument) }
+}
+
+/// Whether the one property is of the kind of the other and has all that it has.
+fn has_all(had: &Property, wanted: &Property) -> bool {
+    use Property::{
+        ApplyActions, ApplySetField, Instructions, Match, NextTables, Wildcards, WriteActions, WriteSetField,
+    };
+    match (had, wanted) {
+        (Instructions(a, had), Instructions(b, wanted))
+        | (WriteActions(a, had), WriteActions(b, wanted))
+        | (ApplyActions(a, had), ApplyActions(b, wanted)) => {
+            a == b && wanted.iter().all(|kind| had.contains(kind))
+        }
+        (NextTables(a, had), NextTables(b, wanted)) => a == b && wanted.iter().all(|id| had.contains(id)),
+        // A field that takes a mask also does without.
+        (Match(had), Match(wanted)) => wanted
+            .iter()
+            .all(|(field, mask)| had.iter().any(|(other, takes)| field == other && mask <= takes)),
+        (Wildcards(had), Wildcards(wanted)) => {
+            wanted.iter().all(|(field, _)| had.iter().any(|(other, _)| field == other))
+        }
+        (WriteSetField(a, had), WriteSetField(b, wanted))
+        | (ApplySetField(a, had), ApplySetField(b, wanted)) => {
+            a == b && wanted.iter().all(|(field, _)| had.iter().any(|(other, _)| field == other))
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +105,38 @@ mod tests {
         };
         assert_eq!([0, 1, 2].map(goes_on), [true, true, false]);
         assert_eq!(action_bits(), 0x0fff_9801);
+    }
+
+    #[test]
+    fn what_is_wanted_of_a_table_may_be_less_than_it_can_do_but_not_more() {
+        let ours = of_table(&Limits { tables: 3, flows: 1000, ..Limits::default() }, 1);
+        let with = |property| TableFeatures { properties: vec![property], ..ours.clone() };
+        let (flows, miss) = (For::Flows, For::Miss);
+        let masked = FIELDS.iter().find(|info| info.field.is_maskable()).expect("one").field;
+        let unsettable = FIELDS.iter().find(|info| !info.field.is_settable()).expect("one").field;
+        let exact = FIELDS.iter().find(|info| !info.field.is_maskable()).expect("one").field;
+        for less in [
+            ours.clone(),
+            TableFeatures { entries: 10, metadata_match: 0xff, name: "acl".to_owned(), ..ours.clone() },
+            TableFeatures { properties: Vec::new(), config: 3, ..ours.clone() },
+            with(Property::Instructions(flows, vec![4, 1])),
+            with(Property::NextTables(miss, vec![2])),
+            with(Property::ApplyActions(miss, vec![0])),
+            with(Property::Match(vec![(masked, true), (exact, false)])),
+            with(Property::ApplySetField(flows, Vec::new())),
+        ] {
+            assert_eq!(check(&ours, &less), Ok(()), "{less:?}");
+        }
+        for more in [
+            TableFeatures { entries: 1001, ..ours.clone() },
+            TableFeatures { config: 4, ..ours.clone() },
+            with(Property::Instructions(flows, vec![7])),
+            with(Property::NextTables(flows, vec![0])),
+            with(Property::WriteActions(flows, vec![0, 28])),
+            with(Property::Match(vec![(exact, true)])),
+            with(Property::WriteSetField(flows, vec![(unsettable, false)])),
+        ] {
+            assert_eq!(check(&ours, &more), Err(Fault::TableFeaturesBadArgument), "{more:?}");
+        }
     }
 }

@@ -85,6 +85,7 @@ impl Life {
                 datapath_id: options.datapath_id,
                 ports: options.ports.clone(),
                 config: Config { flags: 0, miss_send_len: 128 },
+                table_names: BTreeMap::new(),
                 generation_id: None,
                 events: Vec::new(),
                 started: control.now(),

@@ -1,6 +1,7 @@
 //! What a connection's requests do, but for statistics.
 
 use super::connection::{Connection, Incoming};
+use super::features::TABLE_CONFIG;
 use super::statistics;
 use super::world::{Event, World};
 use crate::message::{
@@ -17,8 +18,6 @@ const CAPABILITIES: u32 = 0b1111;
 const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | config::NO_PACKET_IN;
 /// Any port, and all tables.
 const ANY: u32 = u32::MAX;
-/// Bits of a table's configuration that 1.3 has, all deprecated.
-const TABLE_CONFIG: u32 = 3;
 
 /// Does the requests of a batch, in order. Runs of changes are done under one lock.
 pub(super) fn handle(world: &mut World, connection: &mut Connection, batch: Vec<Incoming>) -> Vec<Election> {

@@ -200,9 +200,10 @@ fn meter_features(world: &World) -> MeterFeatures {
     }
 }
 
-/// Tables are as they are: a request for exactly that is fulfilled, any other refused.
+/// Tables are as they are: a request for that or less is fulfilled, but for names nothing changes, and a request for more is
+/// refused as a whole. Tables that are not named stay.
 fn table_features(
-    world: &World,
+    world: &mut World,
     connection: &mut Connection,
     xid: u32,
     flags: u16,
@@ -220,15 +221,15 @@ fn table_features(
         return Ok(());
     }
     let limits = world.control.read(|switch, _| *switch.limits());
-    for table in std::mem::take(&mut connection.parts) {
+    let parts = std::mem::take(&mut connection.parts);
+    for table in &parts {
         if table.table_id >= limits.tables {
             return Err(Fault::TableFeaturesBadTable);
         }
-        let ours = features::of_table(&limits, table.table_id);
-        if table != (TableFeatures { name: table.name.clone(), ..ours }) {
-            return Err(Fault::TableFeaturesFixed);
-        }
+        features::check(&features::of_table(&limits, table.table_id), table)?;
     }
+    let named = parts.into_iter().filter(|table| !table.name.is_empty());
+    world.table_names.extend(named.map(|table| (table.table_id, table.name)));
     connection.dump = Some(Dump { xid, of: DumpOf::Tables { next: 0 } });
     Ok(())
 }
@@ -246,7 +247,7 @@ pub(super) fn page(world: &World, connection: &mut Connection) {
     };
     let mut page =
         Page { pages: Pages::begin(connection.output(), kind, xid), out: connection.output(), items: 0 };
-    let rest = world.control.read(|switch, now| fill(switch, now, of, &mut page));
+    let rest = world.control.read(|switch, now| fill(world, switch, now, of, &mut page));
     page.pages.end(page.out, if rest.is_some() { MORE } else { 0 });
     connection.dump = rest.map(|of| Dump { xid, of });
 }
@@ -266,7 +267,7 @@ impl Page<'_> {
 }
 
 /// Puts items on a page; answers with where to go on.
-fn fill(switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<DumpOf> {
+fn fill(world: &World, switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<DumpOf> {
     match of {
         DumpOf::Flows { filter, next } => {
             let start = page.out.len();
@@ -343,7 +344,10 @@ fn fill(switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<D
             let limits = switch.limits();
             let end = next.saturating_add(16).min(limits.tables);
             for id in next..end {
-                let table = features::of_table(limits, id);
+                let mut table = features::of_table(limits, id);
+                if let Some(name) = world.table_names.get(&id) {
+                    table.name.clone_from(name);
+                }
                 page.item(|out| table.write(out));
             }
             (end < limits.tables).then_some(DumpOf::Tables { next: end })

@@ -31,6 +31,8 @@ pub(super) struct World {
     pub(super) datapath_id: u64,
     pub(super) ports: BTreeMap<u32, PortInfo>,
     pub(super) config: Config,
+    /// Those that controllers gave.
+    pub(super) table_names: BTreeMap<u8, String>,
     /// Of the last election (§6.3.6).
     pub(super) generation_id: Option<u64>,
     pub(super) events: Vec<Event>,

@@ -78,8 +78,6 @@ pub enum Fault {
     TableFeaturesBadLen,
     #[error("table features ask for what the table does not have")]
     TableFeaturesBadArgument,
-    #[error("tables cannot be made otherwise than they are")]
-    TableFeaturesFixed,
     #[error("the first message must be a hello")]
     NoHello,
 }
@@ -124,7 +122,6 @@ impl Fault {
             Fault::TableFeaturesBadType => (13, 2),
             Fault::TableFeaturesBadLen => (13, 3),
             Fault::TableFeaturesBadArgument => (13, 4),
-            Fault::TableFeaturesFixed => (13, 5),
             Fault::NoHello => (0, 1),
         }
     }
