@@ -7,8 +7,10 @@ use clap::Args;
 use fastpath_jit::Compiled;
 use fastpath_switch::interp::{Lookup, Outcome, trace};
 use fastpath_switch::ofctl::{self, PortNames};
-use fastpath_switch::{Plan, Port, Switch};
+use fastpath_switch::plan::Part;
+use fastpath_switch::{Plan, Port, Switch, TablePlan};
 use fastpath_units::Time;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Instant;
@@ -24,6 +26,9 @@ pub(super) struct Explain {
     /// The port that a frame in hexadecimal arrives on.
     #[arg(long, value_name = "N", default_value_t = 1)]
     in_port: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Explain {
@@ -31,31 +36,56 @@ impl Explain {
         ensure!(self.switch.rules.is_some(), "nothing to explain: give --rules FILE");
         let mut switch = self.switch.switch();
         self.switch.load(&mut switch, &PortNames::new())?;
-        let mut out = io::stdout().lock();
         let before = Instant::now();
-        match Compiled::new(&mut switch) {
+        let compiled = Compiled::new(&mut switch);
+        let milliseconds = before.elapsed().as_secs_f64() * 1e3;
+        let way = match &self.trace {
+            Some(text) => Some(Way::of(&mut switch, packet(text, self.in_port)?)),
+            None => None,
+        };
+        let mut out = io::stdout().lock();
+        if self.json {
+            let mut value = match &compiled {
+                Ok(compiled) => shapes(compiled.live().plans().map(|(id, plan, ..)| (id, plan))),
+                Err(_) => shapes((0..).zip(Plan::new(&mut switch).tables())),
+            };
+            if let Ok(live) = compiled.as_ref().map(Compiled::live) {
+                value["code"] = json!({ "bytes": live.code_bytes(), "tables": live.tables_in_code() });
+                value["compile_ms"] = json!(milliseconds);
+            }
+            value["trace"] = json!(way.as_ref().map(Way::json));
+            writeln!(out, "{value}")?;
+            return Ok(Answer::Yes);
+        }
+        match &compiled {
             Ok(compiled) => {
-                let milliseconds = before.elapsed().as_secs_f64() * 1e3;
                 write!(out, "{}", compiled.live().explain())?;
                 writeln!(out, "analysed and compiled in {milliseconds:.2} ms")?;
             }
             Err(error) => {
-                writeln!(
-                    out,
-                    "{}no code: {error}; packets would be interpreted",
-                    Plan::new(&mut switch).explain()
-                )?;
+                let plan = Plan::new(&mut switch).explain();
+                writeln!(out, "{plan}no code: {error}; packets would be interpreted")?;
             }
         }
-        if let Some(text) = &self.trace {
-            let (in_port, frame) = packet(text, self.in_port)?;
-            let mut ports = mentioned(&switch);
-            ports.insert(in_port);
-            ports.into_iter().for_each(|number| switch.set_port(number, Port::up()));
-            show(&mut out, &mut switch, in_port, &frame)?;
+        if let Some(way) = &way {
+            way.show(&mut out)?;
         }
         Ok(Answer::Yes)
     }
+}
+
+/// For each table with rules, its parts.
+fn shapes<'a>(plans: impl Iterator<Item = (u8, &'a TablePlan)>) -> Value {
+    let part = |part: &Part| json!({ "rules": part.rules(), "shape": part.shape(), "why": part.to_string(), "bytes": part.bytes() });
+    let table = |(id, plan): (u8, &TablePlan)| {
+        let depth = format!("{:?}", plan.depth()).to_lowercase();
+        let parts: Vec<Value> = plan.base().parts().iter().map(part).collect();
+        let (rules, bytes) = (plan.rules().len(), plan.base().bytes());
+        let is_default = plan.base().default_rule().is_some();
+        json!({ "table": id, "rules": rules, "parsed_to": depth, "bytes": bytes, "parts": parts, "rule_for_the_rest": is_default })
+    };
+    let tables: Vec<Value> = plans.filter(|(_, plan)| !plan.rules().is_empty()).map(table).collect();
+    json!({ "tables": tables })
 }
 
 /// The port of entry and the frame that a text stands for.
@@ -86,37 +116,80 @@ fn mentioned(switch: &Switch) -> BTreeSet<u32> {
         Action::Output { port, .. } => Some(port),
         _ => None,
     });
-    outputs.chain(watched).filter(|number| (1..=port::MAX).contains(number)).collect()
+    let is_port = |number: &u32| (1..=port::MAX).contains(number) || *number == port::LOCAL;
+    outputs.chain(watched).filter(is_port).collect()
 }
 
-fn show(out: &mut impl Write, switch: &mut Switch, in_port: u32, frame: &[u8]) -> anyhow::Result<()> {
-    writeln!(out, "\npacket of {} bytes on port {in_port}", frame.len())?;
-    let (lookups, outcomes) = trace(switch, Time::ZERO, in_port, frame);
-    for Lookup { table_id, rank, instructions } in lookups {
-        match rank {
-            None => writeln!(out, "table {table_id}: no flow matches")?,
-            Some(rank) => {
-                let matching = ofctl::print_match(rank.matching());
-                let comma = if matching.is_empty() { "" } else { "," };
-                let actions = ofctl::print_instructions(&instructions);
-                writeln!(out, "table {table_id}: priority={}{comma}{matching}", rank.priority())?;
-                writeln!(out, "         actions={actions}")?;
+/// The way of one packet.
+struct Way {
+    in_port: u32,
+    frame: Vec<u8>,
+    lookups: Vec<Lookup>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Way {
+    /// Through the tables, with every port there that they mention.
+    fn of(switch: &mut Switch, (in_port, frame): (u32, Vec<u8>)) -> Way {
+        let mut ports = mentioned(switch);
+        ports.insert(in_port);
+        ports.into_iter().for_each(|number| switch.set_port(number, Port::up()));
+        let (lookups, outcomes) = trace(switch, Time::ZERO, in_port, &frame);
+        Way { in_port, frame, lookups, outcomes }
+    }
+
+    fn show(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "\npacket of {} bytes on port {}", self.frame.len(), self.in_port)?;
+        for Lookup { table_id, rank, instructions } in &self.lookups {
+            match rank {
+                None => writeln!(out, "table {table_id}: no flow matches")?,
+                Some(rank) => {
+                    let matching = ofctl::print_match(rank.matching());
+                    let comma = if matching.is_empty() { "" } else { "," };
+                    let actions = ofctl::print_instructions(instructions);
+                    writeln!(out, "table {table_id}: priority={}{comma}{matching}", rank.priority())?;
+                    writeln!(out, "         actions={actions}")?;
+                }
             }
         }
+        for outcome in &self.outcomes {
+            match outcome {
+                Outcome::Output { port, queue, frame } => {
+                    let queue = if *queue == 0 { String::new() } else { format!(", queue {queue}") };
+                    writeln!(out, "leaves by port {port}{queue}: {}", hex(frame))?;
+                }
+                Outcome::Controller(packet) => {
+                    writeln!(out, "goes to the controllers ({:?}): {}", packet.reason, hex(&packet.frame))?;
+                }
+                Outcome::Drop(reason) => writeln!(out, "dropped: {}", reason.name())?,
+            }
+        }
+        Ok(())
     }
-    for outcome in outcomes {
-        match outcome {
+
+    fn json(&self) -> Value {
+        let lookup = |Lookup { table_id, rank, instructions }: &Lookup| match rank {
+            None => json!({ "table": table_id, "matched": false }),
+            Some(rank) => json!({
+                "table": table_id, "matched": true, "priority": rank.priority(),
+                "match": ofctl::print_match(rank.matching()), "actions": ofctl::print_instructions(instructions),
+            }),
+        };
+        let outcome = |outcome: &Outcome| match outcome {
             Outcome::Output { port, queue, frame } => {
-                let queue = if queue == 0 { String::new() } else { format!(", queue {queue}") };
-                writeln!(out, "leaves by port {port}{queue}: {}", hex(&frame))?;
+                json!({ "output": port, "queue": queue, "frame": hex(frame) })
             }
             Outcome::Controller(packet) => {
-                writeln!(out, "goes to the controllers ({:?}): {}", packet.reason, hex(&packet.frame))?;
+                json!({ "controller": format!("{:?}", packet.reason), "frame": hex(&packet.frame) })
             }
-            Outcome::Drop(reason) => writeln!(out, "dropped: {}", reason.name())?,
-        }
+            Outcome::Drop(reason) => json!({ "dropped": reason.name() }),
+        };
+        json!({
+            "in_port": self.in_port, "frame": hex(&self.frame),
+            "lookups": self.lookups.iter().map(lookup).collect::<Vec<_>>(),
+            "outcomes": self.outcomes.iter().map(outcome).collect::<Vec<_>>(),
+        })
     }
-    Ok(())
 }
 
 fn hex(frame: &[u8]) -> String {
