@@ -1,7 +1,8 @@
 //! From the path of a network description to a topology, with the file's name before every remark.
 
+use crate::commands::switch::executor;
 use anyhow::{Context, anyhow, ensure};
-use fastpath_net::{Mistake, NodeId, NodeKind, Topology, Warning, ns, spec};
+use fastpath_net::{Executors, Mistake, NodeId, NodeKind, Topology, Warning, ns, spec};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -23,6 +24,7 @@ pub(crate) fn parse(path: &Path) -> anyhow::Result<Parsed> {
     };
     let mut parsed = if is_script { ns::parse(&text) } else { spec::parse_with(&text, &beside) };
     if let Ok((topology, _)) = &mut parsed {
+        topology.executors = Executors(executor);
         read_rules(path, topology)?;
     }
     Ok(parsed)

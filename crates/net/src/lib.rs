@@ -39,6 +39,7 @@ pub use fate::{Conservation, Reason};
 pub use mistake::{Mistake, Warning};
 pub use network::{Delivery, Edge, EdgeId, Network, Options};
 pub use observer::{Observer, Passage, PipeId, Place};
+pub use openflow::Executors;
 pub use part::Part;
 pub use pool::{FRAME_MAX, Frame, FramePool};
 pub use real_time::{Idle, Late, RealTime, Workers};

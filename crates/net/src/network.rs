@@ -610,7 +610,8 @@ impl Wiring {
                     StationKind::Switch(Bridge::new(std::mem::take(&mut forwarding[i])))
                 }
                 (NodeKind::OpenFlow { lines, .. }, _, _) => {
-                    StationKind::OpenFlow(Box::new(Tables::new(lines, node.interfaces.len())))
+                    let tables = Tables::new(lines, node.interfaces.len(), topology.executors);
+                    StationKind::OpenFlow(Box::new(tables))
                 }
                 _ => {
                     wiring.add_edges(topology, id, pipes);

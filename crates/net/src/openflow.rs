@@ -11,13 +11,42 @@ use fastpath_switch::execute::Post;
 use fastpath_switch::ofctl::{self, Line, Mistake, PortNames};
 use fastpath_switch::{Executor, Limits, Outbox, Planned, Port, Switch, Verdict};
 use fastpath_units::Time;
+use std::fmt;
+
+/// What makes the executor of each node; the usual one interprets, with plans. It is no part of what a topology says: all
+/// executors do the same to packets.
+#[derive(Clone, Copy)]
+pub struct Executors(pub fn(&mut Switch) -> Box<dyn Executor>);
 
 /// The running node.
-#[derive(Debug)]
 pub(crate) struct Tables {
     switch: Switch,
-    executor: Planned,
+    executor: Box<dyn Executor>,
     out: Outbox,
+}
+
+impl Default for Executors {
+    fn default() -> Executors {
+        Executors(|switch| Box::new(Planned::new(switch)))
+    }
+}
+
+impl PartialEq for Executors {
+    fn eq(&self, _: &Executors) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Executors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Executors")
+    }
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables").field("switch", &self.switch).finish_non_exhaustive()
+    }
 }
 
 impl Topology {
@@ -51,12 +80,12 @@ fn switch(ports: usize) -> Switch {
 
 impl Tables {
     /// A node with these rules, which [`Topology::set_rules`] has checked.
-    pub(crate) fn new(lines: &[Line], ports: usize) -> Tables {
+    pub(crate) fn new(lines: &[Line], ports: usize, executors: Executors) -> Tables {
         let mut switch = switch(ports);
         if let Err(mistakes) = ofctl::load(&mut switch, Time::ZERO, lines) {
             panic!("{} rules that were not checked", mistakes.len());
         }
-        let executor = Planned::new(&mut switch);
+        let executor = executors.0(&mut switch);
         Tables { switch, executor, out: Outbox::default() }
     }
 

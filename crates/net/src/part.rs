@@ -83,6 +83,7 @@ impl Topology {
         let mut part = Topology {
             seed: self.seed,
             real_time: self.real_time.clone(),
+            executors: self.executors,
             links: links.iter().map(|&link| self.links[link].clone()).collect(),
             ..Topology::default()
         };

@@ -4,6 +4,7 @@
 //! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it keeps
 //! `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
 
+use crate::openflow::Executors;
 use crate::real_time::RealTime;
 use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
@@ -41,6 +42,8 @@ pub struct Topology {
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
     pub groups: Vec<Group>,
+    /// What executes the tables of OpenFlow nodes.
+    pub executors: Executors,
 }
 
 /// A host, router or switch.

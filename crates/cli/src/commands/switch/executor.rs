@@ -1,10 +1,10 @@
-//! The executor that `fastpath switch` runs.
+//! The executor that `fastpath switch` runs, and OpenFlow nodes of networks too.
 
 use fastpath_jit::Compiled;
 use fastpath_switch::{Executor, Planned, Switch};
 
 /// Machine code of the tables; where none can be made, said on standard error, the interpreter with the same plans.
-pub(super) fn executor(switch: &mut Switch) -> Box<dyn Executor> {
+pub(crate) fn executor(switch: &mut Switch) -> Box<dyn Executor> {
     match Compiled::new(switch) {
         Ok(compiled) => Box::new(compiled),
         Err(error) => {

@@ -16,6 +16,7 @@ mod serve;
 use crate::Answer;
 use anyhow::bail;
 use clap::{Args, Subcommand};
+pub(crate) use executor::executor;
 use rules::SwitchArgs;
 
 /// Switch by rules: OpenFlow 1.3 tables, from a rule file, from controllers, or both.
@@ -32,7 +33,7 @@ Examples:
   fastpath switch --connect tcp:127.0.0.1:6653 --port eth1 --port eth2 --fail-mode standalone
   fastpath switch explain --rules rules.txt --trace in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80
 
-Ports named p1, p2, … have these numbers; others get the numbers that are free, in order."
+Ports named p1, p2, … have these numbers, LOCAL is OFPP_LOCAL; others get the numbers that are free, in order."
 )]
 pub(crate) struct SwitchCommand {
     #[command(subcommand)]
