@@ -247,11 +247,13 @@ def python(venv):
 REFUSED = """
 ## What the switch refuses
 
-- Output to NORMAL, which 1.3 leaves to the switch, and to LOCAL: `OFPBAC_BAD_OUT_PORT`. There is no other pipeline and no network stack.
-- Queues: ports have none. Their lists are empty, to ask for one is `OFPQOFC_BAD_QUEUE`; set-queue is accepted and changes nothing.
+- Queues: ports have none. Their lists are empty, to ask for one is `OFPQOFC_BAD_QUEUE`, for those of a port that is not there `OFPQOFC_BAD_PORT`; set-queue is accepted and
+  changes nothing, for a port has one way out. Rates are for links: give the link behind the port one.
 - Buffers: packet-ins are whole, whatever length was asked for; a buffer id is `OFPBRC_BUFFER_UNKNOWN`.
-- Table features other than those there are: `OFPTFFC_EPERM`. Fragments handled otherwise than as packets: `OFPSCFC_BAD_FLAGS`.
-- Auxiliary connections are for the switch to open, and it opens none; whoever dials it twice has two main connections.
+- Table features beyond what a table has: `OFPTFFC_BAD_ARGUMENT`, metadata bits that do not exist `OFPTFFC_BAD_METADATA`. Tables stay as they are, which
+  §7.3.5.5.1 allows for a request for less; names are taken. Tables that a request does not name stay too. Fragments handled otherwise than as packets: `OFPSCFC_BAD_FLAGS`.
+- Auxiliary connections: the switch opens none, which §6.3.8 leaves to it, and says auxiliary id 0 on every connection: os-ken and Faucet take a second connection with
+  the same datapath id for the switch that has come back, and forget the first; whoever dials the switch twice has two main connections.
 """
 
 

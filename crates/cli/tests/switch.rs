@@ -107,4 +107,51 @@ fn explain_shows_shapes_and_the_way_of_a_packet() {
     {
         assert!(said.contains(part), "{part}: {said}");
     }
+    let output =
+        switch(&bench, "explain --rules rules --json --trace in_port=4,tcp,nw_dst=10.9.9.9,tp_dst=80");
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let table = &said["tables"][1];
+    assert_eq!((&table["rules"], &table["parts"][0]["shape"]), (&1.into(), &"chain".into()), "{said}");
+    assert_eq!(said["code"]["tables"], serde_json::json!([0, 1]));
+    let trace = &said["trace"];
+    assert_eq!(trace["lookups"][1]["match"], "tcp,tp_dst=80");
+    assert_eq!([0, 1].map(|n| trace["outcomes"][n]["output"].as_u64()), [Some(2), Some(3)]);
+}
+
+#[test]
+fn normal_learns_where_stations_are_and_local_is_a_port_like_others() {
+    let bench = bench("normal");
+    fs::write(bench.join("rules"), "actions=NORMAL\npriority=40000,in_port=3,actions=LOCAL\n").unwrap();
+    let mut answer = tcp(80);
+    answer[..12].rotate_left(6);
+    for (name, frame) in [("one", tcp(80)), ("two", answer.clone()), ("three", tcp(1))] {
+        fs::write(bench.join(name), capture(&[frame])).unwrap();
+    }
+    // At one time captures come in this order.
+    let ins = "--in p1=one --in p2=two --in p3=three";
+    let outs = "--out p1=to1 --out p2=to2 --out p3=to3 --out LOCAL=local";
+    let output = switch(&bench, &format!("--rules rules {ins} {outs}"));
+    assert!(output.status.success(), "{}", text(&output));
+    let read = |name: &str| frames(&fs::read(bench.join(name)).unwrap());
+    assert_eq!((read("to1"), read("to2"), read("to3")), (vec![answer], vec![tcp(80)], vec![tcp(80)]));
+    assert_eq!(read("local"), [tcp(80), tcp(1)]);
+}
+
+#[test]
+fn nodes_of_a_network_execute_the_same_tables() {
+    let bench = bench("node");
+    let rules = "table=0,in_port=a,tcp,actions=push_vlan:0x8100,set_field:5->vlan_vid,goto_table:1\n\
+                 table=1,dl_vlan=5,tcp,tp_dst=80,actions=dec_ttl,output:b\n";
+    fs::write(bench.join("rules"), rules).unwrap();
+    let spec = "[host.a]\n[host.b]\n[openflow.s]\nfile = \"rules\"\n\
+                [[link]]\nbetween = [\"a\", \"s\"]\ndelay = \"1ms\"\n[[link]]\nbetween = [\"s\", \"b\"]\n";
+    fs::write(bench.join("net.toml"), spec).unwrap();
+    fs::write(bench.join("in"), capture(&[tcp(80), tcp(81)])).unwrap();
+    let replay = "replay net.toml --in a=in --out b=out";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+    let output = command.args(replay.split_whitespace()).current_dir(&bench).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let through = frames(&fs::read(bench.join("out")).unwrap());
+    assert_eq!(through.len(), 1);
+    assert_eq!((&through[0][12..16], through[0][26]), (&[0x81, 0, 0, 5][..], 63));
 }

@@ -186,6 +186,7 @@ impl Live {
             ports: Ports::new(switch),
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
+            normal: switch.normal().share(),
         };
         let empty = Arc::new(empty);
         let address = AtomicUsize::new(Arc::as_ptr(&empty).addr());
@@ -381,6 +382,7 @@ impl Live {
             ports: Ports::new(switch),
             groups: groups.collect(),
             meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
+            normal: switch.normal().share(),
         });
         if !Arc::ptr_eq(&old.code, &self.code) {
             self.garbage._code.push(Arc::clone(&old.code));

@@ -13,6 +13,7 @@ use crate::template::{Arena, GENERIC, PORTS, Template, Templates};
 use fastpath_switch::flow::Counters;
 use fastpath_switch::group::{Bucket, Group, GroupKind};
 use fastpath_switch::meter::Meter;
+use fastpath_switch::normal::Normal;
 use fastpath_switch::plan::{Found, Rule};
 use fastpath_switch::{Action, ActionSet, Port, Switch, TablePlan, port};
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ pub(crate) struct Program {
     pub(crate) ports: Ports,
     pub(crate) groups: BTreeMap<u32, (Arc<GroupView>, Choice)>,
     pub(crate) meters: BTreeMap<u32, Arc<Mutex<Meter>>>,
+    /// That of the switch.
+    pub(crate) normal: Normal,
 }
 
 /// One table: what finds rules, what they do, what they count.

@@ -10,8 +10,9 @@ use crate::program::{Choice, GroupView, Program, flags};
 use fastpath_switch::edit::{self, Ttl};
 use fastpath_switch::flow::ClearActions;
 use fastpath_switch::group;
-use fastpath_switch::interp::{BUCKETS_MAX, DropReason, PacketIn, PacketInReason};
+use fastpath_switch::interp::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason};
 use fastpath_switch::meter::Judgement;
+use fastpath_switch::normal::Towards;
 use fastpath_switch::plan::{Found, Rule};
 use fastpath_switch::{Action, ActionSet, Context, Field, Instructions, Key, Outcome, port};
 use fastpath_units::Time;
@@ -48,8 +49,6 @@ pub(crate) struct Walk<'a> {
     pub(crate) mine: Mine<'a>,
     pub(crate) now: Time,
     pub(crate) outcomes: &'a mut Vec<Outcome>,
-    /// Buckets the packet has been through.
-    pub(crate) buckets: &'a mut usize,
     /// Where it is: what a packet-in says.
     pub(crate) table_id: u8,
     pub(crate) found: Found,
@@ -62,7 +61,17 @@ impl Walk<'_> {
     }
 
     pub(crate) fn drop(&mut self, reason: DropReason) {
-        self.outcomes.push(Outcome::Drop(reason));
+        if self.has_room() {
+            self.outcomes.push(Outcome::Drop(reason));
+        }
+    }
+
+    /// Whether there may be a further outcome of this packet.
+    fn has_room(&mut self) -> bool {
+        if self.outcomes.len() == OUTCOMES_MAX {
+            self.outcomes.push(Outcome::Drop(DropReason::TooManyCopies));
+        }
+        self.outcomes.len() < OUTCOMES_MAX
     }
 
     /// From the rule the packet is at to the end.
@@ -200,18 +209,38 @@ impl Walk<'_> {
             port::CONTROLLER => self.packet_in(frame, context, None, max_len),
             port::IN_PORT => self.send(frame, queue, context.in_port),
             port::ALL | port::FLOOD => {
-                let others = || program.ports.flood.iter().filter(|number| **number != context.in_port);
-                if others().next().is_none() {
-                    self.drop(DropReason::NoOtherPort);
+                self.send_to_others(frame, queue, context.in_port, None);
+            }
+            port::NORMAL => {
+                let may_send = |number| program.ports.get(number).1 & flags::SENDS != 0;
+                match program.normal.forward(self.now, context.in_port, frame, may_send) {
+                    Towards::Port(number) => self.send(frame, queue, number),
+                    Towards::Others => {
+                        let local = Some(port::LOCAL).filter(|number| may_send(*number));
+                        self.send_to_others(frame, queue, context.in_port, local);
+                    }
+                    Towards::Nobody => self.drop(DropReason::NoOtherPort),
                 }
-                others().for_each(|number| self.send(frame, queue, *number));
             }
             _ if to == context.in_port => self.drop(DropReason::NoOtherPort),
             _ => self.send(frame, queue, to),
         }
     }
 
+    /// Out of all ordinary ports that may send and one more, but not that of entry.
+    fn send_to_others(&mut self, frame: &[u8], queue: u32, in_port: u32, more: Option<u32>) {
+        let program = self.program;
+        let all = || program.ports.flood.iter().copied().chain(more).filter(|number| *number != in_port);
+        if all().next().is_none() {
+            self.drop(DropReason::NoOtherPort);
+        }
+        all().for_each(|number| self.send(frame, queue, number));
+    }
+
     fn send(&mut self, frame: &[u8], queue: u32, number: u32) {
+        if !self.has_room() {
+            return;
+        }
         let (cell, bits) = self.program.ports.get(number);
         let cell = &self.mine.ports[cell];
         if bits & flags::SENDS != 0 {
@@ -230,6 +259,9 @@ impl Walk<'_> {
         let (_, bits) = self.program.ports.get(context.in_port);
         if bits & flags::NO_PACKET_IN != 0 {
             return self.drop(DropReason::NoPacketIn);
+        }
+        if !self.has_room() {
+            return;
         }
         let (is_miss, cookie) =
             self.rule().map_or((false, u64::MAX), |rule| (rule.rank.is_table_miss(), rule.cookie));
@@ -254,10 +286,9 @@ impl Walk<'_> {
             return self.drop(DropReason::NoBucket);
         }
         for index in chosen {
-            if *self.buckets == BUCKETS_MAX {
-                return self.drop(DropReason::TooManyCopies);
+            if !self.has_room() {
+                return;
             }
-            *self.buckets += 1;
             group.bucket_cells[index].count(frame.len());
             let before = self.outcomes.len();
             let mut copy = Packet { frame: frame.to_vec(), context, queue };

@@ -3,6 +3,10 @@
 
 mod world;
 
+use fastpath_jit::Live;
+use fastpath_switch::{Action, FlowMod, Instructions, Limits, Match, Port, Switch, interp, port};
+use fastpath_units::{Rng, Time};
+
 #[test]
 fn compiled_programs_do_what_interpreted_ones_do() {
     let mut seen = world::Seen::default();
@@ -14,4 +18,32 @@ fn compiled_programs_do_what_interpreted_ones_do() {
         outputs > pairs / 5 && packet_ins > pairs / 100,
         "a dull world: {outputs} and {packet_ins} of {pairs}"
     );
+}
+
+#[test]
+fn what_multiplies_beyond_all_bounds_ends_alike() {
+    let mut rng = Rng::new(5);
+    let mut cut = 0;
+    for ends in [Vec::new(), vec![Action::output(2)], vec![Action::output(1)], vec![Action::output(999)]] {
+        let mut switch = Switch::new(Limits { tables: 3, ..Limits::default() });
+        (1..=100).for_each(|number| switch.set_port(number, Port::up()));
+        for (table, goto) in [(0, Some(1)), (1, Some(2)), (2, None)] {
+            // Of up to 24 in a table code is made, more are left to Rust.
+            let mut apply = vec![Action::output(port::FLOOD); 10 + rng.below(20) as usize];
+            apply.extend(&ends);
+            let what = Instructions { goto, ..Instructions::apply(apply) };
+            switch.flow_mod(Time::ZERO, &FlowMod::add(table, 1, Match::any(), what)).unwrap();
+        }
+        let mut compiled = switch.clone();
+        let mut live = Live::new(&mut compiled, 1).unwrap();
+        let mut worker = live.worker(0);
+        let frame = world::any_frame(&mut rng);
+        let expected = interp(&mut switch, Time::ZERO, 1, &frame);
+        worker.begin(Time::ZERO);
+        assert_eq!(world::run(&mut worker, 1, &frame), expected);
+        live.settle(&mut compiled);
+        assert_eq!(world::counters(&compiled), world::counters(&switch));
+        cut += usize::from(expected.len() == fastpath_switch::interp::OUTCOMES_MAX + 1);
+    }
+    assert!(cut > 1, "{cut}");
 }

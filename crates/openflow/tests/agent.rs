@@ -184,15 +184,23 @@ fn long_replies_come_in_several_messages_and_count_everything() {
         }
     }
     assert_eq!(tables.len(), 254);
-    // What there is may be asked for; anything else is refused.
+    // What there is may be asked for, and less; more is refused.
+    tables[3].name = "acl".to_owned();
+    tables[3].entries -= 1;
     let same = Request::TableFeatures(vec![tables[3].clone()]);
     controller.say(&Message::MultipartRequest { flags: 0, request: same });
     assert!(matches!(controller.hear(), Message::MultipartReply { .. }));
     while !matches!(controller.hear(), Message::MultipartReply { flags: 0, .. }) {}
-    tables[3].entries -= 1;
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::TableFeatures(Vec::new()) });
+    let Message::MultipartReply { reply: Reply::TableFeatures(page), .. } = controller.hear() else {
+        panic!()
+    };
+    assert_eq!((&page[3].name[..], page[3].entries), ("acl", tables[3].entries + 1));
+    while !matches!(controller.hear(), Message::MultipartReply { flags: 0, .. }) {}
+    tables[3].entries += 2;
     let other = Request::TableFeatures(vec![tables[3].clone()]);
     controller.say(&Message::MultipartRequest { flags: 0, request: other });
-    assert_eq!(controller.refusal(), (13, 5));
+    assert_eq!(controller.refusal(), (13, 4));
 }
 
 #[test]
@@ -405,7 +413,7 @@ fn echoes_come_back_and_what_is_asked_for_is_said() {
     assert!(matches!(controller.hear(), Message::FeaturesReply(f) if (f.datapath_id, f.tables) == (42, 254)));
     controller.say(&Message::MultipartRequest { flags: 0, request: Request::PortDesc });
     let Message::MultipartReply { reply: Reply::PortDesc(ports), .. } = controller.hear() else { panic!() };
-    assert_eq!(ports.iter().map(|port| &port.name[..]).collect::<Vec<_>>(), ["p1", "p2", "p3"]);
+    assert_eq!(ports.iter().map(|port| &port.name[..]).collect::<Vec<_>>(), ["p1", "p2", "p3", "local"]);
     controller.say(&Message::QueueGetConfigRequest { port: 99 });
     assert_eq!(controller.refusal(), (9, 0));
     controller.say(&Message::TableMod { table_id: 0, config: 8 });
@@ -441,6 +449,30 @@ fn a_switch_dials_again_and_forwards_by_addresses_while_nobody_answers() {
     while bench.receive(2) != to_2 {}
     let books = bench.stop();
     assert!(books.balance(), "{books:?}");
+}
+
+#[test]
+fn the_machine_itself_is_behind_local_and_normal_finds_it_there() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    let normal = Instructions::apply([Action::output(port::NORMAL)]);
+    controller.say(&flow(FlowMod::add(0, 1, Match::any(), normal)));
+    controller.say(&flow(wire(3, port::LOCAL)));
+    controller.barrier();
+    bench.send(port::LOCAL, &stations(7, 1));
+    assert_eq!([1, 2, 3].map(|number| bench.receive(number)), [(); 3].map(|()| stations(7, 1)));
+    bench.send(1, &stations(1, 7));
+    assert_eq!(bench.receive(port::LOCAL), stations(1, 7));
+    bench.send(port::LOCAL, &stations(7, 1));
+    assert_eq!(bench.receive(1), stations(7, 1));
+    bench.send(3, &frame(5));
+    assert_eq!(bench.receive(port::LOCAL), frame(5));
+    let actions = vec![Action::output(port::NORMAL)];
+    let out = PacketOut { buffer_id: NO_BUFFER, in_port: port::CONTROLLER, actions, data: stations(9, 1) };
+    controller.say(&Message::PacketOut(out));
+    assert_eq!(bench.receive(1), stations(9, 1), "packet-outs know what was learned");
+    let books = bench.stop();
+    assert!(books.balance() && books.sent == 3 + 4, "{books:?}");
 }
 
 /// A frame from one station to another.

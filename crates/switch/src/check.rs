@@ -68,7 +68,7 @@ pub(crate) fn actions(switch: &Switch, place: Place<'_>, list: &[Action]) -> Res
     let mut promise = Promise::new(place);
     for action in list {
         match *action {
-            Action::Output { port, .. } => check_output(switch, place, port)?,
+            Action::Output { port, .. } => check_output(place, port)?,
             Action::Group(id) if switch.group(id).is_none() => return Err(Refusal::ActionBadOutGroup(id)),
             Action::SetField(field, value) => promise.check_set(field, value)?,
             Action::PushVlan(kind) if !matches!(kind, ethertype::VLAN | ethertype::SERVICE_VLAN) => {
@@ -85,13 +85,12 @@ pub(crate) fn actions(switch: &Switch, place: Place<'_>, list: &[Action]) -> Res
     Ok(())
 }
 
-fn check_output(switch: &Switch, place: Place<'_>, to: u32) -> Result<(), Refusal> {
+fn check_output(place: Place<'_>, to: u32) -> Result<(), Refusal> {
     let is_good = match to {
         port::TABLE => matches!(place, Place::PacketOut),
-        port::IN_PORT | port::ALL | port::FLOOD | port::CONTROLLER => true,
-        port::LOCAL => switch.port(port::LOCAL).is_some(),
+        port::IN_PORT | port::ALL | port::FLOOD | port::NORMAL | port::CONTROLLER => true,
         // A port that is not there now may come (§7.2.5: either answer is right); frames to it are dropped.
-        _ => (1..=port::MAX).contains(&to),
+        _ => (1..=port::MAX).contains(&to) || to == port::LOCAL,
     };
     if is_good { Ok(()) } else { Err(Refusal::ActionBadOutPort(to)) }
 }

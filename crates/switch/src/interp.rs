@@ -13,15 +13,17 @@ use crate::flow::{ClearActions, Instructions, Rank};
 use crate::group::{self, GroupKind};
 use crate::key::{Context, Key};
 use crate::meter::Judgement;
+use crate::normal::Towards;
 use crate::plan::Plan;
-use crate::port;
+use crate::port::{self, Port};
 use crate::switch::{self, Switch};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
 use std::sync::Arc;
 
-/// Buckets that one packet may go through: a bound on what groups of groups multiply to.
-pub const BUCKETS_MAX: usize = 4096;
+/// Outcomes of one packet: a bound on what lists of outputs, floods and groups of groups multiply to. The next outcome is
+/// [`DropReason::TooManyCopies`], and the last.
+pub const OUTCOMES_MAX: usize = 4096;
 
 /// What became of a packet, or of a copy of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,7 +93,7 @@ pub enum DropReason {
     NoOtherPort,
     /// The group has no live bucket, or none at all.
     NoBucket,
-    /// Groups of groups made more than [`BUCKETS_MAX`] copies.
+    /// Outputs and groups made more than [`OUTCOMES_MAX`] outcomes.
     TooManyCopies,
     /// The port of entry wants no packet-ins.
     NoPacketIn,
@@ -218,7 +220,6 @@ struct Walk<'a> {
     table_id: u8,
     cookie: u64,
     reason: PacketInReason,
-    buckets: usize,
     outcomes: Vec<Outcome>,
 }
 
@@ -236,7 +237,6 @@ impl<'a> Walk<'a> {
             table_id: 0,
             cookie: u64::MAX,
             reason,
-            buckets: 0,
             outcomes: Vec::new(),
         }
     }
@@ -250,7 +250,17 @@ impl<'a> Walk<'a> {
     }
 
     fn drop(&mut self, reason: DropReason) {
-        self.outcomes.push(Outcome::Drop(reason));
+        if self.has_room() {
+            self.outcomes.push(Outcome::Drop(reason));
+        }
+    }
+
+    /// Whether there may be a further outcome of this packet.
+    fn has_room(&mut self) -> bool {
+        if self.outcomes.len() == OUTCOMES_MAX {
+            self.outcomes.push(Outcome::Drop(DropReason::TooManyCopies));
+        }
+        self.outcomes.len() < OUTCOMES_MAX
     }
 
     /// §5.1: from table 0 on, until a flow does not say where to go next.
@@ -383,25 +393,46 @@ impl<'a> Walk<'a> {
             port::CONTROLLER => self.packet_in(packet, self.reason, max_len),
             port::IN_PORT => self.send(packet, in_port),
             port::TABLE => self.resubmit(packet),
+            port::NORMAL => self.normal(packet),
             port::ALL | port::FLOOD => {
-                let others = self
-                    .switch
-                    .ports()
-                    .filter(|(number, port)| *number != in_port && *number <= port::MAX && port.may_send());
-                let others: Vec<u32> = others.map(|(number, _)| number).collect();
-                if others.is_empty() {
-                    self.drop(DropReason::NoOtherPort);
-                }
-                for number in others {
-                    self.send(packet, number);
-                }
+                self.send_to_others(packet, port::MAX);
             }
             _ if to == in_port => self.drop(DropReason::NoOtherPort),
             _ => self.send(packet, to),
         }
     }
 
+    /// As a switch without OpenFlow does; the port to the machine itself is one of its ports.
+    fn normal(&mut self, packet: &Packet) {
+        let (switch, in_port) = (&*self.switch, packet.context.in_port);
+        let may_send = |number| switch.port(number).is_some_and(Port::may_send);
+        match switch.normal().forward(self.now, in_port, &packet.frame, may_send) {
+            Towards::Port(number) => self.send(packet, number),
+            Towards::Others => self.send_to_others(packet, port::LOCAL),
+            Towards::Nobody => self.drop(DropReason::NoOtherPort),
+        }
+    }
+
+    /// Out of all ports up to number `last` that may send, but that of entry.
+    fn send_to_others(&mut self, packet: &Packet, last: u32) {
+        let in_port = packet.context.in_port;
+        let others = self
+            .switch
+            .ports()
+            .filter(|(number, port)| *number != in_port && *number <= last && port.may_send());
+        let others: Vec<u32> = others.map(|(number, _)| number).collect();
+        if others.is_empty() {
+            self.drop(DropReason::NoOtherPort);
+        }
+        for number in others {
+            self.send(packet, number);
+        }
+    }
+
     fn send(&mut self, packet: &Packet, number: u32) {
+        if !self.has_room() {
+            return;
+        }
         let len = packet.frame.len() as u64;
         match self.switch.port_mut(number) {
             Some(port) if port.may_send() => {
@@ -422,6 +453,9 @@ impl<'a> Walk<'a> {
         let in_port = self.switch.port(packet.context.in_port);
         if in_port.is_some_and(|port| port.config & port::config::NO_PACKET_IN != 0) {
             return self.drop(DropReason::NoPacketIn);
+        }
+        if !self.has_room() {
+            return;
         }
         let (table_id, cookie, context) = (self.table_id, self.cookie, packet.context);
         let frame = packet.frame.clone();
@@ -456,10 +490,9 @@ impl<'a> Walk<'a> {
             return self.drop(DropReason::NoBucket);
         }
         for index in chosen {
-            if self.buckets == BUCKETS_MAX {
-                return self.drop(DropReason::TooManyCopies);
+            if !self.has_room() {
+                return;
             }
-            self.buckets += 1;
             if let Some(group) = self.switch.group_mut(id) {
                 group.bucket_counters[index].count(packet.frame.len());
             }

@@ -135,7 +135,7 @@ fn reserved_ports_mean_what_the_specification_says() {
         let request = FlowMod::add(0, 1, Match::any(), out(to));
         switch.clone().flow_mod(at(0), &request).unwrap_err().numbers()
     };
-    for to in [port::TABLE, port::NORMAL, port::LOCAL, port::ANY, 0] {
+    for to in [port::TABLE, port::ANY, 0] {
         assert_eq!(refused(to), (2, 4), "{to:#x}");
     }
 }
@@ -214,8 +214,43 @@ fn loops_of_groups_are_refused_and_their_product_is_bounded() {
     add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(39)]));
     let outcomes = interp(&mut switch, at(1), 1, &frame(64));
     assert!(
-        outcomes.len() <= 2 * BUCKETS_MAX && outcomes.contains(&Outcome::Drop(DropReason::TooManyCopies))
+        outcomes.len() == OUTCOMES_MAX + 1
+            && outcomes.last() == Some(&Outcome::Drop(DropReason::TooManyCopies))
     );
+    // Lists of outputs, over tables, multiply too.
+    (5..9).for_each(|number| switch.set_port(number, Port::up()));
+    let floods = Instructions::apply(vec![Action::output(port::FLOOD); 256]);
+    for table in 0..4 {
+        let what = Instructions { goto: (table < 3).then_some(table + 1), ..floods.clone() };
+        add(&mut switch, table, 2, Match::any(), what);
+    }
+    let outcomes = interp(&mut switch, at(2), 1, &frame(64));
+    assert_eq!(outcomes.len(), OUTCOMES_MAX + 1);
+    assert_eq!(outcomes.last(), Some(&Outcome::Drop(DropReason::TooManyCopies)));
+}
+
+#[test]
+fn normal_learns_and_floods_also_to_the_machine_itself() {
+    let mut switch = switch();
+    switch.set_port(port::LOCAL, Port::up());
+    add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::output(port::NORMAL)]));
+    let mut send = |second, in_port, to: u8, from: u8| {
+        let mut frame = frame(64);
+        frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from]);
+        let outcomes = interp(&mut switch, at(second), in_port, &frame);
+        outcomes
+            .iter()
+            .filter_map(|o| if let Outcome::Output { port, .. } = o { Some(*port) } else { None })
+            .collect::<Vec<_>>()
+    };
+    let flooded = send(1, 1, 0xb, 0xa);
+    assert!(
+        flooded.contains(&2) && flooded.ends_with(&[port::LOCAL]) && !flooded.contains(&1),
+        "{flooded:?}"
+    );
+    assert_eq!(send(2, port::LOCAL, 0xa, 0xb), [1]);
+    assert_eq!(send(3, 1, 0xb, 0xa), [port::LOCAL]);
+    assert!(send(400, 1, 0xb, 0xa).len() > 1, "forgotten");
 }
 
 #[test]

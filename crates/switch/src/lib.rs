@@ -25,6 +25,7 @@ pub mod interp;
 pub mod key;
 mod matching;
 pub mod meter;
+pub mod normal;
 pub mod ofctl;
 pub mod plan;
 pub mod port;

@@ -8,7 +8,7 @@ pub const MAX: u32 = 0xffff_ff00;
 pub const IN_PORT: u32 = 0xffff_fff8;
 /// Through the tables again; in packet-out only.
 pub const TABLE: u32 = 0xffff_fff9;
-/// Traditional forwarding; not supported.
+/// Traditional forwarding: see [`normal`](crate::normal).
 pub const NORMAL: u32 = 0xffff_fffa;
 /// All ports but that of entry and those that do not flood.
 pub const FLOOD: u32 = 0xffff_fffb;
@@ -16,7 +16,7 @@ pub const FLOOD: u32 = 0xffff_fffb;
 pub const ALL: u32 = 0xffff_fffc;
 /// The controllers.
 pub const CONTROLLER: u32 = 0xffff_fffd;
-/// The switch's own network stack, when it is registered as a port.
+/// The network stack of the machine the switch is on, where a port of this number leads to it.
 pub const LOCAL: u32 = 0xffff_fffe;
 /// No port, or any, in requests.
 pub const ANY: u32 = 0xffff_ffff;

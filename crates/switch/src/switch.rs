@@ -11,6 +11,7 @@ use crate::flow::{
 };
 use crate::group::{self, Bucket, Group, GroupCommand, GroupKind, GroupMod};
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
+use crate::normal::Normal;
 use crate::port::{self, Port, PortCounters};
 use crate::table::Table;
 use crate::{Action, Refusal};
@@ -62,6 +63,7 @@ pub struct Switch {
     groups: BTreeMap<u32, Group>,
     meters: BTreeMap<u32, Meter>,
     ports: BTreeMap<u32, Port>,
+    normal: Normal,
     serial: u64,
     generation: u64,
     /// What groups take of the room.
@@ -78,6 +80,7 @@ impl Switch {
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             ports: BTreeMap::new(),
+            normal: Normal::default(),
             serial: 0,
             generation: 0,
             group_room: 0,
@@ -140,6 +143,11 @@ impl Switch {
     /// A port, to count what passes.
     pub fn port_mut(&mut self, number: u32) -> Option<&mut Port> {
         self.ports.get_mut(&number)
+    }
+
+    /// What it has learned for outputs to NORMAL.
+    pub fn normal(&self) -> &Normal {
+        &self.normal
     }
 
     /// A group.

@@ -9,7 +9,7 @@ use crate::sys::poll::PollSet;
 use fastpath_net::{Frame, FramePool};
 use fastpath_switch::{Outbox, Verdict};
 use fastpath_units::{Duration, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -20,6 +20,8 @@ const BACKLOG_MAX: usize = 1024;
 const LINGER: Duration = Duration::from_us(50);
 /// The longest sleep while a port has to be asked.
 const ASK_EVERY: Duration = Duration::from_us(200);
+/// Ports of lower numbers are found in a table.
+const LOW: usize = 1 << 16;
 /// The longest sleep of all.
 const HEARTBEAT: Duration = Duration::from_ms(500);
 
@@ -39,6 +41,8 @@ pub struct Datapath {
 struct Ports {
     attached: Vec<Attached>,
     places: Vec<Option<usize>>,
+    /// Of ports with numbers from [`LOW`] on.
+    high: BTreeMap<u32, usize>,
 }
 
 /// A port and what waits for it.
@@ -72,17 +76,24 @@ impl Attached {
 }
 
 impl Datapath {
-    /// The data path of the switch behind `control`, between ports with these numbers, which are small (the numbers
-    /// are the places of a table); frames take at most `memory` bytes.
+    /// The data path of the switch behind `control`, between ports with these numbers; frames take at most `memory`
+    /// bytes.
     pub fn new(
         control: &Control,
         ports: Vec<(u32, Box<dyn Port>)>,
         memory: NonZeroUsize,
         notice: fn(&str),
     ) -> Datapath {
-        let last = ports.iter().map(|(number, _)| *number as usize).max().unwrap_or(0);
-        let mut places = vec![None; last + 1];
-        ports.iter().enumerate().for_each(|(place, (number, _))| places[*number as usize] = Some(place));
+        let (mut places, mut high) = (Vec::new(), BTreeMap::new());
+        for (place, (number, _)) in ports.iter().enumerate() {
+            let low = *number as usize;
+            if low >= LOW {
+                high.insert(*number, place);
+                continue;
+            }
+            places.resize(places.len().max(low + 1), None);
+            places[low] = Some(place);
+        }
         let attached = |(number, port)| Attached {
             number,
             port: Some(port),
@@ -92,7 +103,7 @@ impl Datapath {
         };
         let mut datapath = Datapath {
             control: control.clone(),
-            ports: Ports { attached: ports.into_iter().map(attached).collect(), places },
+            ports: Ports { attached: ports.into_iter().map(attached).collect(), places, high },
             pool: FramePool::new(memory),
             burst: Burst::new(),
             out: Outbox::default(),
@@ -266,10 +277,11 @@ impl Datapath {
 impl Ports {
     /// A frame for the port of this number.
     fn put(&mut self, pool: &mut FramePool, number: u32, frame: Frame) {
-        match self.places.get(number as usize) {
-            Some(Some(place)) => self.attached[*place].put(pool, frame),
+        let place = self.places.get(number as usize).copied().flatten();
+        match place.or_else(|| self.high.get(&number).copied()) {
+            Some(place) => self.attached[place].put(pool, frame),
             // The switch sends by ports that it has, and it has those given.
-            _ => unreachable!("there is no port {number}"),
+            None => unreachable!("there is no port {number}"),
         }
     }
 }

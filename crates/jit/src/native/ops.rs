@@ -10,7 +10,7 @@ use crate::template::{End, Op, SetBefore, Template};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Value, types};
 use fastpath_switch::Field;
-use fastpath_switch::interp::DropReason;
+use fastpath_switch::interp::{DropReason, OUTCOMES_MAX};
 use fastpath_wire::protocol;
 use std::mem::offset_of;
 
@@ -329,8 +329,11 @@ impl Emitter<'_> {
     /// The frame leaves by an ordinary port, if it may.
     fn output(&self, asm: &mut Asm<'_>, port: Value) {
         let context = self.registers.context;
-        let (back, refused, counted, gone) =
-            (asm.cold_block(), asm.cold_block(), asm.cold_block(), asm.cold_block());
+        let (full, back, refused, counted, gone) =
+            (asm.cold_block(), asm.cold_block(), asm.cold_block(), asm.cold_block(), asm.cold_block());
+        let emitted = asm.load(context, at::EMITTED);
+        let is_full = asm.is_number(IntCC::UnsignedGreaterThanOrEqual, emitted, OUTCOMES_MAX as u64);
+        asm.leave_if(is_full, full);
         let in_port = asm.load(context, at::IN_PORT);
         let is_back = asm.is(IntCC::Equal, port, in_port);
         asm.leave_if(is_back, back);
@@ -346,6 +349,9 @@ impl Emitter<'_> {
         asm.count(cell, offset_of!(PortCell, tx_packets) as i32);
         asm.bump(len, cell, offset_of!(PortCell, tx_bytes) as i32);
         asm.ret(port);
+        asm.at(full);
+        self.call(asm, callouts::emit_port, port);
+        asm.ret_number(DONE);
         asm.at(back);
         asm.ret_number(drop_for(DropReason::NoOtherPort));
         asm.at(refused);

@@ -6,7 +6,7 @@ use crate::cells::add;
 use crate::live::{Shared, Station};
 use crate::program::{Program, flags};
 use crate::walk::{Mine, Packet, Walk};
-use fastpath_switch::interp::DropReason;
+use fastpath_switch::interp::{DropReason, OUTCOMES_MAX};
 use fastpath_switch::plan::Found;
 use fastpath_switch::{Action, ActionSet, Context as PacketContext, Outcome};
 use fastpath_units::Time;
@@ -46,7 +46,6 @@ pub struct Worker {
     /// The copy of the frame that the context points to, once an action has made one.
     copy: Vec<u8>,
     place: Place,
-    buckets: usize,
     /// What is known of the port that the last packet came in by.
     in_port: u32,
     in_cell: usize,
@@ -99,7 +98,6 @@ impl Worker {
             set: ActionSet::default(),
             copy: Vec::new(),
             place: Place::Buffer,
-            buckets: 0,
             in_port: 0,
             in_cell: 0,
             in_flags: 0,
@@ -163,11 +161,16 @@ impl Worker {
         if self.context.dirty != 0 {
             self.set.clear();
         }
-        self.buckets = 0;
         let place = mem::replace(&mut self.place, Place::Buffer);
         match answer {
             DONE => Fate::Done,
-            drop if drop & DROP != 0 => Fate::Drop(REASONS[(drop & !DROP) as usize]),
+            drop if drop & DROP != 0 && self.outcomes.len() < OUTCOMES_MAX => {
+                Fate::Drop(REASONS[(drop & !DROP) as usize])
+            }
+            drop if drop & DROP != 0 => {
+                self.walk(0, Found::NONE).drop(REASONS[(drop & !DROP) as usize]);
+                Fate::Done
+            }
             port => {
                 let (port, queue) = (port as u32, self.context.queue as u32);
                 if place == Place::Copy && self.copy.len() != frame.len() {
@@ -279,7 +282,6 @@ impl Worker {
             mine: Mine { worker: *id, tables, ports },
             now: Time::from_ps(self.context.now),
             outcomes: &mut self.outcomes,
-            buckets: &mut self.buckets,
             table_id,
             found,
         }

@@ -111,7 +111,10 @@ fn any_action(rng: &mut Rng) -> Action {
     match rng.below(40) {
         0..10 => Action::output(pick(rng, &[1, 2, 3, 4, 5, 9, 2000, 4_000_000])),
         10..12 => {
-            let to = pick(rng, &[port::ALL, port::FLOOD, port::IN_PORT, port::CONTROLLER, port::LOCAL]);
+            let to = pick(
+                rng,
+                &[port::ALL, port::FLOOD, port::NORMAL, port::IN_PORT, port::CONTROLLER, port::LOCAL],
+            );
             Action::Output { port: to, max_len: 64 }
         }
         12 | 13 => Action::Group(1 + rng.below(4) as u32),
@@ -409,7 +412,7 @@ pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
                 live.finish(&mut compiled, made);
             }
         }
-        let in_port = pick(&mut rng, &[1, 2, 3, 4, 5, 2000, 7]);
+        let in_port = pick(&mut rng, &[1, 2, 3, 4, 5, 2000, port::LOCAL, 7]);
         let frame = any_frame(&mut rng);
         let expected = interp(&mut switch, now, in_port, &frame);
         worker.begin(now);

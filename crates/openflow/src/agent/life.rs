@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Incoming, Kind, State};
 use super::requests;
-use super::standalone::{self, Standalone};
+use super::standalone;
 use super::statistics;
 use super::stream::Stream;
 use super::tls::Tls;
@@ -40,7 +40,7 @@ pub(super) struct Life {
     targets: Vec<Dialled>,
     connections: BTreeMap<usize, Connection>,
     next_token: usize,
-    standalone: Option<Standalone>,
+    is_standalone: bool,
     stop: Arc<AtomicBool>,
     links_at: Instant,
     check_at: Instant,
@@ -97,7 +97,7 @@ impl Life {
             targets: Vec::new(),
             connections: BTreeMap::new(),
             next_token: 1,
-            standalone: None,
+            is_standalone: false,
             stop,
             links_at: now,
             check_at: now,
@@ -345,12 +345,7 @@ impl Life {
             self.links_at = now + LINKS_EVERY;
         }
         for packet in control.take_packet_ins() {
-            match &mut self.standalone {
-                Some(standalone) if packet.head.cookie == standalone::COOKIE => {
-                    standalone.take(&control, &packet);
-                }
-                _ => self.world.events.push(Event::PacketIn(packet)),
-            }
+            self.world.events.push(Event::PacketIn(packet));
         }
         for index in 0..self.targets.len() {
             if self.targets[index].state.is_err_and(|at| at <= now) {
@@ -378,13 +373,16 @@ impl Life {
         let is_up = |one: &Connection| one.state == State::Up && matches!(one.kind, Kind::Dialled(_));
         let has_controller = self.connections.values().any(is_up);
         let control = &self.world.control;
-        match self.standalone.take() {
-            Some(standalone) if has_controller => standalone.end(control),
-            None if !has_controller && self.targets.iter().all(|dialled| dialled.has_failed) => {
-                (self.options.notice)("no controller: forwarding by learned addresses");
-                self.standalone = Some(Standalone::begin(control));
-            }
-            unchanged => self.standalone = unchanged,
+        if self.is_standalone && has_controller {
+            standalone::end(control);
+            self.is_standalone = false;
+        } else if !self.is_standalone
+            && !has_controller
+            && self.targets.iter().all(|dialled| dialled.has_failed)
+        {
+            (self.options.notice)("no controller: forwarding by learned addresses");
+            standalone::begin(control);
+            self.is_standalone = true;
         }
     }
 

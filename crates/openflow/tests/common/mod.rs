@@ -1,4 +1,4 @@
-//! A switch with three memory ports and an agent, and controllers for it.
+//! A switch with three memory ports, one for itself, and an agent, and controllers for it.
 
 use fastpath_engine::port::{Memory, MemoryEnd, Port};
 use fastpath_engine::switching::{Control, Datapath, PacketInLimit, SwitchBooks, SwitchRunning, serve};
@@ -6,7 +6,7 @@ use fastpath_openflow::agent::{
     Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles,
 };
 use fastpath_openflow::message::{Hello, Message, decode, frame_len};
-use fastpath_switch::{Limits, Planned, Switch};
+use fastpath_switch::{Limits, Planned, Switch, port};
 use fastpath_wire::MacAddr;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Nothing takes longer, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+const PORTS: [u32; 4] = [1, 2, 3, port::LOCAL];
 
 /// A running switch. Dropped in this order: no agent without its switch.
 pub(crate) struct Bench {
@@ -60,8 +62,8 @@ impl Bench {
         let mut switch = Switch::new(limits);
         let (mut ports, mut ends, mut info): (Vec<(u32, Box<dyn Port>)>, _, _) =
             (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
-        for number in 1..=3 {
-            let name = format!("p{number}");
+        for number in PORTS {
+            let name = if number == port::LOCAL { "local".to_owned() } else { format!("p{number}") };
             let (port, end) = Memory::new(&name, 1 << 20);
             ports.push((number, Box::new(port)));
             ends.push(end);
@@ -127,7 +129,11 @@ impl Bench {
 
     /// A frame arrives on a port.
     pub(crate) fn send(&self, number: u32, frame: &[u8]) {
-        assert_eq!(self.ends[number as usize - 1].send([frame]), 1);
+        assert_eq!(self.end(number).send([frame]), 1);
+    }
+
+    fn end(&self, number: u32) -> &MemoryEnd {
+        &self.ends[PORTS.iter().position(|other| *other == number).unwrap()]
     }
 
     /// The next frame that leaves by a port.
@@ -137,7 +143,7 @@ impl Bench {
 
     fn try_receive(&self, number: u32) -> Option<Vec<u8>> {
         let mut found = None;
-        self.ends[number as usize - 1].recv(1, |frame| found = Some(frame.to_vec()));
+        self.end(number).recv(1, |frame| found = Some(frame.to_vec()));
         found
     }
 

@@ -142,13 +142,13 @@ fn what_is_loaded_is_printed_as_it_was_written() {
 fn rules_that_the_switch_refuses_are_told_by_line() {
     let mut switch = Switch::new(Limits { tables: 4, ..Limits::default() });
     let lines =
-        parse("actions=NORMAL\nactions=group:9\ntable=2 actions=goto_table:1", &PortNames::new()).unwrap();
+        parse("actions=TABLE\nactions=group:9\ntable=2 actions=goto_table:1", &PortNames::new()).unwrap();
     let found: Vec<String> =
         load(&mut switch, Time::ZERO, &lines).unwrap_err().iter().map(Mistake::to_string).collect();
     assert_eq!(
         found,
         [
-            "1: output to port 0xfffffffa is not possible; name an existing port or a reserved one that is supported",
+            "1: output to port 0xfffffff9 is not possible; name an existing port or a reserved one that is supported",
             "2: group 9 does not exist; add it first",
             "3: goto-table 1 does not lead to a later table; change or remove this rule",
         ]

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use fastpath_switch::ofctl::{self, PortNames};
-use fastpath_switch::{Limits, Switch};
+use fastpath_switch::{Limits, Switch, port};
 use fastpath_units::Time;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -51,10 +51,14 @@ fn shown(path: &Path, mistakes: &[ofctl::Mistake]) -> String {
     text
 }
 
-/// Numbers for ports by name: `pN` is number N, the others get the smallest that are free, in their order.
+/// Numbers for ports by name: `pN` is number N, `LOCAL` the port to the machine itself, the others get the smallest that
+/// are free, in their order.
 pub(super) fn number<'a>(names: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Vec<(u32, &'a str)>> {
     let names: Vec<&str> = names.into_iter().collect();
     let own = |name: &str| {
+        if name == "LOCAL" {
+            return Some(port::LOCAL);
+        }
         let number = name.strip_prefix('p').filter(|digits| !digits.starts_with(['0', '+']))?;
         number.parse::<u32>().ok().filter(|number| (1..=NUMBER_MAX).contains(number))
     };
@@ -85,6 +89,7 @@ mod tests {
         assert_eq!(numbers(&["p1", "p2"]).unwrap(), [1, 2]);
         assert_eq!(numbers(&["eth7", "p3", "p1", "lan"]).unwrap(), [2, 3, 1, 4]);
         assert_eq!(numbers(&["p0", "p01", "px"]).unwrap(), [1, 2, 3]);
+        assert_eq!(numbers(&["LOCAL", "eth0", "p1"]).unwrap(), [port::LOCAL, 2, 1]);
         assert!(numbers(&["a", "a"]).is_err() && numbers(&[""]).is_err());
     }
 }
