@@ -9,14 +9,16 @@
 //! ```
 //!
 //! Among a million pipes a packet finds nothing of its pipe in the cache. So what a pipe has of its own is two lines
-//! and eight bytes of the wheel, whoever is about to be pushed to or popped from is [touched](Pipes::touch) some
-//! packets ahead, and everything that can be shared is: packets in one store, equal parameters once.
+//! and eight bytes of the wheel, whoever is about to be pushed to is [fetched](Pipes::prefetch) some packets ahead, and everything that can be shared is: packets in one store, equal parameters once.
 
 use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::set::{Departures, PipeRef, Plan, Set};
 use crate::spec::Change;
 use crate::wheel::Wheel;
 use fastpath_units::Time;
+
+/// A pipe is fetched into the cache when so many others leave before it.
+const AHEAD: usize = 6;
 
 /// A fixed number of pipes, carrying packets that the caller keeps by a `P`. Each behaves as a
 /// [`Pipe`](crate::Pipe).
@@ -121,9 +123,9 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Packets that leave one pipe next, by `now`, `most` at most, as so many calls of [`Pipes::pop`]: if it is a plain
-    /// one whose label is `wanted`, and as long as they are delivered unmarked. Each is shown to `take` with the label
-    /// and its time. Answers how many there were; after 0, `pop` may still have some.
+    /// Packets that leave next, by `now`, `most` at most, as so many calls of [`Pipes::pop`]: as long as they leave plain
+    /// pipes whose labels are `wanted`, delivered unmarked. Each is shown to `take` with the label and its time. Answers
+    /// how many there were; if less than `most`, `pop` may still have some.
     #[inline]
     pub fn pop_run(
         &mut self,
@@ -131,16 +133,27 @@ impl<P> Pipes<P> {
         wanted: impl Fn(u32) -> bool,
         mut take: impl FnMut(u32, Time, P),
     ) -> usize {
-        let Some(Active { id, until, mut at }) = self.activate(now) else { return 0 };
-        let label = self.set.label(id);
-        if !wanted(label) {
-            return 0;
+        let mut taken = 0;
+        while let Some(Active { id, until, mut at }) = self.activate(now) {
+            let label = self.set.label(id);
+            if !wanted(label) {
+                break;
+            }
+            let until = until.min(now);
+            taken += self.set.pop_run((until, most - taken), id, |time, data| {
+                at = time;
+                take(label, time, data);
+            });
+            self.be_at(at);
+            let next = self.set.next_at(id);
+            if taken == most || next.is_some_and(|next| next <= until) {
+                break;
+            }
+            self.active = None;
+            if let Some(next) = next {
+                self.wheel.schedule(id, next);
+            }
         }
-        let taken = self.set.pop_run((until.min(now), most), id, |time, data| {
-            at = time;
-            take(label, time, data);
-        });
-        self.be_at(at);
         taken
     }
 
@@ -149,6 +162,9 @@ impl<P> Pipes<P> {
     fn activate(&mut self, now: Time) -> Option<Active> {
         if self.active.is_none() {
             let (at, id) = self.wheel.pop_due(now)?;
+            if let Some(later) = self.wheel.ahead(AHEAD) {
+                self.set.prefetch_exit(later);
+            }
             let mut active = Active { id, at, until: Time::MAX };
             active.give_way(self.wheel.next_at());
             self.active = Some(active);
@@ -200,11 +216,11 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Brings what a push to pipe `id` needs into the cache. Calls for several pipes wait for memory together.
+    /// Begins to bring what a push to pipe `id` needs into the cache, and does not wait for it.
     #[inline]
-    pub fn touch(&self, id: u32) {
-        self.set.touch(id);
-        self.wheel.touch(id);
+    pub fn prefetch(&self, id: u32) {
+        self.set.prefetch(id);
+        self.wheel.prefetch(id);
     }
 
     /// Notes something of the caller's own at pipe `id`; say, where it leads.

@@ -11,7 +11,7 @@ use crate::spec::{Change, PipeSpec};
 use crate::store::Store;
 use crate::terms::AllTerms;
 use fastpath_units::{Rng, Time};
-use std::hint::black_box;
+use prefetch_index::prefetch_index;
 
 /// Set in [`Plain::terms`] of a pipe that has become rich: the rest is its place among the rich.
 const RICH: u32 = 1 << 31;
@@ -206,11 +206,19 @@ impl<P> Set<P> {
         self.plain[id as usize].rich().and_then(|place| self.rich[place].departed())
     }
 
-    /// Reads a little of what a push to pipe `id` needs.
+    /// Fetches what a push to pipe `id` needs into the cache.
     #[inline]
-    pub(crate) fn touch(&self, id: u32) {
-        black_box(self.plain[id as usize].terms);
-        black_box(self.intakes[id as usize].touch());
+    pub(crate) fn prefetch(&self, id: u32) {
+        prefetch_index(&self.plain, id as usize);
+        // An intake may lie across two lines.
+        prefetch_index(&self.intakes, id as usize);
+        prefetch_index(&self.intakes, id as usize + 1);
+    }
+
+    /// Fetches what a pop from pipe `id` needs first.
+    #[inline]
+    pub(crate) fn prefetch_exit(&self, id: u32) {
+        prefetch_index(&self.plain, id as usize);
     }
 
     pub(crate) fn change(&mut self, now: Time, id: u32, change: &Change) {

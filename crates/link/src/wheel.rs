@@ -1,8 +1,8 @@
 //! The pending times of many pipes, in exact order: a hierarchical timing wheel (G. Varghese and
-//! T. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) with an exact heap for the current tick.
+//! T. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) with the current tick in exact order.
 //!
 //! ```text
-//!   near (heap)      level 0          level 1          …   level 7
+//!   near             level 0          level 1          …   level 7
 //!   ticks ≤ base     64 × 1 tick      64 × 64 ticks         64 × 64⁷ ticks
 //! ```
 //!
@@ -13,19 +13,23 @@
 //! in blocks of contiguous memory, and most skip the levels that are empty on their way. As long as only
 //! few pipes are pending, everything goes to `near`: a small heap beats any wheel.
 //!
+//! What a slot gives to `near` is sorted at once; whoever comes to the current tick later goes to a heap beside it.
+//!
 //! Rescheduling leaves the old entry behind, stale; it is dropped when its slot is opened, or all are when
-//! they outnumber the live ones. Turns are counted modulo 256, so that a stale entry can seem live again; that
-//! does no harm, for whichever is met first disarms the pipe. So schedule, cancel and pop take amortised constant
+//! they outnumber the live ones. As long as there are none, entries are moved without a look at their pipes. Turns are
+//! counted modulo 256, so that a stale entry can seem live again; that does no harm, for whichever is met first disarms
+//! the pipe. So schedule, cancel and pop take amortised constant
 //! time, but for the heap of the entries within one tick, and for a cancelled entry that was the earliest of its
 //! slot: then the slot is searched for the next.
 
 use fastpath_units::Time;
+use prefetch_index::prefetch_index;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::hint::black_box;
 
 /// log₂ of the picoseconds in a tick.
 const TICK_BITS: u32 = 16;
+const _: () = assert!(TICK_BITS == u64::BITS - 48, "what a time has within a tick is the top of an `InTick`");
 /// log₂ of the slots in a level.
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
@@ -48,8 +52,8 @@ pub struct Wheel {
     /// How many pipes are armed, and how many entries there are for them, stale ones included.
     armed: usize,
     entries: usize,
-    /// Entries whose tick is not after `base`, and some from when there were few. Its top is live.
-    near: BinaryHeap<Reverse<Entry>>,
+    /// Entries whose tick is not after `base`, and some from when there were few. The first is live.
+    near: Near,
     base: u64,
     /// Entries whose tick is after `base`, by level and slot.
     slots: Vec<Slot>,
@@ -101,7 +105,7 @@ impl Wheel {
             turns: vec![0; pipes],
             armed: 0,
             entries: 0,
-            near: BinaryHeap::new(),
+            near: Near::default(),
             base: 0,
             slots: vec![Slot::default(); LEVELS * SLOTS],
             occupied: [0; LEVELS],
@@ -145,41 +149,53 @@ impl Wheel {
     }
 
     /// The earliest pending time.
+    #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        let near = self.near.peek().map(|Reverse(entry)| entry.at());
-        let far = self.first_slot().map(|place| self.slots[place].earliest.at());
-        match (near, far) {
-            (Some(near), Some(far)) => Some(near.min(far)),
-            (near, far) => near.or(far),
+        let near = self.near.first().map(Entry::at);
+        match (near, self.first_far()) {
+            (Some(near), Some(place)) => Some(near.min(self.slots[place].earliest.at())),
+            (None, Some(place)) => Some(self.slots[place].earliest.at()),
+            (near, None) => near,
         }
     }
 
     /// Takes the earliest pending time off the wheel if it is not after `now`, with the pipe it belongs to.
+    #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
-        if let Some(place) = self.first_slot() {
+        if let Some(place) = self.first_far() {
             let far = self.slots[place].earliest;
-            let first = self.near.peek().is_none_or(|Reverse(near)| far < *near);
+            let first = self.near.first().is_none_or(|near| far < near);
             if first && far.at() <= now {
                 self.open(place);
             } else if first {
                 return None;
             }
         }
-        let Reverse(entry) = *self.near.peek()?;
-        if entry.at() > now {
-            return None;
-        }
-        self.near.pop();
+        let entry = self.near.first().filter(|entry| entry.at() <= now)?;
+        self.near.drop_first();
         self.disarm(entry.id());
         self.entries -= 1;
         self.prune_near();
         Some((entry.at(), entry.id()))
     }
 
-    /// Reads a little of what `schedule` needs.
+    /// Fetches what `schedule` needs into the cache.
     #[inline]
-    pub(crate) fn touch(&self, id: u32) {
-        black_box(self.times[id as usize]);
+    pub(crate) fn prefetch(&self, id: u32) {
+        prefetch_index(&self.times, id as usize);
+        prefetch_index(&self.turns, id as usize);
+    }
+
+    /// The pipe that comes so many after the first, as far as that is known.
+    #[inline]
+    pub(crate) fn ahead(&self, places: usize) -> Option<u32> {
+        let sorted = &self.near.sorted;
+        sorted.len().checked_sub(1 + places).map(|at| sorted[at].id())
+    }
+
+    #[inline]
+    fn has_stale(&self) -> bool {
+        self.entries > self.armed
     }
 
     fn is_live(&self, entry: Entry) -> bool {
@@ -207,11 +223,12 @@ impl Wheel {
         Some(level as usize * SLOTS + slot)
     }
 
+    #[inline]
     fn insert(&mut self, entry: Entry) {
         let place = match self.place(entry.at()) {
             Some(place) if self.armed > FEW => place,
             _ => {
-                self.near.push(Reverse(entry));
+                self.near.insert(entry);
                 return;
             }
         };
@@ -224,7 +241,14 @@ impl Wheel {
         self.levels |= 1 << (place / SLOTS);
     }
 
+    /// The earliest slot that is occupied, if an entry there may come first: not before those of the current tick are gone.
+    #[inline]
+    fn first_far(&self) -> Option<usize> {
+        if self.near.sorted.is_empty() { self.first_slot() } else { None }
+    }
+
     /// The earliest slot that is occupied.
+    #[inline]
     fn first_slot(&self) -> Option<usize> {
         if self.levels == 0 {
             return None;
@@ -236,12 +260,16 @@ impl Wheel {
     /// Opens the earliest slot: its earliest entries go to `near`, the others below.
     fn open(&mut self, place: usize) {
         self.base = self.slots[place].earliest.at().as_ps() >> TICK_BITS;
+        self.near.tick = self.base;
         self.redistribute(place);
+        self.near.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Takes every entry out of a slot and puts the live ones where they belong now; the stale are dropped.
+    /// Takes every entry out of a slot and puts the live ones where they belong now; the stale are dropped. What belongs
+    /// to `near`, as happens only when the slot is opened, waits there to be sorted.
     fn redistribute(&mut self, place: usize) {
         let mut next = self.slots[place].block.take();
+        let stale = self.has_stale();
         self.occupied[place / SLOTS] &= !(1 << (place % SLOTS));
         if self.occupied[place / SLOTS] == 0 {
             self.levels &= !(1 << (place / SLOTS));
@@ -249,10 +277,12 @@ impl Wheel {
         while let Some(block) = next {
             for i in 0..self.blocks.len(block) {
                 let entry = self.blocks.get(block, i);
-                if self.is_live(entry) {
-                    self.insert(entry);
-                } else {
+                if stale && !self.is_live(entry) {
                     self.entries -= 1;
+                } else if self.place(entry.at()).is_none() {
+                    self.near.sorted.push(InTick::new(entry));
+                } else {
+                    self.insert(entry);
                 }
             }
             next = self.blocks.release(block);
@@ -267,20 +297,85 @@ impl Wheel {
             }
         }
         let mut near = std::mem::take(&mut self.near);
-        let before = near.len();
-        near.retain(|Reverse(entry)| self.is_live(*entry));
-        self.entries -= before - near.len();
+        self.entries -= near.retain(|entry| self.is_live(entry));
         self.near = near;
     }
 
     /// Restores a live top.
+    #[inline]
     fn prune_near(&mut self) {
-        while let Some(&Reverse(entry)) = self.near.peek()
+        while self.has_stale()
+            && let Some(entry) = self.near.first()
             && !self.is_live(entry)
         {
-            self.near.pop();
+            self.near.drop_first();
             self.entries -= 1;
         }
+    }
+}
+
+/// The entries that come next, in order.
+#[derive(Debug, Default)]
+struct Near {
+    /// What the slot gave that was opened last, the first at the end: all of one tick, which is not after `base`, so it
+    /// is gone when the next is opened.
+    sorted: Vec<InTick>,
+    tick: u64,
+    /// What came one by one.
+    heap: BinaryHeap<Reverse<Entry>>,
+}
+
+/// An entry of a known tick: half as long, in the same order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct InTick(u64);
+
+impl InTick {
+    #[inline]
+    fn new(entry: Entry) -> InTick {
+        InTick(entry.at().as_ps() << 48 | u64::from(entry.id()) << 16 | u64::from(entry.turn()))
+    }
+
+    #[inline]
+    fn id(self) -> u32 {
+        (self.0 >> 16) as u32
+    }
+
+    #[inline]
+    fn entry(self, tick: u64) -> Entry {
+        Entry::new(Time::from_ps(tick << TICK_BITS | self.0 >> 48), self.id(), self.0 as u8)
+    }
+}
+
+impl Near {
+    #[inline]
+    fn first(&self) -> Option<Entry> {
+        let sorted = self.sorted.last().map(|entry| entry.entry(self.tick));
+        match (sorted, self.heap.peek()) {
+            (Some(sorted), Some(&Reverse(other))) => Some(sorted.min(other)),
+            (sorted, other) => sorted.or(other.map(|&Reverse(other)| other)),
+        }
+    }
+
+    /// Takes the first out.
+    #[inline]
+    fn drop_first(&mut self) {
+        match (self.sorted.last(), self.heap.peek()) {
+            (Some(sorted), Some(Reverse(other))) if *other < sorted.entry(self.tick) => drop(self.heap.pop()),
+            (Some(_), _) => drop(self.sorted.pop()),
+            (None, _) => drop(self.heap.pop()),
+        }
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        self.heap.push(Reverse(entry));
+    }
+
+    /// Drops entries; says how many.
+    fn retain(&mut self, mut keep: impl FnMut(Entry) -> bool) -> usize {
+        let before = self.sorted.len() + self.heap.len();
+        self.sorted.retain(|entry| keep(entry.entry(self.tick)));
+        self.heap.retain(|&Reverse(entry)| keep(entry));
+        before - self.sorted.len() - self.heap.len()
     }
 }
 
@@ -292,13 +387,15 @@ struct Blocks {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 struct Block {
-    entries: [Entry; 15],
     len: u32,
     next: Option<u32>,
+    entries: [Entry; 15],
 }
 
 impl Blocks {
+    #[inline]
     /// Adds `entry` to the list of blocks that begins with `first`; answers where it begins now.
     fn push(&mut self, first: Option<u32>, entry: Entry) -> u32 {
         let index = match first {

@@ -248,21 +248,29 @@ impl<O: Observer> Network<O> {
     pub fn push_burst(&mut self, now: Time, frames: &mut Vec<(EdgeId, Frame)>) {
         if self.first_pipes.len() > FEW {
             for (edge, _) in frames.iter() {
-                self.pipes.touch(self.first_pipes[edge.0 as usize]);
+                self.pipes.prefetch(self.first_pipes[edge.0 as usize]);
             }
         }
         let mut frames = frames.drain(..);
-        while let Some((edge, frame)) = frames.next() {
+        // What is due by now has happened; frames that cannot leave as they come do not change that.
+        let mut is_current = false;
+        while let Some(&(edge, _)) = frames.as_slice().first() {
+            if !is_current {
+                self.advance(now);
+                is_current = true;
+            }
             let id = self.first_pipes[edge.0 as usize];
-            let run = frames.as_slice().iter().take_while(|(next, _)| *next == edge).count();
-            self.push(now, edge, frame);
-            if run > 0 && !O::WATCHES && !self.changes.waits() && self.pipes.takes_runs(id) {
+            if !O::WATCHES && !self.changes.waits() && self.pipes.takes_runs(id) {
+                let run = frames.as_slice().iter().take_while(|(next, _)| *next == edge).count();
                 self.push_run(id, frames.by_ref().take(run).map(|(_, frame)| frame));
+            } else if let Some((edge, frame)) = frames.next() {
+                self.push(now, edge, frame);
+                is_current = false;
             }
         }
     }
 
-    /// More frames come to a pipe from outside, now; they change nothing elsewhere.
+    /// Frames come to a pipe from outside, now; they change nothing elsewhere.
     #[inline]
     fn push_run(&mut self, id: u32, frames: impl ExactSizeIterator<Item = Frame>) {
         self.books.entered += frames.len() as u64;
