@@ -37,3 +37,4 @@ pub use fastpath_net::{Idle, Late, Workers};
 pub use report::{
     Books, Interruptions, Lateness, LinkReport, PipeReport, PortReport, Promise, Report, WorkerReport,
 };
+pub use sys::large_blocks::LargeBlocks;

@@ -5,8 +5,10 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// The size of a huge page on the machines we know; anonymous mappings begin and end at multiples of it.
-const HUGE: usize = 2 << 20;
+/// The size of a huge page on the machines we know; anonymous mappings begin at multiples of it.
+pub(super) const HUGE: usize = 2 << 20;
+/// The size of a small page.
+const PAGE: usize = 4096;
 
 /// A mapping, removed when it is dropped.
 #[derive(Debug)]
@@ -23,11 +25,17 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// `len` bytes of zeroes, rounded up to whole huge pages, which the kernel is asked to use.
     pub(crate) fn anonymous(len: usize) -> io::Result<Mapping> {
-        let len = len.next_multiple_of(HUGE);
+        Mapping::huge_as_filled(len.next_multiple_of(HUGE))
+    }
+
+    /// `len` bytes of zeroes. The kernel is asked for huge pages as far as they are filled.
+    pub(super) fn huge_as_filled(len: usize) -> io::Result<Mapping> {
         // More than needed, to cut out a part that starts at a huge page.
         let (protection, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let all = Mapping::map(len + HUGE, protection, kind, -1, 0)?;
+        let len = len.checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let more = len.checked_add(HUGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let all = Mapping::map(more, protection, kind, -1, 0)?;
         let skip = all.start.as_ptr().align_offset(HUGE);
         // SAFETY: `skip < HUGE`, so the part lies inside.
         let start = unsafe { all.start.add(skip) };
@@ -39,9 +47,49 @@ impl Mapping {
             drop(Mapping { start, len });
         }
         std::mem::forget(all);
-        // SAFETY: the range is this mapping. It is advice: where it is not taken pages are small.
-        unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
+        part.ask_for_huge_pages();
         Ok(part)
+    }
+
+    /// It is advice: where it is not taken pages are small.
+    fn ask_for_huge_pages(&self) {
+        // SAFETY: the range is this mapping.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
+    }
+
+    /// The same memory with another length, elsewhere; itself if that cannot be had. Pages are moved, not copied.
+    pub(super) fn moved(self, len: usize) -> Result<Mapping, Mapping> {
+        let Ok(target) = Mapping::huge_as_filled(len) else { return Err(self) };
+        let (from, to) = (self.start.as_ptr().cast(), target.start.as_ptr().cast::<libc::c_void>());
+        // What does not fit is cut off here; what is new has to be its own mapping to keep the advice.
+        let kept = self.len.min(target.len);
+        // SAFETY: both ranges are mappings of ours, `kept` bytes of each, and nothing else refers to the target.
+        let moved = unsafe { libc::mremap(from, kept, kept, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to) };
+        if moved == libc::MAP_FAILED {
+            return Err(self);
+        }
+        // SAFETY: `kept` is no more than the length.
+        let rest = unsafe { self.start.add(kept) };
+        drop(Mapping { start: rest, len: self.len - kept });
+        std::mem::forget(self);
+        target.ask_for_huge_pages();
+        Ok(target)
+    }
+
+    /// Gives the mapping to somebody who keeps its address alone.
+    pub(super) fn into_raw(self) -> *mut u8 {
+        let start = self.start.as_ptr();
+        std::mem::forget(self);
+        start
+    }
+
+    /// The mapping of `len` bytes, rounded up to pages, at an address.
+    ///
+    /// # Safety
+    /// The address came from [`Mapping::into_raw`] of such a mapping, and is given back once.
+    pub(super) unsafe fn from_raw(start: *mut u8, len: usize) -> Mapping {
+        let start = NonNull::new(start).expect("a mapping is never at address 0");
+        Mapping { start, len: len.next_multiple_of(PAGE) }
     }
 
     /// `len` bytes that a descriptor shares with us.

@@ -8,6 +8,7 @@ pub(crate) mod epoll;
 #[cfg(test)]
 pub(crate) mod heap;
 pub(crate) mod interface;
+pub(crate) mod large_blocks;
 pub(crate) mod memory;
 pub(crate) mod packet;
 pub(crate) mod poll;
