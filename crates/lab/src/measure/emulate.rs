@@ -11,6 +11,7 @@ use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Network, NodeKind, Option
 use fastpath_units::{Duration, Probability, Rate, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::hint::black_box;
 use std::num::NonZeroUsize;
 
 const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
@@ -165,16 +166,16 @@ pub fn weigh(links: usize, seed: u64) -> LinkWeight {
     let described = resident();
     let network = Network::new(topology, Options { seed, pool_limit: POOL_LIMIT });
     let running = resident();
-    drop(std::hint::black_box(network));
+    drop(black_box(network));
     let per_link = |more: f64, less: f64| (more - less).max(0.0) / links as f64;
     LinkWeight { running: per_link(running, described), description: per_link(described, empty) }
 }
 
-/// Bytes of this process that are in memory. Counted page by page: /proc/self/statm says it too, but only to some
+/// Bytes of this process that are in memory, its program not counted. Counted page by page: /proc/self/statm says it too, but only to some
 /// hundred kilobytes (mm/memory.c counts per core and adds up now and then).
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
+    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     kib.map_or(f64::NAN, |kib| kib * 1024.0)
 }
