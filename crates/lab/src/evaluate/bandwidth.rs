@@ -1,15 +1,16 @@
 //! Table 5.1: a link of a given rate is offered more than it carries; what arrives is its rate.
 //!
 //! The thesis filled its links with TCP and counted at the receiver. Here datagrams of full size are offered 5 % above the
-//! rate, so that the link is never idle, and the kernel's times of arrival count: no tool's buffers are in the result.
+//! rate, so that the link is never idle, and the kernel's times of arrival count: no tool's buffers are in the result. Arrivals
+//! are cut into stretches, and the median of their rates counts: a machine that stands still does so in some of them only.
 
 use super::field::{Between, Field, Shaper, ShaperKind, program};
 use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
 use crate::audit::flood::{self, Late, Stream};
 use crate::priority::urgently;
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
-use fastpath_model::fit::Quantile;
-use fastpath_model::latency::mean_interval;
+use fastpath_model::dist::normal_quantile;
+use fastpath_model::latency::quantile_of;
 use fastpath_model::seeds::linkem::TABLE_5_1;
 use fastpath_net::{EdgeId, Network, NodeKind, Topology};
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
@@ -25,7 +26,13 @@ const FRAME: u32 = 1514;
 /// The thesis' claim for LinkEM.
 const TOLERANCE: f64 = 0.01;
 const OFFERED: f64 = 1.05;
-const QUEUE: QueueSpec = QueueSpec::DropTail(Limit::Packets(50));
+/// What a link queues at least, frames (Dummynet's default), and for how long: a source that stands still for less does not
+/// let the link idle.
+const QUEUE_MIN: u32 = 50;
+const QUEUE_SPAN: f64 = 0.05;
+/// Frames of a stretch at least, and stretches at most.
+const STRETCH_MIN: usize = 200;
+const STRETCHES: usize = 100;
 /// Frames whose times of exit are compared with the exact ones.
 const VIRTUAL_FRAMES: [u64; 2] = [10_000, 100_000];
 
@@ -61,8 +68,14 @@ fn bps(kbit: f64) -> u64 {
     (kbit * 1000.0) as u64
 }
 
+/// Frames that a link queues.
+fn queue(kbit: f64) -> u32 {
+    QUEUE_MIN.max((kbit * 1000.0 * QUEUE_SPAN / f64::from(FRAME * 8)) as u32)
+}
+
 fn pipe(kbit: f64) -> PipeSpec {
-    PipeSpec { rate: Rate::from_bps(bps(kbit)), queue: QUEUE, ..PipeSpec::default() }
+    let queue = QueueSpec::DropTail(Limit::Packets(queue(kbit)));
+    PipeSpec { rate: Rate::from_bps(bps(kbit)), queue, ..PipeSpec::default() }
 }
 
 /// What arrived: kbit/s with its 95 % interval, and the frames behind it.
@@ -95,7 +108,8 @@ fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
             Some(_) => ShaperKind::ALL
                 .into_iter()
                 .map(|kind| {
-                    let seen = field(&|kbit| Between::Shaped(Shaper { kind, rate: bps(kbit) }));
+                    let seen =
+                        field(&|kbit| Between::Shaped(Shaper { kind, rate: bps(kbit), queue: queue(kbit) }));
                     Ok((kind.name(), peer(seen)?))
                 })
                 .collect::<Result<Vec<_>, PartError>>()?,
@@ -161,25 +175,33 @@ fn measure(
 }
 
 impl Observed {
-    /// The rate between arrivals, which are a frame's transmission apart: the mean of the gaps with Student's interval. The
-    /// first tenth is the start of the source.
+    /// The median of the rates of stretches, with the interval of the order statistics around it. The first tenth is the
+    /// start of the source.
     fn of(arrivals: &[time::Duration]) -> Observed {
         let steady = &arrivals[arrivals.len() / 10..];
-        let gaps: Vec<f64> =
-            steady.windows(2).map(|two| two[1].saturating_sub(two[0]).as_secs_f64()).collect();
-        let rate = |gap: f64| f64::from(FRAME * 8) / gap / 1000.0;
-        match mean_interval(&gaps, Quantile::StudentT, 0.95) {
-            Ok(gap) if gap.value > 0.0 => {
-                let rates = gap.map(rate);
-                Observed {
-                    kbit: rates.value,
-                    interval: (gap.low > 0.0).then_some([rates.low, rates.high]),
-                    frames: gaps.len() as u64 + 1,
-                }
-            }
-            _ => Observed { kbit: 0.0, interval: None, frames: 0 },
+        let gaps = steady.len().saturating_sub(1);
+        if gaps == 0 {
+            return Observed { kbit: 0.0, interval: None, frames: 0 };
         }
+        let stretch = (gaps / STRETCHES).max(STRETCH_MIN).min(gaps);
+        let rate = |start: usize| {
+            let span = steady[start + stretch].saturating_sub(steady[start]).as_secs_f64();
+            stretch as f64 * f64::from(FRAME * 8) / span / 1000.0
+        };
+        let mut rates: Vec<f64> = (0..gaps / stretch).map(|i| rate(i * stretch)).collect();
+        rates.sort_by(f64::total_cmp);
+        let (kbit, interval) = middle(&rates);
+        Observed { kbit, interval, frames: gaps as u64 + 1 }
     }
+}
+
+/// The middle of sorted numbers, and the order statistics between which their median lies in 95 % of cases: ranks n/2 ±
+/// 0.98 √n, where there are enough.
+fn middle(sorted: &[f64]) -> (f64, Option<[f64; 2]>) {
+    let n = sorted.len();
+    let reach = (normal_quantile(0.975) / 2.0 * (n as f64).sqrt()).ceil() as usize;
+    let interval = (n / 2).checked_sub(reach).map(|low| [sorted[low], sorted[n - 1 - low]]);
+    (quantile_of(sorted, 0.5), interval)
 }
 
 /// The last of many frames leaves a saturated link when all of them have taken their time on the wire, to the picosecond.

@@ -1,5 +1,8 @@
 //! Tables 5.2–5.5: round trips through a link without delay, and through links of 5, 30 and 101 ms; their difference is the
 //! delay.
+//!
+//! A virtual machine stands still for milliseconds now and then, which hits echoes through anything. So means are of the
+//! echoes within Tukey's fences; how many were outside, and the mean of all, is beside them.
 
 use super::field::{Between, Field};
 use super::{Context, Needs, Outcome, Part, PartError, Rule};
@@ -7,6 +10,7 @@ use crate::audit::echo::{self, Echo};
 use crate::priority::urgently;
 use fastpath_link::PipeSpec;
 use fastpath_model::dist::normal_quantile;
+use fastpath_model::latency::summarise;
 use fastpath_model::seeds::linkem::{TABLE_5_2, TABLES_5_3_TO_5_5};
 use fastpath_units::Duration;
 use std::time;
@@ -35,9 +39,12 @@ fn sizes() -> impl Iterator<Item = u32> {
 
 /// Round trips of one size.
 struct Observed {
+    /// Of those within the fences.
     mean_ms: f64,
     sd_ms: f64,
     median_ms: f64,
+    mean_of_all_ms: f64,
+    outside: u64,
     n: u64,
     lost: u64,
 }
@@ -102,17 +109,33 @@ fn measure(between: &Between, delay: Duration, context: &Context<'_>) -> Result<
 
 impl Observed {
     fn of(echo: &mut Echo) -> Observed {
-        echo.rtts_ms.sort_by(f64::total_cmp);
-        let rtts = &echo.rtts_ms;
-        let n = rtts.len() as f64;
-        let mean_ms = rtts.iter().sum::<f64>() / n;
-        let squares: f64 = rtts.iter().map(|rtt| (rtt - mean_ms).powi(2)).sum();
+        let lost = (echo.sent() - echo.rtts_ms.len()) as u64;
+        let Ok(all) = summarise(&echo.rtts_ms) else {
+            let none = f64::NAN;
+            return Observed {
+                mean_ms: none,
+                sd_ms: none,
+                median_ms: none,
+                mean_of_all_ms: none,
+                outside: 0,
+                n: 0,
+                lost,
+            };
+        };
+        let (low, high) = all.fences;
+        let inside: Vec<f64> =
+            echo.rtts_ms.iter().copied().filter(|rtt| (low..=high).contains(rtt)).collect();
+        let n = inside.len() as f64;
+        let mean_ms = inside.iter().sum::<f64>() / n;
+        let squares: f64 = inside.iter().map(|rtt| (rtt - mean_ms).powi(2)).sum();
         Observed {
             mean_ms,
             sd_ms: (squares / (n - 1.0).max(1.0)).sqrt(),
-            median_ms: crate::audit::judge::quantile(rtts, 0.5).unwrap_or(f64::NAN),
-            n: rtts.len() as u64,
-            lost: (echo.sent() - rtts.len()) as u64,
+            median_ms: all.five[2],
+            mean_of_all_ms: all.mean.value,
+            outside: all.outliers as u64,
+            n: inside.len() as u64,
+            lost,
         }
     }
 
@@ -130,7 +153,10 @@ impl Observed {
     }
 
     fn told(&self, outcome: Outcome) -> Outcome {
-        let outcome = outcome.detail("sd_ms", self.sd_ms);
+        let outcome = outcome
+            .detail("sd_ms", self.sd_ms)
+            .detail("outside_fences", self.outside as f64)
+            .detail("mean_of_all_ms", self.mean_of_all_ms);
         if self.lost > 0 { outcome.detail("unanswered", self.lost as f64) } else { outcome }
     }
 }

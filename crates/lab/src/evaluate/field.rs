@@ -18,16 +18,22 @@ use fastpath_net::{EdgeId, NodeId, NodeKind, Routes, Topology};
 use ipnet::IpNet;
 use nix::net::if_::if_nametoindex;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Memory for frames in flight.
 const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
 /// The interface of every host.
 const INTERFACE: &str = "eth0";
 const BRIDGE: &str = "bridge";
+/// How long to wait for a bridge. One that does not forward by then shows in the figures.
+const BRIDGE_WAIT: Duration = Duration::from_secs(5);
+/// RFC 863.
+const DISCARD: u16 = 9;
 
 /// What lies between the hosts of a pair.
 #[derive(Clone, PartialEq, Debug)]
@@ -67,6 +73,8 @@ pub(super) struct Shaper {
     pub(super) kind: ShaperKind,
     /// Bits per second.
     pub(super) rate: u64,
+    /// Full frames that wait at most.
+    pub(super) queue: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,6 +134,11 @@ impl Field {
         (&self.hosts[2 * index], &self.hosts[2 * index + 1], address(index, 1).addr())
     }
 
+    /// How many there are.
+    pub(super) fn pairs(&self) -> usize {
+        self.hosts.len() / 2
+    }
+
     /// How our engine stands, if it is one.
     pub(super) fn report(&self) -> Option<Report> {
         self.engine.as_ref()?.report()
@@ -174,9 +187,26 @@ impl Field {
             field.engine = Some(fastpath_engine::start(topology, ports, options)?);
         } else {
             bridges(&middle, between)?;
+            field.wait_for_bridges()?;
         }
         field.middle = Some(middle);
         Ok(field)
+    }
+
+    /// Waits until frames pass: a bridge forwards when the kernel has noticed that its ports are up, which it looks at
+    /// once a second (net/core/link_watch.c).
+    fn wait_for_bridges(&self) -> Result<(), PartError> {
+        for pair in 0..self.pairs() {
+            let (from, to, address) = self.pair(pair);
+            let socket = from.open("UDP", || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+            let (before, began) = (received(to)?, Instant::now());
+            while received(to)? == before && began.elapsed() < BRIDGE_WAIT {
+                // The address is asked for first, and that is enough. If nobody answers, sending fails; then again.
+                let _ = socket.send_to(&[0], (address, DISCARD));
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(())
     }
 
     /// Gives every host its address and brings its interface up.
@@ -234,6 +264,17 @@ fn name(pair: usize, end: usize) -> String {
 /// The interface in the middle that leads to a host.
 fn port(pair: usize, end: usize) -> String {
     format!("v{}", name(pair, end))
+}
+
+/// Frames that a host's interface has received: the third column of its line in /proc/net/dev.
+pub(super) fn received(host: &Host) -> Result<u64, PartError> {
+    let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+    Ok(packets_received(&host.open("the interface's counters", read)?, INTERFACE))
+}
+
+fn packets_received(text: &str, interface: &str) -> u64 {
+    let columns = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'));
+    columns.and_then(|columns| columns.split_ascii_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
 /// RFC 2544's addresses for measurements, a network for each pair.
@@ -306,11 +347,12 @@ impl Shaper {
     /// Puts the shaper in the way out of an interface of the thread's namespace. The buckets hold two frames, or what the
     /// rate brings in 10 ms, which a kernel of 100 ticks a second needs.
     fn install(self, interface: &str) -> Result<(), PartError> {
-        let Shaper { kind, rate } = self;
+        let Shaper { kind, rate, queue } = self;
+        let limit = queue * 1514;
         let burst = (rate / 8 / 100).max(2 * 1514);
         let commands: Vec<String> = match kind {
             ShaperKind::Tbf => {
-                vec![format!("qdisc add dev {interface} root tbf rate {rate}bit burst {burst} limit 75700")]
+                vec![format!("qdisc add dev {interface} root tbf rate {rate}bit burst {burst} limit {limit}")]
             }
             ShaperKind::Htb => vec![
                 format!("qdisc add dev {interface} root handle 1: htb default 1"),
@@ -340,4 +382,15 @@ pub(super) fn program(name: &str) -> Option<PathBuf> {
         .chain(sbin)
         .map(|directory| directory.join(name))
         .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn received_frames_are_found_in_the_statistics() {
+        let text = " lo: 1 2 3\n  eth0: 640 10 0 0 0 0 0 0 90 1\n eth01: 1 77 0\n";
+        assert_eq!((packets_received(text, "eth0"), packets_received(text, "eth9")), (10, 0));
+    }
 }
