@@ -26,6 +26,12 @@ impl Compiled {
         Ok(Compiled { live, worker, now: None })
     }
 
+    /// Lets go of what was replaced, also while no packets come.
+    fn renew(&mut self) {
+        self.worker.begin(Time::ZERO);
+        self.now = None;
+    }
+
     /// The tables and the code made of them.
     pub fn live(&self) -> &Live {
         &self.live
@@ -35,7 +41,7 @@ impl Compiled {
 impl Executor for Compiled {
     fn update(&mut self, switch: &mut Switch) {
         self.live.update(switch);
-        self.now = None;
+        self.renew();
     }
 
     fn execute(
@@ -79,6 +85,14 @@ impl Executor for Compiled {
             Ok(Ok(made)) => self.live.finish(switch, made),
             Ok(Err(_)) | Err(_) => self.live.give_up(),
         }
-        self.now = None;
+        self.renew();
+    }
+
+    fn tidy(&mut self, switch: &mut Switch) -> bool {
+        self.live.tidy(switch)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.live.is_behind()
     }
 }

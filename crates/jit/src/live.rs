@@ -17,7 +17,7 @@ use crate::program::{
 use arc_swap::ArcSwap;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
-use fastpath_switch::plan::Update;
+use fastpath_switch::plan::{Rule, Run, Update};
 use fastpath_switch::port::PortCounters;
 use fastpath_switch::{Changes, Switch, TablePlan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,9 +26,8 @@ use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rules added and gone beside a base that has no more than eight times as many: beyond, the base is made anew at once, so
-/// that loading n rules one by one costs n·log n.
-const DELTA_MAX: usize = 1024;
+/// Changes that wait for a base under way from which on further ones had better wait for it too.
+const BEHIND: usize = ADDED_MAX / 2;
 
 /// Work that an update spends on the last counts of replaced tables, in looks at a cell: with [`CREDIT`] it takes less than
 /// a quarter of a millisecond.
@@ -37,7 +36,7 @@ const SETTLED_AT_ONCE: usize = 4096;
 const CREDIT: usize = 32;
 
 /// No further bases are made while so many replaced tables wait for that.
-const RETIRED_MAX: usize = 4;
+const RETIRED_MAX: usize = 2;
 
 /// Where workers find the newest program.
 #[derive(Debug)]
@@ -243,7 +242,7 @@ impl Live {
             Changes::Many => self.since = None,
         }
         let (added, gone) = plan.changes();
-        let is_large = added + gone > DELTA_MAX.max(plan.rules().len() / 8);
+        let is_large = added + gone > ADDED_MAX;
         if *changes == Changes::Many || is_large || !table.add(&plan, self.stations.len()) {
             let settled = if plan.is_settled() { plan } else { plan.rebuilt() };
             let base = Arc::new(BaseTable::new(&settled, self.stations.len()));
@@ -282,6 +281,15 @@ impl Live {
         });
         let garbage = mem::take(&mut self.garbage);
         Some(Job { tables: tables.collect(), workers: self.stations.len(), garbage })
+    }
+
+    /// Whether further changes had better wait: many do already, for a base that a job is making.
+    pub fn is_behind(&self) -> bool {
+        let waits = |LiveTable { data, added, .. }: &LiveTable| {
+            let (count, gone) = data.plan.changes();
+            added.flows.len().max(count + gone) > BEHIND
+        };
+        self.since.is_some() && self.tables.iter().any(waits)
     }
 
     /// Takes over what a job made. Changes that came meanwhile stay beside the new bases.
@@ -347,6 +355,16 @@ impl Live {
                 table.settle_flow(*id, switch, rank, serial);
             }
         }
+    }
+
+    /// Does a part of what is left to do of tables that were replaced, as every update does; false when there is nothing to
+    /// do now.
+    pub fn tidy(&mut self, switch: &mut Switch) -> bool {
+        let progress =
+            |live: &Live| (live.retired.len(), live.retired.iter().map(|one| one.settled).sum::<usize>());
+        let before = progress(self);
+        self.settle_retired(switch, SETTLED_AT_ONCE);
+        progress(self) != before
     }
 
     /// Credits what tables counted that nobody runs any more, with so much work at most, and lets go of those that are done.
@@ -467,34 +485,52 @@ impl Live {
     }
 }
 
+impl AddedCells {
+    fn new(workers: usize) -> AddedCells {
+        let read = vec![vec![Counters::default(); ADDED_MAX]; workers];
+        AddedCells { cells: cells(workers, ADDED_MAX), read, ..AddedCells::default() }
+    }
+
+    /// The place of the cell of a rule.
+    fn slot(&mut self, rule: &Rule) -> u32 {
+        let AddedCells { flows, slots, .. } = self;
+        *slots.entry(rule.serial).or_insert_with(|| {
+            flows.push((rule.rank.clone(), rule.serial));
+            flows.len() as u32 - 1
+        })
+    }
+}
+
 impl LiveTable {
     fn new((plan, base): (TablePlan, Arc<BaseTable>)) -> LiveTable {
         let base_read = base.cells.iter().map(|cells| vec![Counters::default(); cells.len()]).collect();
-        let data = Arc::new(TableData { plan, base, added: None });
+        let data = Arc::new(TableData { plan, base, added: Vec::new() });
         LiveTable { data, base_read, added: AddedCells::default() }
     }
 
-    /// Takes a plan with another delta; false when there is no room for its rules.
+    /// Takes a plan with other runs; false when there is no room for their rules.
     fn add(&mut self, plan: &TablePlan, workers: usize) -> bool {
-        let new = plan.added().iter().filter(|rule| !self.added.slots.contains_key(&rule.serial)).count();
+        // Runs that were there before keep what was made of them.
+        let old = self.data.plan.runs().iter().zip(&self.data.added);
+        let old: Vec<_> = old.map(|(run, added)| (Arc::clone(run), Arc::clone(added))).collect();
+        let known = |run: &Arc<Run>| old.iter().find(|(other, _)| Arc::ptr_eq(run, other));
+        let news = plan.runs().iter().filter(|run| known(run).is_none()).flat_map(|run| run.rules());
+        let new = news.filter(|rule| !self.added.slots.contains_key(&rule.serial)).count();
         if self.added.flows.len() + new > ADDED_MAX {
             return false;
         }
         if self.added.cells.is_empty() && new > 0 {
-            self.added.cells = cells(workers, ADDED_MAX);
-            self.added.read = vec![vec![Counters::default(); ADDED_MAX]; workers];
+            self.added = AddedCells::new(workers);
         }
-        let AddedCells { flows, slots, .. } = &mut self.added;
-        let slot = |rule: &fastpath_switch::plan::Rule| {
-            *slots.entry(rule.serial).or_insert_with(|| {
-                flows.push((rule.rank.clone(), rule.serial));
-                flows.len() as u32 - 1
-            })
-        };
-        let places = plan.added().iter().map(slot).collect();
-        let added = (!plan.added().is_empty())
-            .then(|| Arc::new(Added::new(&self.data.base, plan.added(), places, self.added.cells.clone())));
         let base = Arc::clone(&self.data.base);
+        let added = plan.runs().iter().map(|run| match known(run) {
+            Some((_, added)) => Arc::clone(added),
+            None => {
+                let places = run.rules().iter().map(|rule| self.added.slot(rule)).collect();
+                Arc::new(Added::new(&base, run.rules(), places, self.added.cells.clone()))
+            }
+        });
+        let added = added.collect();
         self.data = Arc::new(TableData { plan: plan.clone(), base, added });
         true
     }
@@ -569,7 +605,10 @@ impl Job {
                 None => {
                     let plan = if plan.is_settled() { plan } else { plan.rebuilt() };
                     let base = Arc::new(BaseTable::new(&plan, self.workers));
-                    rebuilt.insert(id, LiveTable::new((plan.clone(), Arc::clone(&base))));
+                    // A table that has changed will do so again.
+                    let added = AddedCells::new(self.workers);
+                    let table = LiveTable::new((plan.clone(), Arc::clone(&base)));
+                    rebuilt.insert(id, LiveTable { added, ..table });
                     (plan, base)
                 }
             };

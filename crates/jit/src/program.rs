@@ -25,7 +25,7 @@ const STRIDE_MAX: usize = 16;
 const HIGH_PORTS: usize = 1024;
 /// Ports that have counters.
 pub(crate) const PORT_CELLS: usize = PORTS as usize + HIGH_PORTS;
-/// Rules added to one table between two bases.
+/// Rules added to one table between two bases, and changes that wait for a base: beyond, it is made anew at once.
 pub(crate) const ADDED_MAX: usize = 8192;
 
 /// Bits of [`Ports::flags`].
@@ -53,7 +53,8 @@ pub(crate) struct Program {
 pub(crate) struct TableData {
     pub(crate) plan: TablePlan,
     pub(crate) base: Arc<BaseTable>,
-    pub(crate) added: Option<Arc<Added>>,
+    /// Of each run of the plan.
+    pub(crate) added: Vec<Arc<Added>>,
 }
 
 /// What the rules of a plan's base do and count.
@@ -68,7 +69,7 @@ pub(crate) struct BaseTable {
     pub(crate) cells: Vec<Arc<[FlowCell]>>,
 }
 
-/// What the rules added since do and count.
+/// What the rules of a run, added since, do and count.
 #[derive(Debug)]
 pub(crate) struct Added {
     pub(crate) rows: Box<[u64]>,
@@ -173,8 +174,8 @@ impl TableData {
     /// The cell in which a worker counts a rule.
     pub(crate) fn cell(&self, worker: usize, found: Found) -> Option<&FlowCell> {
         match found.added() {
-            Some(place) => {
-                let added = self.added.as_ref()?;
+            Some((run, place)) => {
+                let added = self.added.get(run)?;
                 added.cells[worker].get(*added.slots.get(place)? as usize)
             }
             None => self.base.cells[worker].get(found.number() as usize),
@@ -184,15 +185,17 @@ impl TableData {
     /// The row of a rule.
     pub(crate) fn row(&self, found: Found) -> &[u64] {
         let stride = self.base.stride;
-        match (found.added(), &self.added) {
-            (Some(place), Some(added)) => &added.rows[place * stride..][..stride],
-            _ => &self.base.rows[found.number() as usize * stride..][..stride],
-        }
+        let (rows, place) = match found.added() {
+            Some((run, place)) => (&self.added[run].rows, place),
+            None => (&self.base.rows, found.number() as usize),
+        };
+        &rows[place * stride..][..stride]
     }
 
-    /// The action of a number in a row.
-    pub(crate) fn action(&self, number: u64) -> Option<Action> {
-        self.base.arena.get(number).or_else(|| self.added.as_ref()?.arena.get(number))
+    /// The action of a number in the row of a rule.
+    pub(crate) fn action(&self, found: Found, number: u64) -> Option<Action> {
+        let (run, _) = found.added().unzip();
+        self.base.arena.get(number).or_else(|| self.added.get(run?)?.arena.get(number))
     }
 }
 

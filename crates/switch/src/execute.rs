@@ -55,6 +55,17 @@ pub trait Executor: Send {
         None
     }
 
+    /// Does a part of what is left to do, in less time than a change may take; false when there is nothing to do now.
+    fn tidy(&mut self, switch: &mut Switch) -> bool {
+        let _ = switch;
+        false
+    }
+
+    /// Whether further changes had better wait for the job that is under way.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
     /// Takes the result of a job, which may be older than the last update.
     fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) {
         let _ = (switch, result);

@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) bell: Bell,
     pub(super) stop: AtomicBool,
     build: Condvar,
+    /// Whether changes had better wait for the builder.
+    behind: AtomicBool,
     clock: Clock,
     /// Called when the first packet-in waits.
     notify: Box<dyn Fn() + Send + Sync>,
@@ -88,6 +90,7 @@ impl Control {
             bell: Bell::new()?,
             stop: AtomicBool::new(false),
             build: Condvar::new(),
+            behind: AtomicBool::new(false),
             clock: Clock::start(),
             notify: Box::new(notify),
         };
@@ -127,6 +130,13 @@ impl Control {
         let core = &mut *core;
         core.credit();
         look(&core.switch, self.now())
+    }
+
+    /// Whether further changes had better wait: many wait already for structures that are being made. The notice of
+    /// [`Control::new`] is given when they need not any more. A change is in force at once all the same; but those that do
+    /// not wait may have to make the structures themselves.
+    pub fn is_behind(&self) -> bool {
+        self.shared.behind.load(Ordering::Acquire)
     }
 
     /// Executes a packet-out; what it sends leaves by the worker.
@@ -217,6 +227,7 @@ impl Control {
             core.executor.update(&mut core.switch);
             core.generation = core.switch.generation();
             core.wants_builder = true;
+            self.shared.behind.store(core.executor.is_behind(), Ordering::Release);
             self.shared.build.notify_one();
         }
     }
@@ -261,7 +272,14 @@ impl Control {
         let mut core = lock(&self.shared.core);
         while !self.shared.stop.load(Ordering::Acquire) {
             let inner = &mut *core;
+            if inner.executor.tidy(&mut inner.switch) {
+                drop(core);
+                std::thread::yield_now();
+                core = self.lock();
+                continue;
+            }
             let job = if inner.wants_builder { inner.executor.job(&inner.switch) } else { None };
+            self.shared.behind.store(inner.executor.is_behind(), Ordering::Release);
             let Some(job) = job else {
                 core.wants_builder = false;
                 core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);
@@ -272,6 +290,10 @@ impl Control {
             core = self.lock();
             let inner = &mut *core;
             inner.executor.finish(&mut inner.switch, result);
+            let was_behind = self.shared.behind.swap(inner.executor.is_behind(), Ordering::AcqRel);
+            if was_behind {
+                (self.shared.notify)();
+            }
         }
     }
 }

@@ -111,7 +111,8 @@ pub(super) extern "C" fn meter(context: *mut Context, table: u64, rule: u64, _: 
 /// Executes any action but outputs and groups.
 pub(super) extern "C" fn act(context: *mut Context, table: u64, rule: u64, action: u64) -> u64 {
     let worker = worker(context);
-    let action = worker.program().tables.get(table as usize).and_then(|table| table.action(action));
+    let tables = &worker.program().tables;
+    let action = tables.get(table as usize).and_then(|table| table.action(found(rule), action));
     let Some(action) = action else { return GO };
     let mut packet = worker.take_packet();
     let step = worker.walk(table as u8, found(rule)).act(&mut packet, action);
@@ -122,7 +123,8 @@ pub(super) extern "C" fn act(context: *mut Context, table: u64, rule: u64, actio
 /// Sends a copy of the packet where the action says.
 pub(super) extern "C" fn emit(context: *mut Context, table: u64, rule: u64, action: u64) -> u64 {
     let worker = worker(context);
-    let action = worker.program().tables.get(table as usize).and_then(|table| table.action(action));
+    let tables = &worker.program().tables;
+    let action = tables.get(table as usize).and_then(|table| table.action(found(rule), action));
     if let Some(action) = action {
         worker.emit(table as u8, found(rule), action);
     }

@@ -40,6 +40,8 @@ pub(super) struct Connection {
     pub(super) dump: Option<Dump>,
     /// Parts of a table features request.
     pub(super) parts: Vec<TableFeatures>,
+    /// Whether it has changed flows, groups or meters.
+    pub(super) has_changed: bool,
     readable: bool,
     writable: bool,
     since: Instant,
@@ -111,6 +113,7 @@ impl Connection {
             output: Vec::new(),
             dump: None,
             parts: Vec::new(),
+            has_changed: false,
             readable: true,
             writable: true,
             since: now,
@@ -176,6 +179,13 @@ impl Connection {
     /// Whether replies may be added.
     pub(super) fn may_serve(&self) -> bool {
         self.output.len() <= REPLIES_MAX
+    }
+
+    /// Reads nothing for now: what may have been said counts as heard.
+    pub(super) fn put_off(&mut self) {
+        if self.readable {
+            self.heard_at = Instant::now();
+        }
     }
 
     /// Reads what there is and understands up to [`BATCH_MAX`] messages of it. False when the connection is over.

@@ -165,7 +165,9 @@ impl Life {
 
     /// How long nothing has to be done.
     fn wait(&self) -> Duration {
-        if self.connections.values().any(Connection::has_work) {
+        let control = &self.world.control;
+        let is_behind = control.is_behind();
+        if self.connections.values().any(|one| one.has_work() && !(is_behind && one.has_changed)) {
             return Duration::ZERO;
         }
         let now = Instant::now();
@@ -173,7 +175,6 @@ impl Life {
         let links = self.options.links.is_some().then_some(self.links_at);
         let until = dial.chain(links).chain([self.check_at]).min().unwrap_or(now);
         let wait = until.saturating_duration_since(now);
-        let control = &self.world.control;
         match control.next_at() {
             Some(at) => wait.min(at.since(control.now()).to_std()),
             None => wait,
@@ -243,13 +244,18 @@ impl Life {
         }
         let is_watched = self.connections.values().any(|other| other.kind == Kind::Snoop);
         let mut heard = Vec::new();
-        let (mut open, batch) = connection
-            .receive(|bytes| {
+        // Who changes rules faster than structures can be made of them waits in its socket.
+        let (mut open, batch) = if connection.has_changed && self.world.control.is_behind() {
+            connection.put_off();
+            (true, Vec::new())
+        } else {
+            let hear = |bytes: &[u8]| {
                 if is_watched {
                     heard.extend_from_slice(bytes);
                 }
-            })
-            .map_err(text)?;
+            };
+            connection.receive(hear).map_err(text)?
+        };
         let before = connection.output().len();
         if connection.kind != Kind::Snoop {
             open &= self.understand(connection, batch);

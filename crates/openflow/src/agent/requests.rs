@@ -50,6 +50,7 @@ fn change(world: &mut World, connection: &mut Connection, run: Vec<Incoming>) {
         run.iter().for_each(|one| connection.refuse(one.xid, &Fault::IsSlave, &one.head));
         return;
     }
+    connection.has_changed = true;
     let mut removed = Vec::new();
     let looks_at: Option<Vec<_>> = run.iter().map(|one| looks_at(&one.content)).collect();
     let change = |switch: &mut Switch, now| {

@@ -10,7 +10,7 @@ impl Plan {
     pub fn explain(&self) -> String {
         let mut text = String::new();
         for (id, table) in
-            self.tables.iter().enumerate().filter(|(_, t)| !t.rules.is_empty() || t.delta.is_some())
+            self.tables.iter().enumerate().filter(|(_, t)| !t.rules.is_empty() || !t.is_settled())
         {
             // Writing to a string cannot fail.
             let _ = write!(text, "table {id}: {}", table.explain());

@@ -1,7 +1,7 @@
 //! Plans: tables as lookup structures, made from a [`Switch`] and kept up to date with it.
 //!
 //! ```text
-//!   Switch ──▶ TablePlan = base (parts of the cheapest shapes) + delta (rules added since) + dead (rules gone)
+//!   Switch ──▶ TablePlan = base (parts of the cheapest shapes) + delta (runs of rules added and gone since)
 //!              lookup(key) ──▶ rule
 //! ```
 //!
@@ -17,6 +17,7 @@ mod entry;
 mod explain;
 pub mod hash;
 mod lanes;
+mod run;
 mod tree;
 mod trie;
 
@@ -25,6 +26,7 @@ pub use cache::Cache;
 pub use entry::Entry;
 pub use hash::{Hash, Slot};
 pub use lanes::{Lanes, Piece};
+pub use run::Run;
 pub use tree::{Node, Tree};
 pub use trie::{Part as TriePart, Trie};
 
@@ -33,7 +35,7 @@ use crate::flow::{Flow, Instructions, Rank};
 use crate::key::{Depth, Key};
 use crate::switch::Switch;
 use crate::table::{Changes, Table};
-use std::collections::{BTreeMap, BTreeSet};
+use run::Dead;
 use std::sync::Arc;
 
 /// No rule, inside the structures.
@@ -41,8 +43,12 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Rules added and gone that a plan carries beside its base before the base is made anew.
 const DELTA_MAX: usize = 256;
 
-/// Set in the numbers of rules of the delta.
+/// Set in the numbers of rules of the delta, which also say the run and the place there.
 const ADDED: u32 = 1 << 31;
+/// Bits for the place in a run.
+const PLACE_BITS: u32 = 16;
+/// Runs at most; with more, the base is made anew at once.
+const RUNS_MAX: usize = 1024;
 
 /// The number of a rule in the plan that found it, or that there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,13 +63,19 @@ impl Found {
         Found(number)
     }
 
-    /// The place of a rule among those [added](TablePlan::added) since the base was made.
-    pub fn added(self) -> Option<usize> {
-        (self.0 != NONE && self.0 & ADDED != 0).then_some((self.0 & !ADDED) as usize)
+    /// The [run](TablePlan::runs) and the place there of a rule that was added since the base was made.
+    pub fn added(self) -> Option<(usize, usize)> {
+        let (run, place) = ((self.0 & !ADDED) >> PLACE_BITS, self.0 & ((1 << PLACE_BITS) - 1));
+        (self.0 != NONE && self.0 & ADDED != 0).then_some((run as usize, place as usize))
     }
 
-    /// The number: of a rule of the base in the order of lookup, with the highest bit set of a rule added since, or
-    /// all ones for none.
+    fn in_run(run: usize, place: u32) -> Found {
+        debug_assert!(run <= RUNS_MAX && place < 1 << PLACE_BITS, "rule {place} of run {run}");
+        Found(ADDED | (run as u32) << PLACE_BITS | place)
+    }
+
+    /// The number: of a rule of the base in the order of lookup, something with the highest bit set of a rule added
+    /// since, or all ones for none.
     pub fn number(self) -> u32 {
         self.0
     }
@@ -91,18 +103,8 @@ pub struct TablePlan {
     wanted: [u64; WORDS],
     rules: Arc<[Rule]>,
     base: Arc<Base>,
-    delta: Option<Arc<Delta>>,
-    /// Rules of the base that are gone, each with the later rules of its part that may share packets with it.
-    dead: BTreeMap<u32, Arc<[u32]>>,
-}
-
-/// Rules that came after the base was made.
-#[derive(Clone, Debug)]
-struct Delta {
-    rules: Vec<Rule>,
-    /// For each, how many rules of the base come before it.
-    places: Vec<u32>,
-    base: Base,
+    /// What changed since the base was made; a rule of the base is gone in one of them at most.
+    runs: Vec<Arc<Run>>,
 }
 
 /// The plan of a whole switch.
@@ -139,7 +141,7 @@ impl TablePlan {
     fn of(rules: Arc<[Rule]>) -> TablePlan {
         let base = Base::new(rules.iter().map(|rule| rule.rank.matching()));
         let wanted = wanted(&rules);
-        TablePlan { version: 0, wanted, rules, base: Arc::new(base), delta: None, dead: BTreeMap::new() }
+        TablePlan { version: 0, wanted, rules, base: Arc::new(base), runs: Vec::new() }
     }
 
     /// The rule for a packet: the flow that [`interp`](crate::interp()) would find.
@@ -152,7 +154,7 @@ impl TablePlan {
     #[inline]
     pub fn find(&self, key: &Key) -> Found {
         let found = self.base.lookup(key);
-        if self.delta.is_none() && self.dead.is_empty() {
+        if self.runs.is_empty() {
             return Found(found.unwrap_or(NONE));
         }
         self.find_changed(key, found)
@@ -161,74 +163,79 @@ impl TablePlan {
     /// The rule of a number that [`TablePlan::find`] gave.
     #[inline]
     pub fn rule(&self, found: Found) -> Option<&Rule> {
-        match found.0 {
-            NONE => None,
-            number if number & ADDED != 0 => self.delta.as_ref()?.rules.get((number & !ADDED) as usize),
-            number => self.rules.get(number as usize),
+        match found.added() {
+            Some((run, place)) => self.runs.get(run)?.rules().get(place),
+            None => self.rules.get(found.0 as usize),
         }
     }
 
     /// The rule after what changed since the base was made.
     fn find_changed(&self, key: &Key, found: Option<u32>) -> Found {
-        let is_alive = |rule: &u32| !self.dead.contains_key(rule);
         let matches = |rule: &&u32| self.rules[**rule as usize].rank.matching().matches(key);
         // A dead rule hid the next one of its part, which shares this packet with it.
-        let instead = |rule| match self.dead.get(&rule) {
-            Some(later) => later.iter().filter(|rule| is_alive(rule)).find(matches).copied().unwrap_or(NONE),
+        let instead = |rule| match self.behind_dead(rule) {
+            Some(later) => {
+                let mut living = later.iter().filter(|rule| self.behind_dead(**rule).is_none());
+                living.find(matches).copied().unwrap_or(NONE)
+            }
             None => rule,
         };
         let living = match found {
-            Some(rule) if !is_alive(&rule) => self.base.lookup_but_for(key, instead),
+            Some(rule) if self.behind_dead(rule).is_some() => self.base.lookup_but_for(key, instead),
             _ => found,
         };
-        let added = self.delta.as_deref().and_then(|delta| Some((delta, delta.base.lookup(key)?)));
-        match (living, added) {
-            (Some(rule), Some((delta, new))) if delta.places[new as usize] > rule => Found(rule),
-            (_, Some((_, new))) => Found(ADDED | new),
-            (Some(rule), None) => Found(rule),
-            (None, None) => Found(NONE),
+        let mut best = living.map(|rule| (Found(rule), &self.rules[rule as usize].rank));
+        for (run, changes) in self.runs.iter().enumerate() {
+            if let Some((place, rank)) = changes.lookup(key)
+                && best.is_none_or(|(_, best)| rank < best)
+            {
+                best = Some((Found::in_run(run, place), rank));
+            }
         }
+        best.map_or(Found::NONE, |(found, _)| found)
+    }
+
+    /// What is behind a rule of the base that is gone; `None` if it is there.
+    fn behind_dead(&self, rule: u32) -> Option<&Arc<[u32]>> {
+        self.runs.iter().find_map(|run| run.dead().get(&rule))
     }
 
     /// Takes over what changed in the table since its changes were last taken.
     pub fn update(&mut self, table: &Table, changes: &Changes) -> Update {
         let ranks = match changes {
             Changes::Few(ranks) if ranks.is_empty() => return Update::Unchanged,
-            Changes::Few(ranks) => ranks,
-            Changes::Many => {
+            Changes::Few(ranks) if ranks.len() < 1 << PLACE_BITS && self.runs.len() < RUNS_MAX => ranks,
+            Changes::Few(_) | Changes::Many => {
                 *self = TablePlan { version: self.version + 1, ..TablePlan::new(table) };
                 return Update::Delta;
             }
         };
-        let old = self.delta.take().map(|delta| delta.rules.clone()).unwrap_or_default();
-        let mut added: BTreeSet<Rank> = old.into_iter().map(|rule| rule.rank).collect();
+        let mut dead = Dead::new();
         for rank in ranks {
-            if let Ok(index) = self.rules.binary_search_by(|rule| rule.rank.cmp(rank)) {
-                self.bury(index as u32);
+            if let Ok(index) = self.rules.binary_search_by(|rule| rule.rank.cmp(rank))
+                && self.behind_dead(index as u32).is_none()
+            {
+                dead.insert(index as u32, self.behind(index as u32));
             }
-            added.insert(rank.clone());
         }
-        let current = added.iter().filter_map(|rank| Some(Rule::of((rank, table.flow(rank)?))));
+        let current = ranks.iter().filter_map(|rank| Some(Rule::of((rank, table.flow(rank)?))));
         let rules: Vec<Rule> = current.collect();
         self.version += 1;
         self.wanted.iter_mut().zip(wanted(&rules)).for_each(|(all, more)| *all |= more);
-        let size = rules.len() + self.dead.len();
-        let place = |rule: &Rule| self.rules.partition_point(|old| old.rank < rule.rank) as u32;
-        let places = rules.iter().map(place).collect();
-        let base = Base::new(rules.iter().map(|rule| rule.rank.matching()));
-        self.delta = (!rules.is_empty()).then(|| Arc::new(Delta { rules, places, base }));
-        if size > DELTA_MAX { Update::RebuildSoon } else { Update::Delta }
+        run::add(&mut self.runs, ranks, rules, dead);
+        let (added, gone) = self.changes();
+        if added + gone > DELTA_MAX { Update::RebuildSoon } else { Update::Delta }
     }
 
-    fn bury(&mut self, rule: u32) {
+    /// The later rules of the part of a rule that may share packets with it.
+    fn behind(&self, rule: u32) -> Arc<[u32]> {
         let matching = self.rules[rule as usize].rank.matching();
         let overlaps = |other: &u32| self.rules[*other as usize].rank.matching().overlaps(matching);
-        let later: Arc<[u32]> = match self.base.behind(rule) {
+        match self.base.behind(rule) {
             Some(behind) => behind.into_iter().filter(overlaps).collect(),
             // It is the rule for everything, behind which nothing has a place in the base.
             None => (rule + 1..self.rules.len() as u32).filter(overlaps).collect(),
-        };
-        self.dead.insert(rule, later);
+        }
     }
 
     /// The rules of the base, in the order of lookup.
@@ -236,9 +243,13 @@ impl TablePlan {
         &self.rules
     }
 
-    /// The rules added since the base was made, in the order of lookup.
-    pub fn added(&self) -> &[Rule] {
-        self.delta.as_ref().map_or(&[], |delta| &delta.rules)
+    /// What changed since the base was made, oldest first.
+    pub fn runs(&self) -> &[Arc<Run>] {
+        &self.runs
+    }
+
+    fn added(&self) -> impl Iterator<Item = &Rule> {
+        self.runs.iter().flat_map(|run| run.rules())
     }
 
     /// The bits of the key that any rule looks at, laid out like one.
@@ -248,13 +259,15 @@ impl TablePlan {
 
     /// Whether the base alone says everything: no rule was added or went since it was made.
     pub fn is_settled(&self) -> bool {
-        self.delta.is_none() && self.dead.is_empty()
+        self.runs.is_empty()
     }
 
     /// The same rules in a new base. Takes long; off the fast path.
     pub fn rebuilt(&self) -> TablePlan {
-        let living = (0..).zip(self.rules.iter()).filter(|(index, _)| !self.dead.contains_key(index));
-        let mut rules: Vec<Rule> = living.map(|(_, rule)| rule).chain(self.added()).cloned().collect();
+        let mut is_dead = vec![false; self.rules.len()];
+        self.runs.iter().flat_map(|run| run.dead().keys()).for_each(|rule| is_dead[*rule as usize] = true);
+        let living = self.rules.iter().zip(is_dead).filter(|(_, is_dead)| !is_dead).map(|(rule, _)| rule);
+        let mut rules: Vec<Rule> = living.chain(self.added()).cloned().collect();
         rules.sort_by(|a, b| a.rank.cmp(&b.rank));
         TablePlan { version: self.version, ..TablePlan::of(rules.into()) }
     }
@@ -266,13 +279,14 @@ impl TablePlan {
 
     /// Rules added and rules gone since the base was made.
     pub fn changes(&self) -> (usize, usize) {
-        (self.delta.as_ref().map_or(0, |delta| delta.rules.len()), self.dead.len())
+        self.runs
+            .iter()
+            .fold((0, 0), |(added, gone), run| (added + run.rules().len(), gone + run.dead().len()))
     }
 
     /// How far into a packet its rules look.
     pub fn depth(&self) -> Depth {
-        let added = self.delta.iter().flat_map(|delta| &delta.rules);
-        let matches = self.rules.iter().chain(added).map(|rule| rule.rank.matching());
+        let matches = self.rules.iter().chain(self.added()).map(|rule| rule.rank.matching());
         matches.map(|matching| Depth::of(matching.presence())).max().unwrap_or(Depth::Nothing)
     }
 }

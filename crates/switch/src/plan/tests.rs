@@ -100,6 +100,46 @@ fn a_plan_follows_its_table_through_additions_changes_and_deletions() {
 }
 
 #[test]
+fn changes_lie_in_runs_of_a_few_hundred_and_may_change_again() {
+    let filters = workload::filters(1500, 5);
+    let mut switch = switch_of(&filters[..200]);
+    let mut plan = Plan::new(&mut switch);
+    let keys = workload::matching_keys(&filters, 300, 8);
+    let change = |switch: &mut Switch, (priority, matching): &workload::Filter, command| {
+        let add = FlowMod::add(0, *priority, matching.clone(), Instructions::default());
+        switch.flow_mod(Time::ZERO, &FlowMod { command, ..add }).unwrap();
+    };
+    for batch in filters[200..].chunks(60) {
+        batch.iter().for_each(|filter| change(&mut switch, filter, FlowCommand::Add));
+        plan.update(&mut switch);
+    }
+    let lens = |plan: &Plan| plan.table(0).runs().iter().map(|run| run.rules().len()).collect::<Vec<_>>();
+    let before = lens(&plan);
+    assert!(before.len() > 5 && before.iter().all(|len| *len <= 256), "{before:?}");
+    assert_same(&switch, plan.table(0), &keys);
+    let mut rng = Rng::new(7);
+    for _ in 0..60 {
+        for _ in 0..10 {
+            let command = [FlowCommand::Add, FlowCommand::DeleteStrict, FlowCommand::ModifyStrict];
+            let command = command[rng.below(3) as usize];
+            change(&mut switch, &filters[rng.below(1500) as usize], command);
+        }
+        plan.update(&mut switch);
+    }
+    assert_same(&switch, plan.table(0), &keys);
+    assert_same(&switch, &plan.table(0).rebuilt(), &keys);
+    let (added, gone) = plan.table(0).changes();
+    assert_eq!(
+        (added, plan.table(0).rules().len() - gone + added),
+        (lens(&plan).iter().sum(), switch.tables()[0].len())
+    );
+    filters.iter().for_each(|filter| change(&mut switch, filter, FlowCommand::DeleteStrict));
+    plan.update(&mut switch);
+    assert_eq!(plan.table(0).changes(), (0, 200));
+    assert_same(&switch, plan.table(0), &keys);
+}
+
+#[test]
 fn what_lies_behind_rules_that_are_gone_is_found_whatever_the_shape() {
     let mut rng = Rng::new(9);
     // Prefixes nest; some come before longer ones, so that those are hidden.

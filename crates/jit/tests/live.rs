@@ -1,0 +1,74 @@
+//! Changes of rules while a base is being made.
+
+use fastpath_jit::{Fate, Live, Worker};
+use fastpath_switch::interp::DropReason;
+use fastpath_switch::{
+    Action, Field, FieldMatch, FlowCommand, FlowMod, Instructions, Limits, Match, Port, Rank, Switch,
+};
+use fastpath_units::Time;
+
+fn flow(station: u128) -> FlowMod {
+    let matching = Match::new(&[FieldMatch::exact(Field::EthDst, station)]).unwrap();
+    FlowMod::add(0, 1, matching, Instructions::apply([Action::output(2)]))
+}
+
+fn change(switch: &mut Switch, command: FlowCommand, stations: impl IntoIterator<Item = u128>) {
+    for station in stations {
+        switch.flow_mod(Time::ZERO, &FlowMod { command, ..flow(station) }).unwrap();
+    }
+}
+
+/// Sends a frame to each station; all of them are known, or none.
+fn send(worker: &mut Worker, stations: impl IntoIterator<Item = u128>, are_known: bool) {
+    worker.begin(Time::ZERO);
+    for station in stations {
+        let mut frame = [0; 60];
+        frame[..6].copy_from_slice(&station.to_be_bytes()[10..]);
+        let expected =
+            if are_known { Fate::Forward { port: 2, queue: 0 } } else { Fate::Drop(DropReason::TableMiss) };
+        assert_eq!(worker.run(1, &mut frame), expected, "{station}");
+    }
+}
+
+#[test]
+fn changes_are_in_force_and_counted_while_a_base_is_made_and_soon_had_better_wait() {
+    let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+    (1..=2).for_each(|number| switch.set_port(number, Port::up()));
+    change(&mut switch, FlowCommand::Add, 0..1000);
+    let mut live = Live::new(&mut switch, 1).unwrap();
+    let mut worker = live.worker(0);
+    change(&mut switch, FlowCommand::DeleteStrict, 0..100);
+    live.update(&mut switch);
+    let job = live.job().unwrap();
+    let mut last = 1000;
+    while !live.is_behind() {
+        send(&mut worker, [last], false);
+        change(&mut switch, FlowCommand::Add, last..last + 128);
+        live.update(&mut switch);
+        send(&mut worker, [100, last, last + 127], true);
+        last += 128;
+    }
+    assert!((4000..6000).contains(&last), "{last}");
+    change(&mut switch, FlowCommand::DeleteStrict, 1000..1200);
+    live.update(&mut switch);
+    send(&mut worker, (0..100).chain(1000..1200), false);
+    send(&mut worker, (100..1000).chain(1200..last), true);
+    let made = job.run().unwrap();
+    live.finish(&mut switch, made);
+    assert!(!live.is_behind());
+    send(&mut worker, (0..100).chain(1000..1200), false);
+    send(&mut worker, (100..1000).chain(1200..last), true);
+    live.settle(&mut switch);
+    let table = &switch.tables()[0];
+    assert_eq!(table.len(), 900 + last as usize - 1200);
+    let expected = |station: u128| 2 + u64::from(station >= 1200 && matches!(station % 128, 103 | 104));
+    for station in (101..1000).chain(1200..last) {
+        let flow = table.flow(&Rank::new(1, flow(station).matching)).unwrap();
+        assert_eq!(flow.counters.packets, expected(station), "{station}");
+    }
+    while live.tidy(&mut switch) {}
+    let job = live.job().unwrap();
+    let made = job.run().unwrap();
+    live.finish(&mut switch, made);
+    send(&mut worker, (100..1000).chain(1200..last), true);
+}
