@@ -63,8 +63,8 @@ pub use counters::{Counters, Tally};
 pub use delays::Delays;
 pub use framing::{Cells, Framing};
 pub use impairment::{
-    Chance, CorruptSpec, Corruption, FourState, GilbertElliott, JitterLaw, JitterSpec, LossPlan, LossSpec,
-    Memory, Outage, Reorder, ReorderSpec, Runs,
+    Chance, CorruptSpec, Corruption, Duplication, FourState, GilbertElliott, JitterLaw, JitterSpec, LossPlan,
+    LossSpec, Memory, Outage, Reorder, ReorderSpec, Runs,
 };
 pub use opportunities::{Opportunities, OpportunitiesError};
 pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};

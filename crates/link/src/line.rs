@@ -13,6 +13,8 @@ pub(crate) struct Flight<P> {
     pub(crate) departed: Option<Time>,
     pub(crate) packet: Held<P>,
     pub(crate) fate: Fate,
+    /// A copy of a packet that has left.
+    pub(crate) is_copy: bool,
 }
 
 /// Packets under way.
@@ -64,6 +66,13 @@ impl<P> Line<P> {
             }
             Reorder::Allow | Reorder::Drop => self.loose.push(Loose { exit, number, order, flight }),
         }
+    }
+
+    /// Puts in a copy of a packet that has left. Nobody is late because of it.
+    pub(crate) fn push_copy(&mut self, packet: Held<P>, exit: Time) {
+        let flight =
+            Flight { departed: None, packet, fate: Fate::Delivered { marked: false }, is_copy: true };
+        self.loose.push(Loose { exit, number: 0, order: Reorder::Allow, flight });
     }
 
     /// The next exit.

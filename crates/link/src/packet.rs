@@ -75,7 +75,8 @@ pub struct Alteration {
     pub marked: bool,
     /// Bits flipped on the way, checksums left as they are.
     pub corruption: Option<Corruption>,
-    /// How many more times the packet, corrupted or not, leaves at the same instant. The pipe counts it once.
+    /// How many more times the packet, corrupted or not, leaves: at the same instant, unless
+    /// [`Pipe::copies_at`](crate::Pipe::copies_at) says later. The pipe counts it once.
     pub copies: u8,
 }
 

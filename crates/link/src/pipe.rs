@@ -44,6 +44,17 @@ impl<P> Pipe<P> {
         self.set.pop(now, 0)
     }
 
+    /// When the copies of the packet that was popped last leave, if that is later than the packet: make them and
+    /// [put them back](Pipe::put_copy).
+    pub fn copies_at(&self) -> Option<Time> {
+        self.set.copies_at(0)
+    }
+
+    /// A copy of a packet that has been popped leaves at `at`, popped like any other. Counters leave it out.
+    pub fn put_copy(&mut self, at: Time, packet: Packet<P>) {
+        self.set.put_copy(0, at, packet);
+    }
+
     /// When to call `pop` again; `None` if the pipe is empty. Nothing leaves before.
     ///
     /// Where all is decided on arrival (drop-tail, RED, nothing after the queue) a packet leaves exactly then.
@@ -96,7 +107,7 @@ impl<P> Pipe<P> {
         self.set.pipe(0).delays()
     }
 
-    /// What is in the pipe: queued, in the delay line, or dropped and not yet popped.
+    /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that leaves later.
     pub fn held(&self) -> Tally {
         self.set.pipe(0).held()
     }
@@ -106,7 +117,7 @@ impl<P> Pipe<P> {
         self.set.pipe(0).queued()
     }
 
-    /// True if pushed = delivered + dropped + held, in packets and in bytes.
+    /// True if pushed = delivered + dropped + held, in packets and in bytes, copies left out.
     pub fn conserved(&self) -> bool {
         self.set.pipe(0).conserved()
     }

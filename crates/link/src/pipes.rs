@@ -186,6 +186,18 @@ impl<P> Pipes<P> {
         self.set.departed(id)
     }
 
+    /// When the copies of the packet that pipe `id` gave out last leave, if that is later than the packet: make them and
+    /// [put them back](Pipes::put_copy).
+    pub fn copies_at(&self, id: u32) -> Option<Time> {
+        self.set.copies_at(id)
+    }
+
+    /// A copy of a packet that has left pipe `id` leaves it at `at`, as [`Pipe::put_copy`](crate::Pipe::put_copy).
+    pub fn put_copy(&mut self, id: u32, at: Time, packet: Packet<P>) {
+        self.set.put_copy(id, at, packet);
+        self.schedule(id);
+    }
+
     /// When to call `pop` again; `None` if all pipes are empty. Nothing leaves before.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {

@@ -322,7 +322,7 @@ impl Plain {
             let (exit, packet) = self.take(store).expect("the packet on the wire is in the list");
             let fate = Fate::Delivered { marked: packet.marked };
             line.push(
-                Flight { departed: None, packet: Held { time: exit, ..packet }, fate },
+                Flight { departed: None, packet: Held { time: exit, ..packet }, fate, is_copy: false },
                 exit,
                 Reorder::Never,
             );

@@ -12,7 +12,7 @@
 use crate::counters::{Counters, Tally};
 use crate::delays::Delays;
 use crate::framing::Framing;
-use crate::impairment::{Chance, Corruptor, Dice, Jitter, Loss, Reorder, Skipper};
+use crate::impairment::{Corruptor, Duplicator, Jitter, Loss, Reorder, Skipper};
 use crate::line::{Flight, Line};
 use crate::opportunities::{Opportunities, Schedule};
 use crate::packet::{Alteration, DropReason, Exit, Fate, Held, Packet, Verdict};
@@ -47,13 +47,17 @@ pub(crate) struct Rich<P> {
     delay: Duration,
     jitter: Option<Jitter>,
     reorder: Option<Skipper>,
-    duplicate: Dice,
+    duplicate: Duplicator,
     corrupt: Option<Corruptor>,
     line: Line<P>,
     /// Under jitter.
     delays: Option<Measured>,
     /// When the packet given out last had left the queue, all of it sent.
     departed: Option<Time>,
+    /// When copies of the packet given out last leave, if that is later.
+    copies_at: Option<Time>,
+    /// Copies that have been put back to leave later.
+    copies: Tally,
     /// The latest exit so far given to a packet whose delay is constant.
     last_exit: Time,
     /// What leaves the pipe at the instant it was decided, in order.
@@ -102,7 +106,7 @@ impl<P> Rich<P> {
             || !egress_loss.is_never()
             || jitter.is_some()
             || reorder.is_some()
-            || *duplicate != Chance::default()
+            || !duplicate.is_never()
             || corrupt.is_some()
             || opportunities.is_some()
             || framing.is_some()
@@ -161,22 +165,26 @@ impl<P> Rich<P> {
         let leaver = self.leavers.front().map(|leaver| leaver.at);
         let flight = self.line.next_at();
         let first = leaver.into_iter().chain(flight).min().filter(|at| *at <= now)?;
-        let (at, departed, packet, fate) = if leaver == Some(first) {
+        let (at, departed, packet, fate, is_copy) = if leaver == Some(first) {
             let Leaver { at, packet, fate } = self.leavers.pop_front()?;
             // What is lost here was lost at the egress.
             let sent = !matches!(fate, Fate::Dropped(reason) if reason != DropReason::Loss);
-            (at, sent.then_some(at), packet, fate)
+            (at, sent.then_some(at), packet, fate, false)
         } else {
-            let (at, Flight { departed, packet, fate }) = self.line.pop()?;
+            let (at, Flight { departed, packet, fate, is_copy }) = self.line.pop()?;
             if let (Some(departed), Some(Measured { since, delays })) = (departed, &mut self.delays)
                 && departed >= *since
                 && !matches!(fate, Fate::Dropped(_))
             {
                 delays.add(at.since(departed));
             }
-            (at, departed, packet, fate)
+            (at, departed, packet, fate, is_copy)
         };
-        self.departed = departed;
+        (self.departed, self.copies_at) = (departed, None);
+        if is_copy {
+            self.copies.remove(packet.len);
+            return Some(Exit { at, packet: packet.into_packet(), fate });
+        }
         self.held.remove(packet.len);
         match fate {
             Fate::Delivered { .. } => self.counters.delivered.add(packet.len),
@@ -184,6 +192,8 @@ impl<P> Rich<P> {
                 self.counters.delivered.add(packet.len);
                 self.counters.corrupted += u64::from(alteration.corruption.is_some());
                 self.counters.duplicated += u64::from(alteration.copies);
+                let later = self.duplicate.later().filter(|_| alteration.copies > 0);
+                self.copies_at = later.map(|later| at.saturating_add(later));
             }
             Fate::Dropped(reason) => self.counters.drop_one(reason, packet.len),
         }
@@ -298,9 +308,9 @@ impl<P> Rich<P> {
             self.reorder = reorder.map(Skipper::new);
         }
         if let Some(duplicate) = change.duplicate
-            && self.duplicate.chance != duplicate
+            && self.duplicate.spec() != duplicate
         {
-            self.duplicate = Dice::new(duplicate);
+            self.duplicate = Duplicator::new(duplicate);
         }
         if let Some(corrupt) = change.corrupt
             && self.corrupt.as_ref().map(Corruptor::spec) != corrupt
@@ -332,7 +342,7 @@ impl<P> Rich<P> {
             egress_loss: self.egress_loss.spec(),
             jitter: self.jitter.as_ref().map(|jitter| Box::new(jitter.spec().clone())),
             reorder: self.reorder.as_ref().map(Skipper::spec),
-            duplicate: self.duplicate.chance,
+            duplicate: self.duplicate.spec(),
             corrupt: self.corrupt.as_ref().map(Corruptor::spec),
             opportunities: self.schedule.as_ref().map(|schedule| schedule.spec.clone()),
             framing: self.framing,
@@ -354,8 +364,24 @@ impl<P> Rich<P> {
         self.departed
     }
 
+    pub(crate) fn copies_at(&self) -> Option<Time> {
+        self.copies_at
+    }
+
+    /// A copy of a packet that has left leaves at `at`.
+    pub(crate) fn put_copy(&mut self, at: Time, packet: Packet<P>) {
+        self.copies.add(packet.len);
+        self.line.push_copy(Held::new(at, packet, false), at);
+    }
+
+    /// What was pushed and has not left.
     pub(crate) fn held(&self) -> Tally {
         self.held
+    }
+
+    /// What was put back as copies and has not left.
+    pub(crate) fn copies(&self) -> Tally {
+        self.copies
     }
 
     pub(crate) fn queued(&self) -> Tally {
@@ -502,16 +528,13 @@ impl<P> Rich<P> {
             return;
         }
         self.last_exit = self.last_exit.max(exit);
-        self.line.push(Flight { departed: Some(at), packet, fate }, exit, order);
+        self.line.push(Flight { departed: Some(at), packet, fate, is_copy: false }, exit, order);
     }
 
     /// Duplication and corruption of a packet that will be delivered.
     fn alter(&mut self, packet: &Held<P>) -> Fate {
         let marked = packet.marked;
-        let copies = match self.duplicate.chance.probability.is_never() {
-            true => 0,
-            false => u8::from(self.duplicate.roll(&mut self.rng)),
-        };
+        let copies = self.duplicate.draw(&mut self.rng);
         let corruption = self.corrupt.as_mut().and_then(|law| law.draw(packet.len, &mut self.rng));
         match (copies, corruption) {
             (0, None) => Fate::Delivered { marked },
@@ -570,10 +593,12 @@ impl<P> From<Inheritance<P>> for Rich<P> {
             delay: old.spec.delay,
             jitter: old.spec.jitter.as_deref().cloned().map(Jitter::new),
             reorder: old.spec.reorder.map(Skipper::new),
-            duplicate: Dice::new(old.spec.duplicate),
+            duplicate: Duplicator::new(old.spec.duplicate),
             corrupt: old.spec.corrupt.map(Corruptor::new),
             delays: old.spec.jitter.map(|_| Measured::from(Time::ZERO)),
             departed: None,
+            copies_at: None,
+            copies: Tally::default(),
             line: old.line,
             last_exit: old.last_exit,
             leavers: VecDeque::new(),

@@ -206,6 +206,18 @@ impl<P> Set<P> {
         self.plain[id as usize].rich().and_then(|place| self.rich[place].departed())
     }
 
+    /// When copies of the packet that pipe `id` gave out last leave, if that is later.
+    pub(crate) fn copies_at(&self, id: u32) -> Option<Time> {
+        self.plain[id as usize].rich().and_then(|place| self.rich[place].copies_at())
+    }
+
+    /// A copy of a packet that has left pipe `id` leaves it at `at`. None ever does from a plain pipe.
+    pub(crate) fn put_copy(&mut self, id: u32, at: Time, packet: Packet<P>) {
+        if let Some(place) = self.plain[id as usize].rich() {
+            self.rich[place].put_copy(at, packet);
+        }
+    }
+
     /// Fetches what a push to pipe `id` needs into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, id: u32) {
@@ -317,10 +329,15 @@ impl<'s, P> PipeRef<'s, P> {
         self.rich().and_then(Rich::delays)
     }
 
-    /// What is in the pipe: queued, in the delay line, or dropped and not yet popped.
+    /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that leaves later.
     pub fn held(&self) -> Tally {
         let (plain, intake, losses) = self.parts();
-        self.rich().map_or_else(|| plain.held(intake, losses), Rich::held)
+        let with_copies = |rich: &Rich<P>| {
+            let mut held = rich.held();
+            held += rich.copies();
+            held
+        };
+        self.rich().map_or_else(|| plain.held(intake, losses), with_copies)
     }
 
     /// What is in the queue, the packet on the wire included, as of the last push.
@@ -333,8 +350,8 @@ impl<'s, P> PipeRef<'s, P> {
         self.set.next_at(self.id)
     }
 
-    /// True if pushed = delivered + dropped + held, in packets and in bytes.
+    /// True if pushed = delivered + dropped + held, in packets and in bytes, copies left out.
     pub fn conserved(&self) -> bool {
-        self.counters().conserved(self.held())
+        self.counters().conserved(self.rich().map_or_else(|| self.held(), Rich::held))
     }
 }

@@ -1,7 +1,7 @@
 //! What a pipe is asked to be: its parameters, and changes to them while it carries packets.
 
 use crate::framing::Framing;
-use crate::impairment::{Chance, CorruptSpec, JitterSpec, LossSpec, ReorderSpec};
+use crate::impairment::{CorruptSpec, Duplication, JitterSpec, LossSpec, ReorderSpec};
 use crate::opportunities::Opportunities;
 use crate::qdisc::{Ecn, QueueSpec};
 use crate::slots::SlotSpec;
@@ -31,7 +31,7 @@ pub struct PipeSpec {
     /// Packets that skip the delay.
     pub reorder: Option<ReorderSpec>,
     /// Packets that leave twice.
-    pub duplicate: Chance,
+    pub duplicate: Duplication,
     /// Packets that leave with flipped bits.
     pub corrupt: Option<CorruptSpec>,
     /// When packets may be sent, in place of a rate: then `rate`, `overhead`, `framing` and `slots` mean nothing.
@@ -80,7 +80,7 @@ pub struct Change {
     /// Anew: packets that skip the delay.
     pub reorder: Option<Option<ReorderSpec>>,
     /// Anew: packets that leave twice.
-    pub duplicate: Option<Chance>,
+    pub duplicate: Option<Duplication>,
     /// Anew: packets that leave with flipped bits.
     pub corrupt: Option<Option<CorruptSpec>>,
     /// New opportunities in place of a rate; `Some(None)` returns to the rate.

@@ -3,8 +3,9 @@
 //! Statistics are at fixed seeds; bounds are those that a correct law breaks at one seed in a thousand.
 
 use fastpath_link::{
-    Alteration, Chance, Change, CorruptSpec, DropReason, Exit, Fate, FourState, GilbertElliott, JitterLaw,
-    JitterSpec, LossPlan, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, Reorder, ReorderSpec, Runs,
+    Alteration, Chance, Change, CorruptSpec, DropReason, Duplication, Exit, Fate, FourState, GilbertElliott,
+    JitterLaw, JitterSpec, LossPlan, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, Reorder, ReorderSpec,
+    Runs,
 };
 use fastpath_units::{Duration, Probability, Rng, Time};
 
@@ -237,6 +238,30 @@ fn reordered_packets_skip_the_delay_and_the_others_keep_it() {
     let (_, exits) = send(&spec, 6, us(100), 1);
     let seen: Vec<(u64, u64)> = exits.iter().map(|exit| (exit.packet.data, exit.at.as_ns() / 1000)).collect();
     assert_eq!(seen, [(2, 200), (5, 500), (0, 1000), (1, 1100), (3, 1300), (4, 1400)]);
+}
+
+#[test]
+fn a_copy_may_leave_later_than_its_packet_with_others_between_them() {
+    let duplicate = Duplication { chance: Probability::ALWAYS.into(), later: us(250) };
+    let spec = PipeSpec { delay: us(1000), duplicate, ..PipeSpec::default() };
+    let mut pipe: Pipe<u64> = Pipe::new(&spec, Rng::new(1));
+    let packet = |data| Packet { len: 100, flow: 0, traffic_class: 0, data };
+    for i in 0..3 {
+        let _ = pipe.push(Time::ZERO + us(100 * i), packet(i));
+    }
+    let mut seen = Vec::new();
+    while let Some(Exit { at, packet: Packet { data, .. }, fate }) = pipe.pop(Time::MAX) {
+        let copies_at = pipe.copies_at();
+        assert_eq!(copies_at, (fate != Fate::Delivered { marked: false }).then(|| at + us(250)));
+        if let Some(later) = copies_at {
+            pipe.put_copy(later, packet(data + 10));
+            assert!(pipe.held().packets > 0 && pipe.conserved(), "copies are held, and nobody's loss");
+        }
+        seen.push((data, at.as_ns() / 1000));
+    }
+    assert_eq!(seen, [(0, 1000), (1, 1100), (2, 1200), (10, 1250), (11, 1350), (12, 1450)]);
+    let counters = pipe.counters();
+    assert_eq!((counters.delivered.packets, counters.duplicated, pipe.held().packets), (3, 3, 0));
 }
 
 #[test]

@@ -349,6 +349,19 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_that_leaves_later_is_a_packet_of_its_own() {
+        let spec = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\ndelay = '5ms'\n\
+                    duplicate = { probability = '100%', later = '2ms' }";
+        assert_eq!(
+            ledger(spec, &[60]),
+            [
+                "link0.0 frame=1 queued=0.000000000000 dequeued=0.000000000000 delivered=0.005000000000 duplicated=1",
+                "link0.0 frame=2 queued=0.005000000000 delivered=0.007000000000",
+            ]
+        );
+    }
+
+    #[test]
     fn what_a_router_discards_is_on_its_own_interface() {
         let spec =
             "[host.a]\n[router.r]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'b']";

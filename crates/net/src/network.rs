@@ -467,8 +467,7 @@ impl<O: Observer> Network<O> {
     /// A frame leaves a pipe and reaches the node at its end.
     fn exit(&mut self, id: u32, exit: Exit<Frame>) {
         let end = End::of_label(self.pipes.label(id));
-        let Exit { at, packet, fate } = exit;
-        let mut frame = packet.data;
+        let Exit { at, packet: Packet { len, flow, traffic_class, data: mut frame }, fate } = exit;
         if !O::WATCHES && matches!(fate, Fate::Delivered { marked: false }) {
             return self.arrive(at, end, frame);
         }
@@ -495,9 +494,13 @@ impl<O: Observer> Network<O> {
         self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
         for _ in 0..alteration.copies {
             self.books.generated += 1;
-            match self.pool.duplicate(&frame) {
-                Some(copy) => self.arrive(at, end, copy),
-                None => *self.books.dropped.entry(Reason::PoolFull).or_default() += 1,
+            match (self.pool.duplicate(&frame), self.pipes.copies_at(id)) {
+                (Some(copy), None) => self.arrive(at, end, copy),
+                (Some(copy), Some(later)) => {
+                    self.observer.arrived(at, pipe, &copy);
+                    self.pipes.put_copy(id, later, Packet { len, flow, traffic_class, data: copy });
+                }
+                (None, _) => *self.books.dropped.entry(Reason::PoolFull).or_default() += 1,
             }
         }
         self.arrive(at, end, frame);

@@ -3,6 +3,7 @@
 
 mod chance;
 mod corrupt;
+mod duplicate;
 mod four_state;
 mod gilbert_elliott;
 mod jitter;
@@ -15,6 +16,8 @@ pub use chance::Chance;
 pub(crate) use chance::Dice;
 pub(crate) use corrupt::Corruptor;
 pub use corrupt::{CorruptSpec, Corruption};
+pub use duplicate::Duplication;
+pub(crate) use duplicate::Duplicator;
 pub use four_state::FourState;
 pub use gilbert_elliott::GilbertElliott;
 pub(crate) use jitter::Jitter;

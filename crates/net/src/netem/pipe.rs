@@ -37,7 +37,7 @@ impl Arguments {
             queue: QueueSpec::DropTail(Limit::Packets(self.limit)),
             jitter: self.jitter(),
             reorder: (!reorder.chance.probability.is_never()).then_some(reorder),
-            duplicate: chance(self.duplicate),
+            duplicate: chance(self.duplicate).into(),
             corrupt: (!corrupt.probability.is_never()).then_some(CorruptSpec::Packets(corrupt)),
             slots: self.slot.as_ref().map(|slot| Box::new(slots(slot))),
             loss_ecn: if self.ecn { Ecn::Mark } else { Ecn::Off },

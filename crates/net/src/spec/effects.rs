@@ -12,7 +12,7 @@
 //! jitter = { law = "table", file = "delays.csv" }               # either of them from a file (`trace/delays.rs`)
 //! jitter = "none"
 //! reorder   = "25%"     # these skip the delay; or { probability = "25%", correlation = "50%", gap = 5 }
-//! duplicate = "1%"      # or { probability = "1%", correlation = "10%" }
+//! duplicate = "1%"      # or { probability = "1%", correlation = "10%", later = "5ms" }: when the copy leaves
 //! corrupt   = "0.1%"    # packets with a flipped bit, or { probability = …, correlation = … }, or { bits = 1e-6 }
 //! ```
 
@@ -21,7 +21,7 @@ use super::fields::{Field, Fields};
 use super::loss::{optional, required, word};
 use crate::mistake::{Mistake, Remarks};
 use crate::trace::delays;
-use fastpath_link::{Chance, CorruptSpec, JitterLaw, JitterSpec, Memory, Reorder, ReorderSpec};
+use fastpath_link::{Chance, CorruptSpec, Duplication, JitterLaw, JitterSpec, Memory, Reorder, ReorderSpec};
 use fastpath_units::{Duration, Probability};
 use toml::de::DeValue;
 
@@ -121,14 +121,18 @@ pub(super) fn reorder(field: &Field, remarks: &mut Remarks) -> Option<Option<Reo
 }
 
 /// Reads which packets leave twice.
-pub(super) fn duplicate(field: &Field, remarks: &mut Remarks) -> Option<Chance> {
+pub(super) fn duplicate(field: &Field, remarks: &mut Remarks) -> Option<Duplication> {
     if !matches!(field.value, DeValue::Table(_)) {
-        return field.probability(remarks).map(Chance::from);
+        return field.probability(remarks).map(Duplication::from);
     }
     let mut fields = field.table("duplicate", "\"1%\"", remarks)?;
     let chance = chance(&mut fields, remarks);
+    let later = match fields.get("later") {
+        None => Some(Duration::ZERO),
+        Some(field) => field.quantity("5ms", remarks),
+    };
     fields.finish(remarks);
-    chance
+    Some(Duplication { chance: chance?, later: later? })
 }
 
 /// Reads which packets are corrupted; `Some(None)` is none.

@@ -304,14 +304,14 @@ fn what_happens_under_way_has_its_words() {
     let pipe = pipe_with("reorder = '25%'\nduplicate = '25%'\ncorrupt = '25%'");
     let quarter = Chance::from(p(25.0));
     assert_eq!(pipe.reorder, Some(ReorderSpec { chance: quarter, gap: 1 }));
-    assert_eq!((pipe.duplicate, pipe.corrupt), (quarter, Some(CorruptSpec::Packets(quarter))));
+    assert_eq!((pipe.duplicate, pipe.corrupt), (quarter.into(), Some(CorruptSpec::Packets(quarter))));
     let table = "{ probability = '25%', correlation = '50%'";
     let pipe = pipe_with(&format!(
         "reorder = {table}, gap = 5 }}\nduplicate = {table} }}\ncorrupt = {{ bits = 1e-6 }}"
     ));
     assert_eq!(pipe.reorder, Some(ReorderSpec { chance: half, gap: 5 }));
     let bits = CorruptSpec::Bits(Probability::new(1e-6).unwrap());
-    assert_eq!((pipe.duplicate, pipe.corrupt), (half, Some(bits)));
+    assert_eq!((pipe.duplicate, pipe.corrupt), (half.into(), Some(bits)));
     assert_eq!(
         pipe_with("loss = { probability = '25%', correlation = '50%' }").loss,
         LossSpec::Correlated(half)

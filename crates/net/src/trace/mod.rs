@@ -20,7 +20,8 @@ mod theaterq;
 
 use crate::mistake::Mistake;
 use fastpath_link::{
-    Change, JitterLaw, JitterSpec, Limit, LossSpec, Memory, Opportunities, PipeSpec, QueueSpec, Reorder,
+    Change, Duplication, JitterLaw, JitterSpec, Limit, LossSpec, Memory, Opportunities, PipeSpec, QueueSpec,
+    Reorder,
 };
 use fastpath_units::{Duration, Probability, Rate};
 use std::sync::Arc;
@@ -84,8 +85,8 @@ pub struct Values {
     pub queue: Option<Limit>,
     /// The standard deviation of a normal jitter; 0 is none.
     pub jitter: Option<(Duration, Reorder)>,
-    /// Of each packet.
-    pub duplicate: Option<Probability>,
+    /// Of each packet, and how much later the copy leaves.
+    pub duplicate: Option<(Probability, Duration)>,
 }
 
 /// How fast a link sends.
@@ -214,7 +215,7 @@ impl Values {
             delay: self.delay,
             loss: self.loss.map(LossSpec::from),
             queue: self.queue.map(QueueSpec::DropTail),
-            duplicate: self.duplicate.map(Into::into),
+            duplicate: self.duplicate.map(|(p, later)| Duplication { chance: p.into(), later }),
             ..Change::default()
         };
         match self.rate {

@@ -119,7 +119,7 @@ fn play(config: &Config, outermost: bool, steps: &mut Builder) -> Result<(), Mis
             steps.push(1, duration.0, Values { loss, ..Values::default() })
         }
         Config::Duplicate(Static { value, duration }) => {
-            let duplicate = Some(independent(value.duplicate.as_deref(), "duplicate")?);
+            let duplicate = Some((independent(value.duplicate.as_deref(), "duplicate")?, Duration::ZERO));
             steps.push(1, duration.0, Values { duplicate, ..Values::default() })
         }
         Config::Repeated(Repeated { count: 0, .. }) if !outermost => wrong(

@@ -39,7 +39,7 @@ fn describe_steps(steps: &Steps) -> String {
         part("loss", steps, |values| Some(values.loss?.get()), percent),
         part("queue", steps, limit, rounded),
         part("jitter", steps, |values| Some(ms(values.jitter?.0)), time),
-        part("duplicate", steps, |values| Some(values.duplicate?.get()), percent),
+        part("duplicate", steps, |values| Some(values.duplicate?.0.get()), percent),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     format!("{} steps in {}: {}", steps.steps.len(), steps.length, parts.join("; "))

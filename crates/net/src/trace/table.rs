@@ -209,7 +209,7 @@ impl Row {
             Column::Delay => values.delay = Some(quantity(line, heading, cell)?),
             Column::Jitter => values.jitter = Some((quantity(line, heading, cell)?, Reorder::Never)),
             Column::Loss => values.loss = Some(probability(line, heading, cell)?),
-            Column::Duplicate => values.duplicate = Some(probability(line, heading, cell)?),
+            Column::Duplicate => values.duplicate = Some((probability(line, heading, cell)?, Duration::ZERO)),
             Column::Rate => {
                 values.rate = Some(match cell {
                     "unlimited" => Pace::Unlimited,

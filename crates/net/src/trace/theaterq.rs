@@ -3,13 +3,17 @@
 //!
 //! ```text
 //! KEEP,LATENCY,RATE,LOSS,LIMIT                                             simple
-//! KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY[,ROUTE_ID]         extended
+//! KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY[,ROUTE_ID[,QUEUE_ID]]      extended
 //! ```
 //!
-//! KEEP in µs, LATENCY and JITTER in ns, RATE in bit/s (0: unlimited), LOSS and DUP_PROB as 32 bits (4294967295: 100 %),
-//! LIMIT in packets. A line that begins with anything but a digit is a comment. Its limit counts packets under delay too,
-//! ours only those that wait. With a ROUTE_ID packets keep their order; that a change of it lets them overtake is not
-//! emulated, nor is DUP_DELAY, which must be 0.
+//! KEEP in µs, LATENCY and JITTER in ns, RATE in bit/s (-1: unlimited, 0: nothing is sent), LOSS and DUP_PROB as 32 bits
+//! (4294967295: 100 %), LIMIT in packets (0: none), DUP_DELAY in ns: how much later the copy leaves. A line that begins with
+//! anything but a digit is a comment. Where the two differ:
+//!
+//! - A copy leaves DUP_DELAY after its packet; TheaterQ queues and delays the copy by itself, and it is the packet that waits.
+//! - JITTER is the standard deviation of a normal law, as the format says; the kernel module draws uniformly.
+//! - With a ROUTE_ID packets keep their order; that a change of it lets them overtake is not emulated. There is one queue,
+//!   so QUEUE_ID must not change.
 
 use super::{Builder, Pace, Steps, Values, mistake};
 use crate::mistake::Mistake;
@@ -19,101 +23,118 @@ use fastpath_units::{Duration, Probability, Rate};
 pub(super) fn read(text: &str) -> Result<Steps, Mistake> {
     let mut steps = Builder::default();
     let mut columns = None;
+    let mut queue = None;
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         if !line.starts_with(|c: char| c.is_ascii_digit()) {
             continue;
         }
-        let cells = cells(number, line)?;
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if *columns.get_or_insert(cells.len()) != cells.len() {
             let what = format!("{} values, and the lines above have another number", cells.len());
             return Err(mistake(number, what, "write all lines in one format"));
         }
-        let entry = match cells[..] {
-            [keep, latency, rate, loss, limit] => {
-                Entry { keep, latency, rate, loss, limit, ..Entry::default() }
-            }
-            [keep, latency, jitter, rate, loss, limit, duplicate, duplicate_delay, ref route @ ..]
-                if route.len() <= 1 =>
-            {
-                let route = route.first().copied();
-                Entry { keep, latency, jitter, rate, loss, limit, duplicate, duplicate_delay, route }
+        let (keep, entry) = match cells[..] {
+            [keep, latency, rate, loss, limit] => (keep, Entry { latency, rate, loss, limit, ..SIMPLE }),
+            [keep, latency, jitter, rate, loss, limit, duplicate, later, ref ids @ ..] if ids.len() <= 2 => {
+                let route = ids.first().copied().unwrap_or("0");
+                let queue_id = whole(number, "QUEUE_ID", ids.get(1).copied().unwrap_or("0"))?;
+                if *queue.get_or_insert(queue_id) != queue_id {
+                    let what = "the QUEUE_ID changes, and a link has one queue";
+                    return Err(mistake(number, what, "write the same one in every line"));
+                }
+                (keep, Entry { latency, jitter, rate, loss, limit, duplicate, later, route })
             }
             _ => {
                 let what = format!("{} values in a line", cells.len());
-                return Err(mistake(number, what, "write 5 (simple), or 8 or 9 (extended)"));
+                return Err(mistake(number, what, "write 5 (simple), or 8 to 10 (extended)"));
             }
         };
-        let keep = scaled(number, "KEEP", entry.keep, 1_000_000)?;
-        steps.push(number, keep, entry.values(number)?)?;
+        steps.push(number, scaled(number, "KEEP", keep, 1_000_000)?, entry.values(number)?)?;
     }
     steps.finish()
 }
 
-fn cells(number: usize, line: &str) -> Result<Vec<u64>, Mistake> {
-    let cell = |text: &str| {
-        let digits = text.trim();
-        let whole = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
-        let what = || format!("'{}' is not a whole number", digits.chars().take(40).collect::<String>());
-        whole.ok_or_else(|| mistake(number, what(), "write digits between commas"))
-    };
-    line.trim_end().split(',').map(cell).collect()
+/// The cells of a line but for KEEP and QUEUE_ID.
+struct Entry<'t> {
+    latency: &'t str,
+    jitter: &'t str,
+    rate: &'t str,
+    loss: &'t str,
+    limit: &'t str,
+    duplicate: &'t str,
+    later: &'t str,
+    route: &'t str,
 }
 
-/// `value` in units of `scale` picoseconds.
-fn scaled(line: usize, name: &str, value: u64, scale: u64) -> Result<Duration, Mistake> {
-    let ps = value.checked_mul(scale);
-    let what = || format!("{name} {value} is too long");
-    ps.map(Duration::from_ps).ok_or_else(|| mistake(line, what(), "write less than 213 days"))
-}
+/// What the simple format leaves out.
+const SIMPLE: Entry<'_> = Entry {
+    latency: "0",
+    jitter: "0",
+    rate: "0",
+    loss: "0",
+    limit: "0",
+    duplicate: "0",
+    later: "0",
+    route: "0",
+};
 
-#[derive(Default)]
-struct Entry {
-    keep: u64,
-    latency: u64,
-    jitter: u64,
-    rate: u64,
-    loss: u64,
-    limit: u64,
-    duplicate: u64,
-    duplicate_delay: u64,
-    route: Option<u64>,
-}
-
-impl Entry {
+impl Entry<'_> {
     fn values(&self, line: usize) -> Result<Values, Mistake> {
-        if self.duplicate_delay != 0 && self.duplicate != 0 {
-            return Err(mistake(line, "DUP_DELAY is not emulated", "write 0"));
-        }
-        let rate = match self.rate {
-            0 => Pace::Unlimited,
-            bps => {
-                let what = || format!("RATE {bps} is too fast");
-                Pace::Rate(
-                    Rate::from_bps(bps).ok_or_else(|| mistake(line, what(), "write up to 800 Gbit/s"))?,
-                )
-            }
-        };
-        let limit = match u32::try_from(self.limit) {
-            Ok(0) => return Err(mistake(line, "with LIMIT 0 nothing passes", "write a number of packets")),
-            Ok(packets) => Limit::Packets(packets),
-            Err(_) => return Err(mistake(line, "LIMIT is too large", "write up to 4294967295")),
-        };
-        let order = if self.route.unwrap_or(0) == 0 { Reorder::Allow } else { Reorder::Never };
+        let order = if whole(line, "ROUTE_ID", self.route)? == 0 { Reorder::Allow } else { Reorder::Never };
+        let later = scaled(line, "DUP_DELAY", self.later, 1000)?;
         Ok(Values {
-            rate: Some(rate),
+            rate: Some(pace(line, self.rate)?),
             delay: Some(scaled(line, "LATENCY", self.latency, 1000)?),
             loss: Some(probability(line, "LOSS", self.loss)?),
-            queue: Some(limit),
+            queue: Some(limit(line, self.limit)?),
             jitter: Some((scaled(line, "JITTER", self.jitter, 1000)?, order)),
-            duplicate: Some(probability(line, "DUP_PROB", self.duplicate)?),
+            duplicate: Some((probability(line, "DUP_PROB", self.duplicate)?, later)),
         })
     }
 }
 
-fn probability(line: usize, name: &str, value: u64) -> Result<Probability, Mistake> {
-    let found = Probability::new(value as f64 / f64::from(u32::MAX));
-    found.ok_or_else(|| mistake(line, format!("{name} {value} is too large"), "write up to 4294967295"))
+fn whole(line: usize, name: &str, cell: &str) -> Result<u64, Mistake> {
+    let digits = cell.bytes().all(|byte| byte.is_ascii_digit());
+    let what = || format!("{name} '{}' is not a whole number", cell.chars().take(40).collect::<String>());
+    digits
+        .then(|| cell.parse().ok())
+        .flatten()
+        .ok_or_else(|| mistake(line, what(), "write digits between commas"))
+}
+
+/// `cell` in units of `scale` picoseconds.
+fn scaled(line: usize, name: &str, cell: &str, scale: u64) -> Result<Duration, Mistake> {
+    let ps = whole(line, name, cell)?.checked_mul(scale);
+    let what = || format!("{name} {cell} is too long");
+    ps.map(Duration::from_ps).ok_or_else(|| mistake(line, what(), "write less than 213 days"))
+}
+
+fn pace(line: usize, cell: &str) -> Result<Pace, Mistake> {
+    if cell == "-1" {
+        return Ok(Pace::Unlimited);
+    }
+    match whole(line, "RATE", cell)? {
+        0 => Ok(Pace::Paused),
+        bps => {
+            let what = || format!("RATE {bps} is too fast");
+            let rate = Rate::from_bps(bps).ok_or_else(|| mistake(line, what(), "write up to 800 Gbit/s"))?;
+            Ok(Pace::Rate(rate))
+        }
+    }
+}
+
+fn limit(line: usize, cell: &str) -> Result<Limit, Mistake> {
+    match u32::try_from(whole(line, "LIMIT", cell)?) {
+        Ok(0) => Ok(Limit::Packets(u32::MAX)),
+        Ok(packets) => Ok(Limit::Packets(packets)),
+        Err(_) => Err(mistake(line, "LIMIT is too large", "write up to 4294967295")),
+    }
+}
+
+fn probability(line: usize, name: &str, cell: &str) -> Result<Probability, Mistake> {
+    let found = Probability::new(whole(line, name, cell)? as f64 / f64::from(u32::MAX));
+    found.ok_or_else(|| mistake(line, format!("{name} {cell} is too large"), "write up to 4294967295"))
 }
 
 #[cfg(test)]
@@ -122,20 +143,24 @@ mod tests {
 
     #[test]
     fn both_formats_are_read_with_their_units() {
-        let simple =
-            read("# KEEP,LATENCY,RATE,LOSS,LIMIT\n1,20000000,1000000,0,10\n2500,1,0,4294967295,1\n").unwrap();
+        let simple = read(
+            "# KEEP,LATENCY,RATE,LOSS,LIMIT\n1,20000000,1000000,0,10\n2500,1,-1,4294967295,1\n1,1,0,0,0\n",
+        )
+        .unwrap();
         let values = &simple.steps()[0].values;
         assert_eq!(values.rate, Some(Pace::Rate(Rate::from_bps(1_000_000).unwrap())));
         assert_eq!((values.delay, values.queue), (Some(Duration::from_ms(20)), Some(Limit::Packets(10))));
         let second = &simple.steps()[1];
-        assert_eq!((second.at, simple.length), (Duration::from_us(1), Duration::from_us(2501)));
+        assert_eq!((second.at, simple.length), (Duration::from_us(1), Duration::from_us(2502)));
         assert_eq!(
             (second.values.rate, second.values.loss),
             (Some(Pace::Unlimited), Some(Probability::ALWAYS))
         );
-        let extended = read("1000,5000000,200000,8000,0,10,0,0,1\n").unwrap();
+        let third = &simple.steps()[2].values;
+        assert_eq!((third.rate, third.queue), (Some(Pace::Paused), Some(Limit::Packets(u32::MAX))));
+        let extended = read("1000,5000000,200000,8000,0,10,4294967295,7000,1,3\n").unwrap();
         assert_eq!(extended.steps()[0].values.jitter, Some((Duration::from_us(200), Reorder::Never)));
-        assert_eq!(extended.steps()[0].values.duplicate, Some(Probability::NEVER));
+        assert_eq!(extended.steps()[0].values.duplicate, Some((Probability::ALWAYS, Duration::from_us(7))));
     }
 
     #[test]
@@ -145,10 +170,13 @@ mod tests {
             ("1,1,1,0,1\n0,1,1,0,1\n", "2:1: the step has no length"),
             ("1,1,1,0\n", "1:1: 4 values in a line"),
             ("1,1,1,0,1\n1,1,1,1,0,1,0,0\n", "2:1: 8 values, and the lines above have another number"),
-            ("1,1,1,0,x\n", "1:1: 'x' is not a whole number"),
+            ("1,1,1,0,x\n", "1:1: LIMIT 'x' is not a whole number"),
+            ("1,1,-2,0,1\n", "1:1: RATE '-2' is not a whole number"),
+            ("1,-1,1,0,1\n", "1:1: LATENCY '-1' is not a whole number"),
             ("1,1,1,4294967296,1\n", "1:1: LOSS 4294967296 is too large"),
-            ("1,1,1,0,0\n", "1:1: with LIMIT 0 nothing passes"),
-            ("1,1,1,1,0,1,7,5\n", "1:1: DUP_DELAY is not emulated"),
+            ("1,1,1,0,4294967296\n", "1:1: LIMIT is too large"),
+            ("1,1,1,1,0,1,0,18446744073709551615\n", "1:1: DUP_DELAY 18446744073709551615 is too long"),
+            ("1,1,1,1,0,1,0,0,0,1\n1,1,1,1,0,1,0,0,0,2\n", "2:1: the QUEUE_ID changes"),
             ("18446744073709551615,1,1,0,1\n", "1:1: KEEP 18446744073709551615 is too long"),
         ] {
             let error = read(text).unwrap_err().to_string();
