@@ -7,7 +7,7 @@ use fastpath_model::Estimate;
 const DIGITS: i32 = 5;
 
 /// An empty table with these column titles; columns from the second on are aligned right.
-pub(crate) fn table<const N: usize>(titles: [&str; N]) -> Table {
+pub(crate) fn table<'t>(titles: impl IntoIterator<Item = &'t str>) -> Table {
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY).set_header(titles);
     // One line under the titles is enough.

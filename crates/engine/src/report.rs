@@ -2,14 +2,17 @@
 //! the control socket, and the end of a run.
 
 use crate::audit::{BOUNDS_NS, Releases};
+use crate::control::values;
 use crate::delays::DelayReport;
 use crate::mail::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::port::PortCounters;
 use crate::watch::Gaps;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
-use fastpath_net::{NodeKind, Topology};
+use fastpath_net::trace::Timeline;
+use fastpath_net::{NodeKind, Topology, spec};
 use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
@@ -122,6 +125,14 @@ pub struct PipeReport {
     pub queue: String,
     /// Bytes on the wire beyond the frame.
     pub overhead: u32,
+    /// All values that are not the default, by the keys of a link in a spec, as `set` of `POST /set` takes them. What that
+    /// cannot say (a table of more than 1000 times) is a text about it.
+    #[serde(default)]
+    #[schema(schema_with = values::schema)]
+    pub values: BTreeMap<String, Value>,
+    /// The opportunities it follows, in place of a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opportunities: Option<String>,
     /// `up`, `down`, or `paused`: nothing is sent for a while.
     #[serde(default)]
     pub state: String,
@@ -294,7 +305,7 @@ fn books(snapshot: &Snapshot) -> Books {
 }
 
 fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
-    let PipeSpec { rate, overhead, delay, loss, queue, state, paused, .. } = &pipe.spec;
+    let PipeSpec { rate, overhead, delay, loss, queue, state, paused, opportunities, .. } = &pipe.spec;
     let state = match state {
         LinkState::Down => "down",
         LinkState::Up if *paused => "paused",
@@ -310,6 +321,8 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         loss: loss.to_string(),
         queue: queue.to_string(),
         overhead: *overhead,
+        values: spec::values(&pipe.spec).into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        opportunities: opportunities.clone().map(|times| Timeline::Opportunities(times).describe()),
         state: state.to_owned(),
         frames_in: counters.pushed.packets,
         bytes_in: counters.pushed.bytes,

@@ -87,6 +87,42 @@ fn links_are_shown_and_changed_together_over_tcp_and_the_socket_alike() {
 }
 
 #[test]
+fn every_value_can_be_changed_is_shown_and_goes_back_as_it_is_shown() {
+    let (running, address, _) = run("values");
+    let values = json!({
+        "rate": "5Mbit", "overhead": 24, "delay": "7ms", "queue": "50p", "reorder": "25%", "state": "down",
+        "loss": {"kind": "gilbert-elliott", "to_bad": "1%", "to_good": "25%", "loss_in_bad": "100%", "loss_in_good": "0%"},
+        "jitter": {"law": "normal", "sd": "1ms", "half_life": "50ms", "reorder": "allow"},
+        "duplicate": {"probability": "1%", "later": "5ms"},
+        "corrupt": {"bits": 1e-6},
+        "slots": {"min": "2ms", "max": "2ms", "packets": 32},
+    });
+    let set = |values: &Value| {
+        let change = json!({"changes": [{"link": "a-s", "from": "a", "set": values}]}).to_string();
+        let (status, body) = request(address, "POST /set", &change);
+        assert_eq!(status, 200, "{body}");
+        json(&request(address, "GET /links/a-s", "").1)["directions"].take()
+    };
+    let directions = set(&values);
+    let shown = directions[0]["values"].clone();
+    for (key, value) in values.as_object().unwrap() {
+        match (&shown[key], key.as_str()) {
+            // A probability is shown as the shortest text that is exact.
+            (found, "corrupt") => assert_eq!(found["bits"], "0.0001%"),
+            (found, _) => assert_eq!(found, value, "{key}"),
+        }
+    }
+    assert_eq!(directions[1]["values"], json!({"queue": "50p"}), "the other direction is as it was");
+    assert_eq!(set(&shown)[0]["values"], shown);
+    let back = json!({
+        "rate": "unlimited", "overhead": 0, "delay": "0s", "queue": "unlimited", "reorder": "0%", "state": "up",
+        "loss": "0%", "jitter": "none", "duplicate": "0%", "corrupt": "0%", "slots": "none",
+    });
+    assert_eq!(set(&back)[0]["values"], json!({}));
+    finish(running);
+}
+
+#[test]
 fn a_change_for_later_happens_at_its_time_and_one_for_the_past_is_refused() {
     let (running, address, path) = run("later");
     let rate = |bps: &str| Setting {
@@ -131,6 +167,12 @@ fn what_is_wrong_is_said_in_json_and_nothing_is_changed() {
         ("POST /set", r#"{"changes":[{"link":"a-s","set":{"rate":"1"}}]}"#, 400, "the unit is missing"),
         (
             "POST /set",
+            r#"{"changes":[{"link":"a-s","set":{"mtu":"1400"}}]}"#,
+            400,
+            "the mtu of a link is settled when the network starts",
+        ),
+        (
+            "POST /set",
             r#"{"changes":[{"link":"a-s","set":{"rate":"1Mbit"}},{"link":"x","set":{"rate":"1Mbit"}}]}"#,
             400,
             "no link is called 'x'",
@@ -159,6 +201,8 @@ fn the_document_names_every_route_and_prometheus_finds_its_lines() {
     let (running, address, _) = run("document");
     let document = json(&request(address, "GET /openapi.json", "").1);
     assert_eq!(document, openapi());
+    let set = &document["components"]["schemas"]["Setting"]["properties"]["set"]["properties"];
+    assert_eq!(set.as_object().unwrap().len(), spec::keys().len(), "{set}");
     let paths = document["paths"].as_object().unwrap();
     let expected = [
         "/groups",

@@ -5,9 +5,10 @@ use crate::Answer;
 use crate::print::table;
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use fastpath_engine::Report;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
+use fastpath_engine::{PipeReport, Report};
 use fastpath_lab::control_socket;
+use fastpath_net::spec;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ Examples:
   fastpath ctl set n0-r0 --rate 5Mbit --delay 20ms
   fastpath ctl set n0-r0 --from n0 --loss 2% --queue '{ kind = \"codel\" }'
   fastpath ctl set --group cell --rate 1Mbit --at 30s
-  fastpath ctl set a-b b-c --set state=down
+  fastpath ctl set a-b b-c --state down
   fastpath ctl start cell
 
 The same over HTTP, with curl on the control socket or on --http of the network:
@@ -104,6 +105,12 @@ struct Set {
     /// 0.1%, or a table as in a description.
     #[arg(long)]
     corrupt: Option<String>,
+    /// 2ms, a table as in a description, or none.
+    #[arg(long)]
+    slots: Option<String>,
+    /// up or down. Going down drops what is queued.
+    #[arg(long)]
+    state: Option<String>,
 }
 
 impl Ctl {
@@ -156,6 +163,8 @@ impl Set {
             ("reorder", self.reorder),
             ("duplicate", self.duplicate),
             ("corrupt", self.corrupt),
+            ("slots", self.slots),
+            ("state", self.state),
         ];
         let mut set: BTreeMap<String, String> =
             named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
@@ -193,12 +202,15 @@ fn report(answer: Response) -> anyhow::Result<Report> {
 }
 
 fn write_links(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let titles = ["link", "from → to", "rate", "delay", "loss", "queue", "in", "out", "held", "dropped"];
+    let mut titles =
+        vec!["link", "from → to", "rate", "delay", "loss", "queue", "in", "out", "held", "dropped"];
+    let beside = report.links.iter().any(|link| link.directions.iter().any(|pipe| !beside(pipe).is_empty()));
+    titles.extend(beside.then_some("beside"));
     let mut table = table(titles);
     for link in &report.links {
         for pipe in &link.directions {
             let dropped: Vec<String> = pipe.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
-            table.add_row([
+            let mut row = vec![
                 link.name.clone(),
                 format!("{} → {}", pipe.from, pipe.to),
                 if pipe.state == "up" { pipe.rate.clone() } else { pipe.state.clone() },
@@ -209,10 +221,20 @@ fn write_links(out: &mut impl Write, report: &Report) -> io::Result<()> {
                 pipe.frames_out.to_string(),
                 pipe.held.to_string(),
                 if dropped.is_empty() { "0".to_owned() } else { dropped.join(", ") },
-            ]);
+            ];
+            row.extend(beside.then(|| self::beside(pipe)));
+            table.add_row(row);
         }
     }
     writeln!(out, "{table}")
+}
+
+/// The values that have no column of their own, as a spec has them.
+fn beside(pipe: &PipeReport) -> String {
+    let own = ["rate", "delay", "loss", "queue", "state"];
+    let values = pipe.values.iter().filter(|(key, _)| !own.contains(&key.as_str()));
+    let values = values.map(|(key, value)| format!("{key} = {}", spec::inline(value)));
+    values.chain(pipe.opportunities.clone()).collect::<Vec<_>>().join("\n")
 }
 
 fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {

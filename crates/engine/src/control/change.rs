@@ -2,11 +2,15 @@
 
 use super::{Changes, GroupReport, Setting};
 use fastpath_link::Change;
-use fastpath_net::{Direction, LinkChange, LinkId, Start, Topology, spec};
+use fastpath_net::trace::Timeline;
+use fastpath_net::{Direction, End, LinkChange, LinkId, Start, Topology, Track, spec};
 use fastpath_units::{Duration, Time};
 
 /// Changes of links in one request.
 const CHANGES_MAX: usize = 1 << 16;
+
+/// What a spec says of a link besides its values.
+const FIXED: [&str; 6] = ["between", "name", "mtu", "preset", "trace", "group"];
 
 /// What a request asks for, and when; `None` is now.
 pub(super) fn read(
@@ -31,6 +35,7 @@ pub(super) fn read(
     for setting in &changes.changes {
         let (links, direction) = links(topology, setting)?;
         let change = values(setting)?;
+        check(topology, &links, direction, &change)?;
         found.extend(links.into_iter().map(|link| (link, direction, change.clone())));
         if found.len() > CHANGES_MAX {
             return Err(format!("more than {CHANGES_MAX} links are changed: make several requests"));
@@ -100,10 +105,39 @@ fn links(topology: &Topology, setting: &Setting) -> Result<(Vec<LinkId>, Directi
     Ok((vec![id], direction))
 }
 
+/// Refuses what would change nothing: a rate, and what counts by it, where opportunities stand in its place for good.
+fn check(topology: &Topology, links: &[LinkId], direction: Direction, change: &Change) -> Result<(), String> {
+    let Change { rate, overhead, framing, slots, .. } = change;
+    if rate.is_none() && overhead.is_none() && framing.is_none() && slots.is_none() {
+        return Ok(());
+    }
+    let lasting = |track: &&Track| {
+        matches!(track.timeline, Timeline::Opportunities(_))
+            && matches!(track.end, End::Repeat | End::Hold)
+            && track.group.is_none_or(|group| matches!(topology.groups[group].start, Start::At(_)))
+            && links.contains(&track.link)
+            && direction.pipes().any(|pipe| pipe == track.pipe)
+    };
+    match topology.tracks.iter().find(lasting) {
+        None => Ok(()),
+        Some(track) => Err(format!(
+            "link {}: a trace says when packets leave, in place of rate, overhead and slots: change its other values, or \
+             end the trace in the spec (end = \"reset\" or \"stop\")",
+            topology.link(track.link).name
+        )),
+    }
+}
+
 /// The values, read as those of a link in a spec.
 fn values(setting: &Setting) -> Result<Change, String> {
     if setting.set.is_empty() {
         return Err("nothing to set: write for example \"set\":{\"rate\":\"1Mbit\"}".to_owned());
+    }
+    if let Some(key) = setting.set.keys().find(|key| FIXED.contains(&key.as_str())) {
+        return Err(format!(
+            "the {key} of a link is settled when the network starts: write it in the spec, or change one of {}",
+            spec::keys().join(", ")
+        ));
     }
     if let Some(key) = setting.set.keys().find(|key| !spec::is_key(key)) {
         return Err(format!(

@@ -18,6 +18,7 @@ mod client;
 mod metrics;
 mod routes;
 mod server;
+pub(crate) mod values;
 
 pub use address::{BadAddress, HttpAddress};
 pub use client::{CallError, call};
@@ -25,9 +26,10 @@ pub use routes::openapi;
 pub(crate) use server::Server;
 
 use crate::report::Report;
+use fastpath_net::spec;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
@@ -76,34 +78,22 @@ pub struct Setting {
     /// Only the direction of the link that leads from this node; both if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Values by the keys of a link in a spec (`rate`, `delay`, `loss`, `queue`, `jitter`, `state`, …), as there:
-    /// `"1Mbit"`, a table as an object, `{"kind": "codel"}`, or as text of TOML. What is absent stays.
-    #[serde(deserialize_with = "values")]
-    #[schema(value_type = Object)]
+    /// Values by the keys of a link in a spec, as there: `"1Mbit"`, a table as an object, `{"kind": "codel"}`, or as text of
+    /// TOML. What is absent stays.
+    #[serde(deserialize_with = "as_text")]
+    #[schema(schema_with = values::schema)]
     pub set: BTreeMap<String, String>,
 }
 
 /// Values as the text that a spec has for them.
-fn values<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+fn as_text<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
     let values: BTreeMap<String, Value> = Deserialize::deserialize(from)?;
     let text = |(key, value)| match value {
         Value::String(text) => Ok((key, text)),
         Value::Null => Err(D::Error::custom(format!("{key} is null: leave it out"))),
-        other => Ok((key, toml(&other))),
+        other => Ok((key, spec::inline(&other))),
     };
     values.into_iter().map(text).collect()
-}
-
-/// JSON as an inline value of TOML, which differs by its tables.
-fn toml(value: &Value) -> String {
-    match value {
-        Value::Object(table) => {
-            let entries = table.iter().map(|(key, value)| format!("{} = {}", json!(key), toml(value)));
-            format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
-        }
-        Value::Array(list) => format!("[{}]", list.iter().map(toml).collect::<Vec<_>>().join(", ")),
-        other => other.to_string(),
-    }
 }
 
 /// When a change happens or has happened.

@@ -56,6 +56,7 @@ pub(crate) mod pipe;
 mod queue;
 mod slots;
 mod trace;
+mod write;
 
 use crate::address;
 use crate::mistake::{Mistake, Remarks, Warning, nearest, several};
@@ -70,6 +71,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::de::{DeTable, DeValue};
 pub use trace::Files;
 use trace::TraceDraft;
+pub use write::{inline, values};
 
 /// The smallest MTU (RFC 791) and the largest a TAP takes.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_521;

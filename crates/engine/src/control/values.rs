@@ -1,0 +1,85 @@
+//! The values of a link as the OpenAPI document has them: each key of a spec with what it takes.
+
+use serde_json::{Value, json};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, SchemaType};
+
+/// Each key with what it is and examples of it.
+fn keys() -> [(&'static str, &'static str, Vec<Value>); 11] {
+    [
+        ("rate", "Bits per second on the wire, or `unlimited`.", vec![json!("10Mbit"), json!("unlimited")]),
+        (
+            "overhead",
+            "Bytes on the wire beyond each frame, `ethernet` (24), or cells.",
+            vec![json!(24), json!({"bytes": 8, "cell": 48, "cell_overhead": 5})],
+        ),
+        ("delay", "One way.", vec![json!("25ms")]),
+        (
+            "loss",
+            "A probability or a law; in a list one before the queue and one behind the bottleneck.",
+            vec![
+                json!("1%"),
+                json!({"kind": "gilbert-elliott", "to_bad": "1%", "to_good": "25%"}),
+                json!({"probability": "1%", "at": "egress"}),
+            ],
+        ),
+        (
+            "queue",
+            "Packets, bytes, the longest wait, `unlimited`, or a discipline.",
+            vec![json!("50p"), json!("64KiB"), json!("20ms"), json!({"kind": "codel"})],
+        ),
+        (
+            "jitter",
+            "A law that varies the delay, or `none`.",
+            vec![json!({"law": "normal", "sd": "2ms", "half_life": "20ms", "reorder": "never"})],
+        ),
+        (
+            "reorder",
+            "Packets that skip the delay.",
+            vec![json!("25%"), json!({"probability": "25%", "gap": 5})],
+        ),
+        (
+            "duplicate",
+            "Packets that leave twice, at once or the copy later.",
+            vec![json!("1%"), json!({"probability": "1%", "later": "5ms"})],
+        ),
+        ("corrupt", "Packets with flipped bits.", vec![json!("0.1%"), json!({"bits": 1e-6})]),
+        (
+            "slots",
+            "What is ready leaves together in slots, or `none`.",
+            vec![json!("2ms"), json!({"min": "800us", "max": "1ms", "packets": 32})],
+        ),
+        ("state", "`up` or `down`. Going down drops what is queued.", vec![json!("down"), json!("up")]),
+    ]
+}
+
+/// The schema of an object of them.
+pub(crate) fn schema() -> Schema {
+    let object = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
+    let value = |what: &str, examples| {
+        let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+        any.description(Some(what)).examples(examples)
+    };
+    keys()
+        .into_iter()
+        .fold(object, |object, (key, what, examples)| object.property(key, value(what, examples)))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_net::spec;
+
+    #[test]
+    fn every_key_of_a_spec_is_here_and_its_examples_are_read() {
+        let keys = keys();
+        assert_eq!(keys.each_ref().map(|(key, ..)| *key), spec::keys());
+        for (key, _, examples) in keys {
+            for example in examples {
+                let text = example.as_str().map_or_else(|| spec::inline(&example), str::to_owned);
+                let read = spec::parse_change(&spec::assignment(key, &text));
+                assert!(read.is_ok(), "{key} = {text}: {read:?}");
+            }
+        }
+    }
+}
