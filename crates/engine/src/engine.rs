@@ -141,6 +141,13 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
         cores.truncate(1);
     }
     let parts = topology.split(NonZeroUsize::new(cores.len()).unwrap_or(NonZeroUsize::MIN));
+    if let Some(asked) = workers.and_then(Workers::asked).filter(|asked| parts.len() < *asked) {
+        let why = match options.ledger {
+            Some(_) => "one keeps the ledger",
+            None => "links that exchange frames have one together",
+        };
+        (options.notice)(&format!("{} of the {asked} workers asked for: {why}", parts.len()));
+    }
     let mailboxes = parts.iter().map(|_| Mailbox::new()).collect::<io::Result<Vec<_>>>()?;
     let (mailboxes, inboxes): (Vec<Mailbox>, Vec<Inbox>) = mailboxes.into_iter().unzip();
     let team = Team::new(mailboxes.into_iter().zip(parts.iter().cloned()));

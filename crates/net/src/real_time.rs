@@ -49,3 +49,14 @@ pub enum Workers {
     /// One for each of these cores.
     Cores(Vec<u32>),
 }
+
+impl Workers {
+    /// How many, where that is said.
+    pub fn asked(&self) -> Option<usize> {
+        match self {
+            Workers::Auto => None,
+            Workers::Count(count) => Some(count.get()),
+            Workers::Cores(cores) => Some(cores.len()),
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //! what the emulator does packet by packet.
 
 use super::path::Path;
-use fastpath_link::{LossSpec, PipeSpec, QueueSpec};
+use fastpath_link::{JitterSpec, LossSpec, Memory, PipeSpec, QueueSpec};
 use fastpath_net::Topology;
 use fastpath_units::{Bytes, Duration, Fraction};
 use std::net::IpAddr;
@@ -25,8 +25,12 @@ const OVERLOAD_EARLY: f64 = 1.05;
 /// What the spec implies for packets from one host to another.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Implied {
-    /// Round-trip time of an echo of [`ECHO_PAYLOAD`] bytes: propagation and serialisation, there and back.
+    /// Round-trip time of an echo of [`ECHO_PAYLOAD`] bytes: propagation, with the mean of jitter, and serialisation, there
+    /// and back.
     pub(crate) rtt: Duration,
+    /// Its standard deviation by the laws of jitter; `None` if that says nothing of a mean: it is infinite, draws depend on
+    /// each other, or a law reaches below no delay at all and is cut there.
+    pub(crate) rtt_sd: Option<Duration>,
     /// Payload bytes of a datagram that fills the path's MTU.
     pub(crate) datagram: usize,
     /// Saturation of the path with such datagrams; `None` where no pipe has a rate.
@@ -65,9 +69,11 @@ impl Implied {
         let saturation = saturation(&pipes, full);
         let segment = f64::from(there.mtu.saturating_sub(ip + TCP));
         let lossless = pipes.iter().filter_map(|pipe| frames_per_second(pipe, full)).reduce(f64::min);
-        let round = there.pipes(topology).chain(back.pipes(topology));
+        let round: Vec<&PipeSpec> = there.pipes(topology).chain(back.pipes(topology)).collect();
+        let variance: Option<f64> = round.iter().map(|pipe| jitter_variance(pipe)).sum();
         Implied {
-            rtt: round.fold(Duration::ZERO, |sum, pipe| sum + crossing(pipe, echo)),
+            rtt: round.iter().fold(Duration::ZERO, |sum, pipe| sum + crossing(pipe, echo)),
+            rtt_sd: variance.map(|variance| Duration::from_secs_f64(variance.sqrt())),
             datagram: there.mtu.saturating_sub(ip + ICMP_OR_UDP) as usize,
             saturation,
             tcp_mbit: lossless.map(|frames| frames * segment * 8.0 / 1e6),
@@ -77,10 +83,7 @@ impl Implied {
                 .map(LossSpec::variance_inflation)
                 .try_fold(1.0, |most, inflation| Some(f64::max(most, inflation?))),
             drops_early: pipes.iter().any(|pipe| drops_early(pipe)),
-            tcp_held_back: there
-                .pipes(topology)
-                .chain(back.pipes(topology))
-                .any(|pipe| survival(pipe) < 1.0 || drops_early(pipe)),
+            tcp_held_back: round.iter().any(|pipe| survival(pipe) < 1.0 || drops_early(pipe)),
         }
     }
 
@@ -95,11 +98,20 @@ pub(crate) fn frames_per_second(pipe: &PipeSpec, len: u32) -> Option<f64> {
     pipe.rate.map(|rate| rate.as_bps() as f64 / (f64::from(len + pipe.overhead) * 8.0))
 }
 
-/// Time from a frame's first bit in to its last bit out, on an empty pipe.
+/// Time from a frame's first bit in to its last bit out, on an empty pipe, in the mean.
 fn crossing(pipe: &PipeSpec, len: u32) -> Duration {
     let size = Bytes(u64::from(len + pipe.overhead));
     let sending = pipe.rate.map_or(Duration::ZERO, |rate| rate.transmission(size, Fraction::ZERO).0);
-    sending + pipe.delay
+    let jitter = pipe.jitter.as_ref().map_or(0.0, |jitter| jitter.law.mean_secs());
+    sending + Duration::from_ps((pipe.delay.as_ps() as f64 + jitter * 1e12).round() as u64)
+}
+
+/// The variance of a delay in square seconds, where those of several packets average out to the mean of the law.
+fn jitter_variance(pipe: &PipeSpec) -> Option<f64> {
+    let Some(JitterSpec { law, memory, .. }) = pipe.jitter.as_deref() else { return Some(0.0) };
+    let is_cut = law.quantile(pipe.delay, 0.001).is_none_or(|least| least.is_zero());
+    let sd = law.sd().filter(|_| *memory == Memory::None && !is_cut)?;
+    Some(sd.as_secs_f64() * sd.as_secs_f64())
 }
 
 /// True if the queue drops before it is full.
@@ -149,6 +161,7 @@ fn saturation(pipes: &[&PipeSpec], len: u32) -> Option<Saturation> {
 mod tests {
     use super::*;
     use crate::audit::fixture::{between, dumbbell, pipe};
+    use fastpath_link::{JitterLaw, Reorder};
     use fastpath_net::Routes;
 
     fn implied(topology: &Topology, from: &str, to: &str) -> Implied {
@@ -218,6 +231,26 @@ mod tests {
         let correlated =
             fastpath_link::Chance { probability: "1%".parse().unwrap(), correlation: "25%".parse().unwrap() };
         assert_eq!(inflation(LossSpec::Correlated(correlated)), None);
+    }
+
+    #[test]
+    fn jitter_adds_its_mean_and_scatters_it() {
+        let jittery = |law, memory| {
+            let jitter = Some(Box::new(JitterSpec { law, memory, order: Reorder::Allow }));
+            let implied =
+                implied(&between(PipeSpec { rate: None, jitter, ..pipe("1Mbit", "5ms", "0%") }), "a", "b");
+            (implied.rtt, implied.rtt_sd)
+        };
+        let ms = Duration::from_ms;
+        let exponential = || JitterLaw::Exponential { mean: ms(3) };
+        // Both ways: 2·(5 + 3) ms, and √(2·3²) ms.
+        let (rtt, sd) = jittery(exponential(), Memory::None);
+        assert_eq!((rtt, sd.unwrap().as_ps() / 1_000_000), (ms(16), 4242));
+        assert_eq!(jittery(exponential(), Memory::HalfLife(ms(50))), (ms(16), None));
+        assert_eq!(jittery(JitterLaw::Normal { sd: ms(1) }, Memory::None).0, ms(10));
+        assert_eq!(jittery(JitterLaw::Normal { sd: ms(2) }, Memory::None), (ms(10), None), "cut at zero");
+        assert_eq!(jittery(JitterLaw::Pareto { mean: ms(3), shape: 1.5 }, Memory::None), (ms(16), None));
+        assert_eq!(implied(&between(pipe("1Mbit", "5ms", "0%")), "a", "b").rtt_sd, Some(Duration::ZERO));
     }
 
     #[test]

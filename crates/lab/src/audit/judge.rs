@@ -10,9 +10,10 @@ const NORMAL_999: f64 = 3.2905;
 /// What a correct link may fail by chance, each side.
 const TAIL: f64 = 0.0005;
 
-/// True if a median round-trip time is as configured.
-pub(crate) fn rtt_agrees(configured_ms: f64, median_ms: f64) -> bool {
-    (median_ms - configured_ms).abs() <= configured_ms * RTT_RELATIVE + RTT_ABSOLUTE_MS
+/// True if a round-trip time is as configured: a median, or a mean of `replies` that jitter scatters by `sd_ms` each.
+pub(crate) fn rtt_agrees(configured_ms: f64, observed_ms: f64, sd_ms: f64, replies: usize) -> bool {
+    let scatter = NORMAL_999 * sd_ms / (replies.max(1) as f64).sqrt();
+    (observed_ms - configured_ms).abs() <= configured_ms * RTT_RELATIVE + RTT_ABSOLUTE_MS + scatter
 }
 
 /// True if a rate is as expected. `loss` is the random loss behind the bottleneck, which scatters the
@@ -102,7 +103,10 @@ mod tests {
 
     #[test]
     fn agreement_ends_at_the_stated_tolerance() {
-        assert!(rtt_agrees(240.0, 242.69) && !rtt_agrees(240.0, 242.71) && rtt_agrees(0.0, 0.3));
+        let steady = |configured, median| rtt_agrees(configured, median, 0.0, 20);
+        assert!(steady(240.0, 242.69) && !steady(240.0, 242.71) && steady(0.0, 0.3));
+        // 3.29·4/√16 ms more.
+        assert!(rtt_agrees(240.0, 245.9, 4.0, 16) && !rtt_agrees(240.0, 246.1, 4.0, 16));
         assert!(rate_agrees(10.0, 9.91, 0.0, 1.0, 1000) && !rate_agrees(10.0, 9.89, 0.0, 1.0, 1000));
         assert!(rate_agrees(10.0, 9.7, 0.05, 1.0, 1000) && !rate_agrees(10.0, 9.0, 0.05, 1.0, 1000));
     }

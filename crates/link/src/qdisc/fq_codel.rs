@@ -122,6 +122,8 @@ impl<P> FqCodel<P> {
         loop {
             let index = *self.new.front().or(self.old.front())?;
             let flow = &mut self.flows[index];
+            // "A negative number of credits (i.e., it has already dequeued at least a quantum of bytes)" says §4.2 of the
+            // RFC: at zero the two differ. A quantum has been sent then, and Linux goes by that.
             if flow.credits <= 0 {
                 // At least a byte each round, so that a quantum of nothing serves as well.
                 flow.credits += self.spec.quantum.0.max(1) as i64;

@@ -2,6 +2,7 @@
 
 use super::{Pace, Step, Steps, Timeline, Values};
 use fastpath_link::Limit;
+use fastpath_units::Duration;
 
 pub(super) fn describe(timeline: &Timeline) -> String {
     match timeline {
@@ -9,7 +10,7 @@ pub(super) fn describe(timeline: &Timeline) -> String {
             "{} opportunities of {} bytes in {}, on average {}",
             opportunities.times().len(),
             opportunities.bytes,
-            opportunities.period(),
+            span(opportunities.period()),
             rate(opportunities.mean_bps()),
         ),
         Timeline::Steps(steps) => describe_steps(steps),
@@ -32,7 +33,7 @@ fn describe_steps(steps: &Steps) -> String {
             Limit::Bytes(bytes) => bytes.0 as f64,
         })
     };
-    let ms = |duration: fastpath_units::Duration| duration.as_secs_f64() * 1e3;
+    let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
     let parts = [
         part("rate", steps, pace, rate),
         part("delay", steps, |values| values.delay.map(ms), time),
@@ -42,7 +43,7 @@ fn describe_steps(steps: &Steps) -> String {
         part("duplicate", steps, |values| Some(values.duplicate?.0.get()), percent),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("{} steps in {}: {}", steps.steps.len(), steps.length, parts.join("; "))
+    format!("{} steps in {}: {}", steps.steps.len(), span(steps.length), parts.join("; "))
 }
 
 /// `rate 1Mbit to 24Mbit, on average 12.5Mbit`; `None` if the trace does not set it.
@@ -79,6 +80,16 @@ fn rate(bps: f64) -> String {
     }
 }
 
+/// A time in the unit that suits it, up to three decimals.
+fn span(span: Duration) -> String {
+    let [s, ms, us] = [1e-12, 1e-9, 1e-6].map(|unit| span.as_ps() as f64 * unit);
+    match () {
+        _ if s >= 1.0 => format!("{}s", rounded(s)),
+        _ if ms >= 1.0 => format!("{}ms", rounded(ms)),
+        _ => format!("{}us", rounded(us)),
+    }
+}
+
 /// Up to three decimals.
 fn rounded(number: f64) -> String {
     let text = format!("{number:.3}");
@@ -88,6 +99,7 @@ fn rounded(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::{Format, Timeline};
+    use fastpath_units::Duration;
 
     #[test]
     fn a_trace_is_summed_up_over_time() {
@@ -100,5 +112,7 @@ mod tests {
             Timeline::read(Format::Mahimahi, "0\n5\n10\n").unwrap().describe(),
             "3 opportunities of 1504 bytes in 10ms, on average 3.61Mbit"
         );
+        assert_eq!(super::span(Duration::from_ps(59_958_110_163_654)), "59.958s");
+        assert_eq!(super::span(Duration::from_ps(1_500_000)), "1.5us");
     }
 }
