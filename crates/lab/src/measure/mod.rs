@@ -9,6 +9,7 @@
 //! | `timing.rs` | what do clocks, sleeps, system calls and rings cost? |
 //! | `host.rs` | all of these, as one record |
 //! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `switched.rs`, `wire.rs` | what does a packet cost a pipeline? |
+//! | `passes.rs` | and on a machine whose speed changes? |
 //! | `slowdown.rs` | what if the core were slower? |
 //! | `search.rs` | what is the highest rate without loss? |
 //! | `switching/` | what do lookups, packets and changes of rules cost a switch? |
@@ -25,6 +26,7 @@ mod latency;
 mod memory;
 mod netcope;
 mod operations;
+mod passes;
 mod pipeline;
 mod score;
 mod search;
@@ -42,6 +44,7 @@ pub use latency::{Between, BetweenError, Histogram, LATENCY_SIZES, UnitLatency, 
 pub use memory::{LatencyPoint, MemoryPoint, Operation, TlbCost};
 pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_over, netcope_throughput};
 pub use operations::{EXTRAS, Extra, OperationCost, operation};
+pub use passes::{Results, typical};
 pub use pipeline::Stage;
 pub use search::{Found, Goal, SearchError, Trial, search};
 pub use slowdown::{NoSlowdown, Slowdown};

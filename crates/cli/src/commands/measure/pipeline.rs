@@ -7,8 +7,8 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
     Cable, Effort, Emulation, EmulationQuestion, Goal, LinkKind, LinkWeight, Netcope, NetcopeQuestion,
-    Progress, Rules, Slowdown, Stage, SwitchQuestion, Tag, Wire, emulate, netcope, netcope_over,
-    netcope_throughput, switched, weigh,
+    Progress, Results, Rules, Slowdown, Stage, SwitchQuestion, Tag, Wire, emulate, netcope, netcope_over,
+    netcope_throughput, switched, typical, weigh,
 };
 use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, Value, json};
@@ -20,10 +20,9 @@ const QUEUE: usize = 4096;
 /// Final trials of that search, and how close its bounds come.
 const TRIAL: Duration = Duration::from_millis(250);
 const WIDTH: f64 = 0.02;
-/// Passes over the grid, and packets of each. A machine shared with others changes its speed for tenths of a second at a
-/// time: many short passes see the same mix of speeds at every point, and their median tells them apart by it.
-const PASSES: std::ops::RangeInclusive<u64> = 5..=40;
-const PASS_PACKETS: u64 = 25_000;
+/// Passes over the grid, and packets of each at a point. Short, so that a pass meets one speed of a machine that changes it.
+const PASSES: std::ops::RangeInclusive<u64> = 5..=250;
+const PASS_PACKETS: u64 = 4_000;
 /// A point whose odd passes differ from its even ones by more is not known better than that.
 const NOISY_PCT: f64 = 2.0;
 
@@ -57,8 +56,8 @@ pub(super) struct PipelineCommand {
     /// Links packets are spread over (emulate).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
-    /// Packets timed per point and core, in up to 40 passes over the grid of which the median counts (five where a point is
-    /// dear to set up: switch, --port; emulate: one).
+    /// Packets timed per point and core, in up to 250 passes over the grid whose medians count (five where a point is dear to set
+    /// up: switch, --port; emulate: one).
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     packets: u64,
     /// The device's port (netcope, forward): memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
@@ -139,7 +138,8 @@ impl PipelineCommand {
         let weight = (self.program == Program::Emulate).then(|| weigh(most, self.seed));
         let passes = self.passes();
         let watch = Watch::start();
-        let mut found: Vec<Vec<Record>> = vec![Vec::new(); points.len()];
+        let (mut parameters, mut found) = (Vec::new(), vec![Vec::new(); points.len()]);
+        let mut rates = Vec::new();
         for pass in 0..passes {
             for (i, point) in points.iter().enumerate() {
                 let whole = |_: &str, done: usize, total: usize| {
@@ -148,21 +148,36 @@ impl PipelineCommand {
                     show(&bar)("points", (1000.0 * done) as usize, 1000 * passes * points.len());
                 };
                 // The search comes once, with the last pass.
-                let searches = pass + 1 == passes;
-                found[i].push(self.measure(*point, weight, (passes, searches), &whole)?);
+                let is_last = pass + 1 == passes;
+                let (set, mut results) = self.measure(*point, weight, (passes, is_last), &whole)?;
+                if is_last {
+                    parameters.push(set);
+                    rates.push(results.remove("throughput"));
+                }
+                found[i].push(results);
             }
         }
-        let mut records: Vec<Record> = found.into_iter().map(typical).collect();
-        if passes > 1 {
-            // One pass is too short to be judged.
-            let disturbance = watch.disturbance();
-            records.iter_mut().for_each(|record| record.provenance.disturbance = disturbance);
-        }
+        let provenance = watch.provenance(&tool(), self.seed, self.packets);
+        let records: Vec<Record> = parameters
+            .into_iter()
+            .zip(typical(found))
+            .zip(rates)
+            .map(|((parameters, mut results), rates)| {
+                results.extend(rates.map(|rates| ("throughput".to_owned(), rates)));
+                Record {
+                    kind: "pipeline".to_owned(),
+                    provenance: provenance.clone(),
+                    parameters,
+                    results,
+                    platform: None,
+                }
+            })
+            .collect();
         bar.finish_and_clear();
         self.output.write(file, &records)?;
         self.print(&records)?;
-        if let Some(worst) = records.iter().find(|r| r.provenance.disturbance.disturbed).or(records.first()) {
-            warn(worst);
+        if let Some(record) = records.first() {
+            warn(record);
         }
         let is_noisy = |r: &&Record| r.results.get("spread_pct").and_then(Value::as_f64) > Some(NOISY_PCT);
         let noisy = records.iter().filter(is_noisy).count();
@@ -206,8 +221,7 @@ impl PipelineCommand {
         weight: Option<LinkWeight>,
         (passes, searches): (usize, bool),
         progress: Progress<'_>,
-    ) -> anyhow::Result<Record> {
-        let watch = Watch::start();
+    ) -> anyhow::Result<(Map<String, Value>, Results)> {
         let packets = self.packets.div_ceil(passes as u64);
         let (mut parameters, results) = match weight {
             Some(weight) => {
@@ -275,8 +289,9 @@ impl PipelineCommand {
         };
         let program = self.program.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
         parameters.insert("program".to_owned(), Value::String(program));
-        let provenance = watch.provenance(&tool(), self.seed, self.packets);
-        Ok(Record { kind: "pipeline".to_owned(), provenance, parameters, results, platform: None })
+        // Of all passes together.
+        parameters.insert("packets".to_owned(), json!(self.packets));
+        Ok((parameters, results))
     }
 
     fn print(&self, records: &[Record]) -> anyhow::Result<()> {
@@ -294,25 +309,6 @@ impl PipelineCommand {
         }
         Ok(())
     }
-}
-
-/// Of the passes over one point the one in the middle, with how well they repeat and what was searched in the last.
-fn typical(mut passes: Vec<Record>) -> Record {
-    let time = |r: &Record| r.results.get("T_ns").and_then(Value::as_f64).unwrap_or(f64::NAN);
-    let throughput = passes.last_mut().and_then(|last| last.results.remove("throughput"));
-    let every_other = |from: usize| {
-        let mut times: Vec<f64> = passes.iter().skip(from).step_by(2).map(time).collect();
-        times.sort_by(f64::total_cmp);
-        times.get(times.len() / 2).copied()
-    };
-    let spread = every_other(0).zip(every_other(1)).map(|(even, odd)| 100.0 * (odd / even - 1.0).abs());
-    passes.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    let count = passes.len();
-    let mut record = passes.swap_remove(count / 2);
-    record.results.insert("passes".to_owned(), json!(count));
-    record.results.extend(spread.map(|spread| ("spread_pct".to_owned(), json!(spread))));
-    record.results.extend(throughput.map(|found| ("throughput".to_owned(), found)));
-    record
 }
 
 fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
