@@ -1,4 +1,4 @@
-//! `fastpath evaluate emulator` as scripts use it.
+//! `fastpath evaluate emulator` and `prediction` as scripts use them.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -116,4 +116,67 @@ fn a_signal_ends_it_early_with_nothing_left_behind() {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2));
     assert!(said.any(|line| line.contains("interrupted")));
+}
+
+/// Records as `evaluate prediction -o` keeps them, of a machine `slower` times slower than another, whose record says
+/// `declared`.
+fn kept(directory: &Path, name: &str, slower: f64, declared: f64) {
+    for round in 1..=3 {
+        let [score, copy] = [30e3, 100e9].map(|fast| fast / declared);
+        let platform =
+            serde_json::json!({"name": "x", "score": score, "score_kind": "own", "copy_bits_per_s": copy});
+        let host = serde_json::json!({"kind": "host", "platform": platform}).to_string();
+        fs::write(directory.join(format!("{name}-host-{round}.jsonl")), host).unwrap();
+        let mut costs = String::new();
+        for p in [64, 128, 256, 512, 1024, 1514] {
+            for h in [0, 10, 20, 50] {
+                // A ripple of 0.2 %, so that there is something to be unsure of.
+                let ripple = 1.0 + 0.001 * f64::from((p / 64 + h) % 5 - 2);
+                let t = slower * ripple * (38.6 + 0.101 * f64::from(p) + 4.07 * f64::from(h));
+                let record = serde_json::json!({
+                    "kind": "pipeline",
+                    "parameters": {"p": p, "h": h},
+                    "results": {"T_ns": t, "spread_pct": 0.3},
+                });
+                costs += &format!("{record}\n");
+            }
+        }
+        fs::write(directory.join(format!("{name}-costs-{round}.jsonl")), costs).unwrap();
+    }
+}
+
+#[test]
+fn kept_records_of_platforms_are_judged_again() {
+    let at = directory("prediction");
+    kept(&at, "here", 1.0, 1.0);
+    kept(&at, "slower", 1.6, 1.6);
+    let run = |words: &[&str]| {
+        let output = Command::new(PROGRAM)
+            .args(["evaluate", "prediction"])
+            .args(words)
+            .current_dir(&at)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, out, err) = run(&["--records", ".", "--json"]);
+    assert_eq!(code, Some(0), "{err}");
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(ids(&found["results"]), ["half-grid-median-pct", "half-grid-p95-pct", "slower-covered"]);
+    assert_eq!(
+        (&found["results"][2]["ours"], &found["results"][2]["noisy"]),
+        (&Value::from(1.0), &Value::from(false))
+    );
+    // A record that promises a machine as fast as this one.
+    kept(&at, "slower", 1.6, 1.0);
+    let (code, out, _) = run(&["--records", "."]);
+    assert!(code == Some(1) && out.contains("MISS") && out.contains("2 of 3 figures come out"), "{out}");
+    let (code, _, err) = run(&["--records", "..", "--quick"]);
+    assert!(code == Some(2) && err.contains("--quick"), "{err}");
+    let (code, _, err) = run(&["--records", ".."]);
+    assert!(code == Some(2) && err.contains("no here-costs-1.jsonl in it"), "{err}");
 }

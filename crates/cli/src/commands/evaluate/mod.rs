@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod emulator;
 mod models;
+#[cfg(target_os = "linux")]
+mod prediction;
 mod simulator;
 
 use crate::Answer;
@@ -24,6 +26,8 @@ enum Action {
     #[cfg(target_os = "linux")]
     Emulator(emulator::EmulatorCommand),
     Models(models::ModelsCommand),
+    #[cfg(target_os = "linux")]
+    Prediction(prediction::PredictionCommand),
     Simulator(simulator::SimulatorCommand),
 }
 
@@ -33,6 +37,8 @@ impl EvaluateCommand {
             #[cfg(target_os = "linux")]
             Action::Emulator(command) => command.run(),
             Action::Models(command) => command.run(),
+            #[cfg(target_os = "linux")]
+            Action::Prediction(command) => command.run(),
             Action::Simulator(command) => command.run(),
         }
     }
