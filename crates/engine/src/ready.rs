@@ -5,6 +5,7 @@
 //!  the others ──epoll──▶ hot ──a look finds nothing──▶ (out)
 //! ```
 
+use crate::Idle;
 use crate::sys::epoll::Epoll;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -29,8 +30,14 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Ports with their descriptors, and the bell that ends a wait.
-    pub(crate) fn new(ports: &[Option<BorrowedFd<'_>>], bell: BorrowedFd<'_>) -> io::Result<Ready> {
+    /// Ports with their descriptors, and the bell that ends a wait, if there is going to be one: whoever only looks does not
+    /// make the kernel tell, which costs the sender of every frame.
+    pub(crate) fn new(
+        ports: &[Option<BorrowedFd<'_>>],
+        bell: BorrowedFd<'_>,
+        idle: Idle,
+    ) -> io::Result<Ready> {
+        let is_asked = ports.len() > FEW;
         let mut ready = Ready {
             epoll: Epoll::new()?,
             always: Vec::new(),
@@ -42,10 +49,12 @@ impl Ready {
         };
         ready.epoll.add(bell, BELL)?;
         for (number, port) in ports.iter().enumerate() {
-            if let Some(fd) = port {
+            if let Some(fd) = port
+                && (is_asked || idle == Idle::Save)
+            {
                 ready.epoll.add(*fd, number as u64)?;
             }
-            if port.is_some() && ports.len() > FEW {
+            if port.is_some() && is_asked {
                 ready.is_watched[number] = true;
                 ready.watched += 1;
             } else {
@@ -135,7 +144,7 @@ mod tests {
         let mut pairs: Vec<_> = (0..100).map(|_| UnixStream::pair().unwrap()).collect();
         let (bell, mut ring) = UnixStream::pair().unwrap();
         let fds: Vec<_> = pairs.iter().map(|(port, _)| Some(port.as_fd())).chain([None]).collect();
-        let mut ready = Ready::new(&fds, bell.as_fd()).unwrap();
+        let mut ready = Ready::new(&fds, bell.as_fd(), Idle::Busy).unwrap();
         assert!(!ready.refresh());
         assert_eq!(to_look_at(&ready), [100]);
         pairs[7].1.write_all(b"x").unwrap();
@@ -158,12 +167,18 @@ mod tests {
 
     #[test]
     fn few_ports_are_always_looked_at() {
-        let (port, _far) = UnixStream::pair().unwrap();
+        let (port, mut far) = UnixStream::pair().unwrap();
         let (bell, _ring) = UnixStream::pair().unwrap();
-        let mut ready = Ready::new(&[Some(port.as_fd()), None], bell.as_fd()).unwrap();
+        let mut ready = Ready::new(&[Some(port.as_fd()), None], bell.as_fd(), Idle::Save).unwrap();
         assert_eq!(to_look_at(&ready), [0, 1]);
         assert!(!ready.found_nothing(0) && !ready.refresh() && !ready.wait(Duration::ZERO));
+        far.write_all(b"x").unwrap();
+        assert!(ready.wait(Duration::from_secs(5)));
         ready.remove(0, Some(port.as_fd()));
         assert_eq!(to_look_at(&ready), [1]);
+        // Who never waits is not told.
+        let ready = Ready::new(&[Some(port.as_fd())], bell.as_fd(), Idle::Busy).unwrap();
+        assert!(!ready.wait(Duration::ZERO));
+        assert_eq!(to_look_at(&ready), [0]);
     }
 }

@@ -120,7 +120,7 @@ impl<O: Observer> Worker<O> {
         let Crew { clock, ports, idle, promise, inbox, notice, core, open_ports } = crew;
         let watch = Watch::new(clock);
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
-        let ready = Ready::new(&fds, inbox.bell())?;
+        let ready = Ready::new(&fds, inbox.bell(), idle)?;
         let count = ports.len();
         let edges = ports.into_iter().map(|port| EdgePort::new(port, count)).collect();
         let now = clock.now();

@@ -62,9 +62,9 @@ pub struct AfXdp {
     name: String,
     index: u32,
     mode: XdpMode,
-    /// By queue; their descriptors wait in `readable`.
+    /// By queue; the descriptors of several wait in `readable`.
     sockets: Vec<XdpSocket>,
-    readable: Epoll,
+    readable: Option<Epoll>,
     mtu: usize,
     scratch: Scratch,
     /// A frame that came in several pieces.
@@ -163,7 +163,8 @@ impl AfXdp {
         let redirect = (purpose == Purpose::Both).then(attach).transpose();
         let redirect = redirect.map_err(failed("attaching the XDP program"))?;
         let umem = memory.umem(queues as usize, chunk_len).map_err(failed("taking memory for XDP"))?;
-        let readable = Epoll::new().map_err(failed("making an epoll set"))?;
+        let several = (queues > 1).then(Epoll::new);
+        let readable = several.transpose().map_err(failed("making an epoll set"))?;
         let mut sockets = Vec::new();
         for queue in 0..queues {
             let socket =
@@ -171,7 +172,9 @@ impl AfXdp {
             if let Some(redirect) = &redirect {
                 redirect.send_to(queue, socket.as_fd()).map_err(failed("redirecting frames"))?;
             }
-            readable.add(socket.as_fd(), queue.into()).map_err(failed("adding to an epoll set"))?;
+            if let Some(readable) = &readable {
+                readable.add(socket.as_fd(), queue.into()).map_err(failed("adding to an epoll set"))?;
+            }
             sockets.push(socket);
         }
         let (bytes, huge) = umem.extent();
@@ -318,7 +321,7 @@ impl Port for AfXdp {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.readable.as_fd())
+        self.readable.as_ref().map(Epoll::as_fd).or_else(|| self.sockets.first().map(XdpSocket::as_fd))
     }
 
     fn counters(&mut self) -> PortCounters {
