@@ -116,6 +116,7 @@ impl Wheel {
 
     /// Makes `at` the pending time of pipe `id`, in place of what it was. Panics if `id` is not one of the
     /// wheel's pipes.
+    #[inline]
     pub fn schedule(&mut self, id: u32, at: Time) {
         if self.is_armed(id) {
             if self.times[id as usize] == at {
@@ -395,8 +396,8 @@ struct Block {
 }
 
 impl Blocks {
-    #[inline]
     /// Adds `entry` to the list of blocks that begins with `first`; answers where it begins now.
+    #[inline]
     fn push(&mut self, first: Option<u32>, entry: Entry) -> u32 {
         let index = match first {
             Some(index) if (self.len(index) as usize) < self.blocks[index as usize].entries.len() => index,

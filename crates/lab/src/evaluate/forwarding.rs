@@ -15,7 +15,6 @@ use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
 use crate::Host;
 use crate::audit::{AuditError, SocketError};
 use crate::measure::{EmulationQuestion, LinkKind, LinkWeight, emulate};
-use fastpath_engine::Idle;
 use fastpath_engine::port::{AfPacket, AfXdp, BURST, Port};
 use fastpath_link::PipeSpec;
 use fastpath_model::seeds::linkem::{
@@ -120,13 +119,10 @@ impl Seen {
     fn of(size: u32, pairs: u32, context: &Context<'_>) -> Result<Seen, PartError> {
         let ours = |way| Between::Veths(PipeSpec::default(), way);
         let all = [ours(Way::Xdp), ours(Way::Packet), Between::Bridge, Between::Nothing];
-        let mut paths = all
-            .iter()
-            .map(|between| Path::new(between, size, pairs, context))
-            .collect::<Result<Vec<_>, PartError>>()?;
+        let mut paths = all.map(Path::new);
         for _ in 0..ROUNDS {
             for path in &mut paths {
-                path.blast(context)?;
+                path.blast(size, pairs, context)?;
             }
         }
         let mut rates = paths.into_iter().map(Path::middle);
@@ -165,44 +161,30 @@ impl Seen {
     }
 }
 
-/// Hosts with something in between, and what passed in each round.
+/// What may lie in between, and what passed in each round.
 struct Path {
-    field: Field,
-    sources: Vec<Source>,
+    between: Between,
+    /// The hosts, as long as nothing between them polls while others are measured.
+    standing: Option<Stand>,
     rounds: Vec<Rate>,
 }
 
-impl Path {
-    fn new(between: &Between, size: u32, pairs: u32, context: &Context<'_>) -> Result<Path, PartError> {
+/// Hosts, and who sends from them.
+struct Stand {
+    field: Field,
+    sources: Vec<Source>,
+}
+
+impl Stand {
+    fn new(between: &Between, size: u32, pairs: u32, context: &Context<'_>) -> Result<Stand, PartError> {
         let all: Vec<Between> = (0..pairs).map(|_| between.clone()).collect();
-        // An engine that has nothing to do leaves the machine to the others.
-        let field = Field::with(&all, Idle::Save)?;
+        let field = Field::new(&all)?;
         let sources = hosts(&field).map(|host| Source::new(host, size)).collect::<Result<Vec<_>, _>>()?;
-        let mut path = Path { field, sources, rounds: Vec::new() };
+        let mut stand = Stand { field, sources };
         // The engine's or the kernel's caches, and the bridge's table, fill first.
-        send(&mut path.sources, duration(context) / 4, context)?;
-        Ok(path)
-    }
-
-    /// Sends between the hosts of every pair, in both directions, as fast as one thread can.
-    fn blast(&mut self, context: &Context<'_>) -> Result<(), PartError> {
+        send(&mut stand.sources, duration(context) / 4, context)?;
         context.stop.sleep(SETTLE)?;
-        let (before, sent_before) = (self.received()?, self.sent());
-        let began = Instant::now();
-        send(&mut self.sources, duration(context), context)?;
-        let elapsed = began.elapsed().as_secs_f64();
-        context.stop.sleep(SETTLE)?;
-        let n = self.received()? - before;
-        let sent = (self.sent() - sent_before) as f64 / elapsed;
-        self.rounds.push(Rate { kind: String::new(), sent, received: n as f64 / elapsed, n });
-        Ok(())
-    }
-
-    /// The round in which the middle number of frames was received.
-    fn middle(mut self) -> Rate {
-        self.rounds.sort_by(|a, b| a.received.total_cmp(&b.received));
-        let kind = self.field.report().and_then(|report| Some(report.ports.first()?.kind.clone()));
-        Rate { kind: kind.unwrap_or_default(), ..self.rounds.swap_remove(self.rounds.len() / 2) }
+        Ok(stand)
     }
 
     fn received(&self) -> Result<u64, PartError> {
@@ -211,6 +193,41 @@ impl Path {
 
     fn sent(&mut self) -> u64 {
         self.sources.iter_mut().map(|source| source.port.counters().tx_frames).sum()
+    }
+}
+
+impl Path {
+    fn new(between: Between) -> Path {
+        Path { between, standing: None, rounds: Vec::new() }
+    }
+
+    /// Sends between the hosts of every pair, in both directions, as fast as one thread can.
+    fn blast(&mut self, size: u32, pairs: u32, context: &Context<'_>) -> Result<(), PartError> {
+        let mut stand = match self.standing.take() {
+            Some(stand) => stand,
+            None => Stand::new(&self.between, size, pairs, context)?,
+        };
+        let (before, sent_before) = (stand.received()?, stand.sent());
+        let began = Instant::now();
+        send(&mut stand.sources, duration(context), context)?;
+        let elapsed = began.elapsed().as_secs_f64();
+        context.stop.sleep(SETTLE)?;
+        let n = stand.received()? - before;
+        let sent = (stand.sent() - sent_before) as f64 / elapsed;
+        let report = stand.field.report();
+        let kind =
+            report.as_ref().and_then(|report| Some(report.ports.first()?.kind.clone())).unwrap_or_default();
+        self.rounds.push(Rate { kind, sent, received: n as f64 / elapsed, n });
+        if report.is_none() {
+            self.standing = Some(stand);
+        }
+        Ok(())
+    }
+
+    /// The round in which the middle number of frames was received.
+    fn middle(mut self) -> Rate {
+        self.rounds.sort_by(|a, b| a.received.total_cmp(&b.received));
+        self.rounds.swap_remove(self.rounds.len() / 2)
     }
 }
 
