@@ -141,7 +141,7 @@ fn host(records: &[&Record]) -> Section {
             });
             charts.push(Chart {
                 title: format!("Memory, {operation}: one line per working set of a thread"),
-                x: axis("threads", Scale::Linear),
+                x: axis("threads", Scale::Log2),
                 y: axis("bytes/s, all threads", Scale::Log10),
                 drawing: Drawing::Lines(thinned(series(by_threads))),
             });
@@ -301,7 +301,8 @@ fn latency(records: &[&Record]) -> Section {
             y: axis("ns", Scale::Linear),
             drawing: Drawing::Boxes(of_place.iter().map(|r| boxed(r)).collect()),
         });
-        charts.extend(of_place.iter().map(|r| histogram(r, &format!("{place}, {}", size(r)))));
+        let varied = of_place.iter().filter(|r| varies(r));
+        charts.extend(varied.map(|r| histogram(r, &format!("{place}, {}", size(r)))));
     }
     let rows = records.iter().map(|r| {
         let t = &r.results["t_f_ns"];
@@ -337,12 +338,19 @@ fn latency(records: &[&Record]) -> Section {
     Section {
         title: "Latency".to_owned(),
         notes: vec![
-            "whiskers cover 99.3 % of a normal distribution; outliers far out are drawn at the upper edge"
+            "whiskers cover 99.3 % of a normal distribution; outliers far out are drawn at the upper edge; where all packets \
+             took the same time there is no histogram"
                 .to_owned(),
         ],
         charts,
         tables: vec![Grid { titles, rows: rows.collect() }],
     }
+}
+
+/// Whether the packets of a record took different times, in virtual time too: one bar says nothing.
+fn varies(record: &Record) -> bool {
+    let counts = record.results["histogram"]["counts"].as_array();
+    counts.into_iter().flatten().filter(|count| number(count) > 0.0).count() > 1
 }
 
 /// The histogram between the fences, and the normal distribution of the mixture's core.
