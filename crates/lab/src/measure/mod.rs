@@ -11,7 +11,7 @@
 //! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `switched.rs`, `wire.rs` | what does a packet cost a pipeline? |
 //! | `passes.rs` | and on a machine whose speed changes? |
 //! | `slowdown.rs` | what if the core were slower? |
-//! | `search.rs` | what is the highest rate without loss? |
+//! | `search.rs`, `offered.rs` | what is the highest rate without loss? |
 //! | `switching/` | what do lookups, packets and changes of rules cost a switch? |
 //! | `latency.rs`, `operations.rs` | how long does a packet take, and what does each operation add? |
 //!
@@ -25,6 +25,7 @@ mod host;
 mod latency;
 mod memory;
 mod netcope;
+mod offered;
 mod operations;
 mod passes;
 mod pipeline;
@@ -42,7 +43,7 @@ pub use emulate::{Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, w
 pub use host::{Host, host};
 pub use latency::{Between, BetweenError, Histogram, LATENCY_SIZES, UnitLatency, latency};
 pub use memory::{LatencyPoint, MemoryPoint, Operation, TlbCost};
-pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_over, netcope_throughput};
+pub use netcope::{Hunt, Netcope, NetcopeQuestion, Tag, netcope, netcope_over, netcope_throughput};
 pub use operations::{EXTRAS, Extra, OperationCost, operation};
 pub use passes::{Results, typical};
 pub use pipeline::Stage;

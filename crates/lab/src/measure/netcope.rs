@@ -1,11 +1,12 @@
 //! The test application of seed 003 on our engine: receive, h steps of parsing and hashing, push a VLAN tag, send.
 //! Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain forwarder.
 
+use super::offered::{Arrivals, Served};
 use super::pipeline::{self, Cost, Device, End, Source, Stage};
 use super::search::{Found, Goal, SearchError, Trial, search};
 use super::slowdown::Slowed;
 use super::wire::{ADDRESSES, Wire};
-use super::{Progress, Slowdown, on_core, pin};
+use super::{Progress, Slowdown, clock_cost_ns, on_core, pin};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
@@ -133,18 +134,32 @@ impl Netcope {
     }
 }
 
+/// How rates are searched.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Hunt<'a> {
+    /// What is searched for.
+    pub goals: &'a [Goal],
+    /// How long final trials offer a load.
+    pub duration: Duration,
+    /// How close the bounds come, relative.
+    pub width: f64,
+    /// Packets that may wait for the device; more are lost.
+    pub queue: u64,
+}
+
 /// Measures the application on one core with its port on a real interface: what the kernel does for it to receive and send
-/// is part of the time. With goals also searches the highest rates, as [`netcope_throughput`] does.
+/// is part of the time. With goals also searches the highest rates, as [`netcope_throughput`] does; between two interfaces of
+/// this machine in real time, the device on a core of its own and its queue the kernel's.
 ///
 /// # Errors
 /// As [`netcope_throughput`].
 pub fn netcope_over(
     question: &NetcopeQuestion,
     wire: Wire,
-    goals: &[Goal],
-    (duration, width): (Duration, f64),
+    hunt: Hunt<'_>,
     progress: Progress<'_>,
 ) -> Result<(Netcope, Vec<Found>), SearchError> {
+    let is_ours = wire.is_ours();
     let mut device = Application::on(wire.device, question);
     // The far end stays with one thread, which moves to the device's core and back.
     let far = wire.far;
@@ -153,43 +168,81 @@ pub fn netcope_over(
         (cost, far)
     });
     let found = Netcope::of(cost);
-    if goals.is_empty() {
-        return Ok((found, Vec::new()));
-    }
-    let (peak, mut trials) = (found.packets_per_second, 0);
-    let (device, far) = (&mut device, &mut { far });
-    let rates = on_core(1, move || {
-        search(goals, (peak / 1000.0, peak * 1.5), width, duration, |load, time| {
-            progress("throughput", trials, 0);
-            trials += 1;
-            trial(question, load, time, device, far)
-        })
-    })?;
+    let rates = if hunt.goals.is_empty() {
+        Vec::new()
+    } else if is_ours {
+        searched(question, found.t_ns, hunt, &mut device, far, progress)?
+    } else {
+        let (peak, mut trials) = (found.packets_per_second, 0);
+        let (device, far) = (&mut device, &mut { far });
+        on_core(1, move || {
+            search(hunt.goals, (peak / 1000.0, peak * 1.5), hunt.width, hunt.duration, |load, time| {
+                progress("throughput", trials, 0);
+                trials += 1;
+                trial(question, load, time, device, far)
+            })
+        })?
+    };
     Ok((found, rates))
 }
 
-/// Searches the highest rates within each goal (RFC 2544) of the application on one core, fed by a paced source on
-/// another, through a queue of `queue` frames.
+/// Searches the highest rates within each goal (RFC 2544) of the application on one core, in the device's own time:
+/// see `offered.rs`. A packet usually takes it `t_ns`.
 ///
 /// # Errors
 /// [`SearchError`] when even a thousandth of the peak loses too much.
 pub fn netcope_throughput(
     question: &NetcopeQuestion,
-    goals: &[Goal],
-    peak_pps: f64,
-    (duration, width, queue): (Duration, f64, usize),
+    t_ns: f64,
+    hunt: Hunt<'_>,
     progress: Progress<'_>,
 ) -> Result<Vec<Found>, SearchError> {
-    let mut trials = 0;
-    search(goals, (peak_pps / 1000.0, peak_pps * 1.5), width, duration, |load, time| {
-        progress("throughput", trials, 0);
-        trials += 1;
-        let (mut device, end) = Application::with_rings(question, queue * (question.p + 4 + 4));
-        on_core(1, || trial(question, load, time, &mut device, &end))
+    let (mut device, end) = Application::new(question);
+    searched(question, t_ns, hunt, &mut device, end, progress)
+}
+
+fn searched<E: End + Send>(
+    question: &NetcopeQuestion,
+    t_ns: f64,
+    hunt: Hunt<'_>,
+    device: &mut Application,
+    end: E,
+    progress: Progress<'_>,
+) -> Result<Vec<Found>, SearchError> {
+    let arrivals = Arrivals { queue: hunt.queue, burst: question.burst as u64, usual_s: t_ns * 1e-9 };
+    on_core(0, move || {
+        let (source, clock_ns) = (Flows::new(question), clock_cost_ns());
+        let (mut trials, mut next) = (0, 0);
+        let mut serve = |packets: u64| {
+            let from = next;
+            next += packets as usize;
+            end.give((from..next).map(|i| source.frame(i)));
+            let begun = Instant::now();
+            device.turn(&mut |_| {});
+            let time_s = (begun.elapsed().as_secs_f64() - clock_ns * 1e-9).max(0.0);
+            let mut forwarded = end.take() as u64;
+            if packets == 0 {
+                // RFC 2544 §26.1: wait for what the kernel still has under way.
+                let mut last = Instant::now();
+                while last.elapsed() < GRACE {
+                    device.turn(&mut |_| {});
+                    let late = end.take() as u64;
+                    forwarded += late;
+                    last = if late > 0 { Instant::now() } else { last };
+                }
+            }
+            Served { time_s, forwarded }
+        };
+        let peak = 1e9 / t_ns;
+        search(hunt.goals, (peak / 1000.0, peak * 1.5), hunt.width, hunt.duration, |load, time| {
+            progress("throughput", trials, 0);
+            trials += 1;
+            arrivals.offer(load, time, &mut serve)
+        })
     })
 }
 
-/// Offers `load` packets/s for `time`, the device on a core of its own.
+/// Offers `load` packets/s for `time` in real time, the device on a core of its own.
 fn trial<E: End>(
     question: &NetcopeQuestion,
     load: f64,
@@ -230,7 +283,7 @@ fn trial<E: End>(
         }
         received += end.take() as u64;
         stop.store(true, Ordering::Relaxed);
-        Trial { offered, forwarded: received }
+        Trial { offered, forwarded: received, ..Trial::default() }
     })
 }
 
@@ -249,11 +302,7 @@ struct Application {
 
 impl Application {
     fn new(question: &NetcopeQuestion) -> (Application, MemoryEnd) {
-        Application::with_rings(question, RING.max(question.burst * (question.p + 64)))
-    }
-
-    fn with_rings(question: &NetcopeQuestion, ring_bytes: usize) -> (Application, MemoryEnd) {
-        let (port, end) = Memory::new("memory", ring_bytes);
+        let (port, end) = Memory::new("memory", RING.max(question.burst * (question.p + 64)));
         (Application::on(Box::new(port), question), end)
     }
 
@@ -471,5 +520,13 @@ mod tests {
             }
             assert_eq!((out, device.pool.live()), (64, 0), "{cable:?}");
         }
+    }
+    #[test]
+    fn the_rates_within_more_loss_are_no_lower_and_near_the_peak_s_order() {
+        let goals = [0.0, 0.1].map(|loss_ratio| Goal { loss_ratio });
+        let hunt = Hunt { goals: &goals, duration: Duration::from_millis(2), width: 0.1, queue: 4096 };
+        let question = question(64, 10);
+        let found = netcope_throughput(&question, 500.0, hunt, &|_, _, _| {}).expect("rates");
+        assert!(found.iter().all(|found| found.lower_pps >= 2000.0 && found.trials >= 3), "{found:?}");
     }
 }

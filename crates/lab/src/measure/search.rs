@@ -23,12 +23,14 @@ pub struct Goal {
 }
 
 /// What one trial found.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Trial {
     /// Packets the source wanted to send.
     pub offered: u64,
     /// Packets that came through.
     pub forwarded: u64,
+    /// Pauses of the machine that were left out.
+    pub pauses: u64,
 }
 
 /// A goal's answer.
@@ -42,6 +44,9 @@ pub struct Found {
     pub upper_pps: Option<f64>,
     /// Trials spent.
     pub trials: usize,
+    /// Pauses of the machine that were left out of them.
+    #[serde(default)]
+    pub pauses: u64,
 }
 
 /// Why there is no answer.
@@ -90,12 +95,14 @@ pub fn search(
     }
     let mut answers = Vec::new();
     for &goal in goals {
-        let mut spent = 0;
+        let (mut spent, mut pauses) = (0, 0);
         let mut good = |load: f64, duration: Duration| {
             let mut met = 0;
             for done in 1..=TRIALS {
                 spent += 1;
-                met += usize::from(trial(load, duration).loss() <= goal.loss_ratio);
+                let trial = trial(load, duration);
+                pauses += trial.pauses;
+                met += usize::from(trial.loss() <= goal.loss_ratio);
                 // The rest cannot change the majority.
                 if 2 * met > TRIALS || 2 * (done - met) > TRIALS {
                     break;
@@ -115,7 +122,7 @@ pub fn search(
             }
         }
         let upper_pps = (!ceiling_holds).then_some(upper);
-        answers.push(Found { goal, lower_pps: lower, upper_pps, trials: spent });
+        answers.push(Found { goal, lower_pps: lower, upper_pps, trials: spent, pauses });
     }
     Ok(answers)
 }
@@ -170,7 +177,7 @@ mod tests {
         move |load, duration| {
             let offered = (load * duration.as_secs_f64()) as u64;
             let forwarded = (load.min(capacity) * duration.as_secs_f64()) as u64;
-            Trial { offered, forwarded }
+            Trial { offered, forwarded, ..Trial::default() }
         }
     }
 
@@ -218,7 +225,7 @@ mod tests {
             let time = duration.as_secs_f64();
             let offered = (load * time) as u64;
             let lost = ((load - capacity).max(0.0) * steepness * time) as u64;
-            Trial { offered, forwarded: offered - lost }
+            Trial { offered, forwarded: offered - lost, ..Trial::default() }
         }
     }
 

@@ -83,7 +83,7 @@ pub enum WireError {
 pub struct Wire {
     pub(super) device: Box<dyn Port>,
     pub(super) far: Far,
-    _namespaces: Vec<Namespace>,
+    namespaces: Vec<Namespace>,
 }
 
 impl Wire {
@@ -113,7 +113,12 @@ impl Wire {
             burst: Burst::new(),
             out: VecDeque::new(),
         }));
-        Ok(Wire { device, far, _namespaces: namespaces })
+        Ok(Wire { device, far, namespaces })
+    }
+
+    /// Whether the wire was made for the measurement: frames are across as soon as they are sent.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.namespaces.is_empty()
     }
 
     /// What the device's port is and what it got from the kernel.

@@ -6,7 +6,7 @@ use crate::{Answer, print};
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
-    Cable, Effort, Emulation, EmulationQuestion, Goal, LinkKind, LinkWeight, Netcope, NetcopeQuestion,
+    Cable, Effort, Emulation, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight, Netcope, NetcopeQuestion,
     Progress, Results, Rules, Slowdown, Stage, SwitchQuestion, Tag, Wire, emulate, netcope, netcope_over,
     netcope_throughput, switched, typical, weigh,
 };
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 /// Frames the queue holds in a search for the rate without loss.
-const QUEUE: usize = 4096;
+const QUEUE: u64 = 4096;
 /// Final trials of that search, and how close its bounds come.
 const TRIAL: Duration = Duration::from_millis(250);
 const WIDTH: f64 = 0.02;
@@ -64,8 +64,8 @@ pub(super) struct PipelineCommand {
     /// DEVICE+SOURCE, two interfaces of this machine joined by a cable.
     #[arg(long, value_name = "PORT", default_value = "memory", value_parser = port)]
     port: Port,
-    /// Also search the highest rate that loses no more than these shares of packets; 0 is RFC 2544's throughput
-    /// (netcope, forward; needs two cores).
+    /// Also search the highest rate that loses no more than these shares of packets; 0 is RFC 2544's throughput (netcope,
+    /// forward). In the device's own time: pauses of the machine are left out and counted.
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
     loss_ratio: Vec<f64>,
     /// As a core so many times slower would do (netcope, forward on memory ports): work is added. For experiments with
@@ -264,20 +264,19 @@ impl PipelineCommand {
                 };
                 let ratios = self.loss_ratio.iter().filter(|_| searches);
                 let goals: Vec<Goal> = ratios.map(|&loss_ratio| Goal { loss_ratio }).collect();
+                let hunt = Hunt { goals: &goals, duration: TRIAL, width: WIDTH, queue: QUEUE };
                 let mut parameters = fields(&question);
                 let (found, rates): (Netcope, _) = match &self.port {
                     Port::Memory => {
                         let found = netcope(&question, progress);
-                        let search = |peak| {
-                            netcope_throughput(&question, &goals, peak, (TRIAL, WIDTH, QUEUE), progress)
-                        };
-                        let rates = if goals.is_empty() { Vec::new() } else { search(1e9 / found.t_ns)? };
+                        let search = || netcope_throughput(&question, found.t_ns, hunt, progress);
+                        let rates = if goals.is_empty() { Vec::new() } else { search()? };
                         (found, rates)
                     }
                     Port::Over(cable) => {
                         let wire = Wire::open(cable, question.p)?;
                         parameters.insert("port".to_owned(), json!(wire.kind()));
-                        netcope_over(&question, wire, &goals, (TRIAL, WIDTH), progress)?
+                        netcope_over(&question, wire, hunt, progress)?
                     }
                 };
                 let mut results = fields(&found);
@@ -335,9 +334,13 @@ fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
         for found in results.get("throughput").and_then(Value::as_array).into_iter().flatten() {
             let number = |name: &str| found[name].as_f64().map_or("–".to_owned(), print::number);
             let loss = found["goal"]["loss_ratio"].as_f64().unwrap_or(f64::NAN);
+            let pauses = match found["pauses"].as_u64() {
+                None | Some(0) => String::new(),
+                Some(pauses) => format!(" ({pauses} pauses of the machine left out)"),
+            };
             writeln!(
                 out,
-                "{}: up to {} packets/s (not {}) lose at most {} %",
+                "{}: up to {} packets/s (not {}) lose at most {} %{pauses}",
                 point(parameters),
                 number("lower_pps"),
                 number("upper_pps"),

@@ -1,0 +1,187 @@
+//! A load offered to a device in the device's own time (RFC 2544 §26.1): packets arrive at a steady rate, wait in a queue of
+//! so many, and are served in bursts; what finds the queue full is lost.
+//!
+//! ```text
+//!   arrivals due by now ──▶ queue ──▶ a burst to the device ──▶ now += what the device took
+//!                             └─▶ lost: full
+//! ```
+//!
+//! Only what the device takes is time. Source and sink need none, so one core does, nothing waits for a thread that the
+//! machine has put aside, and a device so simulated loses what a real one would at the same arrivals. Where the machine
+//! itself stands still within a burst, that is no device's fault: the pause is left out, counted and told.
+
+use super::search::Trial;
+use std::time::Duration;
+
+/// A burst that takes this much longer than [`SLOW`] times what its packets usually need was interrupted by the machine.
+const PAUSE_S: f64 = 50e-6;
+/// How many times slower than usual the device or its core may be in earnest.
+const SLOW: f64 = 4.0;
+
+/// How packets get to the device.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Arrivals {
+    /// Packets that may wait; more are lost.
+    pub(super) queue: u64,
+    /// Packets the device is given at once, at most.
+    pub(super) burst: u64,
+    /// What a packet usually takes, s: tells pauses.
+    pub(super) usual_s: f64,
+}
+
+/// What a burst came to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Served {
+    /// How long the device took, s.
+    pub(super) time_s: f64,
+    /// Packets that came out.
+    pub(super) forwarded: u64,
+}
+
+impl Arrivals {
+    /// Offers `load` packets/s for `time`. `serve` gives so many packets to the device, none to collect what is still
+    /// under way.
+    pub(super) fn offer(&self, load: f64, time: Duration, mut serve: impl FnMut(u64) -> Served) -> Trial {
+        let total = (load * time.as_secs_f64()).ceil().max(1.0) as u64;
+        let mut trial = Trial { offered: total, ..Trial::default() };
+        let (mut now_s, mut arrived, mut waiting) = (0.0f64, 0u64, 0u64);
+        while arrived < total || waiting > 0 {
+            // Packet i arrives at i/load.
+            let due = ((now_s * load) as u64 + 1).min(total);
+            waiting = (waiting + due.saturating_sub(arrived)).min(self.queue);
+            arrived = arrived.max(due);
+            if waiting == 0 {
+                now_s = arrived as f64 / load;
+                (arrived, waiting) = (arrived + 1, 1);
+            }
+            let given = waiting.min(self.burst);
+            waiting -= given;
+            let served = serve(given);
+            let usual_s = given as f64 * self.usual_s;
+            if served.time_s > SLOW * usual_s + PAUSE_S {
+                trial.pauses += 1;
+                now_s += usual_s;
+            } else {
+                now_s += served.time_s;
+            }
+            trial.forwarded += served.forwarded;
+        }
+        trial.forwarded += serve(0).forwarded;
+        trial
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::search::{Goal, search};
+    use super::*;
+    use fastpath_units::Rng;
+
+    const QUEUE: u64 = 512;
+    const BURST: u64 = 64;
+    const TIME: Duration = Duration::from_millis(250);
+
+    /// A device that takes `packet_s` for each packet and `burst_s` for each burst, and loses every `nth`.
+    struct Simulated {
+        packet_s: f64,
+        burst_s: f64,
+        nth: Option<u64>,
+        seen: u64,
+    }
+
+    impl Simulated {
+        fn serve(&mut self, packets: u64) -> Served {
+            let lost = |seen: u64| self.nth.map_or(0, |nth| seen / nth);
+            let forwarded = packets - (lost(self.seen + packets) - lost(self.seen));
+            self.seen += packets;
+            let time_s = if packets == 0 { 0.0 } else { self.burst_s + packets as f64 * self.packet_s };
+            Served { time_s, forwarded }
+        }
+
+        /// What it serves of full bursts, packets/s.
+        fn rate(&self) -> f64 {
+            BURST as f64 / (self.burst_s + BURST as f64 * self.packet_s)
+        }
+
+        fn arrivals(&self) -> Arrivals {
+            Arrivals { queue: QUEUE, burst: BURST, usual_s: 1.0 / self.rate() }
+        }
+    }
+
+    fn device(rng: &mut Rng) -> Simulated {
+        let packet_s = 1e-6 * (0.5 + 4.0 * rng.unit_f64());
+        Simulated { packet_s, burst_s: 10.0 * packet_s * rng.unit_f64(), nth: None, seen: 0 }
+    }
+
+    /// The highest load at which `loss` of the packets are lost in a trial: the device serves `rate` all the time, and what
+    /// the queue holds at the end is served too.
+    fn truth(rate: f64, loss: f64) -> f64 {
+        let kept = rate * TIME.as_secs_f64() + QUEUE as f64;
+        kept / TIME.as_secs_f64() / (1.0 - loss)
+    }
+
+    #[test]
+    fn the_rates_found_are_those_of_simulated_devices() {
+        let mut rng = Rng::new(41);
+        for _ in 0..40 {
+            let mut device = device(&mut rng);
+            let (arrivals, rate, width) = (device.arrivals(), device.rate(), 0.005);
+            let goals = [0.0, 0.01, 0.1].map(|loss_ratio| Goal { loss_ratio });
+            let found = search(&goals, (rate / 1000.0, rate * 1.5), width, TIME, |load, time| {
+                arrivals.offer(load, time, |packets| device.serve(packets))
+            });
+            for found in found.expect("rates") {
+                let truth = truth(rate, found.goal.loss_ratio);
+                let upper = found.upper_pps.expect("a bound");
+                assert!(upper - found.lower_pps <= width * upper, "{found:?}");
+                // The grain of bursts: the last of them may be part full, and arrivals wait for one to end.
+                let grain = 2.0 * BURST as f64 / TIME.as_secs_f64();
+                assert!(found.lower_pps <= truth + grain && truth - grain <= upper, "{found:?} {truth}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_device_that_loses_every_hundredth_packet_has_a_rate_for_goals_above_that() {
+        let mut device = Simulated { nth: Some(100), ..device(&mut Rng::new(3)) };
+        let (arrivals, rate) = (device.arrivals(), device.rate());
+        let mut rate_within = |loss_ratio: f64| {
+            search(&[Goal { loss_ratio }], (rate / 1000.0, rate * 1.5), 0.01, TIME, |load, time| {
+                arrivals.offer(load, time, |packets| device.serve(packets))
+            })
+        };
+        assert!(rate_within(0.005).is_err());
+        let found = &rate_within(0.05).expect("a rate")[0];
+        let truth = truth(rate, 0.05 - 0.0095);
+        assert!((found.lower_pps / truth - 1.0).abs() < 0.012, "{found:?} {truth}");
+    }
+
+    #[test]
+    fn a_load_below_the_rate_loses_nothing_and_pauses_are_left_out() {
+        let mut device = device(&mut Rng::new(5));
+        let (arrivals, load) = (device.arrivals(), 0.9 * device.rate());
+        let mut bursts = 0;
+        let trial = arrivals.offer(load, TIME, |packets| {
+            bursts += 1;
+            let served = device.serve(packets);
+            // Every thousandth burst the machine stands still for 20 ms.
+            Served { time_s: served.time_s + if bursts % 1000 == 0 { 0.02 } else { 0.0 }, ..served }
+        });
+        assert_eq!(
+            (trial.offered, trial.forwarded, trial.pauses),
+            (trial.offered, trial.offered, bursts / 1000)
+        );
+        assert!(trial.pauses > 0);
+    }
+
+    #[test]
+    fn twice_the_rate_loses_half_less_what_the_queue_holds() {
+        let mut device = device(&mut Rng::new(9));
+        let (arrivals, rate) = (device.arrivals(), device.rate());
+        let trial = arrivals.offer(2.0 * rate, TIME, |packets| device.serve(packets));
+        let expected = rate * TIME.as_secs_f64() + QUEUE as f64;
+        assert!((trial.forwarded as f64 / expected - 1.0).abs() < 0.001, "{trial:?} {expected}");
+        let one = arrivals.offer(1.0, Duration::from_millis(1), |packets| device.serve(packets));
+        assert_eq!((one.offered, one.forwarded), (1, 1));
+    }
+}
