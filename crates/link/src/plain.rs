@@ -24,7 +24,7 @@ use crate::qdisc::queue::Queue;
 use crate::qdisc::{Admission, Backlog, Limit, QueueSpec, RedSpec};
 use crate::rich::Inheritance;
 use crate::spec::Change;
-use crate::store::{Place, Store, Waiting};
+use crate::store::{Due, Place, Store, Waiting};
 use crate::terms::{AllTerms, Terms};
 use crate::wire::{Times, Wire};
 use fastpath_units::{Rng, Time};
@@ -142,9 +142,8 @@ impl Plain {
         Verdict::Queued
     }
 
-    /// What the discipline decides of a packet that it does not simply take. Apart, so that what most queues need stays
-    /// small.
-    #[inline(never)]
+    /// What the discipline decides of a packet that it does not simply take.
+    #[inline(always)]
     fn admit(&self, terms: &mut Terms, now: Time, packet: Packet<()>, rng: &mut Rng) -> Admission {
         let backlog = Backlog {
             queued: self.queued(),
@@ -177,15 +176,11 @@ impl Plain {
             // No further than this exit: what it leads to may come back here before the next.
             self.advance(terms, store, exit);
         }
-        let (at, next, marked) = match store.get(first) {
-            waiting if waiting.time > now => return None,
-            waiting => (waiting.time, waiting.next, waiting.marked),
-        };
+        let Due { time: at, marked, next, packet } = store.remove_due(first, now)?;
         self.first = next;
         if next.is_none() {
             self.last = None;
         }
-        let packet = store.remove(first);
         self.delivered.add(packet.len);
         Some(Exit { at, packet, fate: Fate::Delivered { marked } })
     }

@@ -1,7 +1,7 @@
 //! The packets that wait in plain pipes: one store for all pipes of a set, each pipe a list in it.
 //!
 //! ```text
-//!   slots   │ a1 │ b1 │ a2 │ –  │ a3 │ …        pipe a: a1 → a2 → a3      free: – → …
+//!   slots   │ (nobody's) │ a1 │ b1 │ a2 │ –  │ a3 │ …        pipe a: a1 → a2 → a3      free: – → …
 //! ```
 //!
 //! A pipe that holds nothing takes nothing. A freed slot is the next to be used, while it is still in the cache.
@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use fastpath_units::Time;
 use std::num::NonZeroU32;
 
-/// A slot's place in the store, counted from 1.
+/// A slot's place in the store, never the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place(NonZeroU32);
 
@@ -51,7 +51,11 @@ pub(crate) struct Store<P> {
 impl<P> Store<P> {
     /// A store that does not have to move before it holds more than `packets`.
     pub(crate) fn new(packets: usize) -> Store<P> {
-        Store { slots: Vec::with_capacity(packets.min(RESERVED_MAX)), free: None }
+        let mut slots = Vec::with_capacity(packets.min(RESERVED_MAX) + 1);
+        // Nobody's, so that a place is an index and `None` takes no room.
+        let (time, next, data) = (Time::ZERO, None, None);
+        slots.push(Waiting { time, next, len: 0, flow: 0, traffic_class: 0, marked: false, data });
+        Store { slots, free: None }
     }
 
     #[inline]
@@ -64,8 +68,8 @@ impl<P> Store<P> {
                 place
             }
             None => {
-                self.slots.push(packet);
                 let number = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
+                self.slots.push(packet);
                 Place(number.expect("fewer than 2³² packets are held"))
             }
         }
@@ -89,6 +93,20 @@ impl<P> Store<P> {
         self.free = Some(place);
         let data = slot.data.take().expect("a pipe's list leads to its packets only");
         Packet { len: slot.len, flow: slot.flow, traffic_class: slot.traffic_class, data }
+    }
+
+    /// Takes a packet out whose time is not after `until`.
+    #[inline]
+    pub(crate) fn remove_due(&mut self, place: Place, until: Time) -> Option<Due<P>> {
+        let slot = &mut self.slots[place.index()];
+        if slot.time > until {
+            return None;
+        }
+        let next = std::mem::replace(&mut slot.next, self.free);
+        self.free = Some(place);
+        let data = slot.data.take().expect("a pipe's list leads to its packets only");
+        let packet = Packet { len: slot.len, flow: slot.flow, traffic_class: slot.traffic_class, data };
+        Some(Due { time: slot.time, marked: slot.marked, next, packet })
     }
 }
 
@@ -126,6 +144,15 @@ impl<P> Store<P> {
     }
 }
 
+/// A packet that was taken out, and who is behind it.
+#[derive(Debug)]
+pub(crate) struct Due<P> {
+    pub(crate) time: Time,
+    pub(crate) marked: bool,
+    pub(crate) next: Option<Place>,
+    pub(crate) packet: Packet<P>,
+}
+
 /// What was taken out, and who is the first behind it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
@@ -137,6 +164,6 @@ pub(crate) struct Run {
 impl Place {
     #[inline]
     fn index(self) -> usize {
-        self.0.get() as usize - 1
+        self.0.get() as usize
     }
 }

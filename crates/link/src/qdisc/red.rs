@@ -133,7 +133,8 @@ impl Red {
     }
 
     /// True if the packet is to be marked or dropped: Figure 2, from "if min_th ≤ avg < max_th" on.
-    #[inline]
+    // Apart, so that what other queues need stays small.
+    #[inline(never)]
     fn select(&mut self, len: u32, rng: &mut Rng) -> bool {
         let (min, max) = (self.spec.min as f64, self.spec.max as f64);
         let max_p = self.spec.max_p.get();
