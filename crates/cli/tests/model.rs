@@ -231,6 +231,134 @@ fn wrong_input_gets_one_clear_error() {
     assert!(refusal(&["model", "predict", "--at", "p=1"]).contains("no model"));
 }
 
+/// The grid in the hands of somebody else: their delimiter, their words for the columns, their way with numbers.
+fn foreign(delimiter: &str, [p, h, t]: [&str; 3], number: impl Fn(f64) -> String) -> String {
+    let mut text = [p, h, t].join(delimiter) + "\n";
+    for line in netcope_grid().lines().skip(1) {
+        let cells: Vec<f64> = line.split(',').map(|cell| cell.parse().unwrap()).collect();
+        text += &([number(cells[0]), number(cells[1]), number(cells[3])].join(delimiter) + "\n");
+    }
+    text
+}
+
+#[test]
+fn tables_of_other_people_give_the_same_coefficients() {
+    let plain = |x: f64| x.to_string();
+    let names = ["p", "h", "T_ns"];
+    let usual = foreign(",", names, plain);
+    let comma = |x: f64| x.to_string().replace('.', ",");
+    // ns by the thousand, as `1,234.5`.
+    let thousands = |x: f64| {
+        let (whole, part) = ((x / 1000.0) as u32, x % 1000.0);
+        if whole > 0 { format!("\"{whole},{part:07.3}\"") } else { format!("\"{x:.3}\"") }
+    };
+    let ps = |x: f64| if x.fract() == 0.0 { x.to_string() } else { thousands(x * 1000.0) };
+    let units = ["Frame size [B]", "Steps", "Time per packet (ns)"];
+    let spaced: String = usual.lines().map(|line| format!("  {}\n", line.replace(',', "    "))).collect();
+    let utf_16: Vec<u8> = "\u{feff}"
+        .chars()
+        .chain(foreign("\t", names, plain).chars())
+        .flat_map(|c| (c as u16).to_le_bytes())
+        .collect();
+    let latin_1: Vec<u8> =
+        foreign(
+            ";",
+            ["p", "h", "T [\u{b5}s]"],
+            |x| if x.fract() == 0.0 { plain(x) } else { comma(x / 1000.0) },
+        )
+        .chars()
+        .map(|c| c as u8)
+        .collect();
+    let shapes: Vec<(&str, Vec<u8>, [&str; 3], f64)> = vec![
+        ("semicolons and decimal commas", foreign(";", names, comma).into(), names, 1.0),
+        ("byte order mark and CR LF", format!("\u{feff}{}", usual.replace('\n', "\r\n")).into(), names, 1.0),
+        ("old line ends", usual.replace('\n', "\r").into(), names, 1.0),
+        (
+            "comments and blank lines",
+            usual.replace("\n64,10", "\n# warm from here on\n\n64,10").into(),
+            names,
+            1.0,
+        ),
+        ("units in names", foreign(",", units, plain).into(), units, 1.0),
+        (
+            "all quoted",
+            foreign(",", ["\"p\"", "\"h\"", "\"T_ns\""], |x| format!("\"{x}\"")).into(),
+            names,
+            1.0,
+        ),
+        ("separators of thousands", foreign(",", ["p", "h", "T_ps"], ps).into(), ["p", "h", "T_ps"], 1000.0),
+        (
+            "units in cells",
+            foreign("\t", ["p", "h", "T"], |x| if x.fract() == 0.0 { plain(x) } else { format!("{x} ns") })
+                .into(),
+            ["p", "h", "T"],
+            1.0,
+        ),
+        ("columns of spaces", spaced.clone().into(), names, 1.0),
+        ("gnuplot's header", spaced.replacen("  p", "# of the lab\n# p", 1).into(), names, 1.0),
+        (
+            "a row of units",
+            usual.replacen('\n', "\n[B],,[ns]\n", 1).replacen(",,", ",[steps],", 1).into(),
+            names,
+            1.0,
+        ),
+        (
+            "blank rows, blank columns, blank fields",
+            usual
+                .replacen("T_ns", "T_ns,remark,", 1)
+                .replace("\n", ",,\n")
+                .replacen(",,\n", "\n", 1)
+                .into_bytes(),
+            names,
+            1.0,
+        ),
+        ("UTF-16", utf_16, names, 1.0),
+        ("Latin-1", latin_1, ["p", "h", "T [\u{b5}s]"], 0.001),
+    ];
+    for (shape, bytes, [p, h, t], scale) in shapes {
+        fs::write(directory().join("foreign.csv"), bytes).unwrap();
+        let terms = format!("const,{p},{h}");
+        let found = json(&["model", "fit", "foreign.csv", "--y", t, "--terms", &terms, "--json"]);
+        for (term, truth) in [("const", 38.6), (p, 0.101), (h, 4.07)] {
+            let value = number(&found["coefficients"][term]["value"]);
+            assert!((value / truth / scale - 1.0).abs() < 0.01, "{shape}: {term} {value}");
+        }
+        assert_eq!(found["n"], 18, "{shape}");
+    }
+}
+
+#[test]
+fn numbers_that_cannot_be_are_refused_wherever_they_are_given() {
+    let table = file("cannot.csv", &netcope_grid());
+    let fit = |y: &str, terms: &str, text: &str| {
+        let table = file("cannot-be.csv", text);
+        refusal(&["model", "fit", &table, "--y", y, "--terms", terms])
+    };
+    assert!(
+        fit("t_ns", "const,w_us", "w_us,t_ns\n1,2\n2,3\n3,5\n")
+            .contains("units are mixed, `t_ns` and `w_us`")
+    );
+    assert!(fit("t", "const,p", "p,t\n1,2\n2,0\n3,5\n").contains("y = 0"));
+    assert!(fit("t", "const,p", "p,t\n1,2\n2,inf\n3,5\n").contains("`inf` is not a finite number"));
+    assert!(
+        fit("t", "const,p,q", "p,q,t\n1,2,3\n2,4,5\n3,6,7\n4,8,11\n").contains("`q` cannot be told from `p`")
+    );
+    assert!(
+        fit("t", "const,p", "p;t\n1;1,234\n2;2,345\n3;3,456\n")
+            .contains("may be of thousands or of decimals")
+    );
+    for (at, reason) in [
+        ("p=NaN,h=1", "`p=NaN`: give a finite number"),
+        ("p=64,h", "`h`: write COLUMN=VALUE"),
+        ("p=64", "term `h` needs a value"),
+        ("p=-64,h=1", "`p` = -64 is negative"),
+    ] {
+        let output = fastpath(&[&["model", "predict", &table, "--at", at][..], &FIT].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(reason), "{at}: {said}");
+    }
+}
+
 #[test]
 fn people_get_a_table_and_the_reasons() {
     let table = file("people.csv", &netcope_grid());

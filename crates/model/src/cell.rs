@@ -79,9 +79,10 @@ impl Cell {
         }
     }
 
-    /// A word names a category (`IMIX`); text that starts like a number is a slip of the pen.
+    /// A word names a category (`IMIX`) or, below the header, a unit (`[ns]`); text that starts like a number is a slip of
+    /// the pen.
     pub(crate) fn is_word(&self) -> bool {
-        matches!(self, Cell::Text(text) if text.starts_with(char::is_alphabetic))
+        matches!(self, Cell::Text(text) if text.trim_start_matches(['[', '(']).starts_with(char::is_alphabetic))
     }
 
     pub(crate) fn text(&self) -> String {

@@ -2,6 +2,8 @@
 //! down from published constants, which carry no uncertainty.
 
 use crate::Estimate;
+use crate::column_unit::cannot_be_negative;
+use crate::regime::is_frame;
 use crate::terms::Terms;
 use serde::Serialize;
 use thiserror::Error;
@@ -35,6 +37,14 @@ pub enum ModelError {
         term: String,
         /// Its columns.
         columns: String,
+    },
+    /// A size, time, rate or count below zero.
+    #[error("`{column}` = {value} is negative, and a time, size, rate or count cannot be: correct it")]
+    Negative {
+        /// The column.
+        column: String,
+        /// Its value.
+        value: f64,
     },
     /// y has no unit of time.
     #[error("y is not a time of known unit: name the column like T_ns, fit cores/rate, or give the unit")]
@@ -92,8 +102,14 @@ impl Model {
     /// Each term's value at a point.
     ///
     /// # Errors
-    /// [`ModelError::NoValue`] when the point lacks a column.
+    /// [`ModelError::NoValue`] when the point lacks a column, [`ModelError::Negative`] for a size or the like below 0.
     pub fn terms_at(&self, value_of: impl Fn(&str) -> Option<f64>) -> Result<Vec<f64>, ModelError> {
+        for column in self.terms.columns() {
+            let negative = value_of(column).filter(|value| *value < 0.0);
+            if let Some(value) = negative.filter(|_| cannot_be_negative(column) || is_frame(column)) {
+                return Err(ModelError::Negative { column: column.to_owned(), value });
+            }
+        }
         let at = |term: &crate::terms::Term| {
             term.value(&value_of).ok_or_else(|| ModelError::NoValue {
                 term: term.text().to_owned(),

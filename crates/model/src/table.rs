@@ -126,16 +126,13 @@ pub enum TableError {
 }
 
 impl Table {
-    /// Reads CSV text: comma, semicolon or tab (whichever the header line has most of), `#` starts a comment
-    /// line, cells are trimmed, numbers may have separators of thousands or a decimal comma.
+    /// Reads CSV text: comma, semicolon or tab (whichever the header line has most of) or columns of spaces, `#` starts a
+    /// comment line, which may be the header; cells are trimmed, numbers may have separators of thousands or a decimal comma.
     ///
     /// # Errors
     /// [`TableError`] for anything but a rectangular table with distinct column names.
     pub fn from_csv(text: &str) -> Result<Table, TableError> {
-        // The CSV reader counts a line late after CR LF.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-        let header_line = text.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or("");
-        let delimiter = delimiter(header_line);
+        let (text, delimiter) = laid_out(text);
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .comment(Some(b'#'))
@@ -404,11 +401,52 @@ impl Table {
 }
 
 /// What the header line separates its names with, outside quotes.
-fn delimiter(header: &str) -> u8 {
-    let outside: String = header.split('"').step_by(2).collect();
+/// The text with `\n` alone between lines, a header that is no comment, and one delimiter between columns, which it says.
+fn laid_out(text: &str) -> (String, u8) {
+    // The CSV reader counts a line late after CR LF.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n").replace('\r', "\n");
+    let mut lines: Vec<&str> = text.lines().collect();
+    let is_row = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+    let first = lines.iter().position(|line| is_row(line)).unwrap_or(0);
+    // gnuplot and numpy write the header as a comment.
+    let is_numbers = |line: &str| cells(line).iter().all(|cell| cell.parse::<f64>().is_ok());
+    if let Some(row) = lines.get(first).copied().filter(|row| is_numbers(row)) {
+        let title = |line: &str| line.trim_start_matches('#').trim().to_owned();
+        let above = lines[..first].iter().rposition(|line| cells(&title(line)).len() == cells(row).len());
+        if let Some(header) = above.filter(|&above| !is_numbers(&title(lines[above]))) {
+            lines[header] = lines[header].trim_start_matches('#').trim_start();
+        }
+    }
+    let mut rows = lines.iter().copied().filter(|line| is_row(line));
+    let (header, next) = (rows.next().unwrap_or_default(), rows.next().unwrap_or_default());
+    let delimiter = delimiter(header);
+    let spaced = |line: &str| line.split_whitespace().count();
+    if delimiter.is_none() && !header.contains('"') && spaced(header) > 1 && spaced(header) == spaced(next) {
+        let line = |line: &&str| {
+            if is_row(line) {
+                line.split_whitespace().collect::<Vec<_>>().join("\t")
+            } else {
+                (*line).to_owned()
+            }
+        };
+        return (lines.iter().map(line).collect::<Vec<_>>().join("\n"), b'\t');
+    }
+    (lines.join("\n"), delimiter.unwrap_or(b','))
+}
+
+/// The cells of a line, roughly: for the look of it.
+fn cells(line: &str) -> Vec<&str> {
+    match delimiter(line) {
+        Some(delimiter) => line.split(char::from(delimiter)).map(str::trim).collect(),
+        None => line.split_whitespace().collect(),
+    }
+}
+
+/// What the line has most of, if any: the first of the most frequent.
+fn delimiter(line: &str) -> Option<u8> {
+    let outside: String = line.split('"').step_by(2).collect();
     let count = |delimiter: &u8| outside.bytes().filter(|byte| byte == delimiter).count();
-    // The first of the most frequent.
-    [b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b',')
+    [b'\t', b';', b','].into_iter().max_by_key(count).filter(|most| count(most) > 0)
 }
 
 fn check_names(names: &[String]) -> Result<(), TableError> {

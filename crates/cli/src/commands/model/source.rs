@@ -92,5 +92,24 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
         return Ok(text);
     }
     let bytes = std::fs::read(path).with_context(place)?;
-    String::from_utf8(bytes).with_context(|| format!("{}: not text in UTF-8", path.display()))
+    decoded(bytes).with_context(|| format!("{}: not text in UTF-8, UTF-16 or Latin-1", path.display()))
+}
+
+/// Text as spreadsheets write it: UTF-8, UTF-16 with its mark, else Latin-1. `None` for what is no text.
+fn decoded(bytes: Vec<u8>) -> Option<String> {
+    let utf_16 = |unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
+        String::from_utf16(&units).ok()
+    };
+    match bytes[..] {
+        [0xff, 0xfe, ..] => return utf_16(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => return utf_16(u16::from_be_bytes),
+        _ => {}
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        // No text has these, whatever its alphabet.
+        Err(error) if error.as_bytes().iter().any(|byte| *byte < 0x20 && !b"\t\n\r".contains(byte)) => None,
+        Err(error) => Some(error.as_bytes().iter().map(|byte| char::from(*byte)).collect()),
+    }
 }
