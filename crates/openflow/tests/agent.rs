@@ -14,6 +14,7 @@ use fastpath_switch::{
     GroupMod, Instructions, Limits, Match, MeterCommand, MeterMod, port,
 };
 use fastpath_units::Rng;
+use std::sync::mpsc;
 
 /// A flow that sends everything from one port to another.
 fn wire(from: u32, to: u32) -> FlowMod {
@@ -44,6 +45,36 @@ fn after_a_barrier_a_rule_is_in_force() {
     let books = bench.stop();
     assert!(books.balance(), "{books:?}");
     assert_eq!((books.received, books.sent), (50, 50));
+}
+
+#[test]
+fn who_changes_rules_faster_than_structures_are_made_waits_and_nobody_else_does() {
+    let (go, when) = mpsc::channel();
+    let bench = Bench::patient(when);
+    let (mut busy, mut other) = (bench.controller(), bench.controller());
+    // Both in one write, so that they are read together.
+    let mut bytes = Vec::new();
+    flow(wire(1, 2)).encode(1, &mut bytes);
+    Message::BarrierRequest.encode(2, &mut bytes);
+    busy.write(&bytes);
+    assert_eq!(busy.hear(), Message::BarrierReply);
+    busy.say(&flow(wire(2, 1)));
+    let mut count = || {
+        let request = Request::Aggregate(FlowFilter::all());
+        other.say(&Message::MultipartRequest { flags: 0, request });
+        let Message::MultipartReply { reply: Reply::Aggregate { flows, .. }, .. } = other.hear() else {
+            panic!("no reply")
+        };
+        flows
+    };
+    assert_eq!((0..20).map(|_| count()).max(), Some(1));
+    // Both for what was made of the switch at first and of the first flow.
+    go.send(()).unwrap();
+    go.send(()).unwrap();
+    drop(go);
+    busy.barrier();
+    assert_eq!(count(), 2);
+    assert!(bench.stop().balance());
 }
 
 #[test]

@@ -6,15 +6,20 @@ use fastpath_openflow::agent::{
     Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles,
 };
 use fastpath_openflow::message::{Hello, Message, decode, frame_len};
-use fastpath_switch::{Limits, Planned, Switch, port};
+use fastpath_switch::execute::{Job, Post};
+use fastpath_switch::interp::DropReason;
+use fastpath_switch::{Executor, Limits, Outbox, Planned, Switch, Verdict, port};
+use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::any::Any;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Nothing takes longer, even on a busy machine.
@@ -58,8 +63,26 @@ impl Bench {
         Bench::with(Limits::default(), vec![listen(Security::Tls)], Vec::new(), Some(files))
     }
 
+    /// One whose structures are made when `go` says so, once for each word.
+    pub(crate) fn patient(go: Receiver<()>) -> Bench {
+        let executor = Patient { go: Arc::new(Mutex::new(go)), is_due: false };
+        let listen = vec![listen(Security::Plain)];
+        Bench::executed_by(Box::new(executor), Switch::new(Limits::default()), listen, Vec::new(), None)
+    }
+
     fn with(limits: Limits, listen: Vec<Listen>, connect: Vec<Target>, tls: Option<TlsFiles>) -> Bench {
         let mut switch = Switch::new(limits);
+        let executor = Box::new(Planned::new(&mut switch));
+        Bench::executed_by(executor, switch, listen, connect, tls)
+    }
+
+    fn executed_by(
+        executor: Box<dyn Executor>,
+        mut switch: Switch,
+        listen: Vec<Listen>,
+        connect: Vec<Target>,
+        tls: Option<TlsFiles>,
+    ) -> Bench {
         let (mut ports, mut ends, mut info): (Vec<(u32, Box<dyn Port>)>, _, _) =
             (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
         for number in PORTS {
@@ -71,7 +94,6 @@ impl Bench {
             info.insert(number, PortInfo { name, hw_addr: MacAddr::from_index(number) });
         }
         let doorbell = Doorbell::new().unwrap();
-        let executor = Box::new(Planned::new(&mut switch));
         let control = Control::new(switch, executor, PacketInLimit::default(), doorbell.ringer()).unwrap();
         let memory = NonZeroUsize::new(16 << 20).unwrap();
         let running = serve(&control, Datapath::new(&control, ports, memory, |_| ())).unwrap();
@@ -162,6 +184,38 @@ impl Bench {
     pub(crate) fn stop(self) -> SwitchBooks {
         drop(self.agent);
         self.running.stop()
+    }
+}
+
+/// An executor that forwards nothing and makes new structures after every change.
+struct Patient {
+    go: Arc<Mutex<Receiver<()>>>,
+    is_due: bool,
+}
+
+impl Executor for Patient {
+    fn update(&mut self, _: &mut Switch) {
+        self.is_due = true;
+    }
+
+    fn execute(&mut self, _: &mut Switch, _: Time, _: u32, _: &mut [u8], out: &mut Outbox) -> Verdict {
+        out.post(Post::Drop(DropReason::TableMiss), &[]);
+        Verdict::Done
+    }
+
+    fn job(&mut self, _: &Switch) -> Option<Job> {
+        let go = Arc::clone(&self.go);
+        // Who is to go no more does not wait.
+        let job = move || Box::new(go.lock().unwrap().recv().is_ok()) as Box<dyn Any + Send>;
+        self.is_due.then(|| Box::new(job) as Job)
+    }
+
+    fn finish(&mut self, _: &mut Switch, _: Box<dyn Any + Send>) {
+        self.is_due = false;
+    }
+
+    fn is_behind(&self) -> bool {
+        self.is_due
     }
 }
 
