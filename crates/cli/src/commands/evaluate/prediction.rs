@@ -30,10 +30,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The grid: sizes, steps, packets per point and round.
-const GRID: [&str; 3] = ["64,128,192,256,384,512,768,1024,1280,1514", "0,5,10,20,50", "600000"];
+const GRID: [&str; 3] = ["64,128,192,256,384,512,768,1024,1280,1514", "0,5,10,20,50", "400000"];
 const GRID_QUICK: [&str; 3] = ["64,128,192,256,512,768,1024,1514", "0,10,20,50", "200000"];
-/// Rounds over all platforms.
-const ROUNDS: usize = 3;
+/// Rounds over all platforms, and of a quick look.
+const ROUNDS: usize = 5;
+const ROUNDS_QUICK: usize = 3;
 /// The columns of a grid.
 const COLUMNS: [&str; 4] = ["p", "h", "T_ns", SPREAD];
 /// A change of the proportion of two platforms between rounds above which a miss may be the machine's.
@@ -60,7 +61,7 @@ Examples:
   fastpath evaluate prediction --build target/debug/fastpath -o records
   fastpath evaluate prediction --records records --json")]
 pub(super) struct PredictionCommand {
-    /// A smaller grid: a minute in place of some.
+    /// A smaller grid and fewer rounds: a minute or two in place of five.
     #[arg(long)]
     quick: bool,
     /// The restricted platforms.
@@ -158,9 +159,10 @@ impl PredictionCommand {
         let bar = bar()?;
         let mut measured: Vec<Measured> =
             places.iter().map(|place| Measured { name: place.name.clone(), ..Measured::default() }).collect();
-        for round in 0..ROUNDS {
+        let rounds = if self.quick { ROUNDS_QUICK } else { ROUNDS };
+        for round in 0..rounds {
             for (i, (place, measured)) in places.iter().zip(&mut measured).enumerate() {
-                show(&bar)(&place.name, round * places.len() + i, ROUNDS * places.len());
+                show(&bar)(&place.name, round * places.len() + i, rounds * places.len());
                 let [host, costs] = files(directory, &place.name, round);
                 self.round(place, &host, &costs).with_context(|| place.name.clone())?;
                 measured.read(&host, &costs)?;
@@ -362,6 +364,7 @@ fn table(figures: &[Predicted]) -> comfy_table::Table {
         "median error %",
         "95 % within %",
         "repeat %",
+        "drift %",
         "",
     ]);
     for figure in figures {
@@ -388,9 +391,11 @@ fn remarks(figures: &[Predicted]) -> Vec<String> {
         100.0 * TRANSFER_SD,
         100.0 * RECORD_SD
     )];
-    if figures.iter().any(|f| f.check.verdict == Verdict::TooNoisy) {
-        remarks
-            .push("too noisy to know: the points themselves do not repeat within what is asked".to_owned());
+    if figures.iter().any(|f| f.noisy) {
+        remarks.push(format!(
+            "too noisy to know: the points themselves do not repeat within what is asked, or the platforms' proportion \
+             drifted by more than {DRIFT_MAX_PCT} % between rounds"
+        ));
     }
     remarks
 }
