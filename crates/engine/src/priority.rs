@@ -1,13 +1,13 @@
-//! Work that may wait: done when nobody else wants the core.
+//! Work that may wait: others get the core rather than it.
 
 use crate::sys::thread;
 
-/// From now on the calling thread works when nobody else wants the core.
+/// From now on the calling thread leaves the core to others more than they to it.
 pub fn be_patient() {
     thread::be_patient();
 }
 
-/// Does the work on a thread of the lowest priority, and waits for it.
+/// Does the work on a thread of low priority, and waits for it.
 pub(crate) fn patiently<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {

@@ -266,8 +266,8 @@ impl Control {
         self.shared.build.notify_all();
     }
 
-    /// The builder's life: does the executor's jobs as they come up, each on a thread that works when nobody else wants the
-    /// core. The lock is not for such a thread: whoever waits for it would wait for every other program.
+    /// The builder's life: does the executor's jobs as they come up, each on a thread of low priority. The lock is not for such
+    /// a thread: whoever waits for it would wait for every other program.
     pub(super) fn build(&self) {
         let mut core = lock(&self.shared.core);
         while !self.shared.stop.load(Ordering::Acquire) {

@@ -10,8 +10,9 @@ use std::os::unix::fs::FileExt;
 /// The highest priority of an ordinary thread (sched(7)). Not a real-time one: those are stopped for 50 ms of every
 /// second when they spin.
 const HIGHEST: libc::c_int = -20;
-/// The lowest.
-const LOWEST: libc::c_int = 19;
+/// Below that of ordinary threads: a third of their share. At the lowest, a machine with other work to do would hardly run
+/// it, and who waits for its results would wait for minutes.
+const LOW: libc::c_int = 5;
 
 /// Asks that this thread runs before those of other programs, and that its sleeps end as near to their deadline as
 /// can be (the default is up to 50 µs later, to save power).
@@ -23,10 +24,10 @@ pub(crate) fn be_punctual() {
     let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST) };
 }
 
-/// Asks that this thread runs when no other wants the core.
+/// Asks that other threads are run rather than this one.
 pub(crate) fn be_patient() {
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
-    let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST) };
+    let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOW) };
 }
 
 /// The cores this thread may run on, in order.
