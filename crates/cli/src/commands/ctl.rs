@@ -5,6 +5,7 @@ use crate::Answer;
 use crate::print::table;
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use comfy_table::CellAlignment;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{PipeReport, Report};
 use fastpath_lab::control_socket;
@@ -207,6 +208,9 @@ fn write_links(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let beside = report.links.iter().any(|link| link.directions.iter().any(|pipe| !beside(pipe).is_empty()));
     titles.extend(beside.then_some("beside"));
     let mut table = table(titles);
+    if let Some(column) = table.column_mut(10) {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
     for link in &report.links {
         for pipe in &link.directions {
             let dropped: Vec<String> = pipe.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();

@@ -136,7 +136,7 @@ async fn set(
     match engine.team.change(at, changes).ok_or_else(ended)? {
         Ok(at) => Ok(done(at)),
         Err(Refusal::Past { now }) => {
-            let what = format!("that time is past: the engine has run for {now}");
+            let what = format!("that time is past: the engine has run for {:.3}s", now.as_secs_f64());
             Err(Refused(StatusCode::CONFLICT, what))
         }
         Err(Refusal::Full(full)) => Err(Refused(StatusCode::SERVICE_UNAVAILABLE, full.to_string())),

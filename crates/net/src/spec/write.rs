@@ -222,6 +222,9 @@ fn of_corruption(corrupt: &CorruptSpec) -> Value {
 
 fn of_slots(SlotSpec { wait, packets, bytes }: &SlotSpec) -> Value {
     let wait = match wait {
+        SlotWait::Between(least, most) if least == most && packets.is_none() && bytes.is_none() => {
+            return text(least);
+        }
         SlotWait::Between(least, most) => vec![("min", text(least)), ("max", text(most))],
         SlotWait::Law(mean, law) => vec![("mean", text(mean)), ("law", table(of_law(law)))],
     };
