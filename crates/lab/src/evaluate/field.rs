@@ -8,6 +8,7 @@
 //! ```
 
 use super::PartError;
+use super::testpmd::{self, Testpmd};
 use crate::host::{Host, HostError};
 use crate::namespace::Namespace;
 use crate::netlink::{LinkParameters, Netlink};
@@ -30,8 +31,8 @@ const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
 /// The interface of every host.
 const INTERFACE: &str = "eth0";
 const BRIDGE: &str = "bridge";
-/// How long to wait for a bridge. One that does not forward by then shows in the figures.
-const BRIDGE_WAIT: Duration = Duration::from_secs(5);
+/// How long to wait for a bridge or a program. What does not forward by then shows in the figures.
+const WAIT_MAX: Duration = Duration::from_secs(5);
 /// RFC 863.
 const DISCARD: u16 = 9;
 
@@ -44,6 +45,8 @@ pub(super) enum Between {
     Bridge,
     /// The kernel's bridge with a shaper at its port to the second host.
     Shaped(Shaper),
+    /// DPDK's testpmd.
+    Testpmd,
     /// Our engine holding the interfaces of the hosts.
     Taps(PipeSpec),
     /// Our engine between veth pairs.
@@ -101,6 +104,7 @@ impl ShaperKind {
 pub(super) struct Field {
     /// Taken only to end it.
     engine: Option<Running>,
+    testpmd: Option<Testpmd>,
     hosts: Vec<Host>,
     /// Where bridges and the engine's ends of veth pairs are.
     middle: Option<Namespace>,
@@ -110,6 +114,7 @@ impl Drop for Field {
     fn drop(&mut self) {
         // The engine ends before the interfaces it holds go.
         let _ = self.engine.take().map(Running::stop);
+        drop(self.testpmd.take());
     }
 }
 
@@ -155,7 +160,7 @@ impl Field {
             }
         }
         let engine = fastpath_engine::start(topology.clone(), ports, options)?;
-        Ok(Field { engine: Some(engine), hosts, middle: None })
+        Ok(Field { engine: Some(engine), testpmd: None, hosts, middle: None })
     }
 
     fn direct(pairs: usize) -> Result<Field, PartError> {
@@ -165,7 +170,7 @@ impl Field {
             connect(&a, INTERFACE, &b.namespace)?;
             hosts.extend([a, b]);
         }
-        let field = Field { engine: None, hosts, middle: None };
+        let field = Field { engine: None, testpmd: None, hosts, middle: None };
         field.configure()?;
         Ok(field)
     }
@@ -178,29 +183,45 @@ impl Field {
             connect(&bare, &port(host.0, host.1), &middle)?;
             hosts.push(bare);
         }
-        let mut field = Field { engine: None, hosts, middle: None };
+        let mut field = Field { engine: None, testpmd: None, hosts, middle: None };
         field.configure()?;
         if let [Between::Veths(..), ..] = between {
             let topology = topology(between);
             bring_up_ports(&middle, between.len())?;
             let ports = within(&middle, || fastpath_engine::attach(&topology, options.notice))??;
             field.engine = Some(fastpath_engine::start(topology, ports, options)?);
+        } else if let [Between::Testpmd, ..] = between {
+            bring_up_ports(&middle, between.len())?;
+            let program = program(testpmd::PROGRAM).ok_or(PartError::NoProgram(testpmd::PROGRAM))?;
+            let ports: Vec<_> = (0..between.len()).flat_map(|pair| [port(pair, 0), port(pair, 1)]).collect();
+            let started = within(&middle, || Testpmd::start(&program, &ports))?;
+            field.testpmd =
+                Some(started.map_err(|source| PartError::Kernel { what: "starting testpmd", source })?);
+            field.wait_until_frames_pass()?;
         } else {
             bridges(&middle, between)?;
-            field.wait_for_bridges()?;
+            field.wait_until_frames_pass()?;
         }
         field.middle = Some(middle);
         Ok(field)
     }
 
-    /// Waits until frames pass: a bridge forwards when the kernel has noticed that its ports are up, which it looks at
+    /// Lets DPDK's program rest, or work again.
+    pub(super) fn pause(&self, is_paused: bool) {
+        self.testpmd.iter().for_each(|testpmd| testpmd.pause(is_paused));
+    }
+
+    /// Waits until frames pass, or nobody is there to pass them: a bridge forwards when the kernel has noticed that its ports are up, which it looks at
     /// once a second (net/core/link_watch.c).
-    fn wait_for_bridges(&self) -> Result<(), PartError> {
+    fn wait_until_frames_pass(&mut self) -> Result<(), PartError> {
         for pair in 0..self.pairs() {
-            let (from, to, address) = self.pair(pair);
+            let (from, _, address) = self.pair(pair);
             let socket = from.open("UDP", || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
-            let (before, began) = (received(to)?, Instant::now());
-            while received(to)? == before && began.elapsed() < BRIDGE_WAIT {
+            let (before, began) = (received(self.pair(pair).1)?, Instant::now());
+            while received(self.pair(pair).1)? == before && began.elapsed() < WAIT_MAX {
+                if self.testpmd.as_mut().is_some_and(|testpmd| !testpmd.is_running()) {
+                    return Err(PartError::Ended(testpmd::PROGRAM));
+                }
                 // The address is asked for first, and that is enough. If nobody answers, sending fails; then again.
                 let _ = socket.send_to(&[0], (address, DISCARD));
                 thread::sleep(Duration::from_millis(5));

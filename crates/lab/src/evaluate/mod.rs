@@ -28,6 +28,7 @@ mod overload;
 mod pace;
 mod rig;
 mod show;
+mod testpmd;
 
 pub use crate::measure::Effort;
 pub use outcome::{Outcome, Rule};
@@ -129,6 +130,8 @@ enum PartError {
     Kernel { what: &'static str, source: io::Error },
     #[error("{0} is not installed")]
     NoProgram(&'static str),
+    #[error("{0} has ended")]
+    Ended(&'static str),
     #[error("tc {words}: {said}")]
     Tc { words: String, said: String },
 }
