@@ -51,11 +51,7 @@ pub(crate) struct Store<P> {
 impl<P> Store<P> {
     /// A store that does not have to move before it holds more than `packets`.
     pub(crate) fn new(packets: usize) -> Store<P> {
-        let mut slots = Vec::with_capacity(packets.min(RESERVED_MAX) + 1);
-        // Nobody's, so that a place is an index and `None` takes no room.
-        let (time, next, data) = (Time::ZERO, None, None);
-        slots.push(Waiting { time, next, len: 0, flow: 0, traffic_class: 0, marked: false, data });
-        Store { slots, free: None }
+        Store { slots: Vec::with_capacity(packets.min(RESERVED_MAX) + 1), free: None }
     }
 
     #[inline]
@@ -68,11 +64,22 @@ impl<P> Store<P> {
                 place
             }
             None => {
+                if self.slots.is_empty() {
+                    self.begin();
+                }
                 let number = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
                 self.slots.push(packet);
                 Place(number.expect("fewer than 2³² packets are held"))
             }
         }
+    }
+
+    /// The first slot is nobody's, so that a place is an index and `None` takes no room. It comes with the first packet: an
+    /// idle network takes no memory for packets.
+    #[cold]
+    fn begin(&mut self) {
+        let (time, next, data) = (Time::ZERO, None, None);
+        self.slots.push(Waiting { time, next, len: 0, flow: 0, traffic_class: 0, marked: false, data });
     }
 
     #[inline]

@@ -171,8 +171,8 @@ pub fn weigh(links: usize, seed: u64) -> LinkWeight {
     LinkWeight { running: per_link(running, described), description: per_link(described, empty) }
 }
 
-/// Bytes of this process that are in memory, its program not counted. Counted page by page: /proc/self/statm says it too, but only to some
-/// hundred kilobytes (mm/memory.c counts per core and adds up now and then).
+/// Bytes of this process that are in memory, its program not counted. Counted page by page: /proc/self/statm says it too,
+/// but only to some hundred kilobytes (mm/memory.c counts per core and adds up now and then).
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
