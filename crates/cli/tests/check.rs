@@ -17,7 +17,10 @@ fn a_sound_spec_is_summed_up() {
     let output = check("good.toml", "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\n", &[]);
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("good.toml: ok: 2 hosts, 0 routers and switches, 1 links"), "{said}");
+    assert!(
+        said.contains("good.toml: ok: 2 hosts, 0 routers and switches, 1 link, 0 scheduled changes"),
+        "{said}"
+    );
 }
 
 #[test]

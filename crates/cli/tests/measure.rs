@@ -86,6 +86,7 @@ fn words_that_make_no_sense_are_refused_before_anything_is_measured() {
         "measure pipeline --program forward --h 3",
         "measure pipeline --size 20",
         "measure pipeline --loss-ratio 2",
+        "measure pipeline --cores 1024",
         "measure host --coremark=-1",
         "measure host -o no/such/place",
     ] {

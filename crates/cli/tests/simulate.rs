@@ -225,9 +225,15 @@ fn points_that_cannot_be_are_rows_and_words_that_cannot_be_are_refused() {
         ("workload.speed=1,2", "speed"),
         ("machine=z80,cn6880", "z80"),
     ] {
-        let said = refusal(&at, &format!("sweep ixp1200 --program linkem --vary {vary}"));
+        let said = refusal(&at, &format!("sweep ixp1200 --program linkem --vary {vary} -o t.csv"));
         assert!(said.contains(says), "{vary}: {said}");
     }
+    // What a mistake left behind is in nobody's way.
+    text(
+        &at,
+        "sweep ixp1200 --program linkem --workload line-rate,duration=100us --vary machine.egress.engines=1,2 -o t.csv",
+    );
+    assert_eq!(fs::read_to_string(at.join("t.csv")).unwrap().lines().count(), 3);
 }
 
 #[test]
@@ -266,13 +272,15 @@ fn what_was_measured_here_is_simulated() {
     let at = directory("measured");
     let host = r#"{"kind":"host","provenance":{"machine":{"name":"h","cpu":"a \"cpu\""}},"results":{"score_per_core":[1.0,1.0],
         "caches":[{"level":1,"fits_bytes":32768,"ns":1.2},{"level":2,"fits_bytes":1048576,"ns":4.5}],"latency":[{"bytes":128,"ns":1.2},{"bytes":67108864,"ns":90.0}]}}"#;
-    let record = |p: u32, receive: f64| {
+    let record = |p: u32, h: u32, receive: f64| {
         format!(
-            r#"{{"kind":"pipeline","parameters":{{"program":"netcope","p":{p},"h":0,"cores":1}},"results":{{"stages":[{{"name":"receive","ns":{receive}}},{{"name":"work","ns":50.0}}]}}}}"#
+            r#"{{"kind":"pipeline","parameters":{{"program":"netcope","p":{p},"h":{h},"cores":1}},"results":{{"stages":[{{"name":"receive","ns":{receive}}},{{"name":"work","ns":50.0}}]}}}}"#
         )
     };
     fs::write(at.join("host.jsonl"), host.replace('\n', " ")).unwrap();
-    fs::write(at.join("costs.jsonl"), format!("{}\n{}\n", record(60, 20.0), record(1060, 120.0))).unwrap();
+    // Of several numbers of steps the fewest count, wherever they stand.
+    let costs = [record(60, 0, 20.0), record(1060, 0, 120.0), record(60, 50, 900.0)].join("\n");
+    fs::write(at.join("costs.jsonl"), costs).unwrap();
     let words = "sim this-host=host.jsonl --program pipeline=costs.jsonl --workload line-rate,size=64,duration=1ms --json";
     let found = json(&at, words);
     // Two cores, and 20 + 50 ns a packet: a byte costs a tenth of a nanosecond.

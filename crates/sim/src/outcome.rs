@@ -90,9 +90,9 @@ pub struct Use {
     pub computing: Option<f64>,
     /// u: the fraction of memory time hidden behind other threads' computation; microengines only.
     pub hidden: Option<f64>,
-    /// Packets waiting before it, averaged over time.
+    /// Packets waiting before it, in all its queues, averaged over time.
     pub queue_mean: f64,
-    /// Most packets waiting before it.
+    /// Most packets waiting in one of its queues.
     pub queue_max: u64,
 }
 

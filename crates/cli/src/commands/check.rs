@@ -46,14 +46,16 @@ impl Check {
     }
 }
 
-/// `4 hosts, 2 other nodes, 5 links, 0 events`
+/// `4 hosts, 2 routers and switches, 1 link, 0 scheduled changes`
 fn summary(topology: &Topology) -> String {
     let hosts = topology.hosts().count();
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     format!(
-        "{hosts} hosts, {} routers and switches, {} links, {} scheduled changes",
+        "{}, {} routers and switches, {}, {}",
+        counted(hosts, "host"),
         topology.nodes.len() - hosts,
-        topology.links.len(),
-        topology.events.len()
+        counted(topology.links.len(), "link"),
+        counted(topology.events.len(), "scheduled change"),
     )
 }
 

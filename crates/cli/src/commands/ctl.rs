@@ -21,7 +21,7 @@ Examples:
   fastpath ctl links
   fastpath ctl set n0-r0 --rate 5Mbit --delay 20ms
   fastpath ctl set n0-r0 --from n0 --loss 2% --queue '{ kind = \"codel\" }'
-  fastpath ctl set --group cell --rate 1Mbit --at 30s
+  fastpath ctl set --group cell --loss 1% --at 30s
   fastpath ctl set a-b b-c --state down
   fastpath ctl start cell
 

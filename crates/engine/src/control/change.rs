@@ -114,7 +114,6 @@ fn check(topology: &Topology, links: &[LinkId], direction: Direction, change: &C
     let lasting = |track: &&Track| {
         matches!(track.timeline, Timeline::Opportunities(_))
             && matches!(track.end, End::Repeat | End::Hold)
-            && track.group.is_none_or(|group| matches!(topology.groups[group].start, Start::At(_)))
             && links.contains(&track.link)
             && direction.pipes().any(|pipe| pipe == track.pipe)
     };

@@ -43,7 +43,9 @@ fn describe_steps(steps: &Steps) -> String {
         part("duplicate", steps, |values| Some(values.duplicate?.0.get()), percent),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("{} steps in {}: {}", steps.steps.len(), span(steps.length), parts.join("; "))
+    let count = steps.steps.len();
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} step{plural} in {}: {}", span(steps.length), parts.join("; "))
 }
 
 /// `rate 1Mbit to 24Mbit, on average 12.5Mbit`; `None` if the trace does not set it.

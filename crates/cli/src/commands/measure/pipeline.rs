@@ -114,6 +114,12 @@ impl PipelineCommand {
             ensure!(is_there, "--port: emulator and switch are measured on memory ports");
             ensure!(self.cores == [1], "--port: a device on an interface has one core; leave --cores out");
         }
+        let there = std::thread::available_parallelism()?.get();
+        if let Some(cores) = self.cores.iter().find(|&&cores| usize::from(cores) > there) {
+            bail!(
+                "--cores {cores}: this machine has {there}; `fastpath model cores` says what more would do"
+            );
+        }
         let slowed = self.slowdown != Slowdown::NONE;
         let slows = matches!(self.program, Program::Netcope | Program::Forward) && self.port == Port::Memory;
         ensure!(slows || !slowed, "--slowdown: use it with netcope or forward on memory ports");

@@ -74,19 +74,20 @@ source = "measured: plateaus of the latency of dependent loads, and the last of 
     Ok(Text::new(format!("this-host={file}"), text))
 }
 
-/// The program of the pipeline records in `file`: those of the program of the last one, without parsing steps if it has any.
+/// The program of the pipeline records in `file`: those like the last one, with the fewest steps of parsing there are.
 pub(super) fn program(file: &str) -> anyhow::Result<Text> {
     let records: Vec<Value> = read(file)?.into_iter().filter(|r| r["kind"] == "pipeline").collect();
     let last =
         records.last().with_context(|| format!("{file}: no record of `fastpath measure pipeline` in it"))?;
-    let what = last["parameters"]["program"].as_str().unwrap_or("pipeline").to_owned();
-    // One line of sizes: the other parameters as in the last record.
     let same = |r: &&Value| {
-        ["program", "h", "cores", "links"].iter().all(|k| r["parameters"][k] == last["parameters"][k])
+        ["program", "cores", "links"].iter().all(|k| r["parameters"][k] == last["parameters"][k])
     };
+    let steps = |r: &Value| r["parameters"]["h"].as_u64().unwrap_or(0);
+    let fewest = records.iter().filter(same).map(steps).min().unwrap_or(0);
+    let what = last["parameters"]["program"].as_str().unwrap_or("pipeline").to_owned();
     let mut order: Vec<String> = Vec::new();
     let mut stages: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for record in records.iter().filter(same) {
+    for record in records.iter().filter(same).filter(|record| steps(record) == fewest) {
         let size = record["parameters"].get("p").or(record["parameters"].get("size"));
         let size =
             size.and_then(Value::as_f64).with_context(|| format!("{file}: a record without a frame size"))?;

@@ -87,7 +87,7 @@ pub(super) fn one(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
 
 fn units(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
     let mut table =
-        print::table(["unit", "busy", "computing", "memory time hidden", "queue mean", "queue max"]);
+        print::table(["unit", "busy", "computing", "memory time hidden", "queued (mean)", "longest queue"]);
     for (name, unit) in &finished.outcome.units {
         let share = |x: Option<f64>| x.map_or(String::new(), percent);
         table.add_row([

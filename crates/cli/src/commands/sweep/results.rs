@@ -92,7 +92,12 @@ impl Results {
             text.truncate(whole);
         }
         journal.file.seek(SeekFrom::End(0))?;
-        if text.is_empty() {
+        // A sweep that came to nothing left its titles only.
+        let is_bare = text.lines().count() == 1 && text.split(',').next() == Some(&self.columns[0]);
+        if is_bare {
+            journal.file.set_len(0)?;
+        }
+        if text.is_empty() || is_bare {
             journal.file.write_all(&line(&self.columns)?)?;
             return Ok(());
         }
