@@ -19,7 +19,7 @@ mod engine;
 mod ledger;
 mod mail;
 pub mod port;
-pub mod priority;
+mod priority;
 mod ready;
 mod report;
 mod slack;

@@ -2,16 +2,11 @@
 
 use crate::sys::thread;
 
-/// From now on the calling thread leaves the core to others more than they to it.
-pub fn be_patient() {
-    thread::be_patient();
-}
-
 /// Does the work on a thread of low priority, and waits for it.
 pub(crate) fn patiently<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            be_patient();
+            thread::be_patient();
             work()
         });
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Among a million pipes a packet finds nothing of its pipe in the cache. So what a pipe has of its own is two lines
-//! and eight bytes of the wheel, whoever is about to be pushed to is [fetched](Pipes::prefetch) some packets ahead, and everything that can be shared is: packets in one store, equal parameters once.
+//! and nine bytes of the wheel, whoever is about to be pushed to or popped from is [fetched](Pipes::prefetch) some
+//! packets ahead, and everything that can be shared is: packets in one store, equal parameters once.
 
 use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::set::{Departures, PipeRef, Plan, Set};

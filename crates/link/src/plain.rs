@@ -294,6 +294,18 @@ impl Plain {
         }
     }
 
+    /// The same, packet by packet: what the counters are checked against.
+    pub(crate) fn counted<P>(&self, store: &Store<P>) -> Tally {
+        let mut held = Tally::default();
+        let mut next = self.first;
+        while let Some(place) = next {
+            let waiting = store.get(place);
+            held.add(waiting.len);
+            next = waiting.next;
+        }
+        held
+    }
+
     #[inline]
     pub(crate) fn queued(&self) -> Tally {
         Tally { packets: u64::from(self.queued), bytes: u64::from(self.queued_bytes) }

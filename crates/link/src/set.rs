@@ -352,6 +352,7 @@ impl<'s, P> PipeRef<'s, P> {
 
     /// True if pushed = delivered + dropped + held, in packets and in bytes, copies left out.
     pub fn conserved(&self) -> bool {
-        self.counters().conserved(self.rich().map_or_else(|| self.held(), Rich::held))
+        let there = || self.parts().0.counted(&self.set.store);
+        self.counters().conserved(self.rich().map_or_else(there, Rich::held))
     }
 }

@@ -387,6 +387,7 @@ struct Blocks {
     free: Option<u32>,
 }
 
+/// Its head lies beside its first entries, so that most insertions touch one cache line.
 #[derive(Debug)]
 #[repr(C)]
 struct Block {

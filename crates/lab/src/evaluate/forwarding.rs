@@ -49,7 +49,7 @@ pub(super) const VETH: Part = Part {
     step: "throughput over veth",
     needs: Needs::Namespaces,
     ids: |_| ids(&["figure-5.2", "figure-5.4", "figure-5.5"]),
-    seconds: [40.0, 150.0],
+    seconds: [115.0, 310.0],
     run: over_veth,
 };
 
