@@ -651,8 +651,8 @@ impl Fit {
     }
 }
 
-/// The median of at least one number.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+/// The median of at least one number; of an even count the mean of both in the middle. Panics if there is none.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.collect();
     assert!(!sorted.is_empty(), "a median needs a value");
     sorted.sort_by(f64::total_cmp);

@@ -21,8 +21,7 @@ use clap::{Args, ValueEnum};
 use fastpath_lab::measure::Slowdown;
 use fastpath_model::Table;
 use fastpath_model::check::{Check, MEDIAN_PCT, P95_PCT, SPREAD, Verdict, elsewhere, half};
-use fastpath_model::fit::{FitOptions, Weighting, fit};
-use fastpath_model::latency::quantile_of;
+use fastpath_model::fit::{FitOptions, Weighting, fit, median};
 use fastpath_model::platform::Platform;
 use fastpath_model::predict::{RECORD_SD, TRANSFER_SD, Transfer};
 use serde::Serialize;
@@ -286,13 +285,6 @@ impl Measured {
             proportions.iter().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
         Ok(100.0 * (most / least - 1.0))
     }
-}
-
-/// The middle of some numbers.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    quantile_of(&sorted, 0.5)
 }
 
 impl Place {
