@@ -2,6 +2,7 @@
 //! and `results`, so that a model can be fitted to what was just measured.
 
 use anyhow::{Context, ensure};
+use fastpath_model::fcs::{self, Fcs};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
@@ -47,7 +48,12 @@ pub(crate) fn csv(text: &str) -> anyhow::Result<String> {
 fn row(record: &Value) -> Map<String, Value> {
     let parts = PARTS.iter().filter_map(|part| record.get(part)?.as_object());
     let scalars = parts.flatten().filter(|(_, value)| value.is_number() || value.is_string());
-    scalars.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let mut row: Map<String, Value> = scalars.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if record["kind"] == "pipeline" {
+        // So it always was; older records do not say.
+        row.entry(fcs::COLUMN).or_insert_with(|| Value::String(Fcs::Without.to_string()));
+    }
+    row
 }
 
 /// A text as a CSV cell.
@@ -72,7 +78,8 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 3);
         let names: Vec<&str> = lines[0].split(',').collect();
-        assert_eq!(names.len(), 4, "{table}");
+        assert_eq!(names.len(), 5, "{table}");
+        assert!(names.contains(&"fcs") && lines[2].contains("without"), "{table}");
         assert!(lines[1].contains("\"a, b\""), "{table}");
     }
 

@@ -65,6 +65,39 @@ fn a_grid_of_records_is_fitted_as_it_is() {
 }
 
 #[test]
+fn a_frame_of_sixty_bytes_in_memory_is_sixty_four_on_the_wire_and_eighty_four_of_line_time() {
+    let directory = directory("fcs");
+    let words = "measure pipeline --program forward --size 60,508,1514 --packets 5000 -o costs.jsonl --json";
+    let measured = records(&directory, &words.split(' ').collect::<Vec<_>>());
+    assert!(measured.iter().all(|record| record["parameters"]["fcs"] == "without"), "{measured:?}");
+    let asked = ["--y", "T_ns", "--terms", "const,p", "--json"];
+    let fit = &records(&directory, &[&["model", "fit", "costs.jsonl"][..], &asked].concat())[0];
+    assert_eq!(fit["fcs"], "without");
+    fs::write(directory.join("fit.json"), fit.to_string()).unwrap();
+    let cores = ["model", "cores", "fit.json", "--speeds", "10", "--frames", "64,1518", "--json"];
+    let found = &records(&directory, &cores)[0];
+    assert_eq!((&found["model_fcs"], &found["model_fcs_assumed"]), (&"without".into(), &false.into()));
+    let row = &found["rows"][0];
+    let sizes = ["model_frame_bytes", "frame_bytes", "wire_bytes"].map(|name| number(&row[name]));
+    assert_eq!(sizes, [60.0, 64.0, 84.0]);
+    assert!((number(&row["packets_per_s"]) - 10e9 / 8.0 / 84.0).abs() < 1e-3, "{row}");
+    let model = |p: f64| {
+        let term = |name: &str| number(&fit["coefficients"][name]["value"]);
+        term("const") + term("p") * p
+    };
+    assert!((number(&row["ns_per_packet"]["value"]) - model(60.0)).abs() < 1e-9, "{row}");
+    assert_eq!(found["warnings"].as_array().map(Vec::len), Some(0), "{found}");
+    let predict =
+        ["model", "predict", "fit.json", "--at", "p=60", "--cores", "1000", "--line", "10Gbit", "--json"];
+    let predicted = &records(&directory, &predict)[0]["predictions"][0];
+    assert!((number(&predicted["throughput_pps"]["value"]) - 10e9 / 8.0 / 84.0).abs() < 1e-3, "{predicted}");
+    let against = fastpath(&directory, &["model", "cores", "fit.json", "--fcs", "with"]);
+    assert_eq!(against.status.code(), Some(2));
+    let said = String::from_utf8(against.stderr).unwrap();
+    assert!(said.contains("recorded without FCS"), "{said}");
+}
+
+#[test]
 fn latencies_have_a_summary_per_size_and_operations_a_cost() {
     let words = "measure latency --size 64,1500 --packets 2000 --json";
     let found = records(&directory("latency"), &words.split(' ').collect::<Vec<_>>());

@@ -87,6 +87,39 @@ fn half_of_a_grid_predicts_the_other_half() {
 }
 
 #[test]
+fn a_check_that_misses_exits_1_and_one_of_noisy_points_2() {
+    let wrong: String = netcope_grid().lines().enumerate().fold(String::new(), |text, (i, line)| {
+        // A step that no term tells.
+        let is_far = i > 0 && line.starts_with("512");
+        let line = if is_far { line.replace(",1,", ",1,9") } else { line.to_owned() };
+        text + &line + "\n"
+    });
+    let table = file("misses.csv", &wrong);
+    let output = fastpath(&[&["model", "fit", &table][..], &FIT, &["--half", "--json"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["check"]["verdict"], "misses");
+    let noisy = wrong.replace("T_ns", "T_ns,spread_pct").replace('\n', ",40\n").replace("pct,40", "pct");
+    let table = file("noisy.csv", &noisy);
+    let output = fastpath(&[&["model", "fit", &table][..], &FIT, &["--half", "--json"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("too noisy to know"));
+}
+
+#[test]
+fn a_point_far_outside_of_what_was_fitted_is_told_to_people_and_scripts() {
+    let table = file("far.csv", &netcope_grid());
+    let words = ["model", "predict", &table, "--at", "p=9000,h=10"];
+    let found = json(&[&words[..], &FIT, &["--json"]].concat());
+    let warnings = found["predictions"][0]["warnings"].to_string();
+    assert!(warnings.contains("p = 9000 lies outside 64 … 1518"), "{warnings}");
+    let said = String::from_utf8(fastpath(&[&words[..], &FIT].concat()).stdout).unwrap();
+    assert!(said.contains("note: extrapolation: p = 9000"), "{said}");
+    let inside = json(&[&words[..4], &["p=1000,h=10", "--json"], &FIT].concat());
+    assert_eq!(inside["predictions"][0]["warnings"].as_array().map(Vec::len), Some(0), "{inside}");
+}
+
+#[test]
 fn a_saved_fit_predicts_points_throughput_and_cores() {
     let table = file("saved.csv", &netcope_grid());
     let output = fastpath(&[&["model", "fit", &table][..], &FIT, &["--json"]].concat());

@@ -8,8 +8,9 @@
 use crate::Estimate;
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::dist::{normal_quantile, t_quantile};
+use crate::fcs::{Fcs, FcsError, FcsOrTable};
 use crate::linear::{self, Dependent, Solution};
-use crate::model::Model;
+use crate::model::{Model, Range};
 use crate::regime::{self, CapHints, Limit, Regime};
 use crate::robust;
 use crate::select;
@@ -154,6 +155,12 @@ pub struct Fit {
     pub vif: BTreeMap<String, f64>,
     /// Seconds in one unit of y, when y is a time (or cores per rate) and its unit is known.
     pub seconds_per_unit: Option<f64>,
+    /// Whether frame sizes count the FCS, where the table or the caller says.
+    #[serde(default)]
+    pub fcs: Option<Fcs>,
+    /// Where each column of the terms was measured.
+    #[serde(default)]
+    pub ranges: BTreeMap<String, Range>,
     /// The regimes found, the processor's first; empty when they were not looked for.
     pub regimes: Vec<Regime>,
     /// Point by point, in the order of the text.
@@ -196,6 +203,9 @@ pub enum FitError {
     /// The table is wrong.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// Frame sizes counted in two ways.
+    #[error(transparent)]
+    Fcs(#[from] FcsError),
     /// A term is wrong.
     #[error(transparent)]
     Term(#[from] TermError),
@@ -307,6 +317,8 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
     }
     let (table, notes) = table.without_words(&used)?;
     table.check_units(&used)?;
+    let fcs = Fcs::agreed(Fcs::of(&table)?, options.hints.fcs)?;
+    let options = &FitOptions { hints: CapHints { fcs, ..options.hints.clone() }, ..options.clone() };
     let job = Job { y: &y, terms: &terms, options };
     let split = match options.regimes {
         Regimes::Off => None,
@@ -441,6 +453,8 @@ impl Job<'_> {
             condition: solution.condition,
             vif,
             seconds_per_unit: self.seconds_per_unit(),
+            fcs: self.options.hints.fcs,
+            ranges: self.ranges(table)?,
             regimes,
             points,
         })
@@ -472,6 +486,16 @@ impl Job<'_> {
             weights: sorted(&weights),
             lines: order.iter().map(|&i| table.line(i)).collect(),
         })
+    }
+
+    fn ranges(&self, table: &Table) -> Result<BTreeMap<String, Range>, FitError> {
+        let range = |name: &str| {
+            let values = table.numbers(name)?;
+            let (low, high) =
+                values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)));
+            Ok((name.to_owned(), Range { low, high }))
+        };
+        self.terms.columns().into_iter().map(range).collect()
     }
 
     fn dependent(&self, found: &Dependent, points: usize) -> FitError {
@@ -647,6 +671,17 @@ impl Fit {
                 Quantile::Normal => normal_quantile(0.5 + self.level / 2.0),
             },
             seconds_per_unit: self.seconds_per_unit,
+            fcs: self.fcs,
+            ranges: self.ranges.clone(),
+        }
+    }
+}
+
+impl From<FcsOrTable> for FitError {
+    fn from(error: FcsOrTable) -> FitError {
+        match error {
+            FcsOrTable::Fcs(error) => error.into(),
+            FcsOrTable::Table(error) => error.into(),
         }
     }
 }

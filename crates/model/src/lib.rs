@@ -23,6 +23,7 @@ pub mod column_unit;
 pub mod cores;
 pub mod dist;
 mod estimate;
+pub mod fcs;
 pub mod fit;
 #[cfg(test)]
 mod fit_tests;

@@ -3,9 +3,11 @@
 
 use crate::Estimate;
 use crate::column_unit::cannot_be_negative;
+use crate::fcs::{Fcs, FrameSize};
 use crate::regime::is_frame;
 use crate::terms::Terms;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// `y = Σ coefficient × term`, with the covariance of the coefficients and the scatter of single points.
@@ -25,6 +27,19 @@ pub struct Model {
     pub width: f64,
     /// Seconds in one unit of y, when y is a time and its unit is known.
     pub seconds_per_unit: Option<f64>,
+    /// Whether frame sizes count the FCS, if somebody said so.
+    pub fcs: Option<Fcs>,
+    /// Where each column was measured; empty for published constants.
+    pub ranges: BTreeMap<String, Range>,
+}
+
+/// Where a column was measured.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Range {
+    /// Its least value.
+    pub low: f64,
+    /// Its largest.
+    pub high: f64,
 }
 
 /// Why a model cannot answer.
@@ -96,7 +111,26 @@ impl Model {
             relative_residual: false,
             width: 0.0,
             seconds_per_unit: Some(seconds_per_unit),
+            fcs: None,
+            ranges: BTreeMap::new(),
         })
+    }
+
+    /// A frame's size, all ways.
+    pub fn frame(&self, model_bytes: f64) -> FrameSize {
+        FrameSize::of_model(model_bytes, self.fcs)
+    }
+
+    /// A sentence for each column whose value lies outside of what was fitted.
+    pub fn extrapolations(&self, value_of: impl Fn(&str) -> Option<f64>) -> Vec<String> {
+        let outside = |(name, range): (&String, &Range)| {
+            let value = value_of(name).filter(|value| !(range.low..=range.high).contains(value))?;
+            Some(format!(
+                "extrapolation: {name} = {value} lies outside {} … {}, where the model was fitted; the interval takes the terms for right out there too",
+                range.low, range.high
+            ))
+        };
+        self.ranges.iter().filter_map(outside).collect()
     }
 
     /// Each term's value at a point.

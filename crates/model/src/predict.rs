@@ -7,9 +7,10 @@
 
 use crate::Estimate;
 use crate::cores::wire_rate;
+use crate::fcs::FrameSize;
 use crate::model::{Model, ModelError};
 use crate::platform::Platform;
-use crate::regime::{FRAMING_BYTES, Limit, is_frame};
+use crate::regime::{Limit, is_frame};
 use crate::terms::Term;
 use serde::Serialize;
 use thiserror::Error;
@@ -61,6 +62,8 @@ pub struct Throughput {
     pub compute_scale: f64,
     /// Factor on the time of terms with a frame size.
     pub copy_scale: f64,
+    /// The frame's size, where one is given.
+    pub frame: Option<FrameSize>,
     /// What the reader should know.
     pub warnings: Vec<String>,
 }
@@ -126,7 +129,8 @@ pub fn predict(model: &Model, question: &Question) -> Result<Throughput, Predict
     let spread = (width * sd / time).exp();
     let ns = Estimate { value: time, low: time / spread, high: time * spread }.map(|t| t * unit * 1e9);
     let free = ns.map(|ns| question.cores * 1e9 / ns);
-    let (limit, cap) = lowest_cap(question);
+    let frame = frame(model, question);
+    let (limit, cap) = lowest_cap(question, frame);
     let throughput_pps = free.map(|pps| pps.min(cap));
     Ok(Throughput {
         throughput_pps,
@@ -134,6 +138,7 @@ pub fn predict(model: &Model, question: &Question) -> Result<Throughput, Predict
         limit: if free.value > cap { limit } else { Limit::Cpu },
         compute_scale,
         copy_scale,
+        frame,
         warnings: warnings(model, question),
     })
 }
@@ -160,16 +165,20 @@ fn check(question: &Question) -> Result<(), PredictError> {
     }
 }
 
+fn frame(model: &Model, question: &Question) -> Option<FrameSize> {
+    question.at.iter().find(|(name, _)| is_frame(name)).map(|(_, bytes)| model.frame(*bytes))
+}
+
 /// The lowest rate anything but the processor allows.
-fn lowest_cap(question: &Question) -> (Limit, f64) {
-    let frame = question.at.iter().find(|(name, _)| is_frame(name)).map(|(_, v)| *v);
-    let line = question.line_gbit.zip(frame).map(|(gbit, frame)| wire_rate(gbit, frame, FRAMING_BYTES));
+fn lowest_cap(question: &Question, frame: Option<FrameSize>) -> (Limit, f64) {
+    let line = question.line_gbit.zip(frame).map(|(gbit, frame)| wire_rate(gbit, frame.wire_bytes, 0.0));
     let (line, nic) = (line.unwrap_or(f64::INFINITY), question.packet_cap.unwrap_or(f64::INFINITY));
     if line <= nic { (Limit::LineRate, line) } else { (Limit::PacketRate, nic) }
 }
 
 fn warnings(model: &Model, question: &Question) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let value_of = |name: &str| question.at.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+    let mut warnings = model.extrapolations(value_of);
     if let Some(t) = &question.transfer {
         warnings.push(format!(
             "the scaling from `{}` to `{}` is declared uncertain by {:.0} %, not measured: two fitted platforms would tell",
@@ -181,6 +190,12 @@ fn warnings(model: &Model, question: &Question) -> Vec<String> {
     if model.width == 0.0 {
         warnings.push(
             "the model's constants carry no uncertainty: the interval knows only the transfer's".to_owned(),
+        );
+    }
+    if question.line_gbit.is_some() && frame(model, question).is_some_and(|frame| frame.assumed) {
+        warnings.push(
+            "frame sizes are taken to count the FCS, for nothing says: --fcs without if they do not"
+                .to_owned(),
         );
     }
     if question.line_gbit.is_some() && !question.at.iter().any(|(name, _)| is_frame(name)) {
@@ -237,6 +252,32 @@ mod tests {
         let nic =
             Question { cores: 8.0, line_gbit: Some(100.0), packet_cap: Some(23.3e6), ..here(64.0, 0.0) };
         assert_eq!(predict(&model, &nic).expect("a time").limit, Limit::PacketRate);
+    }
+
+    #[test]
+    fn a_wire_takes_four_bytes_more_of_a_frame_than_memory() {
+        use crate::fcs::Fcs;
+        let model = Model { fcs: Some(Fcs::Without), ..netcope::model() };
+        let question = Question { cores: 100.0, line_gbit: Some(10.0), ..here(60.0, 0.0) };
+        let found = predict(&model, &question).expect("a time");
+        assert!((found.throughput_pps.value - 10e9 / 8.0 / 84.0).abs() < 1e-3, "{found:?}");
+        assert_eq!(found.frame.map(|frame| frame.wire_bytes), Some(84.0));
+    }
+
+    #[test]
+    fn a_point_outside_of_what_was_fitted_is_told() {
+        let (p, h) = ([64.0, 128.0, 256.0, 512.0, 1024.0], [0.0, 10.0, 5.0, 20.0, 1.0]);
+        let t: Vec<f64> = p.iter().zip(&h).map(|(p, h)| 38.6 + 0.1 * p + 4.0 * h).collect();
+        let table = Table::from_columns(&[("p", &p), ("h", &h), ("T_ns", &t)]).expect("columns");
+        let model = fit(&table, "T_ns", "const,p,h", &FitOptions::default()).expect("a fit").model();
+        let told = |p, h| predict(&model, &here(p, h)).expect("a time").warnings;
+        assert_eq!(told(64.0, 20.0), Vec::<String>::new());
+        let far = told(9000.0, 30.0);
+        assert!(
+            far.iter().any(|w| w.starts_with("extrapolation: p = 9000 lies outside 64 … 1024")),
+            "{far:?}"
+        );
+        assert!(far.iter().any(|w| w.starts_with("extrapolation: h = 30 lies outside 0 … 20")), "{far:?}");
     }
 
     #[test]

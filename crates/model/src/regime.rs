@@ -7,6 +7,7 @@
 //! *Packet rate*: more cores do not bring more packets, and the rate they stop at is common to the table.
 
 use crate::column_unit::{ColumnUnit, Dimension};
+use crate::fcs::{Fcs, FrameSize};
 use crate::table::{Table, TableError};
 use crate::terms::{Shape, Term};
 use serde::{Deserialize, Serialize};
@@ -25,8 +26,10 @@ const PLATEAU_GAIN: f64 = 0.10;
 /// Which columns mean what, and known line rates. What is `None` is guessed from the columns' names.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CapHints {
-    /// Column of frame sizes, bytes with FCS.
+    /// Column of frame sizes, bytes.
     pub frame: Option<String>,
+    /// Whether they count the FCS; none: they do, as published ones.
+    pub fcs: Option<Fcs>,
     /// Column of core (thread, worker) counts.
     pub cores: Option<String>,
     /// Line rates in bit/s known to apply, all ports together. Empty: standard Ethernet speeds are tried.
@@ -101,8 +104,12 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
     let Some(frame_column) = frame_column else { return Ok(None) };
     let rates: Vec<f64> = table.numbers(rate_column)?.into_iter().map(|r| r * scale).collect();
     let frames = table.numbers_if_any(&frame_column)?;
+    let lines: Vec<Option<f64>> = frames
+        .iter()
+        .map(|frame| frame.map(|bytes| FrameSize::of_model(bytes, hints.fcs).wire_bytes))
+        .collect();
     let mut limit: Vec<Option<(Limit, f64)>> = vec![None; table.len()];
-    for (row, line) in line_limited(&rates, &frames, &hints.line_bps) {
+    for (row, line) in line_limited(&rates, &lines, &hints.line_bps) {
         limit[row] = Some((Limit::LineRate, line));
     }
     if let Some(cores_column) = hints.cores.clone().or_else(|| guess_cores(table)) {
@@ -152,10 +159,10 @@ pub(crate) fn is_cores(name: &str) -> bool {
     ["core", "thread", "worker"].iter().any(|w| lower.contains(w))
 }
 
-/// Rows on the wire's limit, each with that limit in bit/s.
+/// Rows on the wire's limit, each with that limit in bit/s. Frames are in bytes of line time.
 fn line_limited(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Vec<(usize, f64)> {
     // A row of unknown size gets 0 and is on no line.
-    let on_wire = |(r, f): (&f64, &Option<f64>)| f.map_or(0.0, |f| r * 8.0 * (f + FRAMING_BYTES));
+    let on_wire = |(r, f): (&f64, &Option<f64>)| f.map_or(0.0, |f| r * 8.0 * f);
     let wire: Vec<f64> = rates.iter().zip(frames).map(on_wire).collect();
     let near = |line: f64| -> Vec<(usize, f64)> {
         let rows = wire.iter().enumerate().filter(|(_, w)| (**w / line - 1.0).abs() <= LINE_TOLERANCE);
@@ -238,6 +245,22 @@ mod tests {
             }
         }
         assert_eq!(regimes(&text, "mpps"), [(Limit::Cpu, None, 12)]);
+    }
+
+    #[test]
+    fn a_line_rate_is_recognised_by_sizes_without_fcs_too() {
+        let mut text = "p,fcs,mpps\n".to_owned();
+        for p in [60.0, 124.0, 252.0, 508.0] {
+            text += &format!("{p},without,{}\n", 10e3 / 8.0 / (p + 24.0));
+        }
+        let table = Table::from_csv(&text).expect("a table");
+        let limits = |fcs| {
+            let hints = CapHints { fcs, ..CapHints::default() };
+            let found = split(&table, &"mpps".parse().expect("a term"), &hints).expect("numeric");
+            found.expect("rates").regimes(&table).iter().map(|r| (r.limit, r.points)).collect::<Vec<_>>()
+        };
+        assert_eq!(limits(Some(Fcs::Without)), [(Limit::Cpu, 0), (Limit::LineRate, 4)]);
+        assert_eq!(limits(None), [(Limit::Cpu, 4)]);
     }
 
     #[test]

@@ -14,9 +14,10 @@ LEAST, MOST, WIDTH, DURATION = 1e4, 1e7, 0.005, 1.0
 
 class Device(AbstractMeasurer):
     def __init__(self, capacity, steepness):
-        self.capacity, self.steepness = capacity, steepness
+        self.capacity, self.steepness, self.seconds = capacity, steepness, 0.0
 
     def measure(self, intended_duration, intended_load):
+        self.seconds += intended_duration
         offered = int(intended_load * intended_duration)
         lost = int(max(0.0, intended_load - self.capacity) * self.steepness * intended_duration)
         return MeasurementResult(
@@ -26,7 +27,7 @@ class Device(AbstractMeasurer):
 
 
 def main():
-    print("capacity,steepness,loss_ratio,lower_pps,upper_pps")
+    print("capacity,steepness,loss_ratio,lower_pps,upper_pps,conditional_pps,seconds")
     for capacity, steepness in DEVICES:
         config = Config()
         config.goals = [
@@ -37,11 +38,13 @@ def main():
         ]
         config.min_load, config.max_load = LEAST, MOST
         config.search_duration_max, config.warmup_duration = 1e9, None
-        found = MultipleLossRatioSearch(config).search(Device(capacity, steepness), debug=lambda text: None)
+        device = Device(capacity, steepness)
+        found = MultipleLossRatioSearch(config).search(device, debug=lambda text: None)
         for goal, result in found.items():
             lower = float(result.relevant_lower_bound)
             upper = "" if result.relevant_upper_bound is None else float(result.relevant_upper_bound)
-            print(f"{capacity:.0f},{steepness},{goal.loss_ratio},{lower},{upper}")
+            conditional = float(result.conditional_throughput)
+            print(f"{capacity:.0f},{steepness},{goal.loss_ratio},{lower},{upper},{conditional},{device.seconds}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 use super::source::Source;
 use crate::{Answer, print};
 use clap::Args;
-use fastpath_model::cores::{CoreCount, FRAMES_BYTES, Question, SPEEDS_GBIT, cores};
+use fastpath_model::cores::{CoreCount, FRAMES_BYTES, Question, SPEEDS_GBIT, cores, warnings};
+use fastpath_model::model::Model;
 use fastpath_model::regime::FRAMING_BYTES;
 use fastpath_model::seeds::netcope;
 use fastpath_units::Rate;
@@ -20,7 +21,8 @@ pub(super) struct CoresCommand {
     /// Link speeds in Gbit/s, or with a unit; otherwise Ethernet's from 10 to 800.
     #[arg(long, value_name = "GBIT,…", value_delimiter = ',', value_parser = speed)]
     speeds: Vec<f64>,
-    /// Frame sizes in bytes, FCS included; otherwise those of RFC 2544.
+    /// Frame sizes on the wire in bytes, FCS included; otherwise those of RFC 2544. A model of sizes without it (records) is
+    /// asked 4 bytes less.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
     frames: Vec<f64>,
     /// Values of the model's column that is no frame size.
@@ -73,21 +75,40 @@ impl CoresCommand {
             framing_bytes: self.framing,
         };
         let rows = cores(&model, &question)?;
+        let warnings = warnings(&model, &question);
         let mut out = io::stdout().lock();
         if self.json {
             writeln!(
                 out,
                 "{}",
-                json!({ "model": description, "framing_bytes": self.framing, "rows": rows })
+                json!({
+                    "model": description,
+                    "model_fcs": model.frame(0.0).fcs,
+                    "model_fcs_assumed": model.frame(0.0).assumed,
+                    "framing_bytes": self.framing,
+                    "rows": rows,
+                    "warnings": warnings,
+                })
             )?;
         } else {
-            show(&mut out, &description, &rows)?;
+            show(&mut out, &[description, frames(&model, self.framing)], &rows)?;
+            warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))?;
         }
         Ok(Answer::Yes)
     }
 }
 
-fn show(out: &mut impl Write, description: &str, rows: &[CoreCount]) -> io::Result<()> {
+/// What a size means, in the question and in the model.
+fn frames(model: &Model, framing: f64) -> String {
+    let size = model.frame(0.0);
+    let why = if size.assumed { " (assumed, for nothing says; --fcs without if not)" } else { "" };
+    format!(
+        "frames with FCS, and {framing} bytes more of line time; the model counts them {} it{why}",
+        size.fcs
+    )
+}
+
+fn show(out: &mut impl Write, heads: &[String], rows: &[CoreCount]) -> io::Result<()> {
     let titles = ["Gbit/s", "frame B", "steps", "packets/s", "ns per packet", "cores", "whole cores"];
     let mut table = print::table(titles);
     for row in rows {
@@ -101,5 +122,6 @@ fn show(out: &mut impl Write, description: &str, rows: &[CoreCount]) -> io::Resu
             row.whole_cores.to_string(),
         ]);
     }
-    writeln!(out, "{description}\n{table}")
+    heads.iter().try_for_each(|head| writeln!(out, "{head}"))?;
+    writeln!(out, "{table}")
 }

@@ -3,7 +3,7 @@
 use super::options::Fitting;
 use super::source::table;
 use crate::{Answer, print};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use fastpath_model::Table;
 use fastpath_model::check::{Check, MEDIAN_PCT, P95_PCT, Verdict, check, half};
@@ -17,6 +17,8 @@ use std::path::PathBuf;
 const WORST_SHOWN: usize = 10;
 
 /// Fit a cost model to a table of measurements (CSV, or records of `fastpath measure pipeline`).
+///
+/// With --half or --test the exit code is the verdict: 0 it holds, 1 it misses, 2 the points are too noisy to know.
 #[derive(Args)]
 pub(super) struct FitCommand {
     /// The table; `-` reads standard input.
@@ -62,7 +64,18 @@ impl FitCommand {
         } else {
             show(&mut out, &found, checked.as_ref())?;
         }
-        Ok(Answer::Yes)
+        answer(checked.as_ref())
+    }
+}
+
+/// The exit code of a check, if there was one.
+pub(super) fn answer(checked: Option<&Check>) -> anyhow::Result<Answer> {
+    match checked.map(|check| check.verdict) {
+        None | Some(Verdict::Holds) => Ok(Answer::Yes),
+        Some(Verdict::Misses) => Ok(Answer::No),
+        Some(Verdict::TooNoisy) => {
+            bail!("the points are too noisy to know: measure them again on a quieter machine")
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use fastpath_model::column_unit::ColumnUnit;
+use fastpath_model::fcs::Fcs;
 use fastpath_model::fit::{FitOptions, Method, Quantile, Regimes, Weighting};
 use fastpath_model::regime::CapHints;
 use fastpath_units::Rate;
@@ -35,6 +36,10 @@ pub(super) struct Fitting {
     /// The column of frame sizes; otherwise found by its name.
     #[arg(long, value_name = "COLUMN")]
     frame_column: Option<String>,
+    /// Whether frame sizes count the 4 bytes of the FCS, where the table does not say (column fcs; records do): sizes in
+    /// memory do not, published ones usually do.
+    #[arg(long, value_name = "WITH|WITHOUT", value_parser = fcs)]
+    fcs: Option<Fcs>,
     /// The column of core counts; otherwise found by its name.
     #[arg(long, value_name = "COLUMN")]
     cores_column: Option<String>,
@@ -70,6 +75,11 @@ enum RegimesWord {
 }
 
 impl Fitting {
+    /// What the caller says of frame sizes.
+    pub(super) fn fcs(&self) -> Option<Fcs> {
+        self.fcs
+    }
+
     pub(super) fn options(&self, terms: &str) -> anyhow::Result<FitOptions> {
         let y_unit = match &self.y_unit {
             None => None,
@@ -102,12 +112,17 @@ impl Fitting {
             only: self.only.clone(),
             hints: CapHints {
                 frame: self.frame_column.clone(),
+                fcs: self.fcs,
                 cores: self.cores_column.clone(),
                 line_bps: self.line_rate.iter().map(|rate| rate.as_bps() as f64).collect(),
             },
             y_unit,
         })
     }
+}
+
+fn fcs(text: &str) -> Result<Fcs, String> {
+    text.parse().map_err(|()| "write with or without".to_owned())
 }
 
 /// `COLUMN=TEXT`

@@ -1,6 +1,6 @@
 //! `fastpath model predict`: what a fitted model says about points not measured, here or on another machine.
 
-use super::fit::tell;
+use super::fit::{answer, tell};
 use super::options::point;
 use super::platforms;
 use super::source::{Source, Sourced, table};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Predict costs and throughput from a fitted model, on this platform or another.
+/// Predict costs and throughput from a fitted model, on this platform or another; with --test, exit 1 if it misses.
 #[derive(Args)]
 pub(super) struct PredictCommand {
     #[command(flatten)]
@@ -81,16 +81,16 @@ impl PredictCommand {
         if self.json {
             let value = json!({ "model": sourced.description, "predictions": predictions, "check": checked });
             writeln!(out, "{value}")?;
-            return Ok(Answer::Yes);
+            return answer(checked.as_ref());
         }
         writeln!(out, "{}", sourced.description)?;
         for prediction in &predictions {
             show(&mut out, prediction)?;
         }
-        if let Some(check) = checked {
-            tell(&mut out, &check)?;
+        if let Some(check) = &checked {
+            tell(&mut out, check)?;
         }
-        Ok(Answer::Yes)
+        answer(checked.as_ref())
     }
 
     fn transfer(&self) -> anyhow::Result<Option<Transfer>> {
@@ -133,6 +133,7 @@ impl PredictCommand {
             let throughput: Throughput = predict(&sourced.model, &question)?;
             merge(&mut prediction, serde_json::to_value(throughput)?);
         } else {
+            prediction["warnings"] = json!(sourced.model.extrapolations(value_of));
             ensure!(
                 transfer.is_none(),
                 "y is not a time of known unit, so it cannot be scaled to another platform: name the column like T_ns, or give --y-unit to `model fit`"
@@ -156,6 +157,18 @@ fn show(out: &mut impl Write, prediction: &Value) -> anyhow::Result<()> {
         .map(|(name, value)| format!("{name} = {}", print::number(value.as_f64().unwrap_or(f64::NAN))))
         .collect();
     writeln!(out, "\nat {}", at.join(", "))?;
+    if let Some(frame) = prediction.get("frame").filter(|frame| !frame.is_null()) {
+        let bytes = |name: &str| frame[name].as_f64().map_or(String::new(), print::number);
+        let how = frame["fcs"].as_str().unwrap_or_default();
+        let assumed = if frame["assumed"] == true { ", assumed" } else { "" };
+        writeln!(
+            out,
+            "  frame          {} bytes {how} FCS{assumed}: {} with it, {} of line time",
+            bytes("model_bytes"),
+            bytes("with_fcs_bytes"),
+            bytes("wire_bytes")
+        )?;
+    }
     let names = [("y", "y"), ("ns_per_packet", "ns per packet"), ("throughput_pps", "packets/s")];
     for (key, name) in names {
         if let Some(value) = prediction.get(key) {

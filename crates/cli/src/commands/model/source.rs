@@ -3,6 +3,7 @@
 use super::options::{Fitting, point};
 use anyhow::{Context, bail};
 use clap::Args;
+use fastpath_model::fcs::Fcs;
 use fastpath_model::fit::{Fit, fit};
 use fastpath_model::model::Model;
 use fastpath_model::{Table, Terms};
@@ -38,7 +39,7 @@ impl Source {
     /// The model asked for; `None` when the words name none.
     pub(super) fn load(&self) -> anyhow::Result<Option<Sourced>> {
         if let Some(text) = &self.constants {
-            return constants(text).map(Some);
+            return constants(text, self.fitting.fcs()).map(Some);
         }
         let Some(path) = &self.file else { return Ok(None) };
         let found = match (&self.y, &self.terms) {
@@ -46,19 +47,24 @@ impl Source {
                 let options = self.fitting.options(terms)?;
                 fit(&table(path)?, y, terms, &options).with_context(|| path.display().to_string())?
             }
-            _ => saved_fit(path)?,
+            _ => {
+                let mut found = saved_fit(path)?;
+                found.fcs = Fcs::agreed(found.fcs, self.fitting.fcs())
+                    .with_context(|| format!("{}: --fcs", path.display()))?;
+                found
+            }
         };
         let description = format!("{} by {}, fitted to {} points", found.y, found.terms, found.n);
         Ok(Some(Sourced { model: found.model(), fit: Some(found), description }))
     }
 }
 
-fn constants(text: &str) -> anyhow::Result<Sourced> {
+fn constants(text: &str, fcs: Option<Fcs>) -> anyhow::Result<Sourced> {
     let given = point(text).context("--constants")?;
     let terms = given.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
     let values: Vec<f64> = given.iter().map(|(_, value)| *value).collect();
     let terms: Terms = terms.parse().context("--constants")?;
-    let model = Model::from_constants(terms, &values, 1e-9)?;
+    let model = Model { fcs, ..Model::from_constants(terms, &values, 1e-9)? };
     Ok(Sourced { model, fit: None, description: format!("constants given, ns: {text}") })
 }
 

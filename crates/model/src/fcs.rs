@@ -1,0 +1,185 @@
+//! Whether frame sizes count the frame check sequence (IEEE 802.3 §3.2.9), the last 4 bytes of a frame on the wire.
+//! Testers and papers count it (RFC 2544 §9.1), programs never see it; taken for each other they are 4 bytes wrong, 5 % of
+//! the smallest frame's time on a wire.
+//!
+//! ```text
+//!   60 bytes in memory + 4 FCS = 64 bytes of frame + 20 preamble and gap = 84 bytes of line time
+//! ```
+
+use crate::regime::FRAMING_BYTES;
+use crate::table::{Table, TableError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Bytes of the frame check sequence.
+pub const FCS_BYTES: f64 = 4.0;
+/// The column (a parameter of records) that says how a table counts.
+pub const COLUMN: &str = "fcs";
+
+/// How frame sizes are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fcs {
+    /// As on the wire.
+    With,
+    /// As in memory.
+    Without,
+}
+
+/// A table or a caller that says wrong things of it.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum FcsError {
+    /// No word of this column.
+    #[error(
+        "line {line}, column `fcs`: `{text}`: write with or without, whether the frame sizes count the FCS"
+    )]
+    Word {
+        /// Line of the text.
+        line: u64,
+        /// What stands there.
+        text: String,
+    },
+    /// Rows that count differently.
+    #[error(
+        "line {line}: frame sizes {here} FCS after some {before} it: 4 bytes apart, so bring them to one"
+    )]
+    Mixed {
+        /// Line of the text.
+        line: u64,
+        /// How the rows before count.
+        before: Fcs,
+        /// How this one does.
+        here: Fcs,
+    },
+    /// The table or fit says otherwise.
+    #[error("frame sizes were recorded {recorded} FCS: leave out that they are {given} it")]
+    Recorded {
+        /// How it was recorded.
+        recorded: Fcs,
+        /// What the caller says.
+        given: Fcs,
+    },
+}
+
+/// One frame's size, all ways.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct FrameSize {
+    /// As the model counts, bytes.
+    pub model_bytes: f64,
+    /// With FCS, bytes.
+    pub with_fcs_bytes: f64,
+    /// Of line time: with FCS, preamble and gap, bytes.
+    pub wire_bytes: f64,
+    /// How the model counts.
+    pub fcs: Fcs,
+    /// Nobody said so.
+    pub assumed: bool,
+}
+
+impl Fcs {
+    /// Bytes a size lacks of that with FCS.
+    pub fn missing_bytes(self) -> f64 {
+        match self {
+            Fcs::With => 0.0,
+            Fcs::Without => FCS_BYTES,
+        }
+    }
+
+    /// What a table says of its sizes.
+    pub(crate) fn of(table: &Table) -> Result<Option<Fcs>, FcsOrTable> {
+        if !table.names().iter().any(|name| name == COLUMN) {
+            return Ok(None);
+        }
+        let mut found = None;
+        for (row, text) in table.texts(COLUMN)?.into_iter().enumerate() {
+            let line = table.line(row);
+            let here = text.parse().map_err(|()| FcsError::Word { line, text })?;
+            match found {
+                Some(before) if before != here => Err(FcsError::Mixed { line, before, here })?,
+                _ => found = Some(here),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What holds of what was recorded and what the caller says.
+    ///
+    /// # Errors
+    /// [`FcsError::Recorded`] when they contradict each other.
+    pub fn agreed(recorded: Option<Fcs>, given: Option<Fcs>) -> Result<Option<Fcs>, FcsError> {
+        match (recorded, given) {
+            (Some(recorded), Some(given)) if recorded != given => Err(FcsError::Recorded { recorded, given }),
+            _ => Ok(recorded.or(given)),
+        }
+    }
+}
+
+impl FrameSize {
+    /// A size as a model counts it; sizes of which nobody says anything count the FCS, as published ones do.
+    pub fn of_model(model_bytes: f64, fcs: Option<Fcs>) -> FrameSize {
+        let (fcs, assumed) = (fcs.unwrap_or(Fcs::With), fcs.is_none());
+        let with_fcs_bytes = model_bytes + fcs.missing_bytes();
+        FrameSize { model_bytes, with_fcs_bytes, wire_bytes: with_fcs_bytes + FRAMING_BYTES, fcs, assumed }
+    }
+}
+
+impl FromStr for Fcs {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Fcs, ()> {
+        match text.trim() {
+            "with" => Ok(Fcs::With),
+            "without" => Ok(Fcs::Without),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Fcs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Fcs::With { "with" } else { "without" })
+    }
+}
+
+/// What may go wrong while the column is read.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub(crate) enum FcsOrTable {
+    #[error(transparent)]
+    Fcs(#[from] FcsError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Option<Fcs>, String> {
+        Fcs::of(&Table::from_csv(text).expect("a table")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn sixty_bytes_in_memory_are_eighty_four_of_line_time() {
+        let size = FrameSize::of_model(60.0, Some(Fcs::Without));
+        assert_eq!((size.with_fcs_bytes, size.wire_bytes, size.assumed), (64.0, 84.0, false));
+        let published = FrameSize::of_model(64.0, None);
+        assert_eq!((published.wire_bytes, published.fcs, published.assumed), (84.0, Fcs::With, true));
+    }
+
+    #[test]
+    fn a_table_says_how_it_counts_or_nothing_but_not_both() {
+        assert_eq!(of("p,T_ns\n64,1\n"), Ok(None));
+        assert_eq!(of("p,fcs\n60,without\n64,without\n"), Ok(Some(Fcs::Without)));
+        assert!(of("p,fcs\n60,without\n64,with\n").unwrap_err().starts_with("line 3: frame sizes with FCS"));
+        assert!(of("p,fcs\n60,yes\n").unwrap_err().starts_with("line 2, column `fcs`: `yes`: write with"));
+    }
+
+    #[test]
+    fn what_was_recorded_is_not_talked_over() {
+        use Fcs::{With, Without};
+        assert_eq!(Fcs::agreed(None, Some(Without)), Ok(Some(Without)));
+        assert_eq!(Fcs::agreed(Some(Without), None), Ok(Some(Without)));
+        assert!(Fcs::agreed(Some(Without), Some(With)).is_err());
+    }
+}
