@@ -6,10 +6,13 @@
 
 mod commands;
 mod print;
+mod progress;
 mod records;
 mod spec_file;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::any::TypeId;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// A packet among a million links finds none of them in the cache; on huge pages it finds them in the TLB at least.
@@ -64,7 +67,8 @@ pub(crate) enum Answer {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let words = with_any_value(Cli::command()).get_matches();
+    let result = match Cli::from_arg_matches(&words).unwrap_or_else(|error| error.exit()).command {
         #[cfg(target_os = "linux")]
         Command::Lab(command) => command.run(),
         #[cfg(target_os = "linux")]
@@ -101,6 +105,17 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Lets options take values that begin with a hyphen: `--rate -5Mbit` is a rate that its reader refuses with the reason, not an
+/// option nobody knows. Files are named as ever.
+fn with_any_value(command: clap::Command) -> clap::Command {
+    let is_quantity = |arg: &clap::Arg| {
+        let takes_one = arg.get_action().takes_values() && arg.get_num_args().is_none_or(|n| n == 1.into());
+        takes_one && !arg.is_positional() && arg.get_value_parser().type_id() != TypeId::of::<PathBuf>()
+    };
+    let command = command.mut_args(|arg| if is_quantity(&arg) { arg.allow_hyphen_values(true) } else { arg });
+    command.mut_subcommands(with_any_value)
 }
 
 /// An error and its causes in one line. Many errors name their cause themselves; it is not said twice.

@@ -90,3 +90,23 @@ fn an_error_says_what_where_and_what_to_do() {
         stderr(&output)
     );
 }
+
+#[test]
+fn a_value_that_begins_with_a_hyphen_is_refused_as_a_value() {
+    for words in [
+        "model cores --framing -3",
+        "model predict --constants const=5 --at x=1 --line -5Mbit",
+        "model index --n -1us --m 1",
+        "sim ixp1200 --program linkem --seed -1",
+        #[cfg(target_os = "linux")]
+        "shell --delay -3ms -- true",
+        #[cfg(target_os = "linux")]
+        "measure pipeline --loss-ratio -1",
+    ] {
+        let output = fastpath(&words.split(' ').collect::<Vec<_>>());
+        let value = words.split(' ').find(|word| word.starts_with('-') && !word.starts_with("--")).unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+        assert!(said.contains(value) && !said.contains("unexpected argument"), "{words}: {said}");
+    }
+}

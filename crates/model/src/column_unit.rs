@@ -15,11 +15,13 @@ pub enum Dimension {
     Size,
     /// Packets per second.
     Rate,
+    /// Bits per second.
+    BitRate,
     /// A share of 1.
     Share,
 }
 
-/// A unit: its kind and how much of the base unit (s, cycle, byte, packet/s) one of it is.
+/// A unit: its kind and how much of the base unit (s, cycle, byte, packet/s, bit/s) one of it is.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ColumnUnit {
     /// The kind of quantity.
@@ -29,7 +31,7 @@ pub struct ColumnUnit {
 }
 
 /// Spellings, in lower case. Single letters are understood only as a suffix after `_` or in brackets.
-const UNITS: [(&str, Dimension, f64); 32] = [
+const UNITS: [(&str, Dimension, f64); 42] = [
     ("ps", Dimension::Time, 1e-12),
     ("ns", Dimension::Time, 1e-9),
     ("nsec", Dimension::Time, 1e-9),
@@ -61,6 +63,16 @@ const UNITS: [(&str, Dimension, f64); 32] = [
     ("pkts/s", Dimension::Rate, 1.0),
     ("kpkts/s", Dimension::Rate, 1e3),
     ("mpkts/s", Dimension::Rate, 1e6),
+    ("bps", Dimension::BitRate, 1.0),
+    ("bit/s", Dimension::BitRate, 1.0),
+    ("mbps", Dimension::BitRate, 1e6),
+    ("mbit/s", Dimension::BitRate, 1e6),
+    ("mbits/s", Dimension::BitRate, 1e6),
+    ("mbitps", Dimension::BitRate, 1e6),
+    ("gbps", Dimension::BitRate, 1e9),
+    ("gbit/s", Dimension::BitRate, 1e9),
+    ("gbits/s", Dimension::BitRate, 1e9),
+    ("gbitps", Dimension::BitRate, 1e9),
     ("%", Dimension::Share, 0.01),
 ];
 
@@ -115,6 +127,7 @@ mod tests {
         assert_eq!(unit("rate (Mpps)"), Some((Dimension::Rate, 1e6)));
         assert_eq!(unit("frame_bytes"), Some((Dimension::Size, 1.0)));
         assert_eq!(unit("packets_per_second_both_directions"), Some((Dimension::Rate, 1.0)));
+        assert_eq!(unit("Throughput (Gbit/s)"), Some((Dimension::BitRate, 1e9)));
         assert_eq!(unit("mpps"), Some((Dimension::Rate, 1e6)));
         for plain in ["p", "h", "s", "b", "cores", "class"] {
             assert_eq!(unit(plain), None, "{plain}");

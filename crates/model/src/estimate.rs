@@ -24,6 +24,11 @@ impl Estimate {
         Estimate { value, low: value - half_width, high: value + half_width }
     }
 
+    /// The same of a quantity that is never below 0, such as a time: what lies below is cut off.
+    pub fn not_below_zero(self) -> Estimate {
+        self.map(|x| x.max(0.0))
+    }
+
     /// Applies a function that grows (or falls) over the whole interval; the ends swap when it falls.
     pub fn map(self, monotone: impl Fn(f64) -> f64) -> Estimate {
         let (a, b) = (monotone(self.low), monotone(self.high));
@@ -39,6 +44,15 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_s_interval_ends_at_zero() {
+        assert_eq!(Estimate::around(2.0, 3.0).not_below_zero(), Estimate { value: 2.0, low: 0.0, high: 5.0 });
+        assert_eq!(
+            Estimate::around(-2.0, 3.0).not_below_zero(),
+            Estimate { value: 0.0, low: 0.0, high: 1.0 }
+        );
+    }
 
     #[test]
     fn a_falling_function_swaps_the_ends() {

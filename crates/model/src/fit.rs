@@ -348,12 +348,31 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
     }
 }
 
-/// Quotes what is a column's name as it stands, such as `packets/s`, so that it is not read as a product.
+/// Quotes what is a column's name as it stands, such as `packets/s`, so that it is not read as a product: alone, or in a
+/// product such as `cores/packets/s`.
 pub(crate) fn quote(text: &str, table: &Table) -> String {
+    let mut names: Vec<&str> =
+        table.names().iter().map(String::as_str).filter(|name| name.contains(['*', '/', '^', '('])).collect();
+    // The longest first, for it may contain another.
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     let part = |part: &str| {
-        let name = part.trim();
-        let is_column = name.contains(['*', '/', '^', '(']) && table.names().iter().any(|n| n == name);
-        if is_column { format!("\"{name}\"") } else { part.to_owned() }
+        let (mut done, mut rest) = (String::new(), part);
+        while let Some(c) = rest.chars().next() {
+            let quoted = rest.strip_prefix('"').and_then(|inside| inside.find('"')).map(|end| end + 2);
+            let is_start = !done.ends_with(|before: char| before.is_alphanumeric() || before == '_');
+            match names.iter().find(|name| is_start && rest.starts_with(**name)) {
+                Some(name) => {
+                    done += &format!("\"{name}\"");
+                    rest = &rest[name.len()..];
+                }
+                None => {
+                    let (taken, left) = rest.split_at(quoted.unwrap_or(c.len_utf8()));
+                    done += taken;
+                    rest = left;
+                }
+            }
+        }
+        done
     };
     text.split(',').map(part).collect::<Vec<_>>().join(",")
 }
@@ -580,6 +599,12 @@ impl Job<'_> {
                 "{alone} points each fix a coefficient alone; no leave-one-out error for them"
             ));
         }
+        if self.is_rate() {
+            warnings.push(
+                "y is a rate, and costs add up where rates do not: fit 1/rate, cores/rate, or bytes/rate for bit rates"
+                    .to_owned(),
+            );
+        }
         if !self.has_const() {
             warnings.push(
                 "no constant term: R² is taken about zero and is not comparable with others".to_owned(),
@@ -591,28 +616,40 @@ impl Job<'_> {
         }
     }
 
-    /// Seconds per unit of y: y must be a time, or one over a rate, and all its other columns bare counts.
+    /// Seconds per unit of y: y must be a time, one over a rate, or bytes over a bit rate, and all its other columns bare counts.
     fn seconds_per_unit(&self) -> Option<f64> {
         if let Some(unit) = self.options.y_unit {
             return (unit.dimension == Dimension::Time).then_some(unit.scale);
         }
-        let (mut seconds, mut power) = (1.0, 0);
-        for Factor { column, shape, power: p } in self.y.factors() {
-            match ColumnUnit::of_column(column) {
+        let (mut seconds, mut times, mut bytes, mut bit_rates) = (1.0, 0, 0, 0);
+        for Factor { column, shape, power } in self.y.factors() {
+            let unit = ColumnUnit::of_column(column);
+            let scale = unit.map_or(1.0, |unit| unit.scale);
+            match unit.map(|unit| unit.dimension) {
                 _ if *shape != Shape::Plain => return None,
+                None if regime::is_frame(column) => bytes += power,
                 None => {}
-                Some(ColumnUnit { dimension: Dimension::Time, scale }) => {
-                    seconds *= scale.powi(*p);
-                    power += p;
-                }
-                Some(ColumnUnit { dimension: Dimension::Rate, scale }) => {
-                    seconds *= scale.powi(*p);
-                    power -= p;
-                }
+                Some(Dimension::Time) => times += power,
+                Some(Dimension::Rate) => times -= power,
+                Some(Dimension::Size) => bytes += power,
+                Some(Dimension::BitRate) => bit_rates += power,
                 Some(_) => return None,
             }
+            seconds *= scale.powi(*power);
         }
-        (power == 1).then_some(seconds)
+        match (times, bytes, bit_rates) {
+            (1, 0, 0) => Some(seconds),
+            (0, 1, -1) => Some(8.0 * seconds),
+            _ => None,
+        }
+    }
+
+    /// Whether y is a rate as it stands.
+    fn is_rate(&self) -> bool {
+        let dimension = |factor: &Factor| ColumnUnit::of_column(&factor.column).map(|unit| unit.dimension);
+        self.y.factors().iter().any(|factor| {
+            factor.power == 1 && matches!(dimension(factor), Some(Dimension::Rate | Dimension::BitRate))
+        })
     }
 }
 

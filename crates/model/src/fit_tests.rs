@@ -268,3 +268,52 @@ proptest! {
         prop_assert!((a.value - b.value).abs() < 1e-9 && (a.low - b.low).abs() < 1e-9);
     }
 }
+
+/// Tables in the shapes in which testers and papers publish theirs, and what statsmodels finds in them (data/foreign/golden.py).
+#[test]
+fn tables_of_other_tools_give_the_coefficients_and_intervals_that_statsmodels_gives() {
+    let files = [
+        ("ndr.csv", include_str!("../data/foreign/ndr.csv")),
+        ("testpmd.csv", include_str!("../data/foreign/testpmd.csv")),
+        ("runtime.txt", include_str!("../data/foreign/runtime.txt")),
+        ("gbit.csv", include_str!("../data/foreign/gbit.csv")),
+        ("steps.md", include_str!("../data/foreign/steps.md")),
+        ("apostrophes.csv", include_str!("../data/foreign/apostrophes.csv")),
+        ("names.csv", include_str!("../data/foreign/names.csv")),
+    ];
+    let mut compared = 0;
+    for line in include_str!("../data/foreign/golden.csv").lines().skip(1) {
+        let cells: Vec<&str> = line.split(';').collect();
+        let [file, y, terms, term, numbers @ ..] = &cells[..] else { panic!("{line}") };
+        let text = files.iter().find(|(name, _)| name == file).expect("a file").1;
+        let options = FitOptions { regimes: Regimes::Off, ..FitOptions::default() };
+        let found = fit(&Table::from_csv(text).expect("a table"), y, terms, &options).expect("a fit");
+        let position = terms.split(',').position(|name| name == *term).expect("a term");
+        let name = found.terms.iter().nth(position).expect("as many terms").text();
+        let ours = found.coefficients[name];
+        for (ours, theirs) in [ours.value, ours.low, ours.high].into_iter().zip(numbers) {
+            let theirs: f64 = theirs.parse().expect("a number");
+            assert!((ours / theirs - 1.0).abs() < 1e-6, "{file} {term}: {ours} {theirs}");
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 15);
+}
+
+#[test]
+fn a_bit_rate_with_its_frame_size_is_a_time_and_a_bare_rate_is_told() {
+    let mut text = "Frame size (B),Throughput (Gbit/s),Cores\n".to_owned();
+    for (size, cores) in [(64.0, 1.0), (256.0, 2.0), (1024.0, 1.0), (1518.0, 4.0)] {
+        text += &format!("{size},{},{cores}\n", cores * 8.0 * size / (50.0 + 0.1 * size));
+    }
+    let found =
+        fitted(&text, "Cores*Frame size (B)/Throughput (Gbit/s)", "const,Frame size (B)").expect("a fit");
+    let ns = found.coefficients["const"].value * found.seconds_per_unit.expect("a time") * 1e9;
+    assert!((ns - 50.0).abs() < 1e-6, "{ns}");
+    let bare = fitted(&text, "Throughput (Gbit/s)", "const,Cores").expect("a fit");
+    assert!(
+        bare.warnings.iter().any(|w| w.starts_with("y is a rate, and costs add up")),
+        "{:?}",
+        bare.warnings
+    );
+}

@@ -74,7 +74,8 @@ pub struct Mixture {
     pub supported: bool,
 }
 
-/// Mean of the samples with its confidence interval: quantile · s/√n, s with n − 1.
+/// Mean of the samples with its confidence interval: quantile · s/√n, s with n − 1. A latency is not negative, so neither is
+/// the lower end, where a few samples of many times the others would have it so.
 ///
 /// # Errors
 /// [`LatencyError`] for fewer than two samples or one that is not finite.
@@ -86,7 +87,7 @@ pub fn mean_interval(samples: &[f64], quantile: Quantile, level: f64) -> Result<
         Quantile::StudentT => t_quantile(0.5 + level / 2.0, n - 1.0),
         Quantile::Normal => normal_quantile(0.5 + level / 2.0),
     };
-    Ok(Estimate::around(mean, width * (variance / (n - 1.0)).sqrt()))
+    Ok(Estimate::around(mean, width * (variance / (n - 1.0)).sqrt()).not_below_zero())
 }
 
 /// Summarises at least eight samples with 95 % intervals.

@@ -78,9 +78,7 @@ pub enum TableError {
         have: String,
     },
     /// A cell that must be a number is none.
-    #[error(
-        "line {line}, column `{column}`: `{text}` is not a finite number: give a value or remove the row"
-    )]
+    #[error("line {line}, column `{column}`: `{text}` is not a finite number: {}", remedy(text))]
     NotANumber {
         /// Line of the text, from 1.
         line: u64,
@@ -138,8 +136,10 @@ impl Table {
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
             .from_reader(text.as_bytes());
+        // A name may be broken over lines.
+        let in_one_line = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut names: Vec<String> =
-            reader.headers().map_err(from_csv_error)?.iter().map(str::to_owned).collect();
+            reader.headers().map_err(from_csv_error)?.iter().map(in_one_line).collect();
         let mut lines: Vec<(u64, Vec<String>)> = Vec::new();
         for record in reader.records() {
             let record = record.map_err(from_csv_error)?;
@@ -400,11 +400,44 @@ impl Table {
     }
 }
 
-/// What the header line separates its names with, outside quotes.
+/// What to do about a cell that should be a number.
+fn remedy(text: &str) -> &'static str {
+    let is_number = |text: &str| text.trim().parse::<f64>().is_ok_and(f64::is_finite);
+    if text.contains(['±', '∓']) {
+        "write the deviation as a column of its own"
+    } else if text.strip_suffix(['k', 'K', 'M', 'G', 'T']).is_some_and(is_number) {
+        "write it out, or name the unit in the header, such as rate (Mpps)"
+    } else {
+        "give a value or remove the row"
+    }
+}
+
+/// A table as Markdown has it, as columns of tabs; line by line, so that numbers of lines stay. None for what is none.
+fn from_markdown(text: &str) -> Option<String> {
+    let inside = |line: &str| {
+        Some(line.trim().strip_prefix('|')?.strip_suffix('|')?.replace('\t', " ").replace('|', "\t"))
+    };
+    let mut rows = text.lines().filter(|line| !line.trim().is_empty());
+    let (header, rule) = (inside(rows.next()?)?, inside(rows.next()?)?);
+    let is_rule = !rule.is_empty() && rule.chars().all(|c| "-: \t".contains(c));
+    if !is_rule || header.is_empty() {
+        return None;
+    }
+    // Its second row has no content: an empty one is left out later.
+    let row = |line: &str| {
+        let row = inside(line).unwrap_or_else(|| line.to_owned());
+        if row.chars().all(|c| "-: \t".contains(c)) { row.replace(['-', ':'], "") } else { row }
+    };
+    Some(text.lines().map(row).collect::<Vec<_>>().join("\n"))
+}
+
 /// The text with `\n` alone between lines, a header that is no comment, and one delimiter between columns, which it says.
 fn laid_out(text: &str) -> (String, u8) {
     // The CSV reader counts a line late after CR LF.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n").replace('\r', "\n");
+    if let Some(table) = from_markdown(&text) {
+        return (table, b'\t');
+    }
     let mut lines: Vec<&str> = text.lines().collect();
     let is_row = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
     let first = lines.iter().position(|line| is_row(line)).unwrap_or(0);
@@ -491,6 +524,21 @@ mod tests {
     }
 
     #[test]
+    fn numbers_with_letters_of_scale_or_deviations_are_refused_with_what_to_do() {
+        let said = |cell: &str| numbers(&format!("rate\n{cell}\n"), "rate").unwrap_err();
+        assert!(
+            said("15.950M").ends_with("name the unit in the header, such as rate (Mpps)"),
+            "{}",
+            said("15.950M")
+        );
+        assert!(said("15.95 ± 0.01").ends_with("a column of its own"), "{}", said("15.95 ± 0.01"));
+        assert!(said("5 apples").ends_with("give a value or remove the row"));
+        // Lines are counted as they stand in the text.
+        let markdown = "| p | T_ns |\n|---|---|\n| 64 | 5 |\n| 64 | x1 |\n";
+        assert!(numbers(markdown, "T_ns").unwrap_err().starts_with("line 4, column `T_ns`: `x1`"));
+    }
+
+    #[test]
     fn tables_of_spreadsheets_and_papers_are_read() {
         let golden = [
             // A byte order mark, CR LF, semicolons, decimal commas, rows and a column of nothing.
@@ -503,6 +551,13 @@ mod tests {
             ),
             ("p,rate_pps\n64,\"14,880,952\"\n128,\"8,445\"\n", "rate_pps", vec![14_880_952.0, 8445.0]),
             ("p\tload\n64\t99.5%\n128\t 98 %\n", "load", vec![99.5, 98.0]),
+            // As reports have it: Markdown, and names broken over lines.
+            (
+                "| size | T (ns) |\n|-----:|:------|\n| 64 | 45.5 |\n| 1518 | 190 |\n",
+                "T (ns)",
+                vec![45.5, 190.0],
+            ),
+            ("\"Test\",\"NDR\n[Mpps]\"\n\"1c-ip4\",14.2\n", "NDR [Mpps]", vec![14.2]),
         ];
         for (text, column, expected) in golden {
             assert_eq!(numbers(text, column), Ok(expected), "{text:?}");

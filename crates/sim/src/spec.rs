@@ -79,7 +79,7 @@ impl Source<'_> {
     pub(crate) fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, SpecError> {
         toml::from_str(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            self.error(at, Problem::Syntax(error.message().to_owned()))
+            self.error(at, Problem::Syntax(in_words(error.message())))
         })
     }
 
@@ -103,6 +103,26 @@ impl Source<'_> {
     pub(crate) fn range(&self, name: &Name, what: &'static str, range: &'static str) -> SpecError {
         self.at(name, Problem::Range { what, name: name.as_ref().clone(), range })
     }
+}
+
+/// What a reader of numbers expected, in words: `integer `-10`, expected u32` says nothing to who writes files.
+fn in_words(message: &str) -> String {
+    let told = |rest: &str| {
+        let (what, expected) = rest.split_once(", expected ")?;
+        let most = match expected {
+            "u8" => u64::from(u8::MAX),
+            "u16" => u64::from(u16::MAX),
+            "u32" => u64::from(u32::MAX),
+            "u64" | "usize" => i64::MAX as u64,
+            _ => return None,
+        };
+        // `integer `-10``, `string "many"`, `boolean `true``
+        let at = what.find(['`', '"'])?;
+        let value = what[at..].trim_matches(['`', '"']);
+        Some(format!("{value} is no whole number from 0 to {most}: write one"))
+    };
+    let rest = ["invalid value: ", "invalid type: "].iter().find_map(|kind| message.strip_prefix(kind));
+    rest.and_then(told).unwrap_or_else(|| message.to_owned())
 }
 
 /// A clock: cycles per second.
@@ -205,6 +225,23 @@ impl FromStr for PerByte {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_do_not_fit_are_told_in_words() {
+        let said = |text: &str| {
+            #[derive(serde::Deserialize, Debug)]
+            struct Cores {
+                #[allow(dead_code)]
+                cores: u32,
+            }
+            Source { file: "m.toml", text }.parse::<Cores>().unwrap_err().to_string()
+        };
+        let range = "is no whole number from 0 to 4294967295: write one";
+        assert_eq!(said("\ncores = -10"), format!("m.toml:2: -10 {range}"));
+        assert_eq!(said("cores = 1.5"), format!("m.toml:1: 1.5 {range}"));
+        assert_eq!(said("cores = \"many\""), format!("m.toml:1: many {range}"));
+        assert_eq!(in_words("missing field `name`"), "missing field `name`");
+    }
 
     #[test]
     fn clocks_parse_and_count() {

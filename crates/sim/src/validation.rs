@@ -82,19 +82,27 @@ impl Effort {
     }
 }
 
+/// A name, and what works its figures out.
+type Part = (&'static str, fn(Effort) -> Vec<Check>);
+
 /// All checks.
-pub fn results(effort: Effort) -> Vec<Check> {
-    [
-        communication(effort),
-        memory(),
-        ixp1200(effort),
-        dummynet(effort),
-        links::ixp1200(effort),
-        links::dummynet(effort),
-        netcope(effort),
-        vpp(effort),
-    ]
-    .concat()
+pub fn results(effort: Effort, progress: &mut dyn FnMut(&str, usize, usize)) -> Vec<Check> {
+    let parts: [Part; 8] = [
+        ("cn6880: communication", communication),
+        ("cn6880: memory", |_| memory()),
+        ("ixp1200", ixp1200),
+        ("dummynet", dummynet),
+        ("ixp1200: links", links::ixp1200),
+        ("dummynet: links", links::dummynet),
+        ("netcope", netcope),
+        ("vpp", vpp),
+    ];
+    let mut checks = Vec::new();
+    for (i, (name, part)) in parts.iter().enumerate() {
+        progress(name, i, parts.len());
+        checks.extend(part(effort));
+    }
+    checks
 }
 
 fn check(
@@ -453,7 +461,7 @@ mod tests {
 
     #[test]
     fn everything_published_comes_out_but_the_known_misses() {
-        let results = results(Effort::Quick);
+        let results = results(Effort::Quick, &mut |_, _, _| {});
         let missed: Vec<&Check> = results.iter().filter(|c| !c.pass).collect();
         let ids: Vec<&str> = missed.iter().map(|c| c.id.as_str()).collect();
         assert_eq!(ids, MISSES, "{missed:#?}");

@@ -9,7 +9,6 @@ use fastpath_engine::{Idle, Late, Report, Workers};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
 use fastpath_net::Topology;
-use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::env;
@@ -453,7 +452,7 @@ fn finish_promise(report: &Report) -> bool {
 }
 
 fn audit_with_progress(lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Audit> {
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{bar:30} {msg} ({elapsed})")?);
+    let bar = crate::progress::bar(0, "{msg} ({elapsed})");
     bar.enable_steady_tick(Duration::from_millis(200));
     let show = |progress: Progress| {
         bar.set_length(progress.total as u64);

@@ -67,6 +67,7 @@ pub fn host(
     let tlb = on_core(0, || memory::tlb(seed))?;
     progress("clocks and rings", 1, 2);
     let timing = on_core(0, || timing(effort, cores));
+    notes.extend(timing.implausible());
     Ok(Host { score_per_core, coremark, copying, latency, caches, throughput, tlb, timing, notes })
 }
 

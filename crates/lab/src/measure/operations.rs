@@ -64,7 +64,8 @@ pub const EXTRAS: [Extra; 6] = [
 /// What an operation costs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct OperationCost {
-    /// One of the operation, ns, with its 95 % interval.
+    /// One of the operation, ns, with its 95 % interval, cut off at 0: where it begins there, the operation is not told from
+    /// nothing.
     pub cost_ns: Estimate,
     /// The forwarder without it, ns.
     pub forwarder_ns: Estimate,
@@ -84,8 +85,8 @@ pub fn operation(extra: Extra, packets: u64, progress: Progress<'_>) -> Result<O
     let table = Table::from_columns(&[("n", &times), ("T_ns", &ns)])?;
     let found = fit(&table, "T_ns", "const,n", &FitOptions::default())?;
     Ok(OperationCost {
-        cost_ns: found.coefficients["n"],
-        forwarder_ns: found.coefficients["const"],
+        cost_ns: found.coefficients["n"].not_below_zero(),
+        forwarder_ns: found.coefficients["const"].not_below_zero(),
         r2: found.r2,
         points,
     })

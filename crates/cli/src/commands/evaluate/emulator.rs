@@ -7,7 +7,7 @@ use crate::{Answer, print};
 use anyhow::{Context, bail};
 use clap::Args;
 use fastpath_lab::evaluate::{Evaluation, Options, Outcome, Progress, estimate_s, evaluate};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl EmulatorCommand {
         let stop = stop_on_signals()?;
         let estimate = Duration::from_secs_f64(estimate_s(&options).ceil());
         eprintln!("fastpath: this takes about {}", in_words(estimate));
-        let bar = Bar::new()?;
+        let bar = Bar::new();
         let evaluation = evaluate(&options, &tool(), &stop, &|progress| bar.show(progress));
         bar.bar.finish_and_clear();
         let evaluation = evaluation?;
@@ -162,16 +162,15 @@ impl Output {
     }
 }
 
-/// A bar with the time left, on a terminal only.
+/// A bar with the time left.
 struct Bar {
     bar: ProgressBar,
     began: Instant,
 }
 
 impl Bar {
-    fn new() -> anyhow::Result<Bar> {
-        let style = ProgressStyle::with_template("{bar:30} {msg}")?;
-        Ok(Bar { bar: ProgressBar::new(1000).with_style(style), began: Instant::now() })
+    fn new() -> Bar {
+        Bar { bar: crate::progress::bar(1000, "{msg}"), began: Instant::now() }
     }
 
     fn show(&self, progress: Progress) {

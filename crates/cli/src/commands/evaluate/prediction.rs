@@ -155,7 +155,7 @@ impl PredictionCommand {
             }
         };
         std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-        let bar = bar()?;
+        let bar = bar();
         let mut measured: Vec<Measured> =
             places.iter().map(|place| Measured { name: place.name.clone(), ..Measured::default() }).collect();
         let rounds = if self.quick { ROUNDS_QUICK } else { ROUNDS };

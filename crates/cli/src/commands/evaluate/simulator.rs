@@ -1,6 +1,7 @@
 //! `fastpath evaluate simulator`: the shipped machines against every figure published about them.
 
 use super::{Figure, tell, verdict};
+use crate::progress::bar;
 use crate::{Answer, print};
 use clap::Args;
 use fastpath_sim::validation::{Basis, Check, Effort, Kind, results};
@@ -22,8 +23,15 @@ pub(super) struct SimulatorCommand {
 
 impl SimulatorCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        let results = results(if self.quick { Effort::Quick } else { Effort::Full });
-        let mut table = print::table(["figure", "published", "ours", "range", "which is", "used as", ""]);
+        let bar = bar(0, "{msg} {pos}/{len} ({elapsed})");
+        let mut progress = |part: &str, done: usize, total: usize| {
+            bar.set_length(total as u64);
+            bar.set_message(part.to_owned());
+            bar.set_position(done as u64);
+        };
+        let results = results(if self.quick { Effort::Quick } else { Effort::Full }, &mut progress);
+        bar.finish_and_clear();
+        let mut table = print::table(["figure", "published", "ours", "range", "basis", "used as", ""]);
         for check in &results {
             let kind = match check.kind {
                 Kind::Calibration => "calibration",

@@ -38,10 +38,11 @@ impl HostCommand {
         }
         let file = self.output.open()?;
         let watch = Watch::start();
-        let bar = bar()?;
+        let bar = bar();
         let found = host(effort(self.quick), self.coremark, self.slowdown, self.seed, &show(&bar))?;
         bar.finish_and_clear();
-        let provenance = watch.provenance(&tool(), self.seed, 1);
+        let mut provenance = watch.provenance(&tool(), self.seed, 1);
+        provenance.disturbance.disturbed |= !found.timing.implausible().is_empty();
         let platform = found.platform(self.name.as_ref().unwrap_or(&provenance.machine.name));
         let mut parameters = Map::new();
         parameters.insert("effort".to_owned(), json!(if self.quick { "quick" } else { "full" }));

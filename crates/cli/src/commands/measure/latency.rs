@@ -67,7 +67,7 @@ impl Place {
 impl LatencyCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let file = self.output.open()?;
-        let bar = bar()?;
+        let bar = bar();
         let sizes: Vec<usize> = match self.size.len() {
             0 => LATENCY_SIZES.to_vec(),
             _ => self.size.iter().map(|&size| size as usize).collect(),
@@ -98,12 +98,16 @@ impl LatencyCommand {
             records.push(self.record("latency", &watch, parameters, fields(&found)));
         }
         let mut costs = print::table(["operation", "ns each", "R²"]);
+        let mut untold = Vec::new();
         for extra in EXTRAS.into_iter().filter(|_| !self.no_operations) {
             let watch = Watch::start();
             let found: OperationCost = operation(extra, u64::from(self.packets), &show(&bar))?;
             let mut parameters = Map::new();
             parameters.insert("operation".to_owned(), json!(extra));
             let name = json!(extra).as_str().unwrap_or_default().to_owned();
+            if found.cost_ns.low == 0.0 {
+                untold.push(name.clone());
+            }
             costs.add_row([name, print::estimate(found.cost_ns), format!("{:.4}", found.r2)]);
             records.push(self.record("operations", &watch, parameters, fields(&found)));
         }
@@ -117,6 +121,13 @@ impl LatencyCommand {
             writeln!(out, "{table}")?;
             if !self.no_operations {
                 writeln!(out, "{costs}")?;
+            }
+            if !untold.is_empty() {
+                writeln!(
+                    out,
+                    "note: {}: the interval begins at 0, so the cost is not told from none; more --packets, or a quieter machine",
+                    untold.join(", ")
+                )?;
             }
         }
         if let Some(worst) = records.iter().find(|r| r.provenance.disturbance.disturbed).or(records.first()) {

@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use fastpath_lab::measure::{Effort, Slowdown};
 use fastpath_lab::record::{Record, Tool};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
@@ -102,10 +102,9 @@ pub(super) fn effort(quick: bool) -> Effort {
     if quick { Effort::Quick } else { Effort::Full }
 }
 
-/// A bar with the time left, on a terminal only.
-pub(super) fn bar() -> anyhow::Result<ProgressBar> {
-    let style = ProgressStyle::with_template("{bar:30} {msg} {pos}/{len} ({elapsed}, {eta} left)")?;
-    Ok(ProgressBar::new(0).with_style(style))
+/// How far a measurement is, with the time left.
+pub(super) fn bar() -> ProgressBar {
+    crate::progress::bar(0, "{msg} {pos}/{len} ({elapsed}, {eta} left)")
 }
 
 /// Shows on `bar` what a measurement says of itself.

@@ -140,7 +140,7 @@ impl PipelineCommand {
             bail!("--h: only netcope has steps");
         }
         let file = self.output.open()?;
-        let bar = bar()?;
+        let bar = bar();
         let points = self.points();
         let most = self.links.iter().max().map_or(1, |&links| links as usize);
         let weight = (self.program == Program::Emulate).then(|| weigh(most, self.seed));

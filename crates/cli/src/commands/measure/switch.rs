@@ -32,7 +32,7 @@ pub(super) struct SwitchCommand {
 impl SwitchCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let file = self.output.open()?;
-        let bar = bar()?;
+        let bar = bar();
         let watch = Watch::start();
         let (flows, seed) = (self.flows as usize, self.seed);
         let question = SwitchQuestion { rules: self.table, flows, seed, effort: effort(self.quick) };

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, bail};
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Packet, Reader};
-use indicatif::{ProgressBar, ProgressBarIter, ProgressStyle};
+use indicatif::{ProgressBar, ProgressBarIter};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -38,10 +38,7 @@ struct Capture {
 impl Merge {
     /// Opens the captures and reads the first packet of each.
     pub(crate) fn open<'p>(paths: impl IntoIterator<Item = &'p Path>) -> anyhow::Result<Merge> {
-        // Drawn on a terminal only.
-        let style = "{bar:40} {bytes} of {total_bytes}, {eta} left";
-        let style = ProgressStyle::with_template(style).expect("a template of known words");
-        let progress = ProgressBar::new(0).with_style(style);
+        let progress = crate::progress::bar(0, "{bytes} of {total_bytes}, {eta} left");
         let captures = paths.into_iter().map(|path| Capture::open(path, &progress));
         let captures = captures.collect::<anyhow::Result<_>>()?;
         let mut merge = Merge { captures, problems: Vec::new(), progress };

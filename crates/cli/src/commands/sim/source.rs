@@ -82,6 +82,15 @@ impl Question {
             files: BTreeMap::new(),
         };
         self.set.iter().try_for_each(|(target, value)| case.set(target, value))?;
+        // What makes no sense is told of the change, not only of the line it became.
+        for (target, value) in &self.set {
+            let said = || format!("--set {target}={value}");
+            match target {
+                Target::MachineValue(_) => drop(case.machine.machine().with_context(said)?),
+                Target::ProgramValue(_) => drop(case.program.program().with_context(said)?),
+                _ => {}
+            }
+        }
         Ok(case)
     }
 }

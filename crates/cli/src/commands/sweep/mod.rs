@@ -18,7 +18,6 @@ use anyhow::bail;
 use clap::Args;
 use fastpath_sim::case::Target;
 use fastpath_sim::sweep::{Axis, Design, Shard, Sweep};
-use indicatif::{ProgressBar, ProgressStyle};
 use pareto::Goals;
 use results::Results;
 use serde_json::{Map, Value, json};
@@ -124,8 +123,7 @@ impl SweepCommand {
     fn work(&self, sweep: &Sweep, todo: &[u64], results: &mut Results) -> anyhow::Result<()> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = self.threads.map_or(cores, NonZeroUsize::get).min(todo.len());
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} points ({elapsed}, {eta} left)")?;
-        let bar = ProgressBar::new(todo.len() as u64).with_style(style);
+        let bar = crate::progress::bar(todo.len() as u64, "{pos}/{len} points ({elapsed}, {eta} left)");
         let next = AtomicUsize::new(0);
         // A worker waits when the writer is slow: rows do not pile up.
         let (to_writer, from_workers) = mpsc::sync_channel(2 * threads);
