@@ -75,17 +75,20 @@ impl Executor for Compiled {
     }
 
     fn job(&mut self, _: &Switch) -> Option<Job> {
-        let job = self.live.job()?;
-        Some(Box::new(move || Box::new(job.run())))
+        self.live.job().map(boxed)
     }
 
-    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) {
+    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<Job> {
         // Without new code the old one goes on, with the delta beside it.
-        match result.downcast::<Result<Made, CompileError>>().map(|made| *made) {
+        let next = match result.downcast::<Result<Made, CompileError>>().map(|made| *made) {
             Ok(Ok(made)) => self.live.finish(switch, made),
-            Ok(Err(_)) | Err(_) => self.live.give_up(),
-        }
+            Ok(Err(_)) | Err(_) => {
+                self.live.give_up();
+                None
+            }
+        };
         self.renew();
+        next.map(boxed)
     }
 
     fn tidy(&mut self, switch: &mut Switch) -> bool {
@@ -95,4 +98,8 @@ impl Executor for Compiled {
     fn is_behind(&self) -> bool {
         self.live.is_behind()
     }
+}
+
+fn boxed(job: crate::live::Job) -> Job {
+    Box::new(move || Box::new(job.run()))
 }

@@ -11,9 +11,7 @@
 
 use crate::cells::{FlowCell, PortCell, TableCell};
 use crate::native::{Code, CompileError, Worker};
-use crate::program::{
-    ADDED_MAX, Added, BaseTable, Choice, GroupView, PORT_CELLS, Ports, Program, TableData, cells,
-};
+use crate::program::{Added, BaseTable, Choice, Chunk, GroupView, PORT_CELLS, Ports, Program, TableData};
 use arc_swap::ArcSwap;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
@@ -23,11 +21,19 @@ use fastpath_switch::{Changes, Switch, TablePlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::mem;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Changes that wait for a base under way from which on further ones had better wait for it too.
-const BEHIND: usize = ADDED_MAX / 2;
+/// Changes to a table that may stand beside its base, at least and at most; from half of it on, further ones had better wait
+/// for a base that is under way. A base takes as long to make as the table is large, so the more rules, the more changes go
+/// into one: else the time to load a table would grow with its square.
+const ROOM: RangeInclusive<usize> = 8192..=65_536;
+/// Of how many rules in a base one may have changed.
+const ROOM_SHARE: usize = 8;
+
+/// Changes made since a job was begun that are taken over at once: less than half a millisecond.
+const TAKEN_AT_ONCE: usize = 512;
 
 /// Work that an update spends on the last counts of replaced tables, in looks at a cell: with [`CREDIT`] it takes less than
 /// a quarter of a millisecond.
@@ -84,8 +90,8 @@ pub struct Live {
 /// What is done with. The next job frees it: that takes long for large tables, and code is unmapped.
 #[derive(Debug, Default)]
 struct Garbage {
-    _tables: Vec<LiveTable>,
-    _code: Vec<Arc<Code>>,
+    tables: Vec<LiveTable>,
+    code: Vec<Arc<Code>>,
 }
 
 /// A table and what was read of its cells.
@@ -109,8 +115,9 @@ struct Retired {
 /// The cells of rules added since a base was made: one for every flow that ever was, by its serial number.
 #[derive(Debug, Default)]
 struct AddedCells {
-    cells: Vec<Arc<[FlowCell]>>,
-    read: Vec<Vec<Counters>>,
+    cells: Vec<Arc<Chunk>>,
+    /// Of each flow, for each worker.
+    read: Vec<Box<[Counters]>>,
     flows: Vec<(Rank, u64)>,
     slots: BTreeMap<u64, u32>,
 }
@@ -124,9 +131,24 @@ struct LiveMeter {
 
 /// Making new bases and code: to be run on any thread.
 pub struct Job {
-    tables: Vec<(TablePlan, Option<Arc<BaseTable>>)>,
+    work: Work,
     workers: usize,
-    garbage: Garbage,
+}
+
+enum Work {
+    /// Bases of the tables that have none, and code of all.
+    Make(Vec<(TablePlan, Option<Arc<BaseTable>>)>, Garbage),
+    /// Changes that came since a job was begun, into what it made.
+    CatchUp(Box<Made>, Vec<Changed>),
+    /// Nothing new.
+    Free(Garbage),
+}
+
+/// Flows of a table that have changed, and their rules now, if they are still there.
+struct Changed {
+    table: u8,
+    ranks: BTreeSet<Rank>,
+    rules: Vec<Rule>,
 }
 
 /// What a [`Job`] made.
@@ -134,7 +156,8 @@ pub struct Job {
 pub struct Made {
     /// The tables that were rebuilt.
     tables: BTreeMap<u8, LiveTable>,
-    code: Code,
+    /// `None` when there is nothing to take over.
+    code: Option<Code>,
 }
 
 impl Shared {
@@ -168,8 +191,7 @@ impl Live {
         let count = usize::from(switch.limits().tables);
         (0..switch.limits().tables).for_each(|id| drop(switch.table_mut(id).take_changes()));
         let plans = switch.tables().iter().map(|table| (TablePlan::new(table), None));
-        let Made { tables, code } =
-            Job { tables: plans.collect(), workers, garbage: Garbage::default() }.run()?;
+        let (tables, code) = make(plans.collect(), workers)?;
         let station = |id| {
             let tables = (0..count).map(|_| TableCell::default()).collect();
             let ports = (0..PORT_CELLS).map(|_| PortCell::default()).collect();
@@ -242,13 +264,13 @@ impl Live {
             Changes::Many => self.since = None,
         }
         let (added, gone) = plan.changes();
-        let is_large = added + gone > ADDED_MAX;
-        if *changes == Changes::Many || is_large || !table.add(&plan, self.stations.len()) {
+        let room = room(&plan);
+        let is_large = added + gone > room;
+        if *changes == Changes::Many || is_large || !table.add(&plan, self.stations.len(), room) {
             let settled = if plan.is_settled() { plan } else { plan.rebuilt() };
             let base = Arc::new(BaseTable::new(&settled, self.stations.len()));
             self.since = None;
             self.replace(id, LiveTable::new((settled, base)));
-            self.garbage = Garbage::default();
             self.recompile();
         }
     }
@@ -268,41 +290,61 @@ impl Live {
         self.retired.push(Retired { id, table: old, settled: 0 });
     }
 
-    /// Work that would make lookups faster: new bases for tables that have changed, and new code. `None` when there is
-    /// nothing to do, such work is under way, or the tables replaced before are still to be settled.
+    /// Work that would make lookups faster: new bases for tables that have changed, and new code; or to free what is done
+    /// with. `None` when there is nothing to do, such work is under way, or the tables replaced before are still to be settled.
     pub fn job(&mut self) -> Option<Job> {
-        let is_due = self.tables.iter().any(|table| !table.data.plan.is_settled());
-        if !is_due || self.since.is_some() || self.retired.len() >= RETIRED_MAX {
+        if self.since.is_some() {
             return None;
+        }
+        let workers = self.stations.len();
+        let is_due = self.tables.iter().any(|table| !table.data.plan.is_settled());
+        if !is_due || self.retired.len() >= RETIRED_MAX {
+            let is_clean = self.garbage.tables.is_empty() && self.garbage.code.is_empty();
+            return (!is_clean).then(|| Job { work: Work::Free(mem::take(&mut self.garbage)), workers });
         }
         self.since = Some(BTreeMap::new());
         let tables = self.tables.iter().map(|LiveTable { data, .. }| {
             (data.plan.clone(), data.plan.is_settled().then(|| Arc::clone(&data.base)))
         });
-        let garbage = mem::take(&mut self.garbage);
-        Some(Job { tables: tables.collect(), workers: self.stations.len(), garbage })
+        let work = Work::Make(tables.collect(), mem::take(&mut self.garbage));
+        Some(Job { work, workers })
     }
 
     /// Whether further changes had better wait: many do already, for a base that a job is making.
     pub fn is_behind(&self) -> bool {
         let waits = |LiveTable { data, added, .. }: &LiveTable| {
             let (count, gone) = data.plan.changes();
-            added.flows.len().max(count + gone) > BEHIND
+            added.flows.len().max(count + gone) > room(&data.plan) / 2
         };
         self.since.is_some() && self.tables.iter().any(waits)
     }
 
-    /// Takes over what a job made. Changes that came meanwhile stay beside the new bases.
-    pub fn finish(&mut self, switch: &mut Switch, made: Made) {
-        let Some(since) = self.since.take() else { return };
+    /// Takes over what a job made. Changes that came meanwhile stay beside the new bases; if they are many, what was made is
+    /// not taken over yet, and there is another job, to take some of them in first.
+    #[must_use]
+    pub fn finish(&mut self, switch: &mut Switch, mut made: Made) -> Option<Job> {
+        let code = made.code.take()?;
+        let Some(mut since) = self.since.take() else {
+            self.garbage.tables.extend(made.tables.into_values());
+            return None;
+        };
+        // The tables that stay have their changes.
+        since.retain(|id, ranks| made.tables.contains_key(id) && !ranks.is_empty());
+        if since.values().map(BTreeSet::len).sum::<usize>() > TAKEN_AT_ONCE {
+            let changes = since.iter_mut().map(|(id, ranks)| Changed::some(*id, ranks, switch)).collect();
+            self.since = Some(since);
+            let made = Box::new(Made { code: Some(code), ..made });
+            return Some(Job { work: Work::CatchUp(made, changes), workers: self.stations.len() });
+        }
         for (id, table) in made.tables {
             self.replace(id, table);
         }
-        self.code = Arc::new(made.code);
+        self.code = Arc::new(code);
         for (id, ranks) in since {
             self.update_table(switch, id, &Changes::Few(ranks));
         }
         self.update(switch);
+        None
     }
 
     /// Forgets a job that came to nothing.
@@ -383,7 +425,7 @@ impl Live {
                 return;
             }
             let done = self.retired.remove(place);
-            self.garbage._tables.push(done.table);
+            self.garbage.tables.push(done.table);
         }
     }
 
@@ -403,7 +445,7 @@ impl Live {
             normal: switch.normal().share(),
         });
         if !Arc::ptr_eq(&old.code, &self.code) {
-            self.garbage._code.push(Arc::clone(&old.code));
+            self.garbage.code.push(Arc::clone(&old.code));
         }
         self.programs.push(old);
     }
@@ -486,17 +528,17 @@ impl Live {
 }
 
 impl AddedCells {
-    fn new(workers: usize) -> AddedCells {
-        let read = vec![vec![Counters::default(); ADDED_MAX]; workers];
-        AddedCells { cells: cells(workers, ADDED_MAX), read, ..AddedCells::default() }
-    }
-
     /// The place of the cell of a rule.
-    fn slot(&mut self, rule: &Rule) -> u32 {
-        let AddedCells { flows, slots, .. } = self;
+    fn slot(&mut self, rule: &Rule, workers: usize) -> u32 {
+        let AddedCells { cells, read, flows, slots } = self;
         *slots.entry(rule.serial).or_insert_with(|| {
+            let slot = flows.len();
+            if Chunk::place(slot).0 == cells.len() {
+                cells.push(Arc::new(Chunk::new(workers)));
+            }
+            read.push(vec![Counters::default(); workers].into());
             flows.push((rule.rank.clone(), rule.serial));
-            flows.len() as u32 - 1
+            slot as u32
         })
     }
 }
@@ -508,25 +550,23 @@ impl LiveTable {
         LiveTable { data, base_read, added: AddedCells::default() }
     }
 
-    /// Takes a plan with other runs; false when there is no room for their rules.
-    fn add(&mut self, plan: &TablePlan, workers: usize) -> bool {
+    /// Takes a plan with other runs; false when more flows than `room` would have been there since the base was made.
+    fn add(&mut self, plan: &TablePlan, workers: usize, room: usize) -> bool {
         // Runs that were there before keep what was made of them.
         let old = self.data.plan.runs().iter().zip(&self.data.added);
-        let old: Vec<_> = old.map(|(run, added)| (Arc::clone(run), Arc::clone(added))).collect();
-        let known = |run: &Arc<Run>| old.iter().find(|(other, _)| Arc::ptr_eq(run, other));
+        let old: BTreeMap<*const Run, Arc<Added>> =
+            old.map(|(run, added)| (Arc::as_ptr(run), Arc::clone(added))).collect();
+        let known = |run: &Arc<Run>| old.get(&Arc::as_ptr(run));
         let news = plan.runs().iter().filter(|run| known(run).is_none()).flat_map(|run| run.rules());
         let new = news.filter(|rule| !self.added.slots.contains_key(&rule.serial)).count();
-        if self.added.flows.len() + new > ADDED_MAX {
+        if self.added.flows.len() + new > room {
             return false;
-        }
-        if self.added.cells.is_empty() && new > 0 {
-            self.added = AddedCells::new(workers);
         }
         let base = Arc::clone(&self.data.base);
         let added = plan.runs().iter().map(|run| match known(run) {
-            Some((_, added)) => Arc::clone(added),
+            Some(added) => Arc::clone(added),
             None => {
-                let places = run.rules().iter().map(|rule| self.added.slot(rule)).collect();
+                let places = run.rules().iter().map(|rule| self.added.slot(rule, workers)).collect();
                 Arc::new(Added::new(&base, run.rules(), places, self.added.cells.clone()))
             }
         });
@@ -571,22 +611,38 @@ impl LiveTable {
     /// Credits what one rule has counted; says how often the flow had to be found for that.
     fn settle_place(&mut self, place: usize, id: u8, switch: &mut Switch) -> usize {
         let LiveTable { data, base_read, added } = self;
-        let rules = data.plan.rules();
-        let (rank, serial, cells, read, place) = match place.checked_sub(rules.len()) {
-            None => (&rules[place].rank, rules[place].serial, &data.base.cells, base_read, place),
-            Some(place) => {
-                let (rank, serial) = &added.flows[place];
-                (rank, *serial, &added.cells, &mut added.read, place)
-            }
-        };
         let mut credited = 0;
-        for (cells, read) in cells.iter().zip(read) {
-            if let Some((counted, last_used)) = cells[place].since(&mut read[place]) {
+        let mut credit = |rank: &Rank, serial, cell: &FlowCell, read: &mut Counters| {
+            if let Some((counted, last_used)) = cell.since(read) {
                 switch.credit(id, rank, serial, counted, last_used);
                 credited += 1;
             }
+        };
+        match place.checked_sub(data.plan.rules().len()) {
+            None => {
+                let Rule { rank, serial, .. } = &data.plan.rules()[place];
+                for (cells, read) in data.base.cells.iter().zip(base_read) {
+                    credit(rank, *serial, &cells[place], &mut read[place]);
+                }
+            }
+            Some(slot) => {
+                let (rank, serial) = &added.flows[slot];
+                let (chunk, place) = Chunk::place(slot);
+                for (cell, read) in added.cells[chunk].cells(place).zip(&mut added.read[slot]) {
+                    credit(rank, *serial, cell, read);
+                }
+            }
         }
         credited
+    }
+}
+
+impl Changed {
+    /// Takes some of the ranks that wait.
+    fn some(table: u8, waiting: &mut BTreeSet<Rank>, switch: &Switch) -> Changed {
+        let ranks = (0..TAKEN_AT_ONCE).map_while(|_| waiting.pop_first()).collect();
+        let rules = Rule::current(&switch.tables()[usize::from(table)], &ranks);
+        Changed { table, ranks, rules }
     }
 }
 
@@ -596,25 +652,54 @@ impl Job {
     /// # Errors
     /// There is no code for this machine.
     pub fn run(self) -> Result<Made, CompileError> {
-        drop(self.garbage);
-        let mut rebuilt = BTreeMap::new();
-        let mut tables = Vec::with_capacity(self.tables.len());
-        for (id, (plan, base)) in (0..).zip(self.tables) {
-            let table = match base {
-                Some(base) => (plan, base),
-                None => {
-                    let plan = if plan.is_settled() { plan } else { plan.rebuilt() };
-                    let base = Arc::new(BaseTable::new(&plan, self.workers));
-                    // A table that has changed will do so again.
-                    let added = AddedCells::new(self.workers);
-                    let table = LiveTable::new((plan.clone(), Arc::clone(&base)));
-                    rebuilt.insert(id, LiveTable { added, ..table });
-                    (plan, base)
+        match self.work {
+            Work::Make(tables, garbage) => {
+                drop(garbage);
+                let (tables, code) = make(tables, self.workers)?;
+                Ok(Made { tables, code: Some(code) })
+            }
+            Work::CatchUp(mut made, changes) => {
+                for Changed { table, ranks, rules } in changes {
+                    let Some(table) = made.tables.get_mut(&table) else { continue };
+                    let mut plan = table.data.plan.clone();
+                    plan.take_in(&ranks, rules);
+                    // Whether that is too many is seen when it is taken over.
+                    table.add(&plan, self.workers, usize::MAX);
                 }
-            };
-            tables.push(table);
+                Ok(*made)
+            }
+            Work::Free(garbage) => {
+                drop(garbage);
+                Ok(Made { tables: BTreeMap::new(), code: None })
+            }
         }
-        let code = Code::new(&tables)?;
-        Ok(Made { tables: rebuilt, code })
     }
+}
+
+/// The tables that were without a base, by number, and the code of all.
+fn make(
+    plans: Vec<(TablePlan, Option<Arc<BaseTable>>)>,
+    workers: usize,
+) -> Result<(BTreeMap<u8, LiveTable>, Code), CompileError> {
+    let mut rebuilt = BTreeMap::new();
+    let mut tables = Vec::with_capacity(plans.len());
+    for (id, (plan, base)) in (0..).zip(plans) {
+        let table = match base {
+            Some(base) => (plan, base),
+            None => {
+                let plan = if plan.is_settled() { plan } else { plan.rebuilt() };
+                let base = Arc::new(BaseTable::new(&plan, workers));
+                rebuilt.insert(id, LiveTable::new((plan.clone(), Arc::clone(&base))));
+                (plan, base)
+            }
+        };
+        tables.push(table);
+    }
+    let code = Code::new(&tables)?;
+    Ok((rebuilt, code))
+}
+
+/// Changes that may stand beside the base of a plan.
+fn room(plan: &TablePlan) -> usize {
+    (plan.rules().len() / ROOM_SHARE).clamp(*ROOM.start(), *ROOM.end())
 }

@@ -25,8 +25,8 @@ const STRIDE_MAX: usize = 16;
 const HIGH_PORTS: usize = 1024;
 /// Ports that have counters.
 pub(crate) const PORT_CELLS: usize = PORTS as usize + HIGH_PORTS;
-/// Rules added to one table between two bases, and changes that wait for a base: beyond, it is made anew at once.
-pub(crate) const ADDED_MAX: usize = 8192;
+/// Cells for rules added to a table that are made together.
+const CHUNK: usize = 1024;
 
 /// Bits of [`Ports::flags`].
 pub(crate) mod flags {
@@ -76,9 +76,13 @@ pub(crate) struct Added {
     pub(crate) arena: Arena,
     /// The cell of each.
     pub(crate) slots: Box<[u32]>,
-    /// For each worker; shared with earlier and later ones over the same base.
-    pub(crate) cells: Vec<Arc<[FlowCell]>>,
+    /// Shared with earlier and later ones over the same base.
+    pub(crate) cells: Vec<Arc<Chunk>>,
 }
+
+/// Some cells of added rules, for each worker.
+#[derive(Debug)]
+pub(crate) struct Chunk(Vec<Arc<[FlowCell]>>);
 
 /// Ports as the data path sees them.
 #[derive(Debug)]
@@ -151,12 +155,7 @@ impl BaseTable {
 
 impl Added {
     /// What the rules do that were added to a plan.
-    pub(crate) fn new(
-        base: &BaseTable,
-        rules: &[Rule],
-        slots: Box<[u32]>,
-        cells: Vec<Arc<[FlowCell]>>,
-    ) -> Added {
+    pub(crate) fn new(base: &BaseTable, rules: &[Rule], slots: Box<[u32]>, cells: Vec<Arc<Chunk>>) -> Added {
         let mut arena = Arena::after(&base.arena);
         let what = |rule: &Rule| {
             let known = Template::of(&rule.instructions, &mut arena);
@@ -170,13 +169,30 @@ impl Added {
     }
 }
 
+impl Chunk {
+    pub(crate) fn new(workers: usize) -> Chunk {
+        Chunk(cells(workers, CHUNK))
+    }
+
+    /// Of a slot: the number of its chunk, and the place there.
+    pub(crate) fn place(slot: usize) -> (usize, usize) {
+        (slot / CHUNK, slot % CHUNK)
+    }
+
+    /// The cells in one place, of each worker.
+    pub(crate) fn cells(&self, place: usize) -> impl Iterator<Item = &FlowCell> {
+        self.0.iter().map(move |cells| &cells[place])
+    }
+}
+
 impl TableData {
     /// The cell in which a worker counts a rule.
     pub(crate) fn cell(&self, worker: usize, found: Found) -> Option<&FlowCell> {
         match found.added() {
             Some((run, place)) => {
                 let added = self.added.get(run)?;
-                added.cells[worker].get(*added.slots.get(place)? as usize)
+                let (chunk, place) = Chunk::place(*added.slots.get(place)? as usize);
+                added.cells.get(chunk)?.0[worker].get(place)
             }
             None => self.base.cells[worker].get(found.number() as usize),
         }

@@ -66,9 +66,11 @@ pub trait Executor: Send {
         false
     }
 
-    /// Takes the result of a job, which may be older than the last update.
-    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) {
+    /// Takes the result of a job, which may be older than the last update; or answers with another job to be done first,
+    /// whose result takes its place.
+    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<Job> {
         let _ = (switch, result);
+        None
     }
 }
 

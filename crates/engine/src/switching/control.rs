@@ -278,18 +278,21 @@ impl Control {
                 core = self.lock();
                 continue;
             }
-            let job = if inner.wants_builder { inner.executor.job(&inner.switch) } else { None };
+            let mut job = if inner.wants_builder { inner.executor.job(&inner.switch) } else { None };
             self.shared.behind.store(inner.executor.is_behind(), Ordering::Release);
-            let Some(job) = job else {
+            if job.is_none() {
                 core.wants_builder = false;
                 core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);
                 continue;
-            };
-            drop(core);
-            let result = patiently(job);
-            core = self.lock();
+            }
+            while let Some(next) = job {
+                drop(core);
+                let result = patiently(next);
+                core = self.lock();
+                let inner = &mut *core;
+                job = inner.executor.finish(&mut inner.switch, result);
+            }
             let inner = &mut *core;
-            inner.executor.finish(&mut inner.switch, result);
             let was_behind = self.shared.behind.swap(inner.executor.is_behind(), Ordering::AcqRel);
             if was_behind {
                 (self.shared.notify)();

@@ -409,7 +409,7 @@ pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
                 && let Some(job) = live.job()
             {
                 let made = job.run().unwrap_or_else(|error| panic!("{error}"));
-                live.finish(&mut compiled, made);
+                assert!(live.finish(&mut compiled, made).is_none(), "nothing has changed since");
             }
         }
         let in_port = pick(&mut rng, &[1, 2, 3, 4, 5, 2000, port::LOCAL, 7]);

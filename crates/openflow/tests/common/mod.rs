@@ -210,8 +210,9 @@ impl Executor for Patient {
         self.is_due.then(|| Box::new(job) as Job)
     }
 
-    fn finish(&mut self, _: &mut Switch, _: Box<dyn Any + Send>) {
+    fn finish(&mut self, _: &mut Switch, _: Box<dyn Any + Send>) -> Option<Job> {
         self.is_due = false;
+        None
     }
 
     fn is_behind(&self) -> bool {

@@ -36,6 +36,7 @@ use crate::key::{Depth, Key};
 use crate::switch::Switch;
 use crate::table::{Changes, Table};
 use run::Dead;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// No rule, inside the structures.
@@ -125,6 +126,11 @@ pub enum Update {
 }
 
 impl Rule {
+    /// The rules of the flows of these ranks that are in the table.
+    pub fn current(table: &Table, ranks: &BTreeSet<Rank>) -> Vec<Rule> {
+        ranks.iter().filter_map(|rank| Some(Rule::of((rank, table.flow(rank)?)))).collect()
+    }
+
     fn of((rank, flow): (&Rank, &Flow)) -> Rule {
         let (rank, instructions) = (rank.clone(), Arc::clone(&flow.instructions));
         Rule { rank, serial: flow.serial, cookie: flow.cookie, instructions }
@@ -202,14 +208,20 @@ impl TablePlan {
 
     /// Takes over what changed in the table since its changes were last taken.
     pub fn update(&mut self, table: &Table, changes: &Changes) -> Update {
-        let ranks = match changes {
-            Changes::Few(ranks) if ranks.is_empty() => return Update::Unchanged,
-            Changes::Few(ranks) if ranks.len() < 1 << PLACE_BITS && self.runs.len() < RUNS_MAX => ranks,
+        match changes {
+            Changes::Few(ranks) if ranks.is_empty() => Update::Unchanged,
+            Changes::Few(ranks) if ranks.len() < 1 << PLACE_BITS && self.runs.len() < RUNS_MAX => {
+                self.take_in(ranks, Rule::current(table, ranks))
+            }
             Changes::Few(_) | Changes::Many => {
                 *self = TablePlan { version: self.version + 1, ..TablePlan::new(table) };
-                return Update::Delta;
+                Update::Delta
             }
-        };
+        }
+    }
+
+    /// Takes in that the flows of these ranks, few of them, are `rules` now; those without a rule are gone.
+    pub fn take_in(&mut self, ranks: &BTreeSet<Rank>, rules: Vec<Rule>) -> Update {
         let mut dead = Dead::new();
         for rank in ranks {
             if let Ok(index) = self.rules.binary_search_by(|rule| rule.rank.cmp(rank))
@@ -218,8 +230,6 @@ impl TablePlan {
                 dead.insert(index as u32, self.behind(index as u32));
             }
         }
-        let current = ranks.iter().filter_map(|rank| Some(Rule::of((rank, table.flow(rank)?))));
-        let rules: Vec<Rule> = current.collect();
         self.version += 1;
         self.wanted.iter_mut().zip(wanted(&rules)).for_each(|(all, more)| *all |= more);
         run::add(&mut self.runs, ranks, rules, dead);

@@ -12,6 +12,7 @@ use super::base::Base;
 use crate::flow::Rank;
 use crate::key::Key;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Changes up to which a run takes in further ones: making it anew then takes less than half a millisecond.
@@ -26,13 +27,20 @@ pub struct Run {
     rules: Vec<Rule>,
     base: Base,
     dead: Dead,
+    /// Eight bits for every rule, of which that of its hash is set: most ranks that are not here are seen not to be.
+    hashes: Box<[u64]>,
 }
 
 impl Run {
     fn new(mut rules: Vec<Rule>, dead: Dead) -> Run {
         rules.sort_by(|a, b| a.rank.cmp(&b.rank));
         let base = Base::new(rules.iter().map(|rule| rule.rank.matching()));
-        Run { rules, base, dead }
+        let mut hashes = vec![0; (rules.len() / 8).next_power_of_two()];
+        for rule in &rules {
+            let (word, bit) = place(hash(&rule.rank), hashes.len());
+            hashes[word] |= bit;
+        }
+        Run { rules, base, dead, hashes: hashes.into() }
     }
 
     /// Rules that were added, in the order of lookup.
@@ -54,22 +62,37 @@ impl Run {
         self.rules.len() + self.dead.len()
     }
 
-    fn has(&self, rank: &Rank) -> bool {
-        self.rules.binary_search_by(|rule| rule.rank.cmp(rank)).is_ok()
+    /// Whether a rank of this hash is here.
+    fn has(&self, rank: &Rank, hash: u64) -> bool {
+        let (word, bit) = place(hash, self.hashes.len());
+        self.hashes[word] & bit != 0 && self.rules.binary_search_by(|rule| rule.rank.cmp(rank)).is_ok()
     }
+}
+
+fn hash(rank: &Rank) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    rank.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The word of so many, a power of two, and the bit there, for a hash.
+fn place(hash: u64, words: usize) -> (usize, u64) {
+    ((hash >> 6) as usize & (words - 1), 1 << (hash & 63))
 }
 
 /// Takes changes in: rules that came or are different now, and rules of the base that are gone. `changed` are the ranks of
 /// all of them, to be forgotten where they were.
 pub(super) fn add(runs: &mut Vec<Arc<Run>>, changed: &BTreeSet<Rank>, mut rules: Vec<Rule>, mut dead: Dead) {
     let count = rules.len() + dead.len();
-    let takes_in = |last: &mut Arc<Run>| last.len() + count <= RUN_MAX;
+    // What comes in large batches is not to make many runs: a run doubles at most.
+    let takes_in = |last: &mut Arc<Run>| last.len() + count <= RUN_MAX.max(2 * count);
     if let Some(last) = runs.pop_if(takes_in) {
         rules.extend(last.rules.iter().filter(|rule| !changed.contains(&rule.rank)).cloned());
         dead.extend(last.dead.iter().map(|(rule, behind)| (*rule, Arc::clone(behind))));
     }
+    let hashes: Vec<(&Rank, u64)> = changed.iter().map(|rank| (rank, hash(rank))).collect();
     for run in runs.iter_mut() {
-        if changed.iter().any(|rank| run.has(rank)) {
+        if hashes.iter().any(|(rank, hash)| run.has(rank, *hash)) {
             let others = run.rules.iter().filter(|rule| !changed.contains(&rule.rank));
             *run = Arc::new(Run::new(others.cloned().collect(), run.dead.clone()));
         }
