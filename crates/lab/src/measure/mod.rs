@@ -51,8 +51,8 @@ pub use search::{Found, Goal, SearchError, Trial, search};
 pub use slowdown::{NoSlowdown, Slowdown};
 pub use switched::switched;
 pub use switching::{
-    ByTraffic, Lookups, Rates, Rules, RulesError, Spread, SwitchCost, SwitchError, SwitchQuestion, Updates,
-    switch_cost,
+    ByTraffic, ChangeTimes, Lookups, Rates, Rules, RulesError, Spread, SwitchCost, SwitchError,
+    SwitchQuestion, Updates, switch_cost,
 };
 pub use timing::{Jitter, Timing};
 pub use wire::{Cable, NoCable, Wire, WireError};

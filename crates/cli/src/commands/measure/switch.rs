@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
 /// Measure a switch: ns per lookup compiled, interpreted and hashed per mask; packets per second from one memory port
-/// to another on one core; how soon a change of rules is in force, and what packets notice of it.
+/// to another on one core; how soon a change of rules is in force, and what packets notice of it. Beside the longest change
+/// stand the longest by CPU time and the longest of as many empty loops between the changes: what the machine takes away.
 #[derive(Args)]
 pub(super) struct SwitchCommand {
     /// The tables: cidr:N, cidr:FILE, acl:N, acl:FILE (ClassBench's format), mac:N, pipeline:gateway,
@@ -90,9 +91,16 @@ fn table(out: &mut impl Write, cost: &SwitchCost) -> anyhow::Result<()> {
     let number = print::number;
     writeln!(
         out,
-        "a change is in force after {} µs (at most {}); bursts of 32 packets took {} µs (at most {}); {} of {} packets lost",
+        "a change is in force after {} µs (99 of 100 within {}, at most {}; at most {} of CPU time; an empty loop as long as the median took at most {})",
         number(updates.update_us.median),
+        number(updates.update_us.p99),
         number(updates.update_us.max),
+        number(updates.update_us.cpu_max),
+        number(updates.update_us.control_max),
+    )?;
+    writeln!(
+        out,
+        "meanwhile bursts of 32 packets took {} µs (at most {}); {} of {} packets lost",
         number(updates.burst_us.median),
         number(updates.burst_us.max),
         updates.lost,

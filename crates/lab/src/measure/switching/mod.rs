@@ -74,11 +74,27 @@ pub struct Spread {
     pub max: f64,
 }
 
+/// Times of changes, µs, and what says whose they are: on a core that others take away for milliseconds, the longest change
+/// is theirs.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ChangeTimes {
+    /// Half of them are below.
+    pub median: f64,
+    /// 99 of 100 are.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+    /// The longest by CPU time of the thread, which neither other programs nor other machines take.
+    pub cpu_max: f64,
+    /// The longest of as many empty loops, each as long as the median, on the same core between the changes.
+    pub control_max: f64,
+}
+
 /// What changes of rules did under full traffic.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Updates {
-    /// From the request to when it is in force, µs.
-    pub update_us: Spread,
+    /// From the request to when it is in force.
+    pub update_us: ChangeTimes,
     /// What a burst of 32 packets took meanwhile, µs.
     pub burst_us: Spread,
     /// Packets in that time.

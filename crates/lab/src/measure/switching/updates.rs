@@ -1,16 +1,17 @@
 //! Changes of rules while one core forwards all it can: how soon each is in force, what bursts take meanwhile, and
-//! whether a packet is lost. The changes come one after the other, [`PAUSE`] apart, once traffic runs; on their core a
-//! third thread makes new bases and code when nobody else wants it.
+//! whether a packet is lost. The changes come one after the other, with an empty loop of the same length between each two,
+//! [`PAUSE`] apart, once traffic runs; on their core a third thread makes new bases and code when nobody else wants it.
 
 use super::rules::{IN, OUT};
-use super::{Made, Spread, SwitchQuestion, Updates};
+use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
 use crate::measure::{Effort, median, on_core, pin};
 use crate::priority::be_patient;
-use fastpath_jit::{CompileError, Fate, Live, Made as Remade};
+use fastpath_jit::{CompileError, Fate, Job, Live, Made as Remade};
 use fastpath_switch::flow::FlowCommand;
 use fastpath_switch::interp::Outcome;
 use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Switch};
 use fastpath_units::Time;
+use nix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 const BURST: usize = 32;
 /// Bursts before the first change.
 const WARM_UP: u64 = 4096;
-/// Between two changes.
+/// Before each change and each empty loop.
 const PAUSE: Duration = Duration::from_micros(500);
 /// Times of bursts that are kept.
 const BURSTS_MAX: usize = 1 << 21;
@@ -54,7 +55,7 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
                     lost += u64::from(!is_through);
                 }
                 if bursts.fetch_add(1, Ordering::Relaxed) >= WARM_UP && times.len() < BURSTS_MAX {
-                    times.push(start.elapsed().as_secs_f64() * 1e6);
+                    times.push(micros(start.elapsed()));
                 }
             }
             (times, packets, lost)
@@ -62,42 +63,72 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
         while bursts.load(Ordering::Relaxed) < WARM_UP && !traffic.is_finished() {
             thread::yield_now();
         }
-        let mut update_us = on_core(0, || change(count, made, &mut live, &mut switch));
+        let update_us = on_core(0, || change(count, made, &mut live, &mut switch));
         is_over.store(true, Ordering::Relaxed);
         let (mut burst_us, packets, lost) =
             traffic.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Updates { update_us: spread(&mut update_us), burst_us: spread(&mut burst_us), packets, lost }
+        Updates { update_us, burst_us: spread(&mut burst_us), packets, lost }
     })
 }
 
-/// Adds and takes away rules for single addresses; the time of each, µs. What was made is taken over in the time of the
-/// change that has to wait for it.
-fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Vec<f64> {
+/// Adds and takes away rules for single addresses. What was made is taken over in the time of the change that has to wait
+/// for it.
+fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> ChangeTimes {
     let (done, made_of) = mpsc::channel::<Result<Remade, CompileError>>();
+    let start_job = |job: Job| {
+        let done = done.clone();
+        thread::spawn(move || {
+            be_patient();
+            drop(done.send(job.run()));
+        });
+    };
     let mut is_busy = false;
-    let mut times = Vec::new();
+    let (mut times, mut cpu_times, mut control) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..count {
         thread::sleep(PAUSE);
-        let start = Instant::now();
+        let (start, cpu_start) = (Instant::now(), cpu_time());
+        let mut job = None;
         if let Ok(Ok(remade)) = made_of.try_recv() {
-            live.finish(switch, remade);
-            is_busy = false;
+            job = live.finish(switch, remade);
+            is_busy = job.is_some();
         }
         if switch.flow_mod(Time::ZERO, &request(i, made)).is_err() {
             continue;
         }
         live.update(switch);
-        times.push(start.elapsed().as_secs_f64() * 1e6);
-        if !is_busy && let Some(job) = live.job() {
-            is_busy = true;
-            let done = done.clone();
-            thread::spawn(move || {
-                be_patient();
-                drop(done.send(job.run()));
-            });
+        times.push(micros(start.elapsed()));
+        cpu_times.push(micros(cpu_time().saturating_sub(cpu_start)));
+        if !is_busy {
+            job = live.job();
+            is_busy = job.is_some();
         }
+        job.into_iter().for_each(start_job);
+        let as_long = median(&mut times.clone());
+        thread::sleep(PAUSE);
+        let start = Instant::now();
+        while micros(start.elapsed()) < as_long {
+            std::hint::spin_loop();
+        }
+        control.push(micros(start.elapsed()));
     }
-    times
+    let max = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    times.sort_by(f64::total_cmp);
+    ChangeTimes {
+        median: median(&mut times),
+        p99: times.get(times.len() * 99 / 100).copied().unwrap_or_default(),
+        max: max(&times),
+        cpu_max: max(&cpu_times),
+        control_max: max(&control),
+    }
+}
+
+/// What this thread has had of its core.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
 }
 
 /// A rule for one address of the flows in the largest table, with another port to leave by; then its deletion.
