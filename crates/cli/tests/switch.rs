@@ -116,6 +116,15 @@ fn explain_shows_shapes_and_the_way_of_a_packet() {
     let trace = &said["trace"];
     assert_eq!(trace["lookups"][1]["match"], "tcp,tp_dst=80");
     assert_eq!([0, 1].map(|n| trace["outcomes"][n]["output"].as_u64()), [Some(2), Some(3)]);
+    fs::write(bench.join("named"), "in_port=lan,tcp,actions=output:wan\n").unwrap();
+    let output = switch(
+        &bench,
+        "explain --rules named --port wan --port lan=tap:tap0 --trace in_port=lan,tcp,tp_src=7",
+    );
+    let said = text(&output);
+    for part in ["bytes on port 2; not said and assumed: dl_src=", ",tp_dst=80\n", "leaves by port 1: "] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }
 
 #[test]

@@ -254,6 +254,12 @@ pub enum OpenError {
         /// The port.
         name: String,
     },
+    /// The kernel has no room for the name.
+    #[error("port {name}: {} bytes are too many for the name of an interface: write up to 15", name.len())]
+    NameTooLong {
+        /// The port.
+        name: String,
+    },
     /// There is no TAP driver.
     #[error("port {name}: no /dev/net/tun: load the driver with `modprobe tun`")]
     NoTapDriver {

@@ -37,6 +37,9 @@ impl TapPort {
     /// Makes the TAP interface `name` in the thread's network namespace (it vanishes with the port), or
     /// takes an existing one that nobody has open. The interface is left down, without addresses.
     pub fn open(name: &str) -> Result<TapPort, OpenError> {
+        if name.len() >= libc::IFNAMSIZ {
+            return Err(OpenError::NameTooLong { name: name.to_owned() });
+        }
         let tap = Tap::open(name).map_err(|error| match error.raw_os_error() {
             Some(libc::ENOENT) => OpenError::NoTapDriver { name: name.to_owned() },
             Some(libc::EACCES) => OpenError::TapDriverClosed { name: name.to_owned() },

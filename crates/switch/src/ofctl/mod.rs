@@ -17,7 +17,7 @@ mod packet;
 mod print;
 mod value;
 
-pub use packet::parse_packet;
+pub use packet::{Described, parse_packet};
 pub use print::{print_actions, print_flow, print_group, print_instructions, print_match, print_meter};
 
 use crate::flow::{self, FlowMod, Instructions, Removed};

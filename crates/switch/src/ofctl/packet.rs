@@ -1,27 +1,64 @@
 //! A packet from the fields of a match: for tracing and tests.
 
 use super::fields::Fields;
+use super::print::print_field;
 use super::{PortNames, words};
 use crate::edit;
 use crate::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT};
+use crate::key::{Context, Key};
 use crate::matching::Match;
-use fastpath_wire::{MacAddr, build, ethertype, protocol};
+use fastpath_wire::{Headers, MacAddr, build, ethertype, protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The port of entry (1 when it is not said) and a frame with these fields; what is not said has an ordinary value.
+/// A packet with the fields of a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Described {
+    /// The port of entry; 1 when it is not said.
+    pub in_port: u32,
+    /// With ordinary values in the fields that are not said.
+    pub frame: Vec<u8>,
+    /// These fields, as one would say them.
+    pub assumed: String,
+}
+
+/// Fields that people look at.
+const COMMON: [Field; 16] = [
+    Field::InPort,
+    Field::EthSrc,
+    Field::EthDst,
+    Field::EthType,
+    Field::Ipv4Src,
+    Field::Ipv4Dst,
+    Field::Ipv6Src,
+    Field::Ipv6Dst,
+    Field::IpProto,
+    Field::TcpSrc,
+    Field::TcpDst,
+    Field::UdpSrc,
+    Field::UdpDst,
+    Field::SctpSrc,
+    Field::SctpDst,
+    Field::ArpOp,
+];
+
+/// The packet that a text stands for: fields as in a rule.
 ///
 /// # Errors
 /// What is wrong and what to write.
-pub fn parse_packet(text: &str) -> Result<(u32, Vec<u8>), String> {
-    let ports = PortNames::new();
-    let mut fields = Fields::new(&ports);
+pub fn parse_packet(text: &str, ports: &PortNames) -> Result<Described, String> {
+    let mut fields = Fields::new(ports);
     for word in words(text) {
         let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
         fields.add(key, value).map_err(|wrong| format!("{}; {}", wrong.what, wrong.instead))?;
     }
     let (matching, _) = fields.finish().map_err(|wrong| format!("{}; {}", wrong.what, wrong.instead))?;
     let in_port = matching.field(Field::InPort).map_or(1, |field| field.value as u32);
-    Ok((in_port, frame(&matching)))
+    let frame = frame(&matching);
+    let key = Key::extract(&frame, &Headers::parse(&frame), Context { in_port, ..Context::default() });
+    let unsaid = COMMON.into_iter().filter(|field| matching.field(*field).is_none());
+    let assumed = unsaid.filter_map(|field| Some(print_field(field, key.get(field)?, field.ones())));
+    let assumed = assumed.collect::<Vec<_>>().join(",");
+    Ok(Described { in_port, frame, assumed })
 }
 
 /// An ordinary frame of the kind that a match asks for, then its fields.
@@ -82,8 +119,6 @@ fn base(kind: u16, proto: Option<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::{Context, Key};
-    use fastpath_wire::Headers;
 
     #[test]
     fn a_packet_has_the_fields_it_is_made_of() {
@@ -105,11 +140,25 @@ mod tests {
                 fields.add(key, value).unwrap();
             }
             let (matching, _) = fields.finish().unwrap();
-            let (in_port, frame) = parse_packet(text).unwrap();
+            let Described { in_port, frame, .. } = parse_packet(text, &ports).unwrap();
             let context = Context { in_port, ..Context::default() };
             let key = Key::extract(&frame, &Headers::parse(&frame), context);
             assert!(matching.matches(&key), "{text}: {frame:02x?}");
         }
-        assert!(parse_packet("tp_dst=80").is_err());
+        assert!(parse_packet("tp_dst=80", &PortNames::new()).is_err());
+    }
+
+    #[test]
+    fn it_says_which_fields_were_not_said() {
+        let ports = PortNames::from([("lan".to_owned(), 4)]);
+        let packet =
+            parse_packet("in_port=lan,tcp,nw_dst=10.0.0.1,dl_src=02:00:00:00:00:07", &ports).unwrap();
+        assert_eq!(packet.in_port, 4);
+        let assumed = "dl_dst=02:00:00:00:00:02,nw_src=192.0.2.1,tp_src=1024,tp_dst=80";
+        assert_eq!(packet.assumed, assumed);
+        let packet = parse_packet("", &ports).unwrap();
+        assert!(packet.assumed.starts_with("in_port=1,dl_src="), "{}", packet.assumed);
+        let all = format!("in_port=lan,tcp,nw_dst=10.0.0.1,dl_src=02:00:00:00:00:07,{assumed}");
+        assert_eq!(parse_packet(&all, &ports).unwrap().assumed, "");
     }
 }

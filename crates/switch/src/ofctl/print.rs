@@ -62,7 +62,7 @@ pub fn print_match(matching: &Match) -> String {
     words.join(",")
 }
 
-fn print_field(field: Field, value: u128, mask: u128) -> String {
+pub(super) fn print_field(field: Field, value: u128, mask: u128) -> String {
     let name = match field {
         Field::EthDst => "dl_dst",
         Field::EthSrc => "dl_src",

@@ -96,7 +96,8 @@ fn instructions_are_among_the_actions() {
 fn every_mistake_is_told_with_its_line_and_what_to_write() {
     let text = "in_port=p1,actions=output:nowhere\n\n# fine\ntp_dst=80,actions=drop\nip,nw_dst=10.0.0.300,actions=drop\n\
         in_port=1\nfoo=1,actions=drop\nnw_dst=10.0.0.0/8,actions=drop\npriority=70000,actions=drop\nactions=mod_vlan_vid:100\n\
-        group_id=1,type=any,bucket=output:1\nmeter=1,kbps,bands=type=drp,rate=1\nactions=frobnicate:1";
+        group_id=1,type=any,bucket=output:1\nmeter=1,kbps,bands=type=drp,rate=1\nactions=frobnicate:1\n\
+        ip,nw_dst=10.0.0.0/33,actions=drop";
     assert_eq!(
         mistakes(text),
         [
@@ -111,6 +112,7 @@ fn every_mistake_is_told_with_its_line_and_what_to_write() {
             "11: there is no group type 'any'; write type=all, select, indirect or ff",
             "12: there is no band type 'drp'; write type=drop or type=dscp_remark",
             "13: there is no action 'frobnicate'; write output:PORT, group:N, set_field:VALUE->FIELD, …",
+            "14: nw_dst cannot have a prefix of '33' bits; write nw_dst=ADDRESS/N with N from 0 to 32",
         ]
     );
 }

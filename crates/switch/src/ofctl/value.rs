@@ -24,7 +24,13 @@ pub(crate) fn masked(key: &str, field: Field, text: &str) -> Result<(u128, u128)
     let mask = match mask {
         None => field.ones(),
         Some(len) if is_ip(field) && !len.contains(['.', ':']) => {
-            let len = number(key, len, field.bits().into())? as u32;
+            let bits = field.bits();
+            let Some(len) = len.parse::<u32>().ok().filter(|len| *len <= bits) else {
+                return wrong(
+                    format!("{key} cannot have a prefix of '{len}' bits"),
+                    format!("write {key}=ADDRESS/N with N from 0 to {bits}"),
+                );
+            };
             if len == 0 { 0 } else { field.ones() >> (field.bits() - len) << (field.bits() - len) }
         }
         Some(mask) => bits(key, field, mask)?,

@@ -1,12 +1,12 @@
 //! What tables became, and the way of one packet through them.
 
-use super::rules::SwitchArgs;
+use super::rules::{SwitchArgs, number};
 use crate::Answer;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use fastpath_jit::Compiled;
 use fastpath_switch::interp::{Lookup, Outcome, trace};
-use fastpath_switch::ofctl::{self, PortNames};
+use fastpath_switch::ofctl::{self, Described, PortNames};
 use fastpath_switch::plan::Part;
 use fastpath_switch::{Plan, Port, Switch, TablePlan};
 use fastpath_units::Time;
@@ -23,6 +23,10 @@ pub(super) struct Explain {
     /// A packet: fields as in a rule (in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80), or a frame in hexadecimal.
     #[arg(long, value_name = "PACKET")]
     trace: Option<String>,
+    /// A port that rules and packets may name, as `fastpath switch` has it: NAME or NAME=KIND. May be repeated; the order
+    /// decides the numbers.
+    #[arg(long = "port", value_name = "NAME")]
+    ports: Vec<String>,
     /// The port that a frame in hexadecimal arrives on.
     #[arg(long, value_name = "N", default_value_t = 1)]
     in_port: u32,
@@ -35,12 +39,16 @@ impl Explain {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         ensure!(self.switch.rules.is_some(), "nothing to explain: give --rules FILE");
         let mut switch = self.switch.switch();
-        self.switch.load(&mut switch, &PortNames::new())?;
+        let names =
+            self.ports.iter().map(|port| port.split_once('=').map_or(port.as_str(), |(name, _)| name));
+        let names: PortNames =
+            number(names)?.into_iter().map(|(number, name)| (name.to_owned(), number)).collect();
+        self.switch.load(&mut switch, &names)?;
         let before = Instant::now();
         let compiled = Compiled::new(&mut switch);
         let milliseconds = before.elapsed().as_secs_f64() * 1e3;
         let way = match &self.trace {
-            Some(text) => Some(Way::of(&mut switch, packet(text, self.in_port)?)),
+            Some(text) => Some(Way::of(&mut switch, packet(text, self.in_port, &names)?)),
             None => None,
         };
         let mut out = io::stdout().lock();
@@ -88,18 +96,18 @@ fn shapes<'a>(plans: impl Iterator<Item = (u8, &'a TablePlan)>) -> Value {
     json!({ "tables": tables })
 }
 
-/// The port of entry and the frame that a text stands for.
-fn packet(text: &str, in_port: u32) -> anyhow::Result<(u32, Vec<u8>)> {
+/// The packet that a text stands for.
+fn packet(text: &str, in_port: u32, names: &PortNames) -> anyhow::Result<Described> {
     let digits: String = text.chars().filter(|c| !c.is_whitespace() && *c != ':').collect();
     let is_hex = digits.len() >= 28 && digits.chars().all(|c| c.is_ascii_hexdigit());
     if !is_hex {
-        return ofctl::parse_packet(text).map_err(anyhow::Error::msg).context("--trace");
+        return ofctl::parse_packet(text, names).map_err(anyhow::Error::msg).context("--trace");
     }
     ensure!(digits.len().is_multiple_of(2), "--trace: {} digits are half a byte too many", digits.len());
     let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16);
     let frame: Result<Vec<u8>, _> = (0..digits.len()).step_by(2).map(byte).collect();
     match frame {
-        Ok(frame) => Ok((in_port, frame)),
+        Ok(frame) => Ok(Described { in_port, frame, assumed: String::new() }),
         Err(error) => bail!("--trace: {error}"),
     }
 }
@@ -122,24 +130,26 @@ fn mentioned(switch: &Switch) -> BTreeSet<u32> {
 
 /// The way of one packet.
 struct Way {
-    in_port: u32,
-    frame: Vec<u8>,
+    packet: Described,
     lookups: Vec<Lookup>,
     outcomes: Vec<Outcome>,
 }
 
 impl Way {
     /// Through the tables, with every port there that they mention.
-    fn of(switch: &mut Switch, (in_port, frame): (u32, Vec<u8>)) -> Way {
+    fn of(switch: &mut Switch, packet: Described) -> Way {
         let mut ports = mentioned(switch);
-        ports.insert(in_port);
+        ports.insert(packet.in_port);
         ports.into_iter().for_each(|number| switch.set_port(number, Port::up()));
-        let (lookups, outcomes) = trace(switch, Time::ZERO, in_port, &frame);
-        Way { in_port, frame, lookups, outcomes }
+        let (lookups, outcomes) = trace(switch, Time::ZERO, packet.in_port, &packet.frame);
+        Way { packet, lookups, outcomes }
     }
 
     fn show(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "\npacket of {} bytes on port {}", self.frame.len(), self.in_port)?;
+        let Described { in_port, frame, assumed } = &self.packet;
+        let assumed =
+            if assumed.is_empty() { String::new() } else { format!("; not said and assumed: {assumed}") };
+        writeln!(out, "\npacket of {} bytes on port {in_port}{assumed}", frame.len())?;
         for Lookup { table_id, rank, instructions } in &self.lookups {
             match rank {
                 None => writeln!(out, "table {table_id}: no flow matches")?,
@@ -185,7 +195,7 @@ impl Way {
             Outcome::Drop(reason) => json!({ "dropped": reason.name() }),
         };
         json!({
-            "in_port": self.in_port, "frame": hex(&self.frame),
+            "in_port": self.packet.in_port, "frame": hex(&self.packet.frame), "assumed": self.packet.assumed,
             "lookups": self.lookups.iter().map(lookup).collect::<Vec<_>>(),
             "outcomes": self.outcomes.iter().map(outcome).collect::<Vec<_>>(),
         })

@@ -43,7 +43,10 @@ impl SwitchArgs {
 
 /// A line for each mistake.
 fn shown(path: &Path, mistakes: &[ofctl::Mistake]) -> String {
-    let mut text = format!("{} mistakes", mistakes.len());
+    let mut text = match mistakes.len() {
+        1 => "1 mistake".to_owned(),
+        count => format!("{count} mistakes"),
+    };
     for mistake in mistakes {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n{}:{mistake}", path.display());
