@@ -9,14 +9,15 @@ use super::simulator::{
     Act, End, Event, Lan, Link, Made, Object, PREFIX_LENGTH, Parameter, Pipe, Queue, Simulator,
 };
 use super::syntax::{Value, elements};
-use super::{builtins, quantity};
+use super::{builtins, elsewhere, quantity};
 use crate::mistake::nearest;
 use fastpath_units::{Duration, Probability, Time};
 use std::net::Ipv4Addr;
 
 /// Commands, for suggestions.
-pub(super) const NAMES: [&str; 14] = [
+pub(super) const NAMES: [&str; 15] = [
     "new",
+    "tb-set-noshaping",
     "tb-set-link-loss",
     "tb-set-lan-loss",
     "tb-set-node-lan-delay",
@@ -45,20 +46,6 @@ const METHODS: [&str; 11] = [
     "run",
     "at",
 ];
-/// What `$ns` does elsewhere for the eye only.
-const VISUAL: [&str; 10] = [
-    "duplex-link-op",
-    "simplex-link-op",
-    "color",
-    "trace-all",
-    "namtrace-all",
-    "namtrace-all-wireless",
-    "flush-trace",
-    "node-config",
-    "trace-queue",
-    "namtrace-queue",
-];
-
 /// Calls a command about the network; `None` if `name` is none. A mistake is reported here and the value is one
 /// about which nothing more is said, so that a script goes on.
 pub(super) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
@@ -193,16 +180,22 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> Outcome {
         ("lanlink", _) => usage("$ns lanlink $lan $node"),
         ("queue-limit", _) => usage("$ns queue-limit $a $b 50"),
         ("at", _) => usage("$ns at 10.0 \"$link delay 20ms\""),
-        (name, _) if VISUAL.contains(&name) => Ok(Value::default()),
-        (name, _) => match nearest(name, METHODS) {
-            Some(meant) => {
-                mistake(format!("the simulator has no command '{name}'"), format!("write $ns {meant}"))
+        (name, _) if elsewhere::VISUAL.contains(&name) => Ok(Value::default()),
+        (name, _) if elsewhere::METHODS.contains(&name) => {
+            tcl.warn(format!("$ns {name} is ignored: it does not concern the network"));
+            add(tcl, Object::Other)
+        }
+        (name, _) => {
+            if let Some((_, instead)) = elsewhere::OTHERWISE.iter().find(|(known, _)| *known == name) {
+                return mistake(format!("$ns {name} is not known here"), format!("write {instead}"));
             }
-            None => {
-                tcl.warn(format!("$ns {name} is ignored: it does not concern the network"));
-                add(tcl, Object::Other)
-            }
-        },
+            let known = METHODS.into_iter().chain(elsewhere::VISUAL).chain(elsewhere::METHODS);
+            let instead = match nearest(name, known) {
+                Some(meant) => format!("write $ns {meant}"),
+                None => format!("write $ns and one of {}, or remove it", METHODS.join(", ")),
+            };
+            mistake(format!("the simulator has no command '{name}'"), instead)
+        }
     }
 }
 
@@ -388,16 +381,26 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
                 apply(tcl, link, [true, true], |pipe| pipe.rate = None);
             }
         }
-        _ if name.starts_with("tb-set-ip") || name == "tb-set-netmask" => return addresses(tcl, name, words),
-        _ if NAMES.contains(&name) => {
-            return usage(TESTBED_USAGE.iter().find(|usage| usage.starts_with(name)).unwrap_or(&name));
+        _ if elsewhere::TESTBED.contains(&name) => {
+            tcl.warn(format!("{name} is ignored: it does not concern the network"));
         }
-        _ => tcl.warn(format!("{name} is ignored: it does not concern the network")),
+        _ if NAMES.contains(&name) => {
+            let example = TESTBED_USAGE.iter().find(|example| example.split(' ').next() == Some(name));
+            return example.map_or_else(|| addresses(tcl, name, words), |example| usage(example));
+        }
+        _ => {
+            let instead = match nearest(name, NAMES.into_iter().chain(elsewhere::TESTBED)) {
+                Some(meant) => format!("write {meant}"),
+                None => "write a command of Emulab, or remove it".to_owned(),
+            };
+            return mistake(format!("there is no command '{name}'"), instead);
+        }
     }
     Ok(Value::default())
 }
 
-const TESTBED_USAGE: [&str; 8] = [
+const TESTBED_USAGE: [&str; 9] = [
+    "tb-set-noshaping $link 1",
     "tb-set-link-loss $link 0.05",
     "tb-set-lan-loss $lan 0.05",
     "tb-set-node-lan-delay $node $lan 40ms",
@@ -461,11 +464,7 @@ fn addresses(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
         ("tb-set-ip-interface", _) => return usage("tb-set-ip-interface $node $neighbour 10.1.0.2"),
         ("tb-set-ip-link", _) => return usage("tb-set-ip-link $node $link 10.1.0.2"),
         ("tb-set-ip-lan", _) => return usage("tb-set-ip-lan $node $lan 10.1.0.2"),
-        ("tb-set-netmask", _) => return usage("tb-set-netmask $lan 255.255.255.0"),
-        _ => {
-            tcl.warn(format!("{name} is ignored: it does not concern the network"));
-            return Ok(Value::default());
-        }
+        _ => return usage("tb-set-netmask $lan 255.255.255.0"),
     };
     let Ok(address) = ip.trim().parse::<Ipv4Addr>() else {
         return mistake(format!("'{}' is not an IPv4 address", &**ip), "write for example 10.1.0.2");

@@ -21,11 +21,12 @@
 //! - `down` drops what is queued and what comes, until `up`: packets on the way still arrive;
 //! - a `simplex-link` without its counterpart loses all that goes the other way.
 //!
-//! Read first: `commands.rs` for what is known and what it means; `interp.rs` for Tcl.
+//! Read first: `commands.rs` for what is known and what it means, `elsewhere.rs` for what is ignored; `interp.rs` for Tcl.
 
 mod build;
 mod builtins;
 mod commands;
+mod elsewhere;
 mod expr;
 mod interp;
 mod quantity;

@@ -271,6 +271,19 @@ const MISTAKES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "tb-set-link-los $a $b 0.1\ntb-set-node-oss $a X\ntb-frobnicate\n$ns attach-agnt $a $b\n$ns frobnicate\n\
+         $ns lossmodel $a $b $a\ntb-set-noshaping",
+        &[
+            "4:1: there is no command 'tb-set-link-los'; write tb-set-link-loss",
+            "5:1: there is no command 'tb-set-node-oss'; write tb-set-node-os",
+            "6:1: there is no command 'tb-frobnicate'; write a command of Emulab, or remove it",
+            "7:1: the simulator has no command 'attach-agnt'; write $ns attach-agent",
+            "8:1: the simulator has no command 'frobnicate'; write $ns and one of node, duplex-link, simplex-link, make-lan, newLan, link, lanlink, queue-limit, rtproto, run, at, or remove it",
+            "9:1: $ns lossmodel is not known here; write tb-set-link-loss $link 0.05",
+            "10:1: wrong number of arguments; write tb-set-noshaping $link 1",
+        ],
+    ),
+    (
         "set l [$ns duplex-link $a $b 1Mb 1ms RED]\nset q [[$ns link $a $b] queue]\n$q set limit_ 0\n$q set thresh_ 30\n$q set wait_ 1",
         &["6:1: '0' is not a value of limit_; write a number from 1"],
     ),
