@@ -1,10 +1,10 @@
 //! Traces of links, in every format.
 
-use fastpath_net::spec;
 use fastpath_net::trace::{Format, Timeline};
+use fastpath_net::{Mistake, spec};
 use fastpath_units::Duration;
 
-/// A trace from anywhere: one that a network follows, or a mistake that stands in the file.
+/// A trace from anywhere: one that a network follows, or mistakes that stand in the file.
 pub fn trace(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().count().max(1) + 1;
@@ -20,7 +20,10 @@ pub fn trace(text: &[u8]) {
             continue;
         }
         match Timeline::read(format, &text) {
-            Err(mistake) => assert!((1..=lines).contains(&mistake.line), "{name}: {mistake:?}"),
+            Err(mistakes) => {
+                let is_placed = |mistake: &Mistake| (1..=lines).contains(&mistake.line);
+                assert!(!mistakes.is_empty() && mistakes.iter().all(is_placed), "{name}: {mistakes:?}");
+            }
             Ok(timeline) => {
                 assert!(timeline.length() > Duration::ZERO && !timeline.describe().is_empty());
                 let link = format!(

@@ -55,6 +55,8 @@ pub(crate) struct PipeState {
     pub(crate) held: Tally,
     /// Where there is jitter. What is made of it is worked out by who asks, and keeps no worker from its work.
     pub(crate) delays: Option<Delays>,
+    /// When each of its traces starts or has started, in their order; `None`: it waits for a packet or a command.
+    pub(crate) trace_starts: Vec<Option<Time>>,
 }
 
 pub(crate) struct EdgeState {

@@ -9,7 +9,7 @@ use crate::port::PortCounters;
 use crate::watch::Gaps;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_net::trace::Timeline;
-use fastpath_net::{NodeKind, Topology, spec};
+use fastpath_net::{LinkId, NodeKind, Topology, Track, spec};
 use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -133,6 +133,9 @@ pub struct PipeReport {
     /// The opportunities it follows, in place of a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opportunities: Option<String>,
+    /// The traces under way, each with the values it sets: `lte.csv: rate, delay`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<String>,
     /// `up`, `down`, or `paused`: nothing is sent for a while.
     #[serde(default)]
     pub state: String,
@@ -255,11 +258,13 @@ impl Report {
             uptime_s: snapshot.at.as_secs_f64(),
             conservation: books(snapshot),
             links: links
-                .map(|(link, pipes)| {
+                .zip(0..)
+                .map(|((link, pipes), number)| {
                     let name = |end: usize| topology.node(link.ends[end].0).name.clone();
                     let lateness = lateness_of.next().expect("two for each link");
                     let pipe = |index: usize| PipeReport {
                         lateness: lateness[index],
+                        traces: traces(topology.tracks_of(LinkId(number), index), &pipes[index], snapshot.at),
                         ..pipe_report(name(index), name(1 - index), &pipes[index])
                     };
                     LinkReport { name: link.name.clone(), directions: [pipe(0), pipe(1)] }
@@ -304,6 +309,13 @@ fn books(snapshot: &Snapshot) -> Books {
     }
 }
 
+/// The traces under way at `at`, with the values they set.
+fn traces(tracks: &[Track], pipe: &PipeState, at: Time) -> Vec<String> {
+    let started = tracks.iter().zip(&pipe.trace_starts);
+    let under_way = started.filter(|(track, start)| track.is_under_way(**start, at));
+    under_way.map(|(track, _)| format!("{}: {}", track.source, track.timeline.keys().join(", "))).collect()
+}
+
 fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
     let PipeSpec { rate, overhead, delay, loss, queue, state, paused, opportunities, .. } = &pipe.spec;
     let state = match state {
@@ -323,6 +335,7 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         overhead: *overhead,
         values: spec::values(&pipe.spec).into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
         opportunities: opportunities.clone().map(|times| Timeline::Opportunities(times).describe()),
+        traces: Vec::new(),
         state: state.to_owned(),
         frames_in: counters.pushed.packets,
         bytes_in: counters.pushed.bytes,

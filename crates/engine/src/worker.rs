@@ -348,7 +348,9 @@ impl<O: Observer> Worker<O> {
         self.network.advance(now);
         let network = &self.network;
         let links = (0..network.topology().links.len()).map(|link| LinkId(link as u32));
-        let pipes = links.flat_map(|link| [0, 1].map(|index| network.pipe(link, index)));
+        let pipes = links.flat_map(|link| [0, 1].map(|index| (link, index)));
+        // In the order of pipes, as tracks are.
+        let mut starts = network.trace_starts();
         let worker = WorkerState {
             core: self.core,
             edges: self.edges.len(),
@@ -362,11 +364,16 @@ impl<O: Observer> Worker<O> {
             at: now,
             conservation: network.conservation(),
             pipes: pipes
-                .map(|pipe| PipeState {
-                    spec: pipe.spec(),
-                    counters: pipe.counters(),
-                    held: pipe.held(),
-                    delays: pipe.delays().cloned(),
+                .map(|(link, index)| {
+                    let pipe = network.pipe(link, index);
+                    let traces = network.topology().tracks_of(link, index).len();
+                    PipeState {
+                        spec: pipe.spec(),
+                        counters: pipe.counters(),
+                        held: pipe.held(),
+                        delays: pipe.delays().cloned(),
+                        trace_starts: starts.by_ref().take(traces).collect(),
+                    }
                 })
                 .collect(),
             edges: self.edges.iter_mut().map(EdgePort::look).collect(),

@@ -87,6 +87,26 @@ fn links_are_shown_and_changed_together_over_tcp_and_the_socket_alike() {
 }
 
 #[test]
+fn what_a_trace_sets_is_not_changed_beside_it() {
+    let (running, address, _) = run("traced");
+    let rate = r#"{"changes":[{"link":"a-s","from":"a","set":{"rate":"5Mbit"}}]}"#;
+    assert_eq!(request(address, "POST /set", rate).0, 200, "the trace has not started");
+    assert_eq!(request(address, "POST /groups/cell/start", "").0, 200);
+    let (status, body) = request(address, "POST /set", rate);
+    let said = "link a-s: the trace t.csv sets its rate: leave rate out, or end the trace in the spec \
+                (end = \"hold\", \"reset\" or \"stop\")";
+    assert_eq!((status, json(&body)["error"].as_str()), (409, Some(said)));
+    for other in [r#"{"link":"a-s","set":{"delay":"5ms"}}"#, r#"{"link":"b-s","set":{"rate":"5Mbit"}}"#] {
+        let (status, body) = request(address, "POST /set", &format!(r#"{{"changes":[{other}]}}"#));
+        assert_eq!(status, 200, "{body}");
+    }
+    let traced = json(&request(address, "GET /links/a-s", "").1);
+    assert_eq!(traced["directions"][0]["traces"], json!(["t.csv: rate"]));
+    assert_eq!(json(&request(address, "GET /links/b-s", "").1)["directions"][0].get("traces"), None);
+    finish(running);
+}
+
+#[test]
 fn every_value_can_be_changed_is_shown_and_goes_back_as_it_is_shown() {
     let (running, address, _) = run("values");
     let values = json!({

@@ -34,6 +34,7 @@ mod speaker;
 pub mod spec;
 mod topology;
 pub mod trace;
+mod traced;
 
 pub use fate::{Conservation, Reason};
 pub use mistake::{Mistake, Warning};
@@ -49,3 +50,4 @@ pub use topology::{
     DEFAULT_MTU, Direction, End, Event, Group, Interface, Link, LinkId, Node, NodeId, NodeKind, Start,
     Topology, Track,
 };
+pub use traced::Traced;

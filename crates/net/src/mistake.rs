@@ -1,5 +1,6 @@
 //! What is wrong with a spec or a script, where, and what to write instead.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// One mistake of the author. Prints as `LINE:COLUMN: what; what to do`; the caller puts `FILE:` before it.
@@ -34,6 +35,12 @@ impl fmt::Display for Mistake {
 }
 
 impl std::error::Error for Mistake {}
+
+impl From<Mistake> for Vec<Mistake> {
+    fn from(one: Mistake) -> Vec<Mistake> {
+        vec![one]
+    }
+}
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,6 +79,13 @@ impl<'t> Remarks<'t> {
         }
     }
 
+    /// Those in another file, which is named at `at`.
+    pub(crate) fn mistakes_in(&mut self, path: &str, at: usize, mistakes: Vec<Mistake>) {
+        for Mistake { line, column, what, instead } in mistakes {
+            self.mistake(at, format!("{path}:{line}:{column}: {what}"), instead);
+        }
+    }
+
     pub(crate) fn warn(&mut self, at: usize, what: impl Into<String>) {
         if self.warnings.len() < MISTAKES_MAX {
             let (line, column) = self.position(at);
@@ -85,8 +99,10 @@ impl<'t> Remarks<'t> {
 
     /// The warnings, or all mistakes in the order of the text, each said once.
     pub(crate) fn finish(mut self) -> Result<Vec<Warning>, Vec<Mistake>> {
-        self.mistakes.sort();
-        self.mistakes.dedup();
+        let mut said = BTreeSet::new();
+        self.mistakes.retain(|mistake| said.insert(mistake.clone()));
+        // What is said of one place stays in its order: it may be about the lines of another file.
+        self.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
         self.warnings.sort();
         self.warnings.dedup();
         if self.mistakes.is_empty() { Ok(self.warnings) } else { Err(self.mistakes) }

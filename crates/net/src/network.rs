@@ -375,6 +375,11 @@ impl<O: Observer> Network<O> {
         self.change_on_schedule(self.now);
     }
 
+    /// When each trace of the topology starts or has started last; `None`: it waits for a packet or a command.
+    pub fn trace_starts(&self) -> impl Iterator<Item = Option<Time>> {
+        self.changes.starts()
+    }
+
     /// The longest round of the traces that start over for ever; `None` if [`Network::next_at`] runs out by itself.
     pub fn endless_round(&self) -> Option<Duration> {
         self.changes.endless_round(&self.topology)

@@ -71,9 +71,8 @@ impl Schedule {
         };
         schedule.waits = schedule.waiting.contains(&true);
         for (index, track) in topology.tracks.iter().enumerate() {
-            match track.group.map_or(Start::At(Time::ZERO), |group| topology.groups[group].start) {
-                Start::At(at) => schedule.start_track(index, at),
-                Start::FirstPacket | Start::Command => {}
+            if let Some(at) = topology.start_of(track) {
+                schedule.start_track(index, at);
             }
         }
         schedule.look(topology);
@@ -91,6 +90,12 @@ impl Schedule {
         let tracks = self.players.iter().zip(&topology.tracks);
         let endless = tracks.filter(|(player, track)| player.turn.is_some() && track.end == End::Repeat);
         endless.map(|(_, track)| track.timeline.length()).max()
+    }
+
+    /// When each track of the topology starts or has started last; `None`: it waits for a packet or a command.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = Option<Time>> {
+        let has_started = |player: &Player| player.turn.is_some() || (player.round, player.index) != (0, 0);
+        self.players.iter().map(move |player| has_started(player).then_some(player.start))
     }
 
     /// True if a group waits for its first packet.

@@ -38,7 +38,7 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Changes that happen by themselves, in the order of time.
     pub events: Vec<Event>,
-    /// Values over time, in the order of the spec.
+    /// Values over time, in the order of links, and of a link's pipes.
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
     pub groups: Vec<Group>,

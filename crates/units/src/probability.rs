@@ -39,7 +39,7 @@ impl Probability {
 
 impl FromStr for Probability {
     type Err = ParseError;
-    /// Parses `1%`, `0.5%`, `0.01`, `1`.
+    /// Parses `1%`, `0.5%`, `0.01`. A `1` without a unit is refused: it may be meant as a percentage.
     fn from_str(text: &str) -> Result<Probability, ParseError> {
         let fail =
             |reason| ParseError { text: text.trim().to_owned(), what: "probability", reason, example: "1%" };
@@ -47,6 +47,7 @@ impl FromStr for Probability {
         let number: f64 = format!("0{whole}.{fraction}0").parse().map_err(|_| fail(Reason::NoNumber))?;
         let value = match suffix {
             "%" => number / 100.0,
+            "" if number >= 1.0 => return Err(fail(Reason::NoUnit("100% is always".to_owned()))),
             "" => number,
             other => return Err(fail(Reason::UnknownUnit(other.to_owned(), "%".to_owned()))),
         };
@@ -68,18 +69,12 @@ mod tests {
 
     #[test]
     fn probabilities_parse_as_percent_or_fraction() {
-        for (text, p) in [
-            ("1%", 0.01),
-            ("0.5 %", 0.005),
-            ("0.01", 0.01),
-            ("1", 1.0),
-            ("0", 0.0),
-            (".5", 0.5),
-            ("100%", 1.0),
-        ] {
+        for (text, p) in
+            [("1%", 0.01), ("0.5 %", 0.005), ("0.01", 0.01), ("0", 0.0), (".5", 0.5), ("100%", 1.0)]
+        {
             assert_eq!(text.parse::<Probability>().map(Probability::get), Ok(p), "{text}");
         }
-        for text in ["101%", "1.1", "-1%", "", "%", "1ppm"] {
+        for text in ["101%", "1.1", "1", "1.0", "-1%", "", "%", "1ppm"] {
             assert!(text.parse::<Probability>().is_err(), "{text}");
         }
         assert_eq!("7%".parse::<Probability>().unwrap().to_string(), "7%");

@@ -1,9 +1,9 @@
 //! From the words of a request to changes of a network: whatever a client sends, the worker sees only valid ones.
 
 use super::{Changes, GroupReport, Setting};
+use crate::mail::Snapshot;
 use fastpath_link::Change;
-use fastpath_net::trace::Timeline;
-use fastpath_net::{Direction, End, LinkChange, LinkId, Start, Topology, Track, spec};
+use fastpath_net::{Direction, LinkChange, LinkId, Start, Topology, spec};
 use fastpath_units::{Duration, Time};
 
 /// Changes of links in one request.
@@ -35,7 +35,6 @@ pub(super) fn read(
     for setting in &changes.changes {
         let (links, direction) = links(topology, setting)?;
         let change = values(setting)?;
-        check(topology, &links, direction, &change)?;
         found.extend(links.into_iter().map(|link| (link, direction, change.clone())));
         if found.len() > CHANGES_MAX {
             return Err(format!("more than {CHANGES_MAX} links are changed: make several requests"));
@@ -105,26 +104,22 @@ fn links(topology: &Topology, setting: &Setting) -> Result<(Vec<LinkId>, Directi
     Ok((vec![id], direction))
 }
 
-/// Refuses what would change nothing: a rate, and what counts by it, where opportunities stand in its place for good.
-fn check(topology: &Topology, links: &[LinkId], direction: Direction, change: &Change) -> Result<(), String> {
-    let Change { rate, overhead, framing, slots, .. } = change;
-    if rate.is_none() && overhead.is_none() && framing.is_none() && slots.is_none() {
-        return Ok(());
+/// Refuses what a trace that is under way at `at` would undo, or make mean nothing.
+pub(super) fn check(
+    topology: &Topology,
+    snapshot: &Snapshot,
+    at: Time,
+    changes: &[LinkChange],
+) -> Result<(), String> {
+    for (link, direction, change) in changes {
+        for pipe in direction.pipes() {
+            let starts = &snapshot.pipes[2 * link.0 as usize + pipe].trace_starts;
+            if let Some(traced) = topology.traced((*link, pipe), change, at, starts.iter().copied()).first() {
+                return Err(format!("{traced}: {}", traced.instead()));
+            }
+        }
     }
-    let lasting = |track: &&Track| {
-        matches!(track.timeline, Timeline::Opportunities(_))
-            && matches!(track.end, End::Repeat | End::Hold)
-            && links.contains(&track.link)
-            && direction.pipes().any(|pipe| pipe == track.pipe)
-    };
-    match topology.tracks.iter().find(lasting) {
-        None => Ok(()),
-        Some(track) => Err(format!(
-            "link {}: a trace says when packets leave, in place of rate, overhead and slots: change its other values, or \
-             end the trace in the spec (end = \"reset\" or \"stop\")",
-            topology.link(track.link).name
-        )),
-    }
+    Ok(())
 }
 
 /// The values, read as those of a link in a spec.

@@ -133,6 +133,12 @@ async fn set(
     let changes: Changes = serde_json::from_slice(&body)
         .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
     let (at, changes) = change::read(&engine.topology, &changes).map_err(wrong)?;
+    if !engine.topology.tracks.is_empty() {
+        let snapshot = engine.team.look().ok_or_else(ended)?;
+        let at = at.unwrap_or(snapshot.at);
+        change::check(&engine.topology, &snapshot, at, &changes)
+            .map_err(|why| Refused(StatusCode::CONFLICT, why))?;
+    }
     match engine.team.change(at, changes).ok_or_else(ended)? {
         Ok(at) => Ok(done(at)),
         Err(Refusal::Past { now }) => {

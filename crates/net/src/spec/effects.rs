@@ -32,7 +32,7 @@ const SHAPE_MAX: f64 = 1000.0;
 
 /// Reads a jitter; `Some(None)` is none.
 pub(super) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<JitterSpec>>> {
-    if matches!(field.value, DeValue::String(text) if text == "none") {
+    if field.is_none() {
         return Some(None);
     }
     let mut fields = field.table("jitter", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
@@ -182,7 +182,7 @@ fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {
 fn values(
     fields: &mut Fields,
     files: &Files,
-    read: fn(&str) -> Result<Vec<Duration>, Mistake>,
+    read: fn(&str) -> Result<Vec<Duration>, Vec<Mistake>>,
     remarks: &mut Remarks,
 ) -> Option<Vec<Duration>> {
     const INSTEAD: &str = "write values = [\"1ms\", \"2ms\"], or file = \"delays.csv\"";
@@ -208,14 +208,14 @@ fn values(
 fn from_file(
     field: &Field,
     files: &Files,
-    read: fn(&str) -> Result<Vec<Duration>, Mistake>,
+    read: fn(&str) -> Result<Vec<Duration>, Vec<Mistake>>,
     remarks: &mut Remarks,
 ) -> Option<Vec<Duration>> {
     let path = field.text("delays.csv", remarks)?;
     match files(path).map(|text| read(&text)) {
         Ok(Ok(values)) => Some(values),
-        Ok(Err(Mistake { line, column, what, instead })) => {
-            remarks.mistake(field.at, format!("{path}:{line}:{column}: {what}"), instead);
+        Ok(Err(mistakes)) => {
+            remarks.mistakes_in(path, field.at, mistakes);
             None
         }
         Err(why) => {

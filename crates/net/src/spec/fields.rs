@@ -42,6 +42,16 @@ impl<'d> Fields<'d> {
         self.table.get(key).map(Spanned::get_ref)
     }
 
+    /// Byte offset of the value under `path`, a key in tables within each other.
+    pub(super) fn place(&self, path: &[&str]) -> Option<usize> {
+        let (key, tables) = path.split_last()?;
+        let inner = tables.iter().try_fold(self.table, |table, key| match table.get(*key)?.get_ref() {
+            DeValue::Table(inner) => Some(inner),
+            _ => None,
+        });
+        inner?.get(*key).map(|value| value.span().start)
+    }
+
     /// Takes the keys that `known` accepts for known ones.
     pub(super) fn allow(&mut self, known: fn(&str) -> bool) {
         let keys = self.table.keys().map(|key| key.get_ref().as_ref()).filter(|key| known(key));
@@ -94,16 +104,23 @@ impl<'d> Field<'d> {
         }
     }
 
-    /// Text such as `"1%"`, or a number from 0 to 1 that says by its decimal point that it is no percentage.
+    /// `"none"` or `"0"`: what clears a value.
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self.value, DeValue::String(text) if matches!(&**text, "none" | "0"))
+    }
+
+    /// Text such as `"1%"` or `"none"`, or a number below 1 that says by its decimal point that it is no percentage.
     pub(super) fn probability(&self, remarks: &mut Remarks) -> Option<Probability> {
         let number = match self.value {
             DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
             DeValue::Integer(number) if number.as_str() == "0" => Some(0.0),
+            _ if self.is_none() => Some(0.0),
             _ => return self.quantity("1%", remarks),
         };
-        let probability = number.and_then(Probability::new);
+        let probability = number.filter(|&number| number < 1.0).and_then(Probability::new);
         if probability.is_none() {
-            remarks.mistake(self.at, format!("{} is not from 0 to 1", self.key), self.like("1%"));
+            let instead = format!("{}, or \"100%\" for always", self.like("1%"));
+            remarks.mistake(self.at, format!("{} is a number, and not from 0 to below 1", self.key), instead);
         }
         probability
     }

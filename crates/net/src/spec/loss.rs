@@ -1,4 +1,4 @@
-//! The loss of a pipe in a spec: `"1%"`, a table with a `kind`, or a list of both sorts, one for each place.
+//! The loss of a pipe in a spec: `"1%"`, `"none"` (in both places), a table with a `kind`, or a list of both sorts, one for each place.
 //!
 //! ```toml
 //! loss = { kind = "uniform", probability = "1%", at = "egress" }       # behind the bottleneck; before it if left out
@@ -24,6 +24,11 @@ const PLACES: [&str; 2] = ["ingress", "egress"];
 
 /// Reads a loss into a change: before the queue, and behind the bottleneck.
 pub(super) fn read(field: &Field, change: &mut Change, remarks: &mut Remarks) {
+    if field.is_none() {
+        (change.loss, change.egress_loss) =
+            (Some(Probability::NEVER.into()), Some(Probability::NEVER.into()));
+        return;
+    }
     let mut places = [None, None];
     for element in field.elements().unwrap_or_else(|| vec![field.clone()]) {
         let Some((place, loss, ecn)) = one(&element, remarks) else { continue };

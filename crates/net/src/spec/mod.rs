@@ -61,7 +61,7 @@ mod write;
 use crate::address;
 use crate::mistake::{Mistake, Remarks, Warning, nearest, several};
 use crate::topology::{Direction, Event, Group, LinkId, NodeId, NodeKind, Start, Topology, Track};
-use crate::trace::Timeline;
+use crate::traced::{self, Traced};
 use fastpath_link::{Change, PipeSpec};
 use fastpath_units::{Duration, Time};
 use fields::{Field, Fields};
@@ -319,7 +319,7 @@ impl<'t> Spec<'t> {
             None => self.link_name(&names.join("-"), reserved),
         };
         let directions = self.read_directions(&names, &values, &mut fields);
-        fields.finish(&mut self.remarks);
+        let given = directions.each_ref().map(|(direction, _)| direction.clone());
         let pipe = |end: usize| {
             let mut pipe = PipeSpec::default();
             for change in [&presets[end], &values, &directions[end].0] {
@@ -351,8 +351,44 @@ impl<'t> Spec<'t> {
             self.remarks
                 .warn(at, format!("link {name}: IPv6 needs an mtu of 1280, so it gets no IPv6 addresses"));
         }
+        self.refuse_beside_opportunities(link, &names, &fields, &values, &given);
+        fields.finish(&mut self.remarks);
         self.links.insert(name, link);
         self.link_at.push(at);
+    }
+
+    /// Values of a link, or of its directions, in whose place opportunities stand from the start for good.
+    fn refuse_beside_opportunities(
+        &mut self,
+        link: LinkId,
+        [a, b]: &[String; 2],
+        fields: &Fields,
+        values: &Change,
+        directions: &[Change; 2],
+    ) {
+        let topology = &self.topology;
+        let in_vain = |end: usize, change: &Change| {
+            let starts = topology.tracks_of(link, end).iter().map(|track| topology.start_of(track));
+            let mut found = topology.traced((link, end), change, Time::ZERO, starts);
+            found.retain(Traced::is_lasting);
+            found
+        };
+        for (end, key) in [format!("{a}_to_{b}"), format!("{b}_to_{a}")].iter().enumerate() {
+            for traced in in_vain(end, &directions[end]) {
+                let at = fields.place(&[key, traced.key]).unwrap_or(fields.at);
+                self.remarks.mistake(at, traced.to_string(), traced.instead());
+            }
+        }
+        // A value of the link counts where the direction has none of its own.
+        let of_ends = [0, 1].map(|end| in_vain(end, values));
+        for traced in of_ends.iter().flatten() {
+            let own = |end: usize| traced::keys(&directions[end]).any(|key| key == traced.key);
+            let is_vain = |end: usize| of_ends[end].iter().any(|other| other.key == traced.key);
+            if (0..2).all(|end| own(end) || is_vain(end)) {
+                let at = fields.place(&[traced.key]).unwrap_or(fields.at);
+                self.remarks.mistake(at, traced.to_string(), traced.instead());
+            }
+        }
     }
 
     fn ends(&mut self, field: &Field) -> Option<[NodeId; 2]> {
@@ -464,10 +500,36 @@ impl<'t> Spec<'t> {
             let what = "the event changes nothing";
             self.remarks.mistake(start, what, format!("write one of {}", pipe::KEYS.join(", ")));
         }
+        if let (Some(at), Some(direction)) = (at, direction) {
+            self.check_beside_traces(Time::ZERO + at, &links, direction, &change, &fields);
+        }
         fields.finish(&mut self.remarks);
         if let (Some(at), Some(direction)) = (at, direction) {
             let event = |link| Event { at: Time::ZERO + at, link, direction, change: change.clone() };
             self.topology.events.extend(links.into_iter().map(event));
+        }
+    }
+
+    /// Changes of values on which a trace decides at that time: opportunities make them mean nothing, steps undo them.
+    fn check_beside_traces(
+        &mut self,
+        at: Time,
+        links: &[LinkId],
+        direction: Direction,
+        change: &Change,
+        fields: &Fields,
+    ) {
+        let topology = &self.topology;
+        for pipe in links.iter().flat_map(|&link| direction.pipes().map(move |end| (link, end))) {
+            let starts = topology.tracks_of(pipe.0, pipe.1).iter().map(|track| topology.start_of(track));
+            for traced in topology.traced(pipe, change, at, starts) {
+                let place = fields.place(&[traced.key]).unwrap_or(fields.at);
+                if traced.is_lasting() {
+                    self.remarks.mistake(place, traced.to_string(), traced.instead());
+                } else {
+                    self.remarks.warn(place, traced.outcome());
+                }
+            }
         }
     }
 
@@ -553,21 +615,6 @@ impl<'t> Spec<'t> {
         }
         for (link, text) in crate::queue::timeless(&self.topology) {
             self.remarks.warn(self.link_at[link.0 as usize], text);
-        }
-        self.warn_of_meaningless_values();
-    }
-
-    /// Values of links that follow opportunities, in the place of which these stand.
-    fn warn_of_meaningless_values(&mut self) {
-        for track in &self.topology.tracks {
-            let link = self.topology.link(track.link);
-            let PipeSpec { slots, overhead, framing, .. } = &link.pipes[track.pipe];
-            let opportunities = matches!(track.timeline, Timeline::Opportunities(_));
-            if opportunities && (slots.is_some() || *overhead > 0 || framing.is_some()) {
-                let text = "opportunities say when packets leave and what they count: slots and overhead mean nothing";
-                let at = self.link_at[track.link.0 as usize];
-                self.remarks.warn(at, format!("link {}: {text}", link.name));
-            }
         }
     }
 

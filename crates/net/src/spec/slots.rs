@@ -20,7 +20,7 @@ pub(super) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Optio
     let mut spec =
         SlotSpec { wait: SlotWait::Between(Duration::ZERO, Duration::ZERO), packets: None, bytes: None };
     match field.value {
-        DeValue::String(text) if text == "none" => return Some(None),
+        _ if field.is_none() => return Some(None),
         DeValue::String(_) => {
             let wait = super::queue::positive(field, "2ms", remarks)?;
             spec.wait = SlotWait::Between(wait, wait);

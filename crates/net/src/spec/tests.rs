@@ -533,8 +533,8 @@ const MISTAKES: &[(&str, &[&str])] = &[
          [[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'token-bucket', rate = '1Mbit' }",
         &[
             "5:44: 'EG' is not a DSCP; write EF, AF11 … AF43, CS0 … CS7, LE, VA, DF, or 0 … 63",
-            "5:84: entry 3 of bands has no limit; write limit = \"50p\"",
             "5:84: two entries of bands have no dscp; write dscp in all but one: that takes the rest",
+            "5:84: entry 3 of bands has no limit; write limit = \"50p\"",
             "6:8: the longest run has 0 packets; write 1 to 4294967295",
             "9:35: every entry of classes has a dscp, and some packets are in none; leave dscp out of the one that takes the rest",
             "9:74: DSCP 1 is in two entries of classes; write it in one",
@@ -630,14 +630,63 @@ fn what_works_but_may_surprise_is_a_warning() {
     );
     assert_eq!(topology(text).nodes[0].interfaces[0].addresses.len(), 1);
     let text = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'drop-tail', limit = '20ms' }\n\
-                [[link]]\nbetween = ['a', 'b']\nqueue = '9p'\nslots = '1ms'\ntrace = { poisson = '1Mbit' }";
+                [[link]]\nbetween = ['a', 'b']\nqueue = '9p'\ntrace = { poisson = '1Mbit' }";
     assert_eq!(
         warnings(text),
-        [
-            "3:1: link a-b: its queue is limited in time, and without a rate nothing takes any",
-            "6:1: link a-b-2: opportunities say when packets leave and what they count: slots and overhead mean nothing",
-        ]
+        ["3:1: link a-b: its queue is limited in time, and without a rate nothing takes any"]
     );
+}
+
+#[test]
+fn values_beside_opportunities_that_last_are_refused() {
+    const SAID: &str = "a trace says when packets leave, in place of rate, overhead and slots";
+    const END: &str = "or end the trace in the spec (end = \"reset\" or \"stop\")";
+    let with = |link: &str, rest: &str| {
+        format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nqueue = '9p'\n{link}\n{rest}")
+    };
+    let trace = "trace = { poisson = '1Mbit' }";
+    let one_way = "a_to_b = { trace = { poisson = '1Mbit' } }";
+    let event = "[[event]]\nat = '5s'\nlink = 'a-b'\n";
+    for (link, rest, places) in [
+        (format!("rate = '1Mbit'\nslots = '1ms'\n{trace}"), String::new(), &["6:8: rate", "7:9: slots"][..]),
+        (format!("a_to_b = {{ overhead = 24 }}\n{trace}"), String::new(), &["6:23: overhead"]),
+        (format!("rate = '1Mbit'\n{one_way}"), String::new(), &[]),
+        (format!("{one_way}\nb_to_a = {{ rate = '1Mbit' }}\nrate = '2Mbit'"), String::new(), &["8:8: rate"]),
+        (trace.to_owned(), format!("{event}rate = '1Mbit'\ndelay = '1ms'"), &["10:8: rate"]),
+        (one_way.to_owned(), format!("{event}direction = 'b_to_a'\nrate = '1Mbit'"), &[]),
+        // Until its traces start a link has its own values.
+        (format!("rate = '1Mbit'\ngroup = 'g'\n{trace}"), "[group.g]\nstart = '9s'".to_owned(), &[]),
+        (format!("group = 'g'\n{trace}"), format!("[group.g]\nstart = '9s'\n{event}rate = '1Mbit'"), &[]),
+    ] {
+        let text = with(&link, &rest);
+        let expected: Vec<String> = places
+            .iter()
+            .map(|place| {
+                let (at, key) = place.rsplit_once(' ').unwrap();
+                format!("{at} link a-b: {SAID}; leave {key} out, {END}")
+            })
+            .collect();
+        match parse(&text) {
+            Ok(_) => assert!(expected.is_empty(), "{text}"),
+            Err(_) => assert_eq!(mistakes(&text), expected, "{text}"),
+        }
+    }
+    let ends = "trace = { poisson = '1Mbit', length = '9s', end = 'reset' }";
+    let said = warnings(&with(ends, &format!("{event}rate = '1Mbit'")));
+    // The last opportunity within 9 s ends it.
+    assert!(said.len() == 1 && said[0].starts_with(&format!("10:8: link a-b: {SAID}, until 89")), "{said:?}");
+}
+
+#[test]
+fn an_event_that_a_trace_undoes_is_a_warning() {
+    let text = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nqueue = '9p'\ntrace = { file = 't.csv', end = 'hold' }\n\
+                [[event]]\nat = '5s'\nlink = 'a-b'\nrate = '1Mbit'\n[[event]]\nat = '10s'\nlink = 'a-b'\nrate = '1Mbit'\n\
+                [[event]]\nat = '11s'\nlink = 'a-b'\nrate = '1Mbit'";
+    let files = |_: &str| Ok("duration_s,rate_mbps\n10,3\n10,4\n".to_owned());
+    let (_, warnings) = parse_with(text, &files).unwrap();
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let expected = "link a-b: the trace t.csv sets its rate: this stays until its next step";
+    assert_eq!(said, ["10:8", "14:8"].map(|place| format!("{place}: {expected}")));
 }
 
 #[test]

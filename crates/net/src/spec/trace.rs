@@ -154,9 +154,8 @@ fn file(field: &Field, path: &str, format: Format, files: &Files, remarks: &mut 
     };
     match Timeline::read(format, &text) {
         Ok(timeline) => Some(timeline),
-        Err(mistake) => {
-            let what = format!("{path}:{}:{}: {}", mistake.line, mistake.column, mistake.what);
-            remarks.mistake(field.at, what, mistake.instead);
+        Err(mistakes) => {
+            remarks.mistakes_in(path, field.at, mistakes);
             None
         }
     }

@@ -7,8 +7,8 @@
 //! 2,50
 //! ```
 
-use super::mistake;
 use super::table::{Column, Heading, quantity};
+use super::{each, mistake};
 use crate::mistake::Mistake;
 use fastpath_units::Duration;
 
@@ -16,43 +16,43 @@ use fastpath_units::Duration;
 const DELAYS_MAX: u64 = 1 << 22;
 
 /// The delays of a table, each as often as it counts.
-pub(crate) fn table(text: &str) -> Result<Vec<Duration>, Mistake> {
+pub(crate) fn table(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
     let mut delays = Vec::new();
     read(text, true, |delay, count| delays.extend(std::iter::repeat_n(delay, count)))?;
     Ok(delays)
 }
 
 /// The delays of packets, in their order.
-pub(crate) fn trace(text: &str) -> Result<Vec<Duration>, Mistake> {
+pub(crate) fn trace(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
     let mut delays = Vec::new();
     read(text, false, |delay, _| delays.push(delay))?;
     Ok(delays)
 }
 
 /// Gives each line with how often it counts, at least one line.
-fn read(text: &str, counts: bool, mut each: impl FnMut(Duration, usize)) -> Result<(), Mistake> {
+fn read(text: &str, counts: bool, mut give: impl FnMut(Duration, usize)) -> Result<(), Vec<Mistake>> {
     let mut lines = text.lines().enumerate().filter_map(|(index, line)| {
         let content = line.split('#').next().unwrap_or_default().trim();
         (!content.is_empty()).then_some((index + 1, content))
     });
     let Some((number, header)) = lines.next() else {
-        return Err(mistake(1, "the file is empty", "begin with the name of the column: delay_ms"));
+        return Err(mistake(1, "the file is empty", "begin with the name of the column: delay_ms").into());
     };
     let heading = match header.split(',').map(str::trim).collect::<Vec<_>>()[..] {
         [delay] => heading(number, delay)?,
         [delay, "count"] if counts => heading(number, delay)?,
         _ => {
             let instead = if counts { "write delay_ms, or delay_ms,count" } else { "write delay_ms" };
-            return Err(mistake(number, format!("the columns '{header}' are not known"), instead));
+            return Err(mistake(number, format!("the columns '{header}' are not known"), instead).into());
         }
     };
     let columns = header.split(',').count();
     let mut total = 0u64;
-    for (number, line) in lines {
+    each(lines, |(number, line)| {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if cells.len() != columns {
             let what = format!("{} values under {columns} names", cells.len());
-            return Err(mistake(number, what, "write one value for each column"));
+            return Err(mistake(number, what, "write one value for each column").into());
         }
         let delay = quantity(number, &heading, cells[0])?;
         let count = match cells.get(1) {
@@ -64,12 +64,13 @@ fn read(text: &str, counts: bool, mut each: impl FnMut(Duration, usize)) -> Resu
         total = total.saturating_add(count);
         if total > DELAYS_MAX {
             let what = format!("more than {DELAYS_MAX} delays");
-            return Err(mistake(number, what, "shorten the file, or divide the counts"));
+            return Err(mistake(number, what, "shorten the file, or divide the counts").into());
         }
-        each(delay, count as usize);
-    }
+        give(delay, count as usize);
+        Ok(())
+    })?;
     match total {
-        0 => Err(mistake(number, "there are no delays below the names", "give it at least one")),
+        0 => Err(mistake(number, "there are no delays below the names", "give it at least one").into()),
         _ => Ok(()),
     }
 }
@@ -109,9 +110,9 @@ mod tests {
             ("delay_ms,count\n1,5000000\n", "2:1: more than 4194304 delays"),
             ("delay\n1\n", "2:1: delay '1': the unit is missing"),
         ] {
-            let error = table(text).unwrap_err().to_string();
+            let error = table(text).unwrap_err()[0].to_string();
             assert!(error.starts_with(said), "{text:?}: {error}");
         }
-        assert!(trace("delay_ms,count\n1,1\n").unwrap_err().to_string().starts_with("1:1: the columns"));
+        assert!(trace("delay_ms,count\n1,1\n").unwrap_err()[0].to_string().starts_with("1:1: the columns"));
     }
 }

@@ -1,6 +1,6 @@
 //! Mahimahi's traces (mm-link(1)): a line for every opportunity to send 1504 bytes, its time in whole milliseconds.
 
-use super::mistake;
+use super::{each, mistake};
 use crate::mistake::Mistake;
 use fastpath_link::{Opportunities, OpportunitiesError};
 use fastpath_units::Duration;
@@ -10,14 +10,14 @@ const LINES_MAX: usize = 1 << 28;
 /// The last millisecond of the range of times.
 const MS_MAX: u64 = u64::MAX / 1_000_000_000;
 
-/// Reads a trace of Mahimahi.
-pub fn mahimahi(text: &str) -> Result<Opportunities, Mistake> {
+/// Reads a trace of Mahimahi. The error is what is wrong with its lines, at most [`super::MISTAKES_MAX`] of them.
+pub(super) fn mahimahi(text: &str) -> Result<Opportunities, Vec<Mistake>> {
     let mut times = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        if index == LINES_MAX {
-            let what = format!("more than {LINES_MAX} lines");
-            return Err(mistake(index + 1, what, "shorten the trace: it starts over at its end"));
-        }
+    if text.lines().nth(LINES_MAX).is_some() {
+        let what = format!("more than {LINES_MAX} lines");
+        return Err(mistake(LINES_MAX + 1, what, "shorten the trace: it starts over at its end").into());
+    }
+    each((1..).zip(text.lines()), |(number, line)| {
         let digits = line.trim_end();
         let ms =
             digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u64>().ok()).flatten();
@@ -26,12 +26,13 @@ pub fn mahimahi(text: &str) -> Result<Opportunities, Mistake> {
             None => {
                 let text: String = digits.chars().take(40).collect();
                 let what = format!("'{text}' is not a time in whole milliseconds");
-                return Err(mistake(index + 1, what, "write one number a line"));
+                return Err(mistake(number, what, "write one number a line").into());
             }
         }
-    }
+        Ok(())
+    })?;
     let last = times.len().max(1);
-    Opportunities::new(times).map_err(|error| match error {
+    let wrong = |error| match error {
         OpportunitiesError::Empty => mistake(1, "the trace has no opportunity", "give it at least one line"),
         OpportunitiesError::OutOfOrder { number } => {
             let what = "the opportunity comes before the one above it";
@@ -41,7 +42,8 @@ pub fn mahimahi(text: &str) -> Result<Opportunities, Mistake> {
             let what = "the trace ends at time 0";
             mistake(last, what, "end it later: its last time is how long it lasts")
         }
-    })
+    };
+    Ok(Opportunities::new(times).map_err(wrong)?)
 }
 
 #[cfg(test)]
@@ -66,7 +68,7 @@ mod tests {
             ("-1\n", "1:1: '-1' is not a time"),
             ("99999999999999999999\n", "1:1: '99999999999999999999' is not a time"),
         ] {
-            let error = mahimahi(text).unwrap_err().to_string();
+            let error = mahimahi(text).unwrap_err()[0].to_string();
             assert!(error.starts_with(said), "{text:?}: {error}");
         }
     }

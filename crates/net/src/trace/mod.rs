@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Times are exact: decimal numbers become picoseconds without rounding, and finer ones are refused. Steps follow each
-//! other without a gap, in order, none of no length; what is not so is one [`Mistake`] with its line.
+//! other without a gap, in order, none of no length; what is not so is a [`Mistake`] with its line.
 
 pub(crate) mod delays;
 mod mahimahi;
@@ -26,13 +26,14 @@ use fastpath_link::{
 use fastpath_units::{Duration, Probability, Rate};
 use std::sync::Arc;
 
-pub use mahimahi::mahimahi;
-
 /// More steps than this are refused: they are held in memory.
 const STEPS_MAX: usize = 1 << 21;
 
 /// Shorter steps are refused: a link would be busier changing than carrying.
 const STEP_MIN: Duration = Duration::from_us(1);
+
+/// More wrong lines of a file than this are not reported.
+pub const MISTAKES_MAX: usize = 20;
 
 /// A format of traces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +62,8 @@ pub enum Timeline {
 pub struct Steps {
     steps: Arc<[Step]>,
     length: Duration,
+    /// Of a link: what any step sets.
+    keys: Vec<&'static str>,
 }
 
 /// Values from a moment of the trace on.
@@ -101,10 +104,10 @@ pub enum Pace {
 }
 
 impl Timeline {
-    /// Reads a trace.
-    pub fn read(format: Format, text: &str) -> Result<Timeline, Mistake> {
+    /// Reads a trace. The error is what is wrong with its lines, at most [`MISTAKES_MAX`] of them.
+    pub fn read(format: Format, text: &str) -> Result<Timeline, Vec<Mistake>> {
         Ok(match format {
-            Format::Mahimahi => Timeline::Opportunities(mahimahi(text)?),
+            Format::Mahimahi => Timeline::Opportunities(mahimahi::mahimahi(text)?),
             Format::Csv => Timeline::Steps(table::read(text)?),
             Format::TheaterQ => Timeline::Steps(theaterq::read(text)?),
             Format::NetemTrace => Timeline::Steps(netem_trace::read(text)?),
@@ -119,11 +122,11 @@ impl Timeline {
         }
     }
 
-    /// Which keys of a link it sets.
-    pub fn keys(&self) -> Vec<&'static str> {
+    /// Which keys of a link it sets, or stands in the place of.
+    pub fn keys(&self) -> &[&'static str] {
         match self {
-            Timeline::Steps(steps) => steps.keys(),
-            Timeline::Opportunities(_) => vec!["rate"],
+            Timeline::Steps(steps) => &steps.keys,
+            Timeline::Opportunities(_) => &["rate", "overhead", "slots"],
         }
     }
 
@@ -176,26 +179,11 @@ impl Steps {
         })
     }
 
-    fn keys(&self) -> Vec<&'static str> {
-        let has = |what: fn(&Values) -> bool| self.steps.iter().any(|step| what(&step.values));
-        [
-            ("rate", has(|values| values.rate.is_some())),
-            ("delay", has(|values| values.delay.is_some())),
-            ("loss", has(|values| values.loss.is_some())),
-            ("queue", has(|values| values.queue.is_some())),
-            ("jitter", has(|values| values.jitter.is_some())),
-            ("duplicate", has(|values| values.duplicate.is_some())),
-        ]
-        .into_iter()
-        .filter_map(|(key, has)| has.then_some(key))
-        .collect()
-    }
-
     /// Back to what `spec` says of all that the steps set.
     pub(crate) fn undo(&self, spec: &PipeSpec) -> Change {
         let mut change = Change::default();
-        for key in self.keys() {
-            match key {
+        for key in &self.keys {
+            match *key {
                 "rate" => (change.rate, change.paused) = (Some(spec.rate), Some(spec.paused)),
                 "delay" => change.delay = Some(spec.delay),
                 "loss" => change.loss = Some(spec.loss.clone()),
@@ -264,8 +252,28 @@ impl Builder {
         if self.steps.is_empty() {
             return Err(mistake(1, "the trace is empty", "give it at least one step"));
         }
-        Ok(Steps { steps: self.steps.into(), length: self.length })
+        let has = |what: fn(&Values) -> bool| self.steps.iter().any(|step| what(&step.values));
+        let keys = [
+            ("rate", has(|values| values.rate.is_some())),
+            ("delay", has(|values| values.delay.is_some())),
+            ("loss", has(|values| values.loss.is_some())),
+            ("queue", has(|values| values.queue.is_some())),
+            ("jitter", has(|values| values.jitter.is_some())),
+            ("duplicate", has(|values| values.duplicate.is_some())),
+        ];
+        let keys = keys.into_iter().filter_map(|(key, has)| has.then_some(key)).collect();
+        Ok(Steps { steps: self.steps.into(), length: self.length, keys })
     }
+}
+
+/// Reads line after line, whatever is wrong with those above.
+fn each<T>(
+    lines: impl Iterator<Item = T>,
+    mut read: impl FnMut(T) -> Result<(), Vec<Mistake>>,
+) -> Result<(), Vec<Mistake>> {
+    let mistakes = lines.filter_map(|line| read(line).err()).flatten().take(MISTAKES_MAX);
+    let mistakes: Vec<Mistake> = mistakes.collect();
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
 fn mistake(line: usize, what: impl Into<String>, instead: impl Into<String>) -> Mistake {

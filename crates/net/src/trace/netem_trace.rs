@@ -81,7 +81,7 @@ impl Default for Repeated {
     }
 }
 
-pub(super) fn read(text: &str) -> Result<Steps, Mistake> {
+pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
     let config: Config = serde_json::from_str(text).map_err(|error| {
         let what = error.to_string();
         let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
@@ -91,7 +91,7 @@ pub(super) fn read(text: &str) -> Result<Steps, Mistake> {
     let mut steps = Builder::default();
     // Without end is one round: whoever plays it starts over.
     play(&config, true, &mut steps)?;
-    steps.finish()
+    Ok(steps.finish()?)
 }
 
 fn play(config: &Config, outermost: bool, steps: &mut Builder) -> Result<(), Mistake> {
@@ -300,7 +300,7 @@ mod tests {
                 "1:1: more than 2097152 steps",
             ),
         ] {
-            let error = read(text).expect_err(text).to_string();
+            let error = read(text).expect_err(text)[0].to_string();
             assert!(error.starts_with(said), "{text}: {error}");
         }
     }

@@ -11,7 +11,7 @@
 //! Or `duration` (also `keep`) is how long a step lasts. Both together must leave no gap. An empty value keeps what was.
 //! A rate of 0 lets nothing pass: what is queued waits. `queue` is a number of packets (`50p`) or bytes (`64KiB`).
 
-use super::{Builder, Pace, Steps, Values, mistake};
+use super::{Builder, Pace, Steps, Values, each, mistake};
 use crate::mistake::{Mistake, nearest};
 use fastpath_link::{Limit, Reorder};
 use fastpath_units::{Bytes, Duration, Probability, Rate};
@@ -47,33 +47,48 @@ pub(super) enum Column {
     Duplicate,
 }
 
-pub(super) fn read(text: &str) -> Result<Steps, Mistake> {
+pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
     let mut lines = text.lines().enumerate().filter_map(|(index, line)| {
         let content = line.split('#').next().unwrap_or_default().trim();
         (!content.is_empty()).then_some((index + 1, content))
     });
     let Some((number, header)) = lines.next() else {
-        return Err(mistake(
-            1,
-            "the trace is empty",
-            "begin with the names of the columns: time_s,rate_mbps",
-        ));
+        let instead = "begin with the names of the columns: time_s,rate_mbps";
+        return Err(mistake(1, "the trace is empty", instead).into());
     };
-    let columns = header.split(',').map(|name| Heading::read(number, name)).collect::<Result<Vec<_>, _>>()?;
+    let mut columns = Vec::new();
+    each(header.split(','), |name| {
+        columns.push(Heading::read(number, name)?);
+        Ok(())
+    })?;
     check(number, &columns)?;
     let mut rows = Vec::new();
-    for (number, line) in lines {
+    // One line more than there are steps may say where the trace ends.
+    each(lines.take(super::STEPS_MAX + 2), |(number, line)| {
         if rows.len() > super::STEPS_MAX {
-            return Err(mistake(
-                number,
-                format!("more than {} steps", super::STEPS_MAX),
-                "shorten the trace",
-            ));
+            let what = format!("more than {} steps", super::STEPS_MAX);
+            return Err(mistake(number, what, "shorten the trace").into());
         }
         rows.push(Row::read(number, line, &columns)?);
+        Ok(())
+    })?;
+    let has = |column| columns.iter().any(|heading| heading.column == column);
+    let (by_time, by_both) = (has(Column::Time), has(Column::Time) && has(Column::Duration));
+    let mut mistakes = Vec::new();
+    while mistakes.len() < super::MISTAKES_MAX {
+        let wrong = match assemble(&rows, by_time) {
+            Ok(steps) if mistakes.is_empty() => return Ok(steps),
+            Ok(_) => break,
+            Err(wrong) => wrong,
+        };
+        // Without this line the others are judged as if it were right, unless each begins where the one above ends.
+        rows.retain(|row| row.number != wrong.line);
+        mistakes.push(wrong);
+        if by_both || rows.len() < 2 {
+            break;
+        }
     }
-    let by_time = columns.iter().any(|heading| heading.column == Column::Time);
-    assemble(&rows, by_time)
+    Err(mistakes)
 }
 
 fn check(number: usize, columns: &[Heading]) -> Result<(), Mistake> {
@@ -187,16 +202,15 @@ struct Row {
 }
 
 impl Row {
-    fn read(number: usize, line: &str, columns: &[Heading]) -> Result<Row, Mistake> {
+    fn read(number: usize, line: &str, columns: &[Heading]) -> Result<Row, Vec<Mistake>> {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if cells.len() > columns.len() {
             let what = format!("{} values under {} names", cells.len(), columns.len());
-            return Err(mistake(number, what, "write one value for each column"));
+            return Err(mistake(number, what, "write one value for each column").into());
         }
         let mut row = Row { number, time: None, duration: None, values: Values::default() };
-        for (heading, cell) in columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
-            row.set(heading, cell)?;
-        }
+        let cells = columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
+        each(cells, |(heading, cell)| Ok(row.set(heading, cell)?))?;
         Ok(row)
     }
 
@@ -244,9 +258,10 @@ fn probability(line: usize, heading: &Heading, cell: &str) -> Result<Probability
     let percent = cell.ends_with('%') || heading.unit == "%";
     let number = cell.trim_end_matches('%').trim_end().parse::<f64>().ok();
     let found = number.map(|number| if percent { number / 100.0 } else { number }).and_then(Probability::new);
-    found.ok_or_else(|| {
+    // A 1 may be meant as a percentage.
+    found.filter(|found| percent || *found != Probability::ALWAYS).ok_or_else(|| {
         let what = format!("{} '{cell}' is not a probability", heading.name);
-        mistake(line, what, "write for example 1%, or 0.01")
+        mistake(line, what, "write for example 1% or 0.01; 100% is always")
     })
 }
 
@@ -403,9 +418,45 @@ mod tests {
             ("time_s,loss_%\n0,101\n1,0\n", "2:1: loss '101' is not a probability"),
             ("time_s,queue\n0,0p\n1,1p\n", "2:1: queue '0p' is not the size of a queue"),
         ] {
-            let error = read(text).expect_err(text).to_string();
-            assert!(error.starts_with(said), "{text:?}: {error}");
+            let errors = read(text).expect_err(text);
+            assert!(errors[0].to_string().starts_with(said), "{text:?}: {errors:?}");
+            assert_eq!(errors.len(), 1, "{text:?}: {errors:?}");
         }
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_at_once() {
+        let said = |text: &str| -> Vec<String> {
+            read(text)
+                .unwrap_err()
+                .iter()
+                .map(|mistake| format!("{}: {}", mistake.line, mistake.what))
+                .collect()
+        };
+        assert_eq!(
+            said("tmie_s,rtae_mbps\n0,1\n"),
+            ["1: the column 'tmie_s' is not known", "1: the column 'rtae_mbps' is not known"]
+        );
+        assert_eq!(
+            said("time_s,rate_mbps,loss\n0,1,1\n1,x,2%\n2,3,4,5\n3,-1,200%\n"),
+            [
+                "2: loss '1' is not a probability",
+                "3: rate 'x': there is no number",
+                "4: 4 values under 3 names",
+                "5: rate '-1': it cannot be negative",
+                "5: loss '200%' is not a probability",
+            ]
+        );
+        // Lines out of order do not make those below them wrong.
+        assert_eq!(
+            said("time_s,rate_mbps\n0,1\n2,2\n1,3\n3,4\n3,5\n4,6\n"),
+            [
+                "4: the time 1s is before that of the line above, or within its step",
+                "6: the line is at the same time as the one above it",
+            ]
+        );
+        let many = format!("time_s,rate_mbps\n{}", "0,x\n".repeat(1000));
+        assert_eq!(said(&many).len(), super::super::MISTAKES_MAX);
     }
 
     proptest::proptest! {

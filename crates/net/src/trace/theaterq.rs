@@ -15,24 +15,23 @@
 //! - With a ROUTE_ID packets keep their order; that a change of it lets them overtake is not emulated. There is one queue,
 //!   so QUEUE_ID must not change.
 
-use super::{Builder, Pace, Steps, Values, mistake};
+use super::{Builder, Pace, Steps, Values, each, mistake};
 use crate::mistake::Mistake;
 use fastpath_link::{Limit, Reorder};
 use fastpath_units::{Duration, Probability, Rate};
 
-pub(super) fn read(text: &str) -> Result<Steps, Mistake> {
+pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
     let mut steps = Builder::default();
     let mut columns = None;
     let mut queue = None;
-    for (index, line) in text.lines().enumerate() {
-        let number = index + 1;
+    each((1..).zip(text.lines()), |(number, line)| {
         if !line.starts_with(|c: char| c.is_ascii_digit()) {
-            continue;
+            return Ok(());
         }
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if *columns.get_or_insert(cells.len()) != cells.len() {
             let what = format!("{} values, and the lines above have another number", cells.len());
-            return Err(mistake(number, what, "write all lines in one format"));
+            return Err(mistake(number, what, "write all lines in one format").into());
         }
         let (keep, entry) = match cells[..] {
             [keep, latency, rate, loss, limit] => (keep, Entry { latency, rate, loss, limit, ..SIMPLE }),
@@ -41,18 +40,18 @@ pub(super) fn read(text: &str) -> Result<Steps, Mistake> {
                 let queue_id = whole(number, "QUEUE_ID", ids.get(1).copied().unwrap_or("0"))?;
                 if *queue.get_or_insert(queue_id) != queue_id {
                     let what = "the QUEUE_ID changes, and a link has one queue";
-                    return Err(mistake(number, what, "write the same one in every line"));
+                    return Err(mistake(number, what, "write the same one in every line").into());
                 }
                 (keep, Entry { latency, jitter, rate, loss, limit, duplicate, later, route })
             }
             _ => {
                 let what = format!("{} values in a line", cells.len());
-                return Err(mistake(number, what, "write 5 (simple), or 8 to 10 (extended)"));
+                return Err(mistake(number, what, "write 5 (simple), or 8 to 10 (extended)").into());
             }
         };
-        steps.push(number, scaled(number, "KEEP", keep, 1_000_000)?, entry.values(number)?)?;
-    }
-    steps.finish()
+        Ok(steps.push(number, scaled(number, "KEEP", keep, 1_000_000)?, entry.values(number)?)?)
+    })?;
+    Ok(steps.finish()?)
 }
 
 /// The cells of a line but for KEEP and QUEUE_ID.
@@ -179,7 +178,7 @@ mod tests {
             ("1,1,1,1,0,1,0,0,0,1\n1,1,1,1,0,1,0,0,0,2\n", "2:1: the QUEUE_ID changes"),
             ("18446744073709551615,1,1,0,1\n", "1:1: KEEP 18446744073709551615 is too long"),
         ] {
-            let error = read(text).unwrap_err().to_string();
+            let error = read(text).unwrap_err()[0].to_string();
             assert!(error.starts_with(said), "{text:?}: {error}");
         }
     }
