@@ -96,17 +96,22 @@ fn netem_delays_and_loses_what_leaves_and_leaves_alone_what_arrives() {
 #[test]
 fn netem_leaves_the_interface_as_it_was_however_it_ends() {
     let script = PAIR.to_owned()
-        + "state() { tc filter show dev v0 egress; ip -o link | grep -c fp-netem; ip -o addr show dev v0; }
+        + "state() { tc qdisc show dev v0; tc filter show dev v0 egress; ip -o link | grep -c fp-netem; ip -o addr show dev v0; }
         echo '== before'; state
         on delay 1ms; echo '== during'; state; off TERM; echo '== term'; state
         on delay 1ms; off INT; echo '== int'; state
         on delay 1ms; off KILL 2>/dev/null
-        i=0; while [ -n \"$(tc filter show dev v0 egress)\" ] && [ $i -lt 1000 ]; do i=$((i+1)); done
-        echo '== kill'; state; ping -c3 -i.01 -W9 10.9.0.2";
+        i=0; while tc qdisc show dev v0 | grep -q clsact && [ $i -lt 1000 ]; do i=$((i+1)); done
+        echo '== kill'; state; ping -c3 -i.01 -W9 10.9.0.2
+        tc qdisc add dev v0 clsact; on delay 1ms; off TERM; echo '== theirs'; tc qdisc show dev v0
+        tc qdisc del dev v0 clsact; on delay 1ms; tc filter add dev v0 ingress prio 7 u32 match u32 0 0 flowid 1:1; off TERM
+        echo '== used'; tc filter show dev v0 ingress";
     let Some(output) = alone("netem_leaves_the_interface", &script) else { return };
     let said = String::from_utf8(output.stdout.clone()).unwrap();
     let before = part(&said, "before");
     assert!(part(&said, "during").contains("mirred"), "{said} {output:?}");
+    assert!(part(&said, "theirs").contains("clsact"), "{said}");
+    assert!(part(&said, "used").contains("pref 7 u32"), "{said} {output:?}");
     assert_eq!((part(&said, "term"), part(&said, "int")), (before, before));
     assert!(part(&said, "kill").starts_with(before), "{said}");
     assert_eq!(pings(part(&said, "kill")).1, 3);

@@ -149,6 +149,21 @@ fn without_namespaces_an_audit_replays_the_capture_beside_the_spec() {
 }
 
 #[test]
+fn run_tells_its_books_in_json_after_the_command() {
+    let place = Place::new("json");
+    let Output { status, stdout, stderr } =
+        place.command(&["run", "net.toml", "--json", "--", "echo", "hello"]).output().unwrap();
+    if status.code() == Some(2) {
+        return skip_if_not_permitted("lab run --json", &String::from_utf8_lossy(&stderr));
+    }
+    let text = String::from_utf8(stdout).unwrap();
+    let (said, books) = text.split_once('\n').unwrap();
+    let books: serde_json::Value = serde_json::from_str(books).expect("one JSON object");
+    assert_eq!((said, status.code()), ("hello", Some(0)));
+    assert!(books["conservation"]["in"].is_u64() && books["links"].is_array(), "{books}");
+}
+
+#[test]
 fn run_on_a_host_reaches_the_others_by_name() {
     let place = Place::new("on");
     let (code, text) = place.run(&["run", "net.toml", "--on", "b", "--", "getent", "hosts", "a"]);

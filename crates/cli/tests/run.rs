@@ -109,6 +109,31 @@ fn run_says_when_its_interfaces_are_deleted_and_ends_with_the_last() {
 }
 
 #[test]
+fn run_says_which_interface_is_down_and_what_was_dropped_there() {
+    let Some(place) = Place::new("down") else { return };
+    place.ip(&["link", "set", "vb", "down"]);
+    let run = place.run("packet:");
+    // Neighbour solicitations of its other end come in by va, and cannot leave by vb.
+    place.ip(&["link", "set", "ha", "down"]);
+    place.ip(&["link", "set", "ha", "up"]);
+    let report = || {
+        let output = place.command(PROGRAM).args(["ctl", "report", "--json"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!((0..1000).any(|_| report().contains("port-down")));
+    let stopped = place.command(PROGRAM).args(["ctl", "stop"]).status().unwrap();
+    let Output { stderr, .. } = run.wait_with_output().unwrap();
+    let text = String::from_utf8(stderr).unwrap();
+    assert!(stopped.success());
+    assert!(
+        text.contains("port vb is down, so nothing passes there: ip link set vb up")
+            && !text.contains("port va"),
+        "{text}"
+    );
+    assert!(text.contains(" dropped (") && text.contains(" port-down)"), "{text}");
+}
+
+#[test]
 fn nothing_stays_on_an_interface_after_a_kill() {
     let Some(place) = Place::new("killed") else { return };
     let mut run = place.run("xdp:");

@@ -7,7 +7,8 @@
 //!
 //! The filter is `clsact` with `u32` and `mirred` (tc-mirred(8)); the packet socket sends past queue disciplines and
 //! filters (`PACKET_QDISC_BYPASS`), so nothing comes round twice. Addresses, routes and neighbours of the interface stay
-//! as they are. The filter outlives a process that is killed, so a [`guard`] in another process removes it.
+//! as they are. The filter outlives a process that is killed, so a [`guard`] in another process removes it; and `clsact`, if
+//! it was made for it and nobody else has put a filter there since.
 
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
@@ -24,7 +25,8 @@ use std::io::{self, Read};
 const PREFERENCE: u16 = 0xf9f9;
 /// `ETH_P_ALL` in network byte order.
 const ALL_PROTOCOLS: u32 = 0x0003_u16.to_be() as u32;
-/// The way out of `clsact` (linux/pkt_sched.h, `TC_H_MIN_EGRESS`).
+/// The way in and the way out of `clsact` (linux/pkt_sched.h, `TC_H_MIN_INGRESS`, `TC_H_MIN_EGRESS`).
+const INGRESS: TcHandle = TcHandle { major: 0xffff, minor: 0xfff2 };
 const EGRESS: TcHandle = TcHandle { major: 0xffff, minor: 0xfff3 };
 const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0xfff1 };
 
@@ -92,16 +94,15 @@ impl Interposed {
             vec![(EdgeId(0), Box::new(tap) as Box<dyn Port>), (EdgeId(1), Box::new(out) as Box<dyn Port>)];
         let engine = fastpath_engine::start(topology, ports, options)?;
         // From here on there is something to undo.
-        let redirection = Redirection { interface: interface.to_owned() };
-        let interposed = Interposed { redirection, engine };
+        let redirection = Redirection { interface: interface.to_owned(), made_room: false };
+        let mut interposed = Interposed { redirection, engine };
         admit_own_packets(interface);
         let clsact = netlink
             .request(RouteNetlinkMessage::NewQueueDiscipline(clsact(index)), NLM_F_CREATE | NLM_F_EXCL);
         match clsact {
-            Err(error) if error.raw_os_error() != Some(nix::libc::EEXIST) => {
-                return Err(failed("making room for a filter (clsact)")(error));
-            }
-            _ => {}
+            Ok(()) => interposed.redirection.made_room = true,
+            Err(error) if error.raw_os_error() == Some(nix::libc::EEXIST) => {}
+            Err(error) => return Err(failed("making room for a filter (clsact)")(error)),
         }
         let filter = RouteNetlinkMessage::NewTrafficFilter(filter(index, Some(tap_index)));
         netlink
@@ -112,6 +113,11 @@ impl Interposed {
 }
 
 impl Interposed {
+    /// Whether the interface had no room for filters before.
+    pub fn made_room(&self) -> bool {
+        self.redirection.made_room
+    }
+
     /// Takes the network out of the way; says how it stood.
     pub fn stop(self) -> Result<Report, Panicked> {
         let Interposed { engine, redirection } = self;
@@ -124,20 +130,22 @@ impl Interposed {
 #[derive(Debug)]
 struct Redirection {
     interface: String,
+    made_room: bool,
 }
 
 impl Drop for Redirection {
     fn drop(&mut self) {
         // It fails only if the interface is gone, and the filter with it.
-        let _ = remove(&self.interface);
+        let _ = remove(&self.interface, self.made_room);
     }
 }
 
 /// Waits until its standard input ends, which is when the process that started it does, by whatever signal; then removes
-/// the filter from `interface`, if it is still there.
+/// the filter from `interface`, if it is still there. Anything to read before that says that room was made for the filter.
 pub fn guard(interface: &str) -> io::Result<()> {
-    let _ = io::stdin().read_to_end(&mut Vec::new());
-    match remove(interface) {
+    let mut said = Vec::new();
+    let _ = io::stdin().read_to_end(&mut said);
+    match remove(interface, !said.is_empty()) {
         Err(error)
             if !matches!(
                 error.raw_os_error(),
@@ -150,9 +158,20 @@ pub fn guard(interface: &str) -> io::Result<()> {
     }
 }
 
-fn remove(interface: &str) -> io::Result<()> {
+/// Removes the filter, and the room for filters if it was made for it and is empty again.
+fn remove(interface: &str, made_room: bool) -> io::Result<()> {
     let index = if_nametoindex(interface)?;
-    Netlink::open()?.request(RouteNetlinkMessage::DelTrafficFilter(filter(index, None)), 0)
+    let mut netlink = Netlink::open()?;
+    let removed = netlink.request(RouteNetlinkMessage::DelTrafficFilter(filter(index, None)), 0);
+    let mut is_used = |parent| {
+        let mut question = TcMessage::with_index(index as i32);
+        question.header.parent = parent;
+        netlink.has_any(RouteNetlinkMessage::GetTrafficFilter(question))
+    };
+    if made_room && !is_used(INGRESS)? && !is_used(EGRESS)? {
+        netlink.request(RouteNetlinkMessage::DelQueueDiscipline(clsact(index)), 0)?;
+    }
+    removed
 }
 
 fn tap_name(index: u32) -> String {

@@ -33,6 +33,13 @@ pub fn control_socket(name: &str) -> PathBuf {
     state::base().join(name).join(CONTROL_SOCKET)
 }
 
+/// Whether somebody has to bring an interface up before anything passes it.
+fn is_down(interface: &str) -> bool {
+    let all = nix::ifaddrs::getifaddrs().ok();
+    let mut of_it = all.into_iter().flatten().filter(|address| address.interface_name == interface);
+    of_it.next().is_some_and(|address| !address.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP))
+}
+
 /// What a lab is started on.
 struct Place {
     base: PathBuf,
@@ -115,6 +122,10 @@ impl Lab {
     pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let (base, claim) = (state::base(), Claim::new(name)?);
         let ports = fastpath_engine::attach(&topology, options.notice)?;
+        for (_, port) in ports.iter().filter(|(_, port)| is_down(port.name())) {
+            let name = port.name();
+            (options.notice)(&format!("port {name} is down, so nothing passes there: ip link set {name} up"));
+        }
         let place = Place { base, claim, privilege: Privilege::Own, hosts: Vec::new(), ports };
         Lab::start(topology, name, options, place)
     }

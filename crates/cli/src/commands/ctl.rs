@@ -1,6 +1,6 @@
 //! `fastpath ctl`: look at a running network and change its links.
 
-use super::lab::the_lab;
+use super::lab::{books_line, the_lab};
 use crate::Answer;
 use crate::print::table;
 use anyhow::bail;
@@ -44,7 +44,7 @@ enum Action {
     Links(Show),
     /// Show everything: links, ports, lateness, where all frames are.
     Report(Show),
-    /// Give links new values, all at one instant; frames that they hold stay.
+    /// Give links new values, all at one instant; frames that they hold stay. What a trace under way sets is refused.
     Set(Box<Set>),
     /// Start the traces of a group, from their beginning if they have run before.
     Start {
@@ -85,7 +85,7 @@ struct Set {
     /// 25ms, one way. Order is kept.
     #[arg(long)]
     delay: Option<String>,
-    /// 1%, or a table as in a description.
+    /// 1%, a table as in a description, or none.
     #[arg(long)]
     loss: Option<String>,
     /// 50p, 64KiB, 20ms, unlimited, or a table as in a description. What is queued stays.
@@ -97,13 +97,13 @@ struct Set {
     /// A table as in a description, or none.
     #[arg(long)]
     jitter: Option<String>,
-    /// 25%, or a table as in a description.
+    /// 25%, a table as in a description, or none.
     #[arg(long)]
     reorder: Option<String>,
-    /// 1%, or a table as in a description.
+    /// 1%, a table as in a description, or none.
     #[arg(long)]
     duplicate: Option<String>,
-    /// 0.1%, or a table as in a description.
+    /// 0.1%, a table as in a description, or none.
     #[arg(long)]
     corrupt: Option<String>,
     /// 2ms, a table as in a description, or none.
@@ -238,7 +238,8 @@ fn beside(pipe: &PipeReport) -> String {
     let own = ["rate", "delay", "loss", "queue", "state"];
     let values = pipe.values.iter().filter(|(key, _)| !own.contains(&key.as_str()));
     let values = values.map(|(key, value)| format!("{key} = {}", spec::inline(value)));
-    values.chain(pipe.opportunities.clone()).collect::<Vec<_>>().join("\n")
+    let traces = pipe.traces.iter().map(|trace| format!("trace {trace}"));
+    values.chain(pipe.opportunities.clone()).chain(traces).collect::<Vec<_>>().join("\n")
 }
 
 fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -261,11 +262,5 @@ fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
         )
     });
     let workers: String = workers.collect();
-    let books = &report.conservation;
-    let dropped: u64 = books.dropped.values().sum();
-    writeln!(
-        out,
-        "{table}{workers}\nframes: {} in = {} delivered + {dropped} dropped + {} held, after {:.1} s",
-        books.total_in, books.delivered, books.held, report.uptime_s
-    )
+    writeln!(out, "{table}{workers}\n{}, after {:.1} s", books_line(&report.conservation), report.uptime_s)
 }

@@ -5,7 +5,7 @@ use crate::{Answer, explain, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use fastpath_engine::control::HttpAddress;
-use fastpath_engine::{Idle, Late, Report, Workers};
+use fastpath_engine::{Books, Idle, Late, Report, Workers};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
 use fastpath_net::Topology;
@@ -68,7 +68,7 @@ struct Run {
     /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, beside what the spec implies.
     #[arg(long)]
     audit: bool,
-    /// Print one JSON object.
+    /// Print one JSON object: the audit, or without one at the end what `fastpath ctl report --json` says.
     #[arg(long)]
     json: bool,
     /// The host to run the command on; otherwise it runs beside the hosts and may use `fastpath lab exec`.
@@ -225,7 +225,11 @@ impl Run {
                 answer => answer,
             });
         }
-        match (finish(lab)?, answer) {
+        let report = lab.down()?;
+        if self.json {
+            writeln!(io::stdout(), "{}", serde_json::to_string(&report)?)?;
+        }
+        match (finish_report(&report), answer) {
             (Answer::No, Answer::Yes) => Ok(Answer::No),
             (_, answer) => Ok(answer),
         }
@@ -365,7 +369,10 @@ pub(super) fn the_lab(counts: impl Fn(&fastpath_lab::Listed) -> bool) -> anyhow:
     let names: Vec<String> = fastpath_lab::list().into_iter().filter(counts).map(|lab| lab.name).collect();
     match &names[..] {
         [name] => Ok(name.clone()),
-        [] => bail!("no lab is up; `fastpath lab up SPEC` brings one up"),
+        [] => bail!(
+            "no lab is up; `fastpath lab up SPEC` brings one up (to reach a `fastpath shell` or `netem`, start it with \
+             --http unix:PATH and say --socket PATH)"
+        ),
         several => bail!("which lab? there are {}", several.join(", ")),
     }
 }
@@ -398,21 +405,22 @@ fn finish_report(report: &Report) -> Answer {
 
 /// Says where all frames went, and what became of jitters.
 pub(super) fn finish_books(report: &Report) {
-    let books = &report.conservation;
-    let dropped: u64 = books.dropped.values().sum();
     // Nobody may be listening any more; the exit code says it too.
-    let _ = writeln!(
-        io::stderr(),
-        "frames: {} in = {} delivered + {dropped} dropped + {} held",
-        books.total_in,
-        books.delivered,
-        books.held
-    );
+    let _ = writeln!(io::stderr(), "{}", books_line(&report.conservation));
     for pipe in report.links.iter().flat_map(|link| &link.directions) {
         if let Some(delays) = &pipe.jitter {
             let _ = writeln!(io::stderr(), "{} → {}: {delays}", pipe.from, pipe.to);
         }
     }
+}
+
+/// Where all frames are, and why some were dropped.
+pub(super) fn books_line(books: &Books) -> String {
+    let dropped: u64 = books.dropped.values().sum();
+    let reasons: Vec<String> = books.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
+    let why = if dropped == 0 { String::new() } else { format!(" ({})", reasons.join(", ")) };
+    let Books { total_in, delivered, held, .. } = books;
+    format!("frames: {total_in} in = {delivered} delivered + {dropped} dropped{why} + {held} held")
 }
 
 /// Says how late frames were and what kept the workers from their work; false if a tolerance was asked for and not

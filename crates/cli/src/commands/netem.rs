@@ -84,8 +84,11 @@ impl Dev {
         let network = fastpath_net::Options { seed, pool_limit: POOL_LIMIT };
         let options =
             Options { ledger: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
-        let guard = self.guard()?;
+        let mut guard = self.guard()?;
         let interposed = Interposed::start(&self.interface, topology, options)?;
+        if let Some(pipe) = guard.0.stdin.as_mut().filter(|_| interposed.made_room()) {
+            pipe.write_all(b"room was made\n")?;
+        }
         writeln!(io::stdout(), "netem is on {} (process {})", self.interface, std::process::id())?;
         io::stdout().flush()?;
         while !stop.load(Ordering::Relaxed) && !interposed.engine.has_ended() {

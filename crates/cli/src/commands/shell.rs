@@ -7,7 +7,7 @@ use clap::Args;
 use fastpath_engine::Options;
 use fastpath_engine::control::HttpAddress;
 use fastpath_lab::shell::{Block, Shell};
-use fastpath_net::{Topology, spec, trace};
+use fastpath_net::{Topology, spec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::env;
 use std::ffi::OsString;
@@ -88,15 +88,7 @@ pub(crate) struct ShellArgs {
 impl ShellArgs {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let block = Block::find()?;
-        let mut topology = self.topology(block)?;
-        // From the first host of the link, inside, to the second.
-        for (pipe, path) in topology.links[0].pipes.iter_mut().zip([&self.trace_up, &self.trace_down]) {
-            if let Some(path) = path {
-                let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-                let read = trace::mahimahi(&text);
-                pipe.opportunities = Some(read.map_err(|mistake| anyhow!("{}:{mistake}", path.display()))?);
-            }
-        }
+        let topology = self.topology(block)?;
         let network = fastpath_net::Options { seed: self.seed, pool_limit: POOL_LIMIT };
         let options =
             Options { ledger: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
@@ -153,12 +145,25 @@ impl ShellArgs {
                 writeln!(text, "{}", spec::assignment(key, value))?;
             }
         }
-        for (direction, values) in [("inside_to_outside", &self.up), ("outside_to_inside", &self.down)] {
-            let values: Vec<String> =
+        for (direction, values, path) in [
+            ("inside_to_outside", &self.up, &self.trace_up),
+            ("outside_to_inside", &self.down, &self.trace_down),
+        ] {
+            let mut values: Vec<String> =
                 values.iter().map(|value| assignment(value)).collect::<Result<_, _>>()?;
+            if let Some(path) = path {
+                let has_queue = values.iter().any(|value| value.starts_with("queue"));
+                if !has_queue && self.queue.is_none() && self.preset.is_none() {
+                    // As mm-link has it.
+                    values.push(spec::assignment("queue", "unlimited"));
+                }
+                let file = spec::assignment("file", &path.display().to_string());
+                values.push(format!("trace = {{ {file}, format = \"mahimahi\" }}"));
+            }
             writeln!(text, "{direction} = {{ {} }}", values.join(", "))?;
         }
-        match spec::parse(&text) {
+        let files = |path: &str| fs::read_to_string(path).map_err(|error| error.to_string());
+        match spec::parse_with(&text, &files) {
             Ok((mut topology, warnings)) => {
                 warnings.iter().for_each(|warning| eprintln!("fastpath: {}", warning.what));
                 for node in &mut topology.nodes {

@@ -102,10 +102,10 @@ pub enum EvaluateError {
     #[error("interrupted; everything it had made is removed")]
     Interrupted,
     /// Nothing has such an id.
-    #[error("nothing begins with {}: say one of {}", only.join(" or "), have.join(", "))]
+    #[error("no figure begins with '{prefix}': say one of {}", have.join(", "))]
     NothingChosen {
         /// What was asked for.
-        only: Vec<String>,
+        prefix: String,
         /// The beginnings there are.
         have: Vec<String>,
     },
@@ -192,8 +192,8 @@ const PARTS: &[Part] = &[
 ];
 
 /// How long an evaluation takes, in seconds, as it was on a machine of two shared cores.
-pub fn estimate_s(options: &Options) -> f64 {
-    chosen(options).iter().map(|part| part.estimate_s(options.effort)).sum()
+pub fn estimate_s(options: &Options) -> Result<f64, EvaluateError> {
+    Ok(chosen(options)?.iter().map(|part| part.estimate_s(options.effort)).sum())
 }
 
 /// Measures what was chosen. `stop` ends it early, from a signal handler for example; `progress` hears of every part.
@@ -206,14 +206,11 @@ pub fn evaluate(
     stop: &AtomicBool,
     progress: &dyn Fn(Progress),
 ) -> Result<Evaluation, EvaluateError> {
-    let parts = chosen(options);
-    if parts.is_empty() {
-        return Err(EvaluateError::NothingChosen { only: options.only.clone(), have: beginnings() });
-    }
+    let parts = chosen(options)?;
     let watch = Watch::start();
     let context = Context { effort: options.effort, stop: Stop(stop), only: &options.only };
     let refused = gain_privilege().err().map(|why| why.to_string());
-    let total_s = estimate_s(options);
+    let total_s = parts.iter().map(|part| part.estimate_s(options.effort)).sum();
     let (mut results, mut skipped, mut done_s) = (Vec::new(), Vec::new(), 0.0);
     for part in parts {
         progress(Progress { step: part.step, done_s, total_s });
@@ -255,11 +252,17 @@ impl Part {
     }
 }
 
-/// The parts that give at least one of the figures asked for.
-fn chosen(options: &Options) -> Vec<&'static Part> {
-    let wanted =
-        |id: &String| options.only.is_empty() || options.only.iter().any(|prefix| id.starts_with(prefix));
-    PARTS.iter().filter(|part| (part.ids)(options.effort).iter().any(wanted)).collect()
+/// The parts that give at least one of the figures asked for; an error if something that was asked for is none.
+fn chosen(options: &Options) -> Result<Vec<&'static Part>, EvaluateError> {
+    let begins = |part: &Part, prefix: &String| {
+        (part.ids)(options.effort).iter().any(|id| id.starts_with(prefix.as_str()))
+    };
+    let is_unknown = |prefix: &&String| PARTS.iter().all(|part| !begins(part, prefix));
+    if let Some(unknown) = options.only.iter().find(is_unknown) {
+        return Err(EvaluateError::NothingChosen { prefix: unknown.clone(), have: beginnings() });
+    }
+    let wanted = |part: &&Part| options.only.is_empty() || options.only.iter().any(|p| begins(part, p));
+    Ok(PARTS.iter().filter(wanted).collect())
 }
 
 /// The tables and figures there are: what stands before the first slash of an id.

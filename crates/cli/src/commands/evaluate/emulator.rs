@@ -41,10 +41,10 @@ pub(super) struct EmulatorCommand {
 impl EmulatorCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let EmulatorCommand { quick, only, output, json } = self;
-        let output = output.as_deref().map(Output::new).transpose()?;
         let options = Options { effort: effort(quick), only };
+        let estimate = Duration::from_secs_f64(estimate_s(&options)?.ceil());
+        let output = output.as_deref().map(Output::new).transpose()?;
         let stop = stop_on_signals()?;
-        let estimate = Duration::from_secs_f64(estimate_s(&options).ceil());
         eprintln!("fastpath: this takes about {}", in_words(estimate));
         let bar = Bar::new();
         let evaluation = evaluate(&options, &tool(), &stop, &|progress| bar.show(progress));

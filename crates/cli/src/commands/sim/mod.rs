@@ -89,6 +89,7 @@ enum Action {
 /// A finished run.
 struct Finished {
     machine: String,
+    program: String,
     outcome: Outcome,
     /// What it took, in real seconds.
     elapsed: f64,
@@ -155,7 +156,8 @@ fn simulate(input: &Input, traced: Option<&Path>) -> anyhow::Result<Finished> {
     };
     bar.finish_and_clear();
     let elapsed = start.elapsed().as_secs_f64();
-    Ok(Finished { machine: machine.name.clone(), outcome, elapsed, remedy: None })
+    let (machine, program) = (machine.name.clone(), program.name().to_owned());
+    Ok(Finished { machine, program, outcome, elapsed, remedy: None })
 }
 
 fn remedy_of(input: &Input, outcome: &Outcome) -> anyhow::Result<Option<Remedy>> {
@@ -208,6 +210,7 @@ impl Finished {
             self.outcome.units.iter().map(|(name, unit)| (name.clone(), json!(unit.busy))).collect();
         if let Value::Object(top) = &mut value {
             top.insert("machine".to_owned(), json!(self.machine));
+            top.insert("program".to_owned(), json!(self.program));
             top.insert("utilisation".to_owned(), Value::Object(utilisation));
             top.insert("elapsed_s".to_owned(), json!(self.elapsed));
             top.insert("events_per_second".to_owned(), json!(self.events_per_second()));

@@ -8,7 +8,8 @@ use std::io::{self, Write};
 pub(super) fn one(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
     let outcome = &finished.outcome;
     let n = print::number;
-    writeln!(out, "{}: {} offered, {} forwarded", finished.machine, outcome.offered, outcome.forwarded)?;
+    let Finished { machine, program, .. } = finished;
+    writeln!(out, "{machine}, {program}: {} offered, {} forwarded", outcome.offered, outcome.forwarded)?;
     writeln!(
         out,
         "packets/s     {} of {} ({})",
