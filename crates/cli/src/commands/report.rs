@@ -5,12 +5,14 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use fastpath_lab::record::Record;
 use fastpath_lab::report::Report;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Make a report from records: one HTML page that needs nothing else, Markdown, or the charts as SVG or PNG.
+/// Make a report from records, and from what `model` and `evaluate` print with --json: one HTML page that needs nothing else, Markdown, or the charts as SVG or PNG.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
-    /// Records as `fastpath measure` writes them.
+    /// Records as `fastpath measure` writes them, or the --json of `fastpath model fit|predict|cores|index|budget` and of `fastpath
+    /// evaluate models|simulator|prediction`.
     #[arg(required = true)]
     records: Vec<PathBuf>,
     /// Where the report goes; its name ends in .html, .md, .svg or .png.
@@ -20,18 +22,32 @@ pub(crate) struct ReportCommand {
 
 impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        format(&self.output)?;
-        let mut records: Vec<Record> = Vec::new();
+        let format = format(&self.output)?;
+        let (mut records, mut answers): (Vec<Record>, Vec<(String, Value)>) = Default::default();
         for path in &self.records {
             let place = || path.display().to_string();
             let text = std::fs::read_to_string(path).with_context(place)?;
             for (i, value) in crate::records::parse(&text).with_context(place)?.into_iter().enumerate() {
-                let record = serde_json::from_value(value);
-                records.push(record.with_context(|| format!("{}: record {}", path.display(), i + 1))?);
+                let place = format!("{}: record {}", path.display(), i + 1);
+                if value.get("kind").is_none() {
+                    answers.push((place, value));
+                    continue;
+                }
+                records.push(serde_json::from_value(value).context(place)?);
             }
         }
-        ensure!(!records.is_empty(), "no record in these files: measure with `fastpath measure … -o FILE`");
-        write(&self.output, &records)?;
+        ensure!(
+            !records.is_empty() || !answers.is_empty(),
+            "nothing in these files: measure with `fastpath measure … -o FILE`"
+        );
+        let mut report = Report::new(&records);
+        for (place, answer) in &answers {
+            let with = report.with_answer(answer);
+            report = with.with_context(|| {
+                format!("{place}: neither a record nor an answer of `fastpath model` or `evaluate` as they print it with --json")
+            })?;
+        }
+        save(&self.output, format, &report)?;
         Ok(Answer::Yes)
     }
 }
@@ -52,6 +68,9 @@ fn format(path: &Path) -> anyhow::Result<Format> {
 
 /// Writes the report of `records`.
 pub(super) fn write(path: &Path, records: &[Record]) -> anyhow::Result<()> {
-    let bytes = format(path)?(&Report::new(records))?;
-    std::fs::write(path, bytes).with_context(|| path.display().to_string())
+    save(path, format(path)?, &Report::new(records))
+}
+
+fn save(path: &Path, format: Format, report: &Report) -> anyhow::Result<()> {
+    std::fs::write(path, format(report)?).with_context(|| path.display().to_string())
 }

@@ -204,7 +204,7 @@ impl Subject {
             }
         }
         let series: Vec<Series> = lines.into_iter().map(|(name, points)| Series { name, points }).collect();
-        let axis = |(label, scale)| Axis { label, scale };
+        let axis = |(label, scale): (&str, Scale)| Axis { label: label.to_owned(), scale };
         (!series.is_empty()).then(|| Chart {
             title: self.title.to_owned(),
             x: axis(plot.x),

@@ -29,7 +29,7 @@ pub(crate) enum Scale {
 
 /// An axis.
 pub(crate) struct Axis {
-    pub(crate) label: &'static str,
+    pub(crate) label: String,
     pub(crate) scale: Scale,
 }
 
@@ -82,7 +82,7 @@ impl Range {
             Scale::Linear if low > 0.8 * high && high > 0.0 => {
                 (low - 0.1 * (high - low), high + 0.1 * (high - low))
             }
-            Scale::Linear => (0.0, high * 1.05),
+            Scale::Linear => (low.min(0.0) * 1.05, high * 1.05),
             _ => (low / 1.1, high * 1.1),
         };
         let to = if to > from { to } else { from.abs() * 1.1 + 1.0 };
@@ -204,10 +204,10 @@ impl Chart {
         }
         line(svg, (LEFT, foot), (WIDTH - RIGHT, foot), "#555555");
         line(svg, (LEFT, TOP), (LEFT, foot), "#555555");
-        text(svg, (f64::midpoint(LEFT, WIDTH - RIGHT), HEIGHT - 8.0), "middle", self.x.label, "");
+        text(svg, (f64::midpoint(LEFT, WIDTH - RIGHT), HEIGHT - 8.0), "middle", &self.x.label, "");
         let middle = f64::midpoint(TOP, foot);
         let turned = format!(" transform=\"rotate(-90 14 {middle})\"");
-        text(svg, (14.0, middle), "middle", self.y.label, &turned);
+        text(svg, (14.0, middle), "middle", &self.y.label, &turned);
     }
 }
 
@@ -239,7 +239,13 @@ fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range)) {
             );
         }
         let row = TOP + 8.0 + 15.0 * i as f64;
-        line(svg, (WIDTH - RIGHT + 8.0, row), (WIDTH - RIGHT + 24.0, row), colour);
+        let (from, to) = (WIDTH - RIGHT + 6.0, WIDTH - RIGHT + 24.0);
+        push(
+            svg,
+            format_args!(
+                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dash} points=\"{from},{row} {to},{row}\"/>"
+            ),
+        );
         let (name, size) = fitted(&one.name);
         let size = format!(" font-size=\"{size:.1}\"");
         text(svg, (WIDTH - RIGHT + 28.0, row + 4.0), "start", &name, &size);

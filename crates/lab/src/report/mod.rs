@@ -2,10 +2,11 @@
 //! Markdown, or the charts alone as SVG or PNG.
 //!
 //! ```text
-//!  records ──▶ sections.rs: what to show ──▶ Section { text, charts, tables } ──▶ page.rs: HTML, Markdown, SVG
-//!                                                     chart.rs: numbers to SVG
+//!  records ──▶ sections.rs: what to show ──┬▶ Section { text, charts, tables } ──▶ page.rs: HTML, Markdown, SVG
+//!  answers ──▶ answers.rs: of models       ┘          chart.rs: numbers to SVG
 //! ```
 
+mod answers;
 mod chart;
 mod image;
 mod page;
@@ -17,6 +18,7 @@ pub use image::ImageError;
 pub(crate) use chart::{Axis, Chart, Drawing, Scale, Series};
 
 use crate::record::Record;
+use serde_json::Value;
 
 /// A report, ready to be written in any format.
 pub struct Report {
@@ -42,6 +44,13 @@ impl Report {
     /// The report of `records`, in the order of their kinds: host, pipeline, latency, operations.
     pub fn new(records: &[Record]) -> Report {
         Report::of("fastpath report", sections::all(records))
+    }
+
+    /// The same with an answer of `fastpath model` or `fastpath evaluate` (their --json) behind it; none if it is no
+    /// such answer.
+    pub fn with_answer(mut self, answer: &Value) -> Option<Report> {
+        self.sections.push(answers::section(answer)?);
+        Some(self)
     }
 
     /// A report of these subjects.
@@ -81,6 +90,12 @@ pub(crate) fn short(x: f64) -> String {
         a if a >= 1e4 => (x / 1e3, "k"),
         _ => (x, ""),
     };
+    if !x.is_finite() {
+        return "–".to_owned();
+    }
+    if x != 0.0 && x.abs() < 1e-4 {
+        return format!("{x:.3e}");
+    }
     let digits = (3 - scaled.abs().max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{scaled:.digits$}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
@@ -154,7 +169,9 @@ mod tests {
         let report = Report::new(&records);
         let image = report.svg();
         assert!(
-            image.contains("forwarded pps over size") && image.matches("<circle").count() == 4,
+            image.contains("forwarded pps over size")
+                && image.contains(">size</text>")
+                && image.matches("<circle").count() == 4,
             "{image}"
         );
         assert!(report.markdown().contains("machine = b, size = 128"));
@@ -162,6 +179,42 @@ mod tests {
             Ok(png) => assert!(png.starts_with(b"\x89PNG") && png.len() > 2000),
             Err(error) => assert!(matches!(error, ImageError::NoFont), "{error}"),
         }
+    }
+
+    #[test]
+    fn answers_of_models_and_evaluations_stand_behind_the_records() {
+        let estimate = json!({"value": 2.0, "low": 1.0, "high": 3.0});
+        let fit = json!({
+            "y": "T_ns", "n": 2, "r2": 1.0, "level": 0.95, "loo_median_pct": 0.1, "fcs": "without",
+            "coefficients": {"p": estimate}, "vif": {}, "residuals": {}, "warnings": ["look <here>"],
+            "points": [{"fitted": 2.0, "measured": 2.1, "residual_pct": 4.8}, {"fitted": 1.0, "measured": 0.9, "residual_pct": -11.1}],
+        });
+        let cores = json!({"model": "m", "model_fcs": "with", "framing_bytes": 20, "rows": [
+            {"gbit_per_s": 10.0, "steps": 0.0, "frame_bytes": 64.0, "packets_per_s": 14.88e6, "cores": estimate, "ns_per_packet": estimate, "whole_cores": 3},
+        ]});
+        let predicted = json!({"model": "m", "predictions": [{"at": {"p": 64.0}, "y": estimate, "warnings": ["extrapolation: p"]}]});
+        let evaluated = json!({"results": [{"id": "a", "ours": 1.5, "pass": false, "original": 2.0}], "passed": 0, "total": 1});
+        let budget = json!({"arrival_cycles": estimate, "warnings": []});
+        let index =
+            json!({"platforms": [{"name": "x", "index": 28.05}], "index": estimate, "m": 400.0, "n_s": 0.0});
+        let mut report = Report::new(&[]);
+        for answer in [&fit, &cores, &predicted, &evaluated, &budget, &index] {
+            report = report.with_answer(answer).expect("an answer");
+        }
+        let text = report.markdown();
+        for shown in [
+            "| p | 2 | 1 … 3 |",
+            "look <here>",
+            "| 10 | 64 |",
+            "extrapolation: p",
+            "| a | – | 2 | 1.5 | MISS |",
+            "28.05",
+        ] {
+            assert!(text.contains(shown), "{shown}: {text}");
+        }
+        // Below 0 there is room: residuals have both signs.
+        assert!(report.svg().contains(">-10</text>"), "{}", report.svg());
+        assert!(report.with_answer(&json!({"x": 1})).is_none());
     }
 
     #[test]
@@ -178,6 +231,9 @@ mod tests {
             (38.6, "38.6"),
             (1500.0, "1500"),
             (12_345.0, "12.35k"),
+            (f64::NAN, "–"),
+            (2.126e-6, "2.126e-6"),
+            (0.0, "0"),
         ];
         for (x, text) in golden {
             assert_eq!(short(x), text);

@@ -4,9 +4,12 @@ use super::chart::{Chart, escape};
 use super::{Grid, Section};
 use std::fmt::Write;
 
+/// Letters of a number with its unit, at most.
+const LETTERS_MAX: usize = 12;
+
 const STYLE: &str = "body{font-family:sans-serif;max-width:1400px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;margin:1em 0;font-size:13px}\
-th,td{padding:3px 10px;text-align:right;border-bottom:1px solid #ddd}th:first-child,td:first-child{text-align:left}\
+th,td{padding:3px 10px;text-align:right;border-bottom:1px solid #ddd}th:first-child,td:first-child,.t{text-align:left}\
 th{border-bottom:2px solid #888}svg{margin:6px}.p:hover{stroke:#000;stroke-width:2}\
 ul{font-size:13px;color:#444}#tip{position:fixed;display:none;background:#222;color:#fff;padding:4px 8px;\
 border-radius:4px;font-size:12px;pointer-events:none}";
@@ -35,8 +38,17 @@ pub(super) fn html(title: &str, sections: &[Section]) -> String {
 }
 
 fn html_table(page: &mut String, table: &Grid) {
+    // Sentences begin at the left, numbers end at the right.
+    let letters = |cell: &String| cell.chars().filter(|c| c.is_alphabetic()).count();
+    let is_text: Vec<bool> = (0..table.titles.len())
+        .map(|i| table.rows.iter().filter_map(|row| row.get(i)).any(|cell| letters(cell) > LETTERS_MAX))
+        .collect();
     let row = |tag: &str, cells: &[String]| {
-        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        let cell = |(cell, is_text): (&String, &bool)| {
+            let class = if *is_text { " class=\"t\"" } else { "" };
+            format!("<{tag}{class}>{}</{tag}>", escape(cell))
+        };
+        let cells: String = cells.iter().zip(&is_text).map(cell).collect();
         format!("<tr>{cells}</tr>\n")
     };
     let titles: Vec<String> = table.titles.iter().map(|t| (*t).to_owned()).collect();

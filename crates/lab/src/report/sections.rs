@@ -4,6 +4,7 @@ use super::chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
 use super::simulated::simulations;
 use super::{Grid, Section, short};
 use crate::record::{Optimised, Record};
+use fastpath_model::fit::median;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,8 +84,28 @@ fn provenance(records: &[&Record]) -> Vec<String> {
     notes
 }
 
-fn axis(label: &'static str, scale: Scale) -> Axis {
-    Axis { label, scale }
+fn axis(label: &str, scale: Scale) -> Axis {
+    Axis { label: label.to_owned(), scale }
+}
+
+/// `2 [1, 3]`
+pub(super) fn interval(value: &Value) -> String {
+    let [middle, low, high] = ["value", "low", "high"].map(|name| number(&value[name]));
+    if low == high {
+        return short(middle);
+    }
+    format!("{} [{}, {}]", short(middle), short(low), short(high))
+}
+
+/// A time with the unit that suits it: `27.97 ns`, `4.012 ms`.
+fn span(ns: f64) -> String {
+    match ns.abs() {
+        a if !a.is_finite() => "–".to_owned(),
+        a if a >= 1e9 => format!("{} s", short(ns / 1e9)),
+        a if a >= 1e6 => format!("{} ms", short(ns / 1e6)),
+        a if a >= 1e3 => format!("{} µs", short(ns / 1e3)),
+        _ => format!("{} ns", short(ns)),
+    }
 }
 
 pub(super) fn number(value: &Value) -> f64 {
@@ -158,7 +179,10 @@ fn host(records: &[&Record]) -> Section {
         });
         let copies = items(record, "copying").map(|c| {
             let off = if c["offset"] == 0 { "aligned" } else { "unaligned" };
-            let name = format!("{}, {off}", word(c.get("place")));
+            let place = word(c.get("place"));
+            // Caches are L1, L2, L3.
+            let place = if place == "arena" { "router's arena".to_owned() } else { place.to_uppercase() };
+            let name = format!("{place}, {off}");
             (name.clone(), name, number(&c["bytes"]), number(&c["ns"]))
         });
         charts.push(Chart {
@@ -189,17 +213,17 @@ fn host_tables(record: &Record) -> [Grid; 2] {
     let single = ["clock_ns", "syscall_ns", "ring_ns", "core_to_core_ns"].map(|name| {
         vec![
             name.trim_end_matches("_ns").replace('_', " "),
-            short(number(&timing[name])),
+            span(number(&timing[name])),
             String::new(),
             String::new(),
         ]
     });
     let jitter = ["spin", "sleep"].map(|name| {
-        let at = |q: &str| short(number(&timing[name][q]));
+        let at = |q: &str| span(number(&timing[name][q]));
         vec![format!("lateness, {name}"), at("p50_ns"), at("p99_ns"), at("max_ns")]
     });
     let rows = single.into_iter().chain(jitter).collect();
-    [caches, Grid { titles: vec!["", "ns (p50)", "p99", "worst"], rows }]
+    [caches, Grid { titles: vec!["", "median", "p99", "worst"], rows }]
 }
 
 fn host_notes(records: &[&Record]) -> Vec<String> {
@@ -234,12 +258,15 @@ fn pipeline(records: &[&Record]) -> Section {
         let lines = others.iter().map(|r| {
             let (program, h, cores) =
                 (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
-            let name = format!("{program} h = {h}, cores = {cores}");
+            let name = match cores {
+                1.0 => format!("{program}, h = {h}"),
+                _ => format!("{program}, h = {h}, {cores} cores"),
+            };
             ((program, h as u64, cores as u64), name, parameter(r, "p"), result(r, "T_ns"))
         });
         charts.push(Chart {
             title: "Time of a packet on one core".to_owned(),
-            x: axis("frame, bytes", Scale::Linear),
+            x: axis("frame without FCS, bytes", Scale::Linear),
             y: axis("ns·core", Scale::Linear),
             drawing: Drawing::Lines(series(lines)),
         });
@@ -274,8 +301,27 @@ fn pipeline(records: &[&Record]) -> Section {
         ]
     });
     let titles = vec!["point", "ns per packet", "packets/s", "stages, ns", "stages − whole, %"];
-    let tables = vec![Grid { titles, rows: rows.collect() }];
+    let mut tables = vec![Grid { titles, rows: rows.collect() }];
+    tables.extend(searched(records));
     Section { title: "Pipelines".to_owned(), notes: vec![], charts, tables }
+}
+
+/// The highest rates within a loss, where they were searched.
+fn searched(records: &[&Record]) -> Option<Grid> {
+    let rows = records.iter().flat_map(|r| {
+        let point =
+            ["p", "h", "cores"].iter().filter_map(|n| Some(format!("{n} = {}", r.parameters.get(*n)?)));
+        let point = format!("{} {}", word(r.parameters.get("program")), point.collect::<Vec<_>>().join(", "));
+        items(r, "throughput").map(move |found| {
+            let rate = |name: &str| found.get(name).map_or("–".to_owned(), |pps| short(number(pps)));
+            let loss = format!("{} %", short(100.0 * number(&found["goal"]["loss_ratio"])));
+            let rates = ["lower_pps", "upper_pps", "conditional_pps"].map(rate);
+            [point.clone(), loss].into_iter().chain(rates).collect()
+        })
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let titles = vec!["point", "loss at most", "met up to, packets/s", "missed from", "came through"];
+    (!rows.is_empty()).then_some(Grid { titles, rows })
 }
 
 fn latency(records: &[&Record]) -> Section {
@@ -306,14 +352,6 @@ fn latency(records: &[&Record]) -> Section {
     }
     let rows = records.iter().map(|r| {
         let t = &r.results["t_f_ns"];
-        let interval = |v: &Value| {
-            format!(
-                "{} [{}, {}]",
-                short(number(&v["value"])),
-                short(number(&v["low"])),
-                short(number(&v["high"]))
-            )
-        };
         vec![
             between(r),
             size(r),
@@ -377,7 +415,7 @@ fn histogram(record: &Record, size: &str) -> Chart {
         (x, share * n * width * density(x))
     });
     Chart {
-        title: format!("t_f at {size} B"),
+        title: format!("t_f: {size} B"),
         x: axis("ns", Scale::Linear),
         y: axis("packets", Scale::Linear),
         drawing: Drawing::Bars(
@@ -390,10 +428,17 @@ fn histogram(record: &Record, size: &str) -> Chart {
 fn operations(records: &[&Record]) -> Section {
     let lines = records.iter().flat_map(|r| {
         let name = word(r.parameters.get("operation"));
-        items(r, "points").map(move |p| (name.clone(), name.clone(), number(&p[0]), number(&p[1])))
+        // Each N is measured several times, in turn.
+        let mut repeats: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for point in items(r, "points") {
+            repeats.entry(number(&point[0]) as u64).or_default().push(number(&point[1]));
+        }
+        repeats
+            .into_iter()
+            .map(move |(n, times)| (name.clone(), name.clone(), n as f64, median(times.into_iter())))
     });
     let chart = Chart {
-        title: "A forwarder that does an operation N times per packet".to_owned(),
+        title: "A forwarder that does an operation N times per packet, medians".to_owned(),
         x: axis("N", Scale::Linear),
         y: axis("ns per packet", Scale::Linear),
         drawing: Drawing::Lines(series(lines)),

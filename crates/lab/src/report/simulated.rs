@@ -48,8 +48,8 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
         let is_drawn = lines.iter().any(|line| line.points.len() > 1);
         is_drawn.then(|| Chart {
             title: format!("{} over {x}", found.replace('_', " ")),
-            x: Axis { label: "", scale: Scale::Linear },
-            y: Axis { label: unit, scale: Scale::Linear },
+            x: Axis { label: x.replace('_', " "), scale: Scale::Linear },
+            y: Axis { label: unit.to_owned(), scale: Scale::Linear },
             drawing: Drawing::Lines(lines),
         })
     };
