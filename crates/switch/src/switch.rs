@@ -393,14 +393,22 @@ impl Switch {
     }
 
     fn delete_flows(&mut self, now: Time, request: &FlowMod) -> Vec<Removed> {
-        let meant = self.meant(request);
-        let take = |(table, rank): (u8, Rank)| {
-            self.tables[usize::from(table)].take(table, &rank, RemovedReason::Delete, now)
-        };
-        meant.into_iter().filter_map(take).collect()
+        if request.command == FlowCommand::DeleteStrict {
+            let meant = self.meant(request);
+            let take = |(table, rank): (u8, Rank)| {
+                self.tables[usize::from(table)].take(table, &rank, RemovedReason::Delete, now)
+            };
+            return meant.into_iter().filter_map(take).collect();
+        }
+        let filter = FlowFilter::of(request);
+        let is_meant =
+            |rank: &Rank, flow: &Flow| filter.selects(flow) && rank.matching().is_within(&filter.matching);
+        let tables = (0..).zip(&mut self.tables);
+        let tables = tables.filter(|(id, _)| request.table_id == ALL_TABLES || *id == request.table_id);
+        tables.flat_map(|(id, table)| table.take_all((id, RemovedReason::Delete, now), is_meant)).collect()
     }
 
-    /// The flows that a modification or deletion is about.
+    /// The flows that a modification or strict deletion is about.
     fn meant(&self, request: &FlowMod) -> Vec<(u8, Rank)> {
         let filter = FlowFilter::of(request);
         if matches!(request.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict) {
@@ -420,13 +428,8 @@ impl Switch {
         reason: RemovedReason,
         is_meant: impl Fn(&Flow) -> bool,
     ) -> Vec<Removed> {
-        let mut removed = Vec::new();
-        for (id, table) in self.tables.iter_mut().enumerate() {
-            let meant = table.flows().filter(|(_, flow)| is_meant(flow)).map(|(rank, _)| rank.clone());
-            let meant: Vec<Rank> = meant.collect();
-            removed.extend(meant.iter().filter_map(|rank| table.take(id as u8, rank, reason, now)));
-        }
-        removed
+        let tables = (0..).zip(&mut self.tables);
+        tables.flat_map(|(id, table)| table.take_all((id, reason, now), |_, flow| is_meant(flow))).collect()
     }
 
     /// Changes groups; answers with the flows that went because their group did.

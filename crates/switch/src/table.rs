@@ -122,7 +122,7 @@ impl Table {
         if let Some(at) = listed {
             self.deadlines.insert((at, rank.clone()));
         }
-        self.note(&rank);
+        self.changes.note(&rank);
         self.room += flow.room();
         self.flows.insert(rank, Entry { flow, listed });
     }
@@ -133,7 +133,7 @@ impl Table {
             self.room -= flow.room();
             change(flow);
             self.room += flow.room();
-            self.note(rank);
+            self.changes.note(rank);
         }
     }
 
@@ -143,7 +143,7 @@ impl Table {
             self.deadlines.remove(&(at, rank.clone()));
         }
         self.room -= flow.room();
-        self.note(rank);
+        self.changes.note(rank);
         Some(flow)
     }
 
@@ -185,11 +185,32 @@ impl Table {
         Some(Removed { table_id, rank: rank.clone(), flow, reason, at })
     }
 
+    /// Removes all flows that are meant and tells their stories, in the order of lookup.
+    pub(crate) fn take_all(
+        &mut self,
+        (table_id, reason, at): (u8, RemovedReason, Time),
+        is_meant: impl Fn(&Rank, &Flow) -> bool,
+    ) -> Vec<Removed> {
+        let Table { flows, deadlines, room, changes, .. } = self;
+        let gone = flows.extract_if(.., |rank, entry| is_meant(rank, &entry.flow));
+        let tell = |(rank, Entry { flow, listed }): (Rank, Entry)| {
+            if let Some(at) = listed {
+                deadlines.remove(&(at, rank.clone()));
+            }
+            *room -= flow.room();
+            changes.note(&rank);
+            Removed { table_id, rank, flow, reason, at }
+        };
+        gone.map(tell).collect()
+    }
+}
+
+impl Changes {
     fn note(&mut self, rank: &Rank) {
-        if let Changes::Few(ranks) = &mut self.changes {
+        if let Changes::Few(ranks) = self {
             ranks.insert(rank.clone());
             if ranks.len() > CHANGES_MAX {
-                self.changes = Changes::Many;
+                *self = Changes::Many;
             }
         }
     }
