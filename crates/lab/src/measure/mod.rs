@@ -85,10 +85,11 @@ fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Keeps the calling thread on the `core`-th of the cores it may use.
+/// Keeps the calling thread on the `core`-th of the cores this process may use: those of its first thread, which is never
+/// pinned. One that is started by a pinned thread inherits that one's core, and would share it.
 fn pin(core: usize) {
     let this = Pid::from_raw(0);
-    let Ok(allowed) = sched_getaffinity(this) else { return };
+    let Ok(allowed) = sched_getaffinity(Pid::this()) else { return };
     let cores: Vec<usize> = (0..CpuSet::count()).filter(|&c| allowed.is_set(c).unwrap_or(false)).collect();
     let mut one = CpuSet::new();
     if let Some(&chosen) = cores.get(core % cores.len().max(1)) {
@@ -132,4 +133,21 @@ fn rounds(span: Duration, least: usize, mut work: impl FnMut()) -> Vec<f64> {
         times.push(start.elapsed().as_secs_f64() * 1e9);
     }
     times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_a_pinned_one_starts_has_a_core_of_its_own() {
+        let cores = |of: CpuSet| (0..CpuSet::count()).filter(move |&c| of.is_set(c).unwrap_or(false));
+        let allowed: Vec<usize> = cores(sched_getaffinity(Pid::this()).expect("an affinity")).collect();
+        let [outer, inner] = on_core(0, || {
+            let here = || sched_getaffinity(Pid::from_raw(0)).expect("an affinity");
+            [here(), on_core(1, here)]
+        });
+        assert_eq!(cores(outer).collect::<Vec<_>>(), [allowed[0]]);
+        assert_eq!(cores(inner).collect::<Vec<_>>(), [allowed[1 % allowed.len()]]);
+    }
 }
