@@ -478,8 +478,8 @@ mod tests {
     use crate::mail::Mailbox;
     use crate::port::{Memory, MemoryEnd};
     use crate::sys::heap;
-    use fastpath_link::{Limit, PipeSpec, QueueSpec};
-    use fastpath_net::{NodeKind, Options, Topology};
+    use fastpath_link::{Change, Limit, PipeSpec, QueueSpec};
+    use fastpath_net::{Direction, NodeKind, Options, Topology};
     use fastpath_units::{Probability, Rate};
     use std::num::NonZeroUsize;
 
@@ -518,13 +518,34 @@ mod tests {
         for links in [1, 40] {
             let (mut worker, ends) = worker(links);
             let frame = [0x5a; 1000];
+            let send = || {
+                for end in ends.iter().step_by(2) {
+                    assert_eq!(end.send([frame.as_slice(); BURST]), BURST);
+                }
+            };
+            // How much of a burst is held at once depends on how fast the machine is just now. So the links first stand
+            // still until they hold twice a burst, and then send all of it at once: no later burst needs more.
+            let pace = |worker: &mut Worker<()>, bps: u64| {
+                let change = Change { rate: Some(Rate::from_bps(bps)), ..Change::default() };
+                let now = worker.watch.now();
+                for link in 0..links as u32 {
+                    worker.network.apply(now, LinkId(link), Direction::Both, &change);
+                }
+            };
+            pace(&mut worker, 1);
+            for _ in 0..2 {
+                send();
+                worker.turn();
+            }
+            pace(&mut worker, 10_000_000_000);
+            while worker.turn_and_look() {}
+            for end in &ends {
+                end.recv(usize::MAX, |_| {});
+            }
             let mut bursts = |count: usize| {
                 let mut came = 0;
                 for _ in 0..count {
-                    for end in ends.iter().step_by(2) {
-                        assert_eq!(end.send([frame.as_slice(); BURST]), BURST);
-                    }
-                    // Until all have come out: no more is held in a later burst than in the first.
+                    send();
                     while worker.turn_and_look() {}
                     came += ends.iter().map(|end| end.recv(usize::MAX, |_| {})).sum::<usize>();
                 }
