@@ -32,9 +32,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const BACKLOG_MAX: usize = 1024;
 /// Backlogs made at the start: as many edges have frames waiting at once without making another.
 const BACKLOGS: usize = BURST;
-/// Frames released in a turn before ports are looked at again; of more ports at least twice as many as came, so that what an
-/// overloaded engine cannot carry is lost at its ports instead of waiting inside, ever longer.
-const RELEASE_MAX: usize = 4 * BURST;
+/// Frames taken out of the network at a time: enough that the segments of several super-packets are joined again.
+/// After so many ports are looked at again; if more came, after at least twice as many, so that what an overloaded engine
+/// cannot carry is lost at its ports instead of waiting inside, ever longer.
+const RELEASE: usize = 4 * BURST;
 /// After the last frame came or went, sleep is put off this long: traffic comes in flights.
 const LINGER: Duration = Duration::from_us(50);
 /// The longest sleep while a port has to be asked, having no descriptor to wait on.
@@ -98,6 +99,8 @@ pub(crate) struct Worker<O> {
 struct EdgePort {
     /// `None` once it has failed.
     port: Option<Box<dyn Port>>,
+    /// It sends frames whose checksum is still to be made.
+    takes_unfinished: bool,
     name: String,
     kind: String,
     failure: Option<String>,
@@ -135,7 +138,7 @@ impl<O: Observer> Worker<O> {
             must_ask: false,
             burst: Burst::new(),
             arrived: Vec::with_capacity(Burst::MAX),
-            due: Vec::with_capacity(BURST),
+            due: Vec::with_capacity(RELEASE),
             inbox,
             idle,
             promise,
@@ -166,7 +169,7 @@ impl<O: Observer> Worker<O> {
     fn turn(&mut self) {
         let start = self.watch.now();
         let received = self.receive(start);
-        let released = self.release(RELEASE_MAX.max(2 * received));
+        let released = self.release(RELEASE.max(2 * received));
         self.read_mail();
         let now = self.watch.now();
         let has_moved = received > 0 || released;
@@ -217,13 +220,13 @@ impl<O: Observer> Worker<O> {
         while released < most {
             let now = self.watch.now();
             let mut due = std::mem::take(&mut self.due);
-            self.network.pop_burst(now, BURST, &mut due);
+            self.network.pop_burst(now, RELEASE, &mut due);
             let count = due.len();
             due.drain(..).for_each(|delivery| self.queue(delivery));
             self.due = due;
             self.send(now);
             released += count;
-            if count < BURST {
+            if count < RELEASE {
                 break;
             }
         }
@@ -231,9 +234,12 @@ impl<O: Observer> Worker<O> {
     }
 
     /// Puts a frame that is due into the backlog of its port.
-    fn queue(&mut self, delivery: Delivery) {
+    fn queue(&mut self, mut delivery: Delivery) {
         let index = delivery.edge.0 as usize;
         let edge = &mut self.edges[index];
+        if !edge.takes_unfinished {
+            self.network.pool_mut().finish(&mut delivery.frame);
+        }
         let backlog = match &mut edge.backlog {
             Some(backlog) => backlog,
             none => {
@@ -286,6 +292,8 @@ impl<O: Observer> Worker<O> {
                     self.spare.extend(edge.backlog.take());
                     self.waiting.swap_remove(place);
                 }
+                // As much as it takes at a time.
+                Ok(()) if taken >= BURST => {}
                 Ok(()) => place += 1,
             }
         }
@@ -444,8 +452,9 @@ impl Backlog {
 
 impl EdgePort {
     /// One of `edges`.
-    fn new(port: Box<dyn Port>, edges: usize) -> EdgePort {
+    fn new(mut port: Box<dyn Port>, edges: usize) -> EdgePort {
         EdgePort {
+            takes_unfinished: port.defer_checksums(),
             name: port.name().to_owned(),
             kind: port.kind(),
             port: Some(port),

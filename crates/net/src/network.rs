@@ -476,6 +476,8 @@ impl<O: Observer> Network<O> {
         if !O::WATCHES && matches!(fate, Fate::Delivered { marked: false }) {
             return self.arrive(at, end, frame);
         }
+        // Its bytes are shown, or changed.
+        self.pool.finish(&mut frame);
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         let departed = self.pipes.departed(id);
         let alteration = match fate {
@@ -524,7 +526,8 @@ impl<O: Observer> Network<O> {
     }
 
     /// A frame reaches a router or switch.
-    fn forward(&mut self, at: Time, InnerEnd { station, interface }: InnerEnd, frame: Frame) {
+    fn forward(&mut self, at: Time, InnerEnd { station, interface }: InnerEnd, mut frame: Frame) {
+        self.pool.finish(&mut frame);
         let Station { node, kind } = &mut self.stations[station];
         let node = *node;
         match kind {
@@ -569,7 +572,8 @@ impl<O: Observer> Network<O> {
 
     /// A pipe or node does not take a frame.
     #[cold]
-    fn refuse(&mut self, at: Time, place: Place, frame: Frame, reason: Reason) {
+    fn refuse(&mut self, at: Time, place: Place, mut frame: Frame, reason: Reason) {
+        self.pool.finish(&mut frame);
         self.observer.refused(at, place, &frame, self.pool.bytes(&frame), reason);
         self.discard(at, frame, reason);
     }

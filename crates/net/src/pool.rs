@@ -4,6 +4,7 @@
 //! delay, and neighbours in time are neighbours in memory. Freed slots are reused last-in first-out, while
 //! they are still in the cache.
 
+use fastpath_wire::segment::finish_checksum;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 /// Slot sizes: steps of 64 bytes to 2 KiB, then jumbo frames and super-packets.
@@ -25,14 +26,32 @@ pub const FRAME_MAX: usize = LARGE[LARGE.len() - 1];
 pub struct Frame {
     /// The slot's number, counted from 1 so that `Option<Frame>` is no larger.
     place: NonZeroU32,
+    /// Bytes, and [`UNFINISHED`].
     len: u32,
 }
+
+/// Set in [`Frame::len`] of a frame whose transport checksum is still to be made.
+const UNFINISHED: u32 = 1 << 31;
+const _: () = assert!(FRAME_MAX < UNFINISHED as usize);
 
 impl Frame {
     /// Bytes in the frame.
     #[allow(clippy::len_without_is_empty)] // an empty frame is no frame
+    #[inline]
     pub fn len(&self) -> usize {
-        self.len as usize
+        (self.len & !UNFINISHED) as usize
+    }
+
+    /// False if the transport checksum is still to be made ([`FramePool::finish`]): its field holds the sum of the
+    /// pseudo-header. Nobody but a kernel that is told so may be given such a frame.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.len & UNFINISHED == 0
+    }
+
+    /// Notes that the transport checksum is still to be made.
+    pub fn leave_unfinished(&mut self) {
+        self.len |= UNFINISHED;
     }
 
     /// The slot's number: unique among the frames alive, reused after.
@@ -128,7 +147,8 @@ impl FramePool {
 
     /// A second frame with the same bytes.
     pub fn duplicate(&mut self, frame: &Frame) -> Option<Frame> {
-        let copy = self.alloc(frame.len())?;
+        let mut copy = self.alloc(frame.len())?;
+        copy.len = frame.len;
         let (chunk, from) = self.classes[frame.class()].range(frame.slot());
         let (to_chunk, to) = self.classes[copy.class()].range(copy.slot());
         let chunks = &mut self.classes[frame.class()].chunks;
@@ -155,6 +175,15 @@ impl FramePool {
         let class = &mut self.classes[frame.class()];
         let (chunk, at) = class.range(frame.slot());
         &mut class.chunks[chunk][at..at + frame.len()]
+    }
+
+    /// Makes the transport checksum if that is still to be done.
+    #[inline]
+    pub fn finish(&mut self, frame: &mut Frame) {
+        if !frame.is_finished() {
+            frame.len &= !UNFINISHED;
+            finish_checksum(self.bytes_mut(frame));
+        }
     }
 
     /// Shortens the frame to its first `len` bytes (a port allocates before it knows how much will come).

@@ -19,7 +19,7 @@ use crate::{Headers, build::tcp_flags};
 /// # let (mut rest, mut writes) = (&due[..], 0);
 /// let mut coalescer = Coalescer::default();
 /// while !rest.is_empty() {
-///     let count = rest.iter().take_while(|frame| coalescer.append(frame)).count();
+///     let count = rest.iter().take_while(|frame| coalescer.append(frame, true)).count();
 ///     let joined = coalescer.take().expect("an empty coalescer takes any frame");
 ///     // Write joined.vnet, joined.headers, and from each of these frames what is behind joined.skip bytes.
 ///     rest = &rest[count..];
@@ -31,6 +31,8 @@ use crate::{Headers, build::tcp_flags};
 pub struct Coalescer {
     /// Those of the first frame, while it may be continued or has been.
     headers: Vec<u8>,
+    /// What the receiving kernel has to know of the first frame, should nobody continue it.
+    single: VnetHeader,
     /// Bytes of the packet so far.
     len: usize,
     held: Held,
@@ -41,7 +43,7 @@ pub struct Coalescer {
 pub struct Joined<'a> {
     /// What the receiving kernel has to know.
     pub vnet: VnetHeader,
-    /// Headers for all of them; empty for a single frame, which goes as it is.
+    /// Headers for all of them; empty for a single frame, which goes as it is, finished or not.
     pub headers: &'a [u8],
     /// Bytes of headers of each frame.
     pub skip: usize,
@@ -68,21 +70,18 @@ struct Run {
 }
 
 impl Coalescer {
-    /// Takes the frame if nothing is held or if it continues what is held; otherwise [`Coalescer::take`] first.
+    /// Takes the frame if nothing is held or if it continues what is held; otherwise [`Coalescer::take`] first. A frame
+    /// that is not finished is one of [`SuperPacket::write_unfinished`](crate::segment::SuperPacket::write_unfinished),
+    /// its transport checksum still to be made: by the receiver, if it wants it.
     #[must_use = "a frame that was not taken must be offered again"]
-    pub fn append(&mut self, frame: &[u8]) -> bool {
+    pub fn append(&mut self, frame: &[u8], is_finished: bool) -> bool {
         match self.held {
             Held::Nothing => {
-                self.held = hold_first(frame);
-                self.headers.clear();
-                if let Held::Open(run) = &self.held {
-                    self.headers.extend_from_slice(&frame[..run.layout.header_len]);
-                }
-                self.len = frame.len();
+                self.hold_first(frame, is_finished);
                 true
             }
             Held::Closed(_) => false,
-            Held::Open(run) => self.append_to(run, frame),
+            Held::Open(run) => self.append_to(run, frame, is_finished),
         }
     }
 
@@ -93,9 +92,8 @@ impl Coalescer {
             Held::Closed(run) => run,
             Held::Open(run) => Some(run),
         };
-        // A single frame is handed on as it came, its checksum complete.
         let Some(run) = run.filter(|run| run.segments > 1) else {
-            return Some(Joined { vnet: VnetHeader::default(), headers: &[], skip: 0 });
+            return Some(Joined { vnet: self.single, headers: &[], skip: 0 });
         };
         run.layout.set_lengths(&mut self.headers, self.len);
         let kind = match run.layout.kind.network {
@@ -107,11 +105,32 @@ impl Coalescer {
         };
         run.layout.start_checksum(&mut self.headers, self.len);
         let gso = Gso { kind, size: run.size as u16, ecn: false };
-        Some(Joined { vnet: run.layout.vnet_header(gso), headers: &self.headers, skip: self.headers.len() })
+        Some(Joined {
+            vnet: run.layout.vnet_header(Some(gso)),
+            headers: &self.headers,
+            skip: self.headers.len(),
+        })
     }
 
-    fn append_to(&mut self, run: Run, frame: &[u8]) -> bool {
-        let Some(layout) = mergeable(frame) else { return false };
+    fn hold_first(&mut self, frame: &[u8], is_finished: bool) {
+        let headers = Headers::parse(frame);
+        let layout = Layout::of(frame, &headers);
+        let unfinished = layout.filter(|_| !is_finished).map(|layout| layout.vnet_header(None));
+        self.single = unfinished.unwrap_or_default();
+        self.len = frame.len();
+        self.headers.clear();
+        self.held = match mergeable(frame, &headers, is_finished) {
+            Some(layout) => {
+                self.headers.extend_from_slice(&frame[..layout.header_len]);
+                let size = frame.len() - layout.header_len;
+                after(frame, Run { layout, size, segments: 1 }, size)
+            }
+            None => Held::Closed(None),
+        };
+    }
+
+    fn append_to(&mut self, run: Run, frame: &[u8], is_finished: bool) -> bool {
+        let Some(layout) = mergeable(frame, &Headers::parse(frame), is_finished) else { return false };
         let payload = frame.len() - layout.header_len;
         let ip_len = self.len - run.layout.ip + payload;
         let data_len = (self.len - run.layout.header_len) as u32;
@@ -129,16 +148,6 @@ impl Coalescer {
     }
 }
 
-fn hold_first(frame: &[u8]) -> Held {
-    match mergeable(frame) {
-        Some(layout) => {
-            let size = frame.len() - layout.header_len;
-            after(frame, Run { layout, size, segments: 1 }, size)
-        }
-        None => Held::Closed(None),
-    }
-}
-
 /// A run after a frame with `len` bytes of payload: PSH and a short segment end it.
 fn after(frame: &[u8], run: Run, len: usize) -> Held {
     let pushed = frame[run.layout.transport + 13] & tcp_flags::PSH != 0;
@@ -146,10 +155,9 @@ fn after(frame: &[u8], run: Run, len: usize) -> Held {
 }
 
 /// The layout of a frame that may be part of a super-packet: plain TCP data with nothing to say but ACK and PSH,
-/// no IP options or extension headers, no padding, every checksum right.
-fn mergeable(frame: &[u8]) -> Option<Layout> {
-    let headers = Headers::parse(frame);
-    let layout = Layout::of(frame, &headers)?;
+/// no IP options or extension headers, no padding, every checksum right or still to be made.
+fn mergeable(frame: &[u8], headers: &Headers, is_finished: bool) -> Option<Layout> {
+    let layout = Layout::of(frame, headers)?;
     let plain_header_len = match layout.kind.network {
         IpVersion::V4 => 20,
         IpVersion::V6 => 40,
@@ -159,8 +167,10 @@ fn mergeable(frame: &[u8]) -> Option<Layout> {
         && layout.transport - layout.ip == plain_header_len
         && Some(frame.len()) == headers.packet_end()
         && frame[layout.transport + 13] & !tcp_flags::PSH == tcp_flags::ACK;
-    let is_right =
-        || headers.ipv4_checksum_ok(frame) != Some(false) && check_transport(frame, &headers) == Check::Good;
+    let is_right = || {
+        headers.ipv4_checksum_ok(frame) != Some(false)
+            && (!is_finished || check_transport(frame, headers) == Check::Good)
+    };
     (has_data && is_plain && is_right()).then_some(layout)
 }
 

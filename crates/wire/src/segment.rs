@@ -94,6 +94,15 @@ pub fn segment(
     Ok(())
 }
 
+/// Finishes the transport checksum of a segment that [`SuperPacket::write_unfinished`] wrote. Of other TCP and UDP packets it
+/// makes the checksum anew; the rest stays as it is.
+pub fn finish_checksum(frame: &mut [u8]) {
+    let headers = Headers::parse(frame);
+    if let (Some(layout), Some(end)) = (Layout::of(frame, &headers), headers.packet_end()) {
+        layout.complete_checksum(&mut frame[..end]);
+    }
+}
+
 impl<'a> SuperPacket<'a> {
     /// Checks that `frame` is what its virtio header says. Whatever the checksum fields hold is not used.
     pub fn new(frame: &'a [u8], gso: Gso) -> Result<SuperPacket<'a>, SegmentError> {
@@ -122,6 +131,13 @@ impl<'a> SuperPacket<'a> {
 
     /// Writes the `i`-th segment, all checksums right, to `out`, which has exactly its length.
     pub fn write(&self, i: usize, out: &mut [u8]) {
+        self.write_unfinished(i, out);
+        self.layout.complete_checksum(out);
+    }
+
+    /// The same, but that the transport checksum is left to [`finish_checksum`]: its field holds the sum of the
+    /// pseudo-header. Summing the payload costs as much as copying it.
+    pub fn write_unfinished(&self, i: usize, out: &mut [u8]) {
         let (from, layout) = (i * self.size, &self.layout);
         let (headers, payload) = out.split_at_mut(self.headers.len());
         headers.copy_from_slice(self.headers);
@@ -141,7 +157,7 @@ impl<'a> SuperPacket<'a> {
             let not_last = if i + 1 < self.count() { tcp_flags::FIN | tcp_flags::PSH } else { 0 };
             out[layout.transport + 13] &= !(not_first | not_last);
         }
-        layout.complete_checksum(out);
+        layout.start_checksum(out, len);
     }
 }
 
@@ -188,11 +204,11 @@ impl Layout {
         Some(Layout { ip, transport: transport.offset, header_len, kind, pseudo })
     }
 
-    /// The virtio header of a super-packet of this layout whose transport checksum is unfinished.
-    pub(crate) fn vnet_header(&self, gso: Gso) -> VnetHeader {
+    /// The virtio header of a packet of this layout whose transport checksum is unfinished.
+    pub(crate) fn vnet_header(&self, gso: Option<Gso>) -> VnetHeader {
         let checksum =
             PartialChecksum { start: self.transport as u16, offset: self.checksum_offset() as u16 };
-        VnetHeader { checksum: Some(checksum), gso: Some(gso), header_len: self.header_len as u16 }
+        VnetHeader { checksum: Some(checksum), gso, header_len: self.header_len as u16 }
     }
 
     /// Makes the length fields of IP and UDP those of a frame of `len` bytes that begins with these.

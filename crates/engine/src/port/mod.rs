@@ -67,6 +67,12 @@ pub trait Port: Send {
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError>;
 
+    /// From now on frames may come whose transport checksum is still to be made ([`Frame::is_finished`]), if the port has
+    /// such. True if it also sends them.
+    fn defer_checksums(&mut self) -> bool {
+        false
+    }
+
     /// The descriptor that becomes readable when frames arrive; `None` if the port must be asked.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None

@@ -1,7 +1,8 @@
 //! Work that the sending kernel left undone: super-packets (GSO) and unfinished checksums.
 //!
 //! Every frame comes with a virtio-net header that says what is missing (virtio 1.2, §5.1.6). Here it is
-//! done, so that the network sees the frames that would have been on a wire, one by one.
+//! done, so that the network sees the frames that would have been on a wire, one by one. Only the checksums of segments
+//! may be left for later, if nobody else will look at them.
 
 use super::{Burst, PortCounters};
 use fastpath_net::{Frame, FramePool};
@@ -29,6 +30,8 @@ pub(super) struct Arrivals<'a> {
     pub(super) pool: &'a mut FramePool,
     pub(super) burst: &'a mut Burst,
     pub(super) counters: &'a mut PortCounters,
+    /// Whether the transport checksum of segments is made later, if at all.
+    pub(super) defers: bool,
 }
 
 impl Arrivals<'_> {
@@ -92,7 +95,13 @@ impl Arrivals<'_> {
     fn insert_segment(&mut self, packet: &SuperPacket<'_>, i: usize) {
         let mut frame = self.pool.alloc(packet.len_of(i));
         if let Some(frame) = &mut frame {
-            packet.write(i, self.pool.bytes_mut(frame));
+            let bytes = self.pool.bytes_mut(frame);
+            if self.defers {
+                packet.write_unfinished(i, bytes);
+                frame.leave_unfinished();
+            } else {
+                packet.write(i, bytes);
+            }
         }
         self.keep(frame);
     }
@@ -172,7 +181,8 @@ mod tests {
         let mut pool = FramePool::new(NonZeroUsize::new(16 << 20).unwrap());
         let (mut burst, mut counters, mut scratch) =
             (Burst::new(), PortCounters::default(), Scratch::default());
-        let mut arrivals = Arrivals { pool: &mut pool, burst: &mut burst, counters: &mut counters };
+        let mut arrivals =
+            Arrivals { pool: &mut pool, burst: &mut burst, counters: &mut counters, defers: false };
         let bytes = header.to_bytes();
         let bytes = bytes.first_chunk().unwrap();
         match tag {

@@ -30,6 +30,7 @@ pub struct TapPort {
     overruns: Overruns,
     scratch: Scratch,
     joined: Coalescer,
+    defers: bool,
     counters: PortCounters,
 }
 
@@ -63,13 +64,17 @@ impl TapPort {
         let buffer = vec![0; HEADER_LEN + fastpath_net::FRAME_MAX].into_boxed_slice();
         let (scratch, joined) = (Scratch::default(), Coalescer::default());
         let (overruns, counters) = (Overruns::watch(name), PortCounters::default());
-        TapPort { name: name.to_owned(), tap, buffer, overruns, scratch, joined, counters }
+        TapPort { name: name.to_owned(), tap, buffer, overruns, scratch, joined, defers: false, counters }
     }
 
     /// Joins the longest run of segments at the front of `frames`; says how many there are.
     fn join(&mut self, pool: &FramePool, frames: &VecDeque<Frame>) -> usize {
         const { assert!(BURST < PARTS_MAX, "headers and every frame are a part each") };
-        frames.iter().take(BURST).take_while(|frame| self.joined.append(pool.bytes(frame))).count()
+        frames
+            .iter()
+            .take(BURST)
+            .take_while(|frame| self.joined.append(pool.bytes(frame), frame.is_finished()))
+            .count()
     }
 
     /// A deleted TAP answers EBADFD to everything (drivers/net/tun.c).
@@ -92,7 +97,7 @@ impl Port for TapPort {
     }
 
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
+        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters, defers: self.defers };
         while !arrivals.burst.is_full() {
             match self.tap.read(&mut self.buffer) {
                 Ok(len) => {
@@ -137,6 +142,11 @@ impl Port for TapPort {
             frames.drain(..count).for_each(|frame| pool.free(frame));
         }
         Ok(())
+    }
+
+    fn defer_checksums(&mut self) -> bool {
+        self.defers = true;
+        true
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -1,7 +1,8 @@
 //! One TCP connection of the kernel's, as full as it gets.
 //!
 //! Its congestion control is CUBIC (RFC 9438) whatever the machine's default is: it fills a drop-tail queue and
-//! stays there, while BBR leaves the path empty now and then to measure it.
+//! stays there, while BBR leaves the path empty now and then to measure it. Where BBR is the default, its pacing stays
+//! with the connection, which was set up with it.
 
 use super::{AuditError, SocketError, Stop};
 use crate::Host;

@@ -118,5 +118,7 @@ fn tcp(context: &Context<'_>) -> Result<Outcome, PartError> {
         .control(control)
         .peer("kernel bridge", bridge)
         .detail("rounds", rounds as f64)
-        .note("one connection, offloads on everywhere; medians over the rounds"))
+        .note(
+            "one connection, offloads on everywhere, paced if BBR is the machine's default; medians over the rounds",
+        ))
 }
