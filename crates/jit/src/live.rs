@@ -299,14 +299,15 @@ impl Live {
         let workers = self.stations.len();
         let is_due = self.tables.iter().any(|table| !table.data.plan.is_settled());
         if !is_due || self.retired.len() >= RETIRED_MAX {
-            let is_clean = self.garbage.tables.is_empty() && self.garbage.code.is_empty();
-            return (!is_clean).then(|| Job { work: Work::Free(mem::take(&mut self.garbage)), workers });
+            let garbage = self.garbage.take();
+            let is_clean = garbage.tables.is_empty() && garbage.code.is_empty();
+            return (!is_clean).then_some(Job { work: Work::Free(garbage), workers });
         }
         self.since = Some(BTreeMap::new());
         let tables = self.tables.iter().map(|LiveTable { data, .. }| {
             (data.plan.clone(), data.plan.is_settled().then(|| Arc::clone(&data.base)))
         });
-        let work = Work::Make(tables.collect(), mem::take(&mut self.garbage));
+        let work = Work::Make(tables.collect(), self.garbage.take());
         Some(Job { work, workers })
     }
 
@@ -524,6 +525,17 @@ impl Live {
         let (bytes, tables) = (self.code.bytes, tables.join(", "));
         let _ = writeln!(text, "code: {bytes} bytes for tables {tables}, parsing to {depth}");
         text
+    }
+}
+
+impl Garbage {
+    /// What nobody else holds, so that whoever drops it frees it. Code stays as long as a program has it: dropping that would
+    /// unmap it in the time of a change.
+    fn take(&mut self) -> Garbage {
+        let (code, held) =
+            mem::take(&mut self.code).into_iter().partition(|code| Arc::strong_count(code) == 1);
+        self.code = held;
+        Garbage { tables: mem::take(&mut self.tables), code }
     }
 }
 

@@ -84,7 +84,7 @@ pub struct ChangeTimes {
     pub p99: f64,
     /// The longest.
     pub max: f64,
-    /// The longest by CPU time of the thread, which neither other programs nor other machines take.
+    /// The longest by CPU time of the thread: what other programs took is not in it, nor most of what other machines took.
     pub cpu_max: f64,
     /// The longest of as many empty loops, each as long as the median, on the same core between the changes.
     pub control_max: f64,
