@@ -10,7 +10,9 @@ nothing stays behind. Cases run in shards side by side; those that need many pac
 51 cases measure throughput, to 10 %, of packets that the tester sends one by one in Python, at up to 20 000 a second, in
 steps of 10 ms. Two things keep these rates right, and as root the script sees to both: the tester waits by select(2), as
 its library can be told to (by epoll it waits whole milliseconds, too long by up to one), and tester and switches run
-before other programs (SCHED_RR; the other cases with nice -10).
+before other programs (SCHED_RR; the other cases with nice -10). Against other machines on the same host nothing helps:
+what was measured while they took more than 3 % of the time says nothing of the switch, and is measured again, up to
+four times, before it counts.
 
 A run takes about a quarter of an hour. With --keep FILE verdicts are kept as they come: a run that was ended goes on
 with the cases that are missing.
@@ -36,6 +38,8 @@ import time
 TARGET, TESTER = "0000000000000001", "0000000000000002"
 # More packets a second than this are sent by one shard at a time: the tester is a Python program.
 HEAVY_PKTPS = 3000
+# Rates that were measured while the hypervisor took more than this share of the time are measured again, so many times.
+STOLEN_MAX, TRIES = 0.03, 4
 EXPLANATIONS = pathlib.Path(__file__).with_name("openflow-conformance-notes.json")
 
 
@@ -69,8 +73,8 @@ def weight(case):
 
 def plan(suite_dir, shards, only, known):
     """The wanted cases without a known verdict, as FILE#INDEX, in batches of shards that run side by side: those that
-    look at single packets, those that count some packets a second, and one by one those that count many. With them, how
-    many are wanted."""
+    look at single packets, a few at a time those that count some packets a second, and one by one those that count many.
+    With them, how many are wanted."""
     kinds, wanted = [[], [], []], 0
     for path in sorted(suite_dir.rglob("*.json")):
         name = str(path.relative_to(suite_dir))
@@ -81,15 +85,22 @@ def plan(suite_dir, shards, only, known):
             if (name, case["description"]) not in known:
                 rate = packet_rate(case)
                 kinds[(rate > 0) + (rate > HEAVY_PKTPS)].append((weight(case), f"{name}#{index}"))
-    batches = []
-    for kind, bins in zip(kinds, (shards, (shards + 1) // 2)):
-        bins = [[0, []] for _ in range(bins)]
-        for cost, name in sorted(kind, reverse=True):
-            least = min(bins)
-            least[0] += cost
-            least[1].append(name)
-        batches.append([names for _, names in bins if names])
-    return batches + [[[name]] for _, name in kinds[2]], wanted
+    single, some, many = kinds
+    bins = [[0, []] for _ in range(shards)]
+    for cost, name in sorted(single, reverse=True):
+        least = min(bins)
+        least[0] += cost
+        least[1].append(name)
+    batches = [[names for _, names in bins if names]]
+    for timed, width in ((some, (shards + 1) // 2), (many, 1)):
+        batches += [[[name] for _, name in timed[at:at + width]] for at in range(0, len(timed), width)]
+    return batches, wanted
+
+
+def stolen():
+    """Time of all cores so far, and what of it other machines of the host had (proc_stat(5))."""
+    times = [int(word) for word in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    return sum(times), times[7]
 
 
 def chosen(args, names):
@@ -201,13 +212,23 @@ def run(args, suite_dir, found, keep):
     """Adds the verdicts that are missing to `found`; says how many cases there are."""
     batches, wanted = plan(suite_dir, args.shards, args.only, found)
     by_title = titles(suite_dir)
-    began = time.time()
-    for batch in batches:
-        for names, started in [(names, start(args, names)) for names in batch]:
-            found.update({(name, case): "no verdict" for name, case in map(key_of(suite_dir), names)})
-            found.update(verdicts(finish(started), by_title))
+    began, again = time.time(), 0
+    for number, batch in enumerate(batches):
+        for attempt in range(TRIES):
+            (all_before, stolen_before), said = stolen(), {}
+            for names, started in [(names, start(args, names)) for names in batch]:
+                said.update({(name, case): "no verdict" for name, case in map(key_of(suite_dir), names)})
+                said.update(verdicts(finish(started), by_title))
+            all_after, stolen_after = stolen()
+            is_quiet = stolen_after - stolen_before <= STOLEN_MAX * (all_after - all_before)
+            # The first batch counts no rates.
+            if number == 0 or is_quiet or all(verdict == "OK" for verdict in said.values()):
+                break
+            again += attempt + 1 < TRIES
+        found.update(said)
         keep()
-    print(f"{sum(v == 'OK' for v in found.values())} passed so far; {time.time() - began:.0f} s", flush=True)
+    print(f"{sum(v == 'OK' for v in found.values())} passed so far; {time.time() - began:.0f} s; {again} times something was "
+          "measured again, for the machine was not ours", flush=True)
     return wanted
 
 
@@ -266,7 +287,8 @@ def report(args, runs, expected):
         "`fastpath switch`. Written by `xtask/openflow-conformance.py`; do not edit.",
         "",
         f"Machine: {os.cpu_count()} CPUs, {platform.machine()}, Linux {platform.release().split('-')[0]}; the tester ran on",
-        f"{python(args.venv)}. The 51 cases of meters and groups measure throughput for half a minute each, to 10 %.",
+        f"{python(args.venv)}. The 51 cases of meters and groups measure throughput for half a minute each, to 10 %; again",
+        f"(up to {TRIES} times) while other machines of the host take more than {STOLEN_MAX:.0%} of the time.",
         "",
         *([f"Only cases that match `{args.only}` were run; the suite has 991 cases.", ""] if args.only else []),
         "| run | cases | passed | failed | refused | without verdict |",

@@ -65,7 +65,7 @@ impl Place {
 /// Copy rates over sizes, alignments and places, on the calling thread's core.
 pub(super) fn copying(effort: Effort, slowdown: Slowdown, progress: Progress<'_>) -> Vec<CopyRate> {
     let places = [Place::L1, Place::L2, Place::L3, Place::Arena];
-    let span = Duration::from_millis(if effort == Effort::Quick { 2 } else { 40 });
+    let span = Duration::from_millis(if effort == Effort::Quick { 20 } else { 40 });
     let sizes: Vec<usize> = match effort {
         Effort::Quick => vec![64, PLATFORM_BYTES, 1500, 9000],
         Effort::Full => SIZES.to_vec(),
