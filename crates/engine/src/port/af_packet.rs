@@ -27,6 +27,8 @@ const RING_LEN: usize = 16 << 20;
 const LINK_HEADERS: usize = 14 + 8;
 /// Empty looks at the ring between looks at the socket's error, which costs a system call.
 const LOOKS_PER_CHECK: u32 = 1024;
+/// The same for an interface that was down.
+const CHECK_EVERY: fastpath_units::Duration = fastpath_units::Duration::from_ms(100);
 
 /// An interface of this machine, as a port.
 pub struct AfPacket {
@@ -37,6 +39,8 @@ pub struct AfPacket {
     buffer: Box<[u8]>,
     scratch: Scratch,
     looks: u32,
+    /// The interface was down at some time, so that it may be gone, and was there then.
+    went_down: Option<Time>,
     counters: PortCounters,
     merging: Merging,
     _claim: Claim,
@@ -61,21 +65,28 @@ impl AfPacket {
             buffer: vec![0; HEADER_LEN + FRAME_MAX].into_boxed_slice(),
             scratch: Scratch::default(),
             looks: 0,
+            went_down: None,
             counters: PortCounters::default(),
             merging,
             _claim: claim,
         })
     }
 
-    /// The socket's error is ENETDOWN after the interface went down, and after it was removed.
-    fn check(&mut self) -> Result<(), PortError> {
+    /// The socket's error is ENETDOWN after the interface went down. One that is removed goes down first, and nothing is said
+    /// when it is gone: whoever looks in between has to look again.
+    fn check(&mut self, now: Time) -> Result<(), PortError> {
+        self.looks = 0;
         match self.socket.take_error() {
             Err(error) if error.raw_os_error() != Some(libc::ENETDOWN) => {
-                Err(self.failure("receiving", error))
+                return Err(self.failure("receiving", error));
             }
-            Err(_) if !self.socket.has_interface(self.index) => Err(self.gone()),
-            _ => Ok(()),
+            Err(_) => self.went_down = Some(now),
+            Ok(()) => self.went_down = self.went_down.map(|_| now),
         }
+        if self.went_down.is_some() && !self.socket.has_interface(self.index) {
+            return Err(self.gone());
+        }
+        Ok(())
     }
 
     fn gone(&self) -> PortError {
@@ -108,15 +119,15 @@ impl Port for AfPacket {
         "AF_PACKET".to_owned()
     }
 
-    fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
+    fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
         let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters, defers: false };
         while !arrivals.burst.is_full() {
             let scratch = &mut self.scratch;
             let Some(rest) = self.socket.receive(|frame| accept(&frame, &mut arrivals, scratch)) else {
                 self.looks += 1;
-                if self.looks >= LOOKS_PER_CHECK {
-                    self.looks = 0;
-                    return self.check();
+                let is_due = |seen: Time| now.since(seen) >= CHECK_EVERY;
+                if self.looks >= LOOKS_PER_CHECK || self.went_down.is_some_and(is_due) {
+                    return self.check(now);
                 }
                 break;
             };
