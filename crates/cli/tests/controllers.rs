@@ -216,7 +216,7 @@ fn in_namespaces(test: &str, script: &str, venv: Option<PathBuf>, more: &[(&str,
 #[test]
 fn os_ken_s_learning_switch_connects_hosts() {
     let venv = venv("osken", "apps/simple_switch_13.py");
-    let script = include_str!("controllers/learning.sh");
+    let script = concat!(include_str!("controllers/connected.sh"), include_str!("controllers/learning.sh"));
     in_namespaces("os_ken_s_learning_switch_connects_hosts", script, venv, &[]);
 }
 
@@ -236,6 +236,6 @@ fn os_ken_s_router_connects_subnets() {
 fn faucet_keeps_vlans_apart_and_its_access_list_drops() {
     let test = "faucet_keeps_vlans_apart_and_its_access_list_drops";
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controllers/faucet.yaml");
-    let script = include_str!("controllers/faucet.sh");
+    let script = concat!(include_str!("controllers/connected.sh"), include_str!("controllers/faucet.sh"));
     in_namespaces(test, script, venv("faucet", "bin/faucet"), &[("CONFIG", config)]);
 }

@@ -19,19 +19,12 @@ in_port=s4,actions=push_vlan:0x8100,set_field:4196->vlan_vid,output:trunk
 in_port=trunk,dl_vlan=100,actions=pop_vlan,output:s4
 RULES
 "$FASTPATH" switch --rules "$DIRECTORY/tagging" --port s4 --port trunk & tagging=$!
-mkfifo "$DIRECTORY/said"
 "$FASTPATH" switch --connect tcp:127.0.0.1:6653 --listen ptcp:6634:127.0.0.1 --max-backoff 1 \
     --port s1 --port s2 --port s3 --port s5 2>"$DIRECTORY/said" & switch=$!
 PATH="$VENV/bin:$PATH" FAUCET_CONFIG="$CONFIG" FAUCET_LOG="$DIRECTORY/faucet.log" \
     FAUCET_EXCEPTION_LOG="$DIRECTORY/exceptions.log" faucet --ryu-ofp-tcp-listen-port=6653 >/dev/null & controller=$!
 trap 'kill $tagging $switch $controller; wait' EXIT
-# Pings give up after a time, and a controller may take longer to start.
-exec 3<"$DIRECTORY/said"
-while read -r line <&3; do
-    echo "$line"
-    case $line in *connected) break ;; esac
-done
-cat <&3 >&2 &
+wait_for_controller
 from() { host=h$1; shift; ip netns exec "$host" ping -i 0.2 "$@"; }
 from 1 -c 1 -w 60 10.0.0.2
 from 4 -c 3 -w 30 10.0.0.1

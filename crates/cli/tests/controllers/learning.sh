@@ -9,17 +9,10 @@ for i in 1 2 3; do
     ip -n h$i addr add 10.0.0.$i/24 dev eth0
     ip -n h$i link set eth0 up
 done
-mkfifo "$DIRECTORY/said"
 "$FASTPATH" switch --connect tcp:127.0.0.1:6653 --max-backoff 1 --port s1 --port s2 --port s3 2>"$DIRECTORY/said" & switch=$!
 "$VENV/bin/osken-manager" --ofp-tcp-listen-port 6653 --ofp-listen-host 127.0.0.1 "$VENV/apps/simple_switch_13.py" \
     >/dev/null 2>&1 & controller=$!
 trap 'kill $switch $controller; wait' EXIT
-# Pings give up after a time, and a controller may take longer to start.
-exec 3<"$DIRECTORY/said"
-while read -r line <&3; do
-    echo "$line"
-    case $line in *connected) break ;; esac
-done
-cat <&3 >&2 &
+wait_for_controller
 ip netns exec h1 ping -c 1 -w 30 10.0.0.2
 ip netns exec h3 ping -c 3 -i 0.2 -w 30 10.0.0.1

@@ -210,7 +210,7 @@ pub fn evaluate(
     let watch = Watch::start();
     let context = Context { effort: options.effort, stop: Stop(stop), only: &options.only };
     let refused = gain_privilege().err().map(|why| why.to_string());
-    let total_s = parts.iter().map(|part| part.estimate_s(options.effort)).sum();
+    let total_s = estimate_s(options)?;
     let (mut results, mut skipped, mut done_s) = (Vec::new(), Vec::new(), 0.0);
     for part in parts {
         progress(Progress { step: part.step, done_s, total_s });

@@ -2,7 +2,7 @@
 //! They have no provenance of their own; what they were made of does.
 
 use super::chart::{Axis, Chart, Drawing, Scale, Series};
-use super::sections::{interval, number, series, thinned, word};
+use super::sections::{axis, interval, number, series, thinned, word};
 use super::{Grid, Section, short};
 use serde_json::Value;
 
@@ -28,10 +28,6 @@ pub(super) fn section(answer: &Value) -> Option<Section> {
     Some(show(answer))
 }
 
-fn axis(label: impl Into<String>, scale: Scale) -> Axis {
-    Axis { label: label.into(), scale }
-}
-
 fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     value[name].as_array().into_iter().flatten()
 }
@@ -50,14 +46,14 @@ fn fit(answer: &Value) -> Section {
     let line = |name: &str, points: Vec<(f64, f64)>| Series { name: name.to_owned(), points };
     let chart = |title: &str, y: Axis, lines: Vec<Series>| Chart {
         title: title.to_owned(),
-        x: axis(format!("{unit}, fitted"), Scale::Linear),
+        x: axis(&format!("{unit}, fitted"), Scale::Linear),
         y,
         drawing: Drawing::Lines(lines),
     };
     let charts = vec![
         chart(
             "Measured beside fitted",
-            axis(unit.clone(), Scale::Linear),
+            axis(&unit, Scale::Linear),
             vec![line("measured", against(1)), line("fitted", against(0))],
         ),
         chart("Residuals", axis("measured − fitted, %", Scale::Linear), vec![line("residual", against(2))]),

@@ -84,7 +84,7 @@ fn provenance(records: &[&Record]) -> Vec<String> {
     notes
 }
 
-fn axis(label: &str, scale: Scale) -> Axis {
+pub(super) fn axis(label: &str, scale: Scale) -> Axis {
     Axis { label: label.to_owned(), scale }
 }
 

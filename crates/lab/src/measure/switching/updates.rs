@@ -4,6 +4,7 @@
 
 use super::rules::{IN, OUT};
 use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
+use crate::audit::judge::quantile;
 use crate::measure::{Effort, median, on_core, pin};
 use crate::priority::be_patient;
 use fastpath_jit::{CompileError, Fate, Job, Live, Made as Remade};
@@ -115,7 +116,7 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
     times.sort_by(f64::total_cmp);
     ChangeTimes {
         median: median(&mut times),
-        p99: times.get(times.len() * 99 / 100).copied().unwrap_or_default(),
+        p99: quantile(&times, 0.99).unwrap_or_default(),
         max: max(&times),
         cpu_max: max(&cpu_times),
         control_max: max(&control),
