@@ -181,6 +181,10 @@ fn exec_says_which_labs_and_hosts_there_are() {
     let Some(mut up) = place.up("lab exec") else { return };
     let (code, text) = place.run(&["exec", "c", "--", "true"]);
     assert!(code == 2 && text.contains("no host c (have: a, b)"), "{code}: {text}");
+    let mut ctl = Command::new(PROGRAM);
+    ctl.args(["ctl", "--lab", "other", "links"]).env("FASTPATH_STATE_DIR", place.directory.join("state"));
+    let said = String::from_utf8(ctl.output().unwrap().stderr).unwrap();
+    assert!(said.contains("no lab other is up (up: net)"), "{said}");
     let (code, text) = place.run(&["exec", "other", "a", "--", "true"]);
     assert!(code == 2 && text.contains("no lab other is up (up: net)"), "{code}: {text}");
     for (argv, expected) in [(["sh", "-c", "exit 9"].as_slice(), 9), (&["no-such-program"], 127)] {

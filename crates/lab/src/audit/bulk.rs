@@ -19,7 +19,7 @@ const CHUNK: usize = 256 << 10;
 const READS_MAX: usize = 1 << 20;
 
 /// The payload that one connection carried, Mbit/s, from `settle` after its start until `duration`; `None` if
-/// it did not come about or carried nothing.
+/// it did not come about.
 pub(crate) fn run(
     from: &Host,
     to: &Host,
@@ -48,7 +48,7 @@ pub(crate) fn run(
         sender.join().expect("the source does not panic")?;
         // What is still queued is of no interest: reset instead of sending it.
         let _ = setsockopt(&source, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
-        Ok(goodput(&reads, settle))
+        Ok(Some(goodput(&reads, (settle, duration))))
     })
 }
 
@@ -101,12 +101,18 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Mbit/s between the first read after `settle` and the last.
-fn goodput(reads: &[(Duration, u64)], settle: Duration) -> Option<f64> {
-    let (from, before) = *reads.iter().find(|(at, _)| *at >= settle)?;
-    let (to, after) = *reads.last()?;
-    let span = to.checked_sub(from).filter(|span| !span.is_zero())?;
-    Some((after - before) as f64 * 8.0 / span.as_secs_f64() / 1e6)
+/// Mbit/s from `settle` to `duration`: between the first and the last read then, or over the whole time where there
+/// are no two, as when losses let the connection wait for its retransmission.
+fn goodput(reads: &[(Duration, u64)], (settle, duration): (Duration, Duration)) -> f64 {
+    let (start, steady) = reads.split_at(reads.partition_point(|(at, _)| *at < settle));
+    let mbit = |bytes: u64, time: Duration| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6;
+    match steady {
+        [(from, before), .., (to, after)] if to > from => mbit(after - before, *to - *from),
+        _ => {
+            let total = |reads: &[(Duration, u64)]| reads.last().map_or(0, |(_, total)| *total);
+            mbit(total(reads) - total(start), duration - settle)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -116,9 +122,11 @@ mod tests {
     #[test]
     fn goodput_leaves_the_start_out() {
         let second = Duration::from_secs;
+        let window = |from, to| (second(from), second(to));
         let reads = [(second(1), 5), (second(2), 10), (second(3), 1_000_010), (second(4), 2_000_010)];
-        assert_eq!(goodput(&reads, second(2)), Some(8.0));
-        assert_eq!(goodput(&reads, second(4)), None);
-        assert_eq!(goodput(&[], second(0)), None);
+        assert_eq!(goodput(&reads, window(2, 4)), 8.0);
+        assert_eq!(goodput(&reads, window(4, 8)), 2.0, "a single read");
+        assert_eq!(goodput(&reads, window(5, 8)), 0.0, "silence");
+        assert_eq!(goodput(&[], window(0, 1)), 0.0);
     }
 }
