@@ -8,7 +8,7 @@
 
 use crate::field::{ETHERTYPE_PBB, Field};
 use crate::key::{be, neighbor_option};
-use fastpath_wire::{Headers, Ipv6, Malformed, Network, checksum, ethertype, protocol};
+use fastpath_wire::{Headers, Ipv6, Malformed, Network, checksum, ethertype, protocol, sctp};
 use std::ops::Range;
 
 /// What counting a hop found.
@@ -469,21 +469,12 @@ fn extensions(frame: &[u8], ip: &Ipv6) -> impl Iterator<Item = (usize, u8)> {
 /// Sets a port of the SCTP packet at `start..end` and its CRC32c when that was right (RFC 9260 §6.8).
 fn set_sctp(frame: &mut [u8], start: usize, end: usize, at: usize, port: u16) {
     let packet = &mut frame[start..end];
-    let was_right = packet.len() >= 12 && crc32c(packet).to_le_bytes() == packet[8..12];
+    let was_right = packet.get(sctp::CHECKSUM).is_some_and(|found| found == sctp::checksum(packet));
     packet[at..at + 2].copy_from_slice(&port.to_be_bytes());
     if was_right {
-        let crc = crc32c(packet);
-        packet[8..12].copy_from_slice(&crc.to_le_bytes());
+        let sum = sctp::checksum(packet);
+        packet[sctp::CHECKSUM].copy_from_slice(&sum);
     }
-}
-
-/// The CRC32c of an SCTP packet, its checksum field taken as zero.
-fn crc32c(packet: &[u8]) -> u32 {
-    let crc = packet.iter().enumerate().fold(u32::MAX, |crc, (i, byte)| {
-        let byte = if (8..12).contains(&i) { 0 } else { *byte };
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| crc >> 1 ^ if crc & 1 != 0 { 0x82f6_3b78 } else { 0 })
-    });
-    !crc
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Bytes to headers and back: Ethernet, VLAN, ARP, IPv4/IPv6, TCP, UDP, ICMP, checksums, segmentation, pcap.
+//! Bytes to headers and back: Ethernet, VLAN, ARP, IPv4/IPv6, TCP, UDP, SCTP's checksum, ICMP, checksums, segmentation, pcap.
 //!
 //! A frame is a byte slice from destination MAC to end of payload, without FCS. Nothing here owns a
 //! network stack: [`Headers::parse`] says what a frame is, small functions change or build one, and no
@@ -20,6 +20,7 @@ pub mod ipv6;
 mod mac;
 pub mod nd;
 pub mod pcap;
+pub mod sctp;
 pub mod segment;
 pub mod vnet;
 

@@ -3,6 +3,7 @@
 
 use crate::bytes::{be16, put16};
 use crate::checksum::Sum;
+use crate::{Headers, Network, protocol, sctp};
 
 /// What the sender left for the device to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -125,10 +126,18 @@ impl Gso {
     }
 }
 
-/// Finishes a checksum that the sender left to the device: the field holds the sum of the pseudo-header.
+/// Finishes a checksum that the sender left to the device: the field holds the sum of the pseudo-header, or is of no
+/// meaning if it is SCTP's. (Linux says of that too only where it stands.)
 pub fn complete_checksum(frame: &mut [u8], checksum: PartialChecksum) -> Result<(), VnetError> {
     const UDP_FIELD: u16 = 6;
     let PartialChecksum { start, offset } = checksum;
+    if usize::from(offset) == sctp::CHECKSUM.start
+        && let Some(packet) = sctp_packet(frame, start.into())
+    {
+        let sum = sctp::checksum(packet);
+        packet[sctp::CHECKSUM].copy_from_slice(&sum);
+        return Ok(());
+    }
     let at = usize::from(start) + usize::from(offset);
     if be16(frame, at).is_none() {
         return Err(VnetError::ChecksumOutside { start, offset, len: frame.len() });
@@ -138,13 +147,44 @@ pub fn complete_checksum(frame: &mut [u8], checksum: PartialChecksum) -> Result<
     Ok(())
 }
 
+/// The SCTP packet that begins at `start`, if there is one.
+fn sctp_packet(frame: &mut [u8], start: usize) -> Option<&mut [u8]> {
+    let headers = Headers::parse(frame);
+    headers
+        .transport
+        .filter(|transport| (transport.protocol, transport.offset) == (protocol::SCTP, start))?;
+    let end = match headers.network {
+        Network::Ipv4(ip) => ip.end(),
+        Network::Ipv6(ip) => ip.end(),
+        _ => return None,
+    };
+    frame.get_mut(start..end).filter(|packet| packet.len() >= sctp::CHECKSUM.end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MacAddr;
     use crate::build::Ip;
     use crate::checksum::{Check, check_transport};
-    use crate::{Headers, MacAddr};
     use proptest::prelude::*;
+
+    #[test]
+    fn sctp_has_its_own_checksum() {
+        let packet: Vec<u8> = (0..40).collect();
+        let ip = Ip::between(
+            (MacAddr::from_index(1), [10, 0, 0, 1].into()),
+            (MacAddr::from_index(2), [10, 0, 0, 2].into()),
+        );
+        let mut frame = ip.packet(protocol::SCTP, &packet);
+        // What pads a short frame is not of the packet.
+        frame.extend_from_slice(&[7; 9]);
+        let mut finished = frame.clone();
+        complete_checksum(&mut finished, PartialChecksum { start: 34, offset: 8 }).unwrap();
+        assert_eq!(finished[42..46], sctp::checksum(&packet));
+        frame[42..46].copy_from_slice(&sctp::checksum(&packet));
+        assert_eq!(finished, frame, "nothing else changes");
+    }
 
     #[test]
     fn a_header_of_the_kernel_is_read_and_written() {

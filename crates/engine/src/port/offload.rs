@@ -9,7 +9,7 @@ use fastpath_net::{Frame, FramePool};
 use fastpath_wire::checksum::Sum;
 use fastpath_wire::segment::{SuperPacket, segment};
 use fastpath_wire::vnet::{Gso, GsoKind, PartialChecksum, VnetHeader};
-use fastpath_wire::{Headers, Network, protocol};
+use fastpath_wire::{Headers, Network, protocol, sctp};
 
 /// Bytes of the header before each frame.
 pub(super) const HEADER_LEN: usize = VnetHeader::LEN;
@@ -148,6 +148,7 @@ pub(super) fn infer(frame: &[u8], mtu: usize) -> VnetHeader {
     let offset = match protocol {
         protocol::TCP => 16,
         protocol::UDP => 6,
+        protocol::SCTP => return infer_sctp(frame, start),
         _ => return VnetHeader::default(),
     };
     let len = end.saturating_sub(start) as u32;
@@ -166,6 +167,15 @@ pub(super) fn infer(frame: &[u8], mtu: usize) -> VnetHeader {
     let is_super = protocol == protocol::TCP && end > headers.l2_len + mtu && room > 0;
     let gso = is_super.then_some(Gso { kind, size: room.min(u16::MAX.into()) as u16, ecn: false });
     VnetHeader { checksum, gso, header_len: header_len as u16 }
+}
+
+/// An unfinished checksum of SCTP is zero.
+fn infer_sctp(frame: &[u8], start: usize) -> VnetHeader {
+    let field = frame.get(start..).and_then(|packet| packet.get(sctp::CHECKSUM));
+    let is_unfinished = field.is_some_and(|bytes| bytes == [0; 4]);
+    let checksum =
+        is_unfinished.then_some(PartialChecksum { start: start as u16, offset: sctp::CHECKSUM.start as u16 });
+    VnetHeader { checksum, ..VnetHeader::default() }
 }
 
 #[cfg(test)]
