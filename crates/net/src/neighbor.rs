@@ -32,7 +32,14 @@ pub(crate) struct Neighbors {
 struct Waiting {
     since: Time,
     station: Station,
-    frame: Frame,
+    parked: Parked,
+}
+
+/// A frame that waits, and the interface it came by.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub(crate) frame: Frame,
+    pub(crate) came_by: usize,
 }
 
 /// Whether to send a question now.
@@ -58,27 +65,26 @@ impl Neighbors {
         }
         for waiting in std::mem::take(&mut self.waiting) {
             if waiting.station == station {
-                release(waiting.frame);
+                release(waiting.parked.frame);
             } else {
                 self.waiting.push_back(waiting);
             }
         }
     }
 
-    /// Keeps a frame until its next hop answers. Frames that waited too long, or that are one too many, are
-    /// handed to `give_up`.
+    /// Keeps a frame until its next hop answers. One that is too many then is handed to `give_up`.
     pub(crate) fn wait(
         &mut self,
         at: Time,
         station: Station,
-        frame: Frame,
-        mut give_up: impl FnMut(Frame),
+        parked: Parked,
+        give_up: impl FnOnce(Frame),
     ) -> Question {
-        self.waiting.push_back(Waiting { since: at, station, frame });
-        while let Some(oldest) = self.waiting.front()
-            && (self.waiting.len() > WAITING_MAX || at.since(oldest.since) > PATIENCE)
+        self.waiting.push_back(Waiting { since: at, station, parked });
+        if self.waiting.len() > WAITING_MAX
+            && let Some(oldest) = self.waiting.pop_front()
         {
-            self.waiting.pop_front().into_iter().for_each(|oldest| give_up(oldest.frame));
+            give_up(oldest.parked.frame);
         }
         let asked = self.asked.get(&station).copied();
         if asked.is_some_and(|asked| at.since(asked) < ASK_EVERY) {
@@ -89,6 +95,17 @@ impl Neighbors {
         }
         self.asked.insert(station, at);
         Question::Ask
+    }
+
+    /// When the oldest frame has waited long enough.
+    pub(crate) fn gives_up_at(&self) -> Option<Time> {
+        Some(self.waiting.front()?.since.saturating_add(PATIENCE))
+    }
+
+    /// A frame that has waited long enough at `at`.
+    pub(crate) fn give_up(&mut self, at: Time) -> Option<Parked> {
+        self.gives_up_at().filter(|end| *end <= at)?;
+        self.waiting.pop_front().map(|oldest| oldest.parked)
     }
 
     /// Frames waiting.
@@ -112,7 +129,10 @@ mod tests {
         let mut gone = Vec::new();
         let mut wait = |neighbors: &mut Neighbors, ms, len| {
             let frame = pool.alloc(len).unwrap();
-            neighbors.wait(at(ms), station, frame, |frame| gone.push(frame.len()))
+            while let Some(parked) = neighbors.give_up(at(ms)) {
+                gone.push(parked.frame.len());
+            }
+            neighbors.wait(at(ms), station, Parked { frame, came_by: 0 }, |_| panic!("there is room"))
         };
         assert_eq!(wait(&mut neighbors, 0, 1), Question::Ask);
         assert_eq!(wait(&mut neighbors, 999, 2), Question::AlreadyAsked);
@@ -133,7 +153,7 @@ mod tests {
         for i in 0..1000u32 {
             let station = (0, IpAddr::from(i.to_be_bytes()));
             let frame = pool.alloc(60).unwrap();
-            let _ = neighbors.wait(Time::ZERO, station, frame, |frame| {
+            let _ = neighbors.wait(Time::ZERO, station, Parked { frame, came_by: 0 }, |frame| {
                 gone += frame.len() / 60;
             });
         }

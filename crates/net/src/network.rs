@@ -11,8 +11,8 @@
 //! Every hop computes from when the frame *should* have arrived, so lateness of the driver does not add up.
 //! Nothing here reads a clock: the engine drives it in real time, `replay` in virtual time.
 //!
-//! Order of things at one instant, which makes runs repeatable: exits of pipes in the order of links, then
-//! scheduled changes, then frames that enter.
+//! Order of things at one instant, which makes runs repeatable: exits of pipes in the order of links, then frames that
+//! routers give up, then scheduled changes, then frames that enter.
 
 use crate::bridge::Bridge;
 use crate::fate::{Act, Conservation, Reason};
@@ -80,6 +80,8 @@ pub struct Network<O = ()> {
     /// By edge: the pipe that leads away from it.
     first_pipes: Vec<u32>,
     changes: Schedule,
+    /// When a frame that waits for a neighbor of a router is given up next, at the earliest.
+    give_up_at: Option<Time>,
     now: Time,
     due: VecDeque<Delivery>,
     /// What the node at work answers; empty between frames, kept for its memory.
@@ -177,6 +179,7 @@ impl<O: Observer> Network<O> {
             inner_ends,
             first_pipes,
             changes: Schedule::new(&topology),
+            give_up_at: None,
             now: Time::ZERO,
             due: VecDeque::new(),
             acts: Vec::new(),
@@ -310,7 +313,7 @@ impl<O: Observer> Network<O> {
     /// The next frames, if they go straight from one pipe to an edge; none if there is anything else to be done first.
     #[inline]
     fn pop_run(&mut self, now: Time, most: usize, out: &mut Vec<Delivery>) -> usize {
-        if O::WATCHES || !self.due.is_empty() || now < self.now || self.changes_by(now) {
+        if O::WATCHES || !self.due.is_empty() || now < self.now || self.happens_by(now) {
             return 0;
         }
         let left = most - out.len();
@@ -328,10 +331,10 @@ impl<O: Observer> Network<O> {
     /// anything else to be done first.
     #[inline]
     fn pop_at_once(&mut self, now: Time) -> Option<Delivery> {
-        if O::WATCHES || now < self.now || self.changes_by(now) {
+        if O::WATCHES || now < self.now {
             return None;
         }
-        while self.due.is_empty() {
+        while self.due.is_empty() && !self.happens_by(now) {
             let (id, exit) = self.pipes.pop(now)?;
             self.now = self.now.max(exit.at);
             match (exit.fate, End::of_label(self.pipes.label(id))) {
@@ -345,16 +348,16 @@ impl<O: Observer> Network<O> {
         None
     }
 
-    /// True if a change is scheduled until `now`.
+    /// True if by `now` something happens that no frame brings about.
     #[inline]
-    fn changes_by(&self, now: Time) -> bool {
-        self.changes.next_at().is_some_and(|at| at <= now)
+    fn happens_by(&self, now: Time) -> bool {
+        self.changes.next_at().is_some_and(|at| at <= now) || self.give_up_at.is_some_and(|at| at <= now)
     }
 
     /// When something happens next by itself; `None` when nothing is pending.
     pub fn next_at(&self) -> Option<Time> {
         let due = self.due.front().map(|delivery| delivery.at);
-        [self.pipes.next_at(), self.changes.next_at(), due].into_iter().flatten().min()
+        [self.pipes.next_at(), self.changes.next_at(), self.give_up_at, due].into_iter().flatten().min()
     }
 
     /// Changes parameters of a link at `now`, in one instant; frames it holds stay.
@@ -413,11 +416,33 @@ impl<O: Observer> Network<O> {
     }
 
     fn run_until(&mut self, until: Time) {
-        while let Some((id, exit)) = self.pipes.pop(until) {
-            self.now = self.now.max(exit.at);
-            self.exit(id, exit);
+        loop {
+            let patience = self.give_up_at.filter(|at| *at <= until);
+            if let Some((id, exit)) = self.pipes.pop(patience.unwrap_or(until)) {
+                self.now = self.now.max(exit.at);
+                self.exit(id, exit);
+            } else if let Some(at) = patience {
+                self.now = self.now.max(at);
+                self.give_up(at);
+            } else {
+                break;
+            }
         }
         self.now = self.now.max(until);
+    }
+
+    /// Gives up the frames that have waited for a neighbor until `at`.
+    #[cold]
+    fn give_up(&mut self, at: Time) {
+        for station in 0..self.stations.len() {
+            let Station { node, kind } = &mut self.stations[station];
+            let node = *node;
+            if let StationKind::Router(router) = kind {
+                router.give_up(at, &mut self.pool, &mut self.acts);
+                self.perform(at, node);
+            }
+        }
+        self.give_up_at = self.stations.iter().filter_map(Station::gives_up_at).min();
     }
 
     /// All changes whose time is `at`.
@@ -532,7 +557,10 @@ impl<O: Observer> Network<O> {
         let node = *node;
         match kind {
             StationKind::Router(router) => {
-                router.receive(at, interface, frame, &mut self.pool, &mut self.acts)
+                router.receive(at, interface, frame, &mut self.pool, &mut self.acts);
+                if let Some(at) = router.gives_up_at() {
+                    self.give_up_at = Some(self.give_up_at.map_or(at, |earliest| earliest.min(at)));
+                }
             }
             StationKind::Switch(bridge) => {
                 bridge.receive(at, interface, frame, &mut self.pool, &mut self.acts)
@@ -590,6 +618,13 @@ impl Station {
         match &self.kind {
             StationKind::Router(router) => router.held(),
             StationKind::Switch(_) | StationKind::OpenFlow(_) => 0,
+        }
+    }
+
+    fn gives_up_at(&self) -> Option<Time> {
+        match &self.kind {
+            StationKind::Router(router) => router.gives_up_at(),
+            StationKind::Switch(_) | StationKind::OpenFlow(_) => None,
         }
     }
 }

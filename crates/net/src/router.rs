@@ -10,7 +10,7 @@
 //! What it is not: multicast is not routed, and no routing protocol is spoken (routes are static).
 
 use crate::fate::{Act, Reason};
-use crate::neighbor::{Neighbors, Question, Station};
+use crate::neighbor::{Neighbors, Parked, Question, Station};
 use crate::pool::{Frame, FramePool};
 use crate::route::{Fib, NextHop, Routes};
 use crate::segment;
@@ -88,6 +88,21 @@ impl Router {
             }
         }
         Router { ports, own, fib: Fib::new(routes.of(id)), neighbors }
+    }
+
+    /// When the next frame is given up that waits for a neighbor to answer.
+    #[inline]
+    pub(crate) fn gives_up_at(&self) -> Option<Time> {
+        self.neighbors.gives_up_at()
+    }
+
+    /// Drops the frames whose next hop has not answered in time, and tells their senders (RFC 1812 §5.2.7.1).
+    pub(crate) fn give_up(&mut self, at: Time, pool: &mut FramePool, acts: &mut Vec<Act>) {
+        while let Some(Parked { frame, came_by: interface }) = self.neighbors.give_up(at) {
+            let headers = Headers::parse(pool.bytes(&frame));
+            let mut work = Work { at, interface, pool, acts };
+            self.complain(&mut work, frame, &headers, Problem::HostUnreachable, Reason::Unresolved);
+        }
     }
 
     /// Frames that wait for a neighbor to answer.
@@ -187,7 +202,8 @@ impl Router {
             return self.transmit(work, station.0, mac, frame);
         }
         let acts = &mut *work.acts;
-        let question = self.neighbors.wait(work.at, station, frame, |frame| {
+        let parked = Parked { frame, came_by: work.interface };
+        let question = self.neighbors.wait(work.at, station, parked, |frame| {
             acts.push(Act::Drop(frame, Reason::Unresolved));
         });
         if question == Question::Ask {

@@ -261,6 +261,27 @@ fn a_station_behind_a_real_port_is_asked_for_and_packets_wait() {
 }
 
 #[test]
+fn a_station_that_does_not_answer_is_given_up_and_the_senders_are_told() {
+    let mut network = Network::new(chain([pipe(1000, 1), pipe(1000, 1), pipe(1000, 1)]), OPTIONS);
+    for (at, len) in [(0, 10), (1000, 20)] {
+        push(&mut network, ms(at), A, &between("10.0.0.2", "10.0.2.9").udp(1, 2, &vec![0; len]));
+    }
+    let questions = collect(&mut network, ms(2500));
+    assert!(
+        questions.iter().all(|(_, edge, bytes)| *edge == B && Headers::parse(bytes).network == Layer::Arp)
+    );
+    assert_eq!((questions.len(), network.conservation().held), (2, 2), "one question a second");
+    let told = collect(&mut network, ms(10_000));
+    let kinds: Vec<_> = told.iter().map(|(_, edge, bytes)| (*edge, icmp_kind(bytes))).collect();
+    assert_eq!(kinds, [(A, (3, 1, 0)), (A, (3, 1, 0))], "host unreachable");
+    // Two links there, three seconds, two links back; each counts from its own beginning.
+    assert!(told[0].0 > ms(3004) && told[0].0 < ms(3005) && told[1].0 > ms(4004) && told[1].0 < ms(4005));
+    let books = network.conservation();
+    assert!(books.holds() && (books.held, books.dropped["unresolved"]) == (0, 2), "{books:?}");
+    assert_eq!((network.next_at(), network.pool().live()), (None, 0));
+}
+
+#[test]
 fn a_lan_floods_what_it_does_not_know_and_every_copy_is_accounted_for() {
     let mut topology = Topology::default();
     let switch = topology.add_node("s", NodeKind::Switch);
@@ -316,6 +337,8 @@ fn traffic() -> impl Strategy<Value = Vec<(u64, u32, Vec<u8>)>> {
     let address = prop_oneof![
         Just("10.0.0.2"),
         Just("10.0.2.2"),
+        // Nobody's: it is asked for and given up.
+        Just("10.0.2.9"),
         Just("10.0.0.1"),
         Just("10.0.1.3"),
         Just("192.0.2.7"),
