@@ -109,7 +109,7 @@ pub struct Panicked {
     pub message: String,
 }
 
-/// A network in real time. See [`start`].
+/// A network in real time. See [`start`]. Dropped, it ends.
 #[derive(Debug)]
 pub struct Running {
     workers: Vec<JoinHandle<Result<Snapshot, Panicked>>>,
@@ -162,9 +162,12 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
         pool_limit: NonZeroUsize::new(pool_limit).unwrap_or(NonZeroUsize::MIN),
         ..options.network
     };
-    let (mut handles, mut scribe, mut queue) = (Vec::new(), None, None);
+    let (stopper, notice) = (Stopper(team.clone()), options.notice);
+    let mut running =
+        Running { workers: Vec::new(), scribe: None, notice, server, topology: Arc::clone(&shown), stopper };
+    let mut queue = None;
     if let Some((ledger, writer)) = ledger {
-        (queue, scribe) = (Some(Ledger::new(ledger)), Some(writer));
+        (queue, running.scribe) = (Some(Ledger::new(ledger)), Some(writer));
     }
     for ((part, inbox), core) in parts.into_iter().zip(inboxes).zip(cores) {
         let ports =
@@ -179,13 +182,13 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
             core,
             open_ports: Arc::clone(&open_ports),
         };
-        handles.push(match queue.take() {
+        // Given up half-way, it ends what runs already.
+        running.workers.push(match queue.take() {
             None => work(Network::new(part.topology, network), crew, team.clone()),
             Some(ledger) => work(Network::observed(part.topology, network, ledger), crew, team.clone()),
         }?);
     }
-    let (stopper, notice) = (Stopper(team), options.notice);
-    Ok(Running { workers: handles, scribe, notice, server, topology: shown, stopper })
+    Ok(running)
 }
 
 /// What the command line, or else the spec, promises.
@@ -334,6 +337,15 @@ pub enum AttachError {
     Open(#[from] OpenError),
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        // How it ended is told by `join` and `stop`.
+        self.workers.drain(..).for_each(|worker| drop(worker.join()));
+        let _ = self.scribe.take().map(Scribe::finish);
+    }
+}
+
 impl Running {
     /// Something that ends this engine, for a signal handler or another thread.
     pub fn stopper(&self) -> Stopper {
@@ -351,15 +363,15 @@ impl Running {
     }
 
     /// Waits for the end.
-    pub fn join(self) -> Result<Report, Panicked> {
+    pub fn join(mut self) -> Result<Report, Panicked> {
         let join = |worker: JoinHandle<Result<Snapshot, Panicked>>| {
             let ended = worker.join();
             ended.unwrap_or_else(|payload| Err(Panicked { message: panic_message(&*payload) }))
         };
         // All of them, before the first failure is told.
-        let ended: Vec<_> = self.workers.into_iter().map(join).collect();
+        let ended: Vec<_> = self.workers.drain(..).map(join).collect();
         // The worker has dropped its end of the ledger's queue.
-        if let Some(Err(missing)) = self.scribe.map(Scribe::finish) {
+        if let Some(Err(missing)) = self.scribe.take().map(Scribe::finish) {
             (self.notice)(&missing);
         }
         let snapshots = ended.into_iter().collect::<Result<Vec<_>, _>>()?;

@@ -19,10 +19,21 @@ const MAIL_MAX: usize = 16;
 pub(crate) enum Command {
     /// Says how things stand.
     Look { answer: SyncSender<Snapshot> },
-    /// Changes links, all at one instant: a given one, or that at which it is read. Answers when that is.
-    Change { at: Option<Time>, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
+    /// Changes links, all at one instant. Answers when that is.
+    Change { when: When, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
     /// Starts the traces of a group at the instant it is read.
     Start { group: usize, answer: SyncSender<Time> },
+}
+
+/// The instant at which links are changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum When {
+    /// When the command is read.
+    Now,
+    /// Then; refused if it is past.
+    At(Time),
+    /// Then, as other workers do; at once if it is past, for they have done it.
+    Agreed(Time),
 }
 
 /// Why links are not changed.
@@ -111,8 +122,8 @@ impl Mailbox {
     }
 
     /// Changes links, all at one instant; `None` if the worker has ended.
-    pub(crate) fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
-        self.ask(|answer| Command::Change { at, changes, answer })
+    pub(crate) fn change(&self, when: When, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
+        self.ask(|answer| Command::Change { when, changes, answer })
     }
 
     /// Starts the traces of a group; `None` if the worker has ended.

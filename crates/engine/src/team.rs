@@ -1,7 +1,7 @@
 //! Several workers as one: each runs a part of the network; requests come with the numbers of the whole, and answers
 //! are put together.
 
-use crate::mail::{EdgeState, Mailbox, PipeState, Refusal, Snapshot};
+use crate::mail::{EdgeState, Mailbox, PipeState, Refusal, Snapshot, When};
 use fastpath_net::{Conservation, EdgeId, LinkChange, LinkId, Part};
 use fastpath_units::{Duration, Time};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Team {
     }
 
     /// Changes links, all at one instant; `None` if a worker has ended. Where several workers have them, that instant lies
-    /// a little ahead, so that none has passed it when the letter comes.
+    /// a little ahead, so that hardly ever one has passed it when the letter comes.
     pub(crate) fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
         let mut shares: Vec<Vec<LinkChange>> = self.0.iter().map(|_| Vec::new()).collect();
         for (link, direction, change) in changes {
@@ -45,18 +45,18 @@ impl Team {
             })?;
             shares[number].push((LinkId(place as u32), direction, change));
         }
-        let mut at = at;
+        let mut when = at.map_or(When::Now, When::At);
         if shares.iter().filter(|share| !share.is_empty()).count() > 1 {
             let now = self.look()?.at;
             let soonest = now.saturating_add(AHEAD);
-            if at.is_some_and(|at| at < soonest) {
+            if at.is_some_and(|at| at < now) {
                 return Some(Err(Refusal::Past { now }));
             }
-            at = at.or(Some(soonest));
+            when = When::Agreed(at.map_or(soonest, |at| at.max(soonest)));
         }
         let mut done = None;
         for (member, share) in self.0.iter().zip(shares).filter(|(_, share)| !share.is_empty()) {
-            match member.mailbox.change(at, share)? {
+            match member.mailbox.change(when, share)? {
                 Ok(at) => done = Some(Ok(at)),
                 refused => return Some(refused),
             }

@@ -15,7 +15,7 @@
 
 use crate::audit::{Promise, Releases};
 use crate::clock::Clock;
-use crate::mail::{Command, EdgeState, Inbox, PipeState, Refusal, Snapshot, WorkerState};
+use crate::mail::{Command, EdgeState, Inbox, PipeState, Refusal, Snapshot, When, WorkerState};
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::slack::Slack;
@@ -170,8 +170,8 @@ impl<O: Observer> Worker<O> {
         let start = self.watch.now();
         let received = self.receive(start);
         let released = self.release(RELEASE.max(2 * received));
-        self.read_mail();
-        let now = self.watch.now();
+        // Answering may take long, and is no interruption.
+        let now = if self.read_mail() { self.watch.after_waiting() } else { self.watch.now() };
         let has_moved = received > 0 || released;
         self.watch.expect(has_moved);
         if has_moved {
@@ -312,9 +312,10 @@ impl<O: Observer> Worker<O> {
         self.find_silent_ports();
     }
 
-    fn read_mail(&mut self) {
+    /// Answers commands; true if there were any.
+    fn read_mail(&mut self) -> bool {
         if !self.inbox.has_mail() {
-            return;
+            return false;
         }
         while let Some(command) = self.inbox.next() {
             // Whoever asked may have gone; then nobody wants the answer.
@@ -322,8 +323,8 @@ impl<O: Observer> Worker<O> {
                 Command::Look { answer } => {
                     let _ = answer.try_send(self.look());
                 }
-                Command::Change { at, changes, answer } => {
-                    let _ = answer.try_send(self.change(at, changes));
+                Command::Change { when, changes, answer } => {
+                    let _ = answer.try_send(self.change(when, changes));
                 }
                 Command::Start { group, answer } => {
                     let now = self.watch.now();
@@ -332,21 +333,24 @@ impl<O: Observer> Worker<O> {
                 }
             }
         }
+        true
     }
 
-    /// Changes links at `at`, or now.
-    fn change(&mut self, at: Option<Time>, changes: Vec<LinkChange>) -> Result<Time, Refusal> {
+    fn change(&mut self, when: When, changes: Vec<LinkChange>) -> Result<Time, Refusal> {
         let now = self.watch.now();
-        match at {
-            Some(at) if at < now => return Err(Refusal::Past { now }),
-            Some(at) => self.network.apply_at(at, changes).map_err(Refusal::Full)?,
-            None => {
+        match when {
+            When::At(at) if at < now => Err(Refusal::Past { now }),
+            When::At(at) | When::Agreed(at) => {
+                self.network.apply_at(at, changes).map_err(Refusal::Full)?;
+                Ok(at)
+            }
+            When::Now => {
                 for (link, direction, change) in changes {
                     self.network.apply(now, link, direction, &change);
                 }
+                Ok(now)
             }
         }
-        Ok(at.unwrap_or(now))
     }
 
     /// How things stand.
