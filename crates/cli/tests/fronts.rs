@@ -105,7 +105,8 @@ fn netem_leaves_the_interface_as_it_was_however_it_ends() {
         echo '== kill'; state; ping -c3 -i.01 -W9 10.9.0.2
         tc qdisc add dev v0 clsact; on delay 1ms; off TERM; echo '== theirs'; tc qdisc show dev v0
         tc qdisc del dev v0 clsact; on delay 1ms; tc filter add dev v0 ingress prio 7 u32 match u32 0 0 flowid 1:1; off TERM
-        echo '== used'; tc filter show dev v0 ingress";
+        echo '== used'; tc filter show dev v0 ingress
+        on delay 1ms; ip link del v0; wait $netem; code=$?; rm -f $out; echo '== gone'; echo $code; ip -o link | grep -c fp-netem";
     let Some(output) = alone("netem_leaves_the_interface", &script) else { return };
     let said = String::from_utf8(output.stdout.clone()).unwrap();
     let before = part(&said, "before");
@@ -115,6 +116,7 @@ fn netem_leaves_the_interface_as_it_was_however_it_ends() {
     assert_eq!((part(&said, "term"), part(&said, "int")), (before, before));
     assert!(part(&said, "kill").starts_with(before), "{said}");
     assert_eq!(pings(part(&said, "kill")).1, 3);
+    assert_eq!(part(&said, "gone").trim(), "2\n0", "it ends with its interface: {output:?}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Infallible, Ente
 /// What a program in a lab finds in its environment.
 pub(crate) fn environment(lab: &str, host: &str, base: &Path) -> [(&'static str, OsString); 3] {
     [
-        ("FASTPATH_LAB", lab.into()),
+        (state::LAB_VARIABLE, lab.into()),
         ("FASTPATH_HOST", host.into()),
         (state::DIRECTORY_VARIABLE, base.as_os_str().to_owned()),
     ]

@@ -17,7 +17,7 @@ use fastpath_net::{EdgeId, Topology};
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
-use nix::net::if_::if_nametoindex;
+use nix::net::if_::{if_indextoname, if_nametoindex};
 use std::fs;
 use std::io::{self, Read};
 
@@ -66,6 +66,7 @@ fn advice(source: &io::Error) -> &'static str {
 pub struct Interposed {
     // First, so that nothing is redirected to a TAP that is gone.
     redirection: Redirection,
+    index: u32,
     /// The engine.
     pub engine: Running,
 }
@@ -95,7 +96,7 @@ impl Interposed {
         let engine = fastpath_engine::start(topology, ports, options)?;
         // From here on there is something to undo.
         let redirection = Redirection { interface: interface.to_owned(), made_room: false };
-        let mut interposed = Interposed { redirection, engine };
+        let mut interposed = Interposed { redirection, index, engine };
         admit_own_packets(interface);
         let clsact = netlink
             .request(RouteNetlinkMessage::NewQueueDiscipline(clsact(index)), NLM_F_CREATE | NLM_F_EXCL);
@@ -118,9 +119,16 @@ impl Interposed {
         self.redirection.made_room
     }
 
+    /// Whether it is still in anybody's way: the interface is there, and the engine runs.
+    pub fn is_in_place(&self) -> bool {
+        // Of an interface that is not there, nix says that its name is empty.
+        let is_there = if_indextoname(self.index).is_ok_and(|name| !name.is_empty());
+        is_there && !self.engine.has_ended()
+    }
+
     /// Takes the network out of the way; says how it stood.
     pub fn stop(self) -> Result<Report, Panicked> {
-        let Interposed { engine, redirection } = self;
+        let Interposed { engine, redirection, .. } = self;
         drop(redirection);
         engine.stop()
     }

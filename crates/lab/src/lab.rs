@@ -22,8 +22,9 @@ pub struct Lab {
     /// Taken only to end it.
     engine: Option<Running>,
     topology: Topology,
-    hosts: Vec<Host>,
+    /// Dropped before the namespaces close, while their inodes are nobody else's.
     claim: Claim,
+    hosts: Vec<Host>,
     name: String,
     base: PathBuf,
 }
@@ -172,7 +173,7 @@ impl Lab {
 
     /// Prepares a program that runs on the machine itself, where it can use `fastpath lab exec`.
     pub fn prepare<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command.env("FASTPATH_LAB", &self.name).env(state::DIRECTORY_VARIABLE, &self.base)
+        command.env(state::LAB_VARIABLE, &self.name).env(state::DIRECTORY_VARIABLE, &self.base)
     }
 
     /// How the network stands; `None` if the engine has ended.
@@ -242,6 +243,7 @@ fn names(topology: &Topology) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leftovers::{Mark, programs_in};
     use crate::skip;
     use fastpath_net::{NodeKind, Topology};
     use std::num::NonZeroUsize;
@@ -310,12 +312,18 @@ mod tests {
         let mut child = lab.spawn(lab.host("a").unwrap(), Command::new("sleep").arg("1000")).unwrap();
         let (directory, hosts) = (lab.directory().to_owned(), lab.hosts().iter());
         let inodes = hosts.map(|host| host.namespace.inode()).collect();
-        assert_eq!(crate::leftovers::programs_in(&inodes).len(), 1);
+        let programs_of = |name: &str| programs_in(&inodes, &Mark::new(name, &lab.base)).len();
+        assert_eq!(
+            (programs_of(&lab.name), programs_of("another")),
+            (1, 0),
+            "the inode may be somebody else's by now"
+        );
+        let mark = Mark::new(&lab.name, &lab.base);
         // Reaped from the side: a program that nobody waits for is not over.
         let reaper = std::thread::spawn(move || child.wait().unwrap());
         drop(lab);
         assert!(!reaper.join().unwrap().success());
-        assert!(crate::leftovers::programs_in(&inodes).is_empty());
+        assert!(programs_in(&inodes, &mark).is_empty());
         assert!(!directory.exists());
     }
 }

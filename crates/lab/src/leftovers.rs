@@ -1,10 +1,16 @@
-//! Programs that still run in the namespaces of a lab: found by the inode of their network namespace.
+//! Programs that still run in the namespaces of a lab: found by the inode of their network namespace, and by the
+//! environment that a lab gives its programs. The inode alone is not enough: once a namespace has gone, the kernel gives
+//! it to the next one, which may be anybody's.
 
+use crate::state::{DIRECTORY_VARIABLE, LAB_VARIABLE};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,15 +18,33 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Ends every process (but this one) in the namespaces with these inodes: SIGTERM, then SIGKILL. Gives the
-/// number of those that had to be ended.
-pub(crate) fn end_programs(inodes: &BTreeSet<u64>) -> usize {
-    let found = programs_in(inodes);
+/// What tells the programs of a lab from others: two variables of their environment.
+#[derive(Debug)]
+pub(crate) struct Mark([Vec<u8>; 2]);
+
+impl Mark {
+    /// That of the lab called `name`, whose directory is in `base`.
+    pub(crate) fn new(name: &str, base: &Path) -> Mark {
+        let entry = |variable: &str, value: &OsStr| [variable.as_bytes(), b"=", value.as_bytes()].concat();
+        Mark([entry(LAB_VARIABLE, name.as_ref()), entry(DIRECTORY_VARIABLE, base.as_os_str())])
+    }
+
+    /// True if the program was started with it.
+    fn is_on(&self, pid: Pid) -> bool {
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+        self.0.iter().all(|wanted| environment.split(|byte| *byte == 0).any(|entry| entry == wanted))
+    }
+}
+
+/// Ends every process (but this one) in the lab's namespaces, which have these inodes: SIGTERM, then SIGKILL. Gives
+/// the number of those that had to be ended.
+pub(crate) fn end_programs(inodes: &BTreeSet<u64>, mark: &Mark) -> usize {
+    let found = programs_in(inodes, mark);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let deadline = Instant::now() + GRACE;
         let mut told = BTreeSet::new();
         loop {
-            let left = programs_in(inodes);
+            let left = programs_in(inodes, mark);
             if left.is_empty() {
                 return found.len();
             }
@@ -40,15 +64,22 @@ pub(crate) fn end_programs(inodes: &BTreeSet<u64>) -> usize {
     found.len()
 }
 
-/// Processes, without this one, whose main thread is in one of the namespaces.
-pub(crate) fn programs_in(inodes: &BTreeSet<u64>) -> Vec<Pid> {
+/// Processes, without this one, whose main thread is in one of the lab's namespaces. A namespace is the lab's if one of
+/// them has its mark: what they have started in turn may have dropped it.
+pub(crate) fn programs_in(inodes: &BTreeSet<u64>, mark: &Mark) -> Vec<Pid> {
     let own = nix::unistd::getpid();
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid::from_raw))
-        .filter(|&pid| pid != own)
-        .filter(|pid| {
-            fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|file| inodes.contains(&file.ino()))
-        })
-        .collect()
+    let mut namespaces: BTreeMap<u64, Vec<Pid>> = BTreeMap::new();
+    for entry in entries.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).map(Pid::from_raw)
+        else {
+            continue;
+        };
+        let Ok(namespace) = fs::metadata(format!("/proc/{pid}/ns/net")) else { continue };
+        if pid != own && inodes.contains(&namespace.ino()) {
+            namespaces.entry(namespace.ino()).or_default().push(pid);
+        }
+    }
+    namespaces.retain(|_, pids| pids.iter().any(|&pid| mark.is_on(pid)));
+    namespaces.into_values().flatten().collect()
 }

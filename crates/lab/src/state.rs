@@ -9,7 +9,7 @@
 //!   control.sock              the engine's control socket
 //! ```
 
-use crate::leftovers::end_programs;
+use crate::leftovers::{Mark, end_programs};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The environment variable that says in which lab a program is. A lab sets it for the programs it starts.
+pub(crate) const LAB_VARIABLE: &str = "FASTPATH_LAB";
 /// The environment variable that says where labs keep their state. A lab sets it for the programs it starts.
 pub(crate) const DIRECTORY_VARIABLE: &str = "FASTPATH_STATE_DIR";
 /// A Unix socket's path has 107 bytes; the name takes at most this many of them.
@@ -283,7 +285,11 @@ fn stop_engine(name: &str, directory: &Path) -> Result<(), DownError> {
 fn end_leftovers(directory: &Path) -> usize {
     let hosts = read(directory).map(|state| state.hosts).unwrap_or_default();
     let inodes: BTreeSet<u64> = hosts.values().map(|host| host.namespace_inode).collect();
-    if inodes.is_empty() { 0 } else { end_programs(&inodes) }
+    let Some((name, base)) = directory.file_name().and_then(|name| name.to_str()).zip(directory.parent())
+    else {
+        return 0;
+    };
+    if inodes.is_empty() { 0 } else { end_programs(&inodes, &Mark::new(name, base)) }
 }
 
 pub(crate) fn or_none(names: &[String]) -> String {

@@ -91,7 +91,7 @@ impl Dev {
         }
         writeln!(io::stdout(), "netem is on {} (process {})", self.interface, std::process::id())?;
         io::stdout().flush()?;
-        while !stop.load(Ordering::Relaxed) && !interposed.engine.has_ended() {
+        while !stop.load(Ordering::Relaxed) && interposed.is_in_place() {
             std::thread::sleep(POLL);
         }
         let stopped = stop.load(Ordering::Relaxed);

@@ -101,13 +101,15 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Mbit/s from `settle` to `duration`: between the first and the last read then, or over the whole time where there
-/// are no two, as when losses let the connection wait for its retransmission.
+/// Mbit/s from `settle` to `duration`: between the first and the last read then, or over the whole time where these
+/// are closer together than half of it, as when losses or a pause of the machine let the connection wait.
 fn goodput(reads: &[(Duration, u64)], (settle, duration): (Duration, Duration)) -> f64 {
     let (start, steady) = reads.split_at(reads.partition_point(|(at, _)| *at < settle));
     let mbit = |bytes: u64, time: Duration| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6;
     match steady {
-        [(from, before), .., (to, after)] if to > from => mbit(after - before, *to - *from),
+        [(from, before), .., (to, after)] if 2 * (*to - *from) >= duration - settle => {
+            mbit(after - before, *to - *from)
+        }
         _ => {
             let total = |reads: &[(Duration, u64)]| reads.last().map_or(0, |(_, total)| *total);
             mbit(total(reads) - total(start), duration - settle)
@@ -126,6 +128,7 @@ mod tests {
         let reads = [(second(1), 5), (second(2), 10), (second(3), 1_000_010), (second(4), 2_000_010)];
         assert_eq!(goodput(&reads, window(2, 4)), 8.0);
         assert_eq!(goodput(&reads, window(4, 8)), 2.0, "a single read");
+        assert_eq!(goodput(&reads, window(3, 11)), 2.0, "a burst");
         assert_eq!(goodput(&reads, window(5, 8)), 0.0, "silence");
         assert_eq!(goodput(&[], window(0, 1)), 0.0);
     }

@@ -60,14 +60,14 @@ pub(crate) struct Outcome {
     pub(crate) sent: u64,
     /// When each arrived.
     pub(crate) arrivals: Vec<Duration>,
-    /// Datagrams that arrived but found the sink's socket full.
-    pub(crate) overflowed: u64,
+    /// Datagrams that the machine lost, not the network: that arrived but found the sink's socket full.
+    pub(crate) missed: u64,
 }
 
 impl Outcome {
     /// Datagrams that did not arrive.
     pub(crate) fn lost(&self) -> u64 {
-        self.sent.saturating_sub(self.arrivals.len() as u64 + self.overflowed)
+        self.sent.saturating_sub(self.arrivals.len() as u64 + self.missed)
     }
 
     /// Arrivals per second in the `window` that begins `settle` after the first, and how many it had.
@@ -80,7 +80,7 @@ impl Outcome {
             return None;
         }
         // Overflow cannot be placed in time; it is spread over the stream.
-        let missed = self.overflowed as f64 * count as f64 / self.arrivals.len() as f64;
+        let missed = self.missed as f64 * count as f64 / self.arrivals.len() as f64;
         Some(((count as f64 - 1.0 + missed) / span.as_secs_f64(), count))
     }
 }
@@ -100,12 +100,12 @@ pub(crate) fn run(
     thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(&sink, stream, &done));
         let sent = send(&source, stream, stop);
-        if sent.is_ok() {
-            stop.sleep(stream.patience)?;
-        }
+        let waited = if sent.is_ok() { stop.sleep(stream.patience) } else { Ok(()) };
+        // However it ends: the receiver waits for it.
         done.store(true, Ordering::Relaxed);
         let mut outcome = receiver.join().expect("the sink does not panic")?;
         outcome.sent = sent?;
+        waited?;
         Ok(outcome)
     })
 }
@@ -167,7 +167,7 @@ fn receive(sink: &UdpSocket, stream: Stream, done: &AtomicBool) -> Result<Outcom
         let mut parts = [IoSliceMut::new(&mut bytes)];
         match recvmsg::<()>(sink.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty()) {
             Ok(message) => {
-                outcome.overflowed = overflow(&message).unwrap_or(outcome.overflowed);
+                outcome.missed = overflow(&message).unwrap_or(outcome.missed);
                 outcome.arrivals.extend(message.cmsgs().ok().and_then(arrival));
             }
             Err(Errno::EAGAIN | Errno::EINTR) => {}
@@ -196,7 +196,7 @@ mod tests {
         let ms = Duration::from_millis;
         // One every 10 ms, but a burst at the beginning.
         let arrivals = [0, 0, 0].into_iter().chain((1..=100).map(|i| i * 10)).map(ms).collect();
-        let outcome = Outcome { sent: 110, arrivals, overflowed: 0 };
+        let outcome = Outcome { sent: 110, arrivals, missed: 0 };
         let (rate, count) = outcome.rate(ms(200), ms(500)).unwrap();
         assert!((rate - 100.0).abs() < 1e-9 && count == 51, "{rate} {count}");
         assert_eq!(outcome.lost(), 7);

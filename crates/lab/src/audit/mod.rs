@@ -160,7 +160,7 @@ pub fn audit(
         Ok(disagreeing(batch, &subjects, &observed, |pair| pair.rtt_ms.judgement))
     })?;
     next("losses");
-    measure_loss(lab, &subjects, options, &stop, &mut observed)?;
+    notes.extend(measure_loss(lab, &subjects, options, &stop, &mut observed)?);
     for batch in saturations {
         next("rates");
         let run = |subject: &Subject<'_>| subject.saturate(options, &stop);
@@ -344,14 +344,15 @@ fn measure_rtt(
     drain(lab, stop)
 }
 
-/// All pairs at once: together they stay below saturation of every pipe.
+/// All pairs at once: together they stay below saturation of every pipe. Gives a note if the engine, held up, let frames
+/// go before the network had them.
 fn measure_loss(
     lab: &Lab,
     subjects: &[Subject<'_>],
     options: Options,
     stop: &Stop<'_>,
     observed: &mut [Observed],
-) -> Result<(), AuditError> {
+) -> Result<Option<String>, AuditError> {
     let mut users: BTreeMap<Hop, usize> = BTreeMap::new();
     for hop in subjects.iter().flat_map(|subject| &subject.there.hops) {
         *users.entry(*hop).or_default() += 1;
@@ -373,10 +374,38 @@ fn measure_loss(
         flood::run(subject.from, subject.to, subject.address, stream, stop)
     };
     let all: Vec<usize> = (0..subjects.len()).collect();
-    for (index, outcome) in together(subjects, &all, count)? {
+    let before = overruns(lab)?;
+    let outcomes = together(subjects, &all, count)?;
+    let mut sent: BTreeMap<&str, u64> = BTreeMap::new();
+    for (index, outcome) in &outcomes {
+        *sent.entry(&subjects[*index].from.name).or_default() += outcome.sent;
+    }
+    let (mut missed, mut all_missed) = (overruns(lab)?, 0);
+    for (host, count) in &mut missed {
+        *count -= before.get(host).copied().unwrap_or(0).min(*count);
+        all_missed += *count;
+    }
+    for (index, mut outcome) in outcomes {
+        let host = subjects[index].from.name.as_str();
+        // Whose they were is not known: everybody's as many as they sent.
+        let missed = missed.get(host).copied().unwrap_or(0) * outcome.sent;
+        outcome.missed += missed.checked_div(sent[host]).unwrap_or(0);
         observed[index].loss = outcome;
     }
-    drain(lab, stop)
+    drain(lab, stop)?;
+    Ok((all_missed > 0).then(|| {
+        format!("{all_missed} datagrams never entered the network, for the engine was held up: not counted as lost")
+    }))
+}
+
+/// Frames of each host that its port has lost before the engine took them.
+fn overruns(lab: &Lab) -> Result<BTreeMap<String, u64>, AuditError> {
+    let report = lab.report().ok_or(AuditError::EngineStopped)?;
+    let mut overruns: BTreeMap<String, u64> = BTreeMap::new();
+    for port in report.ports {
+        *overruns.entry(port.host).or_default() += port.counters.rx_dropped();
+    }
+    Ok(overruns)
 }
 
 /// Runs the measurement of each subject of a batch on a thread of its own.

@@ -79,7 +79,7 @@ fn count(between: &Between, frames: u64, context: &Context<'_>) -> Result<(u64, 
     // What the engine came too late to take from the kernel is no loss of the link, and not to be hidden either.
     let overrun: u64 =
         field.report().map_or(0, |report| report.ports.iter().map(|port| port.counters.rx_dropped()).sum());
-    Ok((outcome.lost(), outcome.sent, outcome.overflowed + overrun))
+    Ok((outcome.lost(), outcome.sent, outcome.missed + overrun))
 }
 
 fn judged(id: String, percent: f64, original: f64, (lost, sent): (u64, u64)) -> Outcome {
