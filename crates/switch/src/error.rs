@@ -68,6 +68,8 @@ pub enum Refusal {
     GroupsFull(usize),
     #[error("more buckets than the {0} a group of this type may have")]
     GroupTooManyBuckets(usize),
+    #[error("group {0} would make a chain of more than the {1} groups one may have")]
+    GroupTooDeep(u32, usize),
     #[error("group {0} would forward to itself")]
     GroupLoop(u32),
     #[error("group {0} does not exist")]
@@ -143,6 +145,7 @@ impl Refusal {
             Refusal::GroupInvalid(_) => (6, 1),
             Refusal::GroupsFull(_) => (6, 3),
             Refusal::GroupTooManyBuckets(_) => (6, 4),
+            Refusal::GroupTooDeep(..) => (6, 5),
             Refusal::GroupLoop(_) => (6, 7),
             Refusal::GroupUnknown(_) => (6, 8),
             Refusal::GroupChained(_) => (6, 9),

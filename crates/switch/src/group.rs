@@ -33,9 +33,9 @@ pub enum GroupKind {
 pub struct Bucket {
     /// Share of the flows in a select group.
     pub weight: u16,
-    /// The bucket is live while this port is; [`port::ANY`] for none.
+    /// The bucket is live while this port is, or the group below; [`port::ANY`] for none.
     pub watch_port: u32,
-    /// The bucket is live while this group is; [`ANY_GROUP`] for none.
+    /// The bucket is live while this group is, or the port above; [`ANY_GROUP`] for none.
     pub watch_group: u32,
     /// Its action set.
     pub actions: Vec<Action>,
@@ -54,6 +54,8 @@ pub struct Group {
     pub bucket_counters: Vec<Counters>,
     /// When it was added.
     pub added: Time,
+    /// Groups on the longest way down from it, itself included, whether packets or liveness take it.
+    pub(crate) depth: usize,
 }
 
 /// A request to change groups.
@@ -86,6 +88,11 @@ impl Bucket {
         Bucket { weight: 1, watch_port: port::ANY, watch_group: ANY_GROUP, actions: actions.into() }
     }
 
+    /// The groups it leads to: those it hands packets to and the one it watches.
+    pub(crate) fn next(&self) -> impl Iterator<Item = u32> + '_ {
+        self.chained().chain((self.watch_group != ANY_GROUP).then_some(self.watch_group))
+    }
+
     /// The groups it hands packets to.
     pub fn chained(&self) -> impl Iterator<Item = u32> + '_ {
         self.actions.iter().filter_map(|action| match action {
@@ -99,7 +106,8 @@ impl Group {
     /// A new group.
     pub fn new(kind: GroupKind, buckets: Vec<Bucket>, added: Time) -> Group {
         let bucket_counters = vec![Counters::default(); buckets.len()];
-        Group { kind, buckets: buckets.into(), counters: Counters::default(), bucket_counters, added }
+        let counters = Counters::default();
+        Group { kind, buckets: buckets.into(), counters, bucket_counters, added, depth: 1 }
     }
 
     /// What it takes of [`Limits::room`](crate::Limits::room).

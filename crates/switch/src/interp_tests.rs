@@ -1,7 +1,7 @@
 //! Tests of the interpreter and of the requests that make its program.
 
 use super::*;
-use crate::flow::{FlowCommand, FlowMod, RemovedReason, WriteMetadata, flags};
+use crate::flow::{ANY_GROUP, FlowCommand, FlowMod, RemovedReason, WriteMetadata, flags};
 use crate::group::{Bucket, GroupCommand, GroupMod};
 use crate::matching::{FieldMatch, Match};
 use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
@@ -180,7 +180,75 @@ fn groups_copy_choose_and_fail_over() {
     switch.set_port(3, Port { link: Link::Down, ..Port::up() });
     assert_eq!(run(&mut switch, &frame(64)), [0]);
     let group = switch.group(1).unwrap();
-    assert_eq!((group.counters.packets, group.bucket_counters[1].packets), (3, 1));
+    assert_eq!((group.counters.packets, group.bucket_counters[1].packets), (6, 1));
+}
+
+#[test]
+fn a_bucket_is_live_by_its_port_or_by_its_group() {
+    let mut switch = switch();
+    let down = Port { link: Link::Down, ..Port::up() };
+    let mut add_group = |id, kind, buckets: &[Bucket]| {
+        let command = GroupCommand::Add;
+        switch.group_mod(at(0), &GroupMod { command, id, kind, buckets: buckets.to_vec() }).unwrap();
+    };
+    let by =
+        |watch_port, watch_group, to| Bucket { watch_port, watch_group, ..Bucket::new([Action::output(to)]) };
+    add_group(1, GroupKind::FastFailover, &[by(4, ANY_GROUP, 4)]);
+    add_group(2, GroupKind::FastFailover, &[by(2, 1, 2), by(3, ANY_GROUP, 3)]);
+    add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(2)]));
+    for (port_2, port_4, expected) in
+        [(Port::up(), Port::up(), 2), (Port::up(), down, 2), (down, Port::up(), 0), (down, down, 3)]
+    {
+        switch.set_port(2, port_2);
+        switch.set_port(4, port_4);
+        // A bucket that is live by its group still sends to its port, which drops.
+        assert_eq!(run(&mut switch, &frame(64)), [expected], "{port_2:?} {port_4:?}");
+    }
+}
+
+#[test]
+fn a_modified_group_goes_on_counting_and_its_buckets_begin_anew() {
+    let mut switch = switch();
+    let to = |command, port| {
+        let buckets = vec![Bucket::new([Action::output(port)])];
+        GroupMod { command, id: 1, kind: GroupKind::Indirect, buckets }
+    };
+    switch.group_mod(at(0), &to(GroupCommand::Add, 2)).unwrap();
+    add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(1)]));
+    assert_eq!(run(&mut switch, &frame(64)), [2]);
+    switch.group_mod(at(5), &to(GroupCommand::Modify, 3)).unwrap();
+    assert_eq!(run(&mut switch, &frame(64)), [3]);
+    let group = switch.group(1).unwrap();
+    let counted = (group.counters.packets, group.bucket_counters[0].packets, group.added);
+    assert_eq!(counted, (2, 1, at(0)));
+}
+
+#[test]
+fn chains_of_groups_end_at_a_limit_however_they_come_about() {
+    use GroupCommand::{Add, Modify};
+    let mut switch = Switch::new(Limits { chain: 4, ..Limits::default() });
+    (1..=2).for_each(|number| switch.set_port(number, Port::up()));
+    let mut request = |command, id, next: Option<u32>| {
+        let bucket = match (id % 2, next) {
+            (_, None) => Bucket::new([Action::output(2)]),
+            (0, Some(next)) => Bucket::new([Action::Group(next)]),
+            (_, Some(next)) => Bucket { watch_group: next, ..Bucket::new([Action::output(2)]) },
+        };
+        let request = GroupMod { command, id, kind: GroupKind::All, buckets: vec![bucket] };
+        switch.group_mod(at(0), &request).map(drop).map_err(|refusal| refusal.numbers())
+    };
+    assert_eq!(request(Add, 1, None), Ok(()));
+    (2..=4).for_each(|id| assert_eq!(request(Add, id, Some(id - 1)), Ok(())));
+    assert_eq!(request(Add, 5, Some(4)), Err((6, 5)), "by packets and liveness in turn");
+    // From below: 1 has three above it.
+    assert_eq!(request(Add, 10, None), Ok(()));
+    assert_eq!(request(Modify, 1, Some(10)), Err((6, 5)));
+    // A chain that has become shorter may be made longer at its other end, and not beyond.
+    assert_eq!(request(Modify, 2, None), Ok(()));
+    assert_eq!(request(Add, 5, Some(4)), Ok(()));
+    assert_eq!(request(Add, 6, Some(5)), Err((6, 5)));
+    assert_eq!(request(Modify, 2, Some(1)), Err((6, 5)));
+    assert_eq!(request(Modify, 2, Some(5)), Err((6, 7)), "a loop is called one");
 }
 
 #[test]

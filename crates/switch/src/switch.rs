@@ -30,6 +30,8 @@ pub struct Limits {
     pub groups: usize,
     /// Buckets of one group.
     pub buckets: usize,
+    /// Groups of a chain, by what they hand packets to or watch: each takes stack.
+    pub chain: usize,
     /// Meters.
     pub meters: usize,
     /// Bands of one meter.
@@ -47,6 +49,7 @@ impl Default for Limits {
             flows: 1 << 20,
             groups: 65_536,
             buckets: 1024,
+            chain: 64,
             meters: 65_536,
             bands: 16,
             actions: 256,
@@ -449,13 +452,22 @@ impl Switch {
         }
         self.check_group(request)?;
         let mut group = Group::new(request.kind, request.buckets.clone(), now);
+        group.depth = self.depth_of(&group, &BTreeMap::new());
+        let above = self.depths_above(id, group.depth);
+        if above.values().chain([&group.depth]).any(|depth| *depth > self.limits.chain) {
+            return Err(Refusal::GroupTooDeep(id, self.limits.chain));
+        }
         let old = self.groups.get(&id);
         let gone = old.map_or(0, Group::room);
         if self.room() - gone + group.room() > self.limits.room {
             return Err(Refusal::GroupTooManyBuckets(self.limits.room));
         }
         if let Some(old) = old {
-            group.added = old.added;
+            // §6.5: what the group itself counts goes on, what its buckets count begins anew.
+            (group.added, group.counters) = (old.added, old.counters);
+        }
+        for (id, depth) in above {
+            self.groups.entry(id).and_modify(|group| group.depth = depth);
         }
         self.group_room = self.group_room - gone + group.room();
         self.groups.insert(id, group);
@@ -489,20 +501,45 @@ impl Switch {
 
     /// Whether packets or liveness of these buckets lead to the group `id`.
     fn reaches(&self, buckets: &[Bucket], id: u32) -> bool {
-        let next = |bucket: &Bucket| bucket.chained().chain([bucket.watch_group]).collect::<Vec<_>>();
+        // Nothing leads to a group that is not there yet, and only what is deeper to one that is.
+        let Some(depth) = self.groups.get(&id).map(|group| group.depth) else { return false };
         let mut seen = BTreeSet::new();
-        let mut open: Vec<u32> = buckets.iter().flat_map(next).collect();
+        let mut open: Vec<u32> = buckets.iter().flat_map(Bucket::next).collect();
         while let Some(at) = open.pop() {
             if at == id {
                 return true;
             }
-            if seen.insert(at) {
-                open.extend(
-                    self.groups.get(&at).into_iter().flat_map(|group| group.buckets.iter()).flat_map(next),
-                );
-            }
+            let deeper = self.groups.get(&at).filter(|group| group.depth > depth && seen.insert(at));
+            open.extend(deeper.into_iter().flat_map(|group| group.buckets.iter()).flat_map(Bucket::next));
         }
         false
+    }
+
+    /// How deep a group is over those below it, of which `changed` says what is not as it was.
+    fn depth_of(&self, group: &Group, changed: &BTreeMap<u32, usize>) -> usize {
+        let below = group.buckets.iter().flat_map(Bucket::next);
+        let depth = |id| changed.get(&id).copied().or_else(|| Some(self.groups.get(&id)?.depth));
+        1 + below.filter_map(depth).max().unwrap_or(0)
+    }
+
+    /// The depths that change above a group when it has another one, by number. What leads to it is deeper than it was, and
+    /// a group is done after all that are less deep: one pass.
+    fn depths_above(&self, id: u32, depth: usize) -> BTreeMap<u32, usize> {
+        let old = self.groups.get(&id).map_or(depth, |group| group.depth);
+        if old == depth {
+            return BTreeMap::new();
+        }
+        let mut changed = BTreeMap::from([(id, depth)]);
+        let mut above: Vec<_> = self.groups.iter().filter(|(_, group)| group.depth > old).collect();
+        above.sort_by_key(|(_, group)| group.depth);
+        for (other, group) in above {
+            let depth = self.depth_of(group, &changed);
+            if depth != group.depth {
+                changed.insert(*other, depth);
+            }
+        }
+        changed.remove(&id);
+        changed
     }
 
     fn delete_groups(&mut self, now: Time, id: u32) -> Result<Vec<Removed>, Refusal> {
@@ -531,7 +568,7 @@ impl Switch {
         Ok(self.remove_flows(now, RemovedReason::GroupDelete, |flow| flow.uses_group(id)))
     }
 
-    /// Whether a bucket can be used: what it watches is live; one that watches nothing always is.
+    /// Whether a bucket can be used: the port or the group it watches is live (§6.7); one that watches nothing always is.
     pub fn is_live(&self, bucket: &Bucket) -> bool {
         self.is_live_but_for(bucket, &mut BTreeSet::new())
     }
@@ -539,11 +576,11 @@ impl Switch {
     /// Remembers dead groups, so that each is looked at once however they watch each other (never in a loop).
     fn is_live_but_for(&self, bucket: &Bucket, dead: &mut BTreeSet<u32>) -> bool {
         let (port, group) = (bucket.watch_port, bucket.watch_group);
-        if port != port::ANY && !self.port(port).is_some_and(Port::is_live) {
-            return false;
+        if port != port::ANY && self.port(port).is_some_and(Port::is_live) {
+            return true;
         }
         if group == ANY_GROUP {
-            return true;
+            return port == port::ANY;
         }
         let mut buckets = self.group(group).into_iter().flat_map(|group| group.buckets.iter());
         let is_live = !dead.contains(&group) && buckets.any(|bucket| self.is_live_but_for(bucket, dead));

@@ -272,6 +272,11 @@ impl TablePlan {
         self.runs.is_empty()
     }
 
+    /// Whether both have the same base, whatever changed beside it.
+    pub fn shares_base(&self, other: &TablePlan) -> bool {
+        Arc::ptr_eq(&self.base, &other.base)
+    }
+
     /// The same rules in a new base. Takes long; off the fast path.
     pub fn rebuilt(&self) -> TablePlan {
         let mut is_dead = vec![false; self.rules.len()];
