@@ -266,7 +266,9 @@ impl Live {
         let (added, gone) = plan.changes();
         let room = room(&plan);
         let is_large = added + gone > room;
-        if *changes == Changes::Many || is_large || !table.add(&plan, self.stations.len(), room) {
+        // What the table has was made of its base: a plan with another one needs all of it anew.
+        let is_other = !plan.shares_base(&table.data.plan);
+        if is_other || is_large || !table.add(&plan, self.stations.len(), room) {
             let settled = if plan.is_settled() { plan } else { plan.rebuilt() };
             let base = Arc::new(BaseTable::new(&settled, self.stations.len()));
             self.since = None;
@@ -279,10 +281,8 @@ impl Live {
     fn recompile(&mut self) {
         let tables: Vec<_> =
             self.tables.iter().map(|table| (table.data.plan.clone(), Arc::clone(&table.data.base))).collect();
-        // Where there was code once there is code again; if not, the old one goes on with every table looked up in Rust.
-        if let Ok(code) = Code::new(&tables) {
-            self.code = Arc::new(code);
-        }
+        // Where there was code once there is code again. If not, that of the old bases is of no use for the new ones.
+        self.code = Arc::new(Code::new(&tables).unwrap_or_else(|_| Code::in_rust()));
     }
 
     fn replace(&mut self, id: u8, table: LiveTable) {
@@ -714,4 +714,54 @@ fn make(
 /// Changes that may stand beside the base of a plan.
 fn room(plan: &TablePlan) -> usize {
     (plan.rules().len() / ROOM_SHARE).clamp(*ROOM.start(), *ROOM.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Fate;
+    use fastpath_switch::interp::DropReason;
+    use fastpath_switch::{Action, FlowCommand, FlowMod, Instructions, Limits, Match, Outcome, Port};
+    use fastpath_units::Time;
+
+    #[test]
+    fn where_no_code_can_be_made_of_new_bases_every_table_is_executed_in_rust() {
+        let mut switch = Switch::new(Limits { tables: 2, ..Limits::default() });
+        (1..=3).for_each(|number| switch.set_port(number, Port::up()));
+        let change = |switch: &mut Switch, command, table, what| {
+            let add = FlowMod::add(table, 1, Match::any(), what);
+            switch.flow_mod(Time::ZERO, &FlowMod { command, ..add }).unwrap();
+        };
+        let goto = Instructions { goto: Some(1), ..Instructions::default() };
+        change(&mut switch, FlowCommand::Add, 0, goto);
+        change(&mut switch, FlowCommand::Add, 1, Instructions::apply([Action::output(2)]));
+        let mut live = Live::new(&mut switch, 1).unwrap();
+        let mut worker = live.worker(0);
+        let run = |worker: &mut Worker, len: usize| {
+            worker.begin(Time::ZERO);
+            worker.run(1, &mut [0; 60][..len])
+        };
+        assert_eq!(run(&mut worker, 60), Fate::Forward { port: 2, queue: 0 });
+        live.code = Arc::new(Code::in_rust());
+        change(&mut switch, FlowCommand::Modify, 1, Instructions::apply([Action::output(3)]));
+        live.update(&mut switch);
+        assert!(live.tables_in_code().is_empty());
+        assert_eq!(run(&mut worker, 13), Fate::Drop(DropReason::Runt));
+        for _ in 0..2 {
+            // What is executed in Rust leaves as a copy.
+            assert_eq!(run(&mut worker, 60), Fate::Done);
+            assert!(matches!(worker.outcomes()[..], [Outcome::Output { port: 3, .. }]));
+        }
+        live.settle(&mut switch);
+        let counted = switch
+            .tables()
+            .iter()
+            .map(|table| (table.hits(), table.flows().next().unwrap().1.counters.packets));
+        assert_eq!(counted.collect::<Vec<_>>(), [((3, 3), 3); 2]);
+        // Code comes back with the next bases.
+        let made = live.job().unwrap().run().unwrap();
+        assert!(live.finish(&mut switch, made).is_none());
+        assert_eq!(live.tables_in_code(), [0, 1]);
+        assert_eq!(run(&mut worker, 60), Fate::Forward { port: 3, queue: 0 });
+    }
 }

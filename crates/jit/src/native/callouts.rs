@@ -3,10 +3,11 @@
 //! Each takes the context of the worker that runs, and up to three numbers. `table` and `found` say at which rule the
 //! packet is.
 
-use super::context::{Context, DONE};
+use super::context::{Context, DONE, drop_for};
 use super::worker::Worker;
 use crate::walk::{self, Step};
 use fastpath_switch::edit::{self, Ttl};
+use fastpath_switch::interp::DropReason;
 use fastpath_switch::plan::{Found, Packed};
 use fastpath_switch::{Action, Context as PacketContext, Field, Key};
 use fastpath_wire::Headers;
@@ -91,6 +92,11 @@ pub(super) extern "C" fn resume(context: *mut Context, table: u64, _: u64, _: u6
     worker.put_packet(packet);
     worker.put_set(set);
     DONE
+}
+
+/// Everything, where there is no code.
+pub(super) extern "C" fn pipeline(context: *mut Context) -> u64 {
+    if worker(context).context.len < 14 { drop_for(DropReason::Runt) } else { resume(context, 0, 0, 0) }
 }
 
 /// Lets the rule's meter judge the packet.
