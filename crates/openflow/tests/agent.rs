@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Bench, Peer};
+use common::{Bench, Peer, until};
 use fastpath_openflow::message::{
     Async, Hello, Message, NO_BUFFER, PacketOut, PortMod, Reply, Request, Role, RoleMessage,
 };
@@ -232,6 +232,222 @@ fn long_replies_come_in_several_messages_and_count_everything() {
     let other = Request::TableFeatures(vec![tables[3].clone()]);
     controller.say(&Message::MultipartRequest { flags: 0, request: other });
     assert_eq!(controller.refusal(), (13, 4));
+}
+
+/// The bytes of messages, one after the other, their xids counted from `xid` on.
+fn together(xid: u32, messages: &[Message]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (xid, message) in (xid..).zip(messages) {
+        message.encode(xid, &mut bytes);
+    }
+    bytes
+}
+
+/// A flow to port 2 for a station, with these flags.
+fn to_station(station: u128, flags: u16) -> Message {
+    let matching = Match::new(&[FieldMatch::exact(Field::EthDst, station)]).unwrap();
+    let add = FlowMod::add(0, 1, matching, Instructions::apply([Action::output(2)]));
+    flow(FlowMod { flags, ..add })
+}
+
+#[test]
+fn requests_sent_together_are_answered_one_after_the_other() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    (0..3000).for_each(|station| controller.say(&to_station(station, 0)));
+    let group = |id| {
+        let buckets = vec![Bucket::new(vec![Action::output(2)])];
+        Message::GroupMod(GroupMod { command: GroupCommand::Add, id, kind: GroupKind::All, buckets })
+    };
+    (1..=300).for_each(|id| controller.say(&group(id)));
+    let band = Band { kind: BandKind::Drop, rate: 100, burst: 0 };
+    controller.say(&Message::MeterMod(MeterMod {
+        command: MeterCommand::Add,
+        id: 1,
+        flags: 1,
+        bands: vec![band],
+    }));
+    controller.barrier();
+    let ask = |request| Message::MultipartRequest { flags: 0, request };
+    // What the last deletes is still there for the others.
+    let requests = [
+        ask(Request::Flow(FlowFilter::all())),
+        ask(Request::GroupDesc),
+        ask(Request::Meter(1)),
+        ask(Request::TableFeatures(Vec::new())),
+        ask(Request::Group(fastpath_switch::group::ALL)),
+        ask(Request::MeterConfig(1)),
+        flow(FlowMod::delete_all()),
+        ask(Request::Flow(FlowFilter::all())),
+        Message::BarrierRequest,
+    ];
+    controller.write(&together(500, &requests));
+    let mut counts = Vec::new();
+    for _ in 0..7 {
+        let mut count = 0;
+        loop {
+            let Message::MultipartReply { flags, reply } = controller.hear() else {
+                panic!("a reply is missing")
+            };
+            count += match reply {
+                Reply::Flow(flows) => flows.len(),
+                Reply::GroupDesc(groups) => groups.len(),
+                Reply::Group(groups) => groups.len(),
+                Reply::Meter(meters) => meters.len(),
+                Reply::MeterConfig(meters) => meters.len(),
+                Reply::TableFeatures(tables) => tables.len(),
+                other => panic!("{other:?}"),
+            };
+            if flags == 0 {
+                break;
+            }
+        }
+        counts.push(count);
+    }
+    assert_eq!(counts, [3000, 300, 1, 254, 300, 1, 0]);
+    assert_eq!(controller.hear(), Message::BarrierReply);
+}
+
+#[test]
+fn what_a_controller_said_before_it_went_is_done() {
+    let bench = Bench::new();
+    let (mut controller, mut other) = (bench.controller(), bench.controller());
+    controller.barrier();
+    let flows: Vec<Message> = (0..1000).map(|station| to_station(station, 0)).collect();
+    controller.write(&together(1, &flows));
+    drop(controller);
+    let request = Message::MultipartRequest { flags: 0, request: Request::Aggregate(FlowFilter::all()) };
+    until(|| {
+        other.say(&request);
+        let Message::MultipartReply { reply: Reply::Aggregate { flows, .. }, .. } = other.hear() else {
+            panic!("no reply")
+        };
+        (flows == 1000).then_some(())
+    });
+}
+
+#[test]
+fn statistics_of_many_ports_come_in_several_messages() {
+    let bench = Bench::with_more_ports(1400);
+    let mut controller = bench.controller();
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::PortStats(port::ANY) });
+    let mut ports = Vec::new();
+    loop {
+        let Message::MultipartReply { flags, reply: Reply::PortStats(page) } = controller.hear() else {
+            panic!()
+        };
+        ports.extend(page.into_iter().map(|stats| stats.port));
+        if flags == 0 {
+            break;
+        }
+    }
+    assert_eq!(ports, [1, 2, 3].into_iter().chain(1000..2400).chain([port::LOCAL]).collect::<Vec<_>>());
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::PortStats(2) });
+    let Message::MultipartReply { flags: 0, reply: Reply::PortStats(page) } = controller.hear() else {
+        panic!()
+    };
+    assert_eq!(page.len(), 1);
+}
+
+#[test]
+fn who_reads_is_told_of_every_flow_that_goes_also_beside_one_who_does_not() {
+    let bench = Bench::new();
+    let (mut controller, mut deaf) = (bench.controller(), bench.controller());
+    deaf.barrier();
+    let count = 60_000;
+    let flows: Vec<Message> = (0..count).map(|station| to_station(station, flags::SEND_FLOW_REM)).collect();
+    controller.write(&together(1, &flows));
+    controller.barrier();
+    controller.say(&flow(FlowMod::delete_all()));
+    controller.say(&Message::BarrierRequest);
+    let (mut told, mut barriers) = (std::collections::BTreeSet::new(), 0);
+    while told.len() < count as usize {
+        match controller.hear() {
+            Message::FlowRemoved(removed) => {
+                let station = removed.matching.field(Field::EthDst).unwrap().value;
+                assert!(told.insert(station), "{station} is told twice");
+            }
+            Message::BarrierReply => barriers += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(barriers, 1);
+    // Nothing is left over, and the other may still hear.
+    controller.barrier();
+    assert!(matches!(deaf.hear(), Message::FlowRemoved(_)));
+}
+
+#[test]
+fn a_link_that_the_data_path_finds_gone_is_told_once() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    controller.barrier();
+    bench.set_link(3, port::Link::Down);
+    bench.set_link(3, port::Link::Down);
+    let Message::PortStatus(status) = controller.hear() else { panic!("no port status") };
+    // OFPPS_LINK_DOWN, and not live.
+    assert_eq!((status.reason, status.port.number, status.port.state), (2, 3, 1));
+    controller.barrier();
+}
+
+#[test]
+fn parts_of_a_request_are_kept_for_it_alone_and_not_without_bound() {
+    let bench = Bench::new();
+    let mut controller = bench.controller();
+    let ask = |flags, tables| Message::MultipartRequest { flags, request: Request::TableFeatures(tables) };
+    let hear = |controller: &mut Peer| {
+        let mut tables = Vec::new();
+        loop {
+            match controller.hear() {
+                Message::MultipartReply { flags, reply: Reply::TableFeatures(page) } => {
+                    tables.extend(page);
+                    if flags == 0 {
+                        return tables;
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    controller.write(&together(1, &[ask(0, Vec::new())]));
+    let all = hear(&mut controller);
+    let named = |table: usize, name: &str| {
+        let mut table = all[table].clone();
+        name.clone_into(&mut table.name);
+        vec![table]
+    };
+    // The first part of a request that never ends, then another request in two parts.
+    controller.write(&together(2, &[ask(1, named(7, "never"))]));
+    controller.write(&together(3, &[ask(1, named(8, "first"))]));
+    controller.write(&together(3, &[ask(0, named(9, "second"))]));
+    let after = hear(&mut controller);
+    assert_eq!(
+        [7, 8, 9].map(|table| after[table].name.clone()),
+        [all[7].name.clone(), "first".into(), "second".into()]
+    );
+    // A part that is refused takes those before along.
+    controller.write(&together(4, &[ask(1, named(7, "never"))]));
+    let mut wrong = together(4, &[ask(1, named(7, "never"))]);
+    wrong[17] = 3;
+    controller.write(&wrong);
+    assert_eq!(controller.refusal(), (13, 3));
+    controller.write(&together(4, &[ask(0, Vec::new())]));
+    assert_eq!(hear(&mut controller)[7].name, all[7].name);
+    // All that there is fits, and more does not.
+    let parts: Vec<Message> = all.chunks(16).map(|tables| ask(1, tables.to_vec())).collect();
+    for part in &parts {
+        controller.write(&together(5, std::slice::from_ref(part)));
+    }
+    controller.write(&together(5, &[ask(0, Vec::new())]));
+    assert_eq!(hear(&mut controller).len(), 254);
+    let (mut len, mut part) = (0, parts.iter().cycle());
+    while len <= 1 << 20 {
+        let bytes = together(6, &part.next().cloned().into_iter().collect::<Vec<_>>());
+        len += bytes.len();
+        controller.write(&bytes);
+    }
+    assert_eq!(controller.refusal(), (1, 13));
+    controller.barrier();
 }
 
 #[test]

@@ -10,7 +10,7 @@ use fastpath_switch::interp::{self, Outcome};
 use fastpath_switch::port::{self, Link};
 use fastpath_switch::{Action, Rank, Refusal, Removed, Switch, Verdict};
 use fastpath_units::Time;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -56,6 +56,10 @@ pub(super) struct Core {
     pub(super) sent: u64,
     pub(super) port_dropped: u64,
     pub(super) backlog: u64,
+    /// Ports whose links have changed since somebody asked.
+    link_changes: BTreeSet<u32>,
+    /// Ports that the data path goes on without.
+    failed: BTreeSet<u32>,
     wants_builder: bool,
 }
 
@@ -82,6 +86,8 @@ impl Control {
             sent: 0,
             port_dropped: 0,
             backlog: 0,
+            link_changes: BTreeSet::new(),
+            failed: BTreeSet::new(),
             wants_builder: true,
         };
         let shared = Shared {
@@ -132,6 +138,11 @@ impl Control {
         look(&core.switch, self.now())
     }
 
+    /// As [`Control::read`], for whoever looks at no counters: what this takes does not grow with the flows there are.
+    pub fn look<R>(&self, look: impl FnOnce(&Switch) -> R) -> R {
+        look(&self.lock().switch)
+    }
+
     /// Whether further changes had better wait: many wait already for structures that are being made. The notice of
     /// [`Control::new`] is given when they need not any more. A change is in force at once all the same; but those that do
     /// not wait may have to make the structures themselves.
@@ -147,7 +158,7 @@ impl Control {
         let mut core = self.lock();
         let now = self.now();
         let core = &mut *core;
-        let outcomes = if actions.contains(&Action::output(port::TABLE)) {
+        let outcomes = if actions.iter().any(enters_tables) {
             // It passes the meters of the switch, which the executor may have copies of.
             core.credit();
             let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
@@ -204,15 +215,33 @@ impl Control {
         packets
     }
 
-    /// Says whether there is a link at a port; true if that is news.
-    pub fn set_link(&self, number: u32, link: Link) -> bool {
+    /// Says whether there is a link at a port. A port that failed has none, whatever its interface says. The notice of
+    /// [`Control::new`] is given when that is news.
+    pub fn set_link(&self, number: u32, link: Link) {
         let mut core = self.lock();
-        let Some(port) = core.switch.port(number).copied().filter(|port| port.link != link) else {
-            return false;
-        };
-        core.switch.set_port(number, fastpath_switch::Port { link, ..port });
-        self.bring_up_to_date(&mut core);
-        true
+        let link = if core.failed.contains(&number) { Link::Down } else { link };
+        self.set_link_locked(&mut core, number, link);
+    }
+
+    /// Says that the data path goes on without a port.
+    pub(super) fn fail(&self, number: u32) {
+        let mut core = self.lock();
+        core.failed.insert(number);
+        self.set_link_locked(&mut core, number, Link::Down);
+    }
+
+    fn set_link_locked(&self, core: &mut Core, number: u32, link: Link) {
+        if let Some(port) = core.switch.port(number).copied().filter(|port| port.link != link) {
+            core.switch.set_port(number, fastpath_switch::Port { link, ..port });
+            core.link_changes.insert(number);
+            self.bring_up_to_date(core);
+            self.notify();
+        }
+    }
+
+    /// The ports whose links have changed since this was last asked.
+    pub fn take_link_changes(&self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.lock().link_changes)
     }
 
     /// The books as they stand; frames a port holds count as the worker last saw them.
@@ -339,6 +368,11 @@ impl Core {
     }
 }
 
+/// Whether an action of a packet-out sends the packet through the tables: what else it says is about controllers.
+fn enters_tables(action: &Action) -> bool {
+    matches!(action, Action::Output { port: port::TABLE, .. })
+}
+
 /// A panic elsewhere ends the program's run anyway; the switch is whole between requests.
 fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
     core.lock().unwrap_or_else(PoisonError::into_inner)
@@ -347,5 +381,60 @@ fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Control")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_switch::{
+        Band, BandKind, FlowMod, Instructions, Limits, Match, Meter, MeterCommand, MeterMod, Port,
+    };
+
+    /// An executor that has a copy of meter 1, as those have that count for themselves.
+    struct Copying(Meter);
+
+    impl Executor for Copying {
+        fn update(&mut self, switch: &mut Switch) {
+            self.0 = switch.meter(1).unwrap().clone();
+        }
+
+        fn execute(&mut self, _: &mut Switch, now: Time, _: u32, _: &mut [u8], _: &mut Outbox) -> Verdict {
+            self.0.judge(now, 60);
+            Verdict::Done
+        }
+
+        fn credit(&mut self, switch: &mut Switch) {
+            *switch.meter_mut(1).unwrap() = self.0.clone();
+        }
+    }
+
+    #[test]
+    fn a_packet_out_passes_the_meters_at_work_whatever_length_it_says_for_controllers() {
+        for max_len in [0, 0xffe5, 0xffff] {
+            let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+            (1..=2).for_each(|number| switch.set_port(number, Port::up()));
+            let bands = vec![Band { kind: BandKind::Drop, rate: 1, burst: 0 }];
+            let meter = MeterMod { command: MeterCommand::Add, id: 1, flags: 2, bands };
+            switch.meter_mod(Time::ZERO, &meter).unwrap();
+            let what = Instructions { meter: Some(1), ..Instructions::apply([Action::output(2)]) };
+            switch.flow_mod(Time::ZERO, &FlowMod::add(0, 1, Match::any(), what)).unwrap();
+            let executor = Box::new(Copying(switch.meter(1).unwrap().clone()));
+            let control = Control::new(switch, executor, PacketInLimit::default(), || ()).unwrap();
+            let judged = || control.read(|switch, _| switch.meter(1).unwrap().counters.packets);
+            let arrive = || {
+                let mut core = control.lock();
+                core.execute(Time::ZERO, 1, &mut [0; 60], &mut Outbox::default());
+            };
+            let out = || control.packet_out(1, &[Action::Output { port: port::TABLE, max_len }], &[0; 60]);
+            arrive();
+            out().unwrap();
+            arrive();
+            assert_eq!(judged(), 3, "{max_len:#x}");
+            control.change(|switch, _| switch.set_port(3, Port::up()));
+            out().unwrap();
+            arrive();
+            assert_eq!(judged(), 5, "{max_len:#x}");
+        }
     }
 }

@@ -221,8 +221,7 @@ impl Datapath {
         }
         let number = attached.number;
         self.watch_ports();
-        self.control.set_link(number, fastpath_switch::port::Link::Down);
-        self.control.notify();
+        self.control.fail(number);
     }
 
     /// Puts what ports did into the books.
@@ -283,5 +282,54 @@ impl Ports {
             // The switch sends by ports that it has, and it has those given.
             None => unreachable!("there is no port {number}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switching::{PacketInLimit, Void};
+    use fastpath_switch::port::Link;
+    use fastpath_switch::{Limits, Planned, Switch};
+
+    /// A port whose interface is gone.
+    struct Gone;
+
+    impl Port for Gone {
+        fn name(&self) -> &str {
+            "gone"
+        }
+
+        fn rx_burst(&mut self, _: Time, _: &mut FramePool, _: &mut Burst) -> Result<(), PortError> {
+            Err(PortError::Gone { name: self.name().to_owned() })
+        }
+
+        fn tx_burst(&mut self, _: Time, _: &mut FramePool, _: &mut VecDeque<Frame>) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        fn counters(&mut self) -> PortCounters {
+            PortCounters::default()
+        }
+    }
+
+    #[test]
+    fn a_port_that_failed_is_told_and_stays_down_whatever_its_interface_says() {
+        let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+        (1..=2).for_each(|number| switch.set_port(number, fastpath_switch::Port::up()));
+        let executor = Box::new(Planned::new(&mut switch));
+        let control = Control::new(switch, executor, PacketInLimit::default(), || ()).unwrap();
+        let ports: Vec<(u32, Box<dyn Port>)> = vec![(1, Box::new(Gone)), (2, Box::new(Void::new("p2")))];
+        let mut datapath = Datapath::new(&control, ports, NonZeroUsize::new(1 << 16).unwrap(), |_| ());
+        let links = || control.read(|switch, _| [1, 2].map(|number| switch.port(number).unwrap().link));
+        let changes = || control.take_link_changes().into_iter().collect::<Vec<_>>();
+        datapath.turn();
+        assert_eq!((links(), changes()), ([Link::Down, Link::Up], vec![1]));
+        for link in [Link::Up, Link::Down, Link::Up] {
+            control.set_link(1, link);
+            control.set_link(2, link);
+        }
+        assert_eq!((links(), changes()), ([Link::Down, Link::Up], vec![2]));
+        assert!(changes().is_empty());
     }
 }

@@ -1,12 +1,15 @@
 //! One connection to a controller: bytes in and out, where the conversation stands, what it may be told.
 //!
-//! Everything is bounded: at most [`INPUT_MAX`] bytes wait to be understood; a connection whose controller does not
-//! read is not served further when [`REPLIES_MAX`] bytes wait, and gets no events when [`EVENTS_MAX`] do.
+//! Everything is bounded: at most [`INPUT_MAX`] bytes wait to be understood, and [`BATCH_MAX`] messages to be done; a
+//! connection whose controller does not read is not served further when [`REPLIES_MAX`] bytes wait, and gets no packet-ins
+//! when [`EVENTS_MAX`] do.
 
 use super::stream::{Moved, Stream};
-use crate::message::{Async, Fault, HEADER_LEN, Hello, Message, Role, decode, frame_len};
+use super::world::Event;
+use crate::message::{Async, Fault, HEADER_LEN, Hello, MORE, Message, Role, decode, frame_len};
 use crate::message::{ErrorMessage, TableFeatures};
 use fastpath_switch::{FlowFilter, Rank};
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -16,8 +19,14 @@ const READ_MAX: usize = 64 << 10;
 pub(super) const INPUT_MAX: usize = 2 * READ_MAX;
 /// Bytes of replies that wait to be sent before further requests are looked at.
 const REPLIES_MAX: usize = 256 << 10;
-/// Bytes that wait to be sent before events are dropped.
+/// Bytes that wait to be sent before packet-ins are dropped.
 const EVENTS_MAX: usize = 2 << 20;
+/// Bytes that wait to be sent before news wait: half of what replies may take, so that those go on.
+const NEWS_MAX: usize = REPLIES_MAX / 2;
+/// Who takes nothing for so long while that much waits does not read.
+const READS_WITHIN: Duration = Duration::from_secs(5);
+/// Bytes of a request in several parts.
+const PARTS_MAX: usize = 1 << 20;
 /// Bytes of a request that an error message repeats (§7.4.4: at least 64).
 const ERROR_DATA: usize = 64;
 /// Messages understood at a time.
@@ -35,18 +44,26 @@ pub(super) struct Connection {
     pub(super) role: Role,
     pub(super) masks: Async,
     input: Vec<u8>,
+    /// Messages understood and still to be done.
+    pub(super) waiting: VecDeque<Incoming>,
     output: Vec<u8>,
     /// Replies under way: while there are some, no further request is looked at.
     pub(super) dump: Option<Dump>,
-    /// Parts of a table features request.
-    pub(super) parts: Vec<TableFeatures>,
+    /// Of a table features request whose last part has not come.
+    parts: Option<Parts>,
     /// Whether it has changed flows, groups or meters.
     pub(super) has_changed: bool,
     readable: bool,
     writable: bool,
+    /// Nothing more will be read.
+    has_ended: bool,
     since: Instant,
     heard_at: Instant,
+    /// When it last took bytes.
+    took_at: Instant,
     probed: bool,
+    /// The number of the first of the [news](super::news::News) that it has not been told.
+    pub(super) told: u64,
     /// Events this controller was not told because it does not read.
     pub(super) untold: u64,
 }
@@ -91,9 +108,18 @@ pub(super) enum DumpOf {
     Tables { next: u8 },
 }
 
+/// The parts of a request that have come.
+struct Parts {
+    xid: u32,
+    bytes: usize,
+    tables: Vec<TableFeatures>,
+}
+
 /// A message as it came.
 pub(super) struct Incoming {
     pub(super) xid: u32,
+    /// Bytes of it.
+    pub(super) len: usize,
     /// Its beginning, for an error message.
     pub(super) head: Vec<u8>,
     pub(super) content: Result<Message, Fault>,
@@ -110,15 +136,19 @@ impl Connection {
             role: Role::Equal,
             masks: Async::DEFAULT,
             input: Vec::new(),
+            waiting: VecDeque::new(),
             output: Vec::new(),
             dump: None,
-            parts: Vec::new(),
+            parts: None,
             has_changed: false,
             readable: true,
             writable: true,
+            has_ended: false,
             since: now,
             heard_at: now,
+            took_at: now,
             probed: false,
+            told: 0,
             untold: 0,
         };
         if state != State::Connecting {
@@ -134,7 +164,7 @@ impl Connection {
     }
 
     pub(super) fn ready(&mut self, readable: bool, writable: bool) {
-        self.readable |= readable;
+        self.readable |= readable && !self.has_ended;
         self.writable |= writable;
     }
 
@@ -148,10 +178,61 @@ impl Connection {
         &mut self.output
     }
 
-    /// Adds an error message about a request.
+    /// Adds an error message about a request, all of whose parts are refused with one.
     pub(super) fn refuse(&mut self, xid: u32, fault: &Fault, request: &[u8]) {
+        self.parts.take_if(|parts| parts.xid == xid);
         let (kind, code) = fault.numbers();
         self.say(xid, &Message::Error(ErrorMessage { kind, code, data: request.to_vec() }));
+    }
+
+    /// Takes the part of a request, of so many bytes, in which these tables are; answers with all of them once that is the
+    /// last. There is one such request at a time.
+    pub(super) fn collect(
+        &mut self,
+        (xid, bytes): (u32, usize),
+        flags: u16,
+        wanted: Vec<TableFeatures>,
+    ) -> Result<Option<Vec<TableFeatures>>, Fault> {
+        let before = self.parts.take().filter(|parts| parts.xid == xid);
+        let mut parts = before.unwrap_or(Parts { xid, bytes: 0, tables: Vec::new() });
+        parts.bytes += bytes;
+        parts.tables.extend(wanted);
+        if parts.bytes > PARTS_MAX {
+            return Err(Fault::MultipartOverflow);
+        }
+        if flags & MORE != 0 {
+            self.parts = Some(parts);
+            return Ok(None);
+        }
+        Ok(Some(parts.tables))
+    }
+
+    /// What it may do from now on.
+    pub(super) fn take_role(&mut self, role: Role) {
+        self.role = role;
+        if role == Role::Slave {
+            self.parts = None;
+        }
+    }
+
+    /// Whether it is to be told an event.
+    pub(super) fn wants(&self, event: &Event) -> bool {
+        self.hears_events() && event.mask(&self.masks, self.is_slave())
+    }
+
+    /// Whether it is one that events are for.
+    pub(super) fn hears_events(&self) -> bool {
+        self.state == State::Up && self.kind != Kind::Snoop
+    }
+
+    /// Whether news may be added.
+    pub(super) fn has_room_for_news(&self) -> bool {
+        self.output.len() <= NEWS_MAX
+    }
+
+    /// Whether news are kept until there is room for them.
+    pub(super) fn reads(&self, now: Instant) -> bool {
+        self.has_room_for_news() || now.duration_since(self.took_at) < READS_WITHIN
     }
 
     /// Adds bytes of an event, unless too much waits already.
@@ -168,7 +249,16 @@ impl Connection {
         let may_serve = self.output.len() <= REPLIES_MAX;
         self.state != State::Connecting
             && ((self.writable && (!self.output.is_empty() || self.stream.wants_write()))
-                || may_serve && (self.readable || self.dump.is_some() || self.has_message()))
+                || may_serve
+                    && (self.readable
+                        || self.dump.is_some()
+                        || !self.waiting.is_empty()
+                        || self.has_message()))
+    }
+
+    /// Whether nothing more will come of it.
+    pub(super) fn is_over(&self) -> bool {
+        self.has_ended && self.waiting.is_empty() && self.dump.is_none() && !self.has_message()
     }
 
     fn has_message(&self) -> bool {
@@ -188,9 +278,8 @@ impl Connection {
         }
     }
 
-    /// Reads what there is and understands up to [`BATCH_MAX`] messages of it. False when the connection is over.
-    pub(super) fn receive(&mut self, mut show: impl FnMut(&[u8])) -> io::Result<(bool, Vec<Incoming>)> {
-        let mut open = true;
+    /// Reads what there is and understands up to [`BATCH_MAX`] messages of it, once those before are done.
+    pub(super) fn receive(&mut self, mut show: impl FnMut(&[u8])) -> io::Result<()> {
         if self.readable && self.may_serve() && self.input.len() < INPUT_MAX - READ_MAX + 1 {
             match self.stream.read(&mut self.input, READ_MAX)? {
                 Moved::Some => {
@@ -198,42 +287,45 @@ impl Connection {
                     self.probed = false;
                 }
                 Moved::Blocked => self.readable = false,
-                Moved::Closed => open = false,
+                Moved::Closed => (self.readable, self.has_ended) = (false, true),
             }
         }
-        let mut batch = Vec::new();
-        if self.dump.is_some() || !self.may_serve() {
-            return Ok((open, batch));
+        if !self.waiting.is_empty() || self.dump.is_some() || !self.may_serve() {
+            return Ok(());
         }
         let mut used = 0;
-        while batch.len() < BATCH_MAX {
+        while self.waiting.len() < BATCH_MAX {
             let rest = &self.input[used..];
             match frame_len(rest) {
                 Ok(Some(len)) if len <= rest.len() => {
                     let bytes = &rest[..len];
                     show(bytes);
-                    batch.push(Incoming::read(bytes));
+                    self.waiting.push_back(Incoming::read(bytes));
                     used += len;
                 }
                 Ok(_) => break,
                 Err(fault) => {
                     // Where the next message begins cannot be known.
                     let head = rest[..HEADER_LEN].to_vec();
-                    batch.push(Incoming { xid: 0, head, content: Err(fault) });
+                    self.waiting.push_back(Incoming { xid: 0, len: HEADER_LEN, head, content: Err(fault) });
                     used = self.input.len();
-                    open = false;
+                    (self.readable, self.has_ended) = (false, true);
                     break;
                 }
             }
         }
         self.input.drain(..used);
-        Ok((open, batch))
+        Ok(())
     }
 
     /// Sends what the socket takes.
     pub(super) fn send(&mut self) -> io::Result<()> {
         if self.writable && (!self.output.is_empty() || self.stream.wants_write()) {
+            let before = self.output.len();
             let moved = self.stream.write(&mut self.output)?;
+            if self.output.len() < before {
+                self.took_at = Instant::now();
+            }
             self.writable = moved == Moved::Some || self.output.is_empty();
         }
         Ok(())
@@ -244,6 +336,10 @@ impl Connection {
         let silent = now.duration_since(self.heard_at);
         if self.state != State::Up && now.duration_since(self.since) > HELLO_WITHIN {
             return Err("no hello came");
+        }
+        let is_stuck = !self.writable && now.duration_since(self.took_at) > READS_WITHIN;
+        if self.has_ended && is_stuck {
+            return Err("closed");
         }
         if probe_every.is_zero() || self.kind == Kind::Snoop || self.state != State::Up {
             return Ok(());
@@ -268,6 +364,7 @@ impl Incoming {
     fn read(bytes: &[u8]) -> Incoming {
         let xid = bytes.get(4..8).and_then(|xid| xid.try_into().ok()).map_or(0, u32::from_be_bytes);
         let content = decode(bytes).map(|(_, message)| message);
-        Incoming { xid, head: bytes[..bytes.len().min(ERROR_DATA)].to_vec(), content }
+        let head = bytes[..bytes.len().min(ERROR_DATA)].to_vec();
+        Incoming { xid, len: bytes.len(), head, content }
     }
 }

@@ -1,6 +1,7 @@
 //! The agent's thread: waits, serves each connection in turn, tells events, keeps the time.
 
-use super::connection::{Connection, Incoming, Kind, State};
+use super::connection::{Connection, Kind, State};
+use super::news::News;
 use super::requests;
 use super::standalone;
 use super::statistics;
@@ -11,12 +12,13 @@ use super::{FailMode, Listen, Options, Security, StartError, Target};
 use crate::message::{Config, Fault, Message, Role};
 use fastpath_engine::switching::Control;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 /// The token of the doorbell.
@@ -40,8 +42,11 @@ pub(super) struct Life {
     targets: Vec<Dialled>,
     connections: BTreeMap<usize, Connection>,
     next_token: usize,
+    /// The number of the first of the news that who watches has not been shown.
+    shown: u64,
     is_standalone: bool,
     stop: Arc<AtomicBool>,
+    waker: Arc<Waker>,
     links_at: Instant,
     check_at: Instant,
 }
@@ -58,6 +63,8 @@ struct Dialled {
     target: Target,
     /// Its connection, or when to dial next.
     state: Result<usize, Instant>,
+    /// Its address, once its name has been looked up: names may take long to look up.
+    lookup: Option<Receiver<io::Result<Vec<SocketAddr>>>>,
     backoff: Duration,
     has_failed: bool,
 }
@@ -68,6 +75,7 @@ impl Life {
         poll: Poll,
         options: Options,
         stop: Arc<AtomicBool>,
+        waker: Arc<Waker>,
     ) -> Result<Life, StartError> {
         let tls = options.tls.as_ref().map(Tls::load).transpose()?;
         let listen = options.listen.iter().map(|listen| (*listen, Kind::Answered));
@@ -87,7 +95,7 @@ impl Life {
                 config: Config { flags: 0, miss_send_len: 128 },
                 table_names: BTreeMap::new(),
                 generation_id: None,
-                events: Vec::new(),
+                news: News::default(),
                 started: control.now(),
                 control,
             },
@@ -97,8 +105,10 @@ impl Life {
             targets: Vec::new(),
             connections: BTreeMap::new(),
             next_token: 1,
+            shown: 0,
             is_standalone: false,
             stop,
+            waker,
             links_at: now,
             check_at: now,
             options,
@@ -110,6 +120,7 @@ impl Life {
         let dialled = |target: &Target| Dialled {
             target: target.clone(),
             state: Err(now),
+            lookup: None,
             backoff: BACKOFF_FIRST,
             has_failed: false,
         };
@@ -167,11 +178,16 @@ impl Life {
     fn wait(&self) -> Duration {
         let control = &self.world.control;
         let is_behind = control.is_behind();
-        if self.connections.values().any(|one| one.has_work() && !(is_behind && one.has_changed)) {
+        let has_work = |one: &Connection| {
+            let has_news = one.told < self.world.news.end() && one.hears_events() && one.has_room_for_news();
+            has_news || one.has_work() && !(is_behind && one.has_changed)
+        };
+        if self.connections.values().any(has_work) {
             return Duration::ZERO;
         }
         let now = Instant::now();
-        let dial = self.targets.iter().filter_map(|dialled| dialled.state.as_ref().err().copied());
+        let waiting = self.targets.iter().filter(|dialled| dialled.lookup.is_none());
+        let dial = waiting.filter_map(|dialled| dialled.state.as_ref().err().copied());
         let links = self.options.links.is_some().then_some(self.links_at);
         let until = dial.chain(links).chain([self.check_at]).min().unwrap_or(now);
         let wait = until.saturating_duration_since(now);
@@ -220,6 +236,7 @@ impl Life {
             return None;
         }
         self.next_token += 1;
+        connection.told = self.world.news.end();
         self.connections.insert(token, connection);
         Some(token)
     }
@@ -245,20 +262,23 @@ impl Life {
         let is_watched = self.connections.values().any(|other| other.kind == Kind::Snoop);
         let mut heard = Vec::new();
         // Who changes rules faster than structures can be made of them waits in its socket.
-        let (mut open, batch) = if connection.has_changed && self.world.control.is_behind() {
+        let is_put_off = connection.has_changed && self.world.control.is_behind();
+        if is_put_off {
             connection.put_off();
-            (true, Vec::new())
         } else {
             let hear = |bytes: &[u8]| {
                 if is_watched {
                     heard.extend_from_slice(bytes);
                 }
             };
-            connection.receive(hear).map_err(text)?
-        };
+            connection.receive(hear).map_err(text)?;
+        }
         let before = connection.output().len();
-        if connection.kind != Kind::Snoop {
-            open &= self.understand(connection, batch);
+        let mut open = true;
+        if connection.kind == Kind::Snoop {
+            connection.waiting.clear();
+        } else {
+            open = is_put_off || self.understand(connection);
             while connection.dump.is_some() && connection.may_serve() {
                 statistics::page(&self.world, connection);
             }
@@ -268,16 +288,13 @@ impl Life {
             self.show(&heard);
         }
         connection.send().map_err(text)?;
-        if open { Ok(()) } else { Err("closed".to_owned()) }
+        if open && !connection.is_over() { Ok(()) } else { Err("closed".to_owned()) }
     }
 
-    /// Does what a batch of messages says. False when the connection is over.
-    fn understand(&mut self, connection: &mut Connection, mut batch: Vec<Incoming>) -> bool {
-        if batch.is_empty() {
-            return true;
-        }
+    /// Does what messages say. False when the connection is over.
+    fn understand(&mut self, connection: &mut Connection) -> bool {
         if connection.state == State::Greeting {
-            let first = batch.remove(0);
+            let Some(first) = connection.waiting.pop_front() else { return true };
             let fault = match &first.content {
                 Ok(Message::Hello(hello)) if hello.is_compatible() => None,
                 Ok(Message::Hello(_)) => Some(Fault::Incompatible),
@@ -295,9 +312,9 @@ impl Life {
                 (self.options.notice)(&format!("{}: connected", connection.peer));
             }
         }
-        for _election in requests::handle(&mut self.world, connection, batch) {
+        for _election in requests::handle(&mut self.world, connection) {
             for other in self.connections.values_mut().filter(|other| other.role == Role::Master) {
-                other.role = Role::Slave;
+                other.take_role(Role::Slave);
             }
         }
         true
@@ -346,12 +363,11 @@ impl Life {
             self.world.note_removed(removed);
         }
         if let Some(links) = self.options.links.as_ref().filter(|_| now >= self.links_at) {
-            let changed = links.look().filter(|(number, link)| control.set_link(*number, *link));
-            self.world.events.extend(changed.map(|(number, _)| Event::PortStatus(number)));
+            links.look().for_each(|(number, link)| control.set_link(number, link));
             self.links_at = now + LINKS_EVERY;
         }
-        for packet in control.take_packet_ins() {
-            self.world.events.push(Event::PacketIn(packet));
+        for number in control.take_link_changes() {
+            self.world.news.push(Event::PortStatus(number));
         }
         for index in 0..self.targets.len() {
             if self.targets[index].state.is_err_and(|at| at <= now) {
@@ -397,6 +413,7 @@ impl Life {
         let dialled = self.try_dial(index, &target);
         match dialled {
             Ok(Some(token)) => self.targets[index].state = Ok(token),
+            Ok(None) if self.targets[index].lookup.is_some() => {}
             Ok(None) => self.targets[index].fail(self.options.backoff_max),
             Err(why) => {
                 if !self.targets[index].has_failed {
@@ -408,10 +425,13 @@ impl Life {
     }
 
     fn try_dial(&mut self, index: usize, target: &Target) -> Result<Option<usize>, String> {
-        // A name is looked up anew each time: controllers move.
-        let mut addresses =
-            (target.host.as_str(), target.port).to_socket_addrs().map_err(|error| error.to_string())?;
-        let address = addresses.next().ok_or("the name has no address")?;
+        let address = match target.host.parse::<IpAddr>() {
+            Ok(address) => (address, target.port).into(),
+            Err(_) => match self.look_up(index, target).map_err(|error| error.to_string())? {
+                Some(addresses) => *addresses.first().ok_or("the name has no address")?,
+                None => return Ok(None),
+            },
+        };
         let socket = TcpStream::connect(address).map_err(|error| error.to_string())?;
         let tls = match (&self.tls, target.security) {
             (Some(tls), Security::Tls) => Some(tls.dialled(&target.host).map_err(|error| error.to_string())?),
@@ -422,29 +442,76 @@ impl Life {
         Ok(self.add(Connection::new(stream, target.to_string(), kind, State::Connecting)))
     }
 
+    /// What a name stands for; `None` while a thread of its own finds out. A name is looked up anew each time it is dialled:
+    /// controllers move.
+    fn look_up(&mut self, index: usize, target: &Target) -> io::Result<Option<Vec<SocketAddr>>> {
+        let lookup = &mut self.targets[index].lookup;
+        let Some(answer) = lookup else {
+            let (sender, receiver) = mpsc::channel();
+            let (host, port, waker) = (target.host.clone(), target.port, Arc::clone(&self.waker));
+            let resolve = move || {
+                let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
+                // They fail when the agent has gone.
+                let _ = sender.send(addresses);
+                let _ = waker.wake();
+            };
+            std::thread::Builder::new().name("fastpath-lookup".to_owned()).spawn(resolve)?;
+            *lookup = Some(receiver);
+            return Ok(None);
+        };
+        match answer.try_recv() {
+            Ok(addresses) => {
+                *lookup = None;
+                addresses.map(Some)
+            }
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => {
+                *lookup = None;
+                Err(io::Error::other("looking the name up came to nothing"))
+            }
+        }
+    }
+
     /// Tells the controllers what happened.
     fn tell(&mut self) {
-        for event in std::mem::take(&mut self.world.events) {
-            let wants = |one: &Connection| {
-                one.state == State::Up && one.kind != Kind::Snoop && event.mask(&one.masks, one.is_slave())
-            };
-            if !self.connections.values().any(wants) {
+        for packet in self.world.control.take_packet_ins() {
+            let event = Event::PacketIn(packet);
+            if !self.connections.values().any(|one| one.wants(&event)) {
                 continue;
             }
-            let Some(message) = self.world.message(&event) else { continue };
-            let mut bytes = Vec::new();
-            message.encode(0, &mut bytes);
-            for connection in self.connections.values_mut().filter(|one| wants(one)) {
+            let Some(bytes) = self.world.encode(&event) else { continue };
+            for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
                 connection.tell(&bytes);
             }
             self.show(&bytes);
         }
+        self.tell_news();
         for token in self.connections.keys().copied().collect::<Vec<_>>() {
             let sent = self.connections.get_mut(&token).map_or(Ok(()), Connection::send);
             if let Err(error) = sent {
                 self.close_at(token, &error.to_string());
             }
         }
+    }
+}
+
+impl Life {
+    /// Tells what is told once; who watches is shown it the first time.
+    fn tell_news(&mut self) {
+        let now = Instant::now();
+        let mut shown = Vec::new();
+        for connection in self.connections.values_mut() {
+            self.world.news.tell(connection, now, |number, event| {
+                let bytes = self.world.encode(event)?;
+                if number >= self.shown {
+                    shown.extend_from_slice(&bytes);
+                    self.shown = number + 1;
+                }
+                Some(bytes)
+            });
+        }
+        self.show(&shown);
+        self.world.news.tidy(self.connections.values_mut());
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!  controllers ═ TCP, TLS ═▶ Connection ─ batch of messages ─▶ requests, statistics ─▶ Control ─▶ (data path)
 //!              ◀═ bounded output ═════════ replies ◀───────────┘        packet-ins ◀──┘
-//!                                 ◀─────── events: packet-in, flow-removed, port-status
+//!              ◀═ when there is room ══ News: flow-removed, port-status
 //! ```
 //!
 //! One thread serves all connections, in turns of at most a batch each, with sockets that never block; it also runs
@@ -15,6 +15,7 @@ mod address;
 mod connection;
 mod features;
 mod life;
+mod news;
 mod requests;
 mod standalone;
 mod statistics;
@@ -140,7 +141,8 @@ impl Agent {
     pub fn start(control: &Control, doorbell: Doorbell, options: Options) -> Result<Agent, StartError> {
         let stop = Arc::new(AtomicBool::new(false));
         let waker = Arc::clone(&doorbell.waker);
-        let mut life = Life::new(control.clone(), doorbell.poll, options, Arc::clone(&stop))?;
+        let mut life =
+            Life::new(control.clone(), doorbell.poll, options, Arc::clone(&stop), Arc::clone(&waker))?;
         let listening = life.listening()?;
         let thread =
             std::thread::Builder::new().name("fastpath-agent".to_owned()).spawn(move || life.run())?;

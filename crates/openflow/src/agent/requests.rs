@@ -19,20 +19,20 @@ const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | 
 /// Any port, and all tables.
 const ANY: u32 = u32::MAX;
 
-/// Does the requests of a batch, in order. Runs of changes are done under one lock.
-pub(super) fn handle(world: &mut World, connection: &mut Connection, batch: Vec<Incoming>) -> Vec<Election> {
+/// Does the requests that wait, in order, until one has a reply of several pages: those go out before anything else. Runs of
+/// changes are done under one lock.
+pub(super) fn handle(world: &mut World, connection: &mut Connection) -> Vec<Election> {
     let mut elections = Vec::new();
-    let mut batch = batch.into_iter().peekable();
-    while let Some(incoming) = batch.next() {
-        if !is_change(&incoming.content) {
-            elections.extend(handle_one(world, connection, incoming));
+    while connection.dump.is_none() && connection.may_serve() {
+        let is_of_run = |one: &&Incoming| is_change(&one.content);
+        let changes = connection.waiting.iter().take_while(is_of_run).count();
+        if changes > 0 {
+            let run = connection.waiting.drain(..changes).collect();
+            change(world, connection, run);
             continue;
         }
-        let mut run = vec![incoming];
-        while let Some(next) = batch.next_if(|next| is_change(&next.content)) {
-            run.push(next);
-        }
-        change(world, connection, run);
+        let Some(incoming) = connection.waiting.pop_front() else { break };
+        elections.extend(handle_one(world, connection, incoming));
     }
     elections
 }
@@ -109,7 +109,7 @@ fn change_one(
 }
 
 fn handle_one(world: &mut World, connection: &mut Connection, incoming: Incoming) -> Option<Election> {
-    let Incoming { xid, head, content } = incoming;
+    let Incoming { xid, len, head, content } = incoming;
     let message = match content {
         Ok(message) => message,
         Err(fault) => {
@@ -120,7 +120,7 @@ fn handle_one(world: &mut World, connection: &mut Connection, incoming: Incoming
     let answered = match message {
         Message::RoleRequest(request) => return elect(world, connection, xid, request, &head),
         Message::MultipartRequest { flags, request } => {
-            statistics::answer(world, connection, xid, flags, request)
+            statistics::answer(world, connection, (xid, len), flags, request)
         }
         message => answer(world, connection, xid, message),
     };
@@ -138,7 +138,7 @@ fn answer(world: &mut World, connection: &mut Connection, xid: u32, message: Mes
         Message::Hello(_) | Message::EchoReply(_) | Message::Error(_) => {}
         Message::EchoRequest(data) => connection.say(xid, &Message::EchoReply(data)),
         Message::FeaturesRequest => {
-            let tables = world.control.read(|switch, _| switch.limits().tables);
+            let tables = world.control.look(|switch| switch.limits().tables);
             let features = Features {
                 datapath_id: world.datapath_id,
                 buffers: 0,
@@ -163,7 +163,7 @@ fn answer(world: &mut World, connection: &mut Connection, xid: u32, message: Mes
         }
         Message::TableMod { table_id, config } => {
             only_masters()?;
-            let tables = world.control.read(|switch, _| switch.limits().tables);
+            let tables = world.control.look(|switch| switch.limits().tables);
             if table_id >= tables && table_id != 0xff {
                 return Err(Fault::TableModBadTable(table_id));
             }
@@ -174,7 +174,7 @@ fn answer(world: &mut World, connection: &mut Connection, xid: u32, message: Mes
         // All before it is in force: changes are when they return.
         Message::BarrierRequest => connection.say(xid, &Message::BarrierReply),
         Message::QueueGetConfigRequest { port } => {
-            let is_there = world.control.read(|switch, _| switch.port(port).is_some());
+            let is_there = world.control.look(|switch| switch.port(port).is_some());
             if port != ANY && !is_there {
                 return Err(Fault::QueueBadPort(port));
             }
@@ -219,7 +219,7 @@ fn packet_out(world: &World, packet: &PacketOut) -> Result<(), Fault> {
 
 fn port_mod(world: &mut World, request: &PortMod) -> Result<(), Fault> {
     let number = request.port;
-    let is_there = world.control.read(|switch, _| switch.port(number).is_some());
+    let is_there = world.control.look(|switch| switch.port(number).is_some());
     if !is_there {
         return Err(Refusal::PortUnknown(number).into());
     }
@@ -233,7 +233,7 @@ fn port_mod(world: &mut World, request: &PortMod) -> Result<(), Fault> {
         return Err(Fault::PortBadAdvertise(request.advertise));
     }
     world.control.change(|switch, _| switch.port_mod(number, request.config, request.mask))?;
-    world.events.push(Event::PortStatus(number));
+    world.news.push(Event::PortStatus(number));
     Ok(())
 }
 
@@ -255,7 +255,7 @@ fn elect(
         world.generation_id = Some(generation_id);
     }
     if role != Role::NoChange {
-        connection.role = role;
+        connection.take_role(role);
     }
     // Without an election yet, all ones say so (§7.3.9).
     let generation_id = world.generation_id.unwrap_or(u64::MAX);

@@ -18,16 +18,14 @@ const FLOWS_PER_PAGE: usize = 2048;
 const PAGE: usize = 48 << 10;
 /// Groups, meters or tables on a page.
 const ITEMS_PER_PAGE: usize = 256;
-/// Table features that a request may name in several parts.
-const PARTS_MAX: usize = 1024;
 /// All queues of a port.
 const ALL_QUEUES: u32 = u32::MAX;
 
-/// Answers a request at once, or begins a dump.
+/// Answers a request, of so many bytes, at once, or begins a dump.
 pub(super) fn answer(
     world: &mut World,
     connection: &mut Connection,
-    xid: u32,
+    (xid, len): (u32, usize),
     flags: u16,
     request: Request,
 ) -> Result<(), Fault> {
@@ -44,9 +42,15 @@ pub(super) fn answer(
             aggregate(world, &filter)
         }
         Request::Table => Reply::Table(world.control.read(|switch, _| tables(switch))),
-        Request::PortStats(number) => port_stats(world, number)?,
+        Request::PortStats(number) => {
+            let stats = port_stats(world, number)?;
+            let mut pages = Pages::begin(connection.output(), 4, xid);
+            stats.iter().for_each(|port| pages.item(connection.output(), |out| port.write(out)));
+            pages.end(connection.output(), 0);
+            return Ok(());
+        }
         Request::Queue { port, queue } => {
-            let is_there = world.control.read(|switch, _| switch.port(port).is_some());
+            let is_there = world.control.look(|switch| switch.port(port).is_some());
             if port != port::ANY && !is_there {
                 return Err(Fault::QueueBadPort(port));
             }
@@ -68,7 +72,7 @@ pub(super) fn answer(
         Request::Meter(id) | Request::MeterConfig(id) => {
             let only = (id != meter::ALL).then_some(id);
             if let Some(id) = only
-                && world.control.read(|switch, _| switch.meter(id).is_none())
+                && world.control.look(|switch| switch.meter(id).is_none())
             {
                 return Err(Refusal::MeterUnknown(id).into());
             }
@@ -79,11 +83,12 @@ pub(super) fn answer(
             return Ok(());
         }
         Request::MeterFeatures => Reply::MeterFeatures(meter_features(world)),
-        Request::TableFeatures(wanted) => return table_features(world, connection, xid, flags, wanted),
+        Request::TableFeatures(wanted) => {
+            return table_features(world, connection, (xid, len), flags, wanted);
+        }
         Request::PortDesc => {
-            let ports: Vec<_> = world
-                .control
-                .read(|switch, _| switch.ports().map(|(number, port)| (number, *port)).collect());
+            let ports: Vec<_> =
+                world.control.look(|switch| switch.ports().map(|(number, port)| (number, *port)).collect());
             let mut pages = Pages::begin(connection.output(), 13, xid);
             for (number, port) in ports {
                 let port = world.describe(number, &port);
@@ -99,7 +104,7 @@ pub(super) fn answer(
 }
 
 fn check_table(world: &World, table_id: u8) -> Result<(), Fault> {
-    let tables = world.control.read(|switch, _| switch.limits().tables);
+    let tables = world.control.look(|switch| switch.limits().tables);
     if table_id == ALL_TABLES || table_id < tables {
         Ok(())
     } else {
@@ -170,7 +175,7 @@ fn tables(switch: &Switch) -> Vec<TableStats> {
         .collect()
 }
 
-fn port_stats(world: &World, wanted: u32) -> Result<Reply, Fault> {
+fn port_stats(world: &World, wanted: u32) -> Result<Vec<PortStats>, Fault> {
     let stats: Vec<PortStats> = world.control.read(|switch, now| {
         let ports = switch.ports().filter(|(number, _)| wanted == port::ANY || *number == wanted);
         let age = now.since(world.started);
@@ -179,17 +184,17 @@ fn port_stats(world: &World, wanted: u32) -> Result<Reply, Fault> {
     if stats.is_empty() && wanted != port::ANY {
         return Err(Refusal::RequestBadPort(wanted).into());
     }
-    Ok(Reply::PortStats(stats))
+    Ok(stats)
 }
 
 fn group_features(world: &World) -> GroupFeatures {
-    let most = world.control.read(|switch, _| switch.limits().groups) as u32;
+    let most = world.control.look(|switch| switch.limits().groups) as u32;
     // All four types; weights, liveness, chains and their checks.
     GroupFeatures { kinds: 0xf, capabilities: 0xf, most: [most; 4], actions: [features::action_bits(); 4] }
 }
 
 fn meter_features(world: &World) -> MeterFeatures {
-    let limits = world.control.read(|switch, _| *switch.limits());
+    let limits = world.control.look(|switch| *switch.limits());
     // Drop and dscp-remark; kbps, pktps, burst and statistics.
     MeterFeatures {
         most: limits.meters as u32,
@@ -205,23 +210,15 @@ fn meter_features(world: &World) -> MeterFeatures {
 fn table_features(
     world: &mut World,
     connection: &mut Connection,
-    xid: u32,
+    (xid, len): (u32, usize),
     flags: u16,
     wanted: Vec<TableFeatures>,
 ) -> Result<(), Fault> {
     if !wanted.is_empty() && connection.is_slave() {
         return Err(Fault::IsSlave);
     }
-    connection.parts.extend(wanted);
-    if connection.parts.len() > PARTS_MAX {
-        connection.parts.clear();
-        return Err(Fault::MultipartOverflow);
-    }
-    if flags & MORE != 0 {
-        return Ok(());
-    }
-    let limits = world.control.read(|switch, _| *switch.limits());
-    let parts = std::mem::take(&mut connection.parts);
+    let Some(parts) = connection.collect((xid, len), flags, wanted)? else { return Ok(()) };
+    let limits = world.control.look(|switch| *switch.limits());
     for table in &parts {
         if table.table_id >= limits.tables {
             return Err(Fault::TableFeaturesBadTable);

@@ -1,5 +1,6 @@
 //! What all connections of an agent share: the switch, what it is called, elections, and events not yet told.
 
+use super::news::News;
 use crate::message::{Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus};
 use fastpath_engine::switching::{Control, QueuedPacketIn};
 use fastpath_switch::port::Link;
@@ -35,7 +36,7 @@ pub(super) struct World {
     pub(super) table_names: BTreeMap<u8, String>,
     /// Of the last election (§6.3.6).
     pub(super) generation_id: Option<u64>,
-    pub(super) events: Vec<Event>,
+    pub(super) news: News,
     pub(super) started: Time,
 }
 
@@ -51,7 +52,7 @@ impl World {
     /// Notes flows that went; those whose flow-mod asked for it will be told.
     pub(super) fn note_removed(&mut self, removed: Vec<Removed>) {
         let told = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
-        self.events.extend(told.map(|one| Event::FlowRemoved(Box::new(one))));
+        told.for_each(|one| self.news.push(Event::FlowRemoved(Box::new(one))));
     }
 
     /// The port as a message describes it.
@@ -70,13 +71,19 @@ impl World {
         }
     }
 
-    /// The message that tells an event; `None` when what it is about is gone.
-    pub(super) fn message(&self, event: &Event) -> Option<Message> {
+    /// The bytes that tell an event; `None` when what it is about is gone.
+    pub(super) fn encode(&self, event: &Event) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.message(event)?.encode(0, &mut bytes);
+        Some(bytes)
+    }
+
+    fn message(&self, event: &Event) -> Option<Message> {
         Some(match event {
             Event::PacketIn(packet) => Message::PacketIn(packet_in(packet)),
             Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(removed)),
             Event::PortStatus(number) => {
-                let port = self.control.read(|switch, _| switch.port(*number).copied())?;
+                let port = self.control.look(|switch| switch.port(*number).copied())?;
                 Message::PortStatus(PortStatus { reason: 2, port: self.describe(*number, &port) })
             }
         })

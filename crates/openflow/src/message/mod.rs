@@ -239,12 +239,13 @@ impl Message {
         }
     }
 
-    /// Adds the message to `out`. What does not fit into 64 KiB must be cut by the caller (see [`Pages`]).
+    /// Adds the message to `out`. What does not fit into 64 KiB must be cut by the caller (see [`Pages`]): this panics.
     pub fn encode(&self, xid: u32, out: &mut Vec<u8>) {
         let start = out.len();
         write_header(out, self.kind(), xid);
         self.write_body(out);
-        debug_assert!(out.len() - start <= usize::from(u16::MAX), "{} bytes", out.len() - start);
+        let len = out.len() - start;
+        assert!(len <= usize::from(u16::MAX), "{len} bytes in one message of type {}", self.kind());
         out.length(start, start + 2);
     }
 

@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::any::Any;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
@@ -32,6 +32,7 @@ pub(crate) struct Bench {
     agent: Agent,
     running: SwitchRunning,
     ends: Vec<MemoryEnd>,
+    control: Control,
 }
 
 impl Bench {
@@ -47,9 +48,13 @@ impl Bench {
 
     /// One that dials the listener returned, and learns addresses when that is gone.
     pub(crate) fn dialling() -> (Bench, TcpListener) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        // By a name, where there is one.
+        let first = ("localhost", 0).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+        let named = first.and_then(|address| TcpListener::bind(address).ok());
+        let host = if named.is_some() { "localhost" } else { "127.0.0.1" };
+        let listener = named.unwrap_or_else(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
         let port = listener.local_addr().unwrap().port();
-        let target = Target { security: Security::Plain, host: "127.0.0.1".to_owned(), port };
+        let target = Target { security: Security::Plain, host: host.to_owned(), port };
         (Bench::with(Limits::default(), Vec::new(), vec![target], None), listener)
     }
 
@@ -61,6 +66,14 @@ impl Bench {
             ca_certificate: pem("ca.crt"),
         };
         Bench::with(Limits::default(), vec![listen(Security::Tls)], Vec::new(), Some(files))
+    }
+
+    /// One that listens and has so many further ports, which no frame leaves by.
+    pub(crate) fn with_more_ports(count: u32) -> Bench {
+        let mut switch = Switch::new(Limits::default());
+        (1000..1000 + count).for_each(|number| switch.set_port(number, fastpath_switch::Port::up()));
+        let executor = Box::new(Planned::new(&mut switch));
+        Bench::executed_by(executor, switch, vec![listen(Security::Plain)], Vec::new(), None)
     }
 
     /// One whose structures are made when `go` says so, once for each word.
@@ -110,7 +123,7 @@ impl Bench {
             links: None,
             notice: |_| (),
         };
-        Bench { agent: Agent::start(&control, doorbell, options).unwrap(), running, ends }
+        Bench { agent: Agent::start(&control, doorbell, options).unwrap(), running, ends, control }
     }
 
     /// A controller after hello.
@@ -147,6 +160,11 @@ impl Bench {
 
     pub(crate) fn hw_addr(&self, number: u32) -> MacAddr {
         MacAddr::from_index(number)
+    }
+
+    /// The data path finds that there is no link, or one, at a port.
+    pub(crate) fn set_link(&self, number: u32, link: port::Link) {
+        self.control.set_link(number, link);
     }
 
     /// A frame arrives on a port.
@@ -221,7 +239,7 @@ impl Executor for Patient {
 }
 
 /// Asks again and again, leaving the processor to others in between.
-fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
         if let Some(answer) = ask() {

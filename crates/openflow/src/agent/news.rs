@@ -1,0 +1,84 @@
+//! What happened and is told once: flows that went, ports that changed.
+//!
+//! ```text
+//!   push ─▶ │ n │ n+1 │ … │ ─▶ each connection at its own pace: `told` is the number of the first it has not been told
+//! ```
+//!
+//! All connections share one list, so that one that reads slowly holds up no other; what all have been told is forgotten,
+//! and beyond [`WAITING_MAX`] the oldest are. Packet-ins are not here: those that find no room are dropped at once.
+
+use super::connection::Connection;
+use super::world::Event;
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// Events that wait at most: as many as there may be flows in a table, which may all go at once.
+const WAITING_MAX: usize = 1 << 20;
+
+/// See the head of this file.
+#[derive(Default)]
+pub(super) struct News {
+    /// The number of the first that is here.
+    first: u64,
+    events: VecDeque<Event>,
+}
+
+impl News {
+    /// Something has happened.
+    pub(super) fn push(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// The number that the next event will have.
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// Tells a connection what it has room for; `encode` gives the bytes of an event, unless there is nothing to say. Who
+    /// is not there for events, or does not read, misses them.
+    pub(super) fn tell(
+        &self,
+        connection: &mut Connection,
+        now: Instant,
+        mut encode: impl FnMut(u64, &Event) -> Option<Vec<u8>>,
+    ) {
+        if !connection.hears_events() {
+            connection.told = self.end();
+        }
+        let reads = connection.reads(now);
+        while connection.told < self.end() && (connection.has_room_for_news() || !reads) {
+            let event = &self.events[(connection.told - self.first) as usize];
+            if connection.wants(event) {
+                if connection.has_room_for_news() {
+                    if let Some(bytes) = encode(connection.told, event) {
+                        connection.tell(&bytes);
+                    }
+                } else {
+                    connection.untold += 1;
+                }
+            }
+            connection.told += 1;
+        }
+    }
+
+    /// Forgets what all these connections have been told, and the oldest of what is too much.
+    pub(super) fn tidy<'a>(&mut self, connections: impl Iterator<Item = &'a mut Connection>) {
+        let mut connections: Vec<_> = connections.collect();
+        let told = connections.iter().map(|one| one.told).min().unwrap_or(self.end());
+        self.events.drain(..(told - self.first) as usize);
+        self.first = told;
+        while self.events.len() > WAITING_MAX
+            && let Some(event) = self.events.pop_front()
+        {
+            for connection in connections.iter_mut().filter(|one| one.told == self.first) {
+                connection.untold += u64::from(connection.wants(&event));
+                connection.told += 1;
+            }
+            self.first += 1;
+        }
+        // A list that has been long does not keep its memory.
+        if self.events.capacity() > 1024 && self.events.len() < self.events.capacity() / 4 {
+            self.events.shrink_to(self.events.capacity() / 2);
+        }
+    }
+}
