@@ -1,7 +1,7 @@
 //! Numbers and tables as people read them. What machines read is JSON and does not pass here.
 
 use comfy_table::{CellAlignment, Table, TableComponent};
-use fastpath_model::Estimate;
+use fastpath_model::{Bounded, Estimate};
 
 /// Digits shown of a number that was worked out.
 const DIGITS: i32 = 5;
@@ -50,6 +50,16 @@ pub(crate) fn estimate(e: Estimate) -> String {
     format!("{} [{}, {}]", number(e.value), number(e.low), number(e.high))
 }
 
+/// The same of a value whose bounds may be unknown.
+pub(crate) fn bounded(b: Bounded) -> String {
+    let end = |end: Option<f64>| end.map_or("–".to_owned(), number);
+    match (b.low, b.high) {
+        (None, None) => format!("{} (no error bar)", number(b.value)),
+        (low, high) if low == high => number(b.value),
+        (low, high) => format!("{} [{}, {}]", number(b.value), end(low), end(high)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +85,8 @@ mod tests {
     fn an_interval_without_width_is_not_shown() {
         assert_eq!(estimate(Estimate::exact(2.0)), "2");
         assert_eq!(estimate(Estimate::around(2.0, 0.5)), "2 [1.5, 2.5]");
+        assert_eq!(bounded(Estimate::exact(2.0).into()), "2");
+        assert_eq!(bounded(Bounded { value: 2.0, low: Some(1.0), high: None }), "2 [1, –]");
+        assert_eq!(bounded(Bounded::unknown(2.0)), "2 (no error bar)");
     }
 }

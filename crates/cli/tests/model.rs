@@ -151,6 +151,30 @@ fn a_saved_fit_predicts_points_throughput_and_cores() {
 }
 
 #[test]
+fn cores_are_counted_at_values_of_columns_that_are_no_steps() {
+    let constants = "const=38.6,p=0.101,h=4.07,cores=1000";
+    let words = ["model", "cores", "--constants", constants, "--speeds", "100", "--frames", "64"];
+    let said = refusal(&words);
+    assert!(said.contains("which of cores, h are the steps?") && said.contains("--at"), "{said}");
+    let found = json(&[&words[..], &["--steps", "10", "--at", "cores=1", "--json"]].concat());
+    let ns = number(&found["rows"][0]["ns_per_packet"]["value"]);
+    assert!((ns - 1085.764).abs() < 1e-9 && found["at"]["cores"] == 1.0, "{found}");
+}
+
+#[test]
+fn rows_to_test_are_those_selected_and_there_must_be_some() {
+    let table = file("selected.csv", &netcope_grid());
+    let words = ["model", "fit", &table, "--test", &table, "--only", "cores=1"];
+    assert_eq!(json(&[&words[..], &FIT, &["--json"]].concat())["check"]["n"], 18);
+    let other = file("none.csv", &netcope_grid().replace(",1,", ",2,"));
+    let said =
+        refusal(&[&["model", "fit", &table, "--test", &other, "--only", "cores=1"][..], &FIT].concat());
+    assert!(said.contains("none.csv: no row left where `cores` reads `1`"), "{said}");
+    let unit = refusal(&[&["model", "fit", &table, "--y-unit", "us"][..], &FIT].concat());
+    assert!(unit.contains("`T_ns` carries another unit"), "{unit}");
+}
+
+#[test]
 fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() {
     let table = file("transfer.csv", &netcope_grid());
     let machines = file("machines.csv", "platform,score,copy_gbit_per_s\nhere,30000,100\nthere,15000,200\n");
@@ -158,6 +182,24 @@ fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() 
     let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
     let found = json(&[&words[..], &FIT].concat());
     assert_interval(&found["predictions"][0]["ns_per_packet"], 2.0 * (38.6 + 40.7) + 0.5 * 101.0);
+    // y is that platform's too, here in µs.
+    let thousand = |line: &str| match line.rsplit_once(',') {
+        Some((rest, ns)) => {
+            ns.parse::<f64>().map_or(format!("{rest},T_us\n"), |ns| format!("{rest},{}\n", ns / 1e3))
+        }
+        None => String::new(),
+    };
+    let table = file("transfer-us.csv", &netcope_grid().lines().map(thousand).collect::<String>());
+    let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
+    let in_us = json(&[&words[..], &["--y", "T_us", "--terms", "const,p,h"]].concat());
+    let there = &in_us["predictions"][0];
+    assert_interval(&there["y"], (2.0 * (38.6 + 40.7) + 0.5 * 101.0) / 1e3);
+    assert!(
+        (number(&there["y"]["value"]) * 1e3 / number(&there["ns_per_packet"]["value"]) - 1.0).abs() < 1e-9
+    );
+    assert!(there.get("y_mean").is_none(), "{there}");
+    let table = file("transfer.csv", &netcope_grid());
+    let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
     let nobody = format!("{machines}:nobody");
     assert!(refusal(&[&words[..8], &[&nobody], &FIT].concat()).contains("have: here, there"));
 }
@@ -187,7 +229,16 @@ fn the_index_has_three_named_variants_and_needs_enough_platforms() {
         assert_eq!(found["variant"], variant);
         assert!((number(&found["platforms"][0]["index"]) - apu2).abs() < 0.006, "{found}");
         assert!(found["index"]["low"].is_number());
+        assert_eq!(found["m"]["low"], found["m"]["high"], "given");
     }
+    let two = "platform,coremark,copy_mib_per_s,rate_pps\nAPU2,3044,248,45377\nCI,28659,8102,736357\n";
+    let two = file("two.csv", two);
+    let fitted =
+        json(&["model", "index", &two, "--variant", "fit-m", "--to", &format!("{two}:CI"), "--json"]);
+    for name in ["m", "index", "predicted_pps"] {
+        assert!(fitted[name]["value"].is_number() && fitted[name]["low"].is_null(), "{name}: {fitted}");
+    }
+    assert_eq!(fitted["n_s"]["high"], 0.0);
     let one = file("one.csv", "platform,coremark,copy_mib_per_s,rate_pps\nAPU2,3044,248,45377\n");
     assert!(
         refusal(&["model", "index", &one, "--variant", "fit-m"]).contains("1 platform(s) for 2 unknowns")

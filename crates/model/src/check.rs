@@ -4,10 +4,12 @@
 //! say whose fault that is: the column [`SPREAD`] of records, or rows that measure one point again.
 
 use crate::Estimate;
-use crate::fit::{Fit, FitError, FitOptions, fit, median};
+use crate::caps::{limits, uncapped};
+use crate::fit::{self, Fit, FitError, FitOptions, Regimes, Weighting, fit, median};
 use crate::latency::quantile_of;
 use crate::model::ModelError;
 use crate::predict::{PredictError, Question, Transfer, predict};
+use crate::regime::{self, CapHints};
 use crate::select;
 use crate::table::Table;
 use crate::terms::{Term, Terms};
@@ -15,6 +17,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
+/// One in so many rows is the least a half of a chessboard may have.
+const LEAST_SHARE: usize = 4;
 /// What is asked of predictions: this median error, %.
 pub const MEDIAN_PCT: f64 = 1.0;
 /// And this error at 95 % of the points, %.
@@ -27,6 +31,8 @@ pub const SPREAD: &str = "spread_pct";
 pub struct Check {
     /// Points compared.
     pub n: usize,
+    /// Rows left out because a line rate or a packet-rate cap limits them, not the processor.
+    pub capped: usize,
     /// Median |error|, % of the measured value.
     pub median_pct: f64,
     /// 95 % of the points err by at most this, %.
@@ -70,6 +76,11 @@ pub enum CheckError {
     /// The table does not suit the fit.
     #[error(transparent)]
     Fit(#[from] FitError),
+    /// There is nothing to compare with.
+    #[error(
+        "no row left to test: all are out by the selection, limited by a line rate or a packet-rate cap, or fitted: test more rows"
+    )]
+    Nothing,
     /// The model cannot answer.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -78,11 +89,17 @@ pub enum CheckError {
     Predict(#[from] PredictError),
 }
 
-/// Compares `fit` with the rows of `table`, which must have the columns the fit used.
+/// Compares `fit` with the rows of `table`, which must have the columns the fit used: those that `options` select and, where
+/// the fit left out what a line rate or a cap limits, those that the processor limits.
 ///
 /// # Errors
-/// [`CheckError`] when the table lacks a column or holds what is no measurement.
-pub fn check(fit: &Fit, table: &Table) -> Result<Check, CheckError> {
+/// [`CheckError`] when the table lacks a column, holds what is no measurement, or has no such row.
+pub fn check(fit: &Fit, table: &Table, options: &FitOptions) -> Result<Check, CheckError> {
+    let (rows, capped) = tested(fit, table, options)?;
+    Ok(Check { capped, ..compare(fit, &rows)? })
+}
+
+fn compare(fit: &Fit, table: &Table) -> Result<Check, CheckError> {
     let model = fit.model();
     let rows = Rows::read(fit, table)?;
     let predictions = (0..rows.measured.len()).map(|row| {
@@ -104,9 +121,15 @@ pub fn check(fit: &Fit, table: &Table) -> Result<Check, CheckError> {
 ///
 /// # Errors
 /// [`CheckError`] as [`check`], and for platforms that cannot be compared.
-pub fn elsewhere(fit: &Fit, table: &Table, transfer: &Transfer) -> Result<Check, CheckError> {
+pub fn elsewhere(
+    fit: &Fit,
+    table: &Table,
+    options: &FitOptions,
+    transfer: &Transfer,
+) -> Result<Check, CheckError> {
     let model = fit.model();
-    let rows = Rows::read(fit, table)?;
+    let (table, capped) = tested(fit, table, options)?;
+    let rows = Rows::read(fit, &table)?;
     let unit_ns = model.seconds_per_unit.ok_or(ModelError::NoTime)? * 1e9;
     let predictions = (0..rows.measured.len()).map(|row| {
         let at = rows.columns.iter().map(|(name, values)| ((*name).to_owned(), values[row])).collect();
@@ -117,7 +140,26 @@ pub fn elsewhere(fit: &Fit, table: &Table, transfer: &Transfer) -> Result<Check,
     let predictions = predictions.collect::<Result<Vec<_>, CheckError>>()?;
     let found = rows.compare(&predictions);
     let verdict = if found.covered >= fit.level { Verdict::Holds } else { Verdict::Misses };
-    Ok(Check { verdict, ..found })
+    Ok(Check { capped, verdict, ..found })
+}
+
+/// The rows of `table` to compare `fit` with, and how many were left out because something else than the processor limits
+/// them. As in the fit, other rows than those selected show where the caps are.
+fn tested(fit: &Fit, table: &Table, options: &FitOptions) -> Result<(Table, usize), CheckError> {
+    let y: Term = fit.y.parse().map_err(FitError::from)?;
+    let used: Vec<&str> = fit.terms.columns().into_iter().chain(y.columns()).collect();
+    let (table, _) = table.without_words(&used).map_err(FitError::from)?;
+    let hints = CapHints { fcs: fit.fcs, ..options.hints.clone() };
+    let limits = match options.regimes {
+        Regimes::Auto | Regimes::Split if fit.is_uncapped() => {
+            regime::split(&table, &y, &hints).map_err(FitError::from)?
+        }
+        _ => None,
+    };
+    let selected = fit::only(&table, &options.only)?;
+    let Some(limits) = limits else { return Ok((table.keep(&selected), 0)) };
+    let free: Vec<usize> = limits.keep(&selected).free().into_iter().map(|i| selected[i]).collect();
+    Ok((table.keep(&free), selected.len() - free.len()))
 }
 
 /// The rows of a table that a fit is compared with.
@@ -132,6 +174,9 @@ impl<'a> Rows<'a> {
         let y: Term = fit.y.parse().map_err(FitError::from)?;
         let used: Vec<&str> = fit.terms.columns().into_iter().chain(y.columns()).collect();
         let (table, _) = table.without_words(&used).map_err(FitError::from)?;
+        if table.is_empty() {
+            return Err(CheckError::Nothing);
+        }
         let measured = y.column(&table).map_err(FitError::from)?;
         if let Some(row) = measured.iter().position(|y| *y <= 0.0) {
             return Err(FitError::NotPositive { line: table.line(row), value: measured[row] }.into());
@@ -154,6 +199,7 @@ impl<'a> Rows<'a> {
         errors.sort_by(f64::total_cmp);
         Check {
             n: errors.len(),
+            capped: 0,
             median_pct: median(errors.iter().copied()),
             p95_pct: quantile_of(&errors, 0.95),
             max_pct: errors[errors.len() - 1],
@@ -169,48 +215,69 @@ fn is_good(median_pct: f64, p95_pct: f64) -> bool {
     median_pct <= MEDIAN_PCT && p95_pct <= P95_PCT
 }
 
-/// Fits one half of a grid and checks the fit against the other.
+/// Fits one half of a grid and checks the fit against the other. Rows that a line rate or a cap limits are in neither half.
 ///
 /// # Errors
 /// As [`fit`] and [`check`].
 pub fn half(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<(Fit, Check), CheckError> {
-    let mut table = table.clone();
-    for (column, text) in &options.only {
-        let rows = table.rows_where(column, text).map_err(FitError::from)?;
-        table = table.keep(&rows);
-    }
     let columns = match select::columns(terms) {
         Some(columns) => columns,
         None => {
-            let terms: Terms = crate::fit::quote(terms, &table).parse().map_err(FitError::from)?;
+            let terms: Terms = fit::quote(terms, table).parse().map_err(FitError::from)?;
             terms.columns().into_iter().map(str::to_owned).collect()
         }
     };
-    let [fitted, tested] = halves(&table, &columns)?;
-    let found = fit(&table.keep(&fitted), y, terms, options)?;
-    let checked = check(&found, &table.keep(&tested))?;
-    Ok((found, checked))
+    let explained: Term = fit::quote(y, table).parse().map_err(FitError::from)?;
+    let mut used: Vec<&str> = explained.columns().chain(columns.iter().map(String::as_str)).collect();
+    if let Weighting::Column(name) = &options.weighting {
+        used.push(name);
+    }
+    let (table, notes) = table.without_words(&used).map_err(FitError::from)?;
+    // In the whole table, as in a fit: half of one shows less of its caps.
+    let limits = limits(&table, &explained, options)?;
+    let selected = fit::only(&table, &options.only)?;
+    let (table, limits) = (table.keep(&selected), limits.map(|limits| limits.keep(&selected)));
+    let plain = FitOptions { regimes: Regimes::Off, only: Vec::new(), ..options.clone() };
+    let fit_half = |table: &Table| {
+        let [fitted, tested] = halves(table, &columns)?;
+        Ok((fit(&table.keep(&fitted), y, terms, &plain)?, table.keep(&tested), table.len()))
+    };
+    let ((mut found, tested, taken), caps) = uncapped(&table, limits.as_ref(), options.regimes, fit_half)?;
+    found.tell(notes, caps);
+    let checked = compare(&found, &tested)?;
+    Ok((found, Check { capped: table.len() - taken, ..checked }))
 }
 
 /// The rows as the fields of a chessboard: those fitted, those tested. Each half has every value of every column where
-/// there are enough, and all measurements of a point are in one half.
+/// there are enough, and all measurements of a point are in one half. Columns that rise together touch fields of one colour
+/// only: then every other point.
 fn halves(table: &Table, columns: &[String]) -> Result<[Vec<usize>; 2], FitError> {
-    let mut fields = vec![0; table.len()];
+    let mut places = vec![Vec::with_capacity(columns.len()); table.len()];
     for column in columns {
         let texts = table.texts(column)?;
         let values = table.numbers_if_any(column)?;
         let mut levels: Vec<f64> = values.iter().copied().flatten().collect();
         levels.sort_by(f64::total_cmp);
         levels.dedup();
-        for (row, field) in fields.iter_mut().enumerate() {
+        for (row, place) in places.iter_mut().enumerate() {
             // What is no number is for the fit to judge.
-            *field += values[row].map_or(texts[row].len(), |x| levels.partition_point(|level| *level < x));
+            place.push(values[row].map_or(texts[row].len(), |x| levels.partition_point(|level| *level < x)));
         }
     }
     if columns.is_empty() {
-        fields = (0..table.len()).collect();
+        places = (0..table.len()).map(|row| vec![row]).collect();
     }
-    Ok([0, 1].map(|odd| (0..table.len()).filter(|&row| fields[row] % 2 == odd).collect()))
+    let by = |number: &dyn Fn(usize) -> usize| {
+        [0, 1].map(|odd| (0..table.len()).filter(|&row| number(row) % 2 == odd).collect::<Vec<_>>())
+    };
+    let board = by(&|row| places[row].iter().sum());
+    if board.iter().all(|half| LEAST_SHARE * half.len() >= table.len()) {
+        return Ok(board);
+    }
+    let mut points: Vec<&Vec<usize>> = places.iter().collect();
+    points.sort_unstable();
+    points.dedup();
+    Ok(by(&|row| points.partition_point(|point| *point < &places[row])))
 }
 
 /// How well the points of a table repeat.
@@ -330,7 +397,7 @@ mod tests {
                 record_sd: 0.02,
                 transfer_sd: 0.1,
             };
-            elsewhere(&here, &there, &transfer).expect("two platforms")
+            elsewhere(&here, &there, &FitOptions::default(), &transfer).expect("two platforms")
         };
         let right = verdict(15e3, 200e9);
         assert_eq!((right.verdict, right.n), (Verdict::Holds, 20), "{right:?}");
@@ -345,6 +412,70 @@ mod tests {
         let table = Table::from_csv("p,T_ns\n1,2\n2,3.1\n3,4\n").expect("a table");
         let found = fit(&table, "T_ns", "const,p", &FitOptions::default()).expect("a fit");
         let other = Table::from_csv("q,T_ns\n1,2\n").expect("a table");
-        assert!(check(&found, &other).unwrap_err().to_string().starts_with("no column `p`"));
+        let error = check(&found, &other, &FitOptions::default()).unwrap_err().to_string();
+        assert!(error.starts_with("no column `p`"), "{error}");
+    }
+
+    #[test]
+    fn columns_that_rise_together_are_halved_by_every_other_point() {
+        let mut text = "p,h,T_ns\n".to_owned();
+        for h in 0..8 {
+            let p = 64 << h;
+            let t = 38.6 + 0.101 * f64::from(p) + 4.07 * f64::from(h);
+            text += &format!("{p},{h},{t}\n{p},{h},{}\n", 1.001 * t);
+        }
+        let table = Table::from_csv(&text).expect("a table");
+        let [fitted, tested] = halves(&table, &["p".to_owned(), "h".to_owned()]).expect("numbers");
+        assert_eq!(fitted, [0, 1, 4, 5, 8, 9, 12, 13]);
+        assert_eq!(tested, [2, 3, 6, 7, 10, 11, 14, 15]);
+        let (found, check) = half(&table, "T_ns", "const,p,h", &FitOptions::default()).expect("a fit");
+        assert_eq!((found.n, check.n, check.verdict), (8, 8, Verdict::Holds), "{check:?}");
+    }
+
+    #[test]
+    fn nothing_to_test_is_told() {
+        let table = Table::from_csv("p,T_ns\n64,5\n64,5.1\n64,5.2\n").expect("a table");
+        let options = FitOptions::default();
+        assert_eq!(half(&table, "T_ns", "p", &options).unwrap_err(), CheckError::Nothing);
+        let found = fit(&table, "T_ns", "p", &options).expect("a fit");
+        assert_eq!(check(&found, &table.keep(&[]), &options).unwrap_err(), CheckError::Nothing);
+        let only = FitOptions { only: vec![("p".to_owned(), "65".to_owned())], ..options };
+        let error = check(&found, &table, &only).unwrap_err().to_string();
+        assert_eq!(error, "no row left where `p` reads `65`: correct the selection");
+    }
+
+    /// A processor of 60 ns + 0.02 ns per byte behind 40 Gbit/s, which limits frames of more than 311 bytes.
+    fn behind_a_line() -> Table {
+        let mut text = "frame_bytes,cores,mpps\n".to_owned();
+        for (i, bytes) in
+            [64, 96, 128, 160, 192, 224, 256, 288, 512, 768, 1024, 1280, 1518].into_iter().enumerate()
+        {
+            let ripple = 1.0 + 0.001 * f64::from(i as u32 % 3);
+            let cost_ns = (60.0 + 0.02 * f64::from(bytes)) * ripple;
+            let line_ns = 0.2 * f64::from(bytes + 20);
+            text += &format!("{bytes},1,{}\n", 1e3 / cost_ns.max(line_ns));
+        }
+        Table::from_csv(&text).expect("a table")
+    }
+
+    #[test]
+    fn what_the_wire_limits_is_in_neither_half_and_in_no_test() {
+        let (table, options) = (behind_a_line(), FitOptions::default());
+        let (y, terms) = ("cores/mpps", "const,frame_bytes");
+        let (found, checked) = half(&table, y, terms, &options).expect("a fit");
+        assert_eq!((found.n, checked.n, checked.capped), (4, 4, 5), "{checked:?}");
+        assert!(checked.verdict == Verdict::Holds && checked.max_pct < 1.0, "{checked:?}");
+        assert!(
+            found.warnings[0].contains("left out: 5 at a line rate of 40 Gbit/s"),
+            "{:?}",
+            found.warnings
+        );
+        assert_eq!(found.regimes.iter().map(|r| r.points).collect::<Vec<_>>(), [8, 5]);
+        let whole = fit(&table, y, terms, &options).expect("a fit");
+        let checked = check(&whole, &table, &options).expect("rows");
+        assert_eq!((checked.n, checked.capped), (8, 5), "{checked:?}");
+        let off = FitOptions { regimes: Regimes::Off, ..options };
+        assert_eq!(check(&whole, &table, &off).expect("rows").n, 13);
+        assert_eq!(half(&table, y, terms, &off).expect("a fit").1.capped, 0);
     }
 }

@@ -6,6 +6,7 @@ use crate::model::{Model, ModelError};
 use crate::regime::{FRAMING_BYTES, is_frame};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use thiserror::Error;
 
 /// The Ethernet speeds asked for by default, Gbit/s.
 pub const SPEEDS_GBIT: [f64; 7] = [10.0, 25.0, 40.0, 100.0, 200.0, 400.0, 800.0];
@@ -22,8 +23,10 @@ pub struct Question {
     pub speeds_gbit: Vec<f64>,
     /// Frame sizes, bytes with FCS.
     pub frames_bytes: Vec<f64>,
-    /// Values of every column that is no frame size (`h`), one row of the answer each.
+    /// Values of the column that is neither a frame size nor in `at` (`h`), one row of the answer each.
     pub steps: Vec<f64>,
+    /// Values of other columns.
+    pub at: Vec<(String, f64)>,
     /// Bytes on the wire beside each frame; 20 on Ethernet.
     pub framing_bytes: f64,
 }
@@ -35,9 +38,59 @@ impl Question {
             speeds_gbit: SPEEDS_GBIT.to_vec(),
             frames_bytes: FRAMES_BYTES.to_vec(),
             steps: steps.to_vec(),
+            at: Vec::new(),
             framing_bytes: FRAMING_BYTES,
         }
     }
+
+    /// The value of a column.
+    fn value(&self, name: &str, model_frame_bytes: f64, steps: f64) -> f64 {
+        match self.at.iter().find(|(given, _)| given == name) {
+            Some((_, value)) => *value,
+            None if is_frame(name) => model_frame_bytes,
+            None => steps,
+        }
+    }
+
+    /// Whether each of the model's columns has a meaning here.
+    fn check(&self, model: &Model) -> Result<(), CoresError> {
+        let columns = model.terms.columns();
+        if let Some((name, _)) = self.at.iter().find(|(name, _)| !columns.contains(name.as_str())) {
+            let have = columns.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(CoresError::NoColumn { name: name.clone(), have });
+        }
+        let is_given = |name: &str| self.at.iter().any(|(given, _)| given == name);
+        let steps: Vec<&str> =
+            columns.iter().copied().filter(|name| !is_frame(name) && !is_given(name)).collect();
+        if steps.len() > 1 {
+            return Err(CoresError::Unclear { columns: steps.join(", ") });
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum CoresError {
+    /// The model cannot answer.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// More than one column could be the steps.
+    #[error(
+        "which of {columns} are the steps? Give every other one a value (--at COLUMN=VALUE, such as cores=1)"
+    )]
+    Unclear {
+        /// The columns.
+        columns: String,
+    },
+    /// A value for what the model has not.
+    #[error("--at {name}: the model has no such column (have: {have})")]
+    NoColumn {
+        /// The name.
+        name: String,
+        /// The model's columns.
+        have: String,
+    },
 }
 
 /// One row of the answer.
@@ -68,21 +121,22 @@ pub fn wire_rate(gbit: f64, frame_bytes: f64, framing_bytes: f64) -> f64 {
     gbit * 1e9 / (8.0 * (frame_bytes + framing_bytes))
 }
 
-/// Answers `question` from `model`, whose y must be a time; terms may use a frame size and one other column.
+/// Answers `question` from `model`, whose y must be a time; terms may use a frame size, one other column, and those that the
+/// question gives a value.
 ///
 /// # Errors
-/// [`ModelError`] when the model's y is no time or its cost is not above zero.
-pub fn cores(model: &Model, question: &Question) -> Result<Vec<CoreCount>, ModelError> {
+/// [`CoresError`] when the model's y is no time, its cost is not above zero, or a column has no value.
+pub fn cores(model: &Model, question: &Question) -> Result<Vec<CoreCount>, CoresError> {
+    question.check(model)?;
     let unit = model.seconds_per_unit.ok_or(ModelError::NoTime)?;
     let mut rows = Vec::new();
     for &gbit_per_s in &question.speeds_gbit {
         for &frame_bytes in &question.frames_bytes {
             for &steps in &question.steps {
                 let model_frame_bytes = in_model(model, frame_bytes);
-                let at = |name: &str| Some(if is_frame(name) { model_frame_bytes } else { steps });
-                let mean = model.predict(at)?.mean;
+                let mean = model.predict(|name| Some(question.value(name, model_frame_bytes, steps)))?.mean;
                 if mean.value <= 0.0 {
-                    return Err(ModelError::NotPositive { cost: mean.value });
+                    return Err(ModelError::NotPositive { cost: mean.value }.into());
                 }
                 let packets_per_s = wire_rate(gbit_per_s, frame_bytes, question.framing_bytes);
                 let cores = mean.map(|t| t.max(0.0) * unit * packets_per_s);
@@ -119,7 +173,7 @@ pub fn warnings(model: &Model, question: &Question) -> Vec<String> {
         }
         let frame = in_model(model, frame_bytes);
         for &steps in &question.steps {
-            warnings.extend(model.extrapolations(|name| Some(if is_frame(name) { frame } else { steps })));
+            warnings.extend(model.extrapolations(|name| Some(question.value(name, frame, steps))));
         }
     }
     warnings.into_iter().collect()
@@ -186,6 +240,21 @@ mod tests {
     #[test]
     fn a_model_that_is_no_time_is_refused() {
         let model = Model { seconds_per_unit: None, ..netcope::model() };
-        assert_eq!(cores(&model, &Question::chart(&[0.0])), Err(ModelError::NoTime));
+        assert_eq!(cores(&model, &Question::chart(&[0.0])), Err(ModelError::NoTime.into()));
+    }
+
+    #[test]
+    fn steps_are_one_column_and_the_others_get_values_of_their_own() {
+        let terms = "const,p,h,cores".parse().expect("terms");
+        let model = Model::from_constants(terms, &[38.6, 0.101, 4.07, 1000.0], 1e-9).expect("constants");
+        let question = Question { frames_bytes: vec![64.0], ..Question::chart(&[10.0]) };
+        let error = cores(&model, &question).unwrap_err().to_string();
+        assert!(error.starts_with("which of cores, h are the steps?"), "{error}");
+        let given = Question { at: vec![("cores".to_owned(), 2.0)], ..question.clone() };
+        let ns = cores(&model, &given).expect("a time")[0].ns_per_packet.value;
+        assert!((ns - (38.6 + 6.464 + 40.7 + 2000.0)).abs() < 1e-9, "{ns}");
+        let wrong = Question { at: vec![("core".to_owned(), 2.0)], ..question };
+        let error = cores(&model, &wrong).unwrap_err().to_string();
+        assert_eq!(error, "--at core: the model has no such column (have: cores, h, p)");
     }
 }

@@ -41,6 +41,42 @@ impl Estimate {
     }
 }
 
+/// A value whose bounds may be unknown: nothing was left to judge it by, or the points do not bound it on that side. In JSON
+/// an [`Estimate`] with `null` for those.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Bounded {
+    /// The best single value.
+    pub value: f64,
+    /// The lower end of the interval.
+    pub low: Option<f64>,
+    /// The upper end of the interval.
+    pub high: Option<f64>,
+}
+
+impl Bounded {
+    /// A value without error bar.
+    pub fn unknown(value: f64) -> Bounded {
+        Bounded { value, low: None, high: None }
+    }
+
+    /// In a unit of which one of this unit is `factor`, above 0.
+    pub fn scaled(self, factor: f64) -> Bounded {
+        let scale = |x: f64| x * factor;
+        Bounded { value: scale(self.value), low: self.low.map(scale), high: self.high.map(scale) }
+    }
+
+    /// Whether `x` lies in the closed interval, of which an unknown end is no limit.
+    pub fn covers(self, x: f64) -> bool {
+        self.low.is_none_or(|low| low <= x) && self.high.is_none_or(|high| x <= high)
+    }
+}
+
+impl From<Estimate> for Bounded {
+    fn from(e: Estimate) -> Bounded {
+        Bounded { value: e.value, low: Some(e.low), high: Some(e.high) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@
 //! solve (`linear.rs`), judge. What comes out serialises to the JSON scripts rely on.
 
 use crate::Estimate;
+use crate::caps::{Caps, limits, uncapped};
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::dist::{normal_quantile, t_quantile};
 use crate::fcs::{Fcs, FcsError, FcsOrTable};
@@ -209,6 +210,14 @@ pub enum FitError {
     /// A term is wrong.
     #[error(transparent)]
     Term(#[from] TermError),
+    /// The unit given for y is not the one its columns carry.
+    #[error(
+        "y = `{y}` carries another unit than the one given (--y-unit): leave that out, or correct the table"
+    )]
+    OtherUnit {
+        /// What is fitted.
+        y: String,
+    },
     /// No row is as asked for.
     #[error("no row left where `{column}` reads `{text}`: correct the selection")]
     NoRow {
@@ -320,32 +329,13 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
     let fcs = Fcs::agreed(Fcs::of(&table)?, options.hints.fcs)?;
     let options = &FitOptions { hints: CapHints { fcs, ..options.hints.clone() }, ..options.clone() };
     let job = Job { y: &y, terms: &terms, options };
-    let split = match options.regimes {
-        Regimes::Off => None,
-        Regimes::Auto | Regimes::Split => regime::split(&table, &y, &options.hints)?,
-    };
+    job.check_unit(&table)?;
+    let limits = limits(&table, &y, options)?;
     let rows = only(&table, &options.only)?;
-    let (table, split) = (table.keep(&rows), split.map(|s| s.keep(&rows)));
-    let Some(split) = split else { return job.run(&table, notes, Vec::new()) };
-    let (free, regimes) = (split.free(), split.regimes(&table));
-    if free.len() == table.len() {
-        return job.run(&table, notes, regimes);
-    }
-    let capped = notes.iter().cloned().chain([describe(&regimes)]).collect();
-    match job.run(&table.keep(&free), capped, regimes.clone()) {
-        Err(reason) if options.regimes == Regimes::Split => {
-            Err(FitError::Capped { total: table.len(), cpu: free.len(), reason: Box::new(reason) })
-        }
-        Err(reason @ (FitError::TooFew { .. } | FitError::Collinear { .. } | FitError::Zero { .. })) => {
-            let mut notes = notes;
-            notes.push(format!(
-                "{}; they are in the fit all the same, because without them: {reason}. The coefficients describe the caps, not the processor",
-                describe(&regimes).replace("left out", "recognised")
-            ));
-            job.run(&table, notes, regimes)
-        }
-        result => result,
-    }
+    let (table, limits) = (table.keep(&rows), limits.map(|limits| limits.keep(&rows)));
+    let (mut found, caps) = uncapped(&table, limits.as_ref(), options.regimes, |table| job.run(table))?;
+    found.tell(notes, caps);
+    Ok(found)
 }
 
 /// Quotes what is a column's name as it stands, such as `packets/s`, so that it is not read as a product: alone, or in a
@@ -378,7 +368,7 @@ pub(crate) fn quote(text: &str, table: &Table) -> String {
 }
 
 /// The rows that read as asked for.
-fn only(table: &Table, wanted: &[(String, String)]) -> Result<Vec<usize>, FitError> {
+pub(crate) fn only(table: &Table, wanted: &[(String, String)]) -> Result<Vec<usize>, FitError> {
     let mut rows: Vec<usize> = (0..table.len()).collect();
     for (column, text) in wanted {
         let matching = table.rows_where(column, text)?;
@@ -388,16 +378,6 @@ fn only(table: &Table, wanted: &[(String, String)]) -> Result<Vec<usize>, FitErr
         }
     }
     Ok(rows)
-}
-
-/// One line about the capped regimes.
-fn describe(regimes: &[Regime]) -> String {
-    let parts = regimes.iter().filter_map(|r| match (r.limit, r.rate) {
-        (Limit::LineRate, Some(bps)) => Some(format!("{} at a line rate of {} Gbit/s", r.points, bps / 1e9)),
-        (Limit::PacketRate, Some(pps)) => Some(format!("{} at a cap of {:.1} Mpps", r.points, pps / 1e6)),
-        _ => None,
-    });
-    format!("capped points left out: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
 struct Job<'a> {
@@ -415,7 +395,7 @@ struct Data {
 }
 
 impl Job<'_> {
-    fn run(&self, table: &Table, mut warnings: Vec<String>, regimes: Vec<Regime>) -> Result<Fit, FitError> {
+    fn run(&self, table: &Table) -> Result<Fit, FitError> {
         let data = self.read(table)?;
         let (n, k) = (data.y.len(), data.columns.len());
         if n <= k {
@@ -450,15 +430,14 @@ impl Job<'_> {
         });
         let points = points(&data, &solution, &weights);
         let (r2, r2_adjusted) = self.r2(&points);
-        let vif = self.by_term(|j| self.inflation(j, &data, &solution, &weights));
-        self.judge(&mut warnings, &solution, &vif, &points, n - k);
+        let vif = self.by_term(|j| self.inflation(j, &data, &solution));
         Ok(Fit {
             coefficients,
             r2,
             r2_adjusted,
             residuals: Residuals::of(&points),
             loo_median_pct: median(points.iter().filter_map(|p| p.loo_pct.map(f64::abs))),
-            warnings,
+            warnings: self.judge(&solution, &vif, &points, n - k),
             y: self.y.text().to_owned(),
             terms: self.terms.clone(),
             method: self.options.method,
@@ -474,7 +453,7 @@ impl Job<'_> {
             seconds_per_unit: self.seconds_per_unit(),
             fcs: self.options.hints.fcs,
             ranges: self.ranges(table)?,
-            regimes,
+            regimes: Vec::new(),
             points,
         })
     }
@@ -549,8 +528,10 @@ impl Job<'_> {
         (1.0 - left / total, 1.0 - left / total * free / (n - k))
     }
 
-    /// How much the other terms inflate the variance of coefficient `j`; none for the constant.
-    fn inflation(&self, j: usize, data: &Data, solution: &Solution, weights: &[f64]) -> Option<f64> {
+    /// How much the other terms inflate the variance of coefficient `j`; none for the constant. By the weights given, as the
+    /// covariance is, and not by those a robust fit ended with.
+    fn inflation(&self, j: usize, data: &Data, solution: &Solution) -> Option<f64> {
+        let weights = &data.weights;
         if self.terms.iter().nth(j)?.is_const() {
             return None;
         }
@@ -565,14 +546,15 @@ impl Job<'_> {
         Some(solution.covariance[j][j] * spread)
     }
 
+    /// What the reader should know.
     fn judge(
         &self,
-        warnings: &mut Vec<String>,
         solution: &Solution,
         vif: &BTreeMap<String, f64>,
         points: &[Point],
         freedom: usize,
-    ) {
+    ) -> Vec<String> {
+        let mut warnings = Vec::new();
         let inflated: Vec<String> =
             vif.iter().filter(|(_, v)| **v > VIF_WARN).map(|(t, v)| format!("`{t}` ({v:.0})")).collect();
         if !inflated.is_empty() {
@@ -614,13 +596,36 @@ impl Job<'_> {
         if self.options.method == Method::Huber && down > 0 && self.options.weighting == Weighting::Equal {
             warnings.push(format!("{down} outlying points count less than half"));
         }
+        warnings
     }
 
-    /// Seconds per unit of y: y must be a time, one over a rate, or bytes over a bit rate, and all its other columns bare counts.
-    fn seconds_per_unit(&self) -> Option<f64> {
-        if let Some(unit) = self.options.y_unit {
-            return (unit.dimension == Dimension::Time).then_some(unit.scale);
+    /// Refuses a unit of y that contradicts its columns.
+    fn check_unit(&self, table: &Table) -> Result<(), FitError> {
+        let Some(given) = self.options.y_unit else { return Ok(()) };
+        let carried = match self.y.factors() {
+            [Factor { column, shape: Shape::Plain, power: 1 }] => table.unit(column)?,
+            _ => self.seconds_by_name().map(|scale| ColumnUnit { dimension: Dimension::Time, scale }),
+        };
+        // Scales of products are rounded.
+        let agrees = |carried: ColumnUnit| {
+            carried.dimension == given.dimension && (carried.scale / given.scale - 1.0).abs() < 1e-9
+        };
+        match carried {
+            Some(carried) if !agrees(carried) => Err(FitError::OtherUnit { y: self.y.text().to_owned() }),
+            _ => Ok(()),
         }
+    }
+
+    /// Seconds per unit of y, by the unit given or by its columns' names.
+    fn seconds_per_unit(&self) -> Option<f64> {
+        match self.options.y_unit {
+            Some(unit) => (unit.dimension == Dimension::Time).then_some(unit.scale),
+            None => self.seconds_by_name(),
+        }
+    }
+
+    /// The same by the names: y must be a time, one over a rate, or bytes over a bit rate, and all its other columns bare counts.
+    fn seconds_by_name(&self) -> Option<f64> {
         let (mut seconds, mut times, mut bytes, mut bit_rates) = (1.0, 0, 0, 0);
         for Factor { column, shape, power } in self.y.factors() {
             let unit = ColumnUnit::of_column(column);
@@ -695,6 +700,17 @@ impl Residuals {
 }
 
 impl Fit {
+    /// Notes of the table and its caps, before the fit's own warnings.
+    pub(crate) fn tell(&mut self, notes: Vec<String>, caps: Caps) {
+        self.warnings.splice(0..0, notes.into_iter().chain(caps.told));
+        self.regimes = caps.regimes;
+    }
+
+    /// Whether the fit is of points that the processor limits, and others were looked for.
+    pub(crate) fn is_uncapped(&self) -> bool {
+        self.regimes.iter().any(|regime| regime.limit == Limit::Cpu && self.n <= regime.points)
+    }
+
     /// The model alone, for predictions.
     pub fn model(&self) -> Model {
         Model {

@@ -1,5 +1,6 @@
 //! Tests of [`crate::fit`]: known truth, refusals, published data.
 
+use crate::column_unit::ColumnUnit;
 use crate::fit::{Fit, FitError, FitOptions, Method, Quantile, Regimes, Weighting, fit};
 use crate::regime::Limit;
 use crate::table::Table;
@@ -161,6 +162,29 @@ fn a_point_disturbed_tenfold_moves_least_squares_but_not_huber() {
     assert!((robust.coefficients["const"].value - 38.6).abs() < 0.3, "{:?}", robust.coefficients);
     assert!(robust.coefficients["const"].covers(38.6) && robust.coefficients["h"].covers(4.07));
     assert!(robust.warnings.iter().any(|w| w.contains("1 outlying points")), "{:?}", robust.warnings);
+    // A grid's columns do not inflate each other, whatever its points count.
+    assert_eq!(robust.vif, plain.vif);
+    assert!(robust.vif.values().all(|vif| (vif - 1.0).abs() < 1e-9), "{:?}", robust.vif);
+}
+
+#[test]
+fn a_unit_that_contradicts_the_columns_is_refused() {
+    let given = |y: &str, text: &str, unit: &str| {
+        let y_unit = ColumnUnit::parse(unit);
+        assert!(y_unit.is_some(), "{unit}");
+        let options = FitOptions { y_unit, ..FitOptions::default() };
+        fit(&Table::from_csv(text).expect("a table"), y, "const,p", &options).map(|fit| fit.seconds_per_unit)
+    };
+    let times = |name: &str, unit: &str| format!("p,{name}\n1,2{unit}\n2,3{unit}\n3,5{unit}\n");
+    for (name, cells, unit) in [("T_ns", "", "us"), ("T_ns", "", "cycles"), ("T", "ns", "us")] {
+        let error = given(name, &times(name, cells), unit).unwrap_err();
+        assert!(matches!(error, FitError::OtherUnit { .. }), "{name} {cells} {unit}: {error}");
+    }
+    let rates = "p,cores,mpps\n1,1,2\n2,1,3\n3,1,5\n";
+    assert!(matches!(given("cores/mpps", rates, "ns"), Err(FitError::OtherUnit { .. })));
+    assert_eq!(given("cores/mpps", rates, "us"), Ok(Some(1e-6)));
+    assert_eq!(given("T_ns", &times("T_ns", ""), "ns"), Ok(Some(1e-9)));
+    assert_eq!(given("T", &times("T", ""), "us"), Ok(Some(1e-6)));
 }
 
 #[test]

@@ -17,6 +17,7 @@
 
 pub mod assign;
 pub mod budget;
+mod caps;
 mod cell;
 pub mod check;
 pub mod column_unit;
@@ -43,6 +44,6 @@ pub mod terms;
 #[cfg(test)]
 mod testing;
 
-pub use estimate::Estimate;
+pub use estimate::{Bounded, Estimate};
 pub use table::Table;
 pub use terms::Terms;

@@ -322,6 +322,19 @@ impl Table {
         Ok(())
     }
 
+    /// The unit of column `name`: its name's, or that of the first cell that has one.
+    ///
+    /// # Errors
+    /// [`TableError::NoColumn`].
+    pub(crate) fn unit(&self, name: &str) -> Result<Option<ColumnUnit>, TableError> {
+        let c = self.position(name)?;
+        let of_cell = |row: &Row| match &row.cells[c] {
+            Cell::Quantity(_, unit) => ColumnUnit::parse(unit),
+            _ => None,
+        };
+        Ok(ColumnUnit::of_column(name).or_else(|| self.rows.iter().find_map(of_cell)))
+    }
+
     /// Column `name` as text, as read.
     ///
     /// # Errors

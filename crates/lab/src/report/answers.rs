@@ -182,8 +182,8 @@ fn index(answer: &Value) -> Section {
         "variant {}: index {}, M = {}, N = {} s, over {}",
         word(answer.get("variant")),
         interval(&answer["index"]),
-        short(number(&answer["m"])),
-        short(number(&answer["n_s"])),
+        interval(&answer["m"]),
+        interval(&answer["n_s"]),
         word(answer.get("source"))
     )];
     if let Some(pps) = answer.get("predicted_pps").filter(|pps| !pps.is_null()) {

@@ -195,8 +195,10 @@ mod tests {
         let predicted = json!({"model": "m", "predictions": [{"at": {"p": 64.0}, "y": estimate, "warnings": ["extrapolation: p"]}]});
         let evaluated = json!({"results": [{"id": "a", "ours": 1.5, "pass": false, "original": 2.0}], "passed": 0, "total": 1});
         let budget = json!({"arrival_cycles": estimate, "warnings": []});
+        let fitted = json!({"value": 412.0, "low": null, "high": null});
+        // Before there were fitted ones with bounds, N was a bare number.
         let index =
-            json!({"platforms": [{"name": "x", "index": 28.05}], "index": estimate, "m": 400.0, "n_s": 0.0});
+            json!({"platforms": [{"name": "x", "index": 28.05}], "index": estimate, "m": fitted, "n_s": 0.0});
         let mut report = Report::new(&[]);
         for answer in [&fit, &cores, &predicted, &evaluated, &budget, &index] {
             report = report.with_answer(answer).expect("an answer");
@@ -209,6 +211,7 @@ mod tests {
             "extrapolation: p",
             "| a | – | 2 | 1.5 | MISS |",
             "28.05",
+            "M = 412 (no error bar), N = 0 s",
         ] {
             assert!(text.contains(shown), "{shown}: {text}");
         }

@@ -90,7 +90,13 @@ pub(super) fn axis(label: &str, scale: Scale) -> Axis {
 
 /// `2 [1, 3]`
 pub(super) fn interval(value: &Value) -> String {
+    if value.is_number() {
+        return short(number(value));
+    }
     let [middle, low, high] = ["value", "low", "high"].map(|name| number(&value[name]));
+    if low.is_nan() && high.is_nan() && !middle.is_nan() {
+        return format!("{} (no error bar)", short(middle));
+    }
     if low == high {
         return short(middle);
     }
@@ -255,14 +261,23 @@ fn pipeline(records: &[&Record]) -> Section {
         records.iter().partition(|r| r.parameters.contains_key("links"));
     let mut charts = Vec::new();
     if !others.is_empty() {
+        let varied = ["flows", "burst"]
+            .map(|name| others.iter().any(|r| r.parameters.get(name) != others[0].parameters.get(name)));
         let lines = others.iter().map(|r| {
             let (program, h, cores) =
                 (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
-            let name = match cores {
-                1.0 => format!("{program}, h = {h}"),
-                _ => format!("{program}, h = {h}, {cores} cores"),
-            };
-            ((program, h as u64, cores as u64), name, parameter(r, "p"), result(r, "T_ns"))
+            let mut name = format!("{program}, h = {h}");
+            if cores != 1.0 {
+                name += &format!(", {cores} cores");
+            }
+            let more = ["flows", "burst"].map(|name| parameter(r, name));
+            for ((what, value), _) in
+                ["flows", "in a burst"].into_iter().zip(more).zip(varied).filter(|(_, varied)| *varied)
+            {
+                name += &format!(", {value} {what}");
+            }
+            let more = more.map(|value| value as u64);
+            ((program, h as u64, cores as u64, more), name, parameter(r, "p"), result(r, "T_ns"))
         });
         charts.push(Chart {
             title: "Time of a packet on one core".to_owned(),
@@ -289,7 +304,7 @@ fn pipeline(records: &[&Record]) -> Section {
     let rows = records.iter().map(|r| {
         let stages =
             items(r, "stages").map(|s| format!("{} {}", word(s.get("name")), short(number(&s["ns"]))));
-        let point = ["p", "h", "cores", "size", "links", "burst"]
+        let point = ["p", "h", "cores", "size", "links", "flows", "burst"]
             .iter()
             .filter_map(|n| Some(format!("{n} = {}", r.parameters.get(*n)?)));
         vec![

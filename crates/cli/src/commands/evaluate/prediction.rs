@@ -332,7 +332,8 @@ fn figures(measured: &[Measured]) -> anyhow::Result<Vec<Predicted>> {
     for there in others {
         let (from, to) = (here.platform(), there.platform());
         let transfer = Transfer { from, to, record_sd: RECORD_SD, transfer_sd: TRANSFER_SD };
-        let check = elsewhere(&whole, &there.costs()?, &transfer).with_context(|| there.name.clone())?;
+        let check =
+            elsewhere(&whole, &there.costs()?, &options, &transfer).with_context(|| there.name.clone())?;
         let drift = there.drift_pct(here)?;
         figures.push(Predicted {
             id: format!("{}-covered", there.name),

@@ -1,5 +1,6 @@
 //! `fastpath model cores`: how many cores a link needs (the whitepaper's chart).
 
+use super::options::point_text;
 use super::source::Source;
 use crate::{Answer, print};
 use clap::Args;
@@ -8,7 +9,7 @@ use fastpath_model::model::Model;
 use fastpath_model::regime::FRAMING_BYTES;
 use fastpath_model::seeds::netcope;
 use fastpath_units::Rate;
-use serde_json::json;
+use serde_json::{Map, json};
 use std::io::{self, Write};
 
 /// Count the cores a link needs, over speeds, frame sizes and steps per packet.
@@ -25,9 +26,12 @@ pub(super) struct CoresCommand {
     /// asked 4 bytes less.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
     frames: Vec<f64>,
-    /// Values of the model's column that is no frame size.
+    /// Values of the model's column that is neither a frame size nor given with --at.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]
     steps: Vec<f64>,
+    /// Values of the model's other columns, such as cores=1.
+    #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point_text)]
+    at: Vec<Vec<(String, f64)>>,
     /// Bytes on the wire beside each frame (preamble and gap).
     #[arg(long, value_name = "BYTES", default_value_t = FRAMING_BYTES)]
     framing: f64,
@@ -72,6 +76,7 @@ impl CoresCommand {
             speeds_gbit: or(self.speeds, &SPEEDS_GBIT),
             frames_bytes: or(self.frames, &FRAMES_BYTES),
             steps: self.steps,
+            at: self.at.concat(),
             framing_bytes: self.framing,
         };
         let rows = cores(&model, &question)?;
@@ -86,6 +91,7 @@ impl CoresCommand {
                     "model_fcs": model.frame(0.0).fcs,
                     "model_fcs_assumed": model.frame(0.0).assumed,
                     "framing_bytes": self.framing,
+                    "at": question.at.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>(),
                     "rows": rows,
                     "warnings": warnings,
                 })

@@ -5,9 +5,8 @@ use super::source::table;
 use crate::{Answer, print};
 use anyhow::{Context, bail};
 use clap::Args;
-use fastpath_model::Table;
 use fastpath_model::check::{Check, MEDIAN_PCT, P95_PCT, Verdict, check, half};
-use fastpath_model::fit::{Fit, FitOptions, fit};
+use fastpath_model::fit::{Fit, fit};
 use fastpath_model::regime::Limit;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -54,7 +53,7 @@ impl FitCommand {
         } else {
             let found = fit(&whole, &self.y, &self.terms, &options).with_context(place)?;
             let checked = self.test.as_deref().map(|path| {
-                check(&found, &selected(&table(path)?, &options)?).with_context(|| path.display().to_string())
+                check(&found, &table(path)?, &options).with_context(|| path.display().to_string())
             });
             (found, checked.transpose()?)
         };
@@ -79,16 +78,6 @@ pub(super) fn answer(checked: Option<&Check>) -> anyhow::Result<Answer> {
     }
 }
 
-/// The rows of a test table that the fit would have taken.
-fn selected(table: &Table, options: &FitOptions) -> anyhow::Result<Table> {
-    let mut table = table.clone();
-    for (column, text) in &options.only {
-        let rows = table.rows_where(column, text)?;
-        table = table.keep(&rows);
-    }
-    Ok(table)
-}
-
 fn as_json(found: &Fit, checked: Option<&Check>) -> anyhow::Result<Value> {
     let mut value = serde_json::to_value(found)?;
     if let Some(check) = checked {
@@ -108,6 +97,9 @@ pub(super) fn tell(out: &mut impl Write, check: &Check) -> io::Result<()> {
         check.max_pct,
         100.0 * check.covered
     )?;
+    if check.capped > 0 {
+        writeln!(out, "left out      {} points that a line rate or a packet-rate cap limits", check.capped)?;
+    }
     if let Some(repeat) = check.repeat {
         writeln!(
             out,

@@ -4,7 +4,7 @@ use super::platforms;
 use crate::{Answer, print};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fastpath_model::Estimate;
+use fastpath_model::Bounded;
 use fastpath_model::index::{Index, LENGTH_BYTES, Variant, index};
 use fastpath_model::platform::Platform;
 use fastpath_model::seeds::scion;
@@ -112,13 +112,13 @@ fn show(
     out: &mut impl Write,
     source: &str,
     found: &Index,
-    predicted: Option<(String, Estimate)>,
+    predicted: Option<(String, Bounded)>,
 ) -> io::Result<()> {
     writeln!(
         out,
         "{source}: M = {}, N = {} µs, L = {} B",
-        print::number(found.m),
-        print::number(found.n_s * 1e6),
+        print::bounded(found.m),
+        print::bounded(found.n_s.scaled(1e6)),
         found.length_bytes
     )?;
     let mut table =
@@ -132,12 +132,12 @@ fn show(
             error,
         ]);
     }
-    writeln!(out, "{table}\nindex {}", print::estimate(found.index))?;
+    writeln!(out, "{table}\nindex {}", print::bounded(found.index))?;
     if let Some((low, high)) = found.pairwise_error_pct {
         writeln!(out, "one platform predicts another with an error of {low:+.1} to {high:+.1} %")?;
     }
     if let Some((name, rate)) = predicted {
-        writeln!(out, "{name}: {} packets/s", print::estimate(rate))?;
+        writeln!(out, "{name}: {} packets/s", print::bounded(rate))?;
     }
     found.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
 }

@@ -144,3 +144,8 @@ pub(super) fn point(text: &str) -> anyhow::Result<Vec<(String, f64)>> {
     });
     values.collect()
 }
+
+/// The same for a command line's words.
+pub(super) fn point_text(text: &str) -> Result<Vec<(String, f64)>, String> {
+    point(text).map_err(|error| format!("{error:#}"))
+}

@@ -1,7 +1,7 @@
 //! `fastpath model predict`: what a fitted model says about points not measured, here or on another machine.
 
 use super::fit::{answer, tell};
-use super::options::point;
+use super::options::point_text;
 use super::platforms;
 use super::source::{Source, Sourced, table};
 use crate::{Answer, print};
@@ -51,10 +51,6 @@ pub(super) struct PredictCommand {
     json: bool,
 }
 
-fn point_text(text: &str) -> Result<Vec<(String, f64)>, String> {
-    point(text).map_err(|error| format!("{error:#}"))
-}
-
 impl PredictCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let sourced = self.source.load()?.context(
@@ -71,9 +67,10 @@ impl PredictCommand {
             Some(path) => {
                 let fit = sourced.fit.as_ref().context("--test needs a fit, not constants")?;
                 let (table, place) = (table(path)?, || path.display().to_string());
+                let options = self.source.options()?;
                 Some(match &transfer {
-                    None => check(fit, &table).with_context(place)?,
-                    Some(transfer) => elsewhere(fit, &table, transfer).with_context(place)?,
+                    None => check(fit, &table, &options).with_context(place)?,
+                    Some(transfer) => elsewhere(fit, &table, &options, transfer).with_context(place)?,
                 })
             }
         };
@@ -103,7 +100,8 @@ impl PredictCommand {
         }))
     }
 
-    /// One point: y with its intervals and, where y is a time, the throughput that follows.
+    /// One point: y with its intervals and, where y is a time, the throughput that follows. On another platform y is that
+    /// platform's; of its mean nothing is known.
     fn predict(
         &self,
         sourced: &Sourced,
@@ -122,7 +120,7 @@ impl PredictCommand {
         let y = sourced.model.predict(value_of)?;
         let given: serde_json::Map<String, Value> = at.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
         let mut prediction = json!({ "at": given, "y": y.single, "y_mean": y.mean });
-        if sourced.model.seconds_per_unit.is_some() {
+        if let Some(unit) = sourced.model.seconds_per_unit {
             let question = Question {
                 transfer: transfer.cloned(),
                 cores: self.cores,
@@ -131,6 +129,9 @@ impl PredictCommand {
                 at: at.to_vec(),
             };
             let throughput: Throughput = predict(&sourced.model, &question)?;
+            if transfer.is_some() {
+                prediction = json!({ "at": prediction["at"], "y": throughput.ns_per_packet.map(|ns| ns / (1e9 * unit)) });
+            }
             merge(&mut prediction, serde_json::to_value(throughput)?);
         } else {
             prediction["warnings"] = json!(sourced.model.extrapolations(value_of));

@@ -4,7 +4,7 @@ use super::options::{Fitting, point};
 use anyhow::{Context, bail};
 use clap::Args;
 use fastpath_model::fcs::Fcs;
-use fastpath_model::fit::{Fit, fit};
+use fastpath_model::fit::{Fit, FitOptions, fit};
 use fastpath_model::model::Model;
 use fastpath_model::{Table, Terms};
 use std::io::Read;
@@ -36,6 +36,11 @@ pub(super) struct Sourced {
 }
 
 impl Source {
+    /// What the words say of rows, caps and units, also where the fit is a saved one.
+    pub(super) fn options(&self) -> anyhow::Result<FitOptions> {
+        self.fitting.options(self.terms.as_deref().unwrap_or_default())
+    }
+
     /// The model asked for; `None` when the words name none.
     pub(super) fn load(&self) -> anyhow::Result<Option<Sourced>> {
         if let Some(text) = &self.constants {
