@@ -65,6 +65,31 @@ fn a_grid_of_records_is_fitted_as_it_is() {
 }
 
 #[test]
+fn bursts_and_flows_are_varied_like_the_rest() {
+    let directory = directory("bursts");
+    let words = "measure pipeline --program forward --burst 16,64 --flows 3,100 --packets 5000 -o r.jsonl";
+    let output = fastpath(&directory, &words.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).unwrap();
+    for point in [
+        "flows = 3, burst = 16",
+        "flows = 3, burst = 64",
+        "flows = 100, burst = 16",
+        "flows = 100, burst = 64",
+    ] {
+        assert_eq!(table.matches(&format!("{point} ")).count(), 1, "{point}: {table}");
+    }
+    let emulate = "measure pipeline --program emulate --burst 1,64 --packets 5000 --json";
+    let found = records(&directory, &emulate.split(' ').collect::<Vec<_>>());
+    let bursts: Vec<&Value> = found.iter().map(|record| &record["parameters"]["burst"]).collect();
+    assert_eq!(bursts, [1, 64]);
+    let report = fastpath(&directory, &["report", "r.jsonl", "-o", "r.html"]);
+    assert_eq!(report.status.code(), Some(0));
+    let page = fs::read_to_string(directory.join("r.html")).unwrap();
+    assert!(page.contains("100 flows, 64 in a burst"), "a line of its own");
+}
+
+#[test]
 fn a_frame_of_sixty_bytes_in_memory_is_sixty_four_on_the_wire_and_eighty_four_of_line_time() {
     let directory = directory("fcs");
     let words = "measure pipeline --program forward --size 60,508,1514 --packets 5000 -o costs.jsonl --json";
@@ -120,6 +145,8 @@ fn words_that_make_no_sense_are_refused_before_anything_is_measured() {
         "measure pipeline --size 20",
         "measure pipeline --loss-ratio 2",
         "measure pipeline --cores 1024",
+        "measure pipeline --burst 0,64",
+        "measure pipeline --program emulate --flows 10,100",
         "measure host --coremark=-1",
         "measure host -o no/such/place",
     ] {

@@ -78,8 +78,20 @@ enum Pages {
 
 /// A zeroed block, every page touched.
 fn block(bytes: usize, pages: Pages) -> std::io::Result<MmapMut> {
+    advised(bytes, pages, |map, advice| map.advise(advice))
+}
+
+fn advised(
+    bytes: usize,
+    pages: Pages,
+    advise: impl Fn(&MmapMut, Advice) -> std::io::Result<()>,
+) -> std::io::Result<MmapMut> {
     let mut map = MmapMut::map_anon(bytes)?;
-    map.advise(if pages == Pages::Huge { Advice::HugePage } else { Advice::NoHugePage })?;
+    match pages {
+        Pages::Huge => advise(&map, Advice::HugePage)?,
+        // A kernel without transparent huge pages knows neither advice (EINVAL), and has small ones only.
+        Pages::Small => drop(advise(&map, Advice::NoHugePage)),
+    }
     map.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
     Ok(map)
 }
@@ -314,6 +326,14 @@ mod tests {
             }
         }
         assert_eq!(visited, 37);
+    }
+
+    #[test]
+    fn a_kernel_without_huge_pages_gives_small_ones() {
+        let knows_none = |_: &MmapMut, _| Err(std::io::Error::from(nix::Error::EINVAL));
+        let small = advised(8192, Pages::Small, knows_none).expect("small pages");
+        assert_eq!((small.len(), small[4096]), (8192, 1));
+        assert!(advised(8192, Pages::Huge, knows_none).is_err());
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub use emulate::{Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, w
 pub use host::{Host, host};
 pub use latency::{Between, BetweenError, Histogram, LATENCY_SIZES, UnitLatency, latency};
 pub use memory::{LatencyPoint, MemoryPoint, Operation, TlbCost};
-pub use netcope::{Hunt, Netcope, NetcopeQuestion, Tag, netcope, netcope_over, netcope_throughput};
+pub use netcope::{Hunt, Netcope, NetcopeQuestion, SEARCH, Tag, netcope, netcope_over, netcope_throughput};
 pub use operations::{EXTRAS, Extra, OperationCost, operation};
 pub use passes::{Results, typical};
 pub use pipeline::Stage;

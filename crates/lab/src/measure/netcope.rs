@@ -3,7 +3,7 @@
 
 use super::offered::{Arrivals, Served};
 use super::pipeline::{self, Cost, Device, End, Source, Stage};
-use super::search::{Found, Goal, SearchError, Trial, search};
+use super::search::{Found, Goal, SearchError, Trial, search, usual_trials};
 use super::slowdown::Slowed;
 use super::wire::{ADDRESSES, Wire};
 use super::{Progress, Slowdown, clock_cost_ns, on_core, pin};
@@ -30,6 +30,8 @@ const SLOW: f64 = 4.0;
 /// How long frames may be under way after the last has been offered.
 const GRACE: Duration = Duration::from_millis(1);
 const HEADERS: usize = 14;
+/// What a search calls itself when it says how far it is: steps are trials, and there may be more than it says.
+pub const SEARCH: &str = "search";
 /// Bytes a step hashes.
 const WORD: usize = 8;
 
@@ -181,7 +183,7 @@ pub fn netcope_over(
         let (device, far) = (&mut device, &mut { far });
         on_core(1, move || {
             search(hunt.goals, (peak / 1000.0, peak * 1.5), hunt.width, hunt.duration, |load, time| {
-                progress("throughput", trials, 0);
+                progress(SEARCH, trials, usual_trials(hunt.goals.len()));
                 trials += 1;
                 trial(question, (load, time), 1.0 / peak, device, far)
             })
@@ -239,7 +241,7 @@ fn searched<E: End + Send>(
         };
         let peak = 1e9 / t_ns;
         search(hunt.goals, (peak / 1000.0, peak * 1.5), hunt.width, hunt.duration, |load, time| {
-            progress("throughput", trials, 0);
+            progress(SEARCH, trials, usual_trials(hunt.goals.len()));
             trials += 1;
             arrivals.offer(load, time, &mut serve)
         })
@@ -500,12 +502,18 @@ mod tests {
 
     #[test]
     fn steps_cost_time_and_stages_are_all_there() {
-        let cheap = netcope(&question(64, 0), &|_, _, _| {});
-        let dear = netcope(&question(64, 100), &|_, _, _| {});
-        assert!(dear.t_ns > cheap.t_ns, "{} {}", dear.t_ns, cheap.t_ns);
-        let names: Vec<&str> = dear.stages.iter().map(|s| s.name.as_str()).collect();
-        assert_eq!(names, ["receive", "steps", "tag", "send"]);
-        assert!(dear.stages[1].ns > cheap.stages[1].ns);
+        // In turn, and the least of each: a machine may change its speed in between.
+        let (mut whole, mut step) = ([f64::INFINITY; 2], [f64::INFINITY; 2]);
+        for _ in 0..5 {
+            for (i, h) in [0, 100].into_iter().enumerate() {
+                let found = netcope(&question(64, h), &|_, _, _| {});
+                let names: Vec<&str> = found.stages.iter().map(|s| s.name.as_str()).collect();
+                assert_eq!(names, ["receive", "steps", "tag", "send"]);
+                whole[i] = whole[i].min(found.t_ns);
+                step[i] = step[i].min(found.stages[1].ns);
+            }
+        }
+        assert!(whole[0] < whole[1] && step[0] < step[1], "{whole:?} {step:?}");
     }
 
     #[test]

@@ -80,6 +80,12 @@ pub enum SearchError {
     },
 }
 
+/// About as many trials as a search of so many goals takes, to say how far it is.
+pub(super) fn usual_trials(goals: usize) -> usize {
+    // Both bounds of each goal by a majority, in each phase: what a device takes that is always the same.
+    1 + goals * PHASES as usize * 2 * TRIALS.div_ceil(2)
+}
+
 impl Trial {
     fn loss(&self) -> f64 {
         1.0 - self.forwarded as f64 / self.offered.max(1) as f64
@@ -356,6 +362,18 @@ mod tests {
         }
         let apart: usize = alone.iter().map(|found| found.trials).sum();
         assert!(4 * together[0].trials < 3 * apart, "{} {apart}", together[0].trials);
+    }
+
+    #[test]
+    fn the_usual_number_of_trials_is_about_what_a_search_takes() {
+        for capacity in [2e4, 3e5, 1e6, 7.3e6] {
+            for goals in [&[NDR][..], &[NDR, PDR]] {
+                let found = search(goals, (1e4, 1.5e7), 0.02, Duration::from_secs(1), sloping(capacity, 1.0))
+                    .unwrap();
+                let share = found[0].trials as f64 / usual_trials(goals.len()) as f64;
+                assert!((0.4..2.0).contains(&share), "{capacity} {share} {found:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,14 +1,21 @@
 //! `fastpath measure events`: how many events the simulator's kernel handles per second, on the two models that simulators are
 //! compared on.
 
-use super::{Output, tool, warn};
+use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
 use clap::{Args, ValueEnum};
 use fastpath_lab::record::{Record, Watch};
 use fastpath_sim::classic::{Work, mm1, pipe32};
+use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// One in so many customers is served beforehand.
+const WARM_UP: u64 = 20;
+/// Between two looks at how far the run should be.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Measure the simulator: events and customers per second of a textbook model, on one core.
 #[derive(Args)]
@@ -42,12 +49,19 @@ impl EventsCommand {
             Model::Pipe32 => ("pipe32", pipe32, 300_000),
         };
         let customers = self.customers.unwrap_or(usual);
-        // Warm: memory is there and the clock is up.
-        run(customers.div_ceil(20), self.seed);
-        let watch = Watch::start();
+        let bar = bar();
+        show(&bar)("warming up", 0, 1);
+        // Warm: memory is there and the clock is up. It also tells how long the run will take.
         let start = Instant::now();
-        let work = run(customers, self.seed);
-        let seconds = start.elapsed().as_secs_f64().max(1e-9);
+        run(customers.div_ceil(WARM_UP), self.seed);
+        let expected = start.elapsed() * WARM_UP as u32;
+        let watch = Watch::start();
+        let (work, seconds) = shown(&bar, expected, || {
+            let start = Instant::now();
+            let work = run(customers, self.seed);
+            (work, start.elapsed().as_secs_f64().max(1e-9))
+        });
+        bar.finish_and_clear();
         let provenance = watch.provenance(&tool(), self.seed, work.events);
         let results = results(&work, seconds);
         let parameters =
@@ -70,6 +84,24 @@ impl EventsCommand {
         warn(&record);
         Ok(Answer::Yes)
     }
+}
+
+/// Does `work`, which tells nothing of itself and takes about as long as `expected`, and shows how far it should be.
+fn shown<T>(bar: &ProgressBar, expected: Duration, work: impl FnOnce() -> T) -> T {
+    let (done, waiting) = mpsc::channel::<()>();
+    let ms = |time: Duration| time.as_millis() as usize;
+    std::thread::scope(|scope| {
+        let start = Instant::now();
+        scope.spawn(move || {
+            // It ends when the other end is gone.
+            while waiting.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                show(bar)("ms", ms(start.elapsed()), ms(expected));
+            }
+        });
+        let found = work();
+        drop(done);
+        found
+    })
 }
 
 fn results(work: &Work, seconds: f64) -> Map<String, Value> {

@@ -72,7 +72,7 @@ impl LatencyCommand {
             0 => LATENCY_SIZES.to_vec(),
             _ => self.size.iter().map(|&size| size as usize).collect(),
         };
-        let mut records = Vec::new();
+        let (mut records, mut lost) = (Vec::new(), Vec::new());
         let mut out = io::stdout().lock();
         let titles =
             ["between", "size B", "t_f ns", "normal: mean", "sd", "outliers", "generator to generator ns"];
@@ -95,6 +95,9 @@ impl LatencyCommand {
                 found.t_f_ns.outliers.to_string(),
                 found.round_trip_ns.map_or("–".to_owned(), print::number),
             ]);
+            if found.lost > 0 {
+                lost.push(format!("{} of {size} bytes", found.lost));
+            }
             records.push(self.record("latency", &watch, parameters, fields(&found)));
         }
         let mut costs = print::table(["operation", "ns each", "R²"]);
@@ -129,6 +132,12 @@ impl LatencyCommand {
                     untold.join(", ")
                 )?;
             }
+        }
+        if !lost.is_empty() {
+            eprintln!(
+                "fastpath: note: packets that did not come back within a second are left out: {}",
+                lost.join(", ")
+            );
         }
         if let Some(worst) = records.iter().find(|r| r.provenance.disturbance.disturbed).or(records.first()) {
             warn(worst);

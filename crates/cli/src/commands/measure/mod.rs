@@ -35,7 +35,7 @@ pub(crate) struct MeasureCommand {
 #[derive(Subcommand)]
 enum Action {
     Host(host::HostCommand),
-    Pipeline(pipeline::PipelineCommand),
+    Pipeline(Box<pipeline::PipelineCommand>),
     Latency(latency::LatencyCommand),
     Events(events::EventsCommand),
     Switch(switch::SwitchCommand),

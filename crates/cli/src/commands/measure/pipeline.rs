@@ -1,4 +1,4 @@
-//! `fastpath measure pipeline`: what a packet costs, by length, steps, cores and links; and the highest rate without
+//! `fastpath measure pipeline`: what a packet costs, by length, steps, cores, links, bursts and flows; and the highest rate without
 //! loss.
 
 use super::{Output, bar, show, slowdown, tool, warn};
@@ -7,8 +7,8 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
     Cable, Effort, Emulation, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight, Netcope, NetcopeQuestion,
-    Progress, Results, Rules, Slowdown, Stage, SwitchQuestion, Tag, Wire, emulate, netcope, netcope_over,
-    netcope_throughput, switched, typical, weigh,
+    Progress, Results, Rules, SEARCH, Slowdown, Stage, SwitchQuestion, Tag, Wire, emulate, netcope,
+    netcope_over, netcope_throughput, switched, typical, weigh,
 };
 use fastpath_lab::record::{Record, Watch, fields};
 use fastpath_model::fcs::{self, Fcs};
@@ -46,11 +46,11 @@ pub(super) struct PipelineCommand {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cores: Vec<u16>,
     /// Frames that arrive together.
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    burst: u32,
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    burst: Vec<u32>,
     /// Different flows among them (netcope, forward, switch).
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    flows: u32,
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    flows: Vec<u32>,
     /// The tables (switch), as for `fastpath measure switch`.
     #[arg(long, value_name = "KIND:WHAT", default_value = "cidr:912")]
     table: Rules,
@@ -91,6 +91,17 @@ enum Program {
     Emulate,
     /// Receive, through compiled tables, send.
     Switch,
+}
+
+/// A point of the grid.
+#[derive(Clone, Copy)]
+struct Point {
+    size: u32,
+    h: usize,
+    cores: u16,
+    links: u32,
+    burst: u32,
+    flows: u32,
 }
 
 /// Where the device's port is.
@@ -139,6 +150,9 @@ impl PipelineCommand {
         if self.program != Program::Netcope && self.h.iter().any(|&h| h > 0) {
             bail!("--h: only netcope has steps");
         }
+        if self.program == Program::Emulate && self.flows.len() > 1 {
+            bail!("--flows: of emulated links there is one flow each; use --links");
+        }
         let file = self.output.open()?;
         let bar = bar();
         let points = self.points();
@@ -150,7 +164,11 @@ impl PipelineCommand {
         let mut rates = Vec::new();
         for pass in 0..passes {
             for (i, point) in points.iter().enumerate() {
-                let whole = |_: &str, done: usize, total: usize| {
+                let whole = |step: &str, done: usize, total: usize| {
+                    if step == SEARCH {
+                        let what = format!("rate search {} of {}, trials", i + 1, points.len());
+                        return show(&bar)(&what, done, total);
+                    }
                     let share = done as f64 / total.max(1) as f64;
                     let done = (pass * points.len() + i) as f64 + share;
                     show(&bar)("points", (1000.0 * done) as usize, 1000 * passes * points.len());
@@ -208,24 +226,26 @@ impl PipelineCommand {
         }
     }
 
-    /// The grid: length, steps, cores, links.
-    fn points(&self) -> Vec<(u32, usize, u16, u32)> {
-        let mut points = Vec::new();
-        for &size in &self.size {
-            if self.program == Program::Emulate {
-                points.extend(self.links.iter().map(|&links| (size, 0, 1, links)));
-                continue;
-            }
-            for &h in &self.h {
-                points.extend(self.cores.iter().map(|&cores| (size, h, cores, 0)));
-            }
+    /// The grid. What a program has not is not varied.
+    fn points(&self) -> Vec<Point> {
+        let mut points: Vec<Point> = self
+            .size
+            .iter()
+            .map(|&size| Point { size, h: 0, cores: 1, links: 0, burst: 0, flows: self.flows[0] })
+            .collect();
+        if self.program == Program::Emulate {
+            points = varied(points, &self.links, |point, links| Point { links, ..point });
+        } else {
+            points = varied(points, &self.h, |point, h| Point { h, ..point });
+            points = varied(points, &self.cores, |point, cores| Point { cores, ..point });
+            points = varied(points, &self.flows, |point, flows| Point { flows, ..point });
         }
-        points
+        varied(points, &self.burst, |point, burst| Point { burst, ..point })
     }
 
     fn measure(
         &self,
-        (size, h, cores, links): (u32, usize, u16, u32),
+        Point { size, h, cores, links, burst, flows }: Point,
         weight: Option<LinkWeight>,
         (passes, searches): (usize, bool),
         progress: Progress<'_>,
@@ -236,7 +256,7 @@ impl PipelineCommand {
                 let question = EmulationQuestion {
                     size: size as usize,
                     links: links as usize,
-                    burst: self.burst as usize,
+                    burst: burst as usize,
                     packets: self.packets,
                     seed: self.seed,
                     link: LinkKind::default(),
@@ -245,16 +265,16 @@ impl PipelineCommand {
                 (fields(&question), fields(&found))
             }
             None if self.program == Program::Switch => {
-                let flows = self.flows as usize;
+                let flows = flows as usize;
                 let rules = self.table.clone();
                 let table = format!("{rules:?}");
                 let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
-                let found = switched(&question, (size as usize, self.burst as usize, packets), progress)?;
+                let found = switched(&question, (size as usize, burst as usize, packets), progress)?;
                 let parameters = Map::from_iter([
                     ("p".to_owned(), json!(size)),
                     ("table".to_owned(), json!(table)),
                     ("flows".to_owned(), json!(flows)),
-                    ("burst".to_owned(), json!(self.burst)),
+                    ("burst".to_owned(), json!(burst)),
                     ("packets".to_owned(), json!(packets)),
                 ]);
                 (parameters, fields(&found))
@@ -264,8 +284,8 @@ impl PipelineCommand {
                     p: size as usize,
                     h,
                     cores: usize::from(cores),
-                    burst: self.burst as usize,
-                    flows: self.flows as usize,
+                    burst: burst as usize,
+                    flows: flows as usize,
                     packets,
                     tag: if self.program == Program::Netcope { Tag::Push } else { Tag::None },
                     slowdown: self.slowdown.factor(),
@@ -319,7 +339,18 @@ impl PipelineCommand {
     }
 }
 
+/// Every point with every value.
+fn varied<T: Copy>(points: Vec<Point>, values: &[T], with: impl Fn(Point, T) -> Point) -> Vec<Point> {
+    points
+        .into_iter()
+        .flat_map(|point| values.iter().map(move |&value| (point, value)))
+        .map(|(point, value)| with(point, value))
+        .collect()
+}
+
 fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
+    let names = told(records);
+    let point = |parameters: &Map<String, Value>| point(parameters, &names);
     let mut table =
         print::table(["point", "ns per packet", "packets/s", "ceiling", "stages, ns", "stages − whole"]);
     for Record { parameters, results, .. } in records {
@@ -381,12 +412,20 @@ fn throughput(found: &Value) -> String {
     said
 }
 
+/// The parameters that are told of a point: bursts and flows only where there are several.
+fn told(records: &[Record]) -> Vec<&'static str> {
+    let is_varied = |name: &&str| {
+        let values = || records.iter().map(|record| record.parameters.get(*name));
+        values().zip(values().skip(1)).any(|(one, next)| one != next)
+    };
+    let always = ["port", "table", "p", "h", "size", "cores", "links"];
+    always.into_iter().chain(["flows", "burst"].into_iter().filter(is_varied)).collect()
+}
+
 /// `netcope p = 64, h = 10, cores = 1`
-fn point(parameters: &Map<String, Value>) -> String {
+fn point(parameters: &Map<String, Value>, names: &[&str]) -> String {
     let program = parameters.get("program").and_then(Value::as_str).unwrap_or_default();
-    let told = ["port", "table", "p", "h", "size", "cores", "links"]
-        .iter()
-        .filter_map(|name| Some((*name, parameters.get(*name)?)));
+    let told = names.iter().filter_map(|name| Some((*name, parameters.get(*name)?)));
     let values: Vec<String> = told.map(|(name, value)| format!("{name} = {value}")).collect();
     format!("{program} {}", values.join(", "))
 }
