@@ -24,7 +24,7 @@ const EVENTS_MAX: usize = 2 << 20;
 /// Bytes that wait to be sent before news wait: half of what replies may take, so that those go on.
 const NEWS_MAX: usize = REPLIES_MAX / 2;
 /// Who takes nothing for so long while that much waits does not read.
-const READS_WITHIN: Duration = Duration::from_secs(5);
+const READS_WITHIN: Duration = Duration::from_secs(30);
 /// Bytes of a request in several parts.
 const PARTS_MAX: usize = 1 << 20;
 /// Bytes of a request that an error message repeats (§7.4.4: at least 64).
