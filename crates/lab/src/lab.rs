@@ -246,6 +246,7 @@ mod tests {
     use crate::leftovers::{Mark, programs_in};
     use crate::skip;
     use fastpath_net::{NodeKind, Topology};
+    use std::io::Read;
     use std::num::NonZeroUsize;
     use std::process::Stdio;
 
@@ -309,21 +310,23 @@ mod tests {
     #[test]
     fn dropping_a_lab_ends_its_programs_and_removes_its_state() {
         let Some(lab) = up("drop") else { return };
-        let mut child = lab.spawn(lab.host("a").unwrap(), Command::new("sleep").arg("1000")).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo ready; read line"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = lab.spawn(lab.host("a").unwrap(), &mut command).unwrap();
+        // While a program is being started it has no environment yet.
+        let mut ready = [0; 6];
+        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        let _open = child.stdin.take();
         let (directory, hosts) = (lab.directory().to_owned(), lab.hosts().iter());
         let inodes = hosts.map(|host| host.namespace.inode()).collect();
-        let programs_of = |name: &str| programs_in(&inodes, &Mark::new(name, &lab.base)).len();
-        assert_eq!(
-            (programs_of(&lab.name), programs_of("another")),
-            (1, 0),
-            "the inode may be somebody else's by now"
-        );
-        let mark = Mark::new(&lab.name, &lab.base);
+        let lab_s = |name: &str| Mark::new(name, &lab.base).namespaces(&inodes);
+        assert_eq!(programs_in(&lab_s(&lab.name)).len(), 1);
+        assert_eq!(lab_s("another").len(), 0, "the inode may be somebody else's by now");
         // Reaped from the side: a program that nobody waits for is not over.
         let reaper = std::thread::spawn(move || child.wait().unwrap());
         drop(lab);
         assert!(!reaper.join().unwrap().success());
-        assert!(programs_in(&inodes, &mark).is_empty());
+        assert!(programs_in(&inodes).is_empty());
         assert!(!directory.exists());
     }
 }

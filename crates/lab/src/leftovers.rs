@@ -29,6 +29,13 @@ impl Mark {
         Mark([entry(LAB_VARIABLE, name.as_ref()), entry(DIRECTORY_VARIABLE, base.as_os_str())])
     }
 
+    /// The namespaces that are the lab's: a program there has the mark. What it has started in turn may have dropped it.
+    pub(crate) fn namespaces(&self, inodes: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let mut programs = by_namespace(inodes);
+        programs.retain(|_, pids| pids.iter().any(|&pid| self.is_on(pid)));
+        programs.into_keys().collect()
+    }
+
     /// True if the program was started with it.
     fn is_on(&self, pid: Pid) -> bool {
         let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
@@ -39,12 +46,14 @@ impl Mark {
 /// Ends every process (but this one) in the lab's namespaces, which have these inodes: SIGTERM, then SIGKILL. Gives
 /// the number of those that had to be ended.
 pub(crate) fn end_programs(inodes: &BTreeSet<u64>, mark: &Mark) -> usize {
-    let found = programs_in(inodes, mark);
+    // Looked at once: who has the mark may end before who has dropped it.
+    let inodes = &mark.namespaces(inodes);
+    let found = programs_in(inodes);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let deadline = Instant::now() + GRACE;
         let mut told = BTreeSet::new();
         loop {
-            let left = programs_in(inodes, mark);
+            let left = programs_in(inodes);
             if left.is_empty() {
                 return found.len();
             }
@@ -64,22 +73,23 @@ pub(crate) fn end_programs(inodes: &BTreeSet<u64>, mark: &Mark) -> usize {
     found.len()
 }
 
-/// Processes, without this one, whose main thread is in one of the lab's namespaces. A namespace is the lab's if one of
-/// them has its mark: what they have started in turn may have dropped it.
-pub(crate) fn programs_in(inodes: &BTreeSet<u64>, mark: &Mark) -> Vec<Pid> {
+/// Processes, without this one, whose main thread is in one of the namespaces.
+pub(crate) fn programs_in(inodes: &BTreeSet<u64>) -> Vec<Pid> {
+    by_namespace(inodes).into_values().flatten().collect()
+}
+
+fn by_namespace(inodes: &BTreeSet<u64>) -> BTreeMap<u64, Vec<Pid>> {
     let own = nix::unistd::getpid();
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut namespaces: BTreeMap<u64, Vec<Pid>> = BTreeMap::new();
-    for entry in entries.flatten() {
+    let mut programs: BTreeMap<u64, Vec<Pid>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).map(Pid::from_raw)
         else {
             continue;
         };
         let Ok(namespace) = fs::metadata(format!("/proc/{pid}/ns/net")) else { continue };
         if pid != own && inodes.contains(&namespace.ino()) {
-            namespaces.entry(namespace.ino()).or_default().push(pid);
+            programs.entry(namespace.ino()).or_default().push(pid);
         }
     }
-    namespaces.retain(|_, pids| pids.iter().any(|&pid| mark.is_on(pid)));
-    namespaces.into_values().flatten().collect()
+    programs
 }
