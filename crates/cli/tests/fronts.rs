@@ -95,9 +95,10 @@ fn netem_delays_and_loses_what_leaves_and_leaves_alone_what_arrives() {
         let at = books.iter().position(|word| *word == what).unwrap_or_else(|| panic!("{books:?}"));
         books[at - 1].parse().unwrap()
     };
-    // The binomial 99.9 % interval of 200 at 30 %, and a few frames that are no pings.
-    assert!(u64::from(answers) <= count("delivered") && (200..=210).contains(&count("in")), "{said}");
-    assert!((39..=83).contains(&count("dropped")), "{said}");
+    let (frames, lost) = (count("in") as f64, count("dropped") as f64);
+    // Fewer than 200 are in the books if it ended while the machine paused. Four deviations: wrong once in 15 000.
+    assert!(u64::from(answers) <= count("delivered") && frames >= 50.0, "{books:?}");
+    assert!((lost - 0.3 * frames).abs() <= 4.0 * (0.21 * frames).sqrt(), "{books:?}");
     assert_eq!(pings(part(&said, "none")).1, 0);
     assert_eq!(part(&said, "arrived").trim(), "9", "{said}");
     assert_eq!(pings(part(&said, "after")).1, 5);
