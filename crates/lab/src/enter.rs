@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Why a program did not start in a host.
@@ -61,15 +61,20 @@ pub enum EnterError {
 /// are the caller's own. Returns only if that fails; the process must be single-threaded, and is of no
 /// further use after a failure past the first checks.
 pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Infallible, EnterError> {
-    let Some((directory, state)) = state::alive(lab) else {
-        let have = state::list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name).collect();
-        return Err(EnterError::NoSuchLab { name: lab.to_owned(), have });
-    };
+    let (directory, state) = alive(lab)?;
     let (program, arguments) = argv.split_first().ok_or(EnterError::NoProgram)?;
     let base = state::base();
     enter(lab, host, &directory, &state)?;
     let source = Command::new(program).args(arguments).envs(environment(lab, host, &base)).exec();
     Err(EnterError::Program { program: program.to_string_lossy().into_owned(), source })
+}
+
+/// The directory and state of a lab that is up.
+pub(crate) fn alive(lab: &str) -> Result<(PathBuf, State), EnterError> {
+    state::alive(lab).ok_or_else(|| {
+        let have = state::list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name).collect();
+        EnterError::NoSuchLab { name: lab.to_owned(), have }
+    })
 }
 
 /// What a program in a lab finds in its environment.

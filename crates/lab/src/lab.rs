@@ -1,6 +1,6 @@
 //! A running lab: its hosts, its engine, its name. Dropping the value removes all of it.
 
-use crate::enter::{environment, see_names};
+use crate::enter::{EnterError, alive, environment, see_names};
 use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::state::{self, Claim, ClaimError, HostState, State};
@@ -29,9 +29,10 @@ pub struct Lab {
     base: PathBuf,
 }
 
-/// Where the engine of the lab called `name` listens for [`fastpath_engine::control`] requests.
-pub fn control_socket(name: &str) -> PathBuf {
-    state::base().join(name).join(CONTROL_SOCKET)
+/// Where the engine of the lab called `name`, which must be up, listens for [`fastpath_engine::control`] requests.
+pub fn control_socket(name: &str) -> Result<PathBuf, EnterError> {
+    let (directory, _) = alive(name)?;
+    Ok(directory.join(CONTROL_SOCKET))
 }
 
 /// Whether somebody has to bring an interface up before anything passes it.

@@ -1,6 +1,6 @@
 //! `fastpath ctl`: look at a running network and change its links.
 
-use super::lab::{books_line, named, the_lab};
+use super::lab::{books_line, the_lab};
 use crate::Answer;
 use crate::print::table;
 use anyhow::bail;
@@ -118,8 +118,8 @@ impl Ctl {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let socket = match (self.socket, self.lab) {
             (Some(path), _) => path,
-            (None, Some(name)) => control_socket(&named(name)?),
-            (None, None) => control_socket(&the_lab(|lab| lab.alive)?),
+            (None, Some(name)) => control_socket(&name)?,
+            (None, None) => control_socket(&the_lab(|lab| lab.alive)?)?,
         };
         let ask = |request| match call(&socket, &request)? {
             Response::Error(why) => bail!(why),

@@ -381,18 +381,6 @@ pub(super) fn the_lab(counts: impl Fn(&fastpath_lab::Listed) -> bool) -> anyhow:
     }
 }
 
-/// A lab that is up, by its name.
-pub(super) fn named(name: String) -> anyhow::Result<String> {
-    let up: Vec<String> =
-        fastpath_lab::list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name).collect();
-    ensure!(
-        up.contains(&name),
-        "no lab {name} is up (up: {})",
-        if up.is_empty() { "none".to_owned() } else { up.join(", ") }
-    );
-    Ok(name)
-}
-
 fn name_of(spec: &Path) -> String {
     spec.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
