@@ -28,9 +28,11 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The grid: sizes, steps, packets per point and round.
-const GRID: [&str; 3] = ["64,128,192,256,384,512,768,1024,1280,1514", "0,5,10,20,50", "400000"];
-const GRID_QUICK: [&str; 3] = ["64,128,192,256,512,768,1024,1514", "0,10,20,50", "200000"];
+/// The grid: sizes and steps.
+const GRID: [&str; 2] = ["64,128,192,256,384,512,768,1024,1280,1514", "0,5,10,15,20,30,50"];
+/// Packets per point and round, and of a quick look.
+const PACKETS: &str = "400000";
+const PACKETS_QUICK: &str = "200000";
 /// Rounds over all platforms, and of a quick look.
 const ROUNDS: usize = 5;
 const ROUNDS_QUICK: usize = 3;
@@ -60,7 +62,7 @@ Examples:
   fastpath evaluate prediction --build target/debug/fastpath -o records
   fastpath evaluate prediction --records records --json")]
 pub(super) struct PredictionCommand {
-    /// A smaller grid and fewer rounds: a minute or two in place of five.
+    /// Fewer packets and rounds: two minutes in place of six.
     #[arg(long)]
     quick: bool,
     /// The restricted platforms.
@@ -198,7 +200,8 @@ impl PredictionCommand {
             // Records are appended.
             std::fs::write(file, "").with_context(|| file.display().to_string())?;
         }
-        let [sizes, steps, packets] = if self.quick { GRID_QUICK } else { GRID };
+        let [sizes, steps] = GRID;
+        let packets = if self.quick { PACKETS_QUICK } else { PACKETS };
         place.go(&["measure", "host", "--quick"], host)?;
         place.go(&["measure", "pipeline", "--size", sizes, "--h", steps, "--packets", packets], costs)
     }
