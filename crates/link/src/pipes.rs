@@ -135,25 +135,25 @@ impl<P> Pipes<P> {
         mut take: impl FnMut(u32, Time, P),
     ) -> usize {
         let mut taken = 0;
-        while let Some(Active { id, until, mut at }) = self.activate(now) {
+        while let Some(mut active) = self.active.take().or_else(|| self.next_active(now)) {
+            let id = active.id;
             let label = self.set.label(id);
-            if !wanted(label) {
-                break;
+            let until = active.until.min(now);
+            if wanted(label) {
+                taken += self.set.pop_run((until, most - taken), id, |time, data| {
+                    active.at = time;
+                    take(label, time, data);
+                });
+                let next = self.set.next_at(id);
+                if taken < most && next.is_none_or(|next| next > until) {
+                    if let Some(next) = next {
+                        self.wheel.schedule(id, next);
+                    }
+                    continue;
+                }
             }
-            let until = until.min(now);
-            taken += self.set.pop_run((until, most - taken), id, |time, data| {
-                at = time;
-                take(label, time, data);
-            });
-            self.be_at(at);
-            let next = self.set.next_at(id);
-            if taken == most || next.is_some_and(|next| next <= until) {
-                break;
-            }
-            self.active = None;
-            if let Some(next) = next {
-                self.wheel.schedule(id, next);
-            }
+            self.active = Some(active);
+            break;
         }
         taken
     }
@@ -162,15 +162,22 @@ impl<P> Pipes<P> {
     #[inline]
     fn activate(&mut self, now: Time) -> Option<Active> {
         if self.active.is_none() {
-            let (at, id) = self.wheel.pop_due(now)?;
-            if let Some(later) = self.wheel.ahead(AHEAD) {
-                self.set.prefetch_exit(later);
-            }
-            let mut active = Active { id, at, until: Time::MAX };
-            active.give_way(self.wheel.next_at());
-            self.active = Some(active);
+            self.active = Some(self.next_active(now)?);
         }
         self.active
+    }
+
+    /// The pipe whose turn comes next, if it has come by `now`.
+    // What it answers stays in registers: read back from memory as a whole it would wait for each of its parts.
+    #[inline(always)]
+    fn next_active(&mut self, now: Time) -> Option<Active> {
+        let (at, id) = self.wheel.pop_due(now)?;
+        if let Some(later) = self.wheel.ahead(AHEAD) {
+            self.set.prefetch_exit(later);
+        }
+        let mut active = Active { id, at, until: Time::MAX };
+        active.give_way(self.wheel.next_at());
+        Some(active)
     }
 
     /// The active pipe has come to `at`.

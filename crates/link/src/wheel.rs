@@ -49,9 +49,9 @@ pub struct Wheel {
     times: Vec<Time>,
     /// Counts how often each pipe was armed and disarmed: odd while it is armed.
     turns: Vec<u8>,
-    /// How many pipes are armed, and how many entries there are for them, stale ones included.
+    /// How many pipes are armed: so many entries are live. And how many are stale.
     armed: usize,
-    entries: usize,
+    stale: usize,
     /// Entries whose tick is not after `base`, and some from when there were few. The first is live.
     near: Near,
     base: u64,
@@ -104,7 +104,7 @@ impl Wheel {
             times: vec![Time::ZERO; pipes],
             turns: vec![0; pipes],
             armed: 0,
-            entries: 0,
+            stale: 0,
             near: Near::default(),
             base: 0,
             slots: vec![Slot::default(); LEVELS * SLOTS],
@@ -128,7 +128,6 @@ impl Wheel {
         let turn = self.turns[id as usize].wrapping_add(1);
         self.turns[id as usize] = turn;
         self.armed += 1;
-        self.entries += 1;
         self.insert(Entry::new(at, id, turn));
     }
 
@@ -140,11 +139,12 @@ impl Wheel {
         let at = self.times[id as usize];
         let stale = Entry::new(at, id, self.turns[id as usize]);
         self.disarm(id);
+        self.stale += 1;
         match self.place(at) {
             Some(place) if self.slots[place].earliest == stale => self.redistribute(place),
             _ => self.prune_near(),
         }
-        if self.entries > 2 * self.armed + STALE_MIN {
+        if self.stale > self.armed + STALE_MIN {
             self.sweep_all();
         }
     }
@@ -152,17 +152,38 @@ impl Wheel {
     /// The earliest pending time.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        let near = self.near.first().map(Entry::at);
-        match (near, self.first_far()) {
-            (Some(near), Some(place)) => Some(near.min(self.slots[place].earliest.at())),
-            (None, Some(place)) => Some(self.slots[place].earliest.at()),
-            (near, None) => near,
+        let first = match self.near.sorted.last() {
+            Some(entry) => Some(entry.at(self.near.tick)),
+            None => self.first_slot().map(|place| self.slots[place].earliest.at()),
+        };
+        match (first, self.near.heap.peek()) {
+            (Some(first), Some(Reverse(other))) => Some(first.min(other.at())),
+            (first, None) => first,
+            (None, Some(Reverse(other))) => Some(other.at()),
         }
     }
 
     /// Takes the earliest pending time off the wheel if it is not after `now`, with the pipe it belongs to.
     #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
+        if !self.has_stale()
+            && self.near.heap.is_empty()
+            && let Some(&entry) = self.near.sorted.last()
+        {
+            let at = entry.at(self.near.tick);
+            if at > now {
+                return None;
+            }
+            self.near.sorted.pop();
+            self.disarm(entry.id());
+            return Some((at, entry.id()));
+        }
+        self.pop_due_of_all(now)
+    }
+
+    /// The same, where entries may be stale or in several places.
+    #[inline(never)]
+    fn pop_due_of_all(&mut self, now: Time) -> Option<(Time, u32)> {
         if let Some(place) = self.first_far() {
             let far = self.slots[place].earliest;
             let first = self.near.first().is_none_or(|near| far < near);
@@ -175,7 +196,6 @@ impl Wheel {
         let entry = self.near.first().filter(|entry| entry.at() <= now)?;
         self.near.drop_first();
         self.disarm(entry.id());
-        self.entries -= 1;
         self.prune_near();
         Some((entry.at(), entry.id()))
     }
@@ -183,8 +203,8 @@ impl Wheel {
     /// Fetches what `schedule` needs into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, id: u32) {
+        // The turns of many pipes share a line: they come by themselves.
         prefetch_index(&self.times, id as usize);
-        prefetch_index(&self.turns, id as usize);
     }
 
     /// The pipe that comes so many after the first, as far as that is known.
@@ -196,7 +216,7 @@ impl Wheel {
 
     #[inline]
     fn has_stale(&self) -> bool {
-        self.entries > self.armed
+        self.stale > 0
     }
 
     fn is_live(&self, entry: Entry) -> bool {
@@ -226,20 +246,24 @@ impl Wheel {
 
     #[inline]
     fn insert(&mut self, entry: Entry) {
-        let place = match self.place(entry.at()) {
-            Some(place) if self.armed > FEW => place,
-            _ => {
-                self.near.insert(entry);
-                return;
-            }
-        };
+        match self.place(entry.at()) {
+            Some(place) if self.armed > FEW => self.put(place, entry),
+            _ => self.near.insert(entry),
+        }
+    }
+
+    /// Puts an entry into a slot.
+    #[inline]
+    fn put(&mut self, place: usize, entry: Entry) {
         let slot = &mut self.slots[place];
-        if slot.block.is_none() || entry < slot.earliest {
+        if slot.block.is_none() {
+            slot.earliest = entry;
+            self.occupied[place / SLOTS] |= 1 << (place % SLOTS);
+            self.levels |= 1 << (place / SLOTS);
+        } else if entry < slot.earliest {
             slot.earliest = entry;
         }
         slot.block = Some(self.blocks.push(slot.block, entry));
-        self.occupied[place / SLOTS] |= 1 << (place % SLOTS);
-        self.levels |= 1 << (place / SLOTS);
     }
 
     /// The earliest slot that is occupied, if an entry there may come first: not before those of the current tick are gone.
@@ -276,10 +300,10 @@ impl Wheel {
             self.levels &= !(1 << (place / SLOTS));
         }
         while let Some(block) = next {
-            for i in 0..self.blocks.len(block) {
-                let entry = self.blocks.get(block, i);
+            let Block { len, entries, .. } = self.blocks.blocks[block as usize];
+            for &entry in &entries[..len as usize] {
                 if stale && !self.is_live(entry) {
-                    self.entries -= 1;
+                    self.stale -= 1;
                 } else if self.place(entry.at()).is_none() {
                     self.near.sorted.push(InTick::new(entry));
                 } else {
@@ -298,7 +322,7 @@ impl Wheel {
             }
         }
         let mut near = std::mem::take(&mut self.near);
-        self.entries -= near.retain(|entry| self.is_live(entry));
+        self.stale -= near.retain(|entry| self.is_live(entry));
         self.near = near;
     }
 
@@ -310,7 +334,7 @@ impl Wheel {
             && !self.is_live(entry)
         {
             self.near.drop_first();
-            self.entries -= 1;
+            self.stale -= 1;
         }
     }
 }
@@ -342,8 +366,13 @@ impl InTick {
     }
 
     #[inline]
+    fn at(self, tick: u64) -> Time {
+        Time::from_ps(tick << TICK_BITS | self.0 >> 48)
+    }
+
+    #[inline]
     fn entry(self, tick: u64) -> Entry {
-        Entry::new(Time::from_ps(tick << TICK_BITS | self.0 >> 48), self.id(), self.0 as u8)
+        Entry::new(self.at(tick), self.id(), self.0 as u8)
     }
 }
 
@@ -388,7 +417,7 @@ struct Blocks {
 }
 
 /// Its head lies beside its first entries, so that most insertions touch one cache line.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Block {
     len: u32,
@@ -400,22 +429,24 @@ impl Blocks {
     /// Adds `entry` to the list of blocks that begins with `first`; answers where it begins now.
     #[inline]
     fn push(&mut self, first: Option<u32>, entry: Entry) -> u32 {
-        let index = match first {
-            Some(index) if (self.len(index) as usize) < self.blocks[index as usize].entries.len() => index,
-            next => self.take(next),
-        };
+        if let Some(index) = first {
+            let block = &mut self.blocks[index as usize];
+            if let Some(room) = block.entries.get_mut(block.len as usize) {
+                *room = entry;
+                block.len += 1;
+                return index;
+            }
+        }
+        self.begin(first, entry)
+    }
+
+    /// A block with one entry that is followed by `next`.
+    #[inline(never)]
+    fn begin(&mut self, next: Option<u32>, entry: Entry) -> u32 {
+        let index = self.take(next);
         let block = &mut self.blocks[index as usize];
-        block.entries[block.len as usize] = entry;
-        block.len += 1;
+        (block.len, block.entries[0]) = (1, entry);
         index
-    }
-
-    fn len(&self, block: u32) -> u32 {
-        self.blocks[block as usize].len
-    }
-
-    fn get(&self, block: u32, i: u32) -> Entry {
-        self.blocks[block as usize].entries[i as usize]
     }
 
     /// An empty block that is followed by `next`.
@@ -473,7 +504,7 @@ mod tests {
         for round in 0..100_000 {
             wheel.schedule(0, Time::from_ps((1 + round % 2) << 40));
         }
-        assert!(wheel.entries <= 2 * wheel.armed + STALE_MIN + 1, "{}", wheel.entries);
+        assert!(wheel.stale <= wheel.armed + STALE_MIN + 1, "{}", wheel.stale);
         assert!(wheel.blocks.blocks.len() < 200, "{}", wheel.blocks.blocks.len());
     }
 

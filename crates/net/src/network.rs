@@ -41,6 +41,8 @@ pub struct Options {
 
 /// Up to this many edges their pipes stay in the cache by themselves.
 const FEW: usize = 1024;
+/// Frames before the one whose pipe is fetched.
+const AHEAD: usize = 8;
 
 /// An edge's place in [`Network::edges`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -249,8 +251,9 @@ impl<O: Observer> Network<O> {
     /// Several frames leave their hosts at `now`, one after the other, and leave `frames` empty. Where there are many
     /// links they wait for memory together.
     pub fn push_burst(&mut self, now: Time, frames: &mut Vec<(EdgeId, Frame)>) {
-        if self.first_pipes.len() > FEW {
-            for (edge, _) in frames.iter() {
+        let are_many = self.first_pipes.len() > FEW;
+        if are_many {
+            for (edge, _) in frames.iter().take(AHEAD) {
                 self.pipes.prefetch(self.first_pipes[edge.0 as usize]);
             }
         }
@@ -261,6 +264,9 @@ impl<O: Observer> Network<O> {
             if !is_current {
                 self.advance(now);
                 is_current = true;
+            }
+            if are_many && let Some(&(later, _)) = frames.as_slice().get(AHEAD) {
+                self.pipes.prefetch(self.first_pipes[later.0 as usize]);
             }
             let id = self.first_pipes[edge.0 as usize];
             if !O::WATCHES && !self.changes.waits() && self.pipes.takes_runs(id) {

@@ -186,6 +186,11 @@ impl Burst {
         Ok(())
     }
 
+    /// Looks at all frames, in order of arrival.
+    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter()
+    }
+
     /// Takes all frames out, in order of arrival.
     pub fn drain(&mut self) -> impl Iterator<Item = Frame> + '_ {
         self.frames.drain(..)
