@@ -123,7 +123,8 @@ fn a_point_far_outside_of_what_was_fitted_is_told_to_people_and_scripts() {
 fn a_saved_fit_predicts_points_throughput_and_cores() {
     let table = file("saved.csv", &netcope_grid());
     let output = fastpath(&[&["model", "fit", &table][..], &FIT, &["--json"]].concat());
-    let fit = file("saved.json", &String::from_utf8(output.stdout).unwrap());
+    let saved = String::from_utf8(output.stdout).unwrap();
+    let fit = file("saved.json", &saved);
     let found = json(&[
         "model",
         "predict",
@@ -148,6 +149,13 @@ fn a_saved_fit_predicts_points_throughput_and_cores() {
         json(&["model", "cores", &fit, "--speeds", "100", "--frames", "64", "--steps", "0,100", "--json"]);
     assert_interval(&cores["rows"][0]["cores"], 6.706);
     assert_interval(&cores["rows"][1]["cores"], 67.27);
+    let other = refusal(&["model", "predict", &fit, "--at", "p=64,h=10", "--y-unit", "us"]);
+    assert!(other.contains("saved.json: y = `T_ns` carries another unit"), "{other}");
+    let bare = file("bare.json", &saved.replace("1e-9", "null").replace("T_ns", "T"));
+    let words = ["model", "predict", &bare, "--at", "p=64,h=10", "--json"];
+    assert!(json(&words)["predictions"][0].get("throughput_pps").is_none());
+    let known = json(&[&words[..], &["--y-unit", "ns"]].concat());
+    assert_interval(&known["predictions"][0]["ns_per_packet"], 85.764);
 }
 
 #[test]
@@ -159,6 +167,8 @@ fn cores_are_counted_at_values_of_columns_that_are_no_steps() {
     let found = json(&[&words[..], &["--steps", "10", "--at", "cores=1", "--json"]].concat());
     let ns = number(&found["rows"][0]["ns_per_packet"]["value"]);
     assert!((ns - 1085.764).abs() < 1e-9 && found["at"]["cores"] == 1.0, "{found}");
+    let told = fastpath(&[&words[..], &["--steps", "10", "--at", "cores=1"]].concat()).stdout;
+    assert!(String::from_utf8(told).unwrap().contains(", cores = 1\n"));
 }
 
 #[test]

@@ -700,6 +700,20 @@ impl Residuals {
 }
 
 impl Fit {
+    /// The fit, saved without the unit of y, with the one that its user knows.
+    ///
+    /// # Errors
+    /// [`FitError::OtherUnit`] if it has another.
+    pub fn with_unit(mut self, unit: ColumnUnit) -> Result<Fit, FitError> {
+        let seconds = (unit.dimension == Dimension::Time).then_some(unit.scale);
+        let agrees = |own: f64| seconds.is_some_and(|seconds| (own / seconds - 1.0).abs() < 1e-9);
+        if self.seconds_per_unit.is_some_and(|own| !agrees(own)) {
+            return Err(FitError::OtherUnit { y: self.y });
+        }
+        self.seconds_per_unit = seconds;
+        Ok(self)
+    }
+
     /// Notes of the table and its caps, before the fit's own warnings.
     pub(crate) fn tell(&mut self, notes: Vec<String>, caps: Caps) {
         self.warnings.splice(0..0, notes.into_iter().chain(caps.told));

@@ -4,15 +4,17 @@
 //!   nothing   a ═veth═ b                          the control
 //!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at the bridge's port to b others
 //!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
+//!   copies    a ═TAP═ bare loop ═TAP═ b           the ceiling of ours
 //!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`, by AF_XDP or packet sockets
 //! ```
 
 use super::PartError;
+use super::copier::Copier;
 use super::testpmd::{self, Testpmd};
 use crate::host::{Host, HostError};
 use crate::namespace::Namespace;
 use crate::netlink::{LinkParameters, Netlink};
-use fastpath_engine::port::Port;
+use fastpath_engine::port::{Port, TapPort};
 use fastpath_engine::{Idle, Options, Ports, Report, Running};
 use fastpath_link::PipeSpec;
 use fastpath_net::{EdgeId, NodeId, NodeKind, Routes, Topology};
@@ -49,6 +51,8 @@ pub(super) enum Between {
     Testpmd,
     /// Our engine holding the interfaces of the hosts.
     Taps(PipeSpec),
+    /// A loop that copies between the interfaces of the hosts.
+    Copies,
     /// Our engine between veth pairs.
     Veths(PipeSpec, Way),
 }
@@ -105,6 +109,7 @@ pub(super) struct Field {
     /// Taken only to end it.
     engine: Option<Running>,
     testpmd: Option<Testpmd>,
+    copiers: Vec<Copier>,
     hosts: Vec<Host>,
     /// Where bridges and the engine's ends of veth pairs are.
     middle: Option<Namespace>,
@@ -115,6 +120,7 @@ impl Drop for Field {
         // The engine ends before the interfaces it holds go.
         let _ = self.engine.take().map(Running::stop);
         drop(self.testpmd.take());
+        self.copiers.clear();
     }
 }
 
@@ -128,7 +134,7 @@ impl Field {
     pub(super) fn with(between: &[Between], idle: Idle) -> Result<Field, PartError> {
         let options = Options { idle: Some(idle), ..options() };
         match between {
-            [Between::Taps(_), ..] => Field::of_taps(&topology(between), options),
+            [Between::Taps(_) | Between::Copies, ..] => Field::of_taps(between, options),
             [Between::Nothing, ..] => Field::direct(between.len()),
             _ => Field::of_veths(between, options),
         }
@@ -149,18 +155,36 @@ impl Field {
         self.engine.as_ref()?.report()
     }
 
-    fn of_taps(topology: &Topology, options: Options) -> Result<Field, PartError> {
-        let routes = Routes::compute(topology);
-        let (mut hosts, mut ports): (Vec<Host>, Ports) = (Vec::new(), Vec::new());
+    fn of_taps(between: &[Between], options: Options) -> Result<Field, PartError> {
+        let topology = topology(between);
+        let routes = Routes::compute(&topology);
+        let (mut hosts, mut taps): (Vec<Host>, Vec<TapPort>) = (Vec::new(), Vec::new());
         for (id, node) in topology.hosts() {
-            let (host, taps) = Host::new(id, node, routes.of(id))?;
+            let (host, ports) = Host::new(id, node, routes.of(id))?;
             hosts.push(host);
-            for tap in taps {
-                ports.push((EdgeId(ports.len() as u32), Box::new(tap) as Box<dyn Port>));
-            }
+            taps.extend(ports);
         }
-        let engine = fastpath_engine::start(topology.clone(), ports, options)?;
-        Ok(Field { engine: Some(engine), testpmd: None, hosts, middle: None })
+        let mut field = Field::of_hosts(hosts);
+        if let [Between::Copies, ..] = between {
+            let mut taps = taps.into_iter();
+            while let (Some(a), Some(b)) = (taps.next(), taps.next()) {
+                let started = Copier::start([a, b]);
+                field
+                    .copiers
+                    .push(started.map_err(|source| PartError::Kernel { what: "starting a thread", source })?);
+            }
+        } else {
+            let numbered = taps.into_iter().enumerate();
+            let ports: Ports =
+                numbered.map(|(n, tap)| (EdgeId(n as u32), Box::new(tap) as Box<dyn Port>)).collect();
+            field.engine = Some(fastpath_engine::start(topology, ports, options)?);
+        }
+        Ok(field)
+    }
+
+    /// Hosts with nothing between them yet.
+    fn of_hosts(hosts: Vec<Host>) -> Field {
+        Field { engine: None, testpmd: None, copiers: Vec::new(), hosts, middle: None }
     }
 
     fn direct(pairs: usize) -> Result<Field, PartError> {
@@ -170,7 +194,7 @@ impl Field {
             connect(&a, INTERFACE, &b.namespace)?;
             hosts.extend([a, b]);
         }
-        let field = Field { engine: None, testpmd: None, hosts, middle: None };
+        let field = Field::of_hosts(hosts);
         field.configure()?;
         Ok(field)
     }
@@ -183,7 +207,7 @@ impl Field {
             connect(&bare, &port(host.0, host.1), &middle)?;
             hosts.push(bare);
         }
-        let mut field = Field { engine: None, testpmd: None, hosts, middle: None };
+        let mut field = Field::of_hosts(hosts);
         field.configure()?;
         if let [Between::Veths(..), ..] = between {
             let topology = topology(between);
@@ -264,13 +288,17 @@ pub(super) fn options() -> Options {
 fn topology(between: &[Between]) -> Topology {
     let mut topology = Topology::default();
     for (pair, between) in between.iter().enumerate() {
-        let (Between::Taps(pipe) | Between::Veths(pipe, _)) = between else { continue };
+        let pipe = match between {
+            Between::Taps(pipe) | Between::Veths(pipe, _) => pipe.clone(),
+            Between::Copies => PipeSpec::default(),
+            _ => continue,
+        };
         let port = |end| match between {
             Between::Veths(_, way) => Some(way.word().to_owned() + &port(pair, end)),
             _ => None,
         };
         let ends = [0, 1].map(|end| topology.add_node(name(pair, end), NodeKind::Host { port: port(end) }));
-        let link = topology.connect(format!("link{pair}"), ends[0], ends[1], [pipe.clone(), pipe.clone()]);
+        let link = topology.connect(format!("link{pair}"), ends[0], ends[1], [pipe.clone(), pipe]);
         for (end, (node, interface)) in topology.link(link).ends.into_iter().enumerate() {
             topology.nodes[node.0 as usize].interfaces[interface].addresses.push(address(pair, end));
         }

@@ -16,6 +16,7 @@
 //! this file, then `outcome.rs` and `field.rs`.
 
 mod bandwidth;
+mod copier;
 mod delay;
 mod field;
 mod forwarding;

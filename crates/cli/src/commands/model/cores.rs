@@ -97,6 +97,8 @@ impl CoresCommand {
                 })
             )?;
         } else {
+            let at = question.at.iter().map(|(name, value)| format!(", {name} = {value}"));
+            let description = description + &at.collect::<String>();
             show(&mut out, &[description, frames(&model, self.framing)], &rows)?;
             warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))?;
         }

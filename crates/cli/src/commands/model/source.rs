@@ -54,6 +54,9 @@ impl Source {
             }
             _ => {
                 let mut found = saved_fit(path)?;
+                if let Some(unit) = self.options()?.y_unit {
+                    found = found.with_unit(unit).with_context(|| path.display().to_string())?;
+                }
                 found.fcs = Fcs::agreed(found.fcs, self.fitting.fcs())
                     .with_context(|| format!("{}: --fcs", path.display()))?;
                 found

@@ -1,0 +1,77 @@
+//! The ceiling of an emulator that reads one TAP and writes another: a loop that does that and nothing else. What a
+//! bridge passes on without a copy it copies twice, and on cores that sender and receiver need.
+
+use fastpath_engine::port::{Port, TapPort};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// A virtio_net_hdr and the longest super-packet.
+const READ_MAX: usize = 10 + 65536 + 14;
+/// Super-packets from one side before the other has its turn.
+const TURN: usize = 4;
+/// How soon the loop notices that it is to end, ms.
+const LOOK_MS: u8 = 20;
+
+/// The loop, on a thread of its own until it is dropped.
+#[derive(Debug)]
+pub(super) struct Copier {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Copier {
+    /// Starts copying between two TAPs.
+    pub(super) fn start(ports: [TapPort; 2]) -> io::Result<Copier> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("copier".to_owned()).spawn(move || {
+            let [Some(a), Some(b)] = ports.each_ref().map(Port::fd) else { return };
+            // It ends when a TAP goes, which shows in the figures.
+            let _ = copy([a, b], &over);
+        })?;
+        Ok(Copier { is_over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Copier {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn copy(taps: [BorrowedFd<'_>; 2], is_over: &AtomicBool) -> nix::Result<()> {
+    let mut buffer = vec![0; READ_MAX];
+    while !is_over.load(Ordering::Relaxed) {
+        let mut moved = false;
+        for (from, to) in [(taps[0], taps[1]), (taps[1], taps[0])] {
+            for _ in 0..TURN {
+                let len = match unistd::read(from, &mut buffer) {
+                    Ok(len) => len,
+                    Err(Errno::EAGAIN | Errno::EINTR) => break,
+                    Err(error) => return Err(error),
+                };
+                moved = true;
+                // A full queue loses it, as on any wire.
+                match unistd::write(to, &buffer[..len]) {
+                    Ok(_) | Err(Errno::EAGAIN | Errno::EINTR | Errno::EIO | Errno::ENOBUFS) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if !moved {
+            let mut polled = taps.map(|tap| PollFd::new(tap, PollFlags::POLLIN));
+            match poll(&mut polled, PollTimeout::from(LOOK_MS)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
