@@ -90,6 +90,17 @@ fn bursts_and_flows_are_varied_like_the_rest() {
 }
 
 #[test]
+fn links_and_tables_are_measured_on_cores_like_the_rest() {
+    let directory = directory("cores");
+    for program in ["emulate --links 10", "switch --table cidr:10"] {
+        let words = format!("measure pipeline --program {program} --cores 1 --packets 5000 --json");
+        let found = records(&directory, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(found[0]["parameters"]["cores"], 1, "{found:?}");
+        assert!(number(&found[0]["packets_per_second"]) > 0.0, "{found:?}");
+    }
+}
+
+#[test]
 fn a_frame_of_sixty_bytes_in_memory_is_sixty_four_on_the_wire_and_eighty_four_of_line_time() {
     let directory = directory("fcs");
     let words = "measure pipeline --program forward --size 60,508,1514 --packets 5000 -o costs.jsonl --json";
@@ -140,7 +151,7 @@ fn latencies_have_a_summary_per_size_and_operations_a_cost() {
 fn words_that_make_no_sense_are_refused_before_anything_is_measured() {
     let directory = directory("refused");
     for words in [
-        "measure pipeline --program emulate --loss-ratio 0",
+        "measure pipeline --program emulate --port veth --cores 2",
         "measure pipeline --program forward --h 3",
         "measure pipeline --size 20",
         "measure pipeline --loss-ratio 2",

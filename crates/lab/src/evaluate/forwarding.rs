@@ -311,6 +311,7 @@ fn in_memory(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
             packets: context.either(300_000, 3_000_000),
             seed: SEED,
             link: LinkKind::Ideal,
+            cores: 1,
         };
         let weight = LinkWeight { running: 0.0, description: 0.0 };
         let seen = emulate(&question, weight, &|_, _, _| {});

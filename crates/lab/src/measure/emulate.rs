@@ -2,8 +2,10 @@
 //! by its source address and goes through loss, queue, rate and delay. The ceiling is the same port, burst and core
 //! with nothing in between; its rounds alternate with the emulator's, so a pause of the machine meets both.
 
-use super::pipeline::{Device, Meter, Source, Stage, rounds};
-use super::{Progress, on_core};
+use super::pipeline::{Cost, Device, End, Meter, Source, Stage, on_cores, rounds};
+use super::rate::{self, Hunt};
+use super::search::{Found, SearchError};
+use super::{Progress, Wire};
 use fastpath_engine::Clock;
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
@@ -24,6 +26,10 @@ const LOSS: f64 = 0.001;
 const QUEUE_PACKETS: u32 = 1000;
 /// Links whose memory is weighed at least: fewer are lost among pages.
 const WEIGHED_LINKS: usize = 50_000;
+/// Where every frame goes.
+const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// Attempts to send what a burst brought, for a port takes so much at a time.
+const SENDS: usize = 8;
 /// Where the source address lies.
 const SOURCE: std::ops::Range<usize> = 6..12;
 
@@ -36,12 +42,14 @@ pub struct EmulationQuestion {
     pub links: usize,
     /// Frames that arrive together.
     pub burst: usize,
-    /// Packets timed, at least one per link.
+    /// Packets timed on each core, at least one per link.
     pub packets: u64,
     /// Seed of the losses.
     pub seed: u64,
     /// What the links do.
     pub link: LinkKind,
+    /// Cores, each with a port and its share of the links.
+    pub cores: usize,
 }
 
 /// What the links of a question do.
@@ -51,6 +59,8 @@ pub enum LinkKind {
     /// Rate, queue, delay and loss.
     #[default]
     Full,
+    /// Rate, queue and delay.
+    Lossless,
     /// Nothing: no rate, no delay, no loss.
     Ideal,
 }
@@ -96,44 +106,128 @@ pub struct LinkWeight {
     pub description: f64,
 }
 
-/// Measures the emulator on the first core. `weight` goes into the result as it is.
+/// Measures the emulator on the first cores, each with a port and its share of the links. `weight` goes into the result as it
+/// is.
 pub fn emulate(question: &EmulationQuestion, weight: LinkWeight, progress: Progress<'_>) -> Emulation {
-    on_core(0, || measure(question, weight, progress))
+    let cores = on_cores(question.cores, progress, |core, ready, progress| {
+        let question = question.share(core);
+        let ((mut emulator, end), (mut forwarder, ceiling_end)) =
+            (Emulator::new(&question), Forwarder::new(&question));
+        let (mut source, mut ceiling_source) = (Stations::new(&question), Stations::new(&question));
+        let rounds = rounds(question.packets.max(2 * question.links as u64), question.burst);
+        let (mut emulated, mut ceiling) =
+            (Meter::new(Emulator::STAGES.len()), Meter::new(Forwarder::STAGES.len()));
+        ready();
+        for round in 0..rounds {
+            if round % 1024 == 0 {
+                progress("emulation", round, rounds);
+            }
+            emulated.round(&mut emulator, &mut source, &end);
+            ceiling.round(&mut forwarder, &mut ceiling_source, &ceiling_end);
+        }
+        let costs = [emulated.cost(Emulator::STAGES), ceiling.cost(Forwarder::STAGES)];
+        Emulation::of(costs, &emulator.network, weight)
+    });
+    Emulation::of_all(cores)
 }
 
-fn measure(question: &EmulationQuestion, weight: LinkWeight, progress: Progress<'_>) -> Emulation {
-    let (mut emulator, end) = Emulator::new(question);
-    let (mut forwarder, ceiling_end) = Forwarder::new();
-    let mut source =
-        Stations { question: *question, frames: vec![vec![0; question.size]; question.burst], next: 0 };
-    let mut ceiling_source = Stations { frames: source.frames.clone(), ..source };
-    let rounds = rounds(question.packets.max(2 * question.links as u64), question.burst);
-    let (mut emulated, mut ceiling) =
-        (Meter::new(Emulator::STAGES.len()), Meter::new(Forwarder::STAGES.len()));
-    for round in 0..rounds {
-        if round % 1024 == 0 {
-            progress("emulation", round, rounds);
-        }
-        emulated.round(&mut emulator, &mut source, &end);
-        ceiling.round(&mut forwarder, &mut ceiling_source, &ceiling_end);
+/// The same on one core with its port on a real interface, as [`netcope_over`](super::netcope_over): without emulation first,
+/// then with it. The rates searched are those of links that lose nothing at random.
+///
+/// # Errors
+/// As [`emulate_throughput`].
+pub fn emulate_over(
+    question: &EmulationQuestion,
+    weight: LinkWeight,
+    wire: Wire,
+    hunt: Hunt<'_>,
+    progress: Progress<'_>,
+) -> Result<(Emulation, Vec<Found>), SearchError> {
+    let question = EmulationQuestion { cores: 1, ..*question };
+    let (port, far) = wire.apart();
+    let (mut source, packets) = (Stations::new(&question), question.packets.max(2 * question.links as u64));
+    let mut forwarder = Forwarder::on(port);
+    let (ceiling, far) = rate::cost_over(&mut forwarder, &mut source, far, packets, progress);
+    let mut emulator = Emulator::on(forwarder.port, &question);
+    let (cost, far) = rate::cost_over(&mut emulator, &mut source, far, packets, progress);
+    let found = Emulation::of([cost, ceiling], &emulator.network, weight);
+    let mut emulator = Emulator::on(emulator.port, &question.lossless());
+    let rates = rate::search_over(&mut emulator, &mut source, far, found.t_ns, hunt, progress)?;
+    Ok((found, rates))
+}
+
+/// The highest rates within each goal of one core, as [`netcope_throughput`](super::netcope_throughput), of links that lose
+/// nothing at random.
+///
+/// # Errors
+/// [`SearchError`] when the peak is no rate.
+pub fn emulate_throughput(
+    question: &EmulationQuestion,
+    t_ns: f64,
+    hunt: Hunt<'_>,
+    progress: Progress<'_>,
+) -> Result<Vec<Found>, SearchError> {
+    let question = EmulationQuestion { cores: 1, ..question.lossless() };
+    let (mut emulator, end) = Emulator::new(&question);
+    rate::in_own_time(&mut emulator, &mut Stations::new(&question), end, t_ns, hunt, progress)
+}
+
+impl EmulationQuestion {
+    /// What one of its cores is asked.
+    fn share(&self, core: usize) -> EmulationQuestion {
+        let links = self.links / self.cores + usize::from(core < self.links % self.cores);
+        EmulationQuestion { links: links.max(1), cores: 1, ..*self }
     }
-    let (cost, ceiling) = (emulated.cost(Emulator::STAGES), ceiling.cost(Forwarder::STAGES));
-    let books = emulator.network.conservation();
-    let (packets_per_second, ceiling_packets_per_second) = (1e9 / cost.median_ns, 1e9 / ceiling.median_ns);
-    Emulation {
-        packets_per_second,
-        ceiling_packets_per_second,
-        share_of_ceiling: packets_per_second / ceiling_packets_per_second,
-        t_ns: cost.median_ns,
-        bytes_per_link: weight.running,
-        description_bytes_per_link: weight.description,
-        stages: cost.stages,
-        stages_minus_whole_pct: cost.stages_minus_whole_pct,
-        rounds: cost.rounds,
-        entered: books.entered,
-        delivered: books.delivered,
-        dropped: books.dropped.values().sum(),
-        held: books.held,
+
+    /// With links that lose nothing at random.
+    fn lossless(&self) -> EmulationQuestion {
+        let link = if self.link == LinkKind::Full { LinkKind::Lossless } else { self.link };
+        EmulationQuestion { link, ..*self }
+    }
+}
+
+impl Emulation {
+    fn of([cost, ceiling]: [Cost; 2], network: &Network, weight: LinkWeight) -> Emulation {
+        let books = network.conservation();
+        let (packets_per_second, ceiling_packets_per_second) =
+            (1e9 / cost.median_ns, 1e9 / ceiling.median_ns);
+        Emulation {
+            packets_per_second,
+            ceiling_packets_per_second,
+            share_of_ceiling: packets_per_second / ceiling_packets_per_second,
+            t_ns: cost.median_ns,
+            bytes_per_link: weight.running,
+            description_bytes_per_link: weight.description,
+            stages: cost.stages,
+            stages_minus_whole_pct: cost.stages_minus_whole_pct,
+            rounds: cost.rounds,
+            entered: books.entered,
+            delivered: books.delivered,
+            dropped: books.dropped.values().sum(),
+            held: books.held,
+        }
+    }
+
+    /// Of several cores at work at once: their mean time, the sums of their rates and packets, and the stages of the first.
+    fn of_all(mut cores: Vec<Emulation>) -> Emulation {
+        let sum = |of: fn(&Emulation) -> f64| cores.iter().map(of).sum::<f64>();
+        let count = |of: fn(&Emulation) -> u64| cores.iter().map(of).sum::<u64>();
+        let packets_per_second = sum(|e| e.packets_per_second);
+        let ceiling_packets_per_second = sum(|e| e.ceiling_packets_per_second);
+        let t_ns = sum(|e| e.t_ns) / cores.len() as f64;
+        let [entered, delivered] = [count(|e| e.entered), count(|e| e.delivered)];
+        let [dropped, held] = [count(|e| e.dropped), count(|e| e.held)];
+        Emulation {
+            packets_per_second,
+            ceiling_packets_per_second,
+            share_of_ceiling: packets_per_second / ceiling_packets_per_second,
+            t_ns,
+            entered,
+            delivered,
+            dropped,
+            held,
+            ..cores.swap_remove(0)
+        }
     }
 }
 
@@ -141,10 +235,12 @@ fn measure(question: &EmulationQuestion, weight: LinkWeight, progress: Progress<
 fn topology(links: usize, kind: LinkKind) -> Topology {
     let pipe = match kind {
         LinkKind::Ideal => PipeSpec::default(),
-        LinkKind::Full => PipeSpec {
+        LinkKind::Full | LinkKind::Lossless => PipeSpec {
             rate: Rate::from_bps((TOTAL_BPS / links as u64).max(100_000)),
             delay: DELAY,
-            loss: Probability::new(LOSS).expect("a probability").into(),
+            loss: Probability::new(if kind == LinkKind::Full { LOSS } else { 0.0 })
+                .expect("a probability")
+                .into(),
             queue: QueueSpec::DropTail(Limit::Packets(QUEUE_PACKETS)),
             ..PipeSpec::default()
         },
@@ -183,7 +279,7 @@ fn resident() -> f64 {
 
 /// The emulator between a port's two rings.
 struct Emulator {
-    port: Memory,
+    port: Box<dyn Port>,
     clock: Clock,
     network: Network,
     stations: StationTable,
@@ -195,12 +291,16 @@ struct Emulator {
 
 impl Emulator {
     fn new(question: &EmulationQuestion) -> (Emulator, MemoryEnd) {
-        let (port, end) = Memory::new("memory", RING.max(4 * question.burst * (question.size + 64)));
+        let (port, end) = memory(question);
+        (Emulator::on(Box::new(port), question), end)
+    }
+
+    fn on(port: Box<dyn Port>, question: &EmulationQuestion) -> Emulator {
         let options = Options { seed: question.seed, pool_limit: POOL_LIMIT };
         let mut stations = StationTable::new(question.links);
         // The first host of each link sends; its edge is the even one.
         (0..question.links).for_each(|link| stations.insert(mac(link), EdgeId(2 * link as u32)));
-        let emulator = Emulator {
+        Emulator {
             port,
             clock: Clock::start(),
             network: Network::new(topology(question.links, question.link), options),
@@ -209,81 +309,94 @@ impl Emulator {
             arrived: Vec::with_capacity(Burst::MAX),
             due: Vec::with_capacity(4 * BURST),
             out: VecDeque::with_capacity(4 * BURST),
-        };
-        (emulator, end)
+        }
     }
 }
 
 impl Device for Emulator {
     const STAGES: &'static [&'static str] = &["receive", "classify", "leave links", "enter links", "send"];
 
-    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
-        loop {
-            let now = self.clock.now();
-            // A memory port does not fail.
-            let _ = self.port.rx_burst(now, self.network.pool_mut(), &mut self.burst);
-            let last = self.burst.is_empty();
-            mark(0);
-            if self.stations.slots.len() > StationTable::FEW {
-                for frame in self.burst.frames() {
-                    self.stations.prefetch(&self.network.pool().bytes(frame)[SOURCE]);
-                }
-            }
-            for frame in self.burst.drain() {
-                match self.stations.get(&self.network.pool().bytes(&frame)[SOURCE]) {
-                    Some(edge) => self.arrived.push((edge, frame)),
-                    None => self.network.pool_mut().free(frame),
-                }
-            }
-            mark(1);
-            self.network.pop_burst(now, 4 * BURST, &mut self.due);
-            self.out.extend(self.due.drain(..).map(|delivery| delivery.frame));
-            mark(2);
-            self.network.push_burst(now, &mut self.arrived);
-            mark(3);
-            while !self.out.is_empty() {
-                let _ = self.port.tx_burst(now, self.network.pool_mut(), &mut self.out);
-            }
-            mark(4);
-            if last {
-                return;
+    /// What is due leaves also when nothing came.
+    fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize {
+        let now = self.clock.now();
+        // What fails on the way in or out shows as loss.
+        let _ = self.port.rx_burst(now, self.network.pool_mut(), &mut self.burst);
+        let frames = self.burst.len();
+        mark(0);
+        if self.stations.slots.len() > StationTable::FEW {
+            for frame in self.burst.frames() {
+                self.stations.prefetch(&self.network.pool().bytes(frame)[SOURCE]);
             }
         }
+        for frame in self.burst.drain() {
+            match self.stations.get(&self.network.pool().bytes(&frame)[SOURCE]) {
+                Some(edge) => self.arrived.push((edge, frame)),
+                None => self.network.pool_mut().free(frame),
+            }
+        }
+        mark(1);
+        self.network.pop_burst(now, 4 * BURST, &mut self.due);
+        self.out.extend(self.due.drain(..).map(|delivery| delivery.frame));
+        mark(2);
+        self.network.push_burst(now, &mut self.arrived);
+        mark(3);
+        for _ in 0..SENDS {
+            if self.out.is_empty() {
+                break;
+            }
+            let _ = self.port.tx_burst(now, self.network.pool_mut(), &mut self.out);
+        }
+        // What the world does not take is lost, as at a full NIC.
+        self.out.drain(..).for_each(|frame| self.network.pool_mut().free(frame));
+        mark(4);
+        frames
+    }
+
+    fn holds(&self) -> bool {
+        !self.network.is_still()
     }
 }
 
 /// The same with nothing in between.
 struct Forwarder {
-    port: Memory,
+    port: Box<dyn Port>,
     pool: FramePool,
     burst: Burst,
     out: VecDeque<Frame>,
 }
 
 impl Forwarder {
-    fn new() -> (Forwarder, MemoryEnd) {
-        let (port, end) = Memory::new("memory", RING);
+    fn new(question: &EmulationQuestion) -> (Forwarder, MemoryEnd) {
+        let (port, end) = memory(question);
+        (Forwarder::on(Box::new(port)), end)
+    }
+
+    fn on(port: Box<dyn Port>) -> Forwarder {
         let out = VecDeque::with_capacity(4 * BURST);
-        (Forwarder { port, pool: FramePool::new(POOL_LIMIT), burst: Burst::new(), out }, end)
+        Forwarder { port, pool: FramePool::new(POOL_LIMIT), burst: Burst::new(), out }
     }
 }
 
 impl Device for Forwarder {
     const STAGES: &'static [&'static str] = &["receive", "send"];
 
-    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
-        loop {
-            let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
-            if self.burst.is_empty() {
-                return;
-            }
-            self.out.extend(self.burst.drain());
-            mark(0);
-            let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
-            self.out.drain(..).for_each(|frame| self.pool.free(frame));
-            mark(1);
+    fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize {
+        let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
+        let frames = self.burst.len();
+        if frames == 0 {
+            return 0;
         }
+        self.out.extend(self.burst.drain());
+        mark(0);
+        let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
+        self.out.drain(..).for_each(|frame| self.pool.free(frame));
+        mark(1);
+        frames
     }
+}
+
+fn memory(question: &EmulationQuestion) -> (Memory, MemoryEnd) {
+    Memory::new("memory", RING.max(4 * question.burst * (question.size + 64)))
 }
 
 /// The address of the host that sends into a link.
@@ -353,25 +466,40 @@ struct Stations {
     next: usize,
 }
 
-impl Source for Stations {
+impl Stations {
+    fn new(question: &EmulationQuestion) -> Stations {
+        let mut frame = vec![0; question.size];
+        frame[..SOURCE.start].copy_from_slice(&DESTINATION);
+        Stations { question: *question, frames: vec![frame; question.burst], next: 0 }
+    }
+}
+
+impl<E: End> Source<E> for Stations {
     fn burst(&self) -> usize {
         self.question.burst
     }
 
-    fn fill(&mut self, end: &MemoryEnd) -> usize {
-        for frame in &mut self.frames {
-            // A prime step visits every link before any comes again.
-            let link = (self.next as u64 * 1_000_003 % self.question.links as u64) as usize;
-            frame[SOURCE].copy_from_slice(&mac(link));
-            self.next += 1;
+    fn give(&mut self, packets: usize, end: &E) -> usize {
+        let (mut left, mut given) = (packets, 0);
+        while left > 0 {
+            let count = left.min(self.frames.len());
+            for frame in &mut self.frames[..count] {
+                // A prime step visits every link before any comes again.
+                let link = (self.next as u64 * 1_000_003 % self.question.links as u64) as usize;
+                frame[SOURCE].copy_from_slice(&mac(link));
+                self.next += 1;
+            }
+            given += end.give(self.frames[..count].iter().map(Vec::as_slice));
+            left -= count;
         }
-        end.send(self.frames.iter().map(Vec::as_slice))
+        given
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::{Cable, Goal, WireError};
 
     #[test]
     fn every_station_is_found_and_nobody_else() {
@@ -390,6 +518,7 @@ mod tests {
             packets: 20_000,
             seed: 3,
             link: LinkKind::Full,
+            cores: 1,
         };
         let found = emulate(&question, weigh(question.links, 1), &|_, _, _| {});
         assert_eq!(found.entered, found.delivered + found.dropped + found.held);
@@ -400,5 +529,48 @@ mod tests {
             found.packets_per_second > 0.0 && found.ceiling_packets_per_second > found.packets_per_second
         );
         assert!(found.bytes_per_link > 0.0);
+    }
+
+    fn question(cores: usize) -> EmulationQuestion {
+        let (links, link) = (101, LinkKind::Full);
+        EmulationQuestion { size: 64, links, burst: 64, packets: 10_000, seed: 3, link, cores }
+    }
+
+    #[test]
+    fn cores_share_the_links_and_their_rates_add_up() {
+        let shares: Vec<usize> = (0..3).map(|core| question(3).share(core).links).collect();
+        assert_eq!(shares, [34, 34, 33]);
+        let found = emulate(&question(2), LinkWeight { running: 0.0, description: 0.0 }, &|_, _, _| {});
+        assert_eq!(found.entered, found.delivered + found.dropped + found.held);
+        assert!(found.entered >= 20_000, "of two cores: {found:?}");
+        assert!(found.ceiling_packets_per_second > found.packets_per_second, "{found:?}");
+    }
+
+    #[test]
+    fn links_without_loss_have_a_rate_without_loss() {
+        let goals = [Goal { loss_ratio: 0.0 }];
+        let hunt =
+            Hunt { goals: &goals, duration: std::time::Duration::from_millis(2), width: 0.1, queue: 4096 };
+        let found = emulate_throughput(&question(1), 1000.0, hunt, &|_, _, _| {}).expect("a rate");
+        assert!(found[0].lower_pps >= Some(1000.0), "{found:?}");
+    }
+
+    #[test]
+    fn links_work_at_the_end_of_a_wire() {
+        let wire = match Wire::open(&Cable::Veth, 1514) {
+            Ok(wire) => wire,
+            Err(WireError::NotPermitted(why)) => {
+                return crate::skip("links_work_at_the_end_of_a_wire", &why.to_string());
+            }
+            Err(other) => panic!("{other}"),
+        };
+        let goals = [Goal { loss_ratio: 0.0 }];
+        let hunt =
+            Hunt { goals: &goals, duration: std::time::Duration::from_millis(2), width: 0.1, queue: 4096 };
+        let weight = LinkWeight { running: 0.0, description: 0.0 };
+        let (found, rates) = emulate_over(&question(1), weight, wire, hunt, &|_, _, _| {}).expect("a rate");
+        assert_eq!(found.entered, found.delivered + found.dropped + found.held);
+        assert!(found.entered >= 10_000 && found.ceiling_packets_per_second > 0.0, "{found:?}");
+        assert!(rates[0].lower_pps.is_some(), "frames come through: {rates:?}");
     }
 }

@@ -11,7 +11,7 @@
 //! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `switched.rs`, `wire.rs` | what does a packet cost a pipeline? |
 //! | `passes.rs` | and on a machine whose speed changes? |
 //! | `slowdown.rs` | what if the core were slower? |
-//! | `search.rs`, `offered.rs` | what is the highest rate without loss? |
+//! | `rate.rs`, `search.rs`, `offered.rs` | what is the highest rate without loss? |
 //! | `switching/` | what do lookups, packets and changes of rules cost a switch? |
 //! | `latency.rs`, `operations.rs` | how long does a packet take, and what does each operation add? |
 //!
@@ -29,6 +29,7 @@ mod offered;
 mod operations;
 mod passes;
 mod pipeline;
+mod rate;
 mod score;
 mod search;
 mod slowdown;
@@ -39,17 +40,20 @@ mod wire;
 
 pub use caches::CacheEdge;
 pub use copying::{CopyRate, Place};
-pub use emulate::{Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, weigh};
+pub use emulate::{
+    Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, emulate_over, emulate_throughput, weigh,
+};
 pub use host::{Host, host};
 pub use latency::{Between, BetweenError, Histogram, LATENCY_SIZES, UnitLatency, latency};
 pub use memory::{LatencyPoint, MemoryPoint, Operation, TlbCost};
-pub use netcope::{Hunt, Netcope, NetcopeQuestion, SEARCH, Tag, netcope, netcope_over, netcope_throughput};
+pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_over, netcope_throughput};
 pub use operations::{EXTRAS, Extra, OperationCost, operation};
 pub use passes::{Results, typical};
 pub use pipeline::Stage;
+pub use rate::{Hunt, SEARCH};
 pub use search::{Found, Goal, SearchError, Trial, search};
 pub use slowdown::{NoSlowdown, Slowdown};
-pub use switched::switched;
+pub use switched::{SwitchFrames, switched, switched_over, switched_throughput};
 pub use switching::{
     ByTraffic, ChangeTimes, Lookups, Rates, Rules, RulesError, Spread, SwitchCost, SwitchError,
     SwitchQuestion, Updates, switch_cost,

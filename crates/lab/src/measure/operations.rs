@@ -214,24 +214,24 @@ impl Forwarder {
 impl Device for Forwarder {
     const STAGES: &'static [&'static str] = &["receive", "operations", "send"];
 
-    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
-        loop {
-            // A memory port does not fail.
-            let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
-            if self.burst.is_empty() {
-                return;
-            }
-            self.out.extend(self.burst.drain());
-            mark(0);
-            for _ in 0..self.out.len() {
-                let frame = self.out.pop_front().and_then(|frame| self.work(frame));
-                self.out.extend(frame);
-            }
-            mark(1);
-            let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
-            self.out.drain(..).for_each(|frame| self.pool.free(frame));
-            mark(2);
+    fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize {
+        // A memory port does not fail.
+        let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
+        let frames = self.burst.len();
+        if frames == 0 {
+            return 0;
         }
+        self.out.extend(self.burst.drain());
+        mark(0);
+        for _ in 0..self.out.len() {
+            let frame = self.out.pop_front().and_then(|frame| self.work(frame));
+            self.out.extend(frame);
+        }
+        mark(1);
+        let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
+        self.out.drain(..).for_each(|frame| self.pool.free(frame));
+        mark(2);
+        frames
     }
 }
 
@@ -249,9 +249,9 @@ impl Source for Frames {
         BURST
     }
 
-    fn fill(&mut self, end: &MemoryEnd) -> usize {
+    fn give(&mut self, packets: usize, end: &MemoryEnd) -> usize {
         let mut frame = [0x5a; FRAME];
-        (0..BURST)
+        (0..packets)
             .map(|_| {
                 self.next = self.next.wrapping_mul(25_173).wrapping_add(13_849);
                 frame[14..16].copy_from_slice(&self.next.to_le_bytes());

@@ -9,9 +9,10 @@
 //! Source, device and sink take turns on one core, so the device alone is timed and nothing waits for another core.
 //! Every [`STAGED_EVERY`]th round reads the clock between stages too; what that costs is taken off.
 
-use super::{Progress, clock_cost_ns, median, quantile};
+use super::{Progress, clock_cost_ns, median, pin, quantile};
 use fastpath_engine::port::MemoryEnd;
 use serde::{Deserialize, Serialize};
+use std::sync::Barrier;
 use std::time::Instant;
 
 /// Rounds with stages: few, so that the others are as in operation.
@@ -33,8 +34,18 @@ pub(super) trait Device {
     /// Its stages, in order.
     const STAGES: &'static [&'static str];
 
-    /// Takes and sends all that waits at its port. Calls `mark` after each stage.
-    fn turn(&mut self, mark: &mut impl FnMut(usize));
+    /// Takes a burst from its port, works on it and sends it; says how many frames it took. Calls `mark` after each stage.
+    fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize;
+
+    /// Takes and sends all that waits at its port.
+    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
+        while self.burst(mark) > 0 {}
+    }
+
+    /// Whether it holds frames that it will send in time.
+    fn holds(&self) -> bool {
+        false
+    }
 }
 
 /// Cost per packet over many rounds.
@@ -78,8 +89,39 @@ pub(super) trait Source<E = MemoryEnd> {
     /// Frames per burst.
     fn burst(&self) -> usize;
 
-    /// Makes the next burst and gives it to the port; says how many frames it took.
-    fn fill(&mut self, end: &E) -> usize;
+    /// Gives the next so many frames to the port; says how many it took.
+    fn give(&mut self, packets: usize, end: &E) -> usize;
+
+    /// The next burst.
+    fn fill(&mut self, end: &E) -> usize {
+        self.give(self.burst(), end)
+    }
+}
+
+/// Frames of several flows, in turn.
+pub(super) struct InTurn {
+    pub(super) frames: Vec<Vec<u8>>,
+    pub(super) burst: usize,
+    next: usize,
+}
+
+impl InTurn {
+    /// Bursts of `burst`, of frames that are at least one.
+    pub(super) fn new(frames: Vec<Vec<u8>>, burst: usize) -> InTurn {
+        InTurn { frames, burst, next: 0 }
+    }
+}
+
+impl<E: End> Source<E> for InTurn {
+    fn burst(&self) -> usize {
+        self.burst
+    }
+
+    fn give(&mut self, packets: usize, end: &E) -> usize {
+        let from = self.next;
+        self.next += packets;
+        end.give((from..self.next).map(|i| self.frames[i % self.frames.len()].as_slice()))
+    }
 }
 
 /// Times a device, round by round. After the run the collected times give the [`Cost`].
@@ -148,6 +190,31 @@ impl Meter {
             rounds: self.whole.len(),
         }
     }
+}
+
+/// Does `work` on each of so many cores at once: it is told its core, how to wait until all are ready, and how to say how
+/// far it is.
+pub(super) fn on_cores<T: Send>(
+    cores: usize,
+    progress: Progress<'_>,
+    work: impl Fn(usize, &dyn Fn(), Progress<'_>) -> T + Sync,
+) -> Vec<T> {
+    let barrier = Barrier::new(cores);
+    let one = |core: usize| {
+        pin(core);
+        let ready = || {
+            barrier.wait();
+        };
+        work(core, &ready, if core == 0 { progress } else { &|_, _, _| {} })
+    };
+    std::thread::scope(|scope| {
+        let one = &one;
+        let workers: Vec<_> = (0..cores).map(|core| scope.spawn(move || one(core))).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, T>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        workers.into_iter().map(join).collect()
+    })
 }
 
 /// Rounds it takes to time `packets` in bursts of `burst`, with enough for a median.

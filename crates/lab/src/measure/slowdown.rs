@@ -53,17 +53,17 @@ pub(super) struct Slowed<D> {
 impl<D: Device> Device for Slowed<D> {
     const STAGES: &'static [&'static str] = D::STAGES;
 
-    fn turn(&mut self, mark: &mut impl FnMut(usize)) {
+    fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize {
         let slowdown = self.slowdown;
         if slowdown == Slowdown::NONE {
-            return self.device.turn(mark);
+            return self.device.burst(mark);
         }
         let mut last = Instant::now();
-        self.device.turn(&mut |stage| {
+        self.device.burst(&mut |stage| {
             slowdown.stretch(last);
             mark(stage);
             last = Instant::now();
-        });
+        })
     }
 }
 
@@ -76,9 +76,10 @@ mod tests {
     impl Device for Counting {
         const STAGES: &'static [&'static str] = &["a", "b"];
 
-        fn turn(&mut self, mark: &mut impl FnMut(usize)) {
+        fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize {
             (0..2).for_each(mark);
             self.0 += 1;
+            0
         }
     }
 

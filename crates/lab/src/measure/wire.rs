@@ -27,8 +27,8 @@ const VETHS: [&str; 2] = ["dut", "far"];
 const MTU_SPARE: u32 = 8;
 const MTU_USUAL: u32 = 1500;
 const HEADERS: u32 = 14;
-/// The addresses of every measured frame: other frames are the kernel's.
-pub(super) const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+/// In the first byte of an address for many stations: measured frames have none, and what the kernel says unasked has.
+const MULTICAST: u8 = 1;
 
 /// What joins source and device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,9 +81,8 @@ pub enum WireError {
 
 /// A device's port and what it leads to. Dropping it removes what was made for it.
 pub struct Wire {
-    pub(super) device: Box<dyn Port>,
-    pub(super) far: Far,
-    namespaces: Vec<Namespace>,
+    device: Box<dyn Port>,
+    far: Far,
 }
 
 impl Wire {
@@ -107,18 +106,18 @@ impl Wire {
                 (device, far, Vec::from(namespaces))
             }
         };
-        let far = Far(RefCell::new(Ends {
+        let ends = RefCell::new(Ends {
             port: Box::new(far),
             pool: FramePool::new(POOL_LIMIT),
             burst: Burst::new(),
             out: VecDeque::new(),
-        }));
-        Ok(Wire { device, far, namespaces })
+        });
+        Ok(Wire { device, far: Far { ends, namespaces } })
     }
 
-    /// Whether the wire was made for the measurement: frames are across as soon as they are sent.
-    pub(super) fn is_ours(&self) -> bool {
-        !self.namespaces.is_empty()
+    /// The device's port, and the rest.
+    pub(super) fn apart(self) -> (Box<dyn Port>, Far) {
+        (self.device, self.far)
     }
 
     /// What the device's port is and what it got from the kernel.
@@ -161,8 +160,18 @@ fn inside<T: Send>(
     namespace.within(work).map_err(|source| WireError::Kernel { what, source })
 }
 
-/// Where the source sends and the sink receives.
-pub(super) struct Far(RefCell<Ends>);
+/// Where the source sends and the sink receives, and what the wire was made of.
+pub(super) struct Far {
+    ends: RefCell<Ends>,
+    namespaces: Vec<Namespace>,
+}
+
+impl Far {
+    /// Whether the wire was made for the measurement: frames are across as soon as they are sent.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.namespaces.is_empty()
+    }
+}
 
 struct Ends {
     port: Box<dyn Port>,
@@ -173,7 +182,7 @@ struct Ends {
 
 impl End for Far {
     fn give<'a>(&self, frames: impl IntoIterator<Item = &'a [u8]>) -> usize {
-        let Ends { port, pool, out, .. } = &mut *self.0.borrow_mut();
+        let Ends { port, pool, out, .. } = &mut *self.ends.borrow_mut();
         out.extend(frames.into_iter().filter_map(|bytes| pool.insert(bytes)));
         let offered = out.len();
         // An interface that went away takes nothing: that shows as loss.
@@ -184,7 +193,7 @@ impl End for Far {
     }
 
     fn take(&self) -> usize {
-        let Ends { port, pool, burst, .. } = &mut *self.0.borrow_mut();
+        let Ends { port, pool, burst, .. } = &mut *self.ends.borrow_mut();
         let mut ours = 0;
         loop {
             let _ = port.rx_burst(Time::ZERO, pool, burst);
@@ -192,7 +201,7 @@ impl End for Far {
                 return ours;
             }
             for frame in burst.drain() {
-                ours += usize::from(pool.bytes(&frame).starts_with(&ADDRESSES));
+                ours += usize::from(pool.bytes(&frame)[0] & MULTICAST == 0);
                 pool.free(frame);
             }
         }

@@ -6,9 +6,10 @@ use crate::{Answer, print};
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_lab::measure::{
-    Cable, Effort, Emulation, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight, Netcope, NetcopeQuestion,
-    Progress, Results, Rules, SEARCH, Slowdown, Stage, SwitchQuestion, Tag, Wire, emulate, netcope,
-    netcope_over, netcope_throughput, switched, typical, weigh,
+    Cable, Effort, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight, NetcopeQuestion, Progress, Results,
+    Rules, SEARCH, Slowdown, Stage, SwitchFrames, SwitchQuestion, Tag, Wire, emulate, emulate_over,
+    emulate_throughput, netcope, netcope_over, netcope_throughput, switched, switched_over,
+    switched_throughput, typical, weigh,
 };
 use fastpath_lab::record::{Record, Watch, fields};
 use fastpath_model::fcs::{self, Fcs};
@@ -42,7 +43,7 @@ pub(super) struct PipelineCommand {
     /// Steps of parsing and hashing per packet (netcope).
     #[arg(long, value_name = "STEPS,…", value_delimiter = ',', default_value = "0")]
     h: Vec<usize>,
-    /// Cores, each with a port and a device of its own (netcope, forward).
+    /// Cores, each with a port and a device of its own; emulated links are shared out among them.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cores: Vec<u16>,
     /// Frames that arrive together.
@@ -61,12 +62,12 @@ pub(super) struct PipelineCommand {
     /// up: switch, --port; emulate: one).
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     packets: u64,
-    /// The device's port (netcope, forward): memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
+    /// The device's port: memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
     /// DEVICE+SOURCE, two interfaces of this machine joined by a cable.
     #[arg(long, value_name = "PORT", default_value = "memory", value_parser = port)]
     port: Port,
-    /// Also search the highest rate that loses no more than these shares of packets; 0 is RFC 2544's throughput (netcope,
-    /// forward). One search for all, in the device's own time: pauses of the machine are left out and counted. Between two
+    /// Also search the highest rate of a core that loses no more than these shares of packets; 0 is RFC 2544's throughput.
+    /// Emulated links then lose nothing at random. One search for all, in the device's own time: pauses of the machine are left out and counted. Between two
     /// interfaces in real time: trials in which the machine stood still and packets were lost are made again.
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
     loss_ratio: Vec<f64>,
@@ -123,8 +124,6 @@ fn port(text: &str) -> Result<Port, String> {
 impl PipelineCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         if self.port != Port::Memory {
-            let is_there = matches!(self.program, Program::Netcope | Program::Forward);
-            ensure!(is_there, "--port: emulator and switch are measured on memory ports");
             ensure!(self.cores == [1], "--port: a device on an interface has one core; leave --cores out");
         }
         let there = std::thread::available_parallelism()?.get();
@@ -139,13 +138,6 @@ impl PipelineCommand {
         ensure!(!slowed || self.loss_ratio.is_empty(), "--slowdown: leave --loss-ratio out");
         for ratio in &self.loss_ratio {
             ensure!((0.0..1.0).contains(ratio), "--loss-ratio {ratio}: must be at least 0 and below 1");
-        }
-        let is_application = matches!(self.program, Program::Netcope | Program::Forward);
-        if !is_application && !self.loss_ratio.is_empty() {
-            bail!("--loss-ratio: use it with netcope or forward");
-        }
-        if !is_application && self.cores != [1] {
-            bail!("--cores: use it with netcope or forward");
         }
         if self.program != Program::Netcope && self.h.iter().any(|&h| h > 0) {
             bail!("--h: only netcope has steps");
@@ -237,9 +229,9 @@ impl PipelineCommand {
             points = varied(points, &self.links, |point, links| Point { links, ..point });
         } else {
             points = varied(points, &self.h, |point, h| Point { h, ..point });
-            points = varied(points, &self.cores, |point, cores| Point { cores, ..point });
             points = varied(points, &self.flows, |point, flows| Point { flows, ..point });
         }
+        points = varied(points, &self.cores, |point, cores| Point { cores, ..point });
         varied(points, &self.burst, |point, burst| Point { burst, ..point })
     }
 
@@ -251,69 +243,88 @@ impl PipelineCommand {
         progress: Progress<'_>,
     ) -> anyhow::Result<(Map<String, Value>, Results)> {
         let packets = self.packets.div_ceil(passes as u64);
-        let (mut parameters, results) = match weight {
+        let (size, burst, cores) = (size as usize, burst as usize, usize::from(cores));
+        let goals: Vec<Goal> =
+            self.loss_ratio.iter().filter(|_| searches).map(|&loss_ratio| Goal { loss_ratio }).collect();
+        let hunt = Hunt { goals: &goals, duration: TRIAL, width: WIDTH, queue: QUEUE };
+        let wire = match &self.port {
+            Port::Memory => None,
+            Port::Over(cable) => Some(Wire::open(cable, size)?),
+        };
+        let port = wire.as_ref().map(Wire::kind);
+        let (mut parameters, mut results, rates) = match weight {
             Some(weight) => {
                 let question = EmulationQuestion {
-                    size: size as usize,
+                    size,
                     links: links as usize,
-                    burst: burst as usize,
+                    burst,
                     packets: self.packets,
                     seed: self.seed,
                     link: LinkKind::default(),
+                    cores,
                 };
-                let found: Emulation = emulate(&question, weight, progress);
-                (fields(&question), fields(&found))
+                let (found, rates) = match wire {
+                    Some(wire) => emulate_over(&question, weight, wire, hunt, progress)?,
+                    None => {
+                        let found = emulate(&question, weight, progress);
+                        let t_ns = found.t_ns;
+                        let search = || emulate_throughput(&question, t_ns, hunt, progress);
+                        (found, if goals.is_empty() { Vec::new() } else { search()? })
+                    }
+                };
+                (fields(&question), fields(&found), rates)
             }
             None if self.program == Program::Switch => {
                 let flows = flows as usize;
                 let rules = self.table.clone();
                 let table = format!("{rules:?}");
                 let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
-                let found = switched(&question, (size as usize, burst as usize, packets), progress)?;
+                let frames = SwitchFrames { size, burst, packets };
+                let (found, rates) = match wire {
+                    Some(wire) => switched_over(&question, frames, wire, hunt, progress)?,
+                    None => {
+                        let found = switched(&question, frames, cores, progress)?;
+                        let t_ns = found.t_ns;
+                        let search = || switched_throughput(&question, frames, t_ns, hunt, progress);
+                        (found, if goals.is_empty() { Vec::new() } else { search()? })
+                    }
+                };
                 let parameters = Map::from_iter([
                     ("p".to_owned(), json!(size)),
                     ("table".to_owned(), json!(table)),
+                    ("cores".to_owned(), json!(cores)),
                     ("flows".to_owned(), json!(flows)),
                     ("burst".to_owned(), json!(burst)),
-                    ("packets".to_owned(), json!(packets)),
                 ]);
-                (parameters, fields(&found))
+                (parameters, fields(&found), rates)
             }
             None => {
                 let question = NetcopeQuestion {
-                    p: size as usize,
+                    p: size,
                     h,
-                    cores: usize::from(cores),
-                    burst: burst as usize,
+                    cores,
+                    burst,
                     flows: flows as usize,
                     packets,
                     tag: if self.program == Program::Netcope { Tag::Push } else { Tag::None },
                     slowdown: self.slowdown.factor(),
                 };
-                let ratios = self.loss_ratio.iter().filter(|_| searches);
-                let goals: Vec<Goal> = ratios.map(|&loss_ratio| Goal { loss_ratio }).collect();
-                let hunt = Hunt { goals: &goals, duration: TRIAL, width: WIDTH, queue: QUEUE };
-                let mut parameters = fields(&question);
-                let (found, rates): (Netcope, _) = match &self.port {
-                    Port::Memory => {
+                let (found, rates) = match wire {
+                    Some(wire) => netcope_over(&question, wire, hunt, progress)?,
+                    None => {
                         let found = netcope(&question, progress);
                         let search = || netcope_throughput(&question, found.t_ns, hunt, progress);
                         let rates = if goals.is_empty() { Vec::new() } else { search()? };
                         (found, rates)
                     }
-                    Port::Over(cable) => {
-                        let wire = Wire::open(cable, question.p)?;
-                        parameters.insert("port".to_owned(), json!(wire.kind()));
-                        netcope_over(&question, wire, hunt, progress)?
-                    }
                 };
-                let mut results = fields(&found);
-                if !rates.is_empty() {
-                    results.insert("throughput".to_owned(), json!(rates));
-                }
-                (parameters, results)
+                (fields(&question), fields(&found), rates)
             }
         };
+        if !rates.is_empty() {
+            results.insert("throughput".to_owned(), json!(rates));
+        }
+        parameters.extend(port.map(|port| ("port".to_owned(), json!(port))));
         let program = self.program.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
         parameters.insert("program".to_owned(), Value::String(program));
         parameters.insert(fcs::COLUMN.to_owned(), json!(Fcs::Without));

@@ -15,6 +15,7 @@ mod updates;
 
 pub use rules::{Rules, RulesError};
 
+use super::search::SearchError;
 use super::{Effort, Progress, median, on_core};
 use fastpath_jit::{CompileError, Live};
 use fastpath_switch::Switch;
@@ -130,6 +131,9 @@ pub enum SwitchError {
     /// The code.
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// The rates.
+    #[error(transparent)]
+    Search(#[from] SearchError),
 }
 
 /// Measures a switch.
@@ -166,9 +170,12 @@ pub fn switch_cost(question: &SwitchQuestion, progress: Progress<'_>) -> Result<
 }
 
 /// A compiled switch with the tables of `question`, the port its frames come in by, and the frames.
-pub(super) fn prepared(question: &SwitchQuestion) -> Result<(Live, u32, Vec<Vec<u8>>), SwitchError> {
+pub(super) fn prepared(
+    question: &SwitchQuestion,
+    workers: usize,
+) -> Result<(Live, u32, Vec<Vec<u8>>), SwitchError> {
     let mut made = rules::make(question)?;
-    let live = Live::new(&mut made.switch, 1)?;
+    let live = Live::new(&mut made.switch, workers)?;
     Ok((live, rules::IN, made.frames))
 }
 
