@@ -707,7 +707,10 @@ impl Fit {
     pub fn with_unit(mut self, unit: ColumnUnit) -> Result<Fit, FitError> {
         let seconds = (unit.dimension == Dimension::Time).then_some(unit.scale);
         let agrees = |own: f64| seconds.is_some_and(|seconds| (own / seconds - 1.0).abs() < 1e-9);
-        if self.seconds_per_unit.is_some_and(|own| !agrees(own)) {
+        let by_name = ColumnUnit::of_column(&self.y);
+        if self.seconds_per_unit.is_some_and(|own| !agrees(own))
+            || by_name.is_some_and(|own| own.dimension != unit.dimension)
+        {
             return Err(FitError::OtherUnit { y: self.y });
         }
         self.seconds_per_unit = seconds;

@@ -188,6 +188,23 @@ fn a_unit_that_contradicts_the_columns_is_refused() {
 }
 
 #[test]
+fn a_saved_fit_takes_the_unit_it_lacks_and_no_other_than_it_has() {
+    let fitted = |name: &str| {
+        let table = Table::from_csv(&format!("p,{name}\n1,2\n2,3\n3,5\n")).expect("a table");
+        fit(&table, name, "const,p", &FitOptions::default()).expect("a fit")
+    };
+    let unit = |text: &str| ColumnUnit::parse(text).expect("a unit");
+    let with = |name: &str, text: &str| fitted(name).with_unit(unit(text)).map(|fit| fit.seconds_per_unit);
+    assert_eq!(with("T", "us"), Ok(Some(1e-6)));
+    assert_eq!(with("T", "cycles"), Ok(None));
+    assert_eq!(with("T_ns", "ns"), Ok(Some(1e-9)));
+    assert_eq!(with("T_cycles", "cycles"), Ok(None));
+    for (name, other) in [("T_ns", "us"), ("T_ns", "cycles"), ("T_cycles", "ns")] {
+        assert!(matches!(with(name, other), Err(FitError::OtherUnit { .. })), "{name} {other}");
+    }
+}
+
+#[test]
 fn huber_intervals_cover_under_normal_errors() {
     // 2000 trials; the asymptotic covariance with 12 points and 9 degrees of freedom is allowed 92 … 97 %.
     let mut rng = Rng::new(5);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  const, p, h ──▶ add the shape that leaves the least leave-one-out error, while ──▶ drop, one by one, what chance
-//!                  there are two points for each term                                may have put there
+//!                  there are two points for each term, 16 at most                    may have put there, or lowers it by less than 1 %
 //! ```
 //!
 //! The shapes are those costs of packets have: a bend at a measured value (`max(p-256,0)`), cache lines (`ceil(p/64)`),
@@ -136,12 +136,10 @@ impl Choice {
         let least_of = |chosen: &[&Candidate], among: std::ops::Range<usize>| {
             let freedom = (self.y.len() - chosen.len()) as f64;
             let chance = t_quantile(1.0 - CHANCE_MAX / 2.0 / tried as f64, freedom);
-            let error = self.left_out(chosen)?.error;
+            let now = self.left_out(chosen)?;
             let losses = among.filter_map(|i| {
-                let others = [&chosen[..i], &chosen[i + 1..]].concat();
-                let t = self.left_out(&[&others[..], &[chosen[i]]].concat())?.last_t;
-                let left = self.left_out(&others)?.error;
-                (t < chance || left * (1.0 - GAIN_MIN) <= error).then_some((left, i))
+                let left = self.left_out(&[&chosen[..i], &chosen[i + 1..]].concat())?.error;
+                (now.t[i] < chance || left * (1.0 - GAIN_MIN) <= now.error).then_some((left, i))
             });
             losses.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, i)| i)
         };
@@ -169,10 +167,10 @@ impl Choice {
             (leverage < LEVERAGE_ONE).then(|| ((self.y[i] - fitted[i]) / (1.0 - leverage) / self.y[i]).abs())
         };
         let squares: f64 = (0..n).map(|i| self.weights[i] * (self.y[i] - fitted[i]).powi(2)).sum();
-        let sd = (squares / (n - k) as f64 * solution.covariance[k - 1][k - 1]).sqrt();
+        let sd = |i: usize| (squares / (n - k) as f64 * solution.covariance[i][i]).sqrt();
         Some(LeftOut {
             error: (0..n).map(error).sum::<Option<f64>>()? / n as f64,
-            last_t: (solution.coefficients[k - 1] / sd).abs(),
+            t: (0..k).map(|i| (solution.coefficients[i] / sd(i)).abs()).collect(),
         })
     }
 }
@@ -181,8 +179,8 @@ impl Choice {
 struct LeftOut {
     /// Mean error at each point left out in turn, relative to y.
     error: f64,
-    /// By how many of its standard deviations the last term's coefficient differs from 0.
-    last_t: f64,
+    /// By how many of its standard deviations each term's coefficient differs from 0.
+    t: Vec<f64>,
 }
 
 /// Where a column may bend: at its values but the first and the last.

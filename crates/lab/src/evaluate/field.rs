@@ -4,7 +4,7 @@
 //!   nothing   a ═veth═ b                          the control
 //!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at the bridge's port to b others
 //!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
-//!   copies    a ═TAP═ bare loop ═TAP═ b           the ceiling of ours
+//!   copies    a ═TAP═ bare loop ═TAP═ b           what copies alone cost
 //!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`, by AF_XDP or packet sockets
 //! ```
 

@@ -122,6 +122,6 @@ fn tcp(context: &Context<'_>) -> Result<Outcome, PartError> {
         .detail("rounds", rounds as f64)
         .note(
             "one connection, offloads on everywhere, paced if BBR is the machine's default; medians over the rounds; a \
-             bridge passes on what it does not copy, and bare copies are the most that an emulator between TAPs can carry",
+             bridge passes on what it does not copy, and bare copies are what a thread that only copies carries between TAPs",
         ))
 }

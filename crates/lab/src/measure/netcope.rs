@@ -13,6 +13,7 @@ use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(64 << 20).unwrap();
 /// Bytes of each ring of the port.
@@ -147,6 +148,9 @@ pub fn netcope_throughput(
     hunt: Hunt<'_>,
     progress: Progress<'_>,
 ) -> Result<Vec<Found>, SearchError> {
+    if hunt.goals.is_empty() {
+        return Ok(Vec::new());
+    }
     let (mut device, end) = Application::new(question);
     rate::in_own_time(&mut device, &mut source(question), end, t_ns, hunt, progress)
 }
@@ -267,7 +271,7 @@ fn source(question: &NetcopeQuestion) -> InTurn {
         bytes[HEADERS..HEADERS + 8].copy_from_slice(&(flow as u64).to_le_bytes());
         bytes
     };
-    InTurn::new((0..question.flows).map(frame).collect(), question.burst)
+    InTurn::new(Arc::new((0..question.flows).map(frame).collect()), question.burst)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 use super::{Progress, clock_cost_ns, median, pin, quantile};
 use fastpath_engine::port::MemoryEnd;
 use serde::{Deserialize, Serialize};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 /// Rounds with stages: few, so that the others are as in operation.
@@ -100,14 +100,14 @@ pub(super) trait Source<E = MemoryEnd> {
 
 /// Frames of several flows, in turn.
 pub(super) struct InTurn {
-    pub(super) frames: Vec<Vec<u8>>,
-    pub(super) burst: usize,
+    pub(super) frames: Arc<Vec<Vec<u8>>>,
+    burst: usize,
     next: usize,
 }
 
 impl InTurn {
     /// Bursts of `burst`, of frames that are at least one.
-    pub(super) fn new(frames: Vec<Vec<u8>>, burst: usize) -> InTurn {
+    pub(super) fn new(frames: Arc<Vec<Vec<u8>>>, burst: usize) -> InTurn {
         InTurn { frames, burst, next: 0 }
     }
 }

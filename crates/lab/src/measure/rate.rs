@@ -189,6 +189,7 @@ mod tests {
     use fastpath_units::Time;
     use std::collections::VecDeque;
     use std::num::NonZeroUsize;
+    use std::sync::Arc;
 
     /// Sends what it took the burst before.
     struct Late {
@@ -223,7 +224,7 @@ mod tests {
     }
 
     fn source() -> InTurn {
-        InTurn::new(vec![vec![2; 60]], 64)
+        InTurn::new(Arc::new(vec![vec![2; 60]]), 64)
     }
 
     #[test]

@@ -65,6 +65,10 @@ impl<D: Device> Device for Slowed<D> {
             last = Instant::now();
         })
     }
+
+    fn holds(&self) -> bool {
+        self.device.holds()
+    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const MTU_SPARE: u32 = 8;
 const MTU_USUAL: u32 = 1500;
 const HEADERS: u32 = 14;
 /// In the first byte of an address for many stations: measured frames have none, and what the kernel says unasked has.
-const MULTICAST: u8 = 1;
+pub(super) const MULTICAST: u8 = 1;
 
 /// What joins source and device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -185,8 +185,14 @@ impl End for Far {
         let Ends { port, pool, out, .. } = &mut *self.ends.borrow_mut();
         out.extend(frames.into_iter().filter_map(|bytes| pool.insert(bytes)));
         let offered = out.len();
-        // An interface that went away takes nothing: that shows as loss.
-        let _ = port.tx_burst(Time::ZERO, pool, out);
+        let mut left = offered;
+        loop {
+            // A port takes so much at a time. An interface that went away takes nothing: that shows as loss.
+            let _ = port.tx_burst(Time::ZERO, pool, out);
+            if out.is_empty() || out.len() == std::mem::replace(&mut left, out.len()) {
+                break;
+            }
+        }
         let left = out.len();
         out.drain(..).for_each(|frame| pool.free(frame));
         offered - left

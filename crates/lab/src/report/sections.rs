@@ -291,11 +291,21 @@ fn pipeline(records: &[&Record]) -> Section {
             ["packets_per_second", "ceiling_packets_per_second"].map(|name| {
                 let size = parameter(r, "size");
                 let what = if name.starts_with("ceiling") { "no emulation" } else { "emulated" };
-                ((name, size as u64), format!("{what}, {size} B"), parameter(r, "links"), result(r, name))
+                // Records of before there was a choice are of one core and memory ports.
+                let cores = r.parameters.get("cores").map_or(1, |cores| number(cores) as u64);
+                let port = r.parameters.get("port").map_or(String::new(), |port| word(Some(port)));
+                let mut line = format!("{what}, {size} B");
+                if cores != 1 {
+                    line += &format!(", {cores} cores");
+                }
+                if !port.is_empty() {
+                    line += &format!(", {port}");
+                }
+                ((name, size as u64, cores, port), line, parameter(r, "links"), result(r, name))
             })
         });
         charts.push(Chart {
-            title: "Packets per second over links, one core".to_owned(),
+            title: "Packets per second over links".to_owned(),
             x: axis("links", Scale::Log10),
             y: axis("packets/s", Scale::Linear),
             drawing: Drawing::Lines(series(lines)),
@@ -304,11 +314,8 @@ fn pipeline(records: &[&Record]) -> Section {
     let rows = records.iter().map(|r| {
         let stages =
             items(r, "stages").map(|s| format!("{} {}", word(s.get("name")), short(number(&s["ns"]))));
-        let point = ["p", "h", "cores", "size", "links", "flows", "burst"]
-            .iter()
-            .filter_map(|n| Some(format!("{n} = {}", r.parameters.get(*n)?)));
         vec![
-            format!("{} {}", word(r.parameters.get("program")), point.collect::<Vec<_>>().join(", ")),
+            point(r),
             short(result(r, "T_ns")),
             short(result(r, "packets_per_second")),
             stages.collect::<Vec<_>>().join(", "),
@@ -321,12 +328,18 @@ fn pipeline(records: &[&Record]) -> Section {
     Section { title: "Pipelines".to_owned(), notes: vec![], charts, tables }
 }
 
+/// What was measured of a pipeline.
+fn point(record: &Record) -> String {
+    let names = ["port", "table", "p", "h", "cores", "size", "links", "flows", "burst"];
+    let told = names.iter().filter_map(|name| Some((name, record.parameters.get(*name)?)));
+    let told: Vec<String> = told.map(|(name, value)| format!("{name} = {}", word(Some(value)))).collect();
+    format!("{} {}", word(record.parameters.get("program")), told.join(", "))
+}
+
 /// The highest rates within a loss, where they were searched.
 fn searched(records: &[&Record]) -> Option<Grid> {
     let rows = records.iter().flat_map(|r| {
-        let point =
-            ["p", "h", "cores"].iter().filter_map(|n| Some(format!("{n} = {}", r.parameters.get(*n)?)));
-        let point = format!("{} {}", word(r.parameters.get("program")), point.collect::<Vec<_>>().join(", "));
+        let point = point(r);
         items(r, "throughput").map(move |found| {
             let rate = |name: &str| found.get(name).map_or("–".to_owned(), |pps| short(number(pps)));
             let loss = format!("{} %", short(100.0 * number(&found["goal"]["loss_ratio"])));

@@ -132,6 +132,11 @@ impl PipelineCommand {
                 "--cores {cores}: this machine has {there}; `fastpath model cores` says what more would do"
             );
         }
+        if self.program == Program::Emulate
+            && let (Some(&links), Some(&cores)) = (self.links.iter().min(), self.cores.iter().max())
+        {
+            ensure!(links >= u32::from(cores), "--cores {cores}: {links} links are too few to share out");
+        }
         let slowed = self.slowdown != Slowdown::NONE;
         let slows = matches!(self.program, Program::Netcope | Program::Forward) && self.port == Port::Memory;
         ensure!(slows || !slowed, "--slowdown: use it with netcope or forward on memory ports");
@@ -267,9 +272,8 @@ impl PipelineCommand {
                     Some(wire) => emulate_over(&question, weight, wire, hunt, progress)?,
                     None => {
                         let found = emulate(&question, weight, progress);
-                        let t_ns = found.t_ns;
-                        let search = || emulate_throughput(&question, t_ns, hunt, progress);
-                        (found, if goals.is_empty() { Vec::new() } else { search()? })
+                        let rates = emulate_throughput(&question, found.t_ns, hunt, progress)?;
+                        (found, rates)
                     }
                 };
                 (fields(&question), fields(&found), rates)
@@ -284,9 +288,8 @@ impl PipelineCommand {
                     Some(wire) => switched_over(&question, frames, wire, hunt, progress)?,
                     None => {
                         let found = switched(&question, frames, cores, progress)?;
-                        let t_ns = found.t_ns;
-                        let search = || switched_throughput(&question, frames, t_ns, hunt, progress);
-                        (found, if goals.is_empty() { Vec::new() } else { search()? })
+                        let rates = switched_throughput(&question, frames, found.t_ns, hunt, progress)?;
+                        (found, rates)
                     }
                 };
                 let parameters = Map::from_iter([
@@ -313,8 +316,7 @@ impl PipelineCommand {
                     Some(wire) => netcope_over(&question, wire, hunt, progress)?,
                     None => {
                         let found = netcope(&question, progress);
-                        let search = || netcope_throughput(&question, found.t_ns, hunt, progress);
-                        let rates = if goals.is_empty() { Vec::new() } else { search()? };
+                        let rates = netcope_throughput(&question, found.t_ns, hunt, progress)?;
                         (found, rates)
                     }
                 };

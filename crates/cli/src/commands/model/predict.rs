@@ -137,7 +137,7 @@ impl PredictCommand {
             prediction["warnings"] = json!(sourced.model.extrapolations(value_of));
             ensure!(
                 transfer.is_none(),
-                "y is not a time of known unit, so it cannot be scaled to another platform: name the column like T_ns, or give --y-unit to `model fit`"
+                "y is not a time of known unit, so it cannot be scaled to another platform: name the column like T_ns, or give --y-unit"
             );
         }
         Ok(prediction)
