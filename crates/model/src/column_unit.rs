@@ -77,6 +77,11 @@ const UNITS: [(&str, Dimension, f64); 42] = [
 ];
 
 impl ColumnUnit {
+    /// Whether the two are the same, but for rounding: scales of products are rounded.
+    pub(crate) fn agrees(self, other: ColumnUnit) -> bool {
+        self.dimension == other.dimension && (self.scale / other.scale - 1.0).abs() < 1e-9
+    }
+
     /// The unit spelt `text`, if it is one.
     pub fn parse(text: &str) -> Option<ColumnUnit> {
         let lower = text.trim().to_lowercase();

@@ -606,12 +606,10 @@ impl Job<'_> {
             [Factor { column, shape: Shape::Plain, power: 1 }] => table.unit(column)?,
             _ => self.seconds_by_name().map(|scale| ColumnUnit { dimension: Dimension::Time, scale }),
         };
-        // Scales of products are rounded.
-        let agrees = |carried: ColumnUnit| {
-            carried.dimension == given.dimension && (carried.scale / given.scale - 1.0).abs() < 1e-9
-        };
         match carried {
-            Some(carried) if !agrees(carried) => Err(FitError::OtherUnit { y: self.y.text().to_owned() }),
+            Some(carried) if !carried.agrees(given) => {
+                Err(FitError::OtherUnit { y: self.y.text().to_owned() })
+            }
             _ => Ok(()),
         }
     }
@@ -705,15 +703,11 @@ impl Fit {
     /// # Errors
     /// [`FitError::OtherUnit`] if it has another.
     pub fn with_unit(mut self, unit: ColumnUnit) -> Result<Fit, FitError> {
-        let seconds = (unit.dimension == Dimension::Time).then_some(unit.scale);
-        let agrees = |own: f64| seconds.is_some_and(|seconds| (own / seconds - 1.0).abs() < 1e-9);
-        let by_name = ColumnUnit::of_column(&self.y);
-        if self.seconds_per_unit.is_some_and(|own| !agrees(own))
-            || by_name.is_some_and(|own| own.dimension != unit.dimension)
-        {
+        let time = self.seconds_per_unit.map(|scale| ColumnUnit { dimension: Dimension::Time, scale });
+        if time.or(ColumnUnit::of_column(&self.y)).is_some_and(|own| !own.agrees(unit)) {
             return Err(FitError::OtherUnit { y: self.y });
         }
-        self.seconds_per_unit = seconds;
+        self.seconds_per_unit = (unit.dimension == Dimension::Time).then_some(unit.scale);
         Ok(self)
     }
 

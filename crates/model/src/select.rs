@@ -133,21 +133,20 @@ impl Choice {
             chosen.push(best);
         }
         // Back past those that chance may have put there, shapes before the columns themselves.
-        let least_of = |chosen: &[&Candidate], among: std::ops::Range<usize>| {
+        let least_of = |chosen: &[&Candidate], from: usize| {
             let freedom = (self.y.len() - chosen.len()) as f64;
             let chance = t_quantile(1.0 - CHANCE_MAX / 2.0 / tried as f64, freedom);
             let now = self.left_out(chosen)?;
-            let losses = among.filter_map(|i| {
+            let losses = (from..chosen.len()).filter_map(|i| {
                 let left = self.left_out(&[&chosen[..i], &chosen[i + 1..]].concat())?.error;
                 (now.t[i] < chance || left * (1.0 - GAIN_MIN) <= now.error).then_some((left, i))
             });
             losses.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, i)| i)
         };
-        while let Some(least) = least_of(&chosen, self.plain.len()..chosen.len()) {
-            chosen.remove(least);
-        }
-        while let Some(least) = least_of(&chosen, 1..chosen.len()) {
-            chosen.remove(least);
+        for from in [self.plain.len(), 1] {
+            while let Some(least) = least_of(&chosen, from) {
+                chosen.remove(least);
+            }
         }
         let names: Vec<&str> = chosen.iter().map(|(name, _)| name.as_str()).collect();
         (names.join(","), tried)

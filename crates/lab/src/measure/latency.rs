@@ -11,6 +11,7 @@
 //! wake-up, no other core), or the engine on another core: each unit is then in a namespace of its own, and a hop is the
 //! kernel's way out of it, a link of the engine, and the kernel's way in.
 
+use super::pipeline::send;
 use super::{Progress, clock_cost_ns, on_core};
 use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, gain_privilege};
@@ -376,8 +377,7 @@ impl<const N: usize> Unit<N> {
     }
 
     fn transmit(&mut self, to: usize) {
-        let _ = self.ports[to].tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
-        self.out.drain(..).for_each(|frame| self.pool.free(frame));
+        send(&mut *self.ports[to], Time::ZERO, &mut self.pool, &mut self.out);
     }
 }
 

@@ -227,9 +227,7 @@ impl Device for Application {
         }
         self.work = work;
         mark(2);
-        let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
-        // What the world does not take is lost, as at a full NIC.
-        self.out.drain(..).for_each(|frame| self.pool.free(frame));
+        pipeline::send(&mut *self.port, Time::ZERO, &mut self.pool, &mut self.out);
         mark(3);
         frames
     }
@@ -278,7 +276,8 @@ fn source(question: &NetcopeQuestion) -> InTurn {
 mod tests {
     use super::super::pipeline::{End, Source};
     use super::super::search::Goal;
-    use super::super::wire::{Cable, WireError};
+    use super::super::wire::Cable;
+    use super::super::wire::tests::open_or_skip;
     use super::*;
     use std::time::{Duration, Instant};
 
@@ -339,15 +338,8 @@ mod tests {
     #[test]
     fn frames_pass_a_veth_pair_with_either_socket() {
         for cable in [Cable::Veth, Cable::Xdp] {
-            let wire = match Wire::open(&cable, 1518) {
-                Ok(wire) => wire,
-                Err(WireError::NotPermitted(why)) => {
-                    return crate::skip("frames_pass_a_veth_pair_with_either_socket", &why.to_string());
-                }
-                Err(WireError::Open(why)) if cable == Cable::Xdp => {
-                    return crate::skip("frames_pass_a_veth_pair_with_either_socket", &why.to_string());
-                }
-                Err(other) => panic!("{cable:?}: {other}"),
+            let Some(wire) = open_or_skip(&cable, "frames_pass_a_veth_pair_with_either_socket") else {
+                return;
             };
             let question = NetcopeQuestion { packets: 64, ..question(1514, 1) };
             let (port, far) = wire.apart();

@@ -228,8 +228,7 @@ impl Device for Forwarder {
             self.out.extend(frame);
         }
         mark(1);
-        let _ = self.port.tx_burst(Time::ZERO, &mut self.pool, &mut self.out);
-        self.out.drain(..).for_each(|frame| self.pool.free(frame));
+        pipeline::send(&mut self.port, Time::ZERO, &mut self.pool, &mut self.out);
         mark(2);
         frames
     }

@@ -10,8 +10,11 @@
 //! Every [`STAGED_EVERY`]th round reads the clock between stages too; what that costs is taken off.
 
 use super::{Progress, clock_cost_ns, median, pin, quantile};
-use fastpath_engine::port::MemoryEnd;
+use fastpath_engine::port::{MemoryEnd, Port};
+use fastpath_net::{Frame, FramePool};
+use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
@@ -82,6 +85,24 @@ impl End for MemoryEnd {
     fn take(&self) -> usize {
         self.recv(usize::MAX, |_| {})
     }
+}
+
+/// Sends all that waits, as much at a time as the port takes; says how many frames. What it does not take is lost, as at a full
+/// NIC, and so shows a port that fails.
+pub(super) fn send(
+    port: &mut (impl Port + ?Sized),
+    now: Time,
+    pool: &mut FramePool,
+    out: &mut VecDeque<Frame>,
+) -> usize {
+    let (waiting, mut left) = (out.len(), usize::MAX);
+    while !out.is_empty() && out.len() < left {
+        left = out.len();
+        let _ = port.tx_burst(now, pool, out);
+    }
+    let lost = out.len();
+    out.drain(..).for_each(|frame| pool.free(frame));
+    waiting - lost
 }
 
 /// The source: frames to send, in bursts.

@@ -5,7 +5,6 @@ use super::pipeline::{self, Device, InTurn};
 use super::rate::{self, Hunt};
 use super::search::Found;
 use super::switching::{SwitchError, SwitchQuestion, prepared};
-use super::wire::MULTICAST;
 use super::{Progress, Wire};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_jit::{Fate, Live, Worker};
@@ -116,7 +115,7 @@ impl Prepared {
         for frame in &mut frames {
             frame.resize(frame.len().max(size), 0);
             // To one station each: on a wire what goes to many is the kernel's. No table that random frames meet looks there.
-            frame[0] &= !MULTICAST;
+            frame[0] &= !1;
         }
         Ok(Prepared { live, entrance, frames: Arc::new(frames), burst })
     }
@@ -172,9 +171,7 @@ impl Device for Tables {
             }
         }
         mark(1);
-        let _ = self.port.tx_burst(self.now, &mut self.pool, &mut self.out);
-        // What the world does not take is lost, as at a full NIC.
-        self.out.drain(..).for_each(|frame| self.pool.free(frame));
+        pipeline::send(&mut *self.port, self.now, &mut self.pool, &mut self.out);
         mark(2);
         frames
     }
@@ -182,8 +179,9 @@ impl Device for Tables {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::tests::open_or_skip;
     use super::*;
-    use crate::measure::{Cable, Effort, Goal, Rules, WireError};
+    use crate::measure::{Cable, Effort, Goal, Rules};
     use std::time::Duration;
 
     #[test]
@@ -212,13 +210,7 @@ mod tests {
 
     #[test]
     fn it_works_at_the_end_of_a_wire() {
-        let wire = match Wire::open(&Cable::Veth, 1514) {
-            Ok(wire) => wire,
-            Err(WireError::NotPermitted(why)) => {
-                return crate::skip("it_works_at_the_end_of_a_wire", &why.to_string());
-            }
-            Err(other) => panic!("{other}"),
-        };
+        let Some(wire) = open_or_skip(&Cable::Veth, "it_works_at_the_end_of_a_wire") else { return };
         // Whoever else needs the core may hold up the kernel's half of the way: then a part is not there in time.
         let goals = [Goal { loss_ratio: 0.4 }];
         let hunt = Hunt { goals: &goals, duration: Duration::from_millis(2), width: 0.1, queue: 4096 };

@@ -7,12 +7,13 @@
 //!
 //! Both ends of a veth pair are alone in a namespace of their own, so nothing but what is measured passes.
 
-use super::pipeline::End;
+use super::pipeline::{End, send};
 use crate::namespace::{Namespace, NotPermitted, gain_privilege};
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{AfPacket, AfXdp, Burst, OpenError, Port, XdpMemory};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
+use fastpath_wire::MacAddr;
 use nix::net::if_::if_nametoindex;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,8 +28,6 @@ const VETHS: [&str; 2] = ["dut", "far"];
 const MTU_SPARE: u32 = 8;
 const MTU_USUAL: u32 = 1500;
 const HEADERS: u32 = 14;
-/// In the first byte of an address for many stations: measured frames have none, and what the kernel says unasked has.
-pub(super) const MULTICAST: u8 = 1;
 
 /// What joins source and device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -184,18 +183,7 @@ impl End for Far {
     fn give<'a>(&self, frames: impl IntoIterator<Item = &'a [u8]>) -> usize {
         let Ends { port, pool, out, .. } = &mut *self.ends.borrow_mut();
         out.extend(frames.into_iter().filter_map(|bytes| pool.insert(bytes)));
-        let offered = out.len();
-        let mut left = offered;
-        loop {
-            // A port takes so much at a time. An interface that went away takes nothing: that shows as loss.
-            let _ = port.tx_burst(Time::ZERO, pool, out);
-            if out.is_empty() || out.len() == std::mem::replace(&mut left, out.len()) {
-                break;
-            }
-        }
-        let left = out.len();
-        out.drain(..).for_each(|frame| pool.free(frame));
-        offered - left
+        send(&mut **port, Time::ZERO, pool, out)
     }
 
     fn take(&self) -> usize {
@@ -207,16 +195,32 @@ impl End for Far {
                 return ours;
             }
             for frame in burst.drain() {
-                ours += usize::from(pool.bytes(&frame)[0] & MULTICAST == 0);
+                ours += usize::from(is_measured(pool.bytes(&frame)));
                 pool.free(frame);
             }
         }
     }
 }
 
+/// Measured frames go to one station each; what the kernel says unasked goes to many.
+fn is_measured(bytes: &[u8]) -> bool {
+    bytes.first_chunk().is_some_and(|to| !MacAddr(*to).is_multicast())
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A wire, or none where this machine permits none and `test` is skipped.
+    pub(in super::super) fn open_or_skip(cable: &Cable, test: &str) -> Option<Wire> {
+        match Wire::open(cable, 1518) {
+            Ok(wire) => return Some(wire),
+            Err(WireError::NotPermitted(why)) => crate::skip(test, &why.to_string()),
+            Err(WireError::Open(why)) if *cable == Cable::Xdp => crate::skip(test, &why.to_string()),
+            Err(other) => panic!("{cable:?}: {other}"),
+        }
+        None
+    }
 
     #[test]
     fn cables_are_told_apart() {
