@@ -99,8 +99,8 @@ pub(crate) struct Worker<O> {
 struct EdgePort {
     /// `None` once it has failed.
     port: Option<Box<dyn Port>>,
-    /// It sends frames whose checksum is still to be made.
-    takes_unfinished: bool,
+    /// It sends segments that are not cut.
+    takes_whole: bool,
     name: String,
     kind: String,
     failure: Option<String>,
@@ -237,8 +237,8 @@ impl<O: Observer> Worker<O> {
     fn queue(&mut self, mut delivery: Delivery) {
         let index = delivery.edge.0 as usize;
         let edge = &mut self.edges[index];
-        if !edge.takes_unfinished {
-            self.network.pool_mut().finish(&mut delivery.frame);
+        if !edge.takes_whole {
+            self.network.pool_mut().cut(&mut delivery.frame);
         }
         let backlog = match &mut edge.backlog {
             Some(backlog) => backlog,
@@ -458,7 +458,7 @@ impl EdgePort {
     /// One of `edges`.
     fn new(mut port: Box<dyn Port>, edges: usize) -> EdgePort {
         EdgePort {
-            takes_unfinished: port.defer_checksums(),
+            takes_whole: port.keep_whole(),
             name: port.name().to_owned(),
             kind: port.kind(),
             port: Some(port),

@@ -7,9 +7,11 @@ use common::lab::{Lab, Namespace, TRANSFER, ip, with_namespaces, with_taps};
 use common::{finish, options, two_hosts};
 use fastpath_engine::port::{AfPacket, Burst, Port, TapPort};
 use fastpath_engine::{Idle, Report, attach, start};
-use fastpath_link::PipeSpec;
+use fastpath_link::{CorruptSpec, PipeSpec};
 use fastpath_net::{EdgeId, Frame, FramePool, NodeKind, Topology};
-use fastpath_units::{Duration, Time};
+use fastpath_units::{Duration, Probability, Rate, Time};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::UdpGsoSegment;
 use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::num::NonZeroUsize;
@@ -27,6 +29,50 @@ fn tcp_through_taps_arrives_whole_and_the_link_sees_segments() {
         assert!(forward.frames_in as usize >= 2 * TRANSFER / 1460, "{forward:?}");
         assert!(forward.bytes_in / forward.frames_in <= 1514, "{forward:?}");
         assert_eq!(report.ports.iter().map(|port| port.counters.rx_malformed).sum::<u64>(), 0);
+    });
+}
+
+#[test]
+fn tcp_arrives_whole_when_the_link_takes_super_packets_apart() {
+    with_taps("tcp_arrives_whole_when_the_link_takes_super_packets_apart", || {
+        let some = |share| Probability::new(share).expect("a probability");
+        let pipe = PipeSpec {
+            rate: Rate::from_bps(500_000_000),
+            delay: Duration::from_us(200),
+            loss: some(0.002).into(),
+            duplicate: some(0.05).into(),
+            corrupt: Some(CorruptSpec::Packets(some(0.002).into())),
+            ..PipeSpec::default()
+        };
+        let lab = Lab::with_taps(pipe, options(Idle::Save));
+        lab.transfer("10.9.0.2");
+        lab.transfer("fd00:9::2");
+        let report = finish(lab.running);
+        assert_eq!(report.ports.iter().map(|port| port.counters.tx_refused).sum::<u64>(), 0);
+    });
+}
+
+#[test]
+fn datagrams_sent_together_arrive_one_by_one() {
+    with_taps("datagrams_sent_together_arrive_one_by_one", || {
+        const SIZE: usize = 1000;
+        let lab = Lab::with_taps(PipeSpec::default(), options(Idle::Save));
+        for addresses in [["10.9.0.1:0", "10.9.0.2:0"], ["[fd00:9::1]:0", "[fd00:9::2]:0"]] {
+            let [source, sink] =
+                [0, 1].map(|end| lab.hosts[end].run(|| UdpSocket::bind(addresses[end]).unwrap()));
+            setsockopt(&source, UdpGsoSegment, &(SIZE as i32)).unwrap();
+            sink.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+            let sent: Vec<u8> = (0..9 * SIZE + 300).map(|i| (i / 7) as u8).collect();
+            assert_eq!(source.send_to(&sent, sink.local_addr().unwrap()).unwrap(), sent.len());
+            let mut buffer = [0; 2 * SIZE];
+            for part in sent.chunks(SIZE) {
+                let len = sink.recv(&mut buffer).expect("every datagram comes");
+                assert_eq!(&buffer[..len], part);
+            }
+        }
+        let report = finish(lab.running);
+        let forward = &report.links[0].directions[0];
+        assert!(forward.frames_in >= 20, "the link sees datagrams: {forward:?}");
     });
 }
 

@@ -42,7 +42,7 @@ pub use network::{Delivery, Edge, EdgeId, Network, Options};
 pub use observer::{Observer, Passage, PipeId, Place};
 pub use openflow::Executors;
 pub use part::Part;
-pub use pool::{FRAME_MAX, Frame, FramePool};
+pub use pool::{FRAME_MAX, Frame, FramePool, SegmentRun, Segments};
 pub use real_time::{Idle, Late, RealTime, Workers};
 pub use route::{Fib, NextHop, Route, Routes};
 pub use schedule::{LinkChange, ScheduleFull};

@@ -241,8 +241,12 @@ impl<O: Observer> Network<O> {
 
     /// A frame leaves a host onto its link at `now`. Time does not run backwards: an earlier `now` is taken
     /// as the latest one seen.
-    pub fn push(&mut self, now: Time, edge: EdgeId, frame: Frame) {
+    pub fn push(&mut self, now: Time, edge: EdgeId, mut frame: Frame) {
         self.advance(now);
+        if O::WATCHES {
+            // It is told of bytes, and knows frames by their slots.
+            self.pool.cut(&mut frame);
+        }
         self.books.entered += 1;
         self.observer.entered(self.now, edge, &frame);
         self.enter(self.now, self.first_pipes[edge.0 as usize], frame);
@@ -496,7 +500,7 @@ impl<O: Observer> Network<O> {
     /// What queue disciplines go by: the flow's hash and the traffic class.
     #[inline(never)]
     fn read_headers(&self, frame: &Frame) -> (u32, u8) {
-        let headers = Headers::parse(self.pool.bytes(frame));
+        let headers = Headers::parse(self.pool.headers(frame));
         (headers.flow_hash(), headers.traffic_class())
     }
 
@@ -507,19 +511,21 @@ impl<O: Observer> Network<O> {
         if !O::WATCHES && matches!(fate, Fate::Delivered { marked: false }) {
             return self.arrive(at, end, frame);
         }
-        // Its bytes are shown, or changed.
-        self.pool.finish(&mut frame);
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         let departed = self.pipes.departed(id);
         let alteration = match fate {
             Fate::Dropped(reason) => {
-                let bytes = self.pool.bytes(&frame);
-                self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
+                if O::WATCHES {
+                    let bytes = self.pool.bytes(&frame);
+                    self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
+                }
                 return self.discard(at, frame, Reason::Link(reason));
             }
             Fate::Delivered { marked } => Alteration { marked, ..Alteration::default() },
             Fate::Altered(alteration) => alteration,
         };
+        // Its bytes are shown, or changed.
+        self.pool.cut(&mut frame);
         if alteration.marked {
             let bytes = self.pool.bytes_mut(&mut frame);
             let headers = Headers::parse(bytes);
@@ -558,7 +564,7 @@ impl<O: Observer> Network<O> {
 
     /// A frame reaches a router or switch.
     fn forward(&mut self, at: Time, InnerEnd { station, interface }: InnerEnd, mut frame: Frame) {
-        self.pool.finish(&mut frame);
+        self.pool.cut(&mut frame);
         let Station { node, kind } = &mut self.stations[station];
         let node = *node;
         match kind {
@@ -606,9 +612,10 @@ impl<O: Observer> Network<O> {
 
     /// A pipe or node does not take a frame.
     #[cold]
-    fn refuse(&mut self, at: Time, place: Place, mut frame: Frame, reason: Reason) {
-        self.pool.finish(&mut frame);
-        self.observer.refused(at, place, &frame, self.pool.bytes(&frame), reason);
+    fn refuse(&mut self, at: Time, place: Place, frame: Frame, reason: Reason) {
+        if O::WATCHES {
+            self.observer.refused(at, place, &frame, self.pool.bytes(&frame), reason);
+        }
         self.discard(at, frame, reason);
     }
 

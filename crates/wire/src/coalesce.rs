@@ -19,7 +19,7 @@ use crate::{Headers, build::tcp_flags};
 /// # let (mut rest, mut writes) = (&due[..], 0);
 /// let mut coalescer = Coalescer::default();
 /// while !rest.is_empty() {
-///     let count = rest.iter().take_while(|frame| coalescer.append(frame, true)).count();
+///     let count = rest.iter().take_while(|frame| coalescer.append(frame)).count();
 ///     let joined = coalescer.take().expect("an empty coalescer takes any frame");
 ///     // Write joined.vnet, joined.headers, and from each of these frames what is behind joined.skip bytes.
 ///     rest = &rest[count..];
@@ -31,8 +31,6 @@ use crate::{Headers, build::tcp_flags};
 pub struct Coalescer {
     /// Those of the first frame, while it may be continued or has been.
     headers: Vec<u8>,
-    /// What the receiving kernel has to know of the first frame, should nobody continue it.
-    single: VnetHeader,
     /// Bytes of the packet so far.
     len: usize,
     held: Held,
@@ -43,7 +41,7 @@ pub struct Coalescer {
 pub struct Joined<'a> {
     /// What the receiving kernel has to know.
     pub vnet: VnetHeader,
-    /// Headers for all of them; empty for a single frame, which goes as it is, finished or not.
+    /// Headers for all of them; empty for a single frame, which goes as it is.
     pub headers: &'a [u8],
     /// Bytes of headers of each frame.
     pub skip: usize,
@@ -70,18 +68,16 @@ struct Run {
 }
 
 impl Coalescer {
-    /// Takes the frame if nothing is held or if it continues what is held; otherwise [`Coalescer::take`] first. A frame
-    /// that is not finished is one of [`SuperPacket::write_unfinished`](crate::segment::SuperPacket::write_unfinished),
-    /// its transport checksum still to be made: by the receiver, if it wants it.
+    /// Takes the frame if nothing is held or if it continues what is held; otherwise [`Coalescer::take`] first.
     #[must_use = "a frame that was not taken must be offered again"]
-    pub fn append(&mut self, frame: &[u8], is_finished: bool) -> bool {
+    pub fn append(&mut self, frame: &[u8]) -> bool {
         match self.held {
             Held::Nothing => {
-                self.hold_first(frame, is_finished);
+                self.hold_first(frame);
                 true
             }
             Held::Closed(_) => false,
-            Held::Open(run) => self.append_to(run, frame, is_finished),
+            Held::Open(run) => self.append_to(run, frame),
         }
     }
 
@@ -93,7 +89,7 @@ impl Coalescer {
             Held::Open(run) => Some(run),
         };
         let Some(run) = run.filter(|run| run.segments > 1) else {
-            return Some(Joined { vnet: self.single, headers: &[], skip: 0 });
+            return Some(Joined { vnet: VnetHeader::default(), headers: &[], skip: 0 });
         };
         run.layout.set_lengths(&mut self.headers, self.len);
         let kind = match run.layout.kind.network {
@@ -112,14 +108,10 @@ impl Coalescer {
         })
     }
 
-    fn hold_first(&mut self, frame: &[u8], is_finished: bool) {
-        let headers = Headers::parse(frame);
-        let layout = Layout::of(frame, &headers);
-        let unfinished = layout.filter(|_| !is_finished).map(|layout| layout.vnet_header(None));
-        self.single = unfinished.unwrap_or_default();
+    fn hold_first(&mut self, frame: &[u8]) {
         self.len = frame.len();
         self.headers.clear();
-        self.held = match mergeable(frame, &headers, is_finished) {
+        self.held = match mergeable(frame) {
             Some(layout) => {
                 self.headers.extend_from_slice(&frame[..layout.header_len]);
                 let size = frame.len() - layout.header_len;
@@ -129,8 +121,8 @@ impl Coalescer {
         };
     }
 
-    fn append_to(&mut self, run: Run, frame: &[u8], is_finished: bool) -> bool {
-        let Some(layout) = mergeable(frame, &Headers::parse(frame), is_finished) else { return false };
+    fn append_to(&mut self, run: Run, frame: &[u8]) -> bool {
+        let Some(layout) = mergeable(frame) else { return false };
         let payload = frame.len() - layout.header_len;
         let ip_len = self.len - run.layout.ip + payload;
         let data_len = (self.len - run.layout.header_len) as u32;
@@ -155,9 +147,10 @@ fn after(frame: &[u8], run: Run, len: usize) -> Held {
 }
 
 /// The layout of a frame that may be part of a super-packet: plain TCP data with nothing to say but ACK and PSH,
-/// no IP options or extension headers, no padding, every checksum right or still to be made.
-fn mergeable(frame: &[u8], headers: &Headers, is_finished: bool) -> Option<Layout> {
-    let layout = Layout::of(frame, headers)?;
+/// no IP options or extension headers, no padding, every checksum right.
+fn mergeable(frame: &[u8]) -> Option<Layout> {
+    let headers = Headers::parse(frame);
+    let layout = Layout::of(frame, &headers)?;
     let plain_header_len = match layout.kind.network {
         IpVersion::V4 => 20,
         IpVersion::V6 => 40,
@@ -167,10 +160,8 @@ fn mergeable(frame: &[u8], headers: &Headers, is_finished: bool) -> Option<Layou
         && layout.transport - layout.ip == plain_header_len
         && Some(frame.len()) == headers.packet_end()
         && frame[layout.transport + 13] & !tcp_flags::PSH == tcp_flags::ACK;
-    let is_right = || {
-        headers.ipv4_checksum_ok(frame) != Some(false)
-            && (!is_finished || check_transport(frame, headers) == Check::Good)
-    };
+    let is_right =
+        || headers.ipv4_checksum_ok(frame) != Some(false) && check_transport(frame, &headers) == Check::Good;
     (has_data && is_plain && is_right()).then_some(layout)
 }
 

@@ -8,6 +8,7 @@ use crate::bytes::{be16, be32, put16, put32};
 use crate::checksum::{self, Sum};
 use crate::vnet::{Gso, GsoKind, PartialChecksum, VnetError, VnetHeader, complete_checksum};
 use crate::{Headers, Network, build::tcp_flags, protocol};
+use std::ops::Range;
 
 /// Why a super-packet cannot be cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -26,6 +27,7 @@ pub enum SegmentError {
 /// A super-packet, ready to be cut into segments numbered from 0, each written wherever there is room for it.
 pub struct SuperPacket<'a> {
     layout: Layout,
+    kind: GsoKind,
     size: usize,
     headers: &'a [u8],
     payload: &'a [u8],
@@ -94,15 +96,6 @@ pub fn segment(
     Ok(())
 }
 
-/// Finishes the transport checksum of a segment that [`SuperPacket::write_unfinished`] wrote. Of other TCP and UDP packets it
-/// makes the checksum anew; the rest stays as it is.
-pub fn finish_checksum(frame: &mut [u8]) {
-    let headers = Headers::parse(frame);
-    if let (Some(layout), Some(end)) = (Layout::of(frame, &headers), headers.packet_end()) {
-        layout.complete_checksum(&mut frame[..end]);
-    }
-}
-
 impl<'a> SuperPacket<'a> {
     /// Checks that `frame` is what its virtio header says. Whatever the checksum fields hold is not used.
     pub fn new(frame: &'a [u8], gso: Gso) -> Result<SuperPacket<'a>, SegmentError> {
@@ -115,12 +108,22 @@ impl<'a> SuperPacket<'a> {
             return Err(SegmentError::Mismatch(gso.kind));
         };
         let (headers, payload) = frame[..end].split_at(layout.header_len);
-        Ok(SuperPacket { layout, size: gso.size.into(), headers, payload })
+        Ok(SuperPacket { layout, kind: gso.kind, size: gso.size.into(), headers, payload })
     }
 
     /// How many segments it has, at least one.
     pub fn count(&self) -> usize {
         self.payload.len().div_ceil(self.size).max(1)
+    }
+
+    /// Bytes of the headers that every segment has.
+    pub fn header_len(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Bytes of all segments' payload.
+    pub fn payload_len(&self) -> usize {
+        self.payload.len()
     }
 
     /// Bytes of the `i`-th segment.
@@ -131,33 +134,49 @@ impl<'a> SuperPacket<'a> {
 
     /// Writes the `i`-th segment, all checksums right, to `out`, which has exactly its length.
     pub fn write(&self, i: usize, out: &mut [u8]) {
-        self.write_unfinished(i, out);
+        let payload = self.payload_of(i..i + 1);
+        let len = self.headers.len();
+        out[..len].copy_from_slice(self.headers);
+        out[len..].copy_from_slice(payload);
+        self.set_fields(i..i + 1, out, len + payload.len());
         self.layout.complete_checksum(out);
     }
 
-    /// The same, but that the transport checksum is left to [`finish_checksum`]: its field holds the sum of the
-    /// pseudo-header. Summing the payload costs as much as copying it.
-    pub fn write_unfinished(&self, i: usize, out: &mut [u8]) {
-        let (from, layout) = (i * self.size, &self.layout);
-        let (headers, payload) = out.split_at_mut(self.headers.len());
-        headers.copy_from_slice(self.headers);
-        payload.copy_from_slice(&self.payload[from..from + payload.len()]);
-        let len = out.len();
-        layout.set_lengths(out, len);
+    /// Some segments, at least one, as the packet that stands for them: what the receiving kernel has to know, and the
+    /// payload, which stays where it is. The headers go to `headers`, which is emptied before.
+    pub fn part(&self, segments: Range<usize>, headers: &mut Vec<u8>) -> (VnetHeader, &'a [u8]) {
+        let payload = self.payload_of(segments.clone());
+        headers.clear();
+        headers.extend_from_slice(self.headers);
+        self.set_fields(segments.clone(), headers, self.headers.len() + payload.len());
+        let ecn = self.layout.has_flag(headers, tcp_flags::CWR);
+        let gso = Gso { kind: self.kind, size: self.size as u16, ecn };
+        (self.layout.vnet_header((segments.len() > 1).then_some(gso)), payload)
+    }
+
+    fn payload_of(&self, segments: Range<usize>) -> &'a [u8] {
+        &self.payload[segments.start * self.size..self.payload.len().min(segments.end * self.size)]
+    }
+
+    /// Makes the super-packet's headers those of the packet of `len` bytes that stands for some of its segments. Its transport
+    /// checksum is the sum of the pseudo-header.
+    fn set_fields(&self, segments: Range<usize>, headers: &mut [u8], len: usize) {
+        let layout = &self.layout;
+        layout.set_lengths(headers, len);
         if layout.kind.network == IpVersion::V4 {
-            let id = be16(out, layout.ip + 4).unwrap_or(0);
-            put16(out, layout.ip + 4, id.wrapping_add(i as u16));
-            layout.set_header_checksum(out);
+            let id = be16(headers, layout.ip + 4).unwrap_or(0);
+            put16(headers, layout.ip + 4, id.wrapping_add(segments.start as u16));
+            layout.set_header_checksum(headers);
         }
         if layout.kind.transport == GsoTransport::Tcp {
-            let seq = be32(out, layout.transport + 4).unwrap_or(0);
-            put32(out, layout.transport + 4, seq.wrapping_add(from as u32));
+            let seq = be32(headers, layout.transport + 4).unwrap_or(0);
+            put32(headers, layout.transport + 4, seq.wrapping_add((segments.start * self.size) as u32));
             // RFC 3168 §6.1.2: CWR says something once. FIN and PSH belong to the last byte.
-            let not_first = if i > 0 { tcp_flags::CWR } else { 0 };
-            let not_last = if i + 1 < self.count() { tcp_flags::FIN | tcp_flags::PSH } else { 0 };
-            out[layout.transport + 13] &= !(not_first | not_last);
+            let not_first = if segments.start > 0 { tcp_flags::CWR } else { 0 };
+            let not_last = if segments.end < self.count() { tcp_flags::FIN | tcp_flags::PSH } else { 0 };
+            headers[layout.transport + 13] &= !(not_first | not_last);
         }
-        layout.start_checksum(out, len);
+        layout.start_checksum(headers, len);
     }
 }
 
@@ -209,6 +228,11 @@ impl Layout {
         let checksum =
             PartialChecksum { start: self.transport as u16, offset: self.checksum_offset() as u16 };
         VnetHeader { checksum: Some(checksum), gso, header_len: self.header_len as u16 }
+    }
+
+    /// Whether a flag of TCP is set in these headers.
+    fn has_flag(&self, headers: &[u8], flag: u8) -> bool {
+        self.kind.transport == GsoTransport::Tcp && headers[self.transport + 13] & flag != 0
     }
 
     /// Makes the length fields of IP and UDP those of a frame of `len` bytes that begins with these.

@@ -120,7 +120,7 @@ impl Port for AfPacket {
     }
 
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters, defers: false };
+        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
         while !arrivals.burst.is_full() {
             let scratch = &mut self.scratch;
             let Some(rest) = self.socket.receive(|frame| accept(&frame, &mut arrivals, scratch)) else {

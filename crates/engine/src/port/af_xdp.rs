@@ -267,7 +267,7 @@ impl Port for AfXdp {
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
         // What the device had no room for is tried again, also when nothing new comes to send.
         self.send()?;
-        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters, defers: false };
+        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
         let (whole, scratch, mtu) = (&mut self.whole, &mut self.scratch, self.mtu);
         for socket in &mut self.sockets {
             if arrivals.burst.is_full() {

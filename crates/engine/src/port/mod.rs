@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Who holds a frame owns it: `rx_burst` gives frames to the caller, `tx_burst` takes a prefix of the
-//! caller's and frees it. Super-packets never pass this door: a port cuts them into the segments they stand
-//! for (`offload.rs`), so the links see every segment.
+//! caller's and frees it. Super-packets never pass this door: a port gives the segments they stand for
+//! (`offload.rs`), so the links see every segment; their bytes may stay in one piece in the pool.
 //!
 //! To add a kind: a file here with a type that implements [`Port`]; nothing else needs to know.
 
@@ -67,9 +67,9 @@ pub trait Port: Send {
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError>;
 
-    /// From now on frames may come whose transport checksum is still to be made ([`Frame::is_finished`]), if the port has
-    /// such. True if it also sends them.
-    fn defer_checksums(&mut self) -> bool {
+    /// From now on segments may come that are not cut ([`Frame::is_cut`]), if the port receives super-packets. True if it
+    /// also sends them.
+    fn keep_whole(&mut self) -> bool {
         false
     }
 

@@ -1,8 +1,8 @@
 //! Work that the sending kernel left undone: super-packets (GSO) and unfinished checksums.
 //!
 //! Every frame comes with a virtio-net header that says what is missing (virtio 1.2, §5.1.6). Here it is
-//! done, so that the network sees the frames that would have been on a wire, one by one. Only the checksums of segments
-//! may be left for later, if nobody else will look at them.
+//! done, so that the network sees the frames that would have been on a wire, one by one; a super-packet may stay in one
+//! piece in the pool as long as nobody looks at its segments.
 
 use super::{Burst, PortCounters};
 use fastpath_net::{Frame, FramePool};
@@ -21,7 +21,7 @@ const TAG: usize = 4;
 /// Memory for a frame being changed, kept from frame to frame.
 #[derive(Default)]
 pub(super) struct Scratch {
-    tagged: Vec<u8>,
+    frame: Vec<u8>,
     segment: Vec<u8>,
 }
 
@@ -30,8 +30,6 @@ pub(super) struct Arrivals<'a> {
     pub(super) pool: &'a mut FramePool,
     pub(super) burst: &'a mut Burst,
     pub(super) counters: &'a mut PortCounters,
-    /// Whether the transport checksum of segments is made later, if at all.
-    pub(super) defers: bool,
 }
 
 impl Arrivals<'_> {
@@ -59,15 +57,15 @@ impl Arrivals<'_> {
             return;
         };
         let [protocol, control] = tag.map(u16::to_be_bytes);
-        scratch.tagged.clear();
+        scratch.frame.clear();
         for part in [macs, &protocol, &control, rest] {
-            scratch.tagged.extend_from_slice(part);
+            scratch.frame.extend_from_slice(part);
         }
         // What counts from the start of the frame moves with the tag.
         if let Some(checksum) = &mut header.checksum {
             checksum.start = checksum.start.saturating_add(TAG as u16);
         }
-        self.cut(&header, &scratch.tagged, &mut scratch.segment);
+        self.cut(&header, &scratch.frame, &mut scratch.segment);
     }
 
     /// Does what the header says is missing.
@@ -76,6 +74,20 @@ impl Arrivals<'_> {
             return self.insert(frame);
         }
         self.cut(header, frame, &mut scratch.segment);
+    }
+
+    /// Takes what came in a slot of the pool and stands for segments; these are cut when somebody wants their bytes.
+    pub(super) fn take_whole(&mut self, gso: Gso, frame: Frame, scratch: &mut Scratch) {
+        match self.pool.keep_whole(frame, gso) {
+            Ok(segments) => segments.for_each(|segment| self.keep(Some(segment))),
+            Err(frame) => {
+                scratch.frame.clear();
+                scratch.frame.extend_from_slice(self.pool.bytes(&frame));
+                self.pool.free(frame);
+                let header = VnetHeader { gso: Some(gso), ..VnetHeader::default() };
+                self.cut(&header, &scratch.frame, &mut scratch.segment);
+            }
+        }
     }
 
     fn cut(&mut self, header: &VnetHeader, frame: &[u8], buffer: &mut Vec<u8>) {
@@ -95,13 +107,7 @@ impl Arrivals<'_> {
     fn insert_segment(&mut self, packet: &SuperPacket<'_>, i: usize) {
         let mut frame = self.pool.alloc(packet.len_of(i));
         if let Some(frame) = &mut frame {
-            let bytes = self.pool.bytes_mut(frame);
-            if self.defers {
-                packet.write_unfinished(i, bytes);
-                frame.leave_unfinished();
-            } else {
-                packet.write(i, bytes);
-            }
+            packet.write(i, self.pool.bytes_mut(frame));
         }
         self.keep(frame);
     }
@@ -186,21 +192,41 @@ mod tests {
     use fastpath_wire::checksum::{Check, check_transport};
     use std::num::NonZeroUsize;
 
-    /// What comes out for a frame with a header and perhaps a tag, and how much was malformed.
+    /// What comes out for a frame with a header and perhaps a tag, and how much was malformed. A super-packet in a slot of the
+    /// pool comes to the same.
     fn taken(header: VnetHeader, frame: &[u8], tag: Option<[u16; 2]>) -> (Vec<Vec<u8>>, u64) {
         let mut pool = FramePool::new(NonZeroUsize::new(16 << 20).unwrap());
         let (mut burst, mut counters, mut scratch) =
             (Burst::new(), PortCounters::default(), Scratch::default());
-        let mut arrivals =
-            Arrivals { pool: &mut pool, burst: &mut burst, counters: &mut counters, defers: false };
+        let mut arrivals = Arrivals { pool: &mut pool, burst: &mut burst, counters: &mut counters };
         let bytes = header.to_bytes();
         let bytes = bytes.first_chunk().unwrap();
         match tag {
             Some(tag) => arrivals.take_tagged(bytes, frame, tag, &mut scratch),
             None => arrivals.take(bytes, frame, &mut scratch),
         }
-        let frames = burst.drain().map(|frame| pool.bytes(&frame).to_vec()).collect();
+        let frames = bytes_of(&mut burst, &mut pool);
+        if let (Some(gso), None) = (header.gso, tag) {
+            let mut arrivals = Arrivals { pool: &mut pool, burst: &mut burst, counters: &mut counters };
+            let slot = arrivals.pool.insert(frame).unwrap();
+            arrivals.take_whole(gso, slot, &mut scratch);
+            let kept = bytes_of(&mut burst, &mut pool);
+            assert_eq!((&kept, counters.rx_malformed % 2), (&frames, 0));
+            assert_eq!(counters.rx_frames, 2 * frames.len() as u64);
+            counters.rx_malformed /= 2;
+        }
+        assert_eq!(pool.live(), 0);
         (frames, counters.rx_malformed)
+    }
+
+    fn bytes_of(burst: &mut Burst, pool: &mut FramePool) -> Vec<Vec<u8>> {
+        let bytes = |mut frame: Frame| {
+            pool.cut(&mut frame);
+            let bytes = pool.bytes(&frame).to_vec();
+            pool.free(frame);
+            bytes
+        };
+        burst.drain().map(bytes).collect()
     }
 
     /// A TCP frame whose checksum is not right, as the kernel leaves it.

@@ -1,17 +1,18 @@
 //! A TAP port: the kernel's end is an interface of its own, which applications use; ours is a descriptor.
 //!
 //! The fastest way to attach hosts of the same machine: no veth pair, and TCP hands out super-packets of up
-//! to 64 KiB with one call. They are cut on arrival (`offload.rs`), and segments that leave together are joined
-//! again, as a card with receive offload would. The interface lives in the network namespace of the
+//! to 64 KiB with one call. They stay in one piece in the pool as long as nobody looks at a segment, and segments that leave
+//! together leave in one call, as from a card with receive offload. The interface lives in the network namespace of the
 //! thread that opens the port; the port itself then works from any thread.
 
 use super::offload::{Arrivals, HEADER_LEN, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use crate::sys::interface;
 use crate::sys::tap::{PARTS_MAX, Tap};
-use fastpath_net::{Frame, FramePool};
+use fastpath_net::{FRAME_MAX, Frame, FramePool};
 use fastpath_units::Time;
 use fastpath_wire::coalesce::{Coalescer, Joined};
+use fastpath_wire::vnet::VnetHeader;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -25,12 +26,15 @@ const QUEUE_LEN: u16 = 10_000;
 pub struct TapPort {
     name: String,
     tap: Tap,
-    /// Where the kernel puts a header and a frame before its length is known.
+    /// Where the kernel puts a frame before its length is known, if that is not to be in the pool.
     buffer: Box<[u8]>,
     overruns: Overruns,
     scratch: Scratch,
     joined: Coalescer,
-    defers: bool,
+    /// Of a part of a super-packet.
+    headers: Vec<u8>,
+    /// Super-packets stay in one piece.
+    keeps_whole: bool,
     counters: PortCounters,
 }
 
@@ -61,20 +65,31 @@ impl TapPort {
     }
 
     fn with(name: &str, tap: Tap) -> TapPort {
-        let buffer = vec![0; HEADER_LEN + fastpath_net::FRAME_MAX].into_boxed_slice();
-        let (scratch, joined) = (Scratch::default(), Coalescer::default());
-        let (overruns, counters) = (Overruns::watch(name), PortCounters::default());
-        TapPort { name: name.to_owned(), tap, buffer, overruns, scratch, joined, defers: false, counters }
+        TapPort {
+            name: name.to_owned(),
+            tap,
+            buffer: vec![0; FRAME_MAX].into_boxed_slice(),
+            overruns: Overruns::watch(name),
+            scratch: Scratch::default(),
+            joined: Coalescer::default(),
+            headers: Vec::new(),
+            keeps_whole: false,
+            counters: PortCounters::default(),
+        }
     }
 
-    /// Joins the longest run of segments at the front of `frames`; says how many there are.
-    fn join(&mut self, pool: &FramePool, frames: &VecDeque<Frame>) -> usize {
+    /// Writes what can leave as one packet from the front of `frames`: says how many frames that was.
+    fn write(&mut self, pool: &FramePool, frames: &VecDeque<Frame>) -> (usize, io::Result<()>) {
+        if let Some(run) = pool.segment_run(frames.iter(), &mut self.headers) {
+            let parts = [&self.headers[..], run.payload];
+            return (run.count, self.tap.write(&run.vnet, parts.into_iter()));
+        }
         const { assert!(BURST < PARTS_MAX, "headers and every frame are a part each") };
-        frames
-            .iter()
-            .take(BURST)
-            .take_while(|frame| self.joined.append(pool.bytes(frame), frame.is_finished()))
-            .count()
+        let joins = |frame: &&Frame| frame.is_cut() && self.joined.append(pool.bytes(frame));
+        let count = frames.iter().take(BURST).take_while(joins).count();
+        let Some(Joined { vnet, headers, skip }) = self.joined.take() else { return (0, Ok(())) };
+        let payloads = frames.range(..count).map(|frame| &pool.bytes(frame)[skip..]);
+        (count, self.tap.write(&vnet, std::iter::once(headers).chain(payloads)))
     }
 
     /// A deleted TAP answers EBADFD to everything (drivers/net/tun.c).
@@ -97,20 +112,45 @@ impl Port for TapPort {
     }
 
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters, defers: self.defers };
-        while !arrivals.burst.is_full() {
-            match self.tap.read(&mut self.buffer) {
-                Ok(len) => {
-                    if let Some((header, frame)) = self.buffer[..len].split_first_chunk() {
-                        arrivals.take(header, frame, &mut self.scratch);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failure("reading", error)),
+        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
+        let mut header = [0; HEADER_LEN];
+        // Where the next frame stays if it is a super-packet.
+        let mut slot = None;
+        let end = loop {
+            if arrivals.burst.is_full() {
+                break Ok(());
             }
+            if self.keeps_whole && slot.is_none() {
+                slot = arrivals.pool.alloc_whole();
+            }
+            let room = match &mut slot {
+                Some(slot) => arrivals.pool.bytes_mut(slot),
+                None => &mut self.buffer,
+            };
+            let len = match self.tap.read(&mut header, room) {
+                Ok(len) => len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => break Err(error),
+            };
+            match (slot.take(), VnetHeader::parse(&header)) {
+                (Some(mut frame), Ok(VnetHeader { gso: Some(gso), .. })) => {
+                    arrivals.pool.truncate(&mut frame, len);
+                    arrivals.take_whole(gso, frame, &mut self.scratch);
+                }
+                (free, _) => {
+                    if let Some(slot) = &free {
+                        self.buffer[..len].copy_from_slice(&arrivals.pool.bytes(slot)[..len]);
+                    }
+                    arrivals.take(&header, &self.buffer[..len], &mut self.scratch);
+                    slot = free;
+                }
+            }
+        };
+        if let Some(slot) = slot {
+            arrivals.pool.free(slot);
         }
-        Ok(())
+        end.map_err(|error| self.failure("reading", error))
     }
 
     fn tx_burst(
@@ -120,12 +160,11 @@ impl Port for TapPort {
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError> {
         for _ in 0..BURST {
-            let count = self.join(pool, frames);
-            let Some(Joined { vnet, headers, skip }) = self.joined.take() else { break };
-            let vnet = vnet.to_bytes();
-            let vnet = vnet.first_chunk().expect("the longer form begins with the shorter");
-            let payloads = frames.range(..count).map(|frame| &pool.bytes(frame)[skip..]);
-            match self.tap.write(vnet, std::iter::once(headers).chain(payloads)) {
+            let (count, result) = self.write(pool, frames);
+            if count == 0 {
+                break;
+            }
+            match result {
                 Ok(()) => {
                     self.counters.tx_frames += count as u64;
                     self.counters.tx_bytes +=
@@ -144,8 +183,8 @@ impl Port for TapPort {
         Ok(())
     }
 
-    fn defer_checksums(&mut self) -> bool {
-        self.defers = true;
+    fn keep_whole(&mut self) -> bool {
+        self.keeps_whole = true;
         true
     }
 

@@ -3,6 +3,7 @@
 
 use super::interface::request;
 use super::{check, check_len};
+use fastpath_wire::vnet::VnetHeader;
 use std::ffi::{c_int, c_short, c_uint};
 use std::fs::OpenOptions;
 use std::io;
@@ -10,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Bytes of the header before each frame (`struct virtio_net_hdr`).
-pub(crate) const VNET_LEN: usize = 10;
+pub(crate) const VNET_LEN: usize = VnetHeader::LEN;
 
 /// Parts of a frame that is written.
 pub(crate) const PARTS_MAX: usize = 65;
@@ -56,21 +57,26 @@ impl Tap {
         Ok(Tap(fd))
     }
 
-    /// Reads one header and frame into `buffer`; what does not fit is cut off.
-    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
-        check_len(unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) })
+    /// Reads one header, and its frame into `frame`; what does not fit is cut off. Says how long the frame is.
+    pub(crate) fn read(&self, header: &mut [u8; VNET_LEN], frame: &mut [u8]) -> io::Result<usize> {
+        let part =
+            |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let parts = [part(header), part(frame)];
+        // SAFETY: the parts point to bytes that live through the call and are nobody else's meanwhile.
+        let len = check_len(unsafe { libc::readv(self.0.as_raw_fd(), parts.as_ptr(), 2) })?;
+        Ok(len.saturating_sub(VNET_LEN))
     }
 
     /// Writes one header and one frame, which comes in up to [`PARTS_MAX`] parts.
     pub(crate) fn write<'a>(
         &self,
-        header: &[u8; VNET_LEN],
+        header: &VnetHeader,
         parts: impl Iterator<Item = &'a [u8]>,
     ) -> io::Result<()> {
         let part =
             |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-        let mut all = [part(header); 1 + PARTS_MAX];
+        let header = header.to_bytes();
+        let mut all = [part(&header[..VNET_LEN]); 1 + PARTS_MAX];
         let mut count = 1;
         for (place, bytes) in all[1..].iter_mut().zip(parts) {
             *place = part(bytes);

@@ -1,9 +1,10 @@
-//! Frames whose transport checksum is left for later cross a network as finished ones do, and nobody sees the difference.
+//! Segments of super-packets that are kept whole cross a network as frames with bytes of their own do, and nobody sees the
+//! difference.
 
 use fastpath_net::{Delivery, EdgeId, Frame, Network, Observer, Options, Passage, Place, Reason, spec};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
-use fastpath_wire::build::Ip;
+use fastpath_wire::build::{Ip, Tcp, tcp_flags};
 use fastpath_wire::segment::SuperPacket;
 use fastpath_wire::vnet::{Gso, GsoKind};
 use std::net::IpAddr;
@@ -56,36 +57,50 @@ impl Observer for Shown {
 
 type Arrived = Vec<(Time, EdgeId, Vec<u8>)>;
 
-/// What comes out in the end, finished then, and the observer.
-fn run<O: Observer + Default>(traffic: &[(EdgeId, Vec<u8>)], is_finished: bool) -> (Arrived, O) {
+/// A super-packet, where it enters and how it is cut.
+type Sent = (EdgeId, Vec<u8>, Gso);
+
+/// What comes out in the end, cut then, and the observer.
+fn run<O: Observer + Default>(traffic: &[Sent], is_whole: bool) -> (Arrived, O) {
     let (topology, _) = spec::parse(SPEC).expect("a valid spec");
     let mut network = Network::observed(topology, OPTIONS, O::default());
-    for (number, (edge, bytes)) in traffic.iter().enumerate() {
-        let mut frame = network.pool_mut().insert(bytes).unwrap();
-        let gso = Gso { kind: GsoKind::Udp, size: u16::MAX, ecn: false };
-        if !is_finished && let Ok(packet) = SuperPacket::new(bytes, gso) {
-            packet.write_unfinished(0, network.pool_mut().bytes_mut(&mut frame));
-            frame.leave_unfinished();
-        }
-        network.push(Time::ZERO + Duration::from_us(500 * number as u64), *edge, frame);
+    for (number, (edge, bytes, gso)) in traffic.iter().enumerate() {
+        let pool = network.pool_mut();
+        let mut burst: Vec<(EdgeId, Frame)> = if is_whole {
+            let mut slot = pool.alloc_whole().expect("there is room");
+            pool.truncate(&mut slot, bytes.len());
+            pool.bytes_mut(&mut slot).copy_from_slice(bytes);
+            let segments = pool.keep_whole(slot, *gso).expect("a super-packet");
+            segments.map(|segment| (*edge, segment)).collect()
+        } else {
+            let packet = SuperPacket::new(bytes, *gso).expect("a super-packet");
+            let frames = (0..packet.count()).map(|i| {
+                let mut frame = pool.alloc(packet.len_of(i)).expect("there is room");
+                packet.write(i, pool.bytes_mut(&mut frame));
+                (*edge, frame)
+            });
+            frames.collect()
+        };
+        network.push_burst(Time::ZERO + Duration::from_us(500 * number as u64), &mut burst);
     }
     let mut out = Vec::new();
     while let Some(Delivery { at, edge, mut frame }) = network.pop(Time::ZERO + Duration::from_secs(60)) {
-        network.pool_mut().finish(&mut frame);
+        network.pool_mut().cut(&mut frame);
         out.push((at, edge, network.pool().bytes(&frame).to_vec()));
         network.pool_mut().free(frame);
     }
     assert!(network.conservation().holds());
+    assert_eq!(network.pool().live(), 0);
     let shown = std::mem::take(network.observer_mut());
     (out, shown)
 }
 
 #[test]
-fn what_is_left_for_later_is_done_before_anybody_looks() {
+fn segments_are_cut_before_anybody_looks() {
     let (topology, _) = spec::parse(SPEC).expect("a valid spec");
     let interfaces: Vec<_> = topology.hosts().flat_map(|(_, host)| &host.interfaces).collect();
     let mut rng = Rng::new(5);
-    let traffic: Vec<_> = (0..3000u16)
+    let traffic: Vec<Sent> = (0..1500u16)
         .map(|number| {
             let edge = rng.below(interfaces.len() as u64) as usize;
             let (from, (_, peer)) = (interfaces[edge], topology.peer(interfaces[edge]));
@@ -95,14 +110,21 @@ fn what_is_left_for_later_is_done_before_anybody_looks() {
             let end = |mac: Option<MacAddr>, address: IpAddr| (mac.expect("assigned"), address);
             let ends = (end(from.mac, from.addresses[0].addr()), end(mac, to.addresses[0].addr()));
             let ip = Ip { traffic_class: 2, dont_fragment: number % 2 == 0, ..Ip::between(ends.0, ends.1) };
-            (EdgeId(edge as u32), ip.udp(1000, number, &vec![number as u8; rng.below(1300) as usize]))
+            let payload = vec![number as u8; rng.below(6000) as usize];
+            let (bytes, kind) = if number % 3 == 0 {
+                (ip.udp(1000, number, &payload), GsoKind::Udp)
+            } else {
+                let flags = tcp_flags::ACK | rng.below(256) as u8;
+                let tcp = Tcp { src_port: 1000, dst_port: number, flags, ..Tcp::default() };
+                (ip.tcp(&tcp, &payload), GsoKind::TcpV4)
+            };
+            let size = 400 + rng.below(1000) as u16;
+            (EdgeId(edge as u32), bytes, Gso { kind, size, ecn: false })
         })
         .collect();
-    let (expected, ()) = run(&traffic, true);
+    let [(expected, ()), (found, ())] = [false, true].map(|is_whole| run(&traffic, is_whole));
     assert!(expected.len() > 1000, "{}", expected.len());
-    let (found, ()) = run(&traffic, false);
     assert!(found == expected);
-    let [(expected, all), (found, shown)] =
-        [true, false].map(|is_finished| run::<Shown>(&traffic, is_finished));
+    let [(expected, all), (found, shown)] = [false, true].map(|is_whole| run::<Shown>(&traffic, is_whole));
     assert!(found == expected && shown.0 == all.0 && all.0.len() > 1000);
 }

@@ -2,15 +2,19 @@
 //!
 //! A held frame costs its length rounded up to 64 bytes, not a full-size buffer: memory follows bandwidth ×
 //! delay, and neighbours in time are neighbours in memory. Freed slots are reused last-in first-out, while
-//! they are still in the cache.
+//! they are still in the cache. Super-packets of TCP may stay in one slot (`whole.rs`).
 
-use fastpath_wire::segment::finish_checksum;
+mod whole;
+
+pub use whole::{SegmentRun, Segments};
+
 use std::num::{NonZeroU32, NonZeroUsize};
+use whole::Wholes;
 
 /// Slot sizes: steps of 64 bytes to 2 KiB, then jumbo frames and super-packets.
 const STEP: usize = 64;
 const STEPPED: usize = 2048 / STEP;
-const LARGE: [usize; 4] = [4096, 9216 + 64, 16384 + 64, 65536 + 64];
+const LARGE: [usize; 5] = [4096, 9216 + 64, 16384 + 64, 32768 + 64, 65536 + 64];
 /// Bytes of memory added to a class at a time, at least one slot.
 const CHUNK: usize = 1 << 16;
 /// A handle is class × 2²⁶ + slot.
@@ -26,32 +30,15 @@ pub const FRAME_MAX: usize = LARGE[LARGE.len() - 1];
 pub struct Frame {
     /// The slot's number, counted from 1 so that `Option<Frame>` is no larger.
     place: NonZeroU32,
-    /// Bytes, and [`UNFINISHED`].
     len: u32,
 }
-
-/// Set in [`Frame::len`] of a frame whose transport checksum is still to be made.
-const UNFINISHED: u32 = 1 << 31;
-const _: () = assert!(FRAME_MAX < UNFINISHED as usize);
 
 impl Frame {
     /// Bytes in the frame.
     #[allow(clippy::len_without_is_empty)] // an empty frame is no frame
     #[inline]
     pub fn len(&self) -> usize {
-        (self.len & !UNFINISHED) as usize
-    }
-
-    /// False if the transport checksum is still to be made ([`FramePool::finish`]): its field holds the sum of the
-    /// pseudo-header. Nobody but a kernel that is told so may be given such a frame.
-    #[inline]
-    pub fn is_finished(&self) -> bool {
-        self.len & UNFINISHED == 0
-    }
-
-    /// Notes that the transport checksum is still to be made.
-    pub fn leave_unfinished(&mut self) {
-        self.len |= UNFINISHED;
+        self.len as usize
     }
 
     /// The slot's number: unique among the frames alive, reused after.
@@ -73,6 +60,7 @@ pub struct FramePool {
     limit: usize,
     reserved: usize,
     live: usize,
+    wholes: Wholes,
 }
 
 #[derive(Debug)]
@@ -116,18 +104,28 @@ impl FramePool {
     /// A pool that takes at most `limit` bytes of memory.
     pub fn new(limit: NonZeroUsize) -> FramePool {
         let sizes = (1..=STEPPED).map(|i| i * STEP).chain(LARGE);
-        FramePool { classes: sizes.map(Class::new).collect(), limit: limit.get(), reserved: 0, live: 0 }
+        FramePool {
+            classes: sizes.map(Class::new).collect(),
+            limit: limit.get(),
+            reserved: 0,
+            live: 0,
+            wholes: Wholes::default(),
+        }
     }
 
     /// A frame of `len` bytes whose content is whatever was there before. `None` if the pool's limit is
     /// reached or `len` exceeds [`FRAME_MAX`].
     pub fn alloc(&mut self, len: usize) -> Option<Frame> {
+        self.alloc_up_to(self.limit, len)
+    }
+
+    fn alloc_up_to(&mut self, limit: usize, len: usize) -> Option<Frame> {
         let index = Self::class_of(len)?;
         let class = &mut self.classes[index];
         if class.free.is_empty() {
             let more = class.size * class.slots_per_chunk();
             let slots = (class.chunks.len() + 1) * class.slots_per_chunk();
-            if self.reserved + more > self.limit || slots > 1 << SLOT_BITS {
+            if self.reserved + more > limit || slots > 1 << SLOT_BITS {
                 return None;
             }
             self.reserved += more;
@@ -147,17 +145,18 @@ impl FramePool {
 
     /// A second frame with the same bytes.
     pub fn duplicate(&mut self, frame: &Frame) -> Option<Frame> {
-        let mut copy = self.alloc(frame.len())?;
-        copy.len = frame.len;
-        let (chunk, from) = self.classes[frame.class()].range(frame.slot());
-        let (to_chunk, to) = self.classes[copy.class()].range(copy.slot());
-        let chunks = &mut self.classes[frame.class()].chunks;
-        if chunk == to_chunk {
-            chunks[chunk].copy_within(from..from + frame.len(), to);
+        let copy = self.alloc(frame.len())?;
+        let (class, to_class) = (frame.class(), copy.class());
+        let ((chunk, at), (to_chunk, to)) =
+            (self.classes[class].range(frame.slot()), self.classes[to_class].range(copy.slot()));
+        let from = at..at + frame.len();
+        if (class, chunk) == (to_class, to_chunk) {
+            self.classes[class].chunks[chunk].copy_within(from, to);
         } else {
-            let [source, target] =
-                chunks.get_disjoint_mut([chunk, to_chunk]).expect("two chunks of one class");
-            target[to..to + frame.len()].copy_from_slice(&source[from..from + frame.len()]);
+            // Out of its place for a moment, for it is one of many in one place.
+            let mut target = std::mem::take(&mut self.classes[to_class].chunks[to_chunk]);
+            target[to..to + frame.len()].copy_from_slice(&self.classes[class].chunks[chunk][from]);
+            self.classes[to_class].chunks[to_chunk] = target;
         }
         Some(copy)
     }
@@ -177,15 +176,6 @@ impl FramePool {
         &mut class.chunks[chunk][at..at + frame.len()]
     }
 
-    /// Makes the transport checksum if that is still to be done.
-    #[inline]
-    pub fn finish(&mut self, frame: &mut Frame) {
-        if !frame.is_finished() {
-            frame.len &= !UNFINISHED;
-            finish_checksum(self.bytes_mut(frame));
-        }
-    }
-
     /// Shortens the frame to its first `len` bytes (a port allocates before it knows how much will come).
     pub fn truncate(&mut self, frame: &mut Frame, len: usize) {
         frame.len = frame.len.min(len as u32);
@@ -195,7 +185,11 @@ impl FramePool {
     #[inline]
     pub fn free(&mut self, frame: Frame) {
         self.live -= 1;
-        self.classes[frame.class()].free.push(frame.slot());
+        if frame.is_cut() {
+            self.classes[frame.class()].free.push(frame.slot());
+        } else {
+            self.free_segment(&frame);
+        }
     }
 
     /// Frames alive.
@@ -234,6 +228,15 @@ mod tests {
         frames.into_iter().for_each(|frame| pool.free(frame));
         assert!(pool.alloc(64).is_some());
         assert!(pool.alloc(FRAME_MAX + 1).is_none());
+    }
+
+    #[test]
+    fn a_copy_of_a_shortened_frame_is_the_frame() {
+        let mut pool = pool(1 << 20);
+        let mut frame = pool.insert(&[7; 2000]).unwrap();
+        pool.truncate(&mut frame, 100);
+        let copy = pool.duplicate(&frame).unwrap();
+        assert_eq!((pool.bytes(&copy), pool.bytes(&frame)), (&[7; 100][..], &[7; 100][..]));
     }
 
     proptest! {
