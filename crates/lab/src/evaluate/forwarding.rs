@@ -96,17 +96,17 @@ fn over_veth(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
     Ok(outcomes)
 }
 
-/// Frames per second with each thing in the path.
+/// Frames received per second with each thing in the path.
 struct Seen {
     size: u32,
     ports: u32,
     ours: Rate,
     /// Ours by packet sockets.
-    packet: Rate,
-    bridge: Rate,
-    control: Rate,
+    packet: f64,
+    bridge: f64,
+    control: f64,
     /// DPDK's testpmd, where it is installed and works.
-    dpdk: Option<Rate>,
+    dpdk: Option<f64>,
 }
 
 /// Frames sent and received per second, and how many were received.
@@ -119,28 +119,31 @@ struct Rate {
 }
 
 impl Seen {
-    /// All take turns, and of each the middle one counts: this machine may change its speed in between.
+    /// All take turns. This machine may change its speed from one round to the next, so what others carry is told by the
+    /// middle of their rounds' ratios to ours.
     fn of(size: u32, pairs: u32, context: &Context<'_>) -> Result<Seen, PartError> {
         let ours = |way| Between::Veths(PipeSpec::default(), way);
-        let all = [ours(Way::Xdp), ours(Way::Packet), Between::Bridge, Between::Nothing];
+        let others = [ours(Way::Packet), Between::Bridge, Between::Nothing];
         let dpdk = program(testpmd::PROGRAM).map(|_| Between::Testpmd);
-        let mut paths: Vec<Path> = all.into_iter().chain(dpdk).map(Path::new).collect();
+        let mut others: Vec<Path> = others.into_iter().chain(dpdk).map(Path::new).collect();
+        let mut ours = Path::new(ours(Way::Xdp));
         for _ in 0..ROUNDS {
-            for path in &mut paths {
+            for path in std::iter::once(&mut ours).chain(&mut others) {
                 path.blast(size, pairs, context)?;
             }
         }
-        let mut rates = paths.into_iter().map(Path::middle);
-        let mut next = || rates.next().flatten();
-        let mut sure = || next().expect("every round of all but a peer has a rate");
-        let (ours, packet, bridge, control) = (sure(), sure(), sure(), sure());
-        Ok(Seen { size, ports: 2 * pairs, ours, packet, bridge, control, dpdk: next() })
+        let ratios: Vec<f64> = others.iter().filter_map(|path| path.ratio_to(&ours)).collect();
+        let ours = ours.middle().expect("every round of ours has a rate");
+        let carried = |other: usize| ratios.get(other).map(|ratio| ratio * ours.received);
+        let sure = |other| carried(other).expect("every round of all but a peer has a rate");
+        let (packet, bridge, control, dpdk) = (sure(0), sure(1), sure(2), carried(3));
+        Ok(Seen { size, ports: 2 * pairs, ours, packet, bridge, control, dpdk })
     }
 
     fn outcome(&self, id: String, original: Option<f64>) -> Outcome {
-        let percent = |rate: &Rate| 100.0 * rate.received / line_rate(self.size, self.ports);
-        let bridge = percent(&self.bridge);
-        let dpdk = self.dpdk.as_ref().map(percent);
+        let percent = |received: f64| 100.0 * received / line_rate(self.size, self.ports);
+        let bridge = percent(self.bridge);
+        let dpdk = self.dpdk.map(percent);
         let bounds = [
             Some((bridge, TOLERANCE, "the kernel bridge")),
             original.map(|original| (original, 0.0, "the original")),
@@ -151,22 +154,23 @@ impl Seen {
         let (bound, tolerance, of) = highest.expect("the bridge is there");
         let rule = Rule::AtLeast { bound, tolerance, of };
         let published = RATTAN_PUBLISHED.iter().find(|row| row.0 == self.size);
-        let mut outcome = Outcome::new(id, UNIT, percent(&self.ours), self.ours.n, rule);
+        let mut outcome = Outcome::new(id, UNIT, percent(self.ours.received), self.ours.n, rule);
         if let (Some((_, rattan)), 2) = (published, self.ports) {
             outcome = outcome.detail("rattan_published_packets_per_second", *rattan);
         }
         outcome
             .original(original)
-            .control(percent(&self.control))
+            .control(percent(self.control))
             .peer("kernel bridge", bridge)
             .peer("DPDK testpmd", dpdk)
             .detail("packets_per_second", self.ours.received)
-            .detail("packet_socket_packets_per_second", self.packet.received)
+            .detail("packet_socket_packets_per_second", self.packet)
             .detail("offered_packets_per_second", self.ours.sent)
-            .detail("bridge_packets_per_second", self.bridge.received)
-            .detail("control_packets_per_second", self.control.received)
+            .detail("bridge_packets_per_second", self.bridge)
+            .detail("control_packets_per_second", self.control)
             .note(format!(
-                "ours with {}; the originals of figures 5.4 and 5.5 are Dummynet's",
+                "ours with {}; others by the middle of their ratios to ours, round by round; the originals of figures 5.4 \
+                 and 5.5 are Dummynet's",
                 self.ours.kind
             ))
     }
@@ -239,6 +243,14 @@ impl Path {
             self.standing = Some(stand);
         }
         Ok(())
+    }
+
+    /// How much more is received than over another path: the middle round's; `None` without rounds.
+    fn ratio_to(&self, other: &Path) -> Option<f64> {
+        let rounds = self.rounds.iter().zip(&other.rounds);
+        let mut ratios: Vec<f64> = rounds.map(|(own, its)| own.received / its.received).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).copied()
     }
 
     /// The round in which the middle number of frames was received.
