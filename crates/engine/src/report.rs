@@ -294,6 +294,7 @@ fn books(snapshot: &Snapshot) -> Books {
             ("port-down", counters.tx_down),
             ("port-full", counters.tx_full),
             ("late", counters.tx_late),
+            ("port-no-memory", counters.tx_no_memory),
         ];
         for (reason, count) in reasons.into_iter().filter(|&(_, count)| count > 0) {
             *dropped.entry(reason.to_owned()).or_default() += count;

@@ -125,7 +125,7 @@ impl<O: Observer> Worker<O> {
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
         let ready = Ready::new(&fds, inbox.bell(), idle)?;
         let count = ports.len();
-        let edges = ports.into_iter().map(|port| EdgePort::new(port, count)).collect();
+        let edges = ports.into_iter().map(|port| EdgePort::new(port, count, O::WATCHES)).collect();
         let now = clock.now();
         let mut worker = Worker {
             watch,
@@ -237,8 +237,10 @@ impl<O: Observer> Worker<O> {
     fn queue(&mut self, mut delivery: Delivery) {
         let index = delivery.edge.0 as usize;
         let edge = &mut self.edges[index];
-        if !edge.takes_whole {
-            self.network.pool_mut().cut(&mut delivery.frame);
+        if !edge.takes_whole && !self.network.pool_mut().cut(&mut delivery.frame) {
+            edge.counters.tx_no_memory += 1;
+            self.network.pool_mut().free(delivery.frame);
+            return;
         }
         let backlog = match &mut edge.backlog {
             Some(backlog) => backlog,
@@ -456,9 +458,9 @@ impl Backlog {
 
 impl EdgePort {
     /// One of `edges`.
-    fn new(mut port: Box<dyn Port>, edges: usize) -> EdgePort {
+    fn new(mut port: Box<dyn Port>, edges: usize, is_watched: bool) -> EdgePort {
         EdgePort {
-            takes_whole: port.keep_whole(),
+            takes_whole: !is_watched && port.allow_whole(),
             name: port.name().to_owned(),
             kind: port.kind(),
             port: Some(port),

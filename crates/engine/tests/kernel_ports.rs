@@ -53,6 +53,17 @@ fn tcp_arrives_whole_when_the_link_takes_super_packets_apart() {
 }
 
 #[test]
+fn tcp_crosses_from_a_tap_to_a_packet_socket() {
+    with_namespaces("tcp_crosses_from_a_tap_to_a_packet_socket", || {
+        let lab = Lab::with_tap_and_veth(PipeSpec::default(), options(Idle::Save));
+        lab.transfer("10.9.0.2");
+        let report = finish(lab.running);
+        let forward = &report.links[0].directions[0];
+        assert!(forward.bytes_in / forward.frames_in <= 1514, "{forward:?}");
+    });
+}
+
+#[test]
 fn datagrams_sent_together_arrive_one_by_one() {
     with_taps("datagrams_sent_together_arrive_one_by_one", || {
         const SIZE: usize = 1000;

@@ -241,12 +241,9 @@ impl<O: Observer> Network<O> {
 
     /// A frame leaves a host onto its link at `now`. Time does not run backwards: an earlier `now` is taken
     /// as the latest one seen.
-    pub fn push(&mut self, now: Time, edge: EdgeId, mut frame: Frame) {
+    /// An observer is told of bytes and knows frames by their slots: where there is one, all are cut ([`Frame::is_cut`]).
+    pub fn push(&mut self, now: Time, edge: EdgeId, frame: Frame) {
         self.advance(now);
-        if O::WATCHES {
-            // It is told of bytes, and knows frames by their slots.
-            self.pool.cut(&mut frame);
-        }
         self.books.entered += 1;
         self.observer.entered(self.now, edge, &frame);
         self.enter(self.now, self.first_pipes[edge.0 as usize], frame);
@@ -515,6 +512,7 @@ impl<O: Observer> Network<O> {
         let departed = self.pipes.departed(id);
         let alteration = match fate {
             Fate::Dropped(reason) => {
+                // Nobody else needs it cut.
                 if O::WATCHES {
                     let bytes = self.pool.bytes(&frame);
                     self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
@@ -525,7 +523,9 @@ impl<O: Observer> Network<O> {
             Fate::Altered(alteration) => alteration,
         };
         // Its bytes are shown, or changed.
-        self.pool.cut(&mut frame);
+        if !self.pool.cut(&mut frame) {
+            return self.discard(at, frame, Reason::PoolFull);
+        }
         if alteration.marked {
             let bytes = self.pool.bytes_mut(&mut frame);
             let headers = Headers::parse(bytes);
@@ -564,7 +564,9 @@ impl<O: Observer> Network<O> {
 
     /// A frame reaches a router or switch.
     fn forward(&mut self, at: Time, InnerEnd { station, interface }: InnerEnd, mut frame: Frame) {
-        self.pool.cut(&mut frame);
+        if !self.pool.cut(&mut frame) {
+            return self.discard(at, frame, Reason::PoolFull);
+        }
         let Station { node, kind } = &mut self.stations[station];
         let node = *node;
         match kind {
@@ -613,6 +615,7 @@ impl<O: Observer> Network<O> {
     /// A pipe or node does not take a frame.
     #[cold]
     fn refuse(&mut self, at: Time, place: Place, frame: Frame, reason: Reason) {
+        // Nobody else needs it cut.
         if O::WATCHES {
             self.observer.refused(at, place, &frame, self.pool.bytes(&frame), reason);
         }

@@ -69,7 +69,7 @@ pub trait Port: Send {
 
     /// From now on segments may come that are not cut ([`Frame::is_cut`]), if the port receives super-packets. True if it
     /// also sends them.
-    fn keep_whole(&mut self) -> bool {
+    fn allow_whole(&mut self) -> bool {
         false
     }
 
@@ -116,6 +116,9 @@ pub struct PortCounters {
     /// Frames dropped because the engine came to them later than tolerated, where the spec wants that.
     #[serde(default)]
     pub tx_late: u64,
+    /// Segments of super-packets lost because the frame pool was full when they were to be cut for this port.
+    #[serde(default)]
+    pub tx_no_memory: u64,
 }
 
 impl PortCounters {
@@ -126,7 +129,7 @@ impl PortCounters {
 
     /// Frames the network delivered that were not sent.
     pub fn tx_dropped(&self) -> u64 {
-        self.tx_refused + self.tx_down + self.tx_full + self.tx_late
+        self.tx_refused + self.tx_down + self.tx_full + self.tx_late + self.tx_no_memory
     }
 }
 
@@ -143,6 +146,7 @@ impl AddAssign for PortCounters {
         self.tx_down += other.tx_down;
         self.tx_full += other.tx_full;
         self.tx_late += other.tx_late;
+        self.tx_no_memory += other.tx_no_memory;
     }
 }
 

@@ -221,7 +221,7 @@ mod tests {
 
     fn bytes_of(burst: &mut Burst, pool: &mut FramePool) -> Vec<Vec<u8>> {
         let bytes = |mut frame: Frame| {
-            pool.cut(&mut frame);
+            assert!(pool.cut(&mut frame));
             let bytes = pool.bytes(&frame).to_vec();
             pool.free(frame);
             bytes

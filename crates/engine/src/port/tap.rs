@@ -183,7 +183,7 @@ impl Port for TapPort {
         Ok(())
     }
 
-    fn keep_whole(&mut self) -> bool {
+    fn allow_whole(&mut self) -> bool {
         self.keeps_whole = true;
         true
     }

@@ -4,6 +4,7 @@
 //! TPACKET_V3 would hold frames back up to a millisecond at low rates; V2 shows each at once.
 
 use super::{Plain, check, check_len, get_option, interface, set_option};
+use fastpath_wire::vnet::VnetHeader;
 use std::ffi::{c_int, c_uint, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -11,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of the header before each frame (`struct virtio_net_hdr`).
-pub(crate) const VNET_LEN: usize = 10;
+pub(crate) const VNET_LEN: usize = VnetHeader::LEN;
 /// Frames sent with one system call.
 pub(crate) const SEND_BATCH: usize = 64;
 

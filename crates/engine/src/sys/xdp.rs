@@ -10,8 +10,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Entries of the rings by which frames come, and chunks to put them in: at a million a second, half a millisecond. The kernel
-/// takes them in turn on the core that frames come from; of 4096 none would still be in its cache the next time.
+/// Entries of the rings by which frames come, and chunks to put them in: at a million a second, half a millisecond; of a
+/// super-packet every chunk counts. The kernel takes them in turn on the core that frames come from; of 4096 none would still be in
+/// its cache the next time.
 const RX_LEN: u32 = 512;
 /// Entries of the rings by which frames go, and chunks to send from.
 const TX_LEN: u32 = 2048;

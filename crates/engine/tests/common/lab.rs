@@ -1,7 +1,7 @@
 //! Two hosts as network namespaces with an engine between them. Everything vanishes with the values here.
 
 use super::two_hosts;
-use fastpath_engine::port::{Port, TapPort};
+use fastpath_engine::port::{AfPacket, Port, TapPort};
 use fastpath_engine::{Options, Running, attach, start};
 use fastpath_link::PipeSpec;
 use fastpath_net::EdgeId;
@@ -36,6 +36,23 @@ impl Lab {
         };
         let running = start(two_hosts(pipe, [None, None]), vec![tap(0), tap(1)], options).unwrap();
         Lab { hosts, middle: Namespace::new(), running }
+    }
+
+    /// The first host on a TAP interface, the second on a veth pair.
+    pub(crate) fn with_tap_and_veth(pipe: PipeSpec, options: Options) -> Lab {
+        let hosts = [Namespace::new(), Namespace::new()];
+        let middle = Namespace::new();
+        veth(&middle, "vb", &hosts[1]);
+        hosts[1].run(|| configure(1));
+        let tap = hosts[0].run(|| {
+            let port = TapPort::open("eth0").unwrap();
+            configure(0);
+            Box::new(port) as Box<dyn Port>
+        });
+        let socket = middle.run(|| Box::new(AfPacket::open("vb").unwrap()) as Box<dyn Port>);
+        let ports = vec![(EdgeId(0), tap), (EdgeId(1), socket)];
+        let running = start(two_hosts(pipe, [None, None]), ports, options).unwrap();
+        Lab { hosts, middle, running }
     }
 
     /// Hosts on veth pairs whose other ends are `va` and `vb` of a namespace in the middle.

@@ -132,9 +132,9 @@ impl Seen {
                 path.blast(size, pairs, context)?;
             }
         }
-        let ratios: Vec<f64> = others.iter().filter_map(|path| path.ratio_to(&ours)).collect();
+        let ratios: Vec<Option<f64>> = others.iter().map(|path| path.ratio_to(&ours)).collect();
         let ours = ours.middle().expect("every round of ours has a rate");
-        let carried = |other: usize| ratios.get(other).map(|ratio| ratio * ours.received);
+        let carried = |other: usize| ratios.get(other)?.map(|ratio| ratio * ours.received);
         let sure = |other| carried(other).expect("every round of all but a peer has a rate");
         let (packet, bridge, control, dpdk) = (sure(0), sure(1), sure(2), carried(3));
         Ok(Seen { size, ports: 2 * pairs, ours, packet, bridge, control, dpdk })
@@ -181,7 +181,7 @@ struct Path {
     between: Between,
     /// The hosts, as long as nothing between them polls while others are measured.
     standing: Option<Stand>,
-    rounds: Vec<Rate>,
+    rounds: Vec<Option<Rate>>,
 }
 
 /// Hosts, and who sends from them.
@@ -222,7 +222,10 @@ impl Path {
             Some(stand) => stand,
             None => match Stand::new(&self.between, size, pairs, context) {
                 // A peer that does not work here is none.
-                Err(PartError::Ended(_)) => return Ok(()),
+                Err(PartError::Ended(_)) => {
+                    self.rounds.push(None);
+                    return Ok(());
+                }
                 other => other?,
             },
         };
@@ -237,7 +240,7 @@ impl Path {
         let report = stand.field.report();
         let kind =
             report.as_ref().and_then(|report| Some(report.ports.first()?.kind.clone())).unwrap_or_default();
-        self.rounds.push(Rate { kind, sent, received: n as f64 / elapsed, n });
+        self.rounds.push(Some(Rate { kind, sent, received: n as f64 / elapsed, n }));
         if report.is_none() {
             stand.field.pause(true);
             self.standing = Some(stand);
@@ -248,16 +251,18 @@ impl Path {
     /// How much more is received than over another path: the middle round's; `None` without rounds.
     fn ratio_to(&self, other: &Path) -> Option<f64> {
         let rounds = self.rounds.iter().zip(&other.rounds);
+        let rounds = rounds.filter_map(|(own, its)| Some((own.as_ref()?, its.as_ref()?)));
         let mut ratios: Vec<f64> = rounds.map(|(own, its)| own.received / its.received).collect();
         ratios.sort_by(f64::total_cmp);
         ratios.get(ratios.len() / 2).copied()
     }
 
     /// The round in which the middle number of frames was received.
-    fn middle(mut self) -> Option<Rate> {
-        self.rounds.sort_by(|a, b| a.received.total_cmp(&b.received));
-        let middle = self.rounds.len() / 2;
-        (!self.rounds.is_empty()).then(|| self.rounds.swap_remove(middle))
+    fn middle(self) -> Option<Rate> {
+        let mut rounds: Vec<Rate> = self.rounds.into_iter().flatten().collect();
+        rounds.sort_by(|a, b| a.received.total_cmp(&b.received));
+        let middle = rounds.len() / 2;
+        (!rounds.is_empty()).then(|| rounds.swap_remove(middle))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A held frame costs its length rounded up to 64 bytes, not a full-size buffer: memory follows bandwidth ×
 //! delay, and neighbours in time are neighbours in memory. Freed slots are reused last-in first-out, while
-//! they are still in the cache. Super-packets of TCP may stay in one slot (`whole.rs`).
+//! they are still in the cache. Super-packets may stay in one slot (`whole.rs`).
 
 mod whole;
 
@@ -41,7 +41,7 @@ impl Frame {
         self.len as usize
     }
 
-    /// The slot's number: unique among the frames alive, reused after.
+    /// The slot's number: unique among the frames alive, reused after. A segment that is cut gets another.
     #[inline]
     pub fn slot(&self) -> u32 {
         self.place.get() - 1
@@ -98,7 +98,7 @@ impl Class {
 }
 
 impl FramePool {
-    /// Bytes of memory that even an empty frame takes.
+    /// Bytes of memory that even an empty frame takes, unless it is a segment that is not cut.
     pub const SMALLEST: usize = STEP;
 
     /// A pool that takes at most `limit` bytes of memory.
@@ -116,16 +116,12 @@ impl FramePool {
     /// A frame of `len` bytes whose content is whatever was there before. `None` if the pool's limit is
     /// reached or `len` exceeds [`FRAME_MAX`].
     pub fn alloc(&mut self, len: usize) -> Option<Frame> {
-        self.alloc_up_to(self.limit, len)
-    }
-
-    fn alloc_up_to(&mut self, limit: usize, len: usize) -> Option<Frame> {
         let index = Self::class_of(len)?;
         let class = &mut self.classes[index];
         if class.free.is_empty() {
             let more = class.size * class.slots_per_chunk();
             let slots = (class.chunks.len() + 1) * class.slots_per_chunk();
-            if self.reserved + more > limit || slots > 1 << SLOT_BITS {
+            if self.reserved + more > self.limit || slots > 1 << SLOT_BITS {
                 return None;
             }
             self.reserved += more;
@@ -161,9 +157,10 @@ impl FramePool {
         Some(copy)
     }
 
-    /// The frame's bytes.
+    /// The frame's bytes. It has some: [`Frame::is_cut`].
     #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
+        debug_assert!(frame.is_cut(), "a segment that is not cut has no bytes");
         let class = &self.classes[frame.class()];
         let (chunk, at) = class.range(frame.slot());
         &class.chunks[chunk][at..at + frame.len()]
@@ -178,6 +175,7 @@ impl FramePool {
 
     /// Shortens the frame to its first `len` bytes (a port allocates before it knows how much will come).
     pub fn truncate(&mut self, frame: &mut Frame, len: usize) {
+        debug_assert!(frame.is_cut(), "a segment that is not cut has no bytes");
         frame.len = frame.len.min(len as u32);
     }
 

@@ -1,4 +1,4 @@
-//! Super-packets kept whole: what a host's TCP hands over in one piece stays in one piece, and only its segments' numbers
+//! Super-packets kept whole: what a host's kernel hands over in one piece stays in one piece, and only its segments' numbers
 //! walk the network.
 //!
 //! ```text
@@ -8,7 +8,8 @@
 //!
 //! A link counts, delays and loses every segment by itself. Those that leave together for a kernel leave as one packet,
 //! with one set of headers, from where they are ([`FramePool::segment_run`]); a segment whose bytes somebody wants is cut
-//! ([`FramePool::cut`]). So local TCP costs two copies of its payload: into the slot and out of it.
+//! ([`FramePool::cut`]). So local TCP costs two copies of its payload, into the slot and out of it; one more if that is not half
+//! as long as the slot, which is then one of its size.
 
 use super::{Frame, FramePool};
 use fastpath_wire::segment::SuperPacket;
@@ -69,7 +70,8 @@ pub struct SegmentRun<'a> {
 }
 
 impl Frame {
-    /// False for a segment of a super-packet that is kept whole: it has no bytes of its own until [`FramePool::cut`].
+    /// False for a segment of a super-packet that is kept whole: until [`FramePool::cut`] it has no bytes of its own, and is only
+    /// moved and freed.
     #[inline]
     pub fn is_cut(&self) -> bool {
         self.slot() >> super::SLOT_BITS != CLASS
@@ -98,15 +100,18 @@ impl Iterator for Segments {
 }
 
 impl FramePool {
-    /// A frame of [`FRAME_MAX`](super::FRAME_MAX) bytes for what may become a super-packet to keep; `None` if enough are kept.
+    /// A frame of [`FRAME_MAX`](super::FRAME_MAX) bytes for what may become a super-packet to keep; `None` if enough are kept, or the
+    /// pool's limit is reached.
     pub fn alloc_whole(&mut self) -> Option<Frame> {
-        let is_full = self.wholes.kept + super::FRAME_MAX > self.limit / SHARE
-            || (self.wholes.free.is_empty() && self.wholes.all.len() == WHOLES_MAX);
+        let is_full = self.wholes.kept + super::FRAME_MAX > self.limit / SHARE;
         if is_full { None } else { self.alloc(super::FRAME_MAX) }
     }
 
-    /// Keeps a super-packet whole and gives its segments; the frame back if it is none.
+    /// Keeps a super-packet whole and gives its segments; the frame back if it is none, or too many are kept.
     pub fn keep_whole(&mut self, frame: Frame, gso: Gso) -> Result<Segments, Frame> {
+        if self.wholes.free.is_empty() && self.wholes.all.len() == WHOLES_MAX {
+            return Err(frame);
+        }
         let packet = SuperPacket::new(self.bytes(&frame), gso).ok();
         let Some(packet) = packet.filter(|packet| packet.count() < SEGMENTS_MAX) else { return Err(frame) };
         let (count, header_len, payload_len) = (packet.count(), packet.header_len(), packet.payload_len());
@@ -144,25 +149,25 @@ impl FramePool {
         Some(SegmentRun { count, vnet, payload })
     }
 
-    /// Gives a segment bytes of its own, all checksums right, if it has none yet; that may take the pool beyond its limit by as
-    /// much as its super-packets hold.
+    /// Gives a segment bytes of its own, all checksums right, if it has none yet; its slot is another one then. False if the pool's
+    /// limit is reached: then it stays as it is.
+    #[must_use = "a segment that is not cut has no bytes"]
     #[inline]
-    pub fn cut(&mut self, frame: &mut Frame) {
-        if !frame.is_cut() {
-            self.cut_now(frame);
-        }
+    pub fn cut(&mut self, frame: &mut Frame) -> bool {
+        frame.is_cut() || self.cut_now(frame)
     }
 
     #[inline(never)]
-    fn cut_now(&mut self, frame: &mut Frame) {
+    fn cut_now(&mut self, frame: &mut Frame) -> bool {
+        let Some(mut own) = self.alloc(frame.len()) else { return false };
         let (number, i) = frame.numbers();
         let mut bytes = std::mem::take(&mut self.wholes.scratch);
         bytes.resize(frame.len(), 0);
         self.super_packet(number).write(i, &mut bytes);
-        let mut own = self.alloc_up_to(usize::MAX, frame.len()).expect("fewer than 2²⁶ frames of a size");
         self.bytes_mut(&mut own).copy_from_slice(&bytes);
         self.wholes.scratch = bytes;
         self.free(std::mem::replace(frame, own));
+        true
     }
 
     /// The bytes of a frame, or of the super-packet it is a segment of, which begins with the same addresses and ports.
@@ -212,19 +217,32 @@ mod tests {
     use fastpath_wire::build::{Ip, Tcp};
     use fastpath_wire::vnet::GsoKind;
     use proptest::prelude::*;
+    use std::net::IpAddr;
     use std::num::NonZeroUsize;
 
     const LIMIT: NonZeroUsize = NonZeroUsize::new(4 << 20).unwrap();
-    const KIND: GsoKind = GsoKind::TcpV4;
 
+    /// IPv4 or, of odd `fill`, IPv6 in a VLAN.
     fn frame(payload: usize, fill: u8) -> Vec<u8> {
-        let end = |i: u8| (MacAddr([2, 0, 0, 0, 0, i]), std::net::IpAddr::from([10, 0, 0, i]));
-        Ip::between(end(1), end(2)).tcp(&Tcp::default(), &vec![fill; payload])
+        let address = |i: u8| match fill % 2 {
+            0 => IpAddr::from([10, 0, 0, i]),
+            _ => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(i)]),
+        };
+        let end = |i: u8| (MacAddr([2, 0, 0, 0, 0, i]), address(i));
+        let mut frame = Ip::between(end(1), end(2)).tcp(&Tcp::default(), &vec![fill; payload]);
+        if fill % 2 == 1 {
+            frame.splice(12..12, [0x81, 0, 0, 7]);
+        }
+        frame
+    }
+
+    fn gso(fill: u8, size: u16) -> Gso {
+        Gso { kind: if fill % 2 == 1 { GsoKind::TcpV6 } else { GsoKind::TcpV4 }, size, ecn: false }
     }
 
     /// The segments of a super-packet that is kept, each with what it is to be when cut.
     fn keep(pool: &mut FramePool, payload: usize, size: u16, fill: u8) -> Option<Vec<(Frame, Vec<u8>)>> {
-        let (bytes, gso) = (frame(payload, fill), Gso { kind: KIND, size, ecn: false });
+        let (bytes, gso) = (frame(payload, fill), gso(fill, size));
         let mut slot = pool.alloc_whole()?;
         pool.truncate(&mut slot, bytes.len());
         pool.bytes_mut(&mut slot).copy_from_slice(&bytes);
@@ -244,7 +262,7 @@ mod tests {
         let many = frame(60_000, 1);
         for (bytes, size) in [(&many[..], 29), (&many[..], 0), (&[0; 60][..], 100)] {
             let slot = pool.insert(bytes).unwrap();
-            let back = pool.keep_whole(slot, Gso { kind: KIND, size, ecn: false }).unwrap_err();
+            let back = pool.keep_whole(slot, gso(1, size)).unwrap_err();
             assert_eq!(pool.bytes(&back), bytes);
             pool.free(back);
         }
@@ -258,17 +276,21 @@ mod tests {
         assert_eq!(kept.len(), 15, "64 KiB and some of 1 MiB");
         // Less takes less: a slot of its size.
         kept.into_iter().flatten().for_each(|(frame, _)| pool.free(frame));
-        let kept: Vec<_> = std::iter::from_fn(|| keep(&mut pool, 3000, 1448, 7)).collect();
+        let kept: Vec<_> = std::iter::from_fn(|| keep(&mut pool, 2896, 1448, 7)).collect();
         assert_eq!(kept.len(), ((1 << 20) - super::super::FRAME_MAX) / 4096 + 1);
-        // All of them can be cut, whatever else is in the pool.
-        let others: Vec<_> = std::iter::from_fn(|| pool.alloc(1500)).collect();
-        for (mut frame, expected) in kept.into_iter().flatten() {
-            pool.cut(&mut frame);
+        // None can be cut while the pool is full, and all of them once it is not.
+        let mut segments: Vec<_> = kept.into_iter().flatten().collect();
+        let mut others: Vec<_> = std::iter::from_fn(|| pool.alloc(segments[0].0.len())).collect();
+        assert!(!pool.cut(&mut segments[0].0) && !segments[0].0.is_cut());
+        for (mut frame, expected) in segments {
+            pool.free(others.pop().unwrap());
+            assert!(pool.cut(&mut frame));
             assert_eq!(pool.bytes(&frame), expected);
             pool.free(frame);
         }
         others.into_iter().for_each(|frame| pool.free(frame));
         assert_eq!((pool.live(), pool.wholes.kept), (0, 0));
+        assert!(pool.reserved() <= LIMIT.get());
     }
 
     proptest! {
@@ -289,11 +311,13 @@ mod tests {
                         alive.extend(pool.insert(&bytes).map(|frame| (frame, bytes)));
                     }
                     _ if alive.is_empty() => {}
-                    3 => pool.cut(&mut index.get_mut(&mut alive).0),
+                    3 => {
+                        let (frame, _) = index.get_mut(&mut alive);
+                        prop_assert_eq!(pool.cut(frame), frame.is_cut());
+                    }
                     4 => {
                         let (frame, bytes) = index.get_mut(&mut alive);
-                        pool.cut(frame);
-                        if let Some(copy) = pool.duplicate(frame) {
+                        if pool.cut(frame) && let Some(copy) = pool.duplicate(frame) {
                             let bytes = bytes.clone();
                             alive.push((copy, bytes));
                         }
