@@ -10,10 +10,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Entries of the rings by which frames come, and chunks to put them in: at a million a second, half a millisecond; of a
-/// super-packet every chunk counts. The kernel takes them in turn on the core that frames come from; of 4096 none would still be in
-/// its cache the next time.
-const RX_LEN: u32 = 512;
+/// Entries of the rings by which frames come, and chunks to put them in: at a million a second, 4 ms.
+const RX_LEN: u32 = 4096;
+/// Chunks the kernel has as long as we keep up. It takes them in turn on the core that frames come from: of all of them none would
+/// still be in that core's cache the next time.
+const FEW: usize = 512;
+/// So many frames waiting at a look, or pieces of frames, and the kernel gets all chunks …
+const BEHIND: usize = FEW / 4;
+/// … until so many have come without such a look.
+const CALM: usize = 2 * RX_LEN as usize;
 /// Entries of the rings by which frames go, and chunks to send from.
 const TX_LEN: u32 = 2048;
 /// Chunks of a socket.
@@ -79,6 +84,10 @@ pub(crate) struct XdpSocket {
     rx: Consumer<libc::xdp_desc>,
     tx: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
+    /// Chunks to receive into that the kernel does not have, the last used last.
+    kept: Vec<u64>,
+    /// Chunks received since we were behind; `None` if the kernel has few.
+    since_behind: Option<usize>,
     /// Chunks to send from, by their offset in the memory.
     free: Vec<u64>,
     drops: u64,
@@ -117,8 +126,10 @@ impl XdpSocket {
         let chunk = |number: u32| from + u64::from(number) * umem.chunk_len as u64;
         let mut fill: Producer<u64> =
             Producer::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t, &offsets.fr, RX_LEN)?;
-        (0..RX_LEN).for_each(|number| assert!(fill.push(chunk(number)), "a new ring has room"));
+        (0..FEW as u32).for_each(|number| assert!(fill.push(chunk(number)), "a new ring has room"));
         fill.publish();
+        let mut kept = Vec::with_capacity(RX_LEN as usize);
+        kept.extend((FEW as u32..RX_LEN).map(chunk));
         let socket = XdpSocket {
             memory: Arc::clone(&umem.memory),
             chunk_len: umem.chunk_len,
@@ -131,6 +142,8 @@ impl XdpSocket {
                 &offsets.cr,
                 TX_LEN,
             )?,
+            kept,
+            since_behind: None,
             free: (RX_LEN..RX_LEN + TX_LEN).map(chunk).collect(),
             drops: 0,
             fd,
@@ -165,7 +178,7 @@ impl XdpSocket {
     /// Shows what was received to `take` as long as it wants more, piece by piece, and whether a piece is the last of its
     /// frame; then lets the kernel have the chunks again.
     pub(crate) fn receive(&mut self, mut take: impl FnMut(&[u8], bool) -> bool) {
-        let mut wants_more = true;
+        let (mut wants_more, mut taken) = (true, 0);
         while wants_more {
             let Some(descriptor) = self.rx.pop() else { break };
             let at = (descriptor.addr as usize).min(self.memory.len());
@@ -175,16 +188,35 @@ impl XdpSocket {
             let is_last = descriptor.options & libc::XDP_PKT_CONTD == 0;
             // Frames are not left half-way.
             wants_more = take(bytes, is_last) || !is_last;
-            let chunk = descriptor.addr - descriptor.addr % self.chunk_len as u64;
-            // There is room: the ring has an entry for every chunk that is ever in it.
-            self.fill.push(chunk);
+            self.kept.push(descriptor.addr - descriptor.addr % self.chunk_len as u64);
+            taken += 1;
         }
-        self.rx.release();
-        self.fill.publish();
+        if taken > 0 {
+            self.rx.release();
+            self.refill(taken);
+        }
         if self.fill.needs_wakeup() {
             // SAFETY: no buffer. It only wakes the driver.
             unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
         }
+    }
+
+    /// Gives the kernel chunks to receive into, after `taken` of its were read.
+    fn refill(&mut self, taken: usize) {
+        self.since_behind = match self.since_behind {
+            _ if taken + self.rx.waiting() as usize >= BEHIND => Some(0),
+            Some(received) if received + taken < CALM => Some(received + taken),
+            _ => None,
+        };
+        let all = RX_LEN as usize;
+        let wanted = if self.since_behind.is_some() { all } else { FEW };
+        while all - self.kept.len() < wanted
+            && let Some(chunk) = self.kept.pop()
+        {
+            // There is room: the ring has an entry for every chunk.
+            self.fill.push(chunk);
+        }
+        self.fill.publish();
     }
 
     /// Puts frames, none longer than a chunk, into the ring until it is full; says how many.

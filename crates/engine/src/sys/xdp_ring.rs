@@ -150,6 +150,11 @@ impl<T: Copy> Consumer<T> {
         Some(entry)
     }
 
+    /// Entries shown that have not been read.
+    pub(super) fn waiting(&self) -> u32 {
+        self.shared.producer().load(Ordering::Acquire).wrapping_sub(self.next)
+    }
+
     /// Gives what was read back to the other side.
     pub(super) fn release(&self) {
         self.shared.consumer().store(self.next, Ordering::Release);
@@ -187,7 +192,7 @@ mod tests {
                 let pushed = (0..9).take_while(|i| producer.push(10 * round + i)).count();
                 assert_eq!((pushed, consumer.pop()), (4, None), "not shown yet, from {start}");
                 producer.publish();
-                assert_eq!(producer.pending(), 4);
+                assert_eq!((producer.pending(), consumer.waiting()), (4, 4));
                 taken.extend(std::iter::from_fn(|| consumer.pop()));
                 assert!(!producer.push(99), "not given back yet, from {start}");
                 consumer.release();
