@@ -80,6 +80,97 @@ fn tagged_frames_come_through_xdp_sockets() {
     });
 }
 
+/// A wire from a packet socket to an AF_XDP socket. The numbers of frames are in their first bytes.
+struct Wire {
+    source: AfPacket,
+    sink: AfXdp,
+    pool: FramePool,
+    sent: u64,
+    _ends: [Namespace; 2],
+}
+
+impl Wire {
+    fn new() -> Wire {
+        let ends = [Namespace::new(), Namespace::new()];
+        veth_with_queues(&ends[1], "va", &ends[0], 1);
+        let source = ends[0].run(|| {
+            ip("link set eth0 up");
+            AfPacket::open("eth0").unwrap()
+        });
+        let sink =
+            ends[1].run(|| AfXdp::open("va", Some(XdpMode::Generic), &mut XdpMemory::default()).unwrap());
+        Wire { source, sink, pool: FramePool::new(NonZeroUsize::new(1 << 24).unwrap()), sent: 0, _ends: ends }
+    }
+
+    fn send(&mut self, count: u64) {
+        let frame = |number: u64| {
+            let mut bytes = [0xff; 60];
+            bytes[6..14].copy_from_slice(&number.to_be_bytes());
+            bytes
+        };
+        let mut frames: VecDeque<Frame> =
+            (self.sent..self.sent + count).map(|number| self.pool.insert(&frame(number)).unwrap()).collect();
+        while !frames.is_empty() {
+            self.source.tx_burst(Time::ZERO, &mut self.pool, &mut frames).unwrap();
+        }
+        self.sent += count;
+    }
+
+    /// Reads until what was sent has come or was dropped: one more frame tells, which is sent again where it is lost.
+    fn read(&mut self) {
+        let (mut burst, first, start) = (Burst::new(), self.sent, Instant::now());
+        let (mut asked, mut has_come) = (0, false);
+        while !has_come {
+            let waited = start.elapsed();
+            assert!(waited.as_secs() < 20, "nothing comes");
+            if waited.as_millis() >= asked {
+                self.send(1);
+                asked = waited.as_millis() + 20;
+            }
+            self.sink.rx_burst(Time::ZERO, &mut self.pool, &mut burst).unwrap();
+            for frame in burst.drain() {
+                let bytes = self.pool.bytes(&frame);
+                has_come |= u64::from_be_bytes(*bytes[6..].first_chunk().unwrap()) >= first;
+                self.pool.free(frame);
+            }
+        }
+    }
+
+    fn overrun(&mut self) -> u64 {
+        self.sink.counters().rx_overrun
+    }
+}
+
+#[test]
+fn a_socket_that_was_behind_takes_longer_bursts_until_it_keeps_up() {
+    with_xdp("a_socket_that_was_behind_takes_longer_bursts_until_it_keeps_up", || {
+        let mut wire = Wire::new();
+        // Has few chunks: of 700 frames before it looks it loses those beyond 512.
+        let stall = |wire: &mut Wire| {
+            let (before, start) = (wire.overrun(), Instant::now());
+            wire.send(700);
+            while wire.overrun() == before {
+                assert!(start.elapsed().as_secs() < 20, "700 frames found room");
+            }
+            wire.read();
+        };
+        stall(&mut wire);
+        let before = wire.overrun();
+        for _ in 0..3 {
+            wire.send(700);
+            wire.read();
+        }
+        assert_eq!(wire.overrun(), before, "as many as it has are lost to one that was behind");
+        // Until it has been calm for long, and the chunks that are too many have come back.
+        for _ in 0..500 {
+            wire.send(31);
+            wire.read();
+        }
+        assert_eq!(wire.overrun(), before);
+        stall(&mut wire);
+    });
+}
+
 #[test]
 fn frames_of_every_queue_come() {
     with_xdp("frames_of_every_queue_come", || {

@@ -11,8 +11,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of the header before each frame (`struct virtio_net_hdr`).
-pub(crate) const VNET_LEN: usize = VnetHeader::LEN;
 /// Frames sent with one system call.
 pub(crate) const SEND_BATCH: usize = 64;
 
@@ -56,7 +54,7 @@ unsafe impl Send for Ring {}
 /// One received frame, in the ring.
 pub(crate) struct Received<'a> {
     /// The virtio-net header.
-    pub(crate) header: [u8; VNET_LEN],
+    pub(crate) header: [u8; VnetHeader::LEN],
     /// The frame, without the VLAN tag the kernel took off; cut off at the slot's length.
     pub(crate) bytes: &'a [u8],
     /// Its length before it was cut off.
@@ -154,7 +152,7 @@ impl PacketSocket {
     /// the error is the first frame's.
     pub(crate) fn send<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         // All zero: nothing left to do for the kernel (VIRTIO_NET_HDR_GSO_NONE, no flags).
-        const COMPLETE: [u8; VNET_LEN] = [0; VNET_LEN];
+        const COMPLETE: [u8; VnetHeader::LEN] = [0; VnetHeader::LEN];
         const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let part = |bytes: &[u8]| libc::iovec {
             iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(),
@@ -271,7 +269,7 @@ impl<'a> Received<'a> {
     fn of(state: u32, header: &libc::tpacket2_hdr, slot: &'a [u8]) -> Received<'a> {
         let (at, len) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
         let bytes = slot.get(at..at + len).unwrap_or_default();
-        let before = at.checked_sub(VNET_LEN).and_then(|from| slot.get(from..at));
+        let before = at.checked_sub(VnetHeader::LEN).and_then(|from| slot.get(from..at));
         let tag = (state & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
             let known = state & libc::TP_STATUS_VLAN_TPID_VALID != 0;
             [if known { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 }, header.tp_vlan_tci]

@@ -10,9 +10,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Bytes of the header before each frame (`struct virtio_net_hdr`).
-pub(crate) const VNET_LEN: usize = VnetHeader::LEN;
-
 /// Parts of a frame that is written.
 pub(crate) const PARTS_MAX: usize = 65;
 
@@ -43,7 +40,7 @@ impl Tap {
 
     /// Takes over a descriptor on which TUNSETIFF was done with `IFF_TAP | IFF_NO_PI | IFF_VNET_HDR`.
     pub(crate) fn prepare(fd: OwnedFd) -> io::Result<Tap> {
-        let header_len = VNET_LEN as c_int;
+        let header_len = VnetHeader::LEN as c_int;
         // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
         check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header_len) })?;
         // SAFETY: F_SETFL takes a number.
@@ -58,13 +55,13 @@ impl Tap {
     }
 
     /// Reads one header, and its frame into `frame`; what does not fit is cut off. Says how long the frame is.
-    pub(crate) fn read(&self, header: &mut [u8; VNET_LEN], frame: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&self, header: &mut [u8; VnetHeader::LEN], frame: &mut [u8]) -> io::Result<usize> {
         let part =
             |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let parts = [part(header), part(frame)];
         // SAFETY: the parts point to bytes that live through the call and are nobody else's meanwhile.
         let len = check_len(unsafe { libc::readv(self.0.as_raw_fd(), parts.as_ptr(), 2) })?;
-        Ok(len.saturating_sub(VNET_LEN))
+        Ok(len.saturating_sub(VnetHeader::LEN))
     }
 
     /// Writes one header and one frame, which comes in up to [`PARTS_MAX`] parts.
@@ -76,7 +73,7 @@ impl Tap {
         let part =
             |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let header = header.to_bytes();
-        let mut all = [part(&header[..VNET_LEN]); 1 + PARTS_MAX];
+        let mut all = [part(&header[..VnetHeader::LEN]); 1 + PARTS_MAX];
         let mut count = 1;
         for (place, bytes) in all[1..].iter_mut().zip(parts) {
             *place = part(bytes);
