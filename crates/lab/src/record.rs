@@ -10,12 +10,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Above this share of its time taken by the hypervisor a run counts as disturbed.
 const STOLEN_MAX: f64 = 0.01;
 /// Above this share of all cores busy with other programs a run counts as disturbed.
 const OTHERS_MAX: f64 = 0.10;
+/// The last second of the year 9999.
+const UNIX_S_MAX: u64 = 253_402_300_799;
 /// Ticks per second of /proc/stat: USER_HZ, 100 on every architecture Linux still has.
 const USER_HZ: f64 = 100.0;
 
@@ -99,6 +101,18 @@ pub struct Disturbance {
     pub others_share: f64,
     /// Whether that was too much to trust the numbers to a few percent.
     pub disturbed: bool,
+}
+
+impl Provenance {
+    /// When it began, in UTC: `Mon, 23 Nov 2026 02:30:00 GMT` (RFC 9110, §5.6.7).
+    pub fn started(&self) -> String {
+        httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(self.started_unix_s.min(UNIX_S_MAX)))
+    }
+
+    /// The day of that: `23 Nov 2026`.
+    pub fn day(&self) -> String {
+        self.started().split(' ').skip(1).take(3).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl Machine {
@@ -223,6 +237,16 @@ mod tests {
         assert_eq!(quiet, Disturbance { stolen_share: 0.0, others_share: 0.0, disturbed: false });
         let busy = Ticks::read("cpu  1100 0 0 5090 0 0 0 20 0 0\n", &own).unwrap().since(&before);
         assert_eq!(busy, Disturbance { stolen_share: 0.05, others_share: 0.25, disturbed: true });
+    }
+
+    #[test]
+    fn a_record_tells_its_day_whatever_its_file_says() {
+        let mut provenance = Watch::start().provenance(&Tool::new("1.0", None), 1, 1);
+        provenance.started_unix_s = 1_795_400_000;
+        assert_eq!(provenance.started(), "Mon, 23 Nov 2026 02:13:20 GMT");
+        assert_eq!(provenance.day(), "23 Nov 2026");
+        provenance.started_unix_s = u64::MAX;
+        assert_eq!(provenance.day(), "31 Dec 9999");
     }
 
     #[test]

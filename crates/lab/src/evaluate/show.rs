@@ -100,12 +100,13 @@ impl Evaluation {
                 self.skipped.len()
             ),
             format!(
-                "{}: {}, {} cores, Linux {}; fastpath {}{commit}; {:.0} s; command: {}",
+                "{}: {}, {} cores, Linux {}; fastpath {}{commit}; {}, {:.0} s; command: {}",
                 p.machine.name,
                 p.machine.cpu,
                 p.machine.cores,
                 p.machine.kernel,
                 p.tool.version,
+                p.started(),
                 p.elapsed_s,
                 p.command_line.join(" ")
             ),

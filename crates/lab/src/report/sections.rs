@@ -61,12 +61,13 @@ fn provenance(records: &[&Record]) -> Vec<String> {
             ""
         };
         notes.push(format!(
-            "{}: {}, {} cores, Linux {}; fastpath {}{commit}{build}; n = {}, seed {}; command: {}",
+            "{}: {}, {} cores, Linux {}; fastpath {}{commit}{build}; {}; n = {}, seed {}; command: {}",
             p.machine.name,
             p.machine.cpu,
             p.machine.cores,
             p.machine.kernel,
             p.tool.version,
+            p.day(),
             p.n,
             p.seed,
             p.command_line.join(" ")
