@@ -39,8 +39,18 @@ impl Namespace {
             });
             maker.join().expect("making a namespace does not panic")
         })?;
-        let inode = made.metadata().map_err(|e| refused("reading the namespace's inode", e))?.ino();
-        Ok(Namespace { file: made, inode })
+        Namespace::of(made)
+    }
+
+    /// That of another process.
+    pub(crate) fn of_process(process: u32) -> Result<Namespace, NotPermitted> {
+        let file = File::open(format!("/proc/{process}/ns/net"));
+        Namespace::of(file.map_err(|e| refused("opening another process' namespace", e))?)
+    }
+
+    fn of(file: File) -> Result<Namespace, NotPermitted> {
+        let inode = file.metadata().map_err(|e| refused("reading the namespace's inode", e))?.ino();
+        Ok(Namespace { file, inode })
     }
 
     /// The number that identifies it under `/proc/<pid>/ns/net`.

@@ -4,7 +4,8 @@
 //! rate, so that the link is never idle, and the kernel's times of arrival count: no tool's buffers are in the result. Arrivals
 //! are cut into stretches, and the median of their rates counts: a machine that stands still does so in some of them only.
 
-use super::field::{Between, Field, Shaper, ShaperKind, program};
+use super::field::{Between, Field, Shaper, ShaperKind};
+use super::rattan::{self, Treatment};
 use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
 use crate::audit::flood::{self, Late, Stream};
 use crate::priority::urgently;
@@ -23,6 +24,7 @@ const FASTER_KBIT: [f64; 2] = [100_000.0, 1_000_000.0];
 /// Payload of a datagram that fills a frame, and that frame without FCS, bytes.
 const PAYLOAD: usize = 1472;
 const FRAME: u32 = 1514;
+const ETHERNET: u32 = 14;
 /// The thesis' claim for LinkEM.
 const TOLERANCE: f64 = 0.01;
 const OFFERED: f64 = 1.05;
@@ -41,6 +43,7 @@ pub(super) const REAL: Part = Part {
     needs: Needs::Namespaces,
     ids: |_| rates().map(id).collect(),
     seconds: [45.0, 640.0],
+    rattan_seconds: [13.0, 160.0],
     run: real,
 };
 
@@ -49,6 +52,7 @@ pub(super) const VIRTUAL: Part = Part {
     needs: Needs::Nothing,
     ids: |_| rates().map(|kbit| id(kbit) + "/virtual").collect(),
     seconds: [0.2, 1.0],
+    rattan_seconds: [0.0; 2],
     run: in_virtual_time,
 };
 
@@ -78,6 +82,12 @@ fn pipe(kbit: f64) -> PipeSpec {
     PipeSpec { rate: Rate::from_bps(bps(kbit)), queue, ..PipeSpec::default() }
 }
 
+/// The same as rattan counts it, which is without the Ethernet header.
+fn treatment(kbit: f64) -> Treatment {
+    let bps = bps(kbit) * u64::from(FRAME - ETHERNET) / u64::from(FRAME);
+    Treatment::Rate { bps, queue: queue(kbit) }
+}
+
 /// What arrived: kbit/s with its 95 % interval, and the frames behind it.
 #[derive(Clone, Copy)]
 struct Observed {
@@ -103,17 +113,13 @@ fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
         };
         let ours = field(&|kbit| Between::Taps(pipe(kbit)))?;
         let control = field(&|_| Between::Nothing)?;
-        let peers = match program("tc") {
-            None => Vec::new(),
-            Some(_) => ShaperKind::ALL
-                .into_iter()
-                .map(|kind| {
-                    let seen =
-                        field(&|kbit| Between::Shaped(Shaper { kind, rate: bps(kbit), queue: queue(kbit) }));
-                    Ok((kind.name(), peer(seen)?))
-                })
-                .collect::<Result<Vec<_>, PartError>>()?,
-        };
+        let shaper = |kind, kbit| Between::Shaped(Shaper { kind, rate: bps(kbit), queue: queue(kbit) });
+        let [tbf, htb] = [ShaperKind::Tbf, ShaperKind::Htb];
+        let peers = [
+            (tbf.name(), context.peer(field(&|kbit| shaper(tbf, kbit)))?),
+            (htb.name(), context.peer(field(&|kbit| shaper(htb, kbit)))?),
+            (rattan::PROGRAM, context.peer(field(&|kbit| Between::Rattan(treatment(kbit))))?),
+        ];
         for (i, &kbit) in group.iter().enumerate() {
             let Observed { kbit: seen, interval, frames } = ours[i];
             let rule = Rule::Within { target: kbit, tolerance: TOLERANCE };
@@ -130,15 +136,6 @@ fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
         }
     }
     Ok(outcomes)
-}
-
-/// A peer that this kernel lacks is left out; whatever else fails, fails.
-fn peer(seen: Result<Vec<Observed>, PartError>) -> Result<Option<Vec<Observed>>, PartError> {
-    match seen {
-        Ok(seen) => Ok(Some(seen)),
-        Err(PartError::Tc { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Offers every pair more than its rate for `window` seconds, all at the same time.
@@ -266,8 +263,7 @@ mod tests {
     #[test]
     fn every_rate_of_the_table_is_exact_in_virtual_time() {
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let context =
-            Context { effort: super::super::Effort::Quick, stop: crate::audit::Stop(&stop), only: &[] };
+        let context = Context::new(super::super::Effort::Quick, &stop, &[]);
         let outcomes = in_virtual_time(&context).unwrap();
         assert_eq!(outcomes.len(), 9);
         assert!(outcomes.iter().all(|o| o.pass && o.n == VIRTUAL_FRAMES[0]), "{outcomes:?}");

@@ -5,6 +5,7 @@
 //! echoes within Tukey's fences; how many were outside, and the mean of all, is beside them.
 
 use super::field::{Between, Field};
+use super::rattan::{self, Treatment};
 use super::{Context, Needs, Outcome, Part, PartError, Rule};
 use crate::audit::echo::{self, Echo};
 use crate::priority::urgently;
@@ -29,7 +30,8 @@ pub(super) const PART: Part = Part {
         let tables = ["table-5.2", "table-5.3", "table-5.4", "table-5.5"];
         tables.iter().flat_map(|table| sizes().map(move |size| format!("{table}/{size}"))).collect()
     },
-    seconds: [14.0, 400.0],
+    seconds: [20.0, 400.0],
+    rattan_seconds: [22.0, 250.0],
     run,
 };
 
@@ -54,6 +56,8 @@ fn run(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
     let base = ours(Duration::ZERO)?;
     let control = measure(&Between::Nothing, Duration::ZERO, context)?;
     let bridge = measure(&Between::Bridge, Duration::ZERO, context)?;
+    let rattan = |delay| context.peer(measure(&Between::Rattan(Treatment::Delay(delay)), delay, context));
+    let rattan_base = rattan(Duration::ZERO)?;
     let mut outcomes = Vec::new();
     for (i, (size, original)) in TABLE_5_2.into_iter().enumerate() {
         let rule = Rule::AtMost { bound: original, tolerance: 0.0, of: "the original" };
@@ -61,6 +65,7 @@ fn run(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
             .original(original)
             .control(control[i].mean_ms)
             .peer("kernel bridge", bridge[i].mean_ms)
+            .peer(rattan::PROGRAM, rattan_base.as_ref().map(|base| base[i].mean_ms))
             .interval(Some(base[i].interval(0.0)));
         outcomes.push(base[i].told(outcome));
     }
@@ -70,7 +75,9 @@ fn run(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
         if !sizes().any(|size| context.wants(&id(size))) {
             continue;
         }
-        let seen = ours(Duration::from_us((one_way_ms * 1000.0) as u64))?;
+        let delay = Duration::from_us((one_way_ms * 1000.0) as u64);
+        let seen = ours(delay)?;
+        let rattan = rattan_base.as_ref().zip(rattan(delay)?);
         for (i, size) in sizes().enumerate() {
             let less_base = seen[i].mean_ms - base[i].mean_ms;
             let target = 2.0 * one_way_ms;
@@ -79,13 +86,16 @@ fn run(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
                 .original(rtts[i] - TABLE_5_2[i].1)
                 .control(control[i].mean_ms)
                 .peer("kernel bridge", bridge[i].mean_ms)
+                .peer(rattan::PROGRAM, rattan.as_ref().map(|(base, seen)| seen[i].mean_ms - base[i].mean_ms))
                 .interval(Some(seen[i].interval_beside(&base[i])))
                 .detail("rtt_ms", seen[i].mean_ms)
                 .detail("base_rtt_ms", base[i].mean_ms)
                 .detail("median_less_base_ms", seen[i].median_ms - base[i].median_ms)
                 .detail("error_percent", 100.0 * (less_base / target - 1.0));
             outcomes.push(
-                seen[i].told(outcome).note("control and peers have no delay: theirs is the whole round trip"),
+                seen[i]
+                    .told(outcome)
+                    .note("control and bridge have no delay: theirs is the whole round trip"),
             );
         }
     }

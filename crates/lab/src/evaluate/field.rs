@@ -6,10 +6,13 @@
 //!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
 //!   copies    a ═TAP═ bare loop ═TAP═ b           what copies alone cost
 //!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`, by AF_XDP or packet sockets
+//!   testpmd   a ═veth═ testpmd ═veth═ b           a peer that emulates nothing
+//!   rattan    a ═veth═ rattan ═veth═ b            a peer; the hosts' addresses are its choice
 //! ```
 
 use super::PartError;
 use super::copier::Copier;
+use super::rattan::{self, Rattan, Treatment};
 use super::testpmd::{self, Testpmd};
 use crate::host::{Host, HostError};
 use crate::namespace::Namespace;
@@ -19,7 +22,7 @@ use fastpath_engine::{Idle, Options, Ports, Report, Running};
 use fastpath_link::PipeSpec;
 use fastpath_net::{EdgeId, NodeId, NodeKind, Routes, Topology};
 use ipnet::IpNet;
-use nix::net::if_::if_nametoindex;
+use nix::net::if_::{if_nameindex, if_nametoindex};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::num::NonZeroUsize;
@@ -30,8 +33,9 @@ use std::time::{Duration, Instant};
 
 /// Memory for frames in flight.
 const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
-/// The interface of every host.
+/// The interface of every host that is made here.
 const INTERFACE: &str = "eth0";
+const LOOPBACK: &str = "lo";
 const BRIDGE: &str = "bridge";
 /// How long to wait for a bridge or a program. What does not forward by then shows in the figures.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -49,6 +53,8 @@ pub(super) enum Between {
     Shaped(Shaper),
     /// DPDK's testpmd.
     Testpmd,
+    /// Rattan, one for each pair.
+    Rattan(Treatment),
     /// Our engine holding the interfaces of the hosts.
     Taps(PipeSpec),
     /// A loop that copies between the interfaces of the hosts.
@@ -93,8 +99,6 @@ pub(super) enum ShaperKind {
 }
 
 impl ShaperKind {
-    pub(super) const ALL: [ShaperKind; 2] = [ShaperKind::Tbf, ShaperKind::Htb];
-
     pub(super) fn name(self) -> &'static str {
         match self {
             ShaperKind::Tbf => "tc tbf",
@@ -109,6 +113,7 @@ pub(super) struct Field {
     /// Taken only to end it.
     engine: Option<Running>,
     testpmd: Option<Testpmd>,
+    rattans: Vec<Rattan>,
     copiers: Vec<Copier>,
     hosts: Vec<Host>,
     /// Where bridges and the engine's ends of veth pairs are.
@@ -120,6 +125,7 @@ impl Drop for Field {
         // The engine ends before the interfaces it holds go.
         let _ = self.engine.take().map(Running::stop);
         drop(self.testpmd.take());
+        self.rattans.clear();
         self.copiers.clear();
     }
 }
@@ -136,13 +142,15 @@ impl Field {
         match between {
             [Between::Taps(_) | Between::Copies, ..] => Field::of_taps(between, options),
             [Between::Nothing, ..] => Field::direct(between.len()),
+            [Between::Rattan(_), ..] => Field::of_rattan(between),
             _ => Field::of_veths(between, options),
         }
     }
 
     /// The two hosts of a pair, and the address of the second.
     pub(super) fn pair(&self, index: usize) -> (&Host, &Host, IpAddr) {
-        (&self.hosts[2 * index], &self.hosts[2 * index + 1], address(index, 1).addr())
+        let (a, b) = (&self.hosts[2 * index], &self.hosts[2 * index + 1]);
+        (a, b, b.addresses[0].addr())
     }
 
     /// How many there are.
@@ -184,7 +192,32 @@ impl Field {
 
     /// Hosts with nothing between them yet.
     fn of_hosts(hosts: Vec<Host>) -> Field {
-        Field { engine: None, testpmd: None, copiers: Vec::new(), hosts, middle: None }
+        Field { engine: None, testpmd: None, rattans: Vec::new(), copiers: Vec::new(), hosts, middle: None }
+    }
+
+    fn of_rattan(between: &[Between]) -> Result<Field, PartError> {
+        let program = installed(rattan::PROGRAM)?;
+        let mut field = Field::of_hosts(Vec::new());
+        for (pair, between) in between.iter().enumerate() {
+            let Between::Rattan(treatment) = *between else { continue };
+            let right = Namespace::new()?;
+            let (rattan, left, address) = Rattan::start(&program, treatment, &right)?;
+            field.rattans.push(rattan);
+            // From the left nobody's address but the right one's is needed.
+            for (end, namespace) in [left, right].into_iter().enumerate() {
+                let host = Host {
+                    node: NodeId(0),
+                    name: name(pair, end),
+                    addresses: vec![address.into()],
+                    namespace,
+                };
+                let work = || -> io::Result<()> { interface().map(|interface| quieten(&interface)) };
+                host.open("the interface's name", work)?;
+                field.hosts.push(host);
+            }
+        }
+        field.wait_until_frames_pass()?;
+        Ok(field)
     }
 
     fn direct(pairs: usize) -> Result<Field, PartError> {
@@ -216,7 +249,7 @@ impl Field {
             field.engine = Some(fastpath_engine::start(topology, ports, options)?);
         } else if let [Between::Testpmd, ..] = between {
             bring_up_ports(&middle, between.len())?;
-            let program = program(testpmd::PROGRAM).ok_or(PartError::NoProgram(testpmd::PROGRAM))?;
+            let program = installed(testpmd::PROGRAM)?;
             let ports: Vec<_> = (0..between.len()).flat_map(|pair| [port(pair, 0), port(pair, 1)]).collect();
             let started = within(&middle, || Testpmd::start(&program, &ports))?;
             field.testpmd =
@@ -244,7 +277,10 @@ impl Field {
             let (before, began) = (received(self.pair(pair).1)?, Instant::now());
             while received(self.pair(pair).1)? == before && began.elapsed() < WAIT_MAX {
                 if self.testpmd.as_mut().is_some_and(|testpmd| !testpmd.is_running()) {
-                    return Err(PartError::Ended(testpmd::PROGRAM));
+                    return Err(PartError::Peer {
+                        program: testpmd::PROGRAM,
+                        said: "it has ended".to_owned(),
+                    });
                 }
                 // The address is asked for first, and that is enough. If nobody answers, sending fails; then again.
                 let _ = socket.send_to(&[0], (address, DISCARD));
@@ -259,7 +295,7 @@ impl Field {
         for host in &self.hosts {
             let work = || -> io::Result<()> {
                 let mut netlink = Netlink::open()?;
-                netlink.bring_up(if_nametoindex("lo")?, LinkParameters::default())?;
+                netlink.bring_up(if_nametoindex(LOOPBACK)?, LinkParameters::default())?;
                 quieten(INTERFACE);
                 let index = if_nametoindex(INTERFACE)?;
                 netlink.bring_up(index, LinkParameters::default())?;
@@ -315,15 +351,23 @@ fn port(pair: usize, end: usize) -> String {
     format!("v{}", name(pair, end))
 }
 
+/// The interface of the thread's namespace that is not the loopback.
+pub(super) fn interface() -> io::Result<String> {
+    let all = if_nameindex()?;
+    let name = all.iter().map(|one| one.name().to_string_lossy()).find(|name| name != LOOPBACK);
+    name.map(|name| name.into_owned()).ok_or_else(|| io::Error::other("there is none but the loopback"))
+}
+
 /// Frames that a host's interface has received: the third column of its line in /proc/net/dev.
 pub(super) fn received(host: &Host) -> Result<u64, PartError> {
     let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
-    Ok(packets_received(&host.open("the interface's counters", read)?, INTERFACE))
+    Ok(packets_received(&host.open("the interface's counters", read)?))
 }
 
-fn packets_received(text: &str, interface: &str) -> u64 {
-    let columns = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'));
-    columns.and_then(|columns| columns.split_ascii_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+fn packets_received(text: &str) -> u64 {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let columns = lines.filter(|(interface, _)| interface.trim() != LOOPBACK).map(|(_, columns)| columns);
+    columns.filter_map(|columns| columns.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()).sum()
 }
 
 /// RFC 2544's addresses for measurements, a network for each pair.
@@ -410,17 +454,22 @@ impl Shaper {
                 ),
             ],
         };
-        let tc = program("tc").ok_or(PartError::NoProgram("tc"))?;
+        let tc = installed("tc")?;
         for words in commands {
             let output = Command::new(&tc).args(words.split_whitespace()).stdin(Stdio::null()).output();
             let output = output.map_err(|source| PartError::Kernel { what: "starting tc", source })?;
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                return Err(PartError::Tc { words, said });
+                return Err(PartError::Peer { program: "tc", said: format!("tc {words}: {said}") });
             }
         }
         Ok(())
     }
+}
+
+/// Where the program of a peer is.
+fn installed(name: &'static str) -> Result<PathBuf, PartError> {
+    program(name).ok_or(PartError::NotInstalled(name))
 }
 
 /// Where a program is installed; administrators' programs are not on everybody's PATH.
@@ -439,7 +488,7 @@ mod tests {
 
     #[test]
     fn received_frames_are_found_in_the_statistics() {
-        let text = " lo: 1 2 3\n  eth0: 640 10 0 0 0 0 0 0 90 1\n eth01: 1 77 0\n";
-        assert_eq!((packets_received(text, "eth0"), packets_received(text, "eth9")), (10, 0));
+        let text = " face |bytes packets errs\n lo: 1 2 3\n  eth0: 640 10 0 0 0 0 0 0 90 1\n";
+        assert_eq!((packets_received(text), packets_received("")), (10, 0));
     }
 }

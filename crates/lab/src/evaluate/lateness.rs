@@ -30,6 +30,7 @@ pub(super) const PART: Part = Part {
         PREFIXES.iter().flat_map(|prefix| QUANTILES.map(|(name, _)| format!("{prefix}{name}"))).collect()
     },
     seconds: [15.0, 84.0],
+    rattan_seconds: [0.0; 2],
     run,
 };
 

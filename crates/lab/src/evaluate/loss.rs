@@ -2,6 +2,7 @@
 //! the configured probability: an error in percent of it says as much about the number of frames.
 
 use super::field::{Between, Field};
+use super::rattan::{self, Treatment};
 use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
 use crate::audit::flood::{self, Late, Stream};
 use crate::audit::judge::loss_interval;
@@ -25,7 +26,8 @@ pub(super) const REAL: Part = Part {
     step: "loss",
     needs: Needs::Namespaces,
     ids: |_| TABLE_5_6.iter().map(|row| id(row.0)).collect(),
-    seconds: [18.0, 80.0],
+    seconds: [15.0, 80.0],
+    rattan_seconds: [15.0, 60.0],
     run: real,
 };
 
@@ -34,6 +36,7 @@ pub(super) const VIRTUAL: Part = Part {
     needs: Needs::Nothing,
     ids: |_| TABLE_5_6.iter().map(|row| id(row.0) + "/virtual").collect(),
     seconds: [0.2, 0.2],
+    rattan_seconds: [0.0; 2],
     run: in_virtual_time,
 };
 
@@ -53,7 +56,11 @@ fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
     let control = 100.0 * lost as f64 / sent.max(1) as f64;
     for (percent, original) in TABLE_5_6.into_iter().filter(|row| context.wants(&id(row.0))) {
         let (lost, sent, missed) = count(&Between::Taps(pipe(percent)), frames, context)?;
+        let between = Between::Rattan(Treatment::Loss(percent / 100.0));
+        let rattan = context.peer(count(&between, frames, context))?;
+        let rattan = rattan.map(|(lost, sent, _)| 100.0 * lost as f64 / sent.max(1) as f64);
         let outcome = judged(id(percent), percent, original, (lost, sent)).control(control);
+        let outcome = outcome.peer(rattan::PROGRAM, rattan);
         outcomes.push(if missed > 0 {
             outcome.detail("frames_the_sink_missed", missed as f64)
         } else {
@@ -137,8 +144,7 @@ mod tests {
     #[test]
     fn in_virtual_time_every_loss_of_the_table_comes_out() {
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let context =
-            Context { effort: super::super::Effort::Quick, stop: crate::audit::Stop(&stop), only: &[] };
+        let context = Context::new(super::super::Effort::Quick, &stop, &[]);
         let outcomes = in_virtual_time(&context).unwrap();
         assert!(outcomes.len() == 4 && outcomes.iter().all(|o| o.pass), "{outcomes:?}");
     }

@@ -27,6 +27,7 @@ mod outcome;
 mod overhead;
 mod overload;
 mod pace;
+mod rattan;
 mod rig;
 mod show;
 mod testpmd;
@@ -40,13 +41,20 @@ use crate::namespace::{NotPermitted, gain_privilege};
 use crate::record::{Provenance, Tool, Watch};
 use fastpath_engine::{AttachError, Panicked, StartError};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-/// Emulators that are not measured, by the programs they are known by: they are not in the distribution this is tested on, so
-/// there is no adapter that anybody has seen work. The figures published for them stand beside ours.
-const UNMEASURED: [(&str, &str); 3] =
-    [("rattan", "rattan"), ("mm-delay", "Mahimahi"), ("click-install", "Click")];
+/// What is measured beside ours where it is installed: programs, and how people call them.
+const PEERS: [(&str, &str); 3] = [
+    (rattan::PROGRAM, "rattan (cargo install rattan)"),
+    (testpmd::PROGRAM, "DPDK testpmd (dpdk-dev)"),
+    ("tc", "tc"),
+];
+/// Emulators that are not measured: they are neither in the distribution this is tested on nor in a package registry, so there
+/// is no adapter that anybody has seen work.
+const UNMEASURED: [(&str, &str); 2] = [("mm-delay", "Mahimahi"), ("click-install", "Click")];
 /// The seed of every random choice.
 const SEED: u64 = 1;
 
@@ -130,11 +138,9 @@ enum PartError {
     #[error("{what}: {source}")]
     Kernel { what: &'static str, source: io::Error },
     #[error("{0} is not installed")]
-    NoProgram(&'static str),
-    #[error("{0} has ended")]
-    Ended(&'static str),
-    #[error("tc {words}: {said}")]
-    Tc { words: String, said: String },
+    NotInstalled(&'static str),
+    #[error("{program} does not work here: {said}")]
+    Peer { program: &'static str, said: String },
 }
 
 /// What a part is given.
@@ -142,9 +148,27 @@ struct Context<'a> {
     effort: Effort,
     stop: Stop<'a>,
     only: &'a [String],
+    /// Peers that are installed and do not work here, and why.
+    broken: Mutex<BTreeSet<String>>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    fn new(effort: Effort, stop: &'a AtomicBool, only: &'a [String]) -> Context<'a> {
+        Context { effort, stop: Stop(stop), only, broken: Mutex::default() }
+    }
+
+    /// What was seen of a peer; nothing where it is not installed, or does not work, which is told beside the figures.
+    fn peer<T>(&self, seen: Result<T, PartError>) -> Result<Option<T>, PartError> {
+        match seen {
+            Err(PartError::NotInstalled(_)) => Ok(None),
+            Err(error @ PartError::Peer { .. }) => {
+                self.broken.lock().expect("nobody panics with it").insert(error.to_string());
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
     fn wants(&self, id: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|prefix| id.starts_with(prefix))
     }
@@ -167,6 +191,8 @@ struct Part {
     ids: fn(Effort) -> Vec<String>,
     /// How long it takes, quick and full.
     seconds: [f64; 2],
+    /// How much longer with rattan beside it.
+    rattan_seconds: [f64; 2],
     run: fn(&Context<'_>) -> Result<Vec<Outcome>, PartError>,
 }
 
@@ -209,7 +235,7 @@ pub fn evaluate(
 ) -> Result<Evaluation, EvaluateError> {
     let parts = chosen(options)?;
     let watch = Watch::start();
-    let context = Context { effort: options.effort, stop: Stop(stop), only: &options.only };
+    let context = Context::new(options.effort, stop, &options.only);
     let refused = gain_privilege().err().map(|why| why.to_string());
     let total_s = estimate_s(options)?;
     let (mut results, mut skipped, mut done_s) = (Vec::new(), Vec::new(), 0.0);
@@ -242,14 +268,15 @@ pub fn evaluate(
         skipped,
         passed,
         total,
-        notes: notes(),
+        notes: notes(context.broken.into_inner().expect("nobody panicked with it")),
         provenance: watch.provenance(tool, SEED, n),
     })
 }
 
 impl Part {
     fn estimate_s(&self, effort: Effort) -> f64 {
-        self.seconds[effort as usize]
+        let rattan = field::program(rattan::PROGRAM).map_or(0.0, |_| self.rattan_seconds[effort as usize]);
+        self.seconds[effort as usize] + rattan
     }
 }
 
@@ -279,21 +306,19 @@ fn beginnings() -> Vec<String> {
 }
 
 /// What is true of several figures.
-fn notes() -> Vec<String> {
-    let mut notes = vec![
-        "originals are those of the LinkEM thesis; Table 5.4 at 64 bytes is 60.366 − 0.330 = 60.036 ms (printed: 60.006)"
-            .to_owned(),
-    ];
-    let is_present = |(file, _): &(&str, &str)| field::program(file).is_some();
-    let (present, absent): (Vec<_>, Vec<_>) = UNMEASURED.into_iter().partition(is_present);
-    let names = |peers: Vec<(&str, &'static str)>| {
-        peers.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(", ")
+fn notes(broken: BTreeSet<String>) -> Vec<String> {
+    let original = "originals are those of the LinkEM thesis; Table 5.4 at 64 bytes is 60.366 − 0.330 = 60.036 ms (printed: 60.006)";
+    let is_present = |(file, _): &&(&str, &str)| field::program(file).is_some();
+    let names = |peers: Vec<&(&str, &'static str)>| {
+        peers.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
     };
-    if !present.is_empty() {
-        notes.push(format!("installed here but not measured, for want of an adapter: {}", names(present)));
-    }
-    if !absent.is_empty() {
-        notes.push(format!("peers that are not installed here: {}", names(absent)));
-    }
-    notes
+    let (without, absent): (Vec<_>, Vec<_>) = UNMEASURED.iter().partition(is_present);
+    let absent = PEERS.iter().filter(|peer| !is_present(peer)).chain(absent).collect::<Vec<_>>();
+    let told = [
+        ("installed here but not measured, for want of an adapter", without),
+        ("peers that are not installed here", absent),
+    ];
+    let told = told.into_iter().filter(|(_, peers)| !peers.is_empty());
+    let told = told.map(|(what, peers)| format!("{what}: {}", names(peers)));
+    std::iter::once(original.to_owned()).chain(told).chain(broken).collect()
 }

@@ -44,6 +44,7 @@ pub(super) const REAL: Part = Part {
     needs: Needs::Nothing,
     ids: |effort| ids(rates(effort)).flat_map(|id| [id.clone(), format!("{id}/0.1%")]).collect(),
     seconds: [60.0, 900.0],
+    rattan_seconds: [0.0; 2],
     run: real,
 };
 
@@ -52,6 +53,7 @@ pub(super) const VIRTUAL: Part = Part {
     needs: Needs::Nothing,
     ids: |effort| ids(rates(effort)).map(|id| format!("{id}/virtual")).collect(),
     seconds: [1.0, 60.0],
+    rattan_seconds: [0.0; 2],
     run: in_virtual_time,
 };
 

@@ -23,6 +23,7 @@ pub(super) const PART: Part = Part {
     needs: Needs::Nothing,
     ids: |_| vec!["overload/150%".to_owned()],
     seconds: [2.0, 10.0],
+    rattan_seconds: [0.0; 2],
     run,
 };
 

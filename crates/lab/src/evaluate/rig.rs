@@ -407,8 +407,7 @@ mod tests {
     #[test]
     fn every_flow_comes_through_its_own_link_and_the_books_balance() {
         let stop = AtomicBool::new(false);
-        let context =
-            Context { effort: super::super::Effort::Quick, stop: crate::audit::Stop(&stop), only: &[] };
+        let context = Context::new(super::super::Effort::Quick, &stop, &[]);
         let window = Duration::from_secs(2);
         let question = Question { pairs: 2, flows: 128, rate: 10_000_000, offered: 1.1, window };
         let trial = run(&question, &context).unwrap();
