@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   port ──rx_burst──▶ stamp ──▶ Network::push_burst  Network::pop_burst ──▶ backlog ──tx_burst──▶ port
-//!          (after looking: a stamp taken before              (what the port does not take now waits,
-//!           would let frames out early)                       bounded; beyond that it is counted)
+//!          (not long before the look ended: one                 (what the port does not take now waits,
+//!           from before would let frames out early)              bounded; beyond that it is counted)
 //! ```
 //!
 //! One worker is one thread that runs each frame to completion; it owns its network, frame pool and ports, so
@@ -38,6 +38,10 @@ const BACKLOGS: usize = BURST;
 const RELEASE: usize = 4 * BURST;
 /// After the last frame came or went, sleep is put off this long: traffic comes in flights.
 const LINGER: Duration = Duration::from_us(50);
+/// How long before the end of a look a frame that it found alone is taken to have come. The look itself takes a microsecond, and
+/// ten where the kernel's code has left the caches, most of it with the frame already found; if the machine stands still just
+/// then, a frame may leave so much early.
+const LOOK: Duration = Duration::from_us(20);
 /// The longest sleep while a port has to be asked, having no descriptor to wait on.
 const ASK_EVERY: Duration = Duration::from_us(200);
 /// The longest sleep of all, and how often ports are looked at that have said nothing: a TAP that is deleted does
@@ -199,10 +203,11 @@ impl<O: Observer> Worker<O> {
             };
             let result = port.rx_burst(looked_at, self.network.pool_mut(), &mut self.burst);
             if !self.burst.is_empty() {
-                received += self.burst.len();
-                looked_at = self.watch.now();
+                let now = self.watch.now();
+                let stamp = stamp(looked_at, now, self.burst.len());
+                (received, looked_at) = (received + self.burst.len(), now);
                 self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
-                self.network.push_burst(looked_at, &mut self.arrived);
+                self.network.push_burst(stamp, &mut self.arrived);
                 place += 1;
             } else if !self.ready.found_nothing(place) {
                 place += 1;
@@ -487,6 +492,12 @@ impl EdgePort {
     }
 }
 
+/// When frames came that a look from `from` to `to` has found. One that is alone was there when the look began, or came while
+/// the kernel turned to it; of several, all but the first may have come while others were taken.
+fn stamp(from: Time, to: Time, frames: usize) -> Time {
+    if frames == 1 { from.max(to.saturating_sub(LOOK)) } else { to }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -577,6 +588,17 @@ mod tests {
                 "{came} of {sent}"
             );
         }
+    }
+
+    #[test]
+    fn a_frame_is_stamped_neither_before_the_look_that_found_it_nor_long_before_its_end() {
+        let us = |us: u64| Time::ZERO + Duration::from_us(us);
+        assert_eq!(stamp(us(100), us(103), 1), us(100));
+        assert_eq!(stamp(us(100), us(120), 1), us(100));
+        // The machine stood still.
+        assert_eq!(stamp(us(100), us(8100), 1), us(8080));
+        assert_eq!(stamp(us(100), us(103), 2), us(103));
+        assert_eq!(stamp(us(0), us(3), 1), us(0));
     }
 
     impl Worker<()> {
