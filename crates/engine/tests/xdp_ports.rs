@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::lab::{Lab, Namespace, TRANSFER, configure, ip, veth_with_queues, with_namespaces};
+use common::lab::{Lab, Namespace, TRANSFER, configure, ip, receive, veth_with_queues, with_namespaces};
 use common::{finish, options, two_hosts};
 use fastpath_engine::port::{AfPacket, AfXdp, Burst, OpenError, Port, XdpMemory, XdpMode};
 use fastpath_engine::{Idle, Options, Report, attach, start};
@@ -191,7 +191,7 @@ fn frames_of_every_queue_come() {
                 let source = hosts[0].run(|| UdpSocket::bind("10.9.0.1:0").unwrap());
                 source.send_to(&[number], "10.9.0.2:5000").unwrap();
                 let mut buffer = [0];
-                sink.recv(&mut buffer).unwrap();
+                receive(&sink, &mut buffer);
                 assert_eq!(buffer, [number]);
             }
             let report = finish(running);

@@ -8,12 +8,23 @@ use fastpath_net::EdgeId;
 use fastpath_units::Rng;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 
 /// Bytes of [`Lab::transfer`].
 pub(crate) const TRANSFER: usize = 4 << 20;
+
+/// The next datagram of a socket with a timeout: whoever was stopped meanwhile, by a debugger or with the machine, is interrupted
+/// (signal(7)).
+pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
+    loop {
+        match socket.recv(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            received => return received.expect("a datagram comes"),
+        }
+    }
+}
 
 /// Two hosts whose interfaces `eth0` have the addresses 10.9.0.1 and .2, and an engine between them.
 pub(crate) struct Lab {

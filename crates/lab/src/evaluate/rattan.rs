@@ -5,8 +5,8 @@
 //!   left ═veth═ rattan ═veth═ right
 //! ```
 //!
-//! Right is where it is started. Left it makes itself, by name under `/run`, with locks under `/tmp`: it is given a mount
-//! namespace in which both are its own, so that nothing stays behind however it ends.
+//! Right is where it is started. Left it makes itself, by name under `/run`, with locks among the temporary files: it is given
+//! a mount namespace in which both places are its own, so that nothing stays behind however it ends.
 
 use super::PartError;
 use crate::namespace::Namespace;
@@ -101,8 +101,9 @@ fn spawn(program: &Path, treatment: Treatment) -> io::Result<Child> {
     let program = File::open(program)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
-    for directory in ["/run", "/tmp"] {
-        mount(Some("tmpfs"), directory, Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
+    for directory in ["run", "tmp"] {
+        let directory = Path::new("/").join(directory);
+        mount(Some("tmpfs"), &directory, Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
     }
     Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
         .arg("link")
