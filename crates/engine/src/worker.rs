@@ -195,17 +195,17 @@ impl<O: Observer> Worker<O> {
             self.heartbeat_at = start.saturating_add(HEARTBEAT);
             (0..SUSPECTS).for_each(|_| self.ready.suspect());
         }
-        let (mut received, mut looked_at, mut place) = (0, start, 0);
+        let (mut received, mut place) = (0, 0);
         while let Some(index) = self.ready.at(place) {
             let Some(port) = &mut self.edges[index].port else {
                 place += 1;
                 continue;
             };
-            let result = port.rx_burst(looked_at, self.network.pool_mut(), &mut self.burst);
+            let looks_at = self.watch.now();
+            let result = port.rx_burst(looks_at, self.network.pool_mut(), &mut self.burst);
             if !self.burst.is_empty() {
-                let now = self.watch.now();
-                let stamp = stamp(looked_at, now, self.burst.len());
-                (received, looked_at) = (received + self.burst.len(), now);
+                let stamp = stamp(looks_at, self.watch.now(), self.burst.len());
+                received += self.burst.len();
                 self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
                 self.network.push_burst(stamp, &mut self.arrived);
                 place += 1;

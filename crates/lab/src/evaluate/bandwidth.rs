@@ -113,12 +113,19 @@ fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
         };
         let ours = field(&|kbit| Between::Taps(pipe(kbit)))?;
         let control = field(&|_| Between::Nothing)?;
+        let peer = |name, between: &dyn Fn(f64) -> Between| {
+            context.peer(name, || {
+                let seen = field(between)?;
+                seen.iter().try_for_each(|seen| PartError::if_silent(seen.frames))?;
+                Ok(seen)
+            })
+        };
         let shaper = |kind, kbit| Between::Shaped(Shaper { kind, rate: bps(kbit), queue: queue(kbit) });
         let [tbf, htb] = [ShaperKind::Tbf, ShaperKind::Htb];
         let peers = [
-            (tbf.name(), context.peer(field(&|kbit| shaper(tbf, kbit)))?),
-            (htb.name(), context.peer(field(&|kbit| shaper(htb, kbit)))?),
-            (rattan::PROGRAM, context.peer(field(&|kbit| Between::Rattan(treatment(kbit))))?),
+            (tbf.name(), peer(tbf.name(), &|kbit| shaper(tbf, kbit))?),
+            (htb.name(), peer(htb.name(), &|kbit| shaper(htb, kbit))?),
+            (rattan::PROGRAM, peer(rattan::PROGRAM, &|kbit| Between::Rattan(treatment(kbit)))?),
         ];
         for (i, &kbit) in group.iter().enumerate() {
             let Observed { kbit: seen, interval, frames } = ours[i];

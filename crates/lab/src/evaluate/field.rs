@@ -22,7 +22,8 @@ use fastpath_engine::{Idle, Options, Ports, Report, Running};
 use fastpath_link::PipeSpec;
 use fastpath_net::{EdgeId, NodeId, NodeKind, Routes, Topology};
 use ipnet::IpNet;
-use nix::net::if_::{if_nameindex, if_nametoindex};
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::num::NonZeroUsize;
@@ -277,10 +278,7 @@ impl Field {
             let (before, began) = (received(self.pair(pair).1)?, Instant::now());
             while received(self.pair(pair).1)? == before && began.elapsed() < WAIT_MAX {
                 if self.testpmd.as_mut().is_some_and(|testpmd| !testpmd.is_running()) {
-                    return Err(PartError::Peer {
-                        program: testpmd::PROGRAM,
-                        said: "it has ended".to_owned(),
-                    });
+                    return Err(PartError::Peer("it has ended".to_owned()));
                 }
                 // The address is asked for first, and that is enough. If nobody answers, sending fails; then again.
                 let _ = socket.send_to(&[0], (address, DISCARD));
@@ -351,11 +349,13 @@ fn port(pair: usize, end: usize) -> String {
     format!("v{}", name(pair, end))
 }
 
-/// The interface of the thread's namespace that is not the loopback.
+/// The interface of the thread's namespace: the one that is up and not the loopback.
 pub(super) fn interface() -> io::Result<String> {
-    let all = if_nameindex()?;
-    let name = all.iter().map(|one| one.name().to_string_lossy()).find(|name| name != LOOPBACK);
-    name.map(|name| name.into_owned()).ok_or_else(|| io::Error::other("there is none but the loopback"))
+    let is_it = |flags: InterfaceFlags| {
+        flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    };
+    let it = getifaddrs()?.find(|one| is_it(one.flags));
+    it.map(|one| one.interface_name).ok_or_else(|| io::Error::other("there is none but the loopback"))
 }
 
 /// Frames that a host's interface has received: the third column of its line in /proc/net/dev.
@@ -460,7 +460,7 @@ impl Shaper {
             let output = output.map_err(|source| PartError::Kernel { what: "starting tc", source })?;
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                return Err(PartError::Peer { program: "tc", said: format!("tc {words}: {said}") });
+                return Err(PartError::Peer(format!("tc {words}: {said}")));
             }
         }
         Ok(())

@@ -216,17 +216,30 @@ impl Path {
         Path { between, standing: None, rounds: Vec::new() }
     }
 
-    /// Sends between the hosts of every pair, in both directions, as fast as one thread can.
+    /// One more round.
     fn blast(&mut self, size: u32, pairs: u32, context: &Context<'_>) -> Result<(), PartError> {
+        let peer = match self.between {
+            Between::Testpmd => Some("DPDK testpmd"),
+            Between::Rattan(_) => Some(rattan::PROGRAM),
+            _ => None,
+        };
+        let rate = match peer {
+            None => Some(self.round(size, pairs, context)?),
+            Some(name) => context.peer(name, || {
+                let rate = self.round(size, pairs, context)?;
+                PartError::if_silent(rate.n)?;
+                Ok(rate)
+            })?,
+        };
+        self.rounds.push(rate);
+        Ok(())
+    }
+
+    /// Sends between the hosts of every pair, in both directions, as fast as one thread can.
+    fn round(&mut self, size: u32, pairs: u32, context: &Context<'_>) -> Result<Rate, PartError> {
         let mut stand = match self.standing.take() {
             Some(stand) => stand,
-            None => match context.peer(Stand::new(&self.between, size, pairs, context))? {
-                Some(stand) => stand,
-                None => {
-                    self.rounds.push(None);
-                    return Ok(());
-                }
-            },
+            None => Stand::new(&self.between, size, pairs, context)?,
         };
         stand.field.pause(false);
         let (before, sent_before) = (stand.received()?, stand.sent());
@@ -239,12 +252,11 @@ impl Path {
         let report = stand.field.report();
         let kind =
             report.as_ref().and_then(|report| Some(report.ports.first()?.kind.clone())).unwrap_or_default();
-        self.rounds.push(Some(Rate { kind, sent, received: n as f64 / elapsed, n }));
         if report.is_none() {
             stand.field.pause(true);
             self.standing = Some(stand);
         }
-        Ok(())
+        Ok(Rate { kind, sent, received: n as f64 / elapsed, n })
     }
 
     /// How much more is received than over another path: the middle round's; `None` without rounds.

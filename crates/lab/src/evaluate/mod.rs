@@ -41,7 +41,7 @@ use crate::namespace::{NotPermitted, gain_privilege};
 use crate::record::{Provenance, Tool, Watch};
 use fastpath_engine::{AttachError, Panicked, StartError};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -139,8 +139,16 @@ enum PartError {
     Kernel { what: &'static str, source: io::Error },
     #[error("{0} is not installed")]
     NotInstalled(&'static str),
-    #[error("{program} does not work here: {said}")]
-    Peer { program: &'static str, said: String },
+    /// A peer's program.
+    #[error("{0}")]
+    Peer(String),
+}
+
+impl PartError {
+    /// An error if nothing came through a peer: it has ended, or stands still.
+    fn if_silent(count: u64) -> Result<(), PartError> {
+        if count == 0 { Err(PartError::Peer("nothing comes through".to_owned())) } else { Ok(()) }
+    }
 }
 
 /// What a part is given.
@@ -148,8 +156,8 @@ struct Context<'a> {
     effort: Effort,
     stop: Stop<'a>,
     only: &'a [String],
-    /// Peers that are installed and do not work here, and why.
-    broken: Mutex<BTreeSet<String>>,
+    /// Peers that do not work here, and why.
+    broken: Mutex<BTreeMap<&'static str, String>>,
 }
 
 impl<'a> Context<'a> {
@@ -157,15 +165,24 @@ impl<'a> Context<'a> {
         Context { effort, stop: Stop(stop), only, broken: Mutex::default() }
     }
 
-    /// What was seen of a peer; nothing where it is not installed, or does not work, which is told beside the figures.
-    fn peer<T>(&self, seen: Result<T, PartError>) -> Result<Option<T>, PartError> {
-        match seen {
+    /// What is seen of a peer; nothing where it is not installed, or does not work, which is told beside the figures: they are
+    /// ours. What has not worked once is left alone.
+    fn peer<T>(
+        &self,
+        name: &'static str,
+        measure: impl FnOnce() -> Result<T, PartError>,
+    ) -> Result<Option<T>, PartError> {
+        if self.broken.lock().expect("nobody panics with it").contains_key(name) {
+            return Ok(None);
+        }
+        match measure() {
+            Ok(seen) => Ok(Some(seen)),
             Err(PartError::NotInstalled(_)) => Ok(None),
-            Err(error @ PartError::Peer { .. }) => {
-                self.broken.lock().expect("nobody panics with it").insert(error.to_string());
+            Err(error @ PartError::Measurement(AuditError::Interrupted)) => Err(error),
+            Err(error) => {
+                self.broken.lock().expect("nobody panics with it").insert(name, error.to_string());
                 Ok(None)
             }
-            other => other.map(Some),
         }
     }
 
@@ -306,7 +323,7 @@ fn beginnings() -> Vec<String> {
 }
 
 /// What is true of several figures.
-fn notes(broken: BTreeSet<String>) -> Vec<String> {
+fn notes(broken: BTreeMap<&str, String>) -> Vec<String> {
     let original = "originals are those of the LinkEM thesis; Table 5.4 at 64 bytes is 60.366 − 0.330 = 60.036 ms (printed: 60.006)";
     let is_present = |(file, _): &&(&str, &str)| field::program(file).is_some();
     let names = |peers: Vec<&(&str, &'static str)>| {
@@ -320,5 +337,6 @@ fn notes(broken: BTreeSet<String>) -> Vec<String> {
     ];
     let told = told.into_iter().filter(|(_, peers)| !peers.is_empty());
     let told = told.map(|(what, peers)| format!("{what}: {}", names(peers)));
+    let broken = broken.into_iter().map(|(name, why)| format!("{name} does not work here: {why}"));
     std::iter::once(original.to_owned()).chain(told).chain(broken).collect()
 }

@@ -15,17 +15,22 @@ use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, PipeReader};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{self, Instant};
 
 pub(super) const PROGRAM: &str = "rattan";
 /// Says which process it is and what the address of the other side is; ends when nobody needs it any more.
 const INSIDE: &str = "echo $$ $RATTAN_BASE; exec cat";
 /// It takes a fifth of a second.
 const START_MAX_MS: u16 = 10_000;
+/// The same for its end.
+const END_MAX: time::Duration = time::Duration::from_secs(2);
+const LOOK_EVERY: time::Duration = time::Duration::from_millis(2);
 
 /// What it does to frames, the same in both directions.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -54,31 +59,25 @@ impl Rattan {
         treatment: Treatment,
         right: &Namespace,
     ) -> Result<(Rattan, Namespace, IpAddr), PartError> {
-        let failed = |said: String| PartError::Peer { program: PROGRAM, said };
+        let failed = |error: io::Error| PartError::Peer(error.to_string());
         let spawned = right.within(|| spawn(program, treatment)).and_then(|spawned| spawned);
-        let mut rattan = Rattan { child: spawned.map_err(|error| failed(error.to_string()))? };
-        let said = rattan.said().map_err(|error| failed(error.to_string()))?;
-        let (process, address) = inside(&said).ok_or_else(|| failed(said))?;
-        let left = Namespace::of_process(process).map_err(|error| failed(error.to_string()))?;
+        let (child, said) = spawned.map_err(failed)?;
+        let rattan = Rattan { child };
+        let line = first_line(said).map_err(failed)?;
+        let (process, address) = inside(&line).ok_or_else(|| PartError::Peer(line.trim().to_owned()))?;
+        let left = Namespace::of_process(process).map_err(|error| PartError::Peer(error.to_string()))?;
         Ok((rattan, left, address))
     }
+}
 
-    /// What the program inside says, or else the last that rattan says.
-    fn said(&mut self) -> io::Result<String> {
-        let mut stdout = BufReader::new(self.child.stdout.take().expect("it is piped"));
-        let mut last = "it does not start".to_owned();
-        loop {
-            let mut polled = [PollFd::new(stdout.get_ref().as_fd(), PollFlags::POLLIN)];
-            let mut line = String::new();
-            let has_ended = stdout.buffer().is_empty()
-                && poll(&mut polled, PollTimeout::from(START_MAX_MS))? == 0
-                || stdout.read_line(&mut line)? == 0;
-            if has_ended || inside(&line).is_some() {
-                return Ok(if has_ended { last } else { line });
-            }
-            last = line.trim().to_owned();
-        }
+/// What the program inside says, or else what rattan has to say instead.
+fn first_line(said: PipeReader) -> io::Result<String> {
+    if poll(&mut [PollFd::new(said.as_fd(), PollFlags::POLLIN)], PollTimeout::from(START_MAX_MS))? == 0 {
+        return Ok(format!("it says nothing for {} s", START_MAX_MS / 1000));
     }
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line)?;
+    Ok(if line.is_empty() { "it ends at once".to_owned() } else { line })
 }
 
 /// A process in the left namespace, and the address of the right side.
@@ -89,14 +88,19 @@ fn inside(line: &str) -> Option<(u32, IpAddr)> {
 
 impl Drop for Rattan {
     fn drop(&mut self) {
+        // The program inside ends with its standard input, then rattan, which takes it along.
+        drop(self.child.stdin.take());
+        let began = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < END_MAX {
+            thread::sleep(LOOK_EVERY);
+        }
         let _ = self.child.kill();
-        // This also closes the standard input, on which the program inside ends.
         let _ = self.child.wait();
     }
 }
 
 /// Starts it from a thread that ends soon: the thread never leaves its new mount namespace.
-fn spawn(program: &Path, treatment: Treatment) -> io::Result<Child> {
+fn spawn(program: &Path, treatment: Treatment) -> io::Result<(Child, PipeReader)> {
     // It may be installed under what is hidden in a moment.
     let program = File::open(program)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
@@ -105,16 +109,18 @@ fn spawn(program: &Path, treatment: Treatment) -> io::Result<Child> {
         let directory = Path::new("/").join(directory);
         mount(Some("tmpfs"), &directory, Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
     }
-    Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
+    // Its messages come here too; what comes later finds nobody, and is no more than a message.
+    let (said, says) = io::pipe()?;
+    let child = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
         .arg("link")
         .args(treatment.words())
         .args(["--", "sh", "-c", INSIDE])
         .envs([("RUST_LOG", "error"), ("NO_COLOR", "1")])
         .stdin(Stdio::piped())
-        // Its messages come here too; what comes later finds nobody, and is no more than a message.
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
+        .stdout(says.try_clone()?)
+        .stderr(says)
+        .spawn()?;
+    Ok((child, said))
 }
 
 impl Treatment {
@@ -146,22 +152,26 @@ mod tests {
     use super::super::field;
     use super::*;
     use crate::skip;
+    use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn what_does_not_work_says_why_and_leaves_nothing() {
-        let test = "what_does_not_work_says_why_and_leaves_nothing";
+    fn what_does_not_work_says_why() {
+        let test = "what_does_not_work_says_why";
         let Ok(right) = Namespace::new() else { return skip(test, "no namespaces here") };
         let start = |program: &str| Rattan::start(Path::new(program), Treatment::Loss(0.0), &right);
+        let why = |program: &str| start(program).unwrap_err().to_string();
         // It takes the arguments for what to print.
-        let error = start("/bin/echo").unwrap_err().to_string();
-        assert!(
-            error.starts_with("rattan does not work here: link --uplink-loss 0 --downlink-loss 0 -- sh"),
-            "{error}"
-        );
-        let error = start("/bin/false").unwrap_err().to_string();
-        assert_eq!(error, "rattan does not work here: it does not start");
-        let error = start("/nowhere/rattan").unwrap_err().to_string();
-        assert!(error.contains("No such file"), "{error}");
+        assert!(why("/bin/echo").starts_with("link --uplink-loss 0 --downlink-loss 0 -- sh"));
+        assert!(why("/bin/cat").contains("unrecognized option"), "{}", why("/bin/cat"));
+        assert_eq!(why("/bin/false"), "it ends at once");
+        assert!(why("/nowhere/rattan").contains("No such file"));
+    }
+
+    /// Processes in a network namespace.
+    fn inside_of(inode: u64) -> usize {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let inodes = processes.filter_map(|one| std::fs::metadata(one.path().join("ns/net")).ok());
+        inodes.filter(|namespace| namespace.ino() == inode).count()
     }
 
     #[test]
@@ -169,15 +179,17 @@ mod tests {
         let test = "the_real_one_has_two_sides_and_takes_them_along";
         let Ok(right) = Namespace::new() else { return skip(test, "no namespaces here") };
         let Some(program) = field::program(PROGRAM) else { return skip(test, "rattan is not installed") };
+        let mounts = || std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let before = mounts();
         let (rattan, left, address) =
             Rattan::start(&program, Treatment::Delay(Duration::ZERO), &right).unwrap();
         assert!(left.inode() != right.inode() && address.is_ipv4());
         let interfaces = || [&left, &right].map(|side| side.within(field::interface).unwrap().is_ok());
         assert_eq!(interfaces(), [true, true]);
-        let directory = format!("/proc/{}", rattan.child.id());
-        assert!(Path::new(&directory).exists());
+        assert_eq!([&left, &right].map(|side| inside_of(side.inode()) > 0), [true, true]);
         drop(rattan);
-        assert!(!Path::new(&directory).exists());
+        assert_eq!([&left, &right].map(|side| inside_of(side.inode())), [0, 0]);
+        assert_eq!(mounts(), before);
     }
 
     #[test]

@@ -24,7 +24,7 @@ Examples:
   fastpath evaluate emulator -o report.html
   fastpath evaluate emulator --only table-5.1,figure-5.3 --json")]
 pub(super) struct EmulatorCommand {
-    /// About five minutes in place of most of an hour.
+    /// About six minutes in place of most of an hour.
     #[arg(long)]
     quick: bool,
     /// Only figures whose id begins with one of these, as `table-5.1` or `figure-5.2/64`.
