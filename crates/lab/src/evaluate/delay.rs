@@ -30,8 +30,8 @@ pub(super) const PART: Part = Part {
         let tables = ["table-5.2", "table-5.3", "table-5.4", "table-5.5"];
         tables.iter().flat_map(|table| sizes().map(move |size| format!("{table}/{size}"))).collect()
     },
-    seconds: [20.0, 400.0],
-    rattan_seconds: [22.0, 250.0],
+    seconds: [20.0, 470.0],
+    rattan_seconds: [22.0, 310.0],
     run,
 };
 
