@@ -57,11 +57,9 @@ fn run(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
     let control = measure(&Between::Nothing, Duration::ZERO, context)?;
     let bridge = measure(&Between::Bridge, Duration::ZERO, context)?;
     let rattan = |delay| {
-        context.peer(rattan::PROGRAM, || {
-            let seen = measure(&Between::Rattan(Treatment::Delay(delay)), delay, context)?;
-            seen.iter().try_for_each(|seen| PartError::if_silent(seen.n))?;
-            Ok(seen)
-        })
+        let between = Between::Rattan(Treatment::Delay(delay));
+        let came = |seen: &Vec<Observed>| seen.iter().all(|seen| seen.n > 0);
+        context.peer(rattan::PROGRAM, || measure(&between, delay, context), came)
     };
     let rattan_base = rattan(Duration::ZERO)?;
     let mut outcomes = Vec::new();

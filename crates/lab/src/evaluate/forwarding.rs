@@ -12,7 +12,7 @@
 
 use super::field::{Between, Field, Way, interface, received};
 use super::rattan::{self, Treatment};
-use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
+use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED, testpmd};
 use crate::Host;
 use crate::audit::{AuditError, SocketError};
 use crate::measure::{EmulationQuestion, LinkKind, LinkWeight, emulate};
@@ -161,7 +161,7 @@ impl Seen {
             .original(original)
             .control(percent(self.control))
             .peer("kernel bridge", bridge)
-            .peer("DPDK testpmd", dpdk)
+            .peer(testpmd::NAME, dpdk)
             .peer(rattan::PROGRAM, rattan)
             .detail("packets_per_second", self.ours.received)
             .detail("packet_socket_packets_per_second", self.packet)
@@ -219,17 +219,13 @@ impl Path {
     /// One more round.
     fn blast(&mut self, size: u32, pairs: u32, context: &Context<'_>) -> Result<(), PartError> {
         let peer = match self.between {
-            Between::Testpmd => Some("DPDK testpmd"),
+            Between::Testpmd => Some(testpmd::NAME),
             Between::Rattan(_) => Some(rattan::PROGRAM),
             _ => None,
         };
         let rate = match peer {
             None => Some(self.round(size, pairs, context)?),
-            Some(name) => context.peer(name, || {
-                let rate = self.round(size, pairs, context)?;
-                PartError::if_silent(rate.n)?;
-                Ok(rate)
-            })?,
+            Some(name) => context.peer(name, || self.round(size, pairs, context), |rate| rate.n > 0)?,
         };
         self.rounds.push(rate);
         Ok(())

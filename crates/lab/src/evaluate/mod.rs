@@ -144,13 +144,6 @@ enum PartError {
     Peer(String),
 }
 
-impl PartError {
-    /// An error if nothing came through a peer: it has ended, or stands still.
-    fn if_silent(count: u64) -> Result<(), PartError> {
-        if count == 0 { Err(PartError::Peer("nothing comes through".to_owned())) } else { Ok(()) }
-    }
-}
-
 /// What a part is given.
 struct Context<'a> {
     effort: Effort,
@@ -166,24 +159,26 @@ impl<'a> Context<'a> {
     }
 
     /// What is seen of a peer; nothing where it is not installed, or does not work, which is told beside the figures: they are
-    /// ours. What has not worked once is left alone.
+    /// ours. What has not worked once is left alone. `came` says whether something came through: where nothing did, the peer has
+    /// ended, or stands still.
     fn peer<T>(
         &self,
         name: &'static str,
         measure: impl FnOnce() -> Result<T, PartError>,
+        came: impl FnOnce(&T) -> bool,
     ) -> Result<Option<T>, PartError> {
         if self.broken.lock().expect("nobody panics with it").contains_key(name) {
             return Ok(None);
         }
-        match measure() {
-            Ok(seen) => Ok(Some(seen)),
-            Err(PartError::NotInstalled(_)) => Ok(None),
-            Err(error @ PartError::Measurement(AuditError::Interrupted)) => Err(error),
-            Err(error) => {
-                self.broken.lock().expect("nobody panics with it").insert(name, error.to_string());
-                Ok(None)
-            }
-        }
+        let why = match measure() {
+            Ok(seen) if came(&seen) => return Ok(Some(seen)),
+            Ok(_) => "nothing comes through".to_owned(),
+            Err(PartError::NotInstalled(_)) => return Ok(None),
+            Err(error @ PartError::Measurement(AuditError::Interrupted)) => return Err(error),
+            Err(error) => error.to_string(),
+        };
+        self.broken.lock().expect("nobody panics with it").insert(name, why);
+        Ok(None)
     }
 
     fn wants(&self, id: &str) -> bool {

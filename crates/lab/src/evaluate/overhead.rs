@@ -10,6 +10,7 @@ use crate::audit::judge::quantile;
 use crate::priority::urgently;
 use fastpath_engine::Idle;
 use fastpath_link::PipeSpec;
+use fastpath_model::fit::median;
 use fastpath_units::Duration;
 use std::time;
 
@@ -58,18 +59,15 @@ fn round_trips(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
         control.push(rtts(Between::Nothing, Idle::Busy, count, context)?);
         bridge.push(rtts(Between::Bridge, Idle::Busy, count, context)?);
         let between = Between::Rattan(Treatment::Delay(DELAY));
-        rattan.extend(context.peer(rattan::PROGRAM, || {
-            let round = rtts(between, Idle::Busy, count, context)?;
-            PartError::if_silent(round.n)?;
-            Ok(round)
-        })?);
+        let round = || rtts(between, Idle::Busy, count, context);
+        rattan.extend(context.peer(rattan::PROGRAM, round, |round| round.n > 0)?);
     }
-    let rattan = (!rattan.is_empty()).then(|| middle(&rattan, |round| round.mean_us) - RTT_US);
-    let [control, bridge] = [control, bridge].map(|rounds| middle(&rounds, |round| round.mean_us));
+    let rattan = (!rattan.is_empty()).then(|| median(rattan.iter().map(|round| round.mean_us)) - RTT_US);
+    let [control, bridge] = [control, bridge].map(|rounds| median(rounds.iter().map(|round| round.mean_us)));
     let outcome = |id: &str, ours: Vec<Summary>, share: f64, of: [&'static str; 2]| {
         let (bound, of) = rattan.map_or((RATTAN_PUBLISHED_US, of[1]), |rattan| (rattan, of[0]));
         let rule = Rule::AtMost { bound: share * bound, tolerance: 0.0, of };
-        let added = |of: fn(&Summary) -> f64| middle(&ours, of) - RTT_US;
+        let added = |of: fn(&Summary) -> f64| median(ours.iter().map(of)) - RTT_US;
         let n = ours.iter().map(|round| round.n).sum();
         Outcome::new(id.to_owned(), "µs", added(|round| round.mean_us), n, rule)
             .control(control)
@@ -116,13 +114,6 @@ fn rtts(between: Between, idle: Idle, count: usize, context: &Context<'_>) -> Re
     Ok(Summary { mean_us, p50_us: at(0.5), p99_us: at(0.99), n: us.len() as u64 })
 }
 
-/// The median over the rounds.
-fn middle<T>(rounds: &[T], of: impl Fn(&T) -> f64) -> f64 {
-    let mut values: Vec<f64> = rounds.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    quantile(&values, 0.5).unwrap_or(f64::NAN)
-}
-
 fn tcp(context: &Context<'_>) -> Result<Outcome, PartError> {
     let (settle, window) =
         context.either((time::Duration::from_millis(300), 1.0), (time::Duration::from_secs(2), 5.0));
@@ -143,10 +134,10 @@ fn tcp(context: &Context<'_>) -> Result<Outcome, PartError> {
             rates.push(carried(between)?);
         }
         let between = Between::Rattan(Treatment::Delay(Duration::ZERO));
-        rattan.extend(context.peer(rattan::PROGRAM, || carried(between))?);
+        rattan.extend(context.peer(rattan::PROGRAM, || carried(between), |gbit| *gbit > 0.0)?);
     }
-    let rattan = (!rattan.is_empty()).then(|| middle(&rattan, |rate| *rate));
-    let [ours, control, bridge, copies] = rates.map(|rates| middle(&rates, |rate| *rate));
+    let rattan = (!rattan.is_empty()).then(|| median(rattan.into_iter()));
+    let [ours, control, bridge, copies] = rates.map(|rates| median(rates.into_iter()));
     let rule = Rule::AtLeast { bound: bridge, tolerance: TCP_TOLERANCE, of: "the kernel bridge" };
     Ok(Outcome::new("tcp/tap".to_owned(), "Gbit/s", ours, rounds, rule)
         .control(control)

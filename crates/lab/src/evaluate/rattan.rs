@@ -14,14 +14,13 @@ use fastpath_units::Duration;
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{self, Instant};
 
 pub(super) const PROGRAM: &str = "rattan";
 /// Says which process it is and what the address of the other side is; ends when nobody needs it any more.
@@ -29,8 +28,7 @@ const INSIDE: &str = "echo $$ $RATTAN_BASE; exec cat";
 /// It takes a fifth of a second.
 const START_MAX_MS: u16 = 10_000;
 /// The same for its end.
-const END_MAX: time::Duration = time::Duration::from_secs(2);
-const LOOK_EVERY: time::Duration = time::Duration::from_millis(2);
+const END_MAX_MS: u16 = 2000;
 
 /// What it does to frames, the same in both directions.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -90,10 +88,11 @@ impl Drop for Rattan {
     fn drop(&mut self) {
         // The program inside ends with its standard input, then rattan, which takes it along.
         drop(self.child.stdin.take());
-        let began = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < END_MAX {
-            thread::sleep(LOOK_EVERY);
+        if let Ok(process) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
+            let _ =
+                poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::from(END_MAX_MS));
         }
+        // Nothing happens to whoever has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -151,8 +150,8 @@ impl Treatment {
 mod tests {
     use super::super::field;
     use super::*;
+    use crate::leftovers::programs_in;
     use crate::skip;
-    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn what_does_not_work_says_why() {
@@ -167,13 +166,6 @@ mod tests {
         assert!(why("/nowhere/rattan").contains("No such file"));
     }
 
-    /// Processes in a network namespace.
-    fn inside_of(inode: u64) -> usize {
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let inodes = processes.filter_map(|one| std::fs::metadata(one.path().join("ns/net")).ok());
-        inodes.filter(|namespace| namespace.ino() == inode).count()
-    }
-
     #[test]
     fn the_real_one_has_two_sides_and_takes_them_along() {
         let test = "the_real_one_has_two_sides_and_takes_them_along";
@@ -186,9 +178,10 @@ mod tests {
         assert!(left.inode() != right.inode() && address.is_ipv4());
         let interfaces = || [&left, &right].map(|side| side.within(field::interface).unwrap().is_ok());
         assert_eq!(interfaces(), [true, true]);
-        assert_eq!([&left, &right].map(|side| inside_of(side.inode()) > 0), [true, true]);
+        let has_programs = || [&left, &right].map(|side| !programs_in(&[side.inode()].into()).is_empty());
+        assert_eq!(has_programs(), [true, true]);
         drop(rattan);
-        assert_eq!([&left, &right].map(|side| inside_of(side.inode())), [0, 0]);
+        assert_eq!(has_programs(), [false, false]);
         assert_eq!(mounts(), before);
     }
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 pub(super) const PROGRAM: &str = "dpdk-testpmd";
+/// What people call it.
+pub(super) const NAME: &str = "DPDK testpmd";
 
 /// The program, until it is dropped. It polls, so it is stopped whenever others are measured.
 #[derive(Debug)]
