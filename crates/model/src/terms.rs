@@ -173,7 +173,8 @@ impl FromStr for Term {
             let (Factor { column, shape, power }, after) = factor(rest, text)?;
             match column.as_str() {
                 "const" | "1" => {}
-                number if number.parse::<f64>().is_ok() => {
+                // A column may be called `inf` or `nan`.
+                number if number.parse().is_ok_and(f64::is_finite) => {
                     return Err(TermError::Number { text: text.trim().to_owned(), number: column });
                 }
                 _ => match factors.iter_mut().find(|f| (&f.column, f.shape) == (&column, shape)) {
@@ -395,6 +396,13 @@ mod tests {
         assert!(error("max(p-64,0),max(p-64.0,0)").contains("the same product"));
         assert_eq!(error("p*h,h*p"), "terms `p*h` and `h*p` are the same product: remove one");
         assert!(error(&vec!["x"; 65].join(",")).contains("65 terms"));
+    }
+
+    #[test]
+    fn words_that_floating_point_knows_are_columns() {
+        let terms: Terms = "inf^2,nan*infinity".parse().expect("terms");
+        assert_eq!(terms.columns().into_iter().collect::<Vec<_>>(), ["inf", "infinity", "nan"]);
+        assert_eq!(terms.to_string(), "inf^2,nan*infinity");
     }
 
     proptest! {
