@@ -1,4 +1,5 @@
-//! Tells the program which commit it is built from; nothing where that is not known (a source archive).
+//! Tells the program which commit it is built from; nothing where that is not known (a source
+//! archive).
 
 use std::process::Command;
 

@@ -1,7 +1,8 @@
 //! What each fuzz target does with its bytes, one function per target.
 //!
 //! Used twice: by the cargo-fuzz targets beside it, for as long as somebody lets them run, and by
-//! `xtask/tests/fuzz.rs`, a short seeded run in the ordinary tests. A body panics when a promise is broken.
+//! `xtask/tests/fuzz.rs`, a short seeded run in the ordinary tests. A body panics when a promise is
+//! broken.
 
 mod openflow;
 mod pcap;

@@ -2,7 +2,8 @@
 
 use fastpath_openflow::message::{decode, frame_len};
 
-/// Whatever comes is a message or a refusal with its numbers; what is read can be written and read again.
+/// Whatever comes is a message or a refusal with its numbers; what is read can be written and read
+/// again.
 pub fn openflow(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some(len)) = frame_len(rest) {

@@ -7,8 +7,8 @@ use fastpath_units::Time;
 /// Bytes that part the rules from the frame.
 const PART: &[u8] = b"\n--\n";
 
-/// Whatever comes is rules or mistakes, the switch takes or refuses them, and what becomes of the frame is the same
-/// whether flows are found one by one or by a plan.
+/// Whatever comes is rules or mistakes, the switch takes or refuses them, and what becomes of the
+/// frame is the same whether flows are found one by one or by a plan.
 pub fn rules(bytes: &[u8]) {
     let at = bytes.windows(PART.len()).position(|window| window == PART);
     let (text, frame) = at.map_or((bytes, &[][..]), |at| (&bytes[..at], &bytes[at + PART.len()..]));

@@ -30,7 +30,8 @@ pub(super) fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), V
     }
 }
 
-/// A frame from every edge, and a thousand things that happen after: nothing is lost from the books.
+/// A frame from every edge, and a thousand things that happen after: nothing is lost from the
+/// books.
 fn run(topology: Topology) {
     let pool_limit = NonZeroUsize::new(1 << 20).expect("not zero");
     let mut network = Network::new(topology, Options { seed: 1, pool_limit });

@@ -7,7 +7,8 @@ use fastpath_wire::nd::{Neighbor, Role};
 use fastpath_wire::{Headers, MacAddr, Network, checksum, ecn, ipv6};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A frame from anywhere: every reader of frames copes, and what is answered or changed is sound again.
+/// A frame from anywhere: every reader of frames copes, and what is answered or changed is sound
+/// again.
 pub fn wire(frame: &[u8]) {
     let headers = Headers::parse(frame);
     let _ = (headers.flow_hash(), headers.addresses(), checksum::check_transport(frame, &headers));

@@ -1,6 +1,8 @@
-//! The distribution programs that some tests drive through an emulated network, and how to get them.
+//! The distribution programs that some tests drive through an emulated network, and how to get
+//! them.
 //!
-//! Nothing here is needed by `fastpath` itself: the programs are real applications to be emulated for.
+//! Nothing here is needed by `fastpath` itself: the programs are real applications to be emulated
+//! for.
 
 use std::env;
 use std::fs;
@@ -34,8 +36,8 @@ const RPC: &str = "tinyrpc==1.1.7";
 /// The other controller.
 const FAUCET: &str = "faucet==1.10.12";
 
-/// Puts a controller into a virtual environment under the target directory, from PyPI, unless `file` is there. Without
-/// Python or the network its tests are skipped.
+/// Puts a controller into a virtual environment under the target directory, from PyPI, unless
+/// `file` is there. Without Python or the network its tests are skipped.
 fn install_controller(directory: &str, file: &str, name: &str, install: fn(&Path) -> bool) {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let venv = target.join(directory);

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: every test of the workspace, on a machine that has only a Rust toolchain and git.
+//! `cargo xtask test`: every test of the workspace, on a machine that has only a Rust toolchain and
+//! git.
 
 use crate::programs;
 use crate::tally::Tally;
@@ -6,8 +7,9 @@ use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Installs what the tests need, runs `cargo test --workspace` with the given further arguments, and ends with a
-/// line `N passed, N failed, N skipped`. The exit code is 0 when nothing failed, 1 otherwise, 2 without cargo.
+/// Installs what the tests need, runs `cargo test --workspace` with the given further arguments,
+/// and ends with a line `N passed, N failed, N skipped`. The exit code is 0 when nothing failed, 1
+/// otherwise, 2 without cargo.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let (install, arguments) = match arguments.split_first() {
         Some((first, rest)) if first == "--no-install" => (false, rest),

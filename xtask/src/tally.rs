@@ -1,7 +1,7 @@
 //! Reads the output of `cargo test -- --show-output` and counts.
 //!
-//! A test that lacks a privilege or a program prints `SKIPPED: name: why` to standard error and returns. To the
-//! test harness it has passed; here it counts as skipped, and is shown.
+//! A test that lacks a privilege or a program prints `SKIPPED: name: why` to standard error and
+//! returns. To the test harness it has passed; here it counts as skipped, and is shown.
 
 /// What has been counted so far.
 #[derive(Default)]

@@ -1,7 +1,8 @@
-//! A short run of every fuzz target: its corpus, then seeded mutations of it. The same inputs on every machine.
+//! A short run of every fuzz target: its corpus, then seeded mutations of it. The same inputs on
+//! every machine.
 //!
-//! Not coverage-guided: that is `cargo +nightly fuzz run TARGET`, which shares the bodies and the corpora. An input
-//! that fails is printed as hex.
+//! Not coverage-guided: that is `cargo +nightly fuzz run TARGET`, which shares the bodies and the
+//! corpora. An input that fails is printed as hex.
 
 #[path = "../../fuzz/src/lib.rs"]
 #[allow(unreachable_pub)] // it is the root of the fuzz crate

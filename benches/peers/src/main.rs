@@ -1,12 +1,14 @@
-//! The two models simulators are compared on, in fastpath, NeXosim (crates.io) and SimPy (PyPI), in one run:
+//! The two models simulators are compared on, in fastpath, NeXosim (crates.io) and SimPy (PyPI), in
+//! one run:
 //!
 //! ```text
 //! cargo run --release --manifest-path benches/peers/Cargo.toml [-- --json]
 //! ```
 //!
-//! All three simulate the same thing: M/M/1 at 80 % load, and a closed ring of 32 exponential servers and 64 customers. They
-//! take turns, so that a busy machine slows all of them; the ratio of customers per second is taken turn by turn and its
-//! median told. SimPy is installed with pip into a directory of its own under `target`.
+//! All three simulate the same thing: M/M/1 at 80 % load, and a closed ring of 32 exponential
+//! servers and 64 customers. They take turns, so that a busy machine slows all of them; the ratio
+//! of customers per second is taken turn by turn and its median told. SimPy is installed with pip
+//! into a directory of its own under `target`.
 
 mod nexo;
 

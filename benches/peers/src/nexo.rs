@@ -1,4 +1,5 @@
-//! The two models as NeXosim has them: components with ports, a server schedules its own departures.
+//! The two models as NeXosim has them: components with ports, a server schedules its own
+//! departures.
 
 use nexosim::model::{Context, Model, schedulable};
 use nexosim::ports::Output;
@@ -111,7 +112,8 @@ pub(crate) fn mm1(customers: u64) -> u64 {
     go(bench, Duration::from_nanos(customers * 1250))
 }
 
-/// A closed ring of 32 servers and 64 customers until about `laps` laps are finished; gives how many were.
+/// A closed ring of 32 servers and 64 customers until about `laps` laps are finished; gives how
+/// many were.
 pub(crate) fn pipe32(laps: u64) -> u64 {
     let mut servers: Vec<Server> = (0..32).map(|i| server(i + 1, 2, i == 31)).collect();
     let boxes: Vec<Mailbox<Server>> = (0..32).map(|_| Mailbox::with_capacity(128)).collect();

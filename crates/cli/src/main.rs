@@ -1,7 +1,8 @@
 //! Words in, exit code out: the `fastpath` program.
 //!
-//! Nothing is computed here. A command is one file under `commands/`: its words as a clap struct, and a `run` that
-//! calls the crates and prints. Exit codes: 0 ok, 1 the answer is no, 2 could not answer.
+//! Nothing is computed here. A command is one file under `commands/`: its words as a clap struct,
+//! and a `run` that calls the crates and prints. Exit codes: 0 ok, 1 the answer is no, 2 could not
+//! answer.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -15,12 +16,14 @@ use std::any::TypeId;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A packet among a million links finds none of them in the cache; on huge pages it finds them in the TLB at least.
+/// A packet among a million links finds none of them in the cache; on huge pages it finds them in
+/// the TLB at least.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static HEAP: fastpath_engine::LargeBlocks = fastpath_engine::LargeBlocks;
 
-/// Emulate networks, exactly: real programs over links and topologies you describe, live or on captures.
+/// Emulate networks, exactly: real programs over links and topologies you describe, live or on
+/// captures.
 #[derive(Parser)]
 #[command(name = "fastpath", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 ok, 1 the answer is no, 2 could not answer.")]
@@ -107,8 +110,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Lets options take values that begin with a hyphen: `--rate -5Mbit` is a rate that its reader refuses with the reason, not an
-/// option nobody knows. Files are named as ever.
+/// Lets options take values that begin with a hyphen: `--rate -5Mbit` is a rate that its reader
+/// refuses with the reason, not an option nobody knows. Files are named as ever.
 fn with_any_value(command: clap::Command) -> clap::Command {
     let is_quantity = |arg: &clap::Arg| {
         let takes_one = arg.get_action().takes_values() && arg.get_num_args().is_none_or(|n| n == 1.into());
@@ -118,7 +121,8 @@ fn with_any_value(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_any_value)
 }
 
-/// An error and its causes in one line. Many errors name their cause themselves; it is not said twice.
+/// An error and its causes in one line. Many errors name their cause themselves; it is not said
+/// twice.
 pub(crate) fn explain(error: &anyhow::Error) -> String {
     error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
         if text.contains(&cause) { text } else { format!("{text}: {cause}") }

@@ -1,5 +1,5 @@
-//! How far a command is, on standard error: a bar on a terminal, elsewhere a plain line now and then, so that somebody who
-//! reads a log sees that it goes on.
+//! How far a command is, on standard error: a bar on a terminal, elsewhere a plain line now and
+//! then, so that somebody who reads a log sees that it goes on.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use std::io::{self, IsTerminal};
@@ -13,7 +13,8 @@ const BAR: &str = "{bar:30} ";
 /// Longer than any line.
 const WIDTH: u16 = 200;
 
-/// A bar over `len` steps with the words of `template` behind it, such as `{msg} {pos}/{len} ({elapsed}, {eta} left)`.
+/// A bar over `len` steps with the words of `template` behind it, such as `{msg} {pos}/{len}
+/// ({elapsed}, {eta} left)`.
 pub(crate) fn bar(len: u64, template: &str) -> ProgressBar {
     let (target, template) = if io::stderr().is_terminal() {
         (ProgressDrawTarget::stderr(), format!("{BAR}{template}"))

@@ -1,5 +1,5 @@
-//! Records (JSON lines) as a table: one row per record, one column per number or word of its `parameters`
-//! and `results`, so that a model can be fitted to what was just measured.
+//! Records (JSON lines) as a table: one row per record, one column per number or word of its
+//! `parameters` and `results`, so that a model can be fitted to what was just measured.
 
 use anyhow::{Context, ensure};
 use fastpath_model::fcs::{self, Fcs};
@@ -20,7 +20,8 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<Value>> {
         .collect()
 }
 
-/// The table of all records whose kind is the first one's; columns in the order of the first record.
+/// The table of all records whose kind is the first one's; columns in the order of the first
+/// record.
 pub(crate) fn csv(text: &str) -> anyhow::Result<String> {
     let records = parse(text)?;
     let kind = records.first().and_then(|r| r.get("kind")).cloned();

@@ -13,8 +13,8 @@ const BYTES_MAX: u64 = 64 << 20;
 /// What a description says, or all its mistakes.
 pub(crate) type Parsed = Result<(Topology, Vec<Warning>), Vec<Mistake>>;
 
-/// Reads a spec file, or an Emulab script if the name ends in `.ns`. The error is a file that cannot be read. Files that a
-/// spec names are looked for from where it is.
+/// Reads a spec file, or an Emulab script if the name ends in `.ns`. The error is a file that
+/// cannot be read. Files that a spec names are looked for from where it is.
 pub(crate) fn parse(path: &Path) -> anyhow::Result<Parsed> {
     let text = text(path).with_context(|| path.display().to_string())?;
     let is_script = path.extension().is_some_and(|extension| extension == "ns");

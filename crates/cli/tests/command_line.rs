@@ -1,4 +1,5 @@
-//! The words: help, exit codes, and what is said to words that are not known. Runs the built program.
+//! The words: help, exit codes, and what is said to words that are not known. Runs the built
+//! program.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,5 +1,6 @@
-//! `fastpath switch` driven by real controllers, unchanged: Open vSwitch's ovs-ofctl, os-ken's learning switch and router,
-//! Faucet. `cargo xtask test` installs them; without one of them its test is skipped.
+//! `fastpath switch` driven by real controllers, unchanged: Open vSwitch's ovs-ofctl, os-ken's
+//! learning switch and router, Faucet. `cargo xtask test` installs them; without one of them its
+//! test is skipped.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -23,7 +24,8 @@ fn text(output: &Output) -> String {
 const FRAME: &str = "02000000000202000000000108004500002800000000400600000a00\
     00010a0000020400005000000000000000005002000000000000";
 
-/// A switch that serves, killed when it is dropped: the process, its address, and what it goes on to say.
+/// A switch that serves, killed when it is dropped: the process, its address, and what it goes on
+/// to say.
 struct Serving(Child, String, Lines<BufReader<ChildStdout>>);
 
 impl Serving {
@@ -185,7 +187,8 @@ fn venv(name: &str, file: &str) -> Option<PathBuf> {
     venv.join(file).exists().then_some(venv)
 }
 
-/// Runs a script in a network namespace in which it can make more, all of which go with its processes.
+/// Runs a script in a network namespace in which it can make more, all of which go with its
+/// processes.
 fn in_namespaces(test: &str, script: &str, venv: Option<PathBuf>, more: &[(&str, &str)]) {
     let Some(venv) = venv else {
         eprintln!("SKIPPED: {test}: the controller is not here (cargo xtask test installs it)");

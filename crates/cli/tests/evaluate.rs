@@ -118,8 +118,8 @@ fn a_signal_ends_it_early_with_nothing_left_behind() {
     assert!(said.any(|line| line.contains("interrupted")));
 }
 
-/// Records as `evaluate prediction -o` keeps them, of a machine `slower` times slower than another, whose record says
-/// `declared`.
+/// Records as `evaluate prediction -o` keeps them, of a machine `slower` times slower than another,
+/// whose record says `declared`.
 fn kept(directory: &Path, name: &str, slower: f64, declared: f64) {
     for round in 1..=3 {
         let [score, copy] = [30e3, 100e9].map(|fast| fast / declared);

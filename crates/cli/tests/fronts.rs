@@ -1,8 +1,10 @@
-//! `fastpath shell` and `fastpath netem` on the real kernel, in a network namespace of their own (unshare(1)).
+//! `fastpath shell` and `fastpath netem` on the real kernel, in a network namespace of their own
+//! (unshare(1)).
 
 use std::process::{Command, Output};
 
-/// Runs a script with `$F` as the program where nothing else is; `None`, said visibly, where that is not permitted.
+/// Runs a script with `$F` as the program where nothing else is; `None`, said visibly, where that
+/// is not permitted.
 fn alone(test: &str, script: &str) -> Option<Output> {
     let needed = ["iperf3", "ping", "curl"].iter().find(|program| script.contains(**program));
     let check = format!("test -w /dev/net/tun && command -v {}", needed.unwrap_or(&"sh"));
@@ -28,7 +30,8 @@ fn shells_nest_and_their_exit_code_is_the_programs() {
     let Some(output) = alone("shells_nest", script) else { return };
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     let routes = String::from_utf8(output.stdout).unwrap();
-    // The default route goes to 100.68.64.1, the end of the inner link; /proc writes addresses backwards.
+    // The default route goes to 100.68.64.1, the end of the inner link; /proc writes addresses
+    // backwards.
     assert!(routes.contains("eth0\t00000000\t01404464"), "{routes}");
 }
 
@@ -57,7 +60,8 @@ fn part<'t>(text: &'t str, mark: &str) -> &'t str {
     rest.split("== ").next().unwrap()
 }
 
-/// Two namespaces with a veth pair, v0 here and v1 there; `on ARGUMENTS` starts netem on v0 and waits until it runs.
+/// Two namespaces with a veth pair, v0 here and v1 there; `on ARGUMENTS` starts netem on v0 and
+/// waits until it runs.
 const PAIR: &str = "
     sysctl -qw net.ipv6.conf.default.disable_ipv6=1
     unshare -n sleep 60 & peer=$!
@@ -96,7 +100,8 @@ fn netem_delays_and_loses_what_leaves_and_leaves_alone_what_arrives() {
         books[at - 1].parse().unwrap()
     };
     let (frames, lost) = (count("in") as f64, count("dropped") as f64);
-    // Fewer than 200 are in the books if it ended while the machine paused. Four deviations: wrong once in 15 000.
+    // Fewer than 200 are in the books if it ended while the machine paused. Four deviations: wrong
+    // once in 15 000.
     assert!(u64::from(answers) <= count("delivered") && frames >= 50.0, "{books:?}");
     assert!((lost - 0.3 * frames).abs() <= 4.0 * (0.21 * frames).sqrt(), "{books:?}");
     assert_eq!(pings(part(&said, "none")).1, 0);
@@ -152,8 +157,8 @@ fn nested_shells_add_their_delays_and_carry_tcp_at_the_pace_of_a_trace() {
     let tcp: serde_json::Value = serde_json::from_str(part(&said, "tcp")).unwrap();
     let received = &tcp["end"]["sum_received"];
     let (bytes, bps) = (received["bytes"].as_f64().unwrap(), received["bits_per_second"].as_f64().unwrap());
-    // iperf3 counts only payload, its own clock starts before the first byte, and what is under way when the client has
-    // written its last byte is not waited for.
+    // iperf3 counts only payload, its own clock starts before the first byte, and what is under way
+    // when the client has written its last byte is not waited for.
     assert!(bytes >= 100_000.0 && bps <= 12.04e6, "{received}");
     assert_eq!(part(&said, "left").trim(), "0");
 }

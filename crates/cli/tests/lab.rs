@@ -52,7 +52,8 @@ impl Place {
         (status.code().unwrap_or(-1), text)
     }
 
-    /// Starts `lab up` and waits until it says that it is up; `None`, and said so, where it is not permitted.
+    /// Starts `lab up` and waits until it says that it is up; `None`, and said so, where it is not
+    /// permitted.
     fn up(&self, test: &str) -> Option<Child> {
         let mut command = self.command(&["up", "net.toml"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -87,7 +88,8 @@ fn skip_if_not_permitted(test: &str, text: &str) {
     skip(test, text);
 }
 
-/// Processes whose environment names the state directory of the test: ours, and whatever ran in the lab.
+/// Processes whose environment names the state directory of the test: ours, and whatever ran in the
+/// lab.
 fn processes_of(place: &Place) -> usize {
     let wanted = format!("FASTPATH_STATE_DIR={}", place.directory.join("state").display());
     let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path().join("environ")));

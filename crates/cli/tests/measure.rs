@@ -1,4 +1,5 @@
-//! `fastpath measure` as scripts use it: records in JSON, and models fitted to them. Says nothing about speed.
+//! `fastpath measure` as scripts use it: records in JSON, and models fitted to them. Says nothing
+//! about speed.
 #![cfg(target_os = "linux")]
 
 use serde_json::Value;

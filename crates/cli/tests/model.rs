@@ -1,4 +1,5 @@
-//! `fastpath model` and `fastpath evaluate models` as scripts use them: words in, JSON and exit codes out.
+//! `fastpath model` and `fastpath evaluate models` as scripts use them: words in, JSON and exit
+//! codes out.
 
 use serde_json::Value;
 use std::fs;
@@ -325,7 +326,8 @@ fn wrong_input_gets_one_clear_error() {
     assert!(refusal(&["model", "predict", "--at", "p=1"]).contains("no model"));
 }
 
-/// The grid in the hands of somebody else: their delimiter, their words for the columns, their way with numbers.
+/// The grid in the hands of somebody else: their delimiter, their words for the columns, their way
+/// with numbers.
 fn foreign(delimiter: &str, [p, h, t]: [&str; 3], number: impl Fn(f64) -> String) -> String {
     let mut text = [p, h, t].join(delimiter) + "\n";
     for line in netcope_grid().lines().skip(1) {

@@ -98,7 +98,8 @@ fn spec(link: &str) -> String {
 
 #[test]
 fn six_packets_leave_when_clicks_documentation_says() {
-    // The example of Click's LinkUnqueue(5ms, 100kbps): times of its manual page, shifted by the delay.
+    // The example of Click's LinkUnqueue(5ms, 100kbps): times of its manual page, shifted by the
+    // delay.
     let bench = Bench::new("click");
     bench.write("link.toml", spec("rate = \"100kbit\"\ndelay = \"5ms\""));
     bench.write("in.pcap", capture(&[20, 20, 1600, 20, 1600, 20].map(|len| (0, len))));

@@ -1,4 +1,5 @@
-//! `fastpath run` on real interfaces of a network namespace, and what `run` and `lab` say of a tolerance.
+//! `fastpath run` on real interfaces of a network namespace, and what `run` and `lab` say of a
+//! tolerance.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -8,7 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
 
-/// A namespace with the veth pairs va–ha and vb–hb, and a directory. All of it is gone with the value.
+/// A namespace with the veth pairs va–ha and vb–hb, and a directory. All of it is gone with the
+/// value.
 struct Place {
     directory: PathBuf,
     /// Keeps the namespace; ends when its input closes.

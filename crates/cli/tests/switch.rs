@@ -1,4 +1,5 @@
-//! `fastpath switch` as a user runs it: rule files on captures, and explained. Controllers: `controllers.rs`.
+//! `fastpath switch` as a user runs it: rule files on captures, and explained. Controllers:
+//! `controllers.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

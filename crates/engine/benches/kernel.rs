@@ -1,5 +1,6 @@
-//! What the engine does between real kernel interfaces on this machine: TCP throughput over TAPs and packet
-//! sockets, packets per second over veth pairs, and the round trip it adds. Needs root and ip(8).
+//! What the engine does between real kernel interfaces on this machine: TCP throughput over TAPs
+//! and packet sockets, packets per second over veth pairs, and the round trip it adds. Needs root
+//! and ip(8).
 //!
 //! `cargo bench -p fastpath-engine --bench kernel`
 #![cfg(target_os = "linux")]
@@ -129,7 +130,8 @@ fn packets(way: &str, size: usize, bridge: f64) {
     );
 }
 
-/// Millions of packets a second that an AF_XDP socket in the first host sends, and that come to the second.
+/// Millions of packets a second that an AF_XDP socket in the first host sends, and that come to the
+/// second.
 fn flood(hosts: &[Namespace; 2], size: usize) -> (f64, f64) {
     let open = || AfXdp::open("eth0", Some(XdpMode::Generic), &mut XdpMemory::default()).unwrap();
     let mut source = hosts[0].run(open);

@@ -1,10 +1,12 @@
-//! What a whole worker moves from memory port to memory port, by frame size and by number of links: ports, classification
-//! by port, loss, queue, rate, delay, lateness and books, fed and emptied by another thread.
+//! What a whole worker moves from memory port to memory port, by frame size and by number of links:
+//! ports, classification by port, loss, queue, rate, delay, lateness and books, fed and emptied by
+//! another thread.
 //!
 //! `cargo bench -p fastpath-engine --bench worker`
 //!
-//! Every link has two ports of its own here, so links end at 10³. More links (10⁵, 10⁶) behind one port are
-//! `fastpath measure pipeline --program emulate --links 1000000`, whose loop runs on one core with its ceiling beside it.
+//! Every link has two ports of its own here, so links end at 10³. More links (10⁵, 10⁶) behind one
+//! port are `fastpath measure pipeline --program emulate --links 1000000`, whose loop runs on one
+//! core with its ceiling beside it.
 #![cfg(target_os = "linux")]
 
 #[path = "../tests/common/mod.rs"]

@@ -1,7 +1,7 @@
 //! How late frames were released, edge by edge: every one is measured, always.
 //!
-//! A frame is released when its port has taken it. A port takes frames one by one, so of `n` frames that a call took
-//! the `i`-th (from 0) counts as released after `i/n` of the time the call needed.
+//! A frame is released when its port has taken it. A port takes frames one by one, so of `n` frames
+//! that a call took the `i`-th (from 0) counts as released after `i/n` of the time the call needed.
 
 use crate::watch::Watch;
 use fastpath_net::Late;
@@ -42,7 +42,8 @@ pub(crate) struct Promise {
 /// The frames of one edge.
 #[derive(Clone, Debug)]
 pub(crate) struct Releases {
-    /// Nanoseconds from when a frame was due to when it was released: 1 ns to 10 s, later ones as 10 s.
+    /// Nanoseconds from when a frame was due to when it was released: 1 ns to 10 s, later ones as
+    /// 10 s.
     histogram: Histogram<u32>,
     sum: Duration,
     /// Frames later than tolerated, dropped for it or not.

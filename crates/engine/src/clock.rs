@@ -5,9 +5,9 @@ use std::time::Instant;
 
 /// The monotonic clock, counted from the engine's start. A copy tells the same time.
 ///
-/// It reads `CLOCK_MONOTONIC` through the vDSO. Reading the time-stamp counter directly would save about
-/// half of that and bring its calibration, its drift and machines without a stable one: not worth it for
-/// one reading a burst (`cargo bench -p fastpath-engine` shows the cost of a reading).
+/// It reads `CLOCK_MONOTONIC` through the vDSO. Reading the time-stamp counter directly would save
+/// about half of that and bring its calibration, its drift and machines without a stable one: not
+/// worth it for one reading a burst (`cargo bench -p fastpath-engine` shows the cost of a reading).
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,

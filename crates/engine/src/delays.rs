@@ -17,8 +17,9 @@ pub struct DelayReport {
     pub asked: DelayFigures,
     /// As measured.
     pub realised: DelayFigures,
-    /// The bias: realised less asked. Keeping order (`never`) leaves the mean alone and costs spread, more the closer
-    /// packets follow each other; what else is here is chance, or a law that would have been negative.
+    /// The bias: realised less asked. Keeping order (`never`) leaves the mean alone and costs
+    /// spread, more the closer packets follow each other; what else is here is chance, or a law
+    /// that would have been negative.
     pub bias: DelayBias,
 }
 

@@ -33,8 +33,8 @@ pub struct Options {
     pub network: fastpath_net::Options,
     /// What to do when nothing is due; otherwise what the spec says, otherwise [`Idle::Save`].
     pub idle: Option<Idle>,
-    /// How late a frame may be released; otherwise what the spec says. Where neither says it, a millisecond is what
-    /// [`Report::broken`] and the counters of late frames go by.
+    /// How late a frame may be released; otherwise what the spec says. Where neither says it, a
+    /// millisecond is what [`Report::broken`] and the counters of late frames go by.
     pub tolerance: Option<Duration>,
     /// What becomes of later ones; otherwise what the spec says, otherwise they are delivered.
     pub late: Option<Late>,
@@ -243,10 +243,10 @@ where
     std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(run)
 }
 
-/// Opens the existing interface that the spec names for each host: `port = "eth1"`, or with `packet:`, `xdp:`,
-/// `xdp-native:` or `xdp-generic:` before the name. Where AF_XDP is asked for and not to be had, a packet socket takes
-/// its place and `notice` is told why. Without a word it is a packet socket, which alone sees super-packets and VLAN
-/// tags as their sender meant them.
+/// Opens the existing interface that the spec names for each host: `port = "eth1"`, or with
+/// `packet:`, `xdp:`, `xdp-native:` or `xdp-generic:` before the name. Where AF_XDP is asked for
+/// and not to be had, a packet socket takes its place and `notice` is told why. Without a word it
+/// is a packet socket, which alone sees super-packets and VLAN tags as their sender meant them.
 pub fn attach(topology: &Topology, notice: fn(&str)) -> Result<Ports, AttachError> {
     let (mut ports, mut hosts_on): (Ports, _) = (Vec::new(), BTreeMap::new());
     let names = topology.hosts().filter_map(|(_, host)| match &host.kind {
@@ -352,7 +352,8 @@ impl Running {
         self.stopper.clone()
     }
 
-    /// Where its control interface listens on TCP: the port is chosen by the machine if 0 was asked for.
+    /// Where its control interface listens on TCP: the port is chosen by the machine if 0 was asked
+    /// for.
     pub fn http(&self) -> Option<std::net::SocketAddr> {
         self.server.tcp
     }

@@ -1,5 +1,6 @@
-//! The ledger in real time: the worker notes, another thread writes, and a bounded queue between them. When the disk is
-//! too slow the queue fills, and what finds no place in it is counted: the network itself never waits.
+//! The ledger in real time: the worker notes, another thread writes, and a bounded queue between
+//! them. When the disk is too slow the queue fills, and what finds no place in it is counted: the
+//! network itself never waits.
 
 use fastpath_net::Topology;
 use fastpath_net::ledger::{Entry, SNAP_LEN, Sink, Writer};

@@ -1,4 +1,5 @@
-//! Letters to a worker from other threads, and its answers: how things stand, copied at one instant.
+//! Letters to a worker from other threads, and its answers: how things stand, copied at one
+//! instant.
 
 use crate::audit::{Promise, Releases};
 use crate::port::PortCounters;
@@ -15,7 +16,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// Commands that may wait for the worker.
 const MAIL_MAX: usize = 16;
 
-/// A request to the worker. Answers go to channels with room for one, so that answering never waits.
+/// A request to the worker. Answers go to channels with room for one, so that answering never
+/// waits.
 pub(crate) enum Command {
     /// Says how things stand.
     Look { answer: SyncSender<Snapshot> },
@@ -64,9 +66,11 @@ pub(crate) struct PipeState {
     pub(crate) spec: PipeSpec,
     pub(crate) counters: Counters,
     pub(crate) held: Tally,
-    /// Where there is jitter. What is made of it is worked out by who asks, and keeps no worker from its work.
+    /// Where there is jitter. What is made of it is worked out by who asks, and keeps no worker
+    /// from its work.
     pub(crate) delays: Option<Delays>,
-    /// When each of its traces starts or has started, in their order; `None`: it waits for a packet or a command.
+    /// When each of its traces starts or has started, in their order; `None`: it waits for a packet
+    /// or a command.
     pub(crate) trace_starts: Vec<Option<Time>>,
 }
 

@@ -1,4 +1,5 @@
-//! Which ports to look at: those where something is to be expected, so that thousands of idle ones cost nothing.
+//! Which ports to look at: those where something is to be expected, so that thousands of idle ones
+//! cost nothing.
 //!
 //! ```text
 //!  few ports, or without a descriptor ──▶ always     looked at every turn
@@ -30,8 +31,8 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Ports with their descriptors, and the bell that ends a wait, if there is going to be one: whoever only looks does not
-    /// make the kernel tell, which costs the sender of every frame.
+    /// Ports with their descriptors, and the bell that ends a wait, if there is going to be one:
+    /// whoever only looks does not make the kernel tell, which costs the sender of every frame.
     pub(crate) fn new(
         ports: &[Option<BorrowedFd<'_>>],
         bell: BorrowedFd<'_>,
@@ -99,12 +100,14 @@ impl Ready {
         is_ringing
     }
 
-    /// Waits until a port is readable or broken, the bell rings, or `timeout` has passed; true unless it passed.
+    /// Waits until a port is readable or broken, the bell rings, or `timeout` has passed; true
+    /// unless it passed.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         self.epoll.wait(timeout)
     }
 
-    /// Another port to look at though nothing says so: a device that was removed does not always tell.
+    /// Another port to look at though nothing says so: a device that was removed does not always
+    /// tell.
     pub(crate) fn suspect(&mut self) {
         if self.watched == 0 {
             return;

@@ -1,5 +1,5 @@
-//! What an engine tells about itself, in words and numbers for people and programs: the answer to `report` on
-//! the control socket, and the end of a run.
+//! What an engine tells about itself, in words and numbers for people and programs: the answer to
+//! `report` on the control socket, and the end of a run.
 
 use crate::audit::{BOUNDS_NS, Releases};
 use crate::control::values;
@@ -78,10 +78,12 @@ pub struct Interruptions {
     pub longest_ms: f64,
 }
 
-/// Every frame is in one of these. A frame that the network delivered counts as delivered when its port sent it.
+/// Every frame is in one of these. A frame that the network delivered counts as delivered when its
+/// port sent it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Books {
-    /// Frames that entered at a port, and those made inside (copies, fragments, answers of routers).
+    /// Frames that entered at a port, and those made inside (copies, fragments, answers of
+    /// routers).
     #[serde(rename = "in")]
     pub total_in: u64,
     /// Frames that left by a port, or reached the router they were addressed to.
@@ -125,8 +127,8 @@ pub struct PipeReport {
     pub queue: String,
     /// Bytes on the wire beyond the frame.
     pub overhead: u32,
-    /// All values that are not the default, by the keys of a link in a spec, as `set` of `POST /set` takes them. What that
-    /// cannot say (a table of more than 1000 times) is a text about it.
+    /// All values that are not the default, by the keys of a link in a spec, as `set` of `POST
+    /// /set` takes them. What that cannot say (a table of more than 1000 times) is a text about it.
     #[serde(default)]
     #[schema(schema_with = values::schema)]
     pub values: BTreeMap<String, Value>,
@@ -162,8 +164,8 @@ pub struct PipeReport {
     /// The delays behind the queue, asked for and got, where there is jitter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<DelayReport>,
-    /// Of the frames it released to a host. A direction that leads to a router or switch has none: there a frame goes
-    /// on as of the instant it was due.
+    /// Of the frames it released to a host. A direction that leads to a router or switch has none:
+    /// there a frame goes on as of the instant it was due.
     #[serde(default)]
     pub lateness: Option<Lateness>,
 }
@@ -186,7 +188,8 @@ pub struct PortReport {
     pub failure: Option<String>,
 }
 
-/// How much later than due frames were handed to a port, microseconds, to 1 % (10 % with more than 1024 ports).
+/// How much later than due frames were handed to a port, microseconds, to 1 % (10 % with more than
+/// 1024 ports).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Lateness {
     /// Frames measured.

@@ -20,8 +20,9 @@ impl Slack {
         self.0
     }
 
-    /// Follows the late end of sleeps: half-way up to a later one, a 64th down to an earlier one, which settles
-    /// where about one sleep in 33 is later. A pause of the whole machine counts as [`Slack::MOST`].
+    /// Follows the late end of sleeps: half-way up to a later one, a 64th down to an earlier one,
+    /// which settles where about one sleep in 33 is later. A pause of the whole machine counts as
+    /// [`Slack::MOST`].
     pub(crate) fn learn(&mut self, late: Duration) {
         let late = late.min(Slack::MOST);
         self.0 = if late > self.0 {

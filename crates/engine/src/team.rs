@@ -1,5 +1,5 @@
-//! Several workers as one: each runs a part of the network; requests come with the numbers of the whole, and answers
-//! are put together.
+//! Several workers as one: each runs a part of the network; requests come with the numbers of the
+//! whole, and answers are put together.
 
 use crate::mail::{EdgeState, Mailbox, PipeState, Refusal, Snapshot, When};
 use fastpath_net::{Conservation, EdgeId, LinkChange, LinkId, Part};
@@ -34,8 +34,9 @@ impl Team {
         Some(self.join(all?))
     }
 
-    /// Changes links, all at one instant; `None` if a worker has ended. Where several workers have them, that instant lies
-    /// a little ahead, so that hardly ever one has passed it when the letter comes.
+    /// Changes links, all at one instant; `None` if a worker has ended. Where several workers have
+    /// them, that instant lies a little ahead, so that hardly ever one has passed it when the
+    /// letter comes.
     pub(crate) fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
         let mut shares: Vec<Vec<LinkChange>> = self.0.iter().map(|_| Vec::new()).collect();
         for (link, direction, change) in changes {
@@ -64,7 +65,8 @@ impl Team {
         done
     }
 
-    /// Starts the traces of a group; `None` if its worker has ended. A network with groups has one worker.
+    /// Starts the traces of a group; `None` if its worker has ended. A network with groups has one
+    /// worker.
     pub(crate) fn start(&self, group: usize) -> Option<Time> {
         self.0[0].mailbox.start(group)
     }

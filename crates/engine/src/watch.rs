@@ -1,6 +1,7 @@
-//! The worker's clock, and what it gives away about the worker: two readings with only a little work between them
-//! that are far apart mean that the thread did not run. Either other threads had its core, which the kernel
-//! accounts for, or the whole machine stood still (a hypervisor, interrupts), which nobody does.
+//! The worker's clock, and what it gives away about the worker: two readings with only a little
+//! work between them that are far apart mean that the thread did not run. Either other threads had
+//! its core, which the kernel accounts for, or the whole machine stood still (a hypervisor,
+//! interrupts), which nobody does.
 
 use crate::clock::Clock;
 use crate::sys::thread::RunDelay;

@@ -6,12 +6,12 @@
 //!           from before would let frames out early)              bounded; beyond that it is counted)
 //! ```
 //!
-//! One worker is one thread that runs each frame to completion; it owns its network, frame pool and ports, so
-//! nothing on this path locks or allocates once memory has grown to what the traffic needs. Requests from outside
-//! come as [`Command`]s, looked at once a turn.
+//! One worker is one thread that runs each frame to completion; it owns its network, frame pool and
+//! ports, so nothing on this path locks or allocates once memory has grown to what the traffic
+//! needs. Requests from outside come as [`Command`]s, looked at once a turn.
 //!
-//! Read beside it: `ready.rs` (which ports are looked at), `audit.rs` (how late frames are), `watch.rs` (when the
-//! thread did not run).
+//! Read beside it: `ready.rs` (which ports are looked at), `audit.rs` (how late frames are),
+//! `watch.rs` (when the thread did not run).
 
 use crate::audit::{Promise, Releases};
 use crate::clock::Clock;
@@ -32,21 +32,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const BACKLOG_MAX: usize = 1024;
 /// Backlogs made at the start: as many edges have frames waiting at once without making another.
 const BACKLOGS: usize = BURST;
-/// Frames taken out of the network at a time: enough that the segments of several super-packets are joined again.
-/// After so many ports are looked at again; if more came, after at least twice as many, so that what an overloaded engine
-/// cannot carry is lost at its ports instead of waiting inside, ever longer.
+/// Frames taken out of the network at a time: enough that the segments of several super-packets are
+/// joined again. After so many ports are looked at again; if more came, after at least twice as
+/// many, so that what an overloaded engine cannot carry is lost at its ports instead of waiting
+/// inside, ever longer.
 const RELEASE: usize = 4 * BURST;
 /// After the last frame came or went, sleep is put off this long: traffic comes in flights.
 const LINGER: Duration = Duration::from_us(50);
-/// How long before the end of a look a frame that it found alone is taken to have come. The look itself takes a microsecond, and
-/// ten where the kernel's code has left the caches, most of it with the frame already found; if the machine stands still just
-/// then, a frame may leave so much early.
+/// How long before the end of a look a frame that it found alone is taken to have come. The look
+/// itself takes a microsecond, and ten where the kernel's code has left the caches, most of it with
+/// the frame already found; if the machine stands still just then, a frame may leave so much early.
 const LOOK: Duration = Duration::from_us(20);
 /// The longest sleep while a port has to be asked, having no descriptor to wait on.
 const ASK_EVERY: Duration = Duration::from_us(200);
-/// The longest sleep of all, and how often ports are looked at that have said nothing: a TAP that is deleted does
-/// not wake who waits for it (drivers/net/tun.c rings before it marks the end, so the waiter sees nothing and sleeps
-/// on), but reading from it fails.
+/// The longest sleep of all, and how often ports are looked at that have said nothing: a TAP that
+/// is deleted does not wake who waits for it (drivers/net/tun.c rings before it marks the end, so
+/// the waiter sees nothing and sleeps on), but reading from it fails.
 const HEARTBEAT: Duration = Duration::from_ms(100);
 /// Ports looked at per heartbeat though they said nothing.
 const SUSPECTS: usize = 64;
@@ -160,7 +161,8 @@ impl<O: Observer> Worker<O> {
 
     /// Works until it is stopped or every port of every worker has failed.
     pub(crate) fn run(&mut self) {
-        // A spinning thread that goes before all others would keep its core from the very hosts it serves.
+        // A spinning thread that goes before all others would keep its core from the very hosts it
+        // serves.
         if self.idle == Idle::Save {
             be_punctual();
         }
@@ -186,7 +188,8 @@ impl<O: Observer> Worker<O> {
         }
     }
 
-    /// Takes a burst from each port that may have one into the network; says how many frames there were.
+    /// Takes a burst from each port that may have one into the network; says how many frames there
+    /// were.
     fn receive(&mut self, start: Time) -> usize {
         if self.ready.refresh() {
             self.inbox.silence();
@@ -442,7 +445,8 @@ impl Backlog {
         Backlog { frames: VecDeque::with_capacity(BACKLOG_MAX), due: VecDeque::with_capacity(BACKLOG_MAX) }
     }
 
-    /// Frees the frames at the front that are too late; says how many there were. Those behind are due no earlier.
+    /// Frees the frames at the front that are too late; says how many there were. Those behind are
+    /// due no earlier.
     fn drop_late(
         &mut self,
         now: Time,
@@ -492,8 +496,9 @@ impl EdgePort {
     }
 }
 
-/// When frames came that a look from `from` to `to` has found. One that is alone was there when the look began, or came while
-/// the kernel turned to it; of several, all but the first may have come while others were taken.
+/// When frames came that a look from `from` to `to` has found. One that is alone was there when the
+/// look began, or came while the kernel turned to it; of several, all but the first may have come
+/// while others were taken.
 fn stamp(from: Time, to: Time, frames: usize) -> Time {
     if frames == 1 { from.max(to.saturating_sub(LOOK)) } else { to }
 }
@@ -549,8 +554,9 @@ mod tests {
                     assert_eq!(end.send([frame.as_slice(); BURST]), BURST);
                 }
             };
-            // How much of a burst is held at once depends on how fast the machine is just now. So the links first stand
-            // still until they hold twice a burst, and then send all of it at once: no later burst needs more.
+            // How much of a burst is held at once depends on how fast the machine is just now. So
+            // the links first stand still until they hold twice a burst, and then send all of it at
+            // once: no later burst needs more.
             let pace = |worker: &mut Worker<()>, bps: u64| {
                 let change = Change { rate: Some(Rate::from_bps(bps)), ..Change::default() };
                 let now = worker.watch.now();

@@ -1,4 +1,5 @@
-//! Ports on real interfaces in real network namespaces: AF_PACKET and TAP carry the kernel's own TCP.
+//! Ports on real interfaces in real network namespaces: AF_PACKET and TAP carry the kernel's own
+//! TCP.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -210,7 +211,8 @@ fn the_delay_of_the_link_is_seen_by_the_hosts() {
             })
             .collect();
         rtt_ms.sort_by(f64::total_cmp);
-        // No round is early. The fastest, for other tests take the cores as they please, is not late.
+        // No round is early. The fastest, for other tests take the cores as they please, is not
+        // late.
         assert!((40.0..140.0).contains(&rtt_ms[0]), "{rtt_ms:?}");
         finish(lab.running);
     });

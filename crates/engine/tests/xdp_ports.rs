@@ -1,4 +1,5 @@
-//! AF_XDP ports on real interfaces in real network namespaces, with the kernel's own TCP and offloads.
+//! AF_XDP ports on real interfaces in real network namespaces, with the kernel's own TCP and
+//! offloads.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -18,7 +19,8 @@ use std::time::Instant;
 
 const WAYS: [&str; 2] = ["xdp-generic:", "xdp-native:"];
 
-/// Runs `test` where XDP programs may be loaded. (In a user namespace they may not: that is a test of its own.)
+/// Runs `test` where XDP programs may be loaded. (In a user namespace they may not: that is a test
+/// of its own.)
 fn with_xdp(name: &str, test: impl FnOnce()) {
     with_namespaces(name, || {
         let refused = Namespace::new().run(|| {
@@ -116,7 +118,8 @@ impl Wire {
         self.sent += count;
     }
 
-    /// Reads until what was sent has come or was dropped: one more frame tells, which is sent again where it is lost.
+    /// Reads until what was sent has come or was dropped: one more frame tells, which is sent again
+    /// where it is lost.
     fn read(&mut self) {
         let (mut burst, first, start) = (Burst::new(), self.sent, Instant::now());
         let (mut asked, mut has_come) = (0, false);

@@ -1,4 +1,5 @@
-//! Compares compiled and interpreted programs on random (program, packet) pairs, as many as asked for.
+//! Compares compiled and interpreted programs on random (program, packet) pairs, as many as asked
+//! for.
 //!
 //! ```text
 //! cargo run --release -p fastpath-jit --example differential -- --pairs 300000000 --seed 1

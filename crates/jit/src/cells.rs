@@ -1,7 +1,8 @@
 //! Counters that one worker writes, without locks, and anybody may read.
 //!
-//! Generated code adds to them with plain loads and stores, which on one writer lose nothing; readers see every value
-//! whole. What was read before is remembered by the reader, so that only the difference is credited.
+//! Generated code adds to them with plain loads and stores, which on one writer lose nothing;
+//! readers see every value whole. What was read before is remembered by the reader, so that only
+//! the difference is credited.
 
 use fastpath_switch::flow::Counters;
 use fastpath_switch::port::PortCounters;

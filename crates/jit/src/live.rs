@@ -1,4 +1,5 @@
-//! A switch that is being run: its newest program, the workers that run it, and what they have counted.
+//! A switch that is being run: its newest program, the workers that run it, and what they have
+//! counted.
 //!
 //! ```text
 //!  Switch ── update ──▶ Program ──▶ Shared ──▶ Worker::begin (once a burst)
@@ -6,8 +7,9 @@
 //!         job ──▶ new bases and code, made on any thread ──▶ finish
 //! ```
 //!
-//! A change of rules is in force at once, by a delta beside the base that the code was made of; the base and the code
-//! are made anew off the fast path. What a program counted is credited before the program goes.
+//! A change of rules is in force at once, by a delta beside the base that the code was made of; the
+//! base and the code are made anew off the fast path. What a program counted is credited before the
+//! program goes.
 
 use crate::cells::{FlowCell, PortCell, TableCell};
 use crate::native::{Code, CompileError, Worker};
@@ -25,9 +27,10 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Changes to a table that may stand beside its base, at least and at most; from half of it on, further ones had better wait
-/// for a base that is under way. A base takes as long to make as the table is large, so the more rules, the more changes go
-/// into one: else the time to load a table would grow with its square.
+/// Changes to a table that may stand beside its base, at least and at most; from half of it on,
+/// further ones had better wait for a base that is under way. A base takes as long to make as the
+/// table is large, so the more rules, the more changes go into one: else the time to load a table
+/// would grow with its square.
 const ROOM: RangeInclusive<usize> = 8192..=65_536;
 /// Of how many rules in a base one may have changed.
 const ROOM_SHARE: usize = 8;
@@ -35,8 +38,8 @@ const ROOM_SHARE: usize = 8;
 /// Changes made since a job was begun that are taken over at once: less than half a millisecond.
 const TAKEN_AT_ONCE: usize = 512;
 
-/// Work that an update spends on the last counts of replaced tables, in looks at a cell: with [`CREDIT`] it takes less than
-/// a quarter of a millisecond.
+/// Work that an update spends on the last counts of replaced tables, in looks at a cell: with
+/// [`CREDIT`] it takes less than a quarter of a millisecond.
 const SETTLED_AT_ONCE: usize = 4096;
 /// What crediting a flow takes, in looks at a cell: it has to be found in a table of any size.
 const CREDIT: usize = 32;
@@ -77,7 +80,8 @@ pub struct Live {
     tables: Vec<LiveTable>,
     /// Tables replaced, until no worker runs them any more and what they counted is credited.
     retired: Vec<Retired>,
-    /// Programs replaced that workers may still run. They are held here so that no worker has to free one.
+    /// Programs replaced that workers may still run. They are held here so that no worker has to
+    /// free one.
     programs: Vec<Arc<Program>>,
     garbage: Garbage,
     code: Arc<Code>,
@@ -87,7 +91,8 @@ pub struct Live {
     since: Option<BTreeMap<u8, BTreeSet<Rank>>>,
 }
 
-/// What is done with. The next job frees it: that takes long for large tables, and code is unmapped.
+/// What is done with. The next job frees it: that takes long for large tables, and code is
+/// unmapped.
 #[derive(Debug, Default)]
 struct Garbage {
     tables: Vec<LiveTable>,
@@ -112,7 +117,8 @@ struct Retired {
     settled: usize,
 }
 
-/// The cells of rules added since a base was made: one for every flow that ever was, by its serial number.
+/// The cells of rules added since a base was made: one for every flow that ever was, by its serial
+/// number.
 #[derive(Debug, Default)]
 struct AddedCells {
     cells: Vec<Arc<Chunk>>,
@@ -229,13 +235,14 @@ impl Live {
         Ok(live)
     }
 
-    /// The worker of a number below that given at the start. There must be one of each at most: two would overwrite each
-    /// other's counts.
+    /// The worker of a number below that given at the start. There must be one of each at most: two
+    /// would overwrite each other's counts.
     pub fn worker(&self, id: usize) -> Worker {
         Worker::new(Arc::clone(&self.shared), Arc::clone(&self.stations[id]))
     }
 
-    /// Takes over what changed in the switch. When it returns, the change is in force for every burst that begins.
+    /// Takes over what changed in the switch. When it returns, the change is in force for every
+    /// burst that begins.
     pub fn update(&mut self, switch: &mut Switch) {
         for id in 0..switch.limits().tables {
             let changes = switch.table_mut(id).take_changes();
@@ -281,7 +288,8 @@ impl Live {
     fn recompile(&mut self) {
         let tables: Vec<_> =
             self.tables.iter().map(|table| (table.data.plan.clone(), Arc::clone(&table.data.base))).collect();
-        // Where there was code once there is code again. If not, that of the old bases is of no use for the new ones.
+        // Where there was code once there is code again. If not, that of the old bases is of no use
+        // for the new ones.
         self.code = Arc::new(Code::new(&tables).unwrap_or_else(|_| Code::in_rust()));
     }
 
@@ -290,8 +298,9 @@ impl Live {
         self.retired.push(Retired { id, table: old, settled: 0 });
     }
 
-    /// Work that would make lookups faster: new bases for tables that have changed, and new code; or to free what is done
-    /// with. `None` when there is nothing to do, such work is under way, or the tables replaced before are still to be settled.
+    /// Work that would make lookups faster: new bases for tables that have changed, and new code;
+    /// or to free what is done with. `None` when there is nothing to do, such work is under way, or
+    /// the tables replaced before are still to be settled.
     pub fn job(&mut self) -> Option<Job> {
         if self.since.is_some() {
             return None;
@@ -320,8 +329,9 @@ impl Live {
         self.since.is_some() && self.tables.iter().any(waits)
     }
 
-    /// Takes over what a job made. Changes that came meanwhile stay beside the new bases; if they are many, what was made is
-    /// not taken over yet, and there is another job, to take some of them in first.
+    /// Takes over what a job made. Changes that came meanwhile stay beside the new bases; if they
+    /// are many, what was made is not taken over yet, and there is another job, to take some of
+    /// them in first.
     #[must_use]
     pub fn finish(&mut self, switch: &mut Switch, mut made: Made) -> Option<Job> {
         let code = made.code.take()?;
@@ -400,8 +410,8 @@ impl Live {
         }
     }
 
-    /// Does a part of what is left to do of tables that were replaced, as every update does; false when there is nothing to
-    /// do now.
+    /// Does a part of what is left to do of tables that were replaced, as every update does; false
+    /// when there is nothing to do now.
     pub fn tidy(&mut self, switch: &mut Switch) -> bool {
         let progress =
             |live: &Live| (live.retired.len(), live.retired.iter().map(|one| one.settled).sum::<usize>());
@@ -410,7 +420,8 @@ impl Live {
         progress(self) != before
     }
 
-    /// Credits what tables counted that nobody runs any more, with so much work at most, and lets go of those that are done.
+    /// Credits what tables counted that nobody runs any more, with so much work at most, and lets
+    /// go of those that are done.
     fn settle_retired(&mut self, switch: &mut Switch, mut work: usize) {
         self.programs.retain(|program| Arc::strong_count(program) > 1);
         let mut place = 0;
@@ -461,7 +472,8 @@ impl Live {
         }
     }
 
-    /// A meter that is not as the switch had it was changed there: it begins anew, with what it had counted.
+    /// A meter that is not as the switch had it was changed there: it begins anew, with what it had
+    /// counted.
     fn renew_meters(&mut self, switch: &mut Switch) {
         let gone: Vec<u32> = self.meters.keys().copied().filter(|id| switch.meter(*id).is_none()).collect();
         gone.iter().for_each(|id| drop(self.meters.remove(id)));
@@ -482,8 +494,8 @@ impl Live {
         }
     }
 
-    /// The plans of the tables that have rules, by number, and of each how many action templates it has and how many of its
-    /// rules are executed in Rust, too long for those or beyond them.
+    /// The plans of the tables that have rules, by number, and of each how many action templates it
+    /// has and how many of its rules are executed in Rust, too long for those or beyond them.
     pub fn plans(&self) -> impl Iterator<Item = (u8, &TablePlan, usize, usize)> {
         (0..).zip(&self.tables).filter_map(|(id, LiveTable { data, .. })| {
             let (added, gone) = data.plan.changes();
@@ -529,8 +541,8 @@ impl Live {
 }
 
 impl Garbage {
-    /// What nobody else holds, so that whoever drops it frees it. Code stays as long as a program has it: dropping that would
-    /// unmap it in the time of a change.
+    /// What nobody else holds, so that whoever drops it frees it. Code stays as long as a program
+    /// has it: dropping that would unmap it in the time of a change.
     fn take(&mut self) -> Garbage {
         let (code, held) =
             mem::take(&mut self.code).into_iter().partition(|code| Arc::strong_count(code) == 1);
@@ -562,7 +574,8 @@ impl LiveTable {
         LiveTable { data, base_read, added: AddedCells::default() }
     }
 
-    /// Takes a plan with other runs; false when more flows than `room` would have been there since the base was made.
+    /// Takes a plan with other runs; false when more flows than `room` would have been there since
+    /// the base was made.
     fn add(&mut self, plan: &TablePlan, workers: usize, room: usize) -> bool {
         // Runs that were there before keep what was made of them.
         let old = self.data.plan.runs().iter().zip(&self.data.added);
@@ -598,7 +611,8 @@ impl LiveTable {
         self.settle_from(0, id, switch, &mut work);
     }
 
-    /// Credits what the rules from number `from` on have counted, with so much work at most; says with which one to go on.
+    /// Credits what the rules from number `from` on have counted, with so much work at most; says
+    /// with which one to go on.
     fn settle_from(&mut self, from: usize, id: u8, switch: &mut Switch, work: &mut usize) -> usize {
         for place in from..self.len() {
             if *work == 0 {

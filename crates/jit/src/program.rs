@@ -1,5 +1,5 @@
-//! A program: everything a worker needs to know of a switch at one moment. Immutable; a change makes another, which
-//! shares what has not changed.
+//! A program: everything a worker needs to know of a switch at one moment. Immutable; a change
+//! makes another, which shares what has not changed.
 //!
 //! ```text
 //!  Program ─┬─ tables ── plan, rows (what rules do), cells (what they count)
@@ -21,7 +21,8 @@ use std::sync::{Arc, Mutex};
 
 /// Words of a row at most: a template and its operands.
 const STRIDE_MAX: usize = 16;
-/// Ports of numbers from [`PORTS`] on that have counters; further ones are as if they did not exist.
+/// Ports of numbers from [`PORTS`] on that have counters; further ones are as if they did not
+/// exist.
 const HIGH_PORTS: usize = 1024;
 /// Ports that have counters.
 pub(crate) const PORT_CELLS: usize = PORTS as usize + HIGH_PORTS;

@@ -1,12 +1,14 @@
-//! What rules do, as templates: lists of operations that many rules share, with operands that each rule has of its own.
+//! What rules do, as templates: lists of operations that many rules share, with operands that each
+//! rule has of its own.
 //!
 //! ```text
 //!  912 routes ─▶ one template: SetField eth_dst, SetField eth_src, DecNwTtl, output
 //!                912 rows: [template, mac, mac, port]
 //! ```
 //!
-//! Code is generated once for a template; a rule is a row of numbers, so a rule of a known template needs no new
-//! code. What no operation expresses, and any template too many or too long, is template 0: "execute the rule in Rust".
+//! Code is generated once for a template; a rule is a row of numbers, so a rule of a known template
+//! needs no new code. What no operation expresses, and any template too many or too long, is
+//! template 0: "execute the rule in Rust".
 
 use fastpath_switch::flow::ClearActions;
 use fastpath_switch::{Action, ActionSet, Field, Instructions};
@@ -34,7 +36,8 @@ pub(crate) enum Op {
     DecNwTtl,
     /// Set the queue; operand: its number.
     Queue,
-    /// Send a copy out, to a group, or to the controllers: the frame stays; operand: number of an action.
+    /// Send a copy out, to a group, or to the controllers: the frame stays; operand: number of an
+    /// action.
     Emit,
     /// Any other action; operand: number of an action.
     Act,
@@ -49,7 +52,8 @@ pub(crate) enum Op {
 pub(crate) enum End {
     /// In a later table.
     Goto(u8),
-    /// Out of an ordinary port, the last of the applied actions; operand: its number. Then there is no tail.
+    /// Out of an ordinary port, the last of the applied actions; operand: its number. Then there is
+    /// no tail.
     Output,
     /// Out of an ordinary port, as the written actions say; operand: its number.
     WrittenOutput,

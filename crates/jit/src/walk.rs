@@ -1,7 +1,9 @@
-//! A packet's way in Rust: what generated code leaves to it, from one action to the whole rest of the pipeline.
+//! A packet's way in Rust: what generated code leaves to it, from one action to the whole rest of
+//! the pipeline.
 //!
-//! The changes to frames are those of the interpreter ([`fastpath_switch::edit`]); this adds where counters and ports
-//! are for one of several workers. Tested against the interpreter, outcome by outcome.
+//! The changes to frames are those of the interpreter ([`fastpath_switch::edit`]); this adds where
+//! counters and ports are for one of several workers. Tested against the interpreter, outcome by
+//! outcome.
 //!
 //! Read first: `switch/src/interp.rs`.
 

@@ -1,5 +1,6 @@
-//! Compiled programs do to packets what interpreted ones do: outcomes, frames, counters.
-//! For as many as you like: `cargo run --release -p fastpath-jit --example differential -- --pairs 300000000 --seed 1`.
+//! Compiled programs do to packets what interpreted ones do: outcomes, frames, counters. For as
+//! many as you like: `cargo run --release -p fastpath-jit --example differential -- --pairs
+//! 300000000 --seed 1`.
 
 mod world;
 

@@ -1,5 +1,5 @@
-//! Becoming a program of a host: its network namespace, and a mount namespace in which /etc/hosts knows the
-//! names of the lab.
+//! Becoming a program of a host: its network namespace, and a mount namespace in which /etc/hosts
+//! knows the names of the lab.
 
 use crate::state::{self, State, or_none};
 use nix::mount::{MsFlags, mount};
@@ -57,9 +57,9 @@ pub enum EnterError {
     NoProgram,
 }
 
-/// Replaces this process by a program in a host of a running lab, so that its terminal, signals and exit code
-/// are the caller's own. Returns only if that fails; the process must be single-threaded, and is of no
-/// further use after a failure past the first checks.
+/// Replaces this process by a program in a host of a running lab, so that its terminal, signals and
+/// exit code are the caller's own. Returns only if that fails; the process must be single-threaded,
+/// and is of no further use after a failure past the first checks.
 pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Infallible, EnterError> {
     let (directory, state) = alive(lab)?;
     let (program, arguments) = argv.split_first().ok_or(EnterError::NoProgram)?;

@@ -1,4 +1,5 @@
-//! A host: a network namespace with one TAP per interface of the topology's node, its addresses and routes.
+//! A host: a network namespace with one TAP per interface of the topology's node, its addresses and
+//! routes.
 
 use crate::namespace::{Namespace, NotPermitted};
 use crate::netlink::{LinkParameters, Netlink};
@@ -52,8 +53,8 @@ pub enum HostError {
 }
 
 impl Host {
-    /// Makes the namespace of `node` and all that is in it. Gives the host and its ports in the order of the
-    /// node's interfaces; an interface lasts as long as its port.
+    /// Makes the namespace of `node` and all that is in it. Gives the host and its ports in the
+    /// order of the node's interfaces; an interface lasts as long as its port.
     pub(crate) fn new(id: NodeId, node: &Node, routes: &[Route]) -> Result<(Host, Vec<TapPort>), HostError> {
         let namespace = Namespace::new()?;
         let work = || -> Result<Vec<TapPort>, HostError> {
@@ -119,9 +120,9 @@ fn bring_up_loopback(netlink: &mut Netlink) -> io::Result<()> {
     netlink.bring_up(if_nametoindex("lo")?, LinkParameters::default())
 }
 
-/// Settings of the namespace: hosts are configured by the topology alone, and unprivileged ping works. All
-/// of them can be missing where /proc/sys is read-only or IPv6 is not in the kernel; then there is a little
-/// more background traffic, which the counters show.
+/// Settings of the namespace: hosts are configured by the topology alone, and unprivileged ping
+/// works. All of them can be missing where /proc/sys is read-only or IPv6 is not in the kernel;
+/// then there is a little more background traffic, which the counters show.
 fn quieten(node: &Node) {
     for place in ["all", "default"] {
         for (name, value) in [("accept_ra", "0"), ("router_solicitations", "0"), ("accept_dad", "0")] {
@@ -130,7 +131,8 @@ fn quieten(node: &Node) {
     }
     set("net/ipv4/ping_group_range", "0 2147483647");
     if node.interfaces.len() > 1 {
-        // RFC 1812 §2.2.8.1 hosts are not routers; and each interface answers for its own addresses only.
+        // RFC 1812 §2.2.8.1 hosts are not routers; and each interface answers for its own addresses
+        // only.
         set("net/ipv4/conf/all/arp_ignore", "1");
     }
 }

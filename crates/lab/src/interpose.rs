@@ -5,10 +5,11 @@
 //!  programs ◀─────────────────────────── what arrives at IFACE, untouched ◀──────────────────────────┘
 //! ```
 //!
-//! The filter is `clsact` with `u32` and `mirred` (tc-mirred(8)); the packet socket sends past queue disciplines and
-//! filters (`PACKET_QDISC_BYPASS`), so nothing comes round twice. Addresses, routes and neighbours of the interface stay
-//! as they are. The filter outlives a process that is killed, so a [`guard`] in another process removes it; and `clsact`, if
-//! it was made for it and nobody else has put a filter there since.
+//! The filter is `clsact` with `u32` and `mirred` (tc-mirred(8)); the packet socket sends past
+//! queue disciplines and filters (`PACKET_QDISC_BYPASS`), so nothing comes round twice. Addresses,
+//! routes and neighbours of the interface stay as they are. The filter outlives a process that is
+//! killed, so a [`guard`] in another process removes it; and `clsact`, if it was made for it and
+//! nobody else has put a filter there since.
 
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
@@ -25,7 +26,8 @@ use std::io::{self, Read};
 const PREFERENCE: u16 = 0xf9f9;
 /// `ETH_P_ALL` in network byte order.
 const ALL_PROTOCOLS: u32 = 0x0003_u16.to_be() as u32;
-/// The way in and the way out of `clsact` (linux/pkt_sched.h, `TC_H_MIN_INGRESS`, `TC_H_MIN_EGRESS`).
+/// The way in and the way out of `clsact` (linux/pkt_sched.h, `TC_H_MIN_INGRESS`,
+/// `TC_H_MIN_EGRESS`).
 const INGRESS: TcHandle = TcHandle { major: 0xffff, minor: 0xfff2 };
 const EGRESS: TcHandle = TcHandle { major: 0xffff, minor: 0xfff3 };
 const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0xfff1 };
@@ -72,7 +74,8 @@ pub struct Interposed {
 }
 
 impl Interposed {
-    /// Puts `topology` in the way out of `interface`: frames enter at its first host and leave at its second.
+    /// Puts `topology` in the way out of `interface`: frames enter at its first host and leave at
+    /// its second.
     pub fn start(
         interface: &str,
         topology: Topology,
@@ -148,8 +151,9 @@ impl Drop for Redirection {
     }
 }
 
-/// Waits until its standard input ends, which is when the process that started it does, by whatever signal; then removes
-/// the filter from `interface`, if it is still there. Anything to read before that says that room was made for the filter.
+/// Waits until its standard input ends, which is when the process that started it does, by whatever
+/// signal; then removes the filter from `interface`, if it is still there. Anything to read before
+/// that says that room was made for the filter.
 pub fn guard(interface: &str) -> io::Result<()> {
     let mut said = Vec::new();
     let _ = io::stdin().read_to_end(&mut said);
@@ -186,8 +190,9 @@ fn tap_name(index: u32) -> String {
     format!("fp-netem{index}")
 }
 
-/// Packets of this machine to itself come back without the route they were sent by, so on the loopback interface the
-/// kernel has to be told that they are no forgeries. It stays told: the setting has no effect on others' packets there.
+/// Packets of this machine to itself come back without the route they were sent by, so on the
+/// loopback interface the kernel has to be told that they are no forgeries. It stays told: the
+/// setting has no effect on others' packets there.
 fn admit_own_packets(interface: &str) {
     if interface == "lo" {
         for setting in ["route_localnet", "accept_local"] {
@@ -217,7 +222,8 @@ fn filter(index: u32, to: Option<u32>) -> TcMessage {
     message
 }
 
-/// The options of a u32 filter that matches everything and redirects it (linux/pkt_cls.h, linux/tc_act/tc_mirred.h).
+/// The options of a u32 filter that matches everything and redirects it (linux/pkt_cls.h,
+/// linux/tc_act/tc_mirred.h).
 fn redirect_all(to: u32) -> Vec<u8> {
     const TCA_U32_SEL: u16 = 5;
     const TCA_U32_ACT: u16 = 7;
@@ -227,7 +233,8 @@ fn redirect_all(to: u32) -> Vec<u8> {
     const TCA_MIRRED_PARMS: u16 = 2;
     const TC_ACT_STOLEN: u32 = 4;
     const TCA_EGRESS_REDIR: u32 = 1;
-    // struct tc_u32_sel: terminal, one key; struct tc_u32_key: mask, value, offset, offset mask, all 0: any packet.
+    // struct tc_u32_sel: terminal, one key; struct tc_u32_key: mask, value, offset, offset mask,
+    // all 0: any packet.
     let mut selector = vec![1, 0, 1, 0];
     selector.extend([0; 12]);
     selector.extend([0; 16]);

@@ -29,7 +29,8 @@ pub struct Lab {
     base: PathBuf,
 }
 
-/// Where the engine of the lab called `name`, which must be up, listens for [`fastpath_engine::control`] requests.
+/// Where the engine of the lab called `name`, which must be up, listens for
+/// [`fastpath_engine::control`] requests.
 pub fn control_socket(name: &str) -> Result<PathBuf, EnterError> {
     let (directory, _) = alive(name)?;
     Ok(directory.join(CONTROL_SOCKET))
@@ -95,11 +96,12 @@ impl UpError {
 }
 
 impl Lab {
-    /// Brings up every host of the topology and the engine between them, under a name that no other lab of
-    /// this user has. Without the privilege for it the process first becomes root in a user namespace of its
-    /// own, for which it must still be single-threaded.
+    /// Brings up every host of the topology and the engine between them, under a name that no other
+    /// lab of this user has. Without the privilege for it the process first becomes root in a user
+    /// namespace of its own, for which it must still be single-threaded.
     ///
-    /// The engine listens for `fastpath ctl` in the lab's state directory, whatever `options.control` says.
+    /// The engine listens for `fastpath ctl` in the lab's state directory, whatever
+    /// `options.control` says.
     pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         // Before the process may become somebody else.
         let base = state::base();
@@ -119,8 +121,9 @@ impl Lab {
         Lab::start(topology, name, options, Place { base, claim, privilege, hosts, ports })
     }
 
-    /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`), which makes
-    /// this machine a transparent bridge with the network inside. There are no hosts to run programs in.
+    /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`),
+    /// which makes this machine a transparent bridge with the network inside. There are no hosts to
+    /// run programs in.
     pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let (base, claim) = (state::base(), Claim::new(name)?);
         let ports = fastpath_engine::attach(&topology, options.notice)?;

@@ -1,6 +1,6 @@
-//! Programs that still run in the namespaces of a lab: found by the inode of their network namespace, and by the
-//! environment that a lab gives its programs. The inode alone is not enough: once a namespace has gone, the kernel gives
-//! it to the next one, which may be anybody's.
+//! Programs that still run in the namespaces of a lab: found by the inode of their network
+//! namespace, and by the environment that a lab gives its programs. The inode alone is not enough:
+//! once a namespace has gone, the kernel gives it to the next one, which may be anybody's.
 
 use crate::state::{DIRECTORY_VARIABLE, LAB_VARIABLE};
 use nix::sys::signal::{Signal, kill};
@@ -29,7 +29,8 @@ impl Mark {
         Mark([entry(LAB_VARIABLE, name.as_ref()), entry(DIRECTORY_VARIABLE, base.as_os_str())])
     }
 
-    /// The namespaces that are the lab's: a program there has the mark. What it has started in turn may have dropped it.
+    /// The namespaces that are the lab's: a program there has the mark. What it has started in turn
+    /// may have dropped it.
     pub(crate) fn namespaces(&self, inodes: &BTreeSet<u64>) -> BTreeSet<u64> {
         let mut programs = by_namespace(inodes);
         programs.retain(|_, pids| pids.iter().any(|&pid| self.is_on(pid)));
@@ -43,8 +44,8 @@ impl Mark {
     }
 }
 
-/// Ends every process (but this one) in the lab's namespaces, which have these inodes: SIGTERM, then SIGKILL. Gives
-/// the number of those that had to be ended.
+/// Ends every process (but this one) in the lab's namespaces, which have these inodes: SIGTERM,
+/// then SIGKILL. Gives the number of those that had to be ended.
 pub(crate) fn end_programs(inodes: &BTreeSet<u64>, mark: &Mark) -> usize {
     // Looked at once: who has the mark may end before who has dropped it.
     let inodes = &mark.namespaces(inodes);

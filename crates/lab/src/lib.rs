@@ -1,5 +1,6 @@
-//! Experiments on one machine: every host of a topology is a network namespace whose interfaces are TAPs
-//! held by the engine, real programs run in the hosts, and the audit measures what the network really does.
+//! Experiments on one machine: every host of a topology is a network namespace whose interfaces are
+//! TAPs held by the engine, real programs run in the hosts, and the audit measures what the network
+//! really does.
 //!
 //! ```text
 //!  namespace a                 this process                 namespace b
@@ -8,12 +9,13 @@
 //!  └─────────────┘     └──────────────────────────┘     └─────────────┘
 //! ```
 //!
-//! The namespaces have no names in the file system: they live as descriptors of the process that brought the
-//! lab up, so the kernel removes the interfaces when that process ends, even by `kill -9`. What may then
-//! remain (programs in the namespaces, the state directory) is what [`down`] cleans.
+//! The namespaces have no names in the file system: they live as descriptors of the process that
+//! brought the lab up, so the kernel removes the interfaces when that process ends, even by `kill
+//! -9`. What may then remain (programs in the namespaces, the state directory) is what [`down`]
+//! cleans.
 //!
-//! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`; for the audit
-//! `audit/mod.rs`.
+//! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`; for the
+//! audit `audit/mod.rs`.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -39,7 +41,8 @@ pub use lab::{Lab, UpError, control_socket};
 pub use namespace::{Namespace, NotPermitted};
 pub use state::{ClaimError, DownError, Listed, down, list};
 
-/// Says visibly that a test could not run here, on stderr and in the file that the test command reads.
+/// Says visibly that a test could not run here, on stderr and in the file that the test command
+/// reads.
 #[cfg(test)]
 fn skip(test: &str, why: &str) {
     let line = format!("SKIPPED: {test}: {why}\n");

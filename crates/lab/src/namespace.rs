@@ -1,7 +1,8 @@
 //! Network namespaces held by descriptor, and the user namespace that stands in for root.
 //!
-//! A thread that joins another network namespace never goes back, so everything that has to happen inside
-//! one is done by a thread of its own ([`Namespace::within`]). Sockets made there keep their namespace.
+//! A thread that joins another network namespace never goes back, so everything that has to happen
+//! inside one is done by a thread of its own ([`Namespace::within`]). Sockets made there keep their
+//! namespace.
 
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{Gid, Uid};
@@ -11,7 +12,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::thread;
 
-/// A network namespace. It goes away with the last descriptor, interface-holding process or socket in it.
+/// A network namespace. It goes away with the last descriptor, interface-holding process or socket
+/// in it.
 #[derive(Debug)]
 pub struct Namespace {
     file: File,
@@ -68,7 +70,8 @@ impl Namespace {
         self.file.as_fd()
     }
 
-    /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` goes on here.
+    /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` goes on
+    /// here.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let worker = scope.spawn(|| -> io::Result<T> {
@@ -80,8 +83,8 @@ impl Namespace {
     }
 }
 
-/// Makes sure that this process may create network namespaces: nothing to do with the privilege, else it
-/// moves into a new user namespace in which it is root. `Ok(true)` if it moved.
+/// Makes sure that this process may create network namespaces: nothing to do with the privilege,
+/// else it moves into a new user namespace in which it is root. `Ok(true)` if it moved.
 ///
 /// The kernel allows the move only while the process has a single thread.
 pub(crate) fn gain_privilege() -> Result<Privilege, NotPermitted> {

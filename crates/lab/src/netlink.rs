@@ -1,6 +1,6 @@
-//! The rtnetlink requests a host needs: link up with its parameters, address, route; and for what is measured beside the
-//! engine veth pairs and bridges. Blocking, one request and its acknowledgement at a time; the socket belongs to the
-//! namespace of the thread that made it.
+//! The rtnetlink requests a host needs: link up with its parameters, address, route; and for what
+//! is measured beside the engine veth pairs and bridges. Blocking, one request and its
+//! acknowledgement at a time; the socket belongs to the namespace of the thread that made it.
 
 use ipnet::IpNet;
 use netlink_packet_core::{
@@ -88,8 +88,8 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Gives the interface an address, usable at once: no duplicate address detection (RFC 4862 §5.4), since
-    /// the topology has made sure that it is unique.
+    /// Gives the interface an address, usable at once: no duplicate address detection (RFC 4862
+    /// §5.4), since the topology has made sure that it is unique.
     pub(crate) fn add_address(&mut self, index: u32, address: IpNet) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(address.addr());

@@ -3,17 +3,17 @@
 use rustix::process::setpriority_process;
 use std::thread;
 
-/// The highest of the ordinary scheduler (sched(7)). Real-time classes are of no use here: they are stopped
-/// for 50 ms of every second that they do not sleep.
+/// The highest of the ordinary scheduler (sched(7)). Real-time classes are of no use here: they are
+/// stopped for 50 ms of every second that they do not sleep.
 const HIGHEST: i32 = -20;
 /// The lowest.
 const LOWEST: i32 = 19;
 
-/// Does the work on a thread that runs before those of other programs, as do the threads it starts. Without
-/// the privilege for it, it is an ordinary thread.
+/// Does the work on a thread that runs before those of other programs, as do the threads it starts.
+/// Without the privilege for it, it is an ordinary thread.
 ///
-/// On a machine whose cores are all taken, a prober that waits for its turn between reading the clock and
-/// sending sees round trips that are too long.
+/// On a machine whose cores are all taken, a prober that waits for its turn between reading the
+/// clock and sending sees round trips that are too long.
 pub(crate) fn urgently<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {

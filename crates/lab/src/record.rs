@@ -5,7 +5,8 @@
 //!    "parameters": { "p": 64, "h": 10 }, "results": { "T_ns": 91.2 }, "platform": { … } }
 //! ```
 //!
-//! A report is made of records alone; a model is fitted to the numbers in `parameters` and `results`.
+//! A report is made of records alone; a model is fitted to the numbers in `parameters` and
+//! `results`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -215,7 +216,8 @@ impl Watch {
     }
 }
 
-/// The fields of a struct, for [`Record::parameters`] and [`Record::results`]. Panics if it is no struct.
+/// The fields of a struct, for [`Record::parameters`] and [`Record::results`]. Panics if it is no
+/// struct.
 pub fn fields(of: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(of) {
         Ok(Value::Object(fields)) => fields,

@@ -1,4 +1,5 @@
-//! A program behind an emulated link: its own network namespace, joined by one link to the namespace it was started from.
+//! A program behind an emulated link: its own network namespace, joined by one link to the
+//! namespace it was started from.
 //!
 //! ```text
 //!  this namespace                       this process              a new namespace
@@ -8,10 +9,11 @@
 //!  └──────────────────────────┘                             └─────────────────────┘
 //! ```
 //!
-//! Addresses are of 100.64.0.0/10 (RFC 6598), as in Mahimahi. Every shell has a block of them, begins it with its own
-//! link and leaves the rest to shells started inside, whose packets it forwards: so they nest, five deep, fifteen beside each
-//! other. Inside, everything goes to the namespace outside, whose every address is reachable; further than that it
-//! forwards only if it is set up to (`net.ipv4.ip_forward` and, towards machines that know no way back, masquerading).
+//! Addresses are of 100.64.0.0/10 (RFC 6598), as in Mahimahi. Every shell has a block of them,
+//! begins it with its own link and leaves the rest to shells started inside, whose packets it
+//! forwards: so they nest, five deep, fifteen beside each other. Inside, everything goes to the
+//! namespace outside, whose every address is reachable; further than that it forwards only if it is
+//! set up to (`net.ipv4.ip_forward` and, towards machines that know no way back, masquerading).
 //! Nothing outside is changed but the new interface and its route, and both go with the process.
 
 use crate::host::{Host, HostError};
@@ -116,13 +118,14 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Makes the namespace and the link. The topology has two hosts, outside and inside, with the addresses of `block`, and
-    /// a default route inside.
+    /// Makes the namespace and the link. The topology has two hosts, outside and inside, with the
+    /// addresses of `block`, and a default route inside.
     pub fn start(topology: Topology, block: Block, options: Options) -> Result<Shell, ShellError> {
         let routes = Routes::compute(&topology);
         let outside = join_outside(&topology, block)?;
         let (inside, mut taps) = Host::new(NodeId(1), &topology.nodes[1], routes.of(NodeId(1)))?;
-        // Shells in the shell: a new namespace is ours to configure, and only an unwritable /proc/sys prevents it.
+        // Shells in the shell: a new namespace is ours to configure, and only an unwritable
+        // /proc/sys prevents it.
         let _ = inside.namespace.within(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"));
         let inner = taps.pop().expect("one interface for its one link");
         let ports: Ports = vec![

@@ -1,4 +1,5 @@
-//! What a running lab leaves in the file system for `exec`, `down` and `list`: one directory per lab.
+//! What a running lab leaves in the file system for `exec`, `down` and `list`: one directory per
+//! lab.
 //!
 //! ```text
 //! /run/fastpath/<lab>/        as root, else $XDG_RUNTIME_DIR/fastpath/<lab>/
@@ -22,9 +23,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The environment variable that says in which lab a program is. A lab sets it for the programs it starts.
+/// The environment variable that says in which lab a program is. A lab sets it for the programs it
+/// starts.
 pub(crate) const LAB_VARIABLE: &str = "FASTPATH_LAB";
-/// The environment variable that says where labs keep their state. A lab sets it for the programs it starts.
+/// The environment variable that says where labs keep their state. A lab sets it for the programs
+/// it starts.
 pub(crate) const DIRECTORY_VARIABLE: &str = "FASTPATH_STATE_DIR";
 /// A Unix socket's path has 107 bytes; the name takes at most this many of them.
 const NAME_MAX: usize = 40;
@@ -178,9 +181,9 @@ pub struct Listed {
     pub hosts: BTreeMap<String, Vec<String>>,
 }
 
-/// Ends a lab and removes all of it: the engine (SIGTERM, on which it cleans up after itself; SIGKILL if it
-/// does not), programs still running in the hosts, the state directory. Returns how many such programs
-/// had to be ended after the engine was gone.
+/// Ends a lab and removes all of it: the engine (SIGTERM, on which it cleans up after itself;
+/// SIGKILL if it does not), programs still running in the hosts, the state directory. Returns how
+/// many such programs had to be ended after the engine was gone.
 pub fn down(name: &str) -> Result<usize, DownError> {
     let directory = base().join(name);
     if check_name(name).is_err() || !directory.is_dir() {
@@ -225,8 +228,8 @@ pub(crate) fn alive(name: &str) -> Option<(PathBuf, State)> {
     Some((directory, state))
 }
 
-/// The directory of all labs of this user. It does not change when the process becomes root in a user
-/// namespace as long as it is asked before.
+/// The directory of all labs of this user. It does not change when the process becomes root in a
+/// user namespace as long as it is asked before.
 pub(crate) fn base() -> PathBuf {
     if let Some(given) = env::var_os(DIRECTORY_VARIABLE) {
         return given.into();
@@ -260,7 +263,8 @@ fn read(directory: &Path) -> Option<State> {
 
 fn stop_engine(name: &str, directory: &Path) -> Result<(), DownError> {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        // Alive means locked, and the lock's holder wrote the number: it cannot be somebody else's yet.
+        // Alive means locked, and the lock's holder wrote the number: it cannot be somebody else's
+        // yet.
         let Some((true, state)) = read(directory).map(|state| (is_alive(directory), state)) else {
             return Ok(());
         };

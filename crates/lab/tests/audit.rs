@@ -35,8 +35,8 @@ fn what_is_observed_agrees_with_what_is_implied() {
     let found = audit(&lab, short(), &AtomicBool::new(false), &|_| {}).unwrap();
     let [pair] = &found.pairs[..] else { panic!("{} pairs", found.pairs.len()) };
     assert_eq!((pair.from.as_str(), pair.to.as_str()), ("a", "b"));
-    // What the machine's load cannot change: round trips are never shorter, and losses as drawn. What waited while it
-    // paused comes at once, but the queue bounds it.
+    // What the machine's load cannot change: round trips are never shorter, and losses as drawn.
+    // What waited while it paused comes at once, but the queue bounds it.
     let rtt = &pair.rtt_ms;
     assert!((rtt.configured - 40.0784).abs() < 1e-9, "{rtt:?}");
     assert!(rtt.median.unwrap() >= rtt.configured - 0.01, "{rtt:?}");

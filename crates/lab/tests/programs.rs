@@ -123,7 +123,8 @@ fn iperf3_fills_the_slowest_link_and_no_more() {
     assert!(output.status.success(), "{text}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let received = report["end"]["sum_received"]["bytes"].as_f64().unwrap();
-    // 1228 of 1294 bytes are payload. Over the whole time: a machine that pauses makes it longer, never shorter.
+    // 1228 of 1294 bytes are payload. Over the whole time: a machine that pauses makes it longer,
+    // never shorter.
     let (mbit, most) = (received * 8.0 / took.as_secs_f64() / 1e6, 20.0 * 1228.0 / 1294.0);
     assert!((most * 0.1..most).contains(&mbit), "{mbit} of {most} Mbit/s:\n{text}");
     said.for_each(drop);
@@ -174,8 +175,9 @@ fn datagrams_of_any_size_come_back_fragmented_where_they_must() {
     }
 }
 
-/// Sends until it arrives, and says from where: the first datagram above the smallest MTU only teaches the path's
-/// (RFC 1191). What was sent again because the machine paused may come later still; it is not what is waited for.
+/// Sends until it arrives, and says from where: the first datagram above the smallest MTU only
+/// teaches the path's (RFC 1191). What was sent again because the machine paused may come later
+/// still; it is not what is waited for.
 fn exchange(
     from: &UdpSocket,
     to: SocketAddr,

@@ -1,6 +1,6 @@
-//! What the next pending time costs among many pipes: the earliest is popped and scheduled anew (the "hold"
-//! model), by the wheel and by the heap it was preferred to; and what a packet costs through many pipes.
-//! Run with `cargo bench -p fastpath-link --bench wheel`.
+//! What the next pending time costs among many pipes: the earliest is popped and scheduled anew
+//! (the "hold" model), by the wheel and by the heap it was preferred to; and what a packet costs
+//! through many pipes. Run with `cargo bench -p fastpath-link --bench wheel`.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -14,8 +14,8 @@ fn main() {
 const PIPES: [u32; 5] = [1, 10, 1_000, 100_000, 1_000_000];
 const HOLDS: u64 = 100_000;
 
-/// A packet every 50 ns into one of the pipes in turn of a random order, each at rate, delay, loss and a queue;
-/// what is due leaves in the order of the wheel.
+/// A packet every 50 ns into one of the pipes in turn of a random order, each at rate, delay, loss
+/// and a queue; what is due leaves in the order of the wheel.
 #[divan::bench(args = PIPES)]
 fn packets_through_many_pipes(bencher: Bencher, count: u32) {
     let spec = PipeSpec {

@@ -1,6 +1,6 @@
-//! How many bytes a frame takes on a wire that counts in cells or strips headers: ATM under DSL, or a modem that
-//! does not send the Ethernet header. The arithmetic is that of netem's `rate` (packet_time_ns in
-//! `net/sched/sch_netem.c`).
+//! How many bytes a frame takes on a wire that counts in cells or strips headers: ATM under DSL, or
+//! a modem that does not send the Ethernet header. The arithmetic is that of netem's `rate`
+//! (packet_time_ns in `net/sched/sch_netem.c`).
 
 use fastpath_units::Bytes;
 use std::fmt;
@@ -9,7 +9,8 @@ use std::num::NonZeroU32;
 /// Bytes on the wire for a frame, in place of [`PipeSpec::overhead`](crate::PipeSpec::overhead).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
-    /// Added to each frame first; negative where the wire carries less than the frame. Never below zero bytes.
+    /// Added to each frame first; negative where the wire carries less than the frame. Never below
+    /// zero bytes.
     pub packet: i32,
     /// Then the frame is cut into cells, the last one filled up.
     pub cells: Option<Cells>,
@@ -61,7 +62,8 @@ mod tests {
             let payload = NonZeroU32::new(48).expect("not 0");
             Framing { packet, cells: Some(Cells { payload, overhead: 5 }) }
         };
-        // AAL5 adds 8 bytes to the packet; 40 + 8 fill one cell, a byte more takes a second (RFC 2684).
+        // AAL5 adds 8 bytes to the packet; 40 + 8 fill one cell, a byte more takes a second (RFC
+        // 2684).
         for (framing, len, bytes) in [
             (Framing { packet: -14, cells: None }, 1514, 1500),
             (Framing { packet: -14, cells: None }, 10, 0),

@@ -5,10 +5,11 @@
 //!  packet ──▶ loss ──▶ qdisc (the R queue) ──▶ serialiser at the rate ──▶ delay line (the P queue) ──▶ exit
 //! ```
 //!
-//! A [`Pipe`] is one direction of a link (Rizzo's two-queue model: a bandwidth queue, then a delay line);
-//! a link is two pipes. A pipe is advanced lazily: nothing happens at the instant a packet leaves the queue
-//! unless somebody looks, because between two pushes the future of a pipe is decided. So a pipe has one
-//! pending event, the next exit, and thousands of pipes share one [`Wheel`].
+//! A [`Pipe`] is one direction of a link (Rizzo's two-queue model: a bandwidth queue, then a delay
+//! line); a link is two pipes. A pipe is advanced lazily: nothing happens at the instant a packet
+//! leaves the queue unless somebody looks, because between two pushes the future of a pipe is
+//! decided. So a pipe has one pending event, the next exit, and thousands of pipes share one
+//! [`Wheel`].
 //!
 //! ```
 //! use fastpath_link::{Packet, Pipe, PipeSpec, Wheel};
@@ -32,8 +33,8 @@
 //! # Ok::<(), fastpath_units::ParseError>(())
 //! ```
 //!
-//! Time and chance are arguments. Read first: `packet.rs`, then `spec.rs`, then `pipe.rs`. A new queue
-//! discipline is a file in `qdisc/`, a new impairment a file in `impairment/`.
+//! Time and chance are arguments. Read first: `packet.rs`, then `spec.rs`, then `pipe.rs`. A new
+//! queue discipline is a file in `qdisc/`, a new impairment a file in `impairment/`.
 #![forbid(unsafe_code)]
 
 mod counters;

@@ -1,4 +1,5 @@
-//! The delay line of a pipe that is not plain: packets that have left the queue, each with an exit time.
+//! The delay line of a pipe that is not plain: packets that have left the queue, each with an exit
+//! time.
 
 use crate::impairment::Reorder;
 use crate::packet::{DropReason, Fate, Held};
@@ -19,10 +20,10 @@ pub(crate) struct Flight<P> {
 
 /// Packets under way.
 ///
-/// Those that stay in order put an exit time each into a heap, and the earliest time lets out the packet at the
-/// front, whoever drew it. So order is kept and the sum of all delays is what was drawn: the mean is not
-/// inflated, as it would be by holding back whoever would overtake. Where packets may overtake each keeps the
-/// exit it drew.
+/// Those that stay in order put an exit time each into a heap, and the earliest time lets out the
+/// packet at the front, whoever drew it. So order is kept and the sum of all delays is what was
+/// drawn: the mean is not inflated, as it would be by holding back whoever would overtake. Where
+/// packets may overtake each keeps the exit it drew.
 #[derive(Debug)]
 pub(crate) struct Line<P> {
     in_order: VecDeque<(u64, Flight<P>)>,

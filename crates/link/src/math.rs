@@ -1,5 +1,6 @@
-//! Logarithm, exponential and normal distribution from the four operations and the square root, which IEEE 754
-//! rounds the same everywhere: the standard library's may differ between machines, and runs must not.
+//! Logarithm, exponential and normal distribution from the four operations and the square root,
+//! which IEEE 754 rounds the same everywhere: the standard library's may differ between machines,
+//! and runs must not.
 
 const LN_2: f64 = std::f64::consts::LN_2;
 
@@ -50,7 +51,8 @@ pub(crate) fn normal_tail(z: f64) -> f64 {
     0.5 - density * sum
 }
 
-/// The standard normal quantile of `p` in (0, 1), to 1.2 in 10⁹: P. J. Acklam's rational approximation, 2003.
+/// The standard normal quantile of `p` in (0, 1), to 1.2 in 10⁹: P. J. Acklam's rational
+/// approximation, 2003.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969683028665376e+01,

@@ -1,15 +1,17 @@
 //! Delivery opportunities in place of a rate, with the semantics of Mahimahi's `mm-link`
-//! (`src/frontend/link_queue.cc`; R. Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX
-//! ATC 2015):
+//! (`src/frontend/link_queue.cc`; R. Netravali et al., "Mahimahi: Accurate Record-and-Replay for
+//! HTTP", USENIX ATC 2015):
 //!
-//! - Each line of a trace is an opportunity, at that many milliseconds, to send 1504 bytes; equal lines are as many
-//!   opportunities.
-//! - A packet that does not fit in what is left of one goes on in the next; one opportunity may end one packet
-//!   and send others. A packet is delivered at the opportunity that sends its last byte.
-//! - What nobody uses is lost. A packet that arrives at the instant of an opportunity has missed it.
+//! - Each line of a trace is an opportunity, at that many milliseconds, to send 1504 bytes; equal
+//!   lines are as many opportunities.
+//! - A packet that does not fit in what is left of one goes on in the next; one opportunity may end
+//!   one packet and send others. A packet is delivered at the opportunity that sends its last byte.
+//! - What nobody uses is lost. A packet that arrives at the instant of an opportunity has missed
+//!   it.
 //! - After the last opportunity the trace starts over: its times count from the last timestamp.
 //!
-//! Mahimahi counts IP packets with the four bytes its tunnel puts before them; see [`Opportunities::framing`].
+//! Mahimahi counts IP packets with the four bytes its tunnel puts before them; see
+//! [`Opportunities::framing`].
 
 use crate::math;
 use fastpath_units::{Duration, Rate, Rng, Time};
@@ -26,8 +28,9 @@ pub struct Opportunities {
     times: Arc<[Duration]>,
     /// Bytes that one opportunity sends.
     pub bytes: u32,
-    /// Bytes that a frame counts beyond its length. Ours have 14 bytes of Ethernet that Mahimahi's packets have
-    /// not, and they have 4 bytes of tunnel header: −10 makes 1504 bytes one IP packet of 1500.
+    /// Bytes that a frame counts beyond its length. Ours have 14 bytes of Ethernet that Mahimahi's
+    /// packets have not, and they have 4 bytes of tunnel header: −10 makes 1504 bytes one IP packet
+    /// of 1500.
     pub framing: i32,
     /// When the trace begins, in the time of the run.
     pub from: Time,
@@ -53,7 +56,8 @@ pub enum OpportunitiesError {
 }
 
 impl Opportunities {
-    /// Mahimahi's: 1504 bytes at each of these times, which ascend, and after the last one over again.
+    /// Mahimahi's: 1504 bytes at each of these times, which ascend, and after the last one over
+    /// again.
     pub fn new(times: impl Into<Arc<[Duration]>>) -> Result<Opportunities, OpportunitiesError> {
         let times = times.into();
         match times.last() {
@@ -67,8 +71,9 @@ impl Opportunities {
         Ok(Opportunities { times, bytes: BYTES, framing: -10, from: Time::ZERO, offset: Duration::ZERO })
     }
 
-    /// A Poisson process of opportunities that makes `rate` on average, `length` long or a little less: it ends with the
-    /// last opportunity before. `None` if that would be none, or more than memory should hold.
+    /// A Poisson process of opportunities that makes `rate` on average, `length` long or a little
+    /// less: it ends with the last opportunity before. `None` if that would be none, or more than
+    /// memory should hold.
     pub fn poisson(rate: Rate, length: Duration, seed: u64) -> Option<Opportunities> {
         let mean_ps = f64::from(BYTES) * 8.0 * 1e12 / rate.as_bps() as f64;
         if length.as_ps() as f64 / mean_ps > DRAWN_MAX {
@@ -147,7 +152,8 @@ impl Schedule {
     pub(crate) fn skip_past(&mut self, now: Time) {
         let period = self.spec.period().as_ps();
         let place = now.since(self.spec.from).saturating_add(self.spec.offset).as_ps();
-        // The round in which `now` lies; at its very start the last opportunity of the one before is past too.
+        // The round in which `now` lies; at its very start the last opportunity of the one before
+        // is past too.
         let round = place / period;
         if round > self.round {
             (self.round, self.index) = (round, 0);
@@ -220,7 +226,8 @@ mod tests {
         let trace = Opportunities::poisson(rate, length, 7).unwrap();
         assert_eq!(Some(&trace), Opportunities::poisson(rate, length, 7).as_ref());
         assert_ne!(Some(&trace), Opportunities::poisson(rate, length, 8).as_ref());
-        // 570000 / (1504 · 8) = 47.37 a second: 47374 in all, standard deviation 218, here within 3.29 of them (99.9 %).
+        // 570000 / (1504 · 8) = 47.37 a second: 47374 in all, standard deviation 218, here within
+        // 3.29 of them (99.9 %).
         let (count, mean) = (trace.times().len() as f64, 570_000.0 * 1000.0 / (1504.0 * 8.0));
         assert!((count - mean).abs() < 3.29 * mean.sqrt(), "{count} {mean}");
         // Kolmogorov and Smirnov against the exponential law: below 1.95 / √n at 99.9 %.

@@ -3,8 +3,8 @@
 use crate::impairment::Corruption;
 use fastpath_units::Time;
 
-/// A frame as a pipe sees it. `P` is whatever the caller keeps the bytes by: a handle in the engine, a
-/// descriptor in the simulator.
+/// A frame as a pipe sees it. `P` is whatever the caller keeps the bytes by: a handle in the
+/// engine, a descriptor in the simulator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet<P> {
     /// Bytes of the frame from destination MAC to end of payload, without FCS and framing overhead.
@@ -21,7 +21,8 @@ impl<P> Packet<P> {
     /// The ECN field of `traffic_class` as "congestion experienced" (RFC 3168 §5).
     pub const CE: u8 = 0b11;
 
-    /// True if the sender can be told of congestion by a mark: ECT(0), ECT(1), or CE already (RFC 3168 §5).
+    /// True if the sender can be told of congestion by a mark: ECT(0), ECT(1), or CE already (RFC
+    /// 3168 §5).
     pub fn is_ect(&self) -> bool {
         self.traffic_class & Self::CE != 0
     }
@@ -57,7 +58,8 @@ pub struct Exit<P> {
 /// What became of a packet that was queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It reached the far end. `marked`: the discipline set ECN CE (RFC 3168), which the caller writes into the bytes.
+    /// It reached the far end. `marked`: the discipline set ECN CE (RFC 3168), which the caller
+    /// writes into the bytes.
     Delivered {
         /// ECN CE was set by this pipe.
         marked: bool,
@@ -80,7 +82,8 @@ pub struct Alteration {
     pub copies: u8,
 }
 
-/// A packet as it waits inside a pipe: the fields of [`Packet`] and of its fate, laid flat to be small.
+/// A packet as it waits inside a pipe: the fields of [`Packet`] and of its fate, laid flat to be
+/// small.
 #[derive(Debug)]
 pub(crate) struct Held<P> {
     /// Arrival while queued, exit once in a delay line that is a ring.

@@ -11,15 +11,16 @@ use fastpath_units::{Rng, Time};
 
 /// One direction of a link, carrying packets that the caller keeps by a `P`.
 ///
-/// The order of effects is loss → queue admission → serialisation at the rate → loss at the egress →
-/// propagation delay and jitter → duplication, corruption, reordering. At one instant a departure comes before an arrival: a packet whose transmission ends at
-/// `t` has freed its place for one that arrives at `t`.
+/// The order of effects is loss → queue admission → serialisation at the rate → loss at the egress
+/// → propagation delay and jitter → duplication, corruption, reordering. At one instant a departure
+/// comes before an arrival: a packet whose transmission ends at `t` has freed its place for one
+/// that arrives at `t`.
 ///
-/// The queue is bounded by its discipline, the delay line by rate × delay. Where the rate is unlimited only
-/// the caller's supply of packets bounds what is in flight.
+/// The queue is bounded by its discipline, the delay line by rate × delay. Where the rate is
+/// unlimited only the caller's supply of packets bounds what is in flight.
 ///
-/// `now` should not run backwards from call to call; if it does, packets still leave in order of arrival
-/// and none earlier than it could have.
+/// `now` should not run backwards from call to call; if it does, packets still leave in order of
+/// arrival and none earlier than it could have.
 #[derive(Debug)]
 pub struct Pipe<P> {
     set: Set<P>,
@@ -31,61 +32,67 @@ impl<P> Pipe<P> {
         Pipe { set: Set::new(std::iter::once(Plan { spec, rng }), 0, Departures::Unnoted) }
     }
 
-    /// Gives the pipe a packet that arrives at `now`. A packet that is not taken comes back with the reason.
+    /// Gives the pipe a packet that arrives at `now`. A packet that is not taken comes back with
+    /// the reason.
     #[inline]
     pub fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
         self.set.push(now, 0, packet)
     }
 
-    /// The next packet that has left the pipe by `now`, delivered or dropped, in order of exit; `None` when
-    /// there is no more.
+    /// The next packet that has left the pipe by `now`, delivered or dropped, in order of exit;
+    /// `None` when there is no more.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Exit<P>> {
         self.set.pop(now, 0)
     }
 
-    /// When the copies of the packet that was popped last leave, if that is later than the packet: make them and
-    /// [put them back](Pipe::put_copy).
+    /// When the copies of the packet that was popped last leave, if that is later than the packet:
+    /// make them and [put them back](Pipe::put_copy).
     pub fn copies_at(&self) -> Option<Time> {
         self.set.copies_at(0)
     }
 
-    /// A copy of a packet that has been popped leaves at `at`, popped like any other. Counters leave it out.
+    /// A copy of a packet that has been popped leaves at `at`, popped like any other. Counters
+    /// leave it out.
     pub fn put_copy(&mut self, at: Time, packet: Packet<P>) {
         self.set.put_copy(0, at, packet);
     }
 
     /// When to call `pop` again; `None` if the pipe is empty. Nothing leaves before.
     ///
-    /// Where all is decided on arrival (drop-tail, RED, nothing after the queue) a packet leaves exactly then.
-    /// Elsewhere it may be a moment at which the pipe has to decide and nothing leaves yet.
+    /// Where all is decided on arrival (drop-tail, RED, nothing after the queue) a packet leaves
+    /// exactly then. Elsewhere it may be a moment at which the pipe has to decide and nothing
+    /// leaves yet.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         self.set.next_at(0)
     }
 
-    /// Changes parameters at `now`, all in one instant. No packet is lost by it unless the link goes down.
+    /// Changes parameters at `now`, all in one instant. No packet is lost by it unless the link
+    /// goes down.
     ///
-    /// - **rate**: the packet on the wire sends the bits it has left at the new rate, exactly; those
-    ///   waiting use the new rate when their turn comes.
+    /// - **rate**: the packet on the wire sends the bits it has left at the new rate, exactly;
+    ///   those waiting use the new rate when their turn comes.
     /// - **paused**: the packet on the wire goes on where it was, exactly; those waiting wait.
     /// - **opportunities**: from the first one after `now`; the packet in transit starts over.
     /// - **overhead**: for packets whose transmission starts later.
-    /// - **delay**: for packets that leave the queue later. Order is kept: after a cut, a packet that would
-    ///   overtake leaves together with the one before it.
-    /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts afresh.
-    /// - **queue**: for packets pushed later; what is queued stays, even above a smaller limit. A discipline
-    ///   that stays keeps its state; another one takes over what is queued.
+    /// - **delay**: for packets that leave the queue later. Order is kept: after a cut, a packet
+    ///   that would overtake leaves together with the one before it.
+    /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts
+    ///   afresh.
+    /// - **queue**: for packets pushed later; what is queued stays, even above a smaller limit. A
+    ///   discipline that stays keeps its state; another one takes over what is queued.
     /// - **jitter, reorder, duplicate, corrupt**: for packets that leave the queue later.
-    /// - **framing**: as overhead. **slots**: one that is pending opens when it was to; where there are to be none any
-    ///   more, what waits for one leaves at once.
-    /// - **state**: going down drops what is queued and on the wire at once; what has left the queue arrives.
+    /// - **framing**: as overhead. **slots**: one that is pending opens when it was to; where there
+    ///   are to be none any more, what waits for one leaves at once.
+    /// - **state**: going down drops what is queued and on the wire at once; what has left the
+    ///   queue arrives.
     pub fn change(&mut self, now: Time, change: &Change) {
         self.set.change(now, 0, change);
     }
 
-    /// True if what becomes of a packet depends on its `traffic_class` or `flow`; otherwise the caller need
-    /// not look for them.
+    /// True if what becomes of a packet depends on its `traffic_class` or `flow`; otherwise the
+    /// caller need not look for them.
     #[inline]
     pub fn reads_headers(&self) -> bool {
         self.set.reads_headers(0)
@@ -101,13 +108,15 @@ impl<P> Pipe<P> {
         self.set.pipe(0).counters()
     }
 
-    /// The delays packets have really had behind the queue, where there is jitter: of those that left the queue since
-    /// its law and the delay were set. Other pipes give exactly their delay and keep no account.
+    /// The delays packets have really had behind the queue, where there is jitter: of those that
+    /// left the queue since its law and the delay were set. Other pipes give exactly their delay
+    /// and keep no account.
     pub fn delays(&self) -> Option<&Delays> {
         self.set.pipe(0).delays()
     }
 
-    /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that leaves later.
+    /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that
+    /// leaves later.
     pub fn held(&self) -> Tally {
         self.set.pipe(0).held()
     }

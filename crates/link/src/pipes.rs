@@ -1,4 +1,5 @@
-//! Many pipes, and what leaves them next: the pipes of a network, in memory that a packet crosses quickly.
+//! Many pipes, and what leaves them next: the pipes of a network, in memory that a packet crosses
+//! quickly.
 //!
 //! ```text
 //!   push(now, id, packet)                                                       pop(now) ─▶ (id, exit)
@@ -8,9 +9,10 @@
 //!                 wheel: who is next?                  terms: shared by those alike
 //! ```
 //!
-//! Among a million pipes a packet finds nothing of its pipe in the cache. So what a pipe has of its own is two lines
-//! and nine bytes of the wheel, whoever is about to be pushed to or popped from is [fetched](Pipes::prefetch) some
-//! packets ahead, and everything that can be shared is: packets in one store, equal parameters once.
+//! Among a million pipes a packet finds nothing of its pipe in the cache. So what a pipe has of its
+//! own is two lines and nine bytes of the wheel, whoever is about to be pushed to or popped from is
+//! [fetched](Pipes::prefetch) some packets ahead, and everything that can be shared is: packets in
+//! one store, equal parameters once.
 
 use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::set::{Departures, PipeRef, Plan, Set};
@@ -41,7 +43,8 @@ struct Active {
 }
 
 impl Active {
-    /// Somebody else is next at `other`. At one instant pipes go by number, but this one has its instant whole.
+    /// Somebody else is next at `other`. At one instant pipes go by number, but this one has its
+    /// instant whole.
     #[inline]
     fn give_way(&mut self, other: Option<Time>) {
         if let Some(other) = other {
@@ -51,13 +54,14 @@ impl Active {
 }
 
 impl<P> Pipes<P> {
-    /// Empty pipes, numbered in the order of their plans, that will hold about `packets_max` packets in all at most: as
-    /// long as it is no more, memory for them is not moved.
+    /// Empty pipes, numbered in the order of their plans, that will hold about `packets_max`
+    /// packets in all at most: as long as it is no more, memory for them is not moved.
     pub fn new<'s>(plans: impl ExactSizeIterator<Item = Plan<'s>>, packets_max: usize) -> Pipes<P> {
         Pipes::of(Set::new(plans, packets_max, Departures::Unnoted))
     }
 
-    /// The same, and [`departed`](Pipes::departed) is known of every packet. The exits are the same, but take longer.
+    /// The same, and [`departed`](Pipes::departed) is known of every packet. The exits are the
+    /// same, but take longer.
     pub fn noting_departures<'s>(
         plans: impl ExactSizeIterator<Item = Plan<'s>>,
         packets_max: usize,
@@ -69,7 +73,8 @@ impl<P> Pipes<P> {
         Pipes { wheel: Wheel::new(set.len()), set, active: None }
     }
 
-    /// Gives pipe `id` a packet that arrives at `now`. A packet that is not taken comes back with the reason.
+    /// Gives pipe `id` a packet that arrives at `now`. A packet that is not taken comes back with
+    /// the reason.
     #[inline]
     pub fn push(&mut self, now: Time, id: u32, packet: Packet<P>) -> Verdict<P> {
         let settled = self.set.is_settled(id);
@@ -80,15 +85,15 @@ impl<P> Pipes<P> {
         verdict
     }
 
-    /// True if pipe `id` may be given several packets by [`Pipes::push_run`]: nothing leaves it at the instant it came,
-    /// and it does not look at `traffic_class` and `flow`.
+    /// True if pipe `id` may be given several packets by [`Pipes::push_run`]: nothing leaves it at
+    /// the instant it came, and it does not look at `traffic_class` and `flow`.
     #[inline]
     pub fn takes_runs(&self, id: u32) -> bool {
         self.set.takes_runs(id)
     }
 
-    /// Gives pipe `id` packets that arrive together at `now`, as [`Pipes::push`] for each. Those that are not taken go
-    /// to `refuse`.
+    /// Gives pipe `id` packets that arrive together at `now`, as [`Pipes::push`] for each. Those
+    /// that are not taken go to `refuse`.
     #[inline]
     pub fn push_run(
         &mut self,
@@ -104,8 +109,8 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// The next packet that has left any pipe by `now`, delivered or dropped, and that pipe: in order of time, then of
-    /// pipes. `None` when there is no more.
+    /// The next packet that has left any pipe by `now`, delivered or dropped, and that pipe: in
+    /// order of time, then of pipes. `None` when there is no more.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(u32, Exit<P>)> {
         loop {
@@ -124,9 +129,10 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Packets that leave next, by `now`, `most` at most, as so many calls of [`Pipes::pop`]: as long as they leave plain
-    /// pipes whose labels are `wanted`, delivered unmarked. Each is shown to `take` with the label and its time. Answers
-    /// how many there were; if less than `most`, `pop` may still have some.
+    /// Packets that leave next, by `now`, `most` at most, as so many calls of [`Pipes::pop`]: as
+    /// long as they leave plain pipes whose labels are `wanted`, delivered unmarked. Each is shown
+    /// to `take` with the label and its time. Answers how many there were; if less than `most`,
+    /// `pop` may still have some.
     #[inline]
     pub fn pop_run(
         &mut self,
@@ -168,7 +174,8 @@ impl<P> Pipes<P> {
     }
 
     /// The pipe whose turn comes next, if it has come by `now`.
-    // What it answers stays in registers: read back from memory as a whole it would wait for each of its parts.
+    // What it answers stays in registers: read back from memory as a whole it would wait for each
+    // of its parts.
     #[inline(always)]
     fn next_active(&mut self, now: Time) -> Option<Active> {
         let (at, id) = self.wheel.pop_due(now)?;
@@ -188,19 +195,20 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// When the packet that pipe `id` gave out last had left the queue, all of it sent; `None` if it never did, or if
-    /// departures are not noted.
+    /// When the packet that pipe `id` gave out last had left the queue, all of it sent; `None` if
+    /// it never did, or if departures are not noted.
     pub fn departed(&self, id: u32) -> Option<Time> {
         self.set.departed(id)
     }
 
-    /// When the copies of the packet that pipe `id` gave out last leave, if that is later than the packet: make them and
-    /// [put them back](Pipes::put_copy).
+    /// When the copies of the packet that pipe `id` gave out last leave, if that is later than the
+    /// packet: make them and [put them back](Pipes::put_copy).
     pub fn copies_at(&self, id: u32) -> Option<Time> {
         self.set.copies_at(id)
     }
 
-    /// A copy of a packet that has left pipe `id` leaves it at `at`, as [`Pipe::put_copy`](crate::Pipe::put_copy).
+    /// A copy of a packet that has left pipe `id` leaves it at `at`, as
+    /// [`Pipe::put_copy`](crate::Pipe::put_copy).
     pub fn put_copy(&mut self, id: u32, at: Time, packet: Packet<P>) {
         self.set.put_copy(id, at, packet);
         self.schedule(id);
@@ -254,8 +262,8 @@ impl<P> Pipes<P> {
         self.set.label(id)
     }
 
-    /// True if what becomes of a packet in pipe `id` depends on its `traffic_class` or `flow`; otherwise the caller
-    /// need not look for them.
+    /// True if what becomes of a packet in pipe `id` depends on its `traffic_class` or `flow`;
+    /// otherwise the caller need not look for them.
     #[inline]
     pub fn reads_headers(&self, id: u32) -> bool {
         self.set.reads_headers(id)

@@ -1,5 +1,5 @@
-//! The pipe most links need: first come, first served, decided on arrival, one rate and one delay. Advanced
-//! only when somebody looks. Whatever else a pipe may be asked for is in `rich.rs`.
+//! The pipe most links need: first come, first served, decided on arrival, one rate and one delay.
+//! Advanced only when somebody looks. Whatever else a pipe may be asked for is in `rich.rs`.
 //!
 //! ```text
 //!              first                     on_wire              last
@@ -8,13 +8,14 @@
 //!                                           ▲ until wire.end()
 //! ```
 //!
-//! The queue serves in order of arrival and the delay line keeps that order, so both are one list and a
-//! packet leaving the queue only moves the boundary between them. `push`, `pop` and `change` first run the
-//! serialiser forward to `now`, each step at its exact logical time; the result is that of a model with an
-//! event per departure.
+//! The queue serves in order of arrival and the delay line keeps that order, so both are one list
+//! and a packet leaving the queue only moves the boundary between them. `push`, `pop` and `change`
+//! first run the serialiser forward to `now`, each step at its exact logical time; the result is
+//! that of a model with an event per departure.
 //!
-//! What belongs to one pipe is small: a cache line that both ends touch ([`Plain`]) and what only `push` needs
-//! ([`Intake`]). Packets are in the [`Store`] and parameters in the [`Terms`] of the whole set.
+//! What belongs to one pipe is small: a cache line that both ends touch ([`Plain`]) and what only
+//! `push` needs ([`Intake`]). Packets are in the [`Store`] and parameters in the [`Terms`] of the
+//! whole set.
 
 use crate::counters::{Counters, Tally};
 use crate::impairment::Reorder;
@@ -63,8 +64,8 @@ const BYTES: usize = 3;
 const MARKED: usize = 4;
 
 impl Intake {
-    /// All the pipe's chance comes from `rng`: one draw per packet if there is loss, then one per packet whose
-    /// fate the queue leaves to chance.
+    /// All the pipe's chance comes from `rng`: one draw per packet if there is loss, then one per
+    /// packet whose fate the queue leaves to chance.
     pub(crate) fn new(rng: Rng) -> Intake {
         Intake { rng, pushed: Tally::default() }
     }
@@ -185,8 +186,8 @@ impl Plain {
         Some(Exit { at, packet, fate: Fate::Delivered { marked } })
     }
 
-    /// Takes out packets that leave by `now` and are not marked, `most` at most; answers how many. As so many calls of
-    /// `pop`.
+    /// Takes out packets that leave by `now` and are not marked, `most` at most; answers how many.
+    /// As so many calls of `pop`.
     #[inline]
     pub(crate) fn pop_run<P>(
         &mut self,
@@ -364,8 +365,8 @@ impl Plain {
         Some((time, Held::new(time, store.remove(first), marked)))
     }
 
-    /// Runs the serialiser forward: every packet whose transmission has ended by `now` goes into the delay
-    /// line, and the next one onto the wire.
+    /// Runs the serialiser forward: every packet whose transmission has ended by `now` goes into
+    /// the delay line, and the next one onto the wire.
     #[inline]
     fn advance<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) {
         if self.on_wire.is_some() && self.wire.end() <= now {
@@ -375,7 +376,8 @@ impl Plain {
 
     #[inline(never)]
     fn end_transmissions<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) {
-        // In registers until the end: each packet would wait for what the one before it has written.
+        // In registers until the end: each packet would wait for what the one before it has
+        // written.
         let (mut on_wire, mut wire) = (self.on_wire, self.wire);
         let (mut ended, mut bytes) = (0, 0u32);
         while let Some(head) = on_wire
@@ -415,8 +417,8 @@ impl Plain {
     }
 }
 
-/// When the packet whose transmission ends last leaves. Ends of transmission only grow, so that only after a cut of the
-/// delay somebody could overtake.
+/// When the packet whose transmission ends last leaves. Ends of transmission only grow, so that
+/// only after a cut of the delay somebody could overtake.
 #[inline]
 fn exit_after(wire: Wire, terms: &Terms) -> Time {
     wire.end().saturating_add(terms.delay).max(terms.floor)

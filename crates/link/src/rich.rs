@@ -6,8 +6,8 @@
 //!                      └─ dropped once queued ────────────────┴──▶ leavers, in order ────┘
 //! ```
 //!
-//! `advance` runs the events of the rate stage up to `now`, each at its exact time. It is slower than
-//! `plain.rs` and gives the same answers where both can: the tests compare them.
+//! `advance` runs the events of the rate stage up to `now`, each at its exact time. It is slower
+//! than `plain.rs` and gives the same answers where both can: the tests compare them.
 
 use crate::counters::{Counters, Tally};
 use crate::delays::Delays;
@@ -67,7 +67,8 @@ pub(crate) struct Rich<P> {
     rng: Rng,
 }
 
-/// The delays of packets that have left the queue since the law and the constant part of the delay were set.
+/// The delays of packets that have left the queue since the law and the constant part of the delay
+/// were set.
 #[derive(Debug)]
 struct Measured {
     since: Time,

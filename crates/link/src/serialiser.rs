@@ -1,8 +1,9 @@
 //! The rate stage: when the frame on the wire has left it, exactly.
 //!
-//! The end of a transmission is kept as whole picoseconds and a [`Fraction`] of one; everybody else sees
-//! the whole picoseconds (the floor). The fraction is carried into the next frame of a busy period and
-//! forgotten when the wire falls idle, so any number of frames takes exactly its bits over the rate.
+//! The end of a transmission is kept as whole picoseconds and a [`Fraction`] of one; everybody else
+//! sees the whole picoseconds (the floor). The fraction is carried into the next frame of a busy
+//! period and forgotten when the wire falls idle, so any number of frames takes exactly its bits
+//! over the rate.
 
 use crate::spec::PipeSpec;
 use fastpath_units::{Bytes, Fraction, Rate, Time};
@@ -76,7 +77,8 @@ impl Serialiser {
 
     /// The same for so many bytes on the wire.
     pub(crate) fn send_bytes(&mut self, arrival: Time, size: Bytes) {
-        // Idle only if it arrived after the exact end: at the same picosecond a fraction is still being sent.
+        // Idle only if it arrived after the exact end: at the same picosecond a fraction is still
+        // being sent.
         if arrival > self.end {
             self.end = arrival;
             self.carried = Fraction::ZERO;
@@ -93,7 +95,8 @@ impl Serialiser {
         }
     }
 
-    /// From `now` on nothing is sent, or again: the frame on the wire goes on where it was, exactly.
+    /// From `now` on nothing is sent, or again: the frame on the wire goes on where it was,
+    /// exactly.
     pub(crate) fn set_paused(&mut self, now: Time, paused: bool) {
         match (self.paused, paused) {
             (None, true) => self.paused = Some(Pause { since: now, busy: self.end > now, unsent: Bytes(0) }),
@@ -122,8 +125,8 @@ impl Serialiser {
         self.overhead = overhead;
     }
 
-    /// From `now` on the wire runs at `rate`: the bits still to be sent, fractions of a bit included, take
-    /// their time at the new rate. Exact, nothing is rounded.
+    /// From `now` on the wire runs at `rate`: the bits still to be sent, fractions of a bit
+    /// included, take their time at the new rate. Exact, nothing is rounded.
     pub(crate) fn set_rate(&mut self, now: Time, rate: Option<Rate>) {
         let old = std::mem::replace(&mut self.rate, rate);
         // While it is paused time stands still for the frame on the wire.

@@ -1,6 +1,6 @@
-//! A fixed number of pipes, each plain (`plain.rs`: fast) as long as its parameters allow it, and rich (`rich.rs`:
-//! everything) from the first change that needs more. Nobody is told who is next: that is what [`Pipes`](crate::Pipes)
-//! adds.
+//! A fixed number of pipes, each plain (`plain.rs`: fast) as long as its parameters allow it, and
+//! rich (`rich.rs`: everything) from the first change that needs more. Nobody is told who is next:
+//! that is what [`Pipes`](crate::Pipes) adds.
 
 use crate::counters::{Counters, Tally};
 use crate::delays::Delays;
@@ -45,7 +45,8 @@ pub(crate) struct Set<P> {
 }
 
 impl<P> Set<P> {
-    /// Empty pipes that will hold about `packets_max` packets in all at most: memory for them is not moved.
+    /// Empty pipes that will hold about `packets_max` packets in all at most: memory for them is
+    /// not moved.
     pub(crate) fn new<'s>(
         plans: impl ExactSizeIterator<Item = Plan<'s>>,
         packets_max: usize,
@@ -121,8 +122,8 @@ impl<P> Set<P> {
         }
     }
 
-    /// Takes packets that leave pipe `id` by `now` out of it, as long as they are delivered unmarked, `most` at most;
-    /// answers how many. None from a rich pipe.
+    /// Takes packets that leave pipe `id` by `now` out of it, as long as they are delivered
+    /// unmarked, `most` at most; answers how many. None from a rich pipe.
     #[inline]
     pub(crate) fn pop_run(
         &mut self,
@@ -194,14 +195,16 @@ impl<P> Set<P> {
         !plain.is_empty() && plain.rich().is_none()
     }
 
-    /// True if nothing leaves pipe `id` at the instant it came, and nothing there depends on headers.
+    /// True if nothing leaves pipe `id` at the instant it came, and nothing there depends on
+    /// headers.
     #[inline]
     pub(crate) fn takes_runs(&self, id: u32) -> bool {
         let plain = &self.plain[id as usize];
         plain.rich().is_none() && self.terms.get(plain.terms).takes_runs()
     }
 
-    /// When the packet that pipe `id` gave out last had left the queue, if departures are noted and it was sent.
+    /// When the packet that pipe `id` gave out last had left the queue, if departures are noted and
+    /// it was sent.
     pub(crate) fn departed(&self, id: u32) -> Option<Time> {
         self.plain[id as usize].rich().and_then(|place| self.rich[place].departed())
     }
@@ -211,7 +214,8 @@ impl<P> Set<P> {
         self.plain[id as usize].rich().and_then(|place| self.rich[place].copies_at())
     }
 
-    /// A copy of a packet that has left pipe `id` leaves it at `at`. None ever does from a plain pipe.
+    /// A copy of a packet that has left pipe `id` leaves it at `at`. None ever does from a plain
+    /// pipe.
     pub(crate) fn put_copy(&mut self, id: u32, at: Time, packet: Packet<P>) {
         if let Some(place) = self.plain[id as usize].rich() {
             self.rich[place].put_copy(at, packet);
@@ -323,13 +327,15 @@ impl<'s, P> PipeRef<'s, P> {
         self.rich().map_or_else(|| plain.counters(intake, losses), |rich| *rich.counters())
     }
 
-    /// The delays packets have really had behind the queue, where there is jitter: of those that left the queue since
-    /// its law and the delay were set. Other pipes give exactly their delay and keep no account.
+    /// The delays packets have really had behind the queue, where there is jitter: of those that
+    /// left the queue since its law and the delay were set. Other pipes give exactly their delay
+    /// and keep no account.
     pub fn delays(&self) -> Option<&'s Delays> {
         self.rich().and_then(Rich::delays)
     }
 
-    /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that leaves later.
+    /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that
+    /// leaves later.
     pub fn held(&self) -> Tally {
         let (plain, intake, losses) = self.parts();
         let with_copies = |rich: &Rich<P>| {

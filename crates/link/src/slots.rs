@@ -1,9 +1,10 @@
-//! Delivery in slots, as links that aggregate have it (802.11 A-MPDUs, DOCSIS grants), with the semantics of
-//! netem's `slot` (netem_dequeue and get_slot_next in `net/sched/sch_netem.c`):
+//! Delivery in slots, as links that aggregate have it (802.11 A-MPDUs, DOCSIS grants), with the
+//! semantics of netem's `slot` (netem_dequeue and get_slot_next in `net/sched/sch_netem.c`):
 //!
-//! - A packet that is ready while no slot is pending calls for one, which opens after a time drawn from the law.
-//! - What is ready when the slot opens leaves then, at once, in order, until the slot has passed its packets or
-//!   bytes; the packet that reaches the bytes still passes.
+//! - A packet that is ready while no slot is pending calls for one, which opens after a time drawn
+//!   from the law.
+//! - What is ready when the slot opens leaves then, at once, in order, until the slot has passed
+//!   its packets or bytes; the packet that reaches the bytes still passes.
 //! - A slot that was used up calls for the next one at once, even if nobody waits yet.
 //!
 //! ```text
@@ -11,9 +12,10 @@
 //!  without a rate:  queue ────────────────────┤slot├─▶ delay      a discipline decides when the slot opens
 //! ```
 //!
-//! What is gathered still counts as queued. What arrives at the instant a slot opens has missed it; what has been
-//! sent by then has not. netem adds its delay before the slot and a pipe behind it, which is the same as long as
-//! the delay is constant; and it may call for a slot as soon as it sees a packet that is not ready yet.
+//! What is gathered still counts as queued. What arrives at the instant a slot opens has missed it;
+//! what has been sent by then has not. netem adds its delay before the slot and a pipe behind it,
+//! which is the same as long as the delay is constant; and it may call for a slot as soon as it
+//! sees a packet that is not ready yet.
 
 use crate::counters::Tally;
 use crate::impairment::{Jitter, JitterLaw, JitterSpec, Memory, Reorder};

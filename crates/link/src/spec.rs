@@ -7,16 +7,16 @@ use crate::qdisc::{Ecn, QueueSpec};
 use crate::slots::SlotSpec;
 use fastpath_units::{Duration, Rate};
 
-/// The parameters of one direction of a link. The default is an ideal link: no rate limit, no delay, no
-/// loss, a queue that never fills.
+/// The parameters of one direction of a link. The default is an ideal link: no rate limit, no
+/// delay, no loss, a queue that never fills.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PipeSpec {
     /// Bits on the wire per second; `None` is unlimited.
     pub rate: Option<Rate>,
     /// True if nothing is sent, as if the rate were 0: what is queued waits.
     pub paused: bool,
-    /// Bytes on the wire per frame beyond [`Packet::len`](crate::Packet::len): 0 as in tc, 24 for Ethernet's
-    /// preamble, FCS and gap.
+    /// Bytes on the wire per frame beyond [`Packet::len`](crate::Packet::len): 0 as in tc, 24 for
+    /// Ethernet's preamble, FCS and gap.
     pub overhead: u32,
     /// One-way propagation delay, from the end of a frame's transmission to its exit.
     pub delay: Duration,
@@ -34,7 +34,8 @@ pub struct PipeSpec {
     pub duplicate: Duplication,
     /// Packets that leave with flipped bits.
     pub corrupt: Option<CorruptSpec>,
-    /// When packets may be sent, in place of a rate: then `rate`, `overhead`, `framing` and `slots` mean nothing.
+    /// When packets may be sent, in place of a rate: then `rate`, `overhead`, `framing` and `slots`
+    /// mean nothing.
     pub opportunities: Option<Opportunities>,
     /// Bytes on the wire by another rule than `overhead`, which then means nothing.
     pub framing: Option<Framing>,
@@ -52,13 +53,14 @@ pub enum LinkState {
     /// It carries packets.
     #[default]
     Up,
-    /// It drops what it is given. Going down drops what is queued and what is on the wire; packets that have left
-    /// the queue are under way and arrive.
+    /// It drops what it is given. Going down drops what is queued and what is on the wire; packets
+    /// that have left the queue are under way and arrive.
     Down,
 }
 
-/// New values for some parameters of a live pipe, all at one instant; `None` keeps what is. The default
-/// changes nothing. What happens to the packets held is said at [`Pipe::change`](crate::Pipe::change).
+/// New values for some parameters of a live pipe, all at one instant; `None` keeps what is. The
+/// default changes nothing. What happens to the packets held is said at
+/// [`Pipe::change`](crate::Pipe::change).
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Change {
     /// A new rate; `Some(None)` is unlimited.

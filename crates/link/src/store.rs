@@ -4,7 +4,8 @@
 //!   slots   │ (nobody's) │ a1 │ b1 │ a2 │ –  │ a3 │ …        pipe a: a1 → a2 → a3      free: – → …
 //! ```
 //!
-//! A pipe that holds nothing takes nothing. A freed slot is the next to be used, while it is still in the cache.
+//! A pipe that holds nothing takes nothing. A freed slot is the next to be used, while it is still
+//! in the cache.
 
 use crate::packet::Packet;
 use fastpath_units::Time;
@@ -17,8 +18,8 @@ pub(crate) struct Place(NonZeroU32);
 /// Slots that are reserved at once at most: address space, which costs nothing until it is used.
 const RESERVED_MAX: usize = 1 << 22;
 
-/// A packet as it waits: the fields of [`Packet`] and of its fate, laid flat to be small. With a payload of eight
-/// bytes two of them share a cache line.
+/// A packet as it waits: the fields of [`Packet`] and of its fate, laid flat to be small. With a
+/// payload of eight bytes two of them share a cache line.
 #[derive(Debug)]
 pub(crate) struct Waiting<P> {
     /// Arrival while queued, exit once in the delay line.
@@ -74,8 +75,8 @@ impl<P> Store<P> {
         }
     }
 
-    /// The first slot is nobody's, so that a place is an index and `None` takes no room. It comes with the first packet: an
-    /// idle network takes no memory for packets.
+    /// The first slot is nobody's, so that a place is an index and `None` takes no room. It comes
+    /// with the first packet: an idle network takes no memory for packets.
     #[cold]
     fn begin(&mut self) {
         let (time, next, data) = (Time::ZERO, None, None);
@@ -118,8 +119,9 @@ impl<P> Store<P> {
 }
 
 impl<P> Store<P> {
-    /// Takes out the unmarked packets of a list whose time is not after `until`, from `first` on: `most` at most, and
-    /// none from `end` on. They are a list already, so their slots become free all at once.
+    /// Takes out the unmarked packets of a list whose time is not after `until`, from `first` on:
+    /// `most` at most, and none from `end` on. They are a list already, so their slots become free
+    /// all at once.
     #[inline]
     pub(crate) fn remove_run(
         &mut self,

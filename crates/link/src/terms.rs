@@ -1,5 +1,5 @@
-//! What plain pipes are asked for. Pipes that are alike share one copy, so that the parameters of a million links
-//! stay in the cache.
+//! What plain pipes are asked for. Pipes that are alike share one copy, so that the parameters of a
+//! million links stay in the cache.
 
 use crate::impairment::Loss;
 use crate::qdisc::Qdisc;
@@ -17,7 +17,8 @@ pub(crate) struct Terms {
     /// At this pace.
     pub(crate) times: Times,
     pub(crate) delay: Duration,
-    /// No packet leaves before this: the exit of the newest one in the delay line when a delay was cut.
+    /// No packet leaves before this: the exit of the newest one in the delay line when a delay was
+    /// cut.
     pub(crate) floor: Time,
     pub(crate) loss: Loss,
     pub(crate) qdisc: Qdisc,

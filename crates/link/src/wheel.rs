@@ -1,26 +1,28 @@
-//! The pending times of many pipes, in exact order: a hierarchical timing wheel (G. Varghese and
-//! T. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) with the current tick in exact order.
+//! The pending times of many pipes, in exact order: a hierarchical timing wheel (G. Varghese and T.
+//! Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) with the current tick in exact order.
 //!
 //! ```text
 //!   near             level 0          level 1          …   level 7
 //!   ticks ≤ base     64 × 1 tick      64 × 64 ticks         64 × 64⁷ ticks
 //! ```
 //!
-//! Time is cut into ticks of 65.5 ns. An entry whose tick first differs from the base in its n-th group of
-//! six bits lies in a slot of level n; so all entries of one level lie after all those of the levels below.
-//! When the earliest entry of all is in a slot, that slot is opened: the base moves to this entry, what
-//! belongs there goes to `near` and the rest to the levels below. An entry is moved at most once per level,
-//! in blocks of contiguous memory, and most skip the levels that are empty on their way. As long as only
-//! few pipes are pending, everything goes to `near`: a small heap beats any wheel.
+//! Time is cut into ticks of 65.5 ns. An entry whose tick first differs from the base in its n-th
+//! group of six bits lies in a slot of level n; so all entries of one level lie after all those of
+//! the levels below. When the earliest entry of all is in a slot, that slot is opened: the base
+//! moves to this entry, what belongs there goes to `near` and the rest to the levels below. An
+//! entry is moved at most once per level, in blocks of contiguous memory, and most skip the levels
+//! that are empty on their way. As long as only few pipes are pending, everything goes to `near`: a
+//! small heap beats any wheel.
 //!
-//! What a slot gives to `near` is sorted at once; whoever comes to the current tick later goes to a heap beside it.
+//! What a slot gives to `near` is sorted at once; whoever comes to the current tick later goes to a
+//! heap beside it.
 //!
-//! Rescheduling leaves the old entry behind, stale; it is dropped when its slot is opened, or all are when
-//! they outnumber the live ones. As long as there are none, entries are moved without a look at their pipes. Turns are
-//! counted modulo 256, so that a stale entry can seem live again; that does no harm, for whichever is met first disarms
-//! the pipe. So schedule, cancel and pop take amortised constant
-//! time, but for the heap of the entries within one tick, and for a cancelled entry that was the earliest of its
-//! slot: then the slot is searched for the next.
+//! Rescheduling leaves the old entry behind, stale; it is dropped when its slot is opened, or all
+//! are when they outnumber the live ones. As long as there are none, entries are moved without a
+//! look at their pipes. Turns are counted modulo 256, so that a stale entry can seem live again;
+//! that does no harm, for whichever is met first disarms the pipe. So schedule, cancel and pop take
+//! amortised constant time, but for the heap of the entries within one tick, and for a cancelled
+//! entry that was the earliest of its slot: then the slot is searched for the next.
 
 use fastpath_units::Time;
 use prefetch_index::prefetch_index;
@@ -39,10 +41,11 @@ const FEW: usize = 16;
 /// Fewer stale entries than this are not worth a search.
 const STALE_MIN: usize = 1024;
 
-/// For each of a fixed number of pipes at most one pending time; out they come by time, then by number.
+/// For each of a fixed number of pipes at most one pending time; out they come by time, then by
+/// number.
 ///
-/// Times may be scheduled in any order, also before times that were already popped. Memory is taken as the
-/// number of pending times grows and kept; a wheel that has seen its load allocates no more.
+/// Times may be scheduled in any order, also before times that were already popped. Memory is taken
+/// as the number of pending times grows and kept; a wheel that has seen its load allocates no more.
 #[derive(Debug)]
 pub struct Wheel {
     /// What is pending for each pipe, if it is armed.
@@ -52,7 +55,8 @@ pub struct Wheel {
     /// How many pipes are armed: so many entries are live. And how many are stale.
     armed: usize,
     stale: usize,
-    /// Entries whose tick is not after `base`, and some from when there were few. The first is live.
+    /// Entries whose tick is not after `base`, and some from when there were few. The first is
+    /// live.
     near: Near,
     base: u64,
     /// Entries whose tick is after `base`, by level and slot.
@@ -63,8 +67,8 @@ pub struct Wheel {
     blocks: Blocks,
 }
 
-/// From the highest bits to the lowest: a time, a pipe, and the pipe's turn, to tell a live entry from a stale one for
-/// the same time. So entries are ordered by time, then by pipe.
+/// From the highest bits to the lowest: a time, a pipe, and the pipe's turn, to tell a live entry
+/// from a stale one for the same time. So entries are ordered by time, then by pipe.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 struct Entry(u128);
 
@@ -114,8 +118,8 @@ impl Wheel {
         }
     }
 
-    /// Makes `at` the pending time of pipe `id`, in place of what it was. Panics if `id` is not one of the
-    /// wheel's pipes.
+    /// Makes `at` the pending time of pipe `id`, in place of what it was. Panics if `id` is not one
+    /// of the wheel's pipes.
     #[inline]
     pub fn schedule(&mut self, id: u32, at: Time) {
         if self.is_armed(id) {
@@ -131,7 +135,8 @@ impl Wheel {
         self.insert(Entry::new(at, id, turn));
     }
 
-    /// Forgets the pending time of pipe `id`, if it has one. Panics if `id` is not one of the wheel's pipes.
+    /// Forgets the pending time of pipe `id`, if it has one. Panics if `id` is not one of the
+    /// wheel's pipes.
     pub fn cancel(&mut self, id: u32) {
         if !self.is_armed(id) {
             return;
@@ -163,7 +168,8 @@ impl Wheel {
         }
     }
 
-    /// Takes the earliest pending time off the wheel if it is not after `now`, with the pipe it belongs to.
+    /// Takes the earliest pending time off the wheel if it is not after `now`, with the pipe it
+    /// belongs to.
     #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
         if !self.has_stale()
@@ -266,7 +272,8 @@ impl Wheel {
         slot.block = Some(self.blocks.push(slot.block, entry));
     }
 
-    /// The earliest slot that is occupied, if an entry there may come first: not before those of the current tick are gone.
+    /// The earliest slot that is occupied, if an entry there may come first: not before those of
+    /// the current tick are gone.
     #[inline]
     fn first_far(&self) -> Option<usize> {
         if self.near.sorted.is_empty() { self.first_slot() } else { None }
@@ -290,8 +297,9 @@ impl Wheel {
         self.near.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Takes every entry out of a slot and puts the live ones where they belong now; the stale are dropped. What belongs
-    /// to `near`, as happens only when the slot is opened, waits there to be sorted.
+    /// Takes every entry out of a slot and puts the live ones where they belong now; the stale are
+    /// dropped. What belongs to `near`, as happens only when the slot is opened, waits there to be
+    /// sorted.
     fn redistribute(&mut self, place: usize) {
         let mut next = self.slots[place].block.take();
         let stale = self.has_stale();
@@ -342,8 +350,8 @@ impl Wheel {
 /// The entries that come next, in order.
 #[derive(Debug, Default)]
 struct Near {
-    /// What the slot gave that was opened last, the first at the end: all of one tick, which is not after `base`, so it
-    /// is gone when the next is opened.
+    /// What the slot gave that was opened last, the first at the end: all of one tick, which is not
+    /// after `base`, so it is gone when the next is opened.
     sorted: Vec<InTick>,
     tick: u64,
     /// What came one by one.
@@ -409,7 +417,8 @@ impl Near {
     }
 }
 
-/// Entries of all slots, in linked blocks, so that a slot costs what it holds and is read in sequence.
+/// Entries of all slots, in linked blocks, so that a slot costs what it holds and is read in
+/// sequence.
 #[derive(Debug, Default)]
 struct Blocks {
     blocks: Vec<Block>,

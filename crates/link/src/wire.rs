@@ -1,5 +1,5 @@
-//! The rate stage of a plain pipe: the arithmetic of `serialiser.rs`, cut to the memory and the time that a packet among
-//! a million pipes has.
+//! The rate stage of a plain pipe: the arithmetic of `serialiser.rs`, cut to the memory and the
+//! time that a packet among a million pipes has.
 
 use crate::serialiser::Serialiser;
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
@@ -13,8 +13,8 @@ pub(crate) struct Pace {
     pub(crate) overhead: u32,
 }
 
-/// The time a frame takes alone, remembered for a few lengths: most links carry few, and a division costs more than all
-/// else the wire does.
+/// The time a frame takes alone, remembered for a few lengths: most links carry few, and a division
+/// costs more than all else the wire does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times([(u32, Duration, Fraction); 4]);
 
@@ -62,7 +62,8 @@ impl Wire {
     /// d = max(d of the frame before, arrival) + (len + overhead)·8/rate.
     #[inline]
     pub(crate) fn send(&mut self, pace: Pace, times: &mut Times, arrival: Time, len: u32) {
-        // Idle only if it arrived after the exact end: at the same picosecond a fraction is still being sent.
+        // Idle only if it arrived after the exact end: at the same picosecond a fraction is still
+        // being sent.
         if arrival > self.end {
             self.end = arrival;
             self.carried = Fraction::ZERO;
@@ -75,8 +76,8 @@ impl Wire {
         }
     }
 
-    /// From `now` on the wire runs at the rate `new`: the bits still to be sent, fractions of a bit included, take
-    /// their time at the new rate. Exact, nothing is rounded.
+    /// From `now` on the wire runs at the rate `new`: the bits still to be sent, fractions of a bit
+    /// included, take their time at the new rate. Exact, nothing is rounded.
     pub(crate) fn change_rate(&mut self, now: Time, old: Option<Rate>, new: Option<Rate>) {
         if self.end < now {
             self.carried = Fraction::ZERO;

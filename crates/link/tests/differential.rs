@@ -79,7 +79,8 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
     ]
 }
 
-/// Disciplines that plain pipes do not have: a limit in time, and RED that adapts within the times of a test.
+/// Disciplines that plain pipes do not have: a limit in time, and RED that adapts within the times
+/// of a test.
 fn rich_queue() -> impl Strategy<Value = QueueSpec> {
     let longest = prop_oneof![0u64..1_000_000_000, 0u64..1_000_000_000_000];
     let by_time = longest.prop_map(|ps| QueueSpec::DropTailTime(Duration::from_ps(ps)));
@@ -231,7 +232,8 @@ fn enrich(pipe: &mut Pipe<u32>, now: Time) {
     }
 }
 
-/// Frames pushed at random times through a fixed rate and delay: (push, exit, len) of those delivered.
+/// Frames pushed at random times through a fixed rate and delay: (push, exit, len) of those
+/// delivered.
 fn flights(rate: Rate, delay: Duration, queue: QueueSpec, frames: &[(u64, u32)]) -> Vec<(Time, Time, u32)> {
     let spec = PipeSpec { rate: Some(rate), delay, queue, ..PipeSpec::default() };
     let mut pipe = Pipe::new(&spec, Rng::new(1));
@@ -248,8 +250,8 @@ fn flights(rate: Rate, delay: Duration, queue: QueueSpec, frames: &[(u64, u32)])
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Between two exits at most the rate's bits pass. Exits are rounded down to the picosecond, so that
-    /// the span between two of them may be short by less than one.
+    /// Between two exits at most the rate's bits pass. Exits are rounded down to the picosecond, so
+    /// that the span between two of them may be short by less than one.
     #[test]
     fn no_window_carries_more_than_the_rate_and_nothing_is_early(
         bps in 1u64..=800_000_000_000,

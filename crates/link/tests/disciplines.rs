@@ -1,5 +1,5 @@
-//! Disciplines that decide at dequeue, against their naive twins: random links and arrivals, drop for drop,
-//! mark for mark, picosecond for picosecond.
+//! Disciplines that decide at dequeue, against their naive twins: random links and arrivals, drop
+//! for drop, mark for mark, picosecond for picosecond.
 
 use fastpath_link::oracle::aqm;
 use fastpath_link::{
@@ -136,7 +136,8 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
     ]
 }
 
-/// Arrivals around a load of once to thrice the rate in bursts and lulls: what disciplines exist for.
+/// Arrivals around a load of once to thrice the rate in bursts and lulls: what disciplines exist
+/// for.
 fn arrivals(rate: Rate) -> impl Strategy<Value = Arrivals> {
     let full = rate.transmission(Bytes(1500), Default::default()).0.as_ps();
     let gap = prop_oneof![
@@ -202,8 +203,9 @@ fn dropped(fates: &Fates, reason: DropReason) -> Vec<(usize, u64)> {
 fn codel_drops_at_the_head_an_interval_after_the_delay_rose_and_then_ever_faster() {
     let fates = under_overload(QueueSpec::Codel(CodelSpec::default()), 0);
     let early = dropped(&fates, DropReason::Early);
-    // Packet 3 is the first with more than an MTU behind it, at 30 ms; at 130 ms CoDel enters the drop state.
-    // The next drops are due 100, 70.7, 57.7, 50 … ms later and happen when the wire is free.
+    // Packet 3 is the first with more than an MTU behind it, at 30 ms; at 130 ms CoDel enters the
+    // drop state. The next drops are due 100, 70.7, 57.7, 50 … ms later and happen when the wire is
+    // free.
     assert_eq!(early[..7], [(13, 130), (24, 230), (33, 310), (39, 360), (45, 410), (51, 460), (56, 500)]);
 }
 
@@ -213,8 +215,9 @@ fn pie_lets_a_burst_pass_and_then_drops_down_to_two_packets() {
     let pie = PieSpec { alpha: 1e6, beta: 0.0, ..PieSpec::default() };
     let fates = under_overload(QueueSpec::Pie(pie), 0);
     let early: Vec<usize> = dropped(&fates, DropReason::Early).iter().map(|(id, _)| *id).collect();
-    // The burst of 150 ms is granted until packet 2 (10 ms), and has been used up by the update at 165 ms, which is
-    // before packet 33. Then all are dropped until two wait, and with two waiting every second one.
+    // The burst of 150 ms is granted until packet 2 (10 ms), and has been used up by the update at
+    // 165 ms, which is before packet 33. Then all are dropped until two wait, and with two waiting
+    // every second one.
     let expected: Vec<usize> = (33..=59).chain((61..400).step_by(2)).collect();
     assert_eq!(early, expected);
 }
@@ -247,7 +250,8 @@ fn a_full_drop_head_queue_sends_the_newest() {
 fn what_waited_longer_than_the_limit_in_time_expires() {
     let spec = SojournSpec { longest: Duration::from_ms(40), limit: Limit::Packets(1000) };
     let fates = under_overload(QueueSpec::Sojourn(spec), 0);
-    // Packet n comes at 5n ms and would be sent at 10n: up to packet 8 that is a wait of 40 ms at most.
+    // Packet n comes at 5n ms and would be sent at 10n: up to packet 8 that is a wait of 40 ms at
+    // most.
     assert_eq!(dropped(&fates, DropReason::Expired)[..3], [(9, 90), (11, 100), (13, 110)]);
 }
 
@@ -297,8 +301,8 @@ fn a_token_bucket_passes_its_burst_at_once_or_at_the_peak_and_then_its_rate() {
     let limit = Limit::Packets(10);
     let bucket = |peak| TokenBucketSpec { rate: rate(1_000_000), burst: Bytes(3000), peak, limit };
     let peak = Peak { rate: rate(2_000_000), burst: Bytes(1000) };
-    // 1000 bytes are 8 ms of tokens, or 4 ms at the peak. With a peak the bucket has 500 bytes after the fourth packet,
-    // and nothing after the fifth.
+    // 1000 bytes are 8 ms of tokens, or 4 ms at the peak. With a peak the bucket has 500 bytes
+    // after the fourth packet, and nothing after the fifth.
     for (peak, exits) in [(None, [0, 0, 0, 8, 16, 24]), (Some(peak), [0, 4, 8, 12, 16, 24])] {
         let got = order(QueueSpec::TokenBucket(bucket(peak)), None, &[0; 6]);
         assert_eq!(got.iter().map(|(_, ms)| *ms).collect::<Vec<_>>(), exits, "{peak:?}");

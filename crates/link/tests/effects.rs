@@ -1,6 +1,8 @@
-//! What a pipe does to packets behind the queue: jitter and order, duplicates, corruption, reordering.
+//! What a pipe does to packets behind the queue: jitter and order, duplicates, corruption,
+//! reordering.
 //!
-//! Statistics are at fixed seeds; bounds are those that a correct law breaks at one seed in a thousand.
+//! Statistics are at fixed seeds; bounds are those that a correct law breaks at one seed in a
+//! thousand.
 
 use fastpath_link::{
     Alteration, Chance, Change, CorruptSpec, DropReason, Duplication, Exit, Fate, FourState, GilbertElliott,
@@ -318,7 +320,8 @@ fn the_number_of_losses_varies_as_each_law_says() {
         let mean = counts.iter().sum::<f64>() / times as f64;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (times - 1) as f64;
         let one = n as f64 * loss.share() * (1.0 - loss.share()) * loss.variance_inflation().expect("a law");
-        // The mean within 3.291 σ, the variance of 400 counts within 3.291·√(2/399): one seed in 500 fails one of both.
+        // The mean within 3.291 σ, the variance of 400 counts within 3.291·√(2/399): one seed in
+        // 500 fails one of both.
         assert!(
             (mean - n as f64 * loss.share()).abs() < 3.291 * (one / times as f64).sqrt(),
             "{loss}: {mean}"

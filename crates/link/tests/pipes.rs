@@ -1,5 +1,5 @@
-//! Many pipes together against single ones: the same exits, in the order of time and then of pipes; and a million links
-//! that are exact.
+//! Many pipes together against single ones: the same exits, in the order of time and then of pipes;
+//! and a million links that are exact.
 
 use fastpath_link::{
     Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeSpec, Pipes, Plan, QueueSpec, RedSpec, Verdict,
@@ -83,7 +83,8 @@ fn left(id: u32, exit: Exit<u32>) -> Left {
     (id, exit.at, exit.packet.data, exit.fate)
 }
 
-/// Runs of at most three as long as there are any, from pipes with even labels only; single packets between.
+/// Runs of at most three as long as there are any, from pipes with even labels only; single packets
+/// between.
 fn pop_until(pipes: &mut Pipes<u32>, now: Time, out: &mut Vec<Left>) {
     loop {
         let fate = Fate::Delivered { marked: false };

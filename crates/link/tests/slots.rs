@@ -58,7 +58,8 @@ impl Case {
         out.iter().map(|exit| (exit.packet.data, exit.at.as_ps())).collect()
     }
 
-    /// netem_enqueue with its rate, and netem_dequeue whenever the packet at the head is ready: (packet, when).
+    /// netem_enqueue with its rate, and netem_dequeue whenever the packet at the head is ready:
+    /// (packet, when).
     fn netem(&self) -> Vec<(usize, u64)> {
         let mut rng = Rng::new(3);
         let mut slot_next: Option<u64> = None;
@@ -121,7 +122,8 @@ fn what_is_ready_leaves_together_and_a_slot_passes_no_more_than_it_may() {
     for (case, exits_us) in [
         (case(false, None, None), [500, 500, 500, 500, 1000, 2000]),
         (case(false, Some(3), None), [500, 500, 500, 1000, 1000, 2000]),
-        // The second packet passes the 150 bytes and still goes; 480 and 500 wait for the second slot after.
+        // The second packet passes the 150 bytes and still goes; 480 and 500 wait for the second
+        // slot after.
         (case(false, None, Some(150)), [500, 500, 1000, 1000, 1500, 2000]),
         // Sent at 100, 200, 300, 580, 680 and 1600 µs: the first calls for the slot at 600.
         (case(true, None, None), [600, 600, 600, 600, 1180, 2100]),
@@ -137,7 +139,8 @@ fn a_used_up_slot_calls_for_the_next_at_once_even_if_nobody_waits() {
     let arrivals = vec![(0, 100), (600, 100), (500, 100)];
     let case =
         Case { min_us: 500, max_us: 500, packets: Some(1), bytes: None, rated: false, limit: 9, arrivals };
-    // The first slot opens at 500 and the next at 1000; nobody comes before 1600 to be passed, so 1100 waits 500.
+    // The first slot opens at 500 and the next at 1000; nobody comes before 1600 to be passed, so
+    // 1100 waits 500.
     assert_eq!(case.pipe(), [(0, 500 * US), (1, 1000 * US), (2, 1500 * US)]);
 }
 

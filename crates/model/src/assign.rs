@@ -1,6 +1,7 @@
-//! Which task on which engine: the exact best assignment of a packet's tasks to engines with little code
-//! space. Tasks that share an engine pass packets in registers; tasks on different engines pay a queue
-//! between them; a group may be replicated, and then shared state costs a lock and serialises its task.
+//! Which task on which engine: the exact best assignment of a packet's tasks to engines with little
+//! code space. Tasks that share an engine pass packets in registers; tasks on different engines pay
+//! a queue between them; a group may be replicated, and then shared state costs a lock and
+//! serialises its task.
 //!
 //! ```text
 //!   ingress → bridging → classifier → loss → enqueue → schedule        tasks, in the packet's order
@@ -8,8 +9,8 @@
 //!     engine 1               engine 2                                  replicas per group
 //! ```
 //!
-//! Branch and bound over set partitions (not only contiguous ones), with the best replication of each found
-//! exactly. The thesis made *a* mapping and says so; this searches all.
+//! Branch and bound over set partitions (not only contiguous ones), with the best replication of
+//! each found exactly. The thesis made *a* mapping and says so; this searches all.
 
 use crate::Estimate;
 use crate::budget::Formula;
@@ -206,7 +207,8 @@ impl Load {
         (by(self.memory + self.locks) / f64::from(engines)).max(self.serial)
     }
 
-    /// The fewest engines that take a packet every `cycles`, if any number up to the machine's does.
+    /// The fewest engines that take a packet every `cycles`, if any number up to the machine's
+    /// does.
     fn engines_for(&self, machine: &Machine, cycles: f64) -> Option<u32> {
         (1..=machine.engines).find(|&e| self.arrival(machine, e, machine.hidden) <= cycles)
     }

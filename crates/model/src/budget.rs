@@ -1,10 +1,10 @@
-//! Cycle budgets of threads on engines (seed 004 §4.1): a packet costs T_c compute cycles and T_m cycles of
-//! memory and I/O, of which the other threads hide the share u.
+//! Cycle budgets of threads on engines (seed 004 §4.1): a packet costs T_c compute cycles and T_m
+//! cycles of memory and I/O, of which the other threads hide the share u.
 //!
-//! The thesis gives two answers that contradict each other. Its text says a thread holds a packet for
-//! T_t = 4·T_c + (1−u)·T_m and the four threads together take one every T_a = T_c + (1−u)·T_m; yet four
-//! threads that each hold a packet for T_t take one every T_t/4 = T_c + (1−u)·T_m/4. Both are offered as
-//! [`Formula`], every answer names the one used and shows the other.
+//! The thesis gives two answers that contradict each other. Its text says a thread holds a packet
+//! for T_t = 4·T_c + (1−u)·T_m and the four threads together take one every T_a = T_c + (1−u)·T_m;
+//! yet four threads that each hold a packet for T_t take one every T_t/4 = T_c + (1−u)·T_m/4. Both
+//! are offered as [`Formula`], every answer names the one used and shows the other.
 
 use crate::Estimate;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,8 @@ pub enum Formula {
     /// measured 83 % of line rate at 64 B.
     #[default]
     PerPacket,
-    /// T_t/threads = T_c + (1−u)·T_m/threads: unhidden memory stalls one thread only. No u gives the 83 %.
+    /// T_t/threads = T_c + (1−u)·T_m/threads: unhidden memory stalls one thread only. No u gives
+    /// the 83 %.
     PerThread,
 }
 
@@ -56,7 +57,8 @@ pub struct Question {
     pub layout: Layout,
     /// Threads per engine; 4 on the IXP1200.
     pub threads: u32,
-    /// Share u of memory cycles hidden, 0 … 1; unknown gives the range and, as value, the ideal schedule.
+    /// Share u of memory cycles hidden, 0 … 1; unknown gives the range and, as value, the ideal
+    /// schedule.
     pub hidden: Option<f64>,
     /// Engine clock, Hz.
     pub clock_hz: f64,
@@ -242,7 +244,8 @@ pub fn budget(question: &Question) -> Result<Budget, BudgetError> {
     })
 }
 
-/// One engine's time between packets: over the given u, or over all u with the ideal schedule as value.
+/// One engine's time between packets: over the given u, or over all u with the ideal schedule as
+/// value.
 fn arrival(work: &Work, question: &Question, formula: Formula) -> Estimate {
     let range = hidden_range(work, question, formula);
     match question.hidden {

@@ -1,5 +1,5 @@
-//! What fits and checks do with rows that a line rate or a packet-rate cap limits: look for them, leave them out, and say so.
-//! Which rows those are: see [`crate::regime`].
+//! What fits and checks do with rows that a line rate or a packet-rate cap limits: look for them,
+//! leave them out, and say so. Which rows those are: see [`crate::regime`].
 
 use crate::fcs::Fcs;
 use crate::fit::{FitError, FitOptions, Regimes};
@@ -7,7 +7,8 @@ use crate::regime::{self, CapHints, Limit, Regime, Split};
 use crate::table::Table;
 use crate::terms::Term;
 
-/// What limits each row, where the options say to look for it and y tells. Frame sizes count the FCS as the table says.
+/// What limits each row, where the options say to look for it and y tells. Frame sizes count the
+/// FCS as the table says.
 pub(crate) fn limits(table: &Table, y: &Term, options: &FitOptions) -> Result<Option<Split>, FitError> {
     if options.regimes == Regimes::Off {
         return Ok(None);
@@ -23,8 +24,8 @@ pub(crate) struct Caps {
     pub(crate) told: Option<String>,
 }
 
-/// What `run` makes of the rows that the processor limits. Where they cannot carry the terms it is given all of them, or
-/// there is none, as `wanted` says.
+/// What `run` makes of the rows that the processor limits. Where they cannot carry the terms it is
+/// given all of them, or there is none, as `wanted` says.
 pub(crate) fn uncapped<T>(
     table: &Table,
     limits: Option<&Split>,

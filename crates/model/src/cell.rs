@@ -1,7 +1,8 @@
 //! One cell of somebody's table: a number as people and spreadsheets write it, a word, or nothing.
 //!
-//! `14 880 952`, `14,880,952` and `14'880'952` have separators of thousands; `0,5` a decimal comma. Which of the two a comma
-//! is shows in the table as a whole: see [`Comma::of_table`]. Where it does not show, nothing is guessed.
+//! `14 880 952`, `14,880,952` and `14'880'952` have separators of thousands; `0,5` a decimal comma.
+//! Which of the two a comma is shows in the table as a whole: see [`Comma::of_table`]. Where it
+//! does not show, nothing is guessed.
 
 use crate::column_unit::ColumnUnit;
 
@@ -79,8 +80,8 @@ impl Cell {
         }
     }
 
-    /// A word names a category (`IMIX`) or, below the header, a unit (`[ns]`); text that starts like a number is a slip of
-    /// the pen.
+    /// A word names a category (`IMIX`) or, below the header, a unit (`[ns]`); text that starts
+    /// like a number is a slip of the pen.
     pub(crate) fn is_word(&self) -> bool {
         matches!(self, Cell::Text(text) if text.trim_start_matches(['[', '(']).starts_with(char::is_alphabetic))
     }

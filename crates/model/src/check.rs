@@ -1,7 +1,9 @@
-//! A model against measurements it has not seen: the other half of a grid, another run, another paper.
+//! A model against measurements it has not seen: the other half of a grid, another run, another
+//! paper.
 //!
-//! No model predicts a point better than the point repeats. So where a prediction misses what is asked of it, the repeats
-//! say whose fault that is: the column [`SPREAD`] of records, or rows that measure one point again.
+//! No model predicts a point better than the point repeats. So where a prediction misses what is
+//! asked of it, the repeats say whose fault that is: the column [`SPREAD`] of records, or rows that
+//! measure one point again.
 
 use crate::Estimate;
 use crate::caps::{limits, uncapped};
@@ -43,7 +45,8 @@ pub struct Check {
     pub covered: f64,
     /// How well the points themselves repeat, where the table tells.
     pub repeat: Option<Repeat>,
-    /// Whether that is what is asked: [`MEDIAN_PCT`] and [`P95_PCT`]; of another platform, that the interval covers.
+    /// Whether that is what is asked: [`MEDIAN_PCT`] and [`P95_PCT`]; of another platform, that the
+    /// interval covers.
     pub verdict: Verdict,
 }
 
@@ -89,8 +92,9 @@ pub enum CheckError {
     Predict(#[from] PredictError),
 }
 
-/// Compares `fit` with the rows of `table`, which must have the columns the fit used: those that `options` select and, where
-/// the fit left out what a line rate or a cap limits, those that the processor limits.
+/// Compares `fit` with the rows of `table`, which must have the columns the fit used: those that
+/// `options` select and, where the fit left out what a line rate or a cap limits, those that the
+/// processor limits.
 ///
 /// # Errors
 /// [`CheckError`] when the table lacks a column, holds what is no measurement, or has no such row.
@@ -116,8 +120,8 @@ fn compare(fit: &Fit, table: &Table) -> Result<Check, CheckError> {
     Ok(Check { verdict, ..found })
 }
 
-/// Compares what `fit` says of another platform with the rows of `table`, which were measured there. It holds when the
-/// interval covers as many of them as its level says.
+/// Compares what `fit` says of another platform with the rows of `table`, which were measured
+/// there. It holds when the interval covers as many of them as its level says.
 ///
 /// # Errors
 /// [`CheckError`] as [`check`], and for platforms that cannot be compared.
@@ -143,8 +147,9 @@ pub fn elsewhere(
     Ok(Check { capped, verdict, ..found })
 }
 
-/// The rows of `table` to compare `fit` with, and how many were left out because something else than the processor limits
-/// them. As in the fit, other rows than those selected show where the caps are.
+/// The rows of `table` to compare `fit` with, and how many were left out because something else
+/// than the processor limits them. As in the fit, other rows than those selected show where the
+/// caps are.
 fn tested(fit: &Fit, table: &Table, options: &FitOptions) -> Result<(Table, usize), CheckError> {
     let y: Term = fit.y.parse().map_err(FitError::from)?;
     let used: Vec<&str> = fit.terms.columns().into_iter().chain(y.columns()).collect();
@@ -215,7 +220,8 @@ fn is_good(median_pct: f64, p95_pct: f64) -> bool {
     median_pct <= MEDIAN_PCT && p95_pct <= P95_PCT
 }
 
-/// Fits one half of a grid and checks the fit against the other. Rows that a line rate or a cap limits are in neither half.
+/// Fits one half of a grid and checks the fit against the other. Rows that a line rate or a cap
+/// limits are in neither half.
 ///
 /// # Errors
 /// As [`fit`] and [`check`].
@@ -248,9 +254,9 @@ pub fn half(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result
     Ok((found, Check { capped: table.len() - taken, ..checked }))
 }
 
-/// The rows as the fields of a chessboard: those fitted, those tested. Each half has every value of every column where
-/// there are enough, and all measurements of a point are in one half. Columns that rise together touch fields of one colour
-/// only: then every other point.
+/// The rows as the fields of a chessboard: those fitted, those tested. Each half has every value of
+/// every column where there are enough, and all measurements of a point are in one half. Columns
+/// that rise together touch fields of one colour only: then every other point.
 fn halves(table: &Table, columns: &[String]) -> Result<[Vec<usize>; 2], FitError> {
     let mut places = vec![Vec::with_capacity(columns.len()); table.len()];
     for column in columns {
@@ -366,7 +372,8 @@ mod tests {
         assert!(repeat.n == 4 && (repeat.median_pct - 1.0).abs() < 1e-9, "{repeat:?}");
     }
 
-    /// Costs of a machine: `compute` and `copy` are how many times slower it is than the whitepaper's.
+    /// Costs of a machine: `compute` and `copy` are how many times slower it is than the
+    /// whitepaper's.
     fn measured_on(compute: f64, copy: f64, seed: u64) -> Table {
         let mut rng = Rng::new(seed);
         let mut text = "p,h,T_us\n".to_owned();
@@ -444,7 +451,8 @@ mod tests {
         assert_eq!(error, "no row left where `p` reads `65`: correct the selection");
     }
 
-    /// A processor of 60 ns + 0.02 ns per byte behind 40 Gbit/s, which limits frames of more than 311 bytes.
+    /// A processor of 60 ns + 0.02 ns per byte behind 40 Gbit/s, which limits frames of more than
+    /// 311 bytes.
     fn behind_a_line() -> Table {
         let mut text = "frame_bytes,cores,mpps\n".to_owned();
         for (i, bytes) in

@@ -1,5 +1,5 @@
-//! The unit a column's name or a cell's text carries: `T_ns`, `rate [Mpps]`, `64 B`. Used to refuse tables
-//! that mix units and to turn a fitted time or rate into seconds.
+//! The unit a column's name or a cell's text carries: `T_ns`, `rate [Mpps]`, `64 B`. Used to refuse
+//! tables that mix units and to turn a fitted time or rate into seconds.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,8 @@ pub struct ColumnUnit {
     pub scale: f64,
 }
 
-/// Spellings, in lower case. Single letters are understood only as a suffix after `_` or in brackets.
+/// Spellings, in lower case. Single letters are understood only as a suffix after `_` or in
+/// brackets.
 const UNITS: [(&str, Dimension, f64); 42] = [
     ("ps", Dimension::Time, 1e-12),
     ("ns", Dimension::Time, 1e-9),
@@ -89,8 +90,8 @@ impl ColumnUnit {
         Some(ColumnUnit { dimension: found.1, scale: found.2 })
     }
 
-    /// The unit a column's name carries: its last word after `_`, `-`, a space, `(` or `[`; or a name that
-    /// says packets per second in full. `None` when the name names no unit.
+    /// The unit a column's name carries: its last word after `_`, `-`, a space, `(` or `[`; or a
+    /// name that says packets per second in full. `None` when the name names no unit.
     pub fn of_column(name: &str) -> Option<ColumnUnit> {
         let lower = name.trim().to_lowercase();
         if ["packets_per_second", "pkts_per_s", "packets_per_s", "pkt_per_s"]
@@ -107,8 +108,8 @@ impl ColumnUnit {
     }
 }
 
-/// Whether a column of this name holds something that cannot be negative: it carries a unit, or is called
-/// a time, a size or a count.
+/// Whether a column of this name holds something that cannot be negative: it carries a unit, or is
+/// called a time, a size or a count.
 pub fn cannot_be_negative(name: &str) -> bool {
     const WORDS: [&str; 12] = [
         "time", "latency", "duration", "rtt", "delay", "size", "length", "bytes", "cores", "threads",

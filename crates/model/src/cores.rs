@@ -1,5 +1,5 @@
-//! How many cores a link needs (the whitepaper's chart): packets/s the wire can carry times the time a
-//! packet costs one core.
+//! How many cores a link needs (the whitepaper's chart): packets/s the wire can carry times the
+//! time a packet costs one core.
 
 use crate::Estimate;
 use crate::model::{Model, ModelError};
@@ -23,7 +23,8 @@ pub struct Question {
     pub speeds_gbit: Vec<f64>,
     /// Frame sizes, bytes with FCS.
     pub frames_bytes: Vec<f64>,
-    /// Values of the column that is neither a frame size nor in `at` (`h`), one row of the answer each.
+    /// Values of the column that is neither a frame size nor in `at` (`h`), one row of the answer
+    /// each.
     pub steps: Vec<f64>,
     /// Values of other columns.
     pub at: Vec<(String, f64)>,
@@ -116,16 +117,18 @@ pub struct CoreCount {
     pub whole_cores: u64,
 }
 
-/// Packets/s of `frame_bytes` (with FCS) that fit a wire of `gbit` with `framing_bytes` beside each.
+/// Packets/s of `frame_bytes` (with FCS) that fit a wire of `gbit` with `framing_bytes` beside
+/// each.
 pub fn wire_rate(gbit: f64, frame_bytes: f64, framing_bytes: f64) -> f64 {
     gbit * 1e9 / (8.0 * (frame_bytes + framing_bytes))
 }
 
-/// Answers `question` from `model`, whose y must be a time; terms may use a frame size, one other column, and those that the
-/// question gives a value.
+/// Answers `question` from `model`, whose y must be a time; terms may use a frame size, one other
+/// column, and those that the question gives a value.
 ///
 /// # Errors
-/// [`CoresError`] when the model's y is no time, its cost is not above zero, or a column has no value.
+/// [`CoresError`] when the model's y is no time, its cost is not above zero, or a column has no
+/// value.
 pub fn cores(model: &Model, question: &Question) -> Result<Vec<CoreCount>, CoresError> {
     question.check(model)?;
     let unit = model.seconds_per_unit.ok_or(ModelError::NoTime)?;

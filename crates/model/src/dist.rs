@@ -1,5 +1,5 @@
-//! Quantiles of the distributions the intervals need, in this crate's own names. The numbers come from
-//! `statrs`; the tests hold them to printed tables.
+//! Quantiles of the distributions the intervals need, in this crate's own names. The numbers come
+//! from `statrs`; the tests hold them to printed tables.
 
 use statrs::distribution::{Beta, ChiSquared, ContinuousCDF, Normal, StudentsT};
 
@@ -23,8 +23,8 @@ pub fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
     Beta::new(a, b).expect("shapes are positive").inverse_cdf(p)
 }
 
-/// The interval of a probability of which `hits` of `n` trials were seen: Clopper and Pearson (1934),
-/// exact, never too narrow. `level` is 0.95 for 95 %.
+/// The interval of a probability of which `hits` of `n` trials were seen: Clopper and Pearson
+/// (1934), exact, never too narrow. `level` is 0.95 for 95 %.
 pub fn binomial_interval(hits: u64, n: u64, level: f64) -> (f64, f64) {
     assert!(hits <= n && n > 0, "{hits} hits of {n} trials");
     let tail = (1.0 - level) / 2.0;

@@ -29,7 +29,8 @@ impl Estimate {
         self.map(|x| x.max(0.0))
     }
 
-    /// Applies a function that grows (or falls) over the whole interval; the ends swap when it falls.
+    /// Applies a function that grows (or falls) over the whole interval; the ends swap when it
+    /// falls.
     pub fn map(self, monotone: impl Fn(f64) -> f64) -> Estimate {
         let (a, b) = (monotone(self.low), monotone(self.high));
         Estimate { value: monotone(self.value), low: a.min(b), high: a.max(b) }
@@ -41,8 +42,8 @@ impl Estimate {
     }
 }
 
-/// A value whose bounds may be unknown: nothing was left to judge it by, or the points do not bound it on that side. In JSON
-/// an [`Estimate`] with `null` for those.
+/// A value whose bounds may be unknown: nothing was left to judge it by, or the points do not bound
+/// it on that side. In JSON an [`Estimate`] with `null` for those.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Bounded {
     /// The best single value.

@@ -1,6 +1,6 @@
-//! Whether frame sizes count the frame check sequence (IEEE 802.3 §3.2.9), the last 4 bytes of a frame on the wire.
-//! Testers and papers count it (RFC 2544 §9.1), programs never see it; taken for each other they are 4 bytes wrong, 5 % of
-//! the smallest frame's time on a wire.
+//! Whether frame sizes count the frame check sequence (IEEE 802.3 §3.2.9), the last 4 bytes of a
+//! frame on the wire. Testers and papers count it (RFC 2544 §9.1), programs never see it; taken for
+//! each other they are 4 bytes wrong, 5 % of the smallest frame's time on a wire.
 //!
 //! ```text
 //!   60 bytes in memory + 4 FCS = 64 bytes of frame + 20 preamble and gap = 84 bytes of line time
@@ -117,7 +117,8 @@ impl Fcs {
 }
 
 impl FrameSize {
-    /// A size as a model counts it; sizes of which nobody says anything count the FCS, as published ones do.
+    /// A size as a model counts it; sizes of which nobody says anything count the FCS, as published
+    /// ones do.
     pub fn of_model(model_bytes: f64, fcs: Option<Fcs>) -> FrameSize {
         let (fcs, assumed) = (fcs.unwrap_or(Fcs::With), fcs.is_none());
         let with_fcs_bytes = model_bytes + fcs.missing_bytes();

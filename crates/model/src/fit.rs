@@ -1,9 +1,10 @@
-//! Fits a linear cost model `y = Σ b·term` to a table: ordinary, weighted or robust least squares, with
-//! intervals, residuals, leave-one-out errors, and a reason instead of an answer when the points cannot
-//! carry the terms.
+//! Fits a linear cost model `y = Σ b·term` to a table: ordinary, weighted or robust least squares,
+//! with intervals, residuals, leave-one-out errors, and a reason instead of an answer when the
+//! points cannot carry the terms.
 //!
-//! The steps, in order: read the columns, split off what the wire or a NIC limits ([`crate::regime`]),
-//! solve (`linear.rs`), judge. What comes out serialises to the JSON scripts rely on.
+//! The steps, in order: read the columns, split off what the wire or a NIC limits
+//! ([`crate::regime`]), solve (`linear.rs`), judge. What comes out serialises to the JSON scripts
+//! rely on.
 
 use crate::Estimate;
 use crate::caps::{Caps, limits, uncapped};
@@ -91,8 +92,8 @@ pub struct FitOptions {
     pub level: f64,
     /// What to do with points the wire or a NIC limits.
     pub regimes: Regimes,
-    /// Fit only rows where each of these columns reads as given (`("forwarding", "ip4")`). Regimes are
-    /// looked for in the whole table all the same: other rows show where the caps are.
+    /// Fit only rows where each of these columns reads as given (`("forwarding", "ip4")`). Regimes
+    /// are looked for in the whole table all the same: other rows show where the caps are.
     pub only: Vec<(String, String)>,
     /// Which columns tell the regimes apart.
     pub hints: CapHints,
@@ -118,7 +119,8 @@ impl Default for FitOptions {
 /// A fitted model and everything needed to judge it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Fit {
-    /// Each term's coefficient with its interval, by the term as written; unit: y's per unit of the term.
+    /// Each term's coefficient with its interval, by the term as written; unit: y's per unit of the
+    /// term.
     pub coefficients: BTreeMap<String, Estimate>,
     /// Share of the (weighted) variance explained; about zero instead of the mean without `const`.
     pub r2: f64,
@@ -298,8 +300,8 @@ pub enum FitError {
     },
 }
 
-/// Fits `y` (a column, or a product like `cores/rate`) by `terms` (`const,p,h,p*h`), or by terms chosen over some columns
-/// (`auto:p,h`).
+/// Fits `y` (a column, or a product like `cores/rate`) by `terms` (`const,p,h,p*h`), or by terms
+/// chosen over some columns (`auto:p,h`).
 ///
 /// # Errors
 /// [`FitError`] says what, where, and what to do; nothing is guessed away silently.
@@ -338,8 +340,8 @@ pub fn fit(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<
     Ok(found)
 }
 
-/// Quotes what is a column's name as it stands, such as `packets/s`, so that it is not read as a product: alone, or in a
-/// product such as `cores/packets/s`.
+/// Quotes what is a column's name as it stands, such as `packets/s`, so that it is not read as a
+/// product: alone, or in a product such as `cores/packets/s`.
 pub(crate) fn quote(text: &str, table: &Table) -> String {
     let mut names: Vec<&str> =
         table.names().iter().map(String::as_str).filter(|name| name.contains(['*', '/', '^', '('])).collect();
@@ -386,7 +388,8 @@ struct Job<'a> {
     options: &'a FitOptions,
 }
 
-/// The numbers of the rows in one canonical order, so that the order of the text cannot change a bit.
+/// The numbers of the rows in one canonical order, so that the order of the text cannot change a
+/// bit.
 struct Data {
     y: Vec<f64>,
     columns: Vec<Vec<f64>>,
@@ -528,8 +531,8 @@ impl Job<'_> {
         (1.0 - left / total, 1.0 - left / total * free / (n - k))
     }
 
-    /// How much the other terms inflate the variance of coefficient `j`; none for the constant. By the weights given, as the
-    /// covariance is, and not by those a robust fit ended with.
+    /// How much the other terms inflate the variance of coefficient `j`; none for the constant. By
+    /// the weights given, as the covariance is, and not by those a robust fit ended with.
     fn inflation(&self, j: usize, data: &Data, solution: &Solution) -> Option<f64> {
         let weights = &data.weights;
         if self.terms.iter().nth(j)?.is_const() {
@@ -622,7 +625,8 @@ impl Job<'_> {
         }
     }
 
-    /// The same by the names: y must be a time, one over a rate, or bytes over a bit rate, and all its other columns bare counts.
+    /// The same by the names: y must be a time, one over a rate, or bytes over a bit rate, and all
+    /// its other columns bare counts.
     fn seconds_by_name(&self) -> Option<f64> {
         let (mut seconds, mut times, mut bytes, mut bit_rates) = (1.0, 0, 0, 0);
         for Factor { column, shape, power } in self.y.factors() {
@@ -750,7 +754,8 @@ impl From<FcsOrTable> for FitError {
     }
 }
 
-/// The median of at least one number; of an even count the mean of both in the middle. Panics if there is none.
+/// The median of at least one number; of an even count the mean of both in the middle. Panics if
+/// there is none.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.collect();
     assert!(!sorted.is_empty(), "a median needs a value");

@@ -29,7 +29,8 @@ fn netcope(rng: &mut Rng, sd: f64) -> Table {
 
 #[test]
 fn intervals_cover_the_truth_at_their_nominal_rate_over_ten_thousand_fits() {
-    // 10 000 trials at 95 %: σ = 0.218 %, so ±0.85 % is 3.9 σ, wrong once in 10 000 runs per coefficient.
+    // 10 000 trials at 95 %: σ = 0.218 %, so ±0.85 % is 3.9 σ, wrong once in 10 000 runs per
+    // coefficient.
     const FITS: u32 = 10_000;
     let mut rng = Rng::new(2024);
     let truth = [("const", 38.6), ("p", 0.101), ("h", 4.07)];
@@ -63,7 +64,8 @@ fn the_normal_quantile_is_offered_and_is_too_narrow_for_few_points() {
 
 #[test]
 fn anscombe_longley_style_reference_values_come_out() {
-    // Anscombe (1973), set I: b0 3.0001, b1 0.5001, R² 0.6665, s.e. 1.1247 and 0.1179, residual s.d. 1.2366.
+    // Anscombe (1973), set I: b0 3.0001, b1 0.5001, R² 0.6665, s.e. 1.1247 and 0.1179, residual
+    // s.d. 1.2366.
     let text =
         "x,y\n10,8.04\n8,6.95\n13,7.58\n9,8.81\n11,8.33\n14,9.96\n6,7.24\n4,4.26\n12,10.84\n7,4.82\n5,5.68\n";
     let fit = fitted(text, "y", "const,x").expect("a fit");
@@ -206,7 +208,8 @@ fn a_saved_fit_takes_the_unit_it_lacks_and_no_other_than_it_has() {
 
 #[test]
 fn huber_intervals_cover_under_normal_errors() {
-    // 2000 trials; the asymptotic covariance with 12 points and 9 degrees of freedom is allowed 92 … 97 %.
+    // 2000 trials; the asymptotic covariance with 12 points and 9 degrees of freedom is allowed 92
+    // … 97 %.
     let mut rng = Rng::new(5);
     let options = FitOptions { method: Method::Huber, ..FitOptions::default() };
     let covered = (0..2000)
@@ -310,7 +313,8 @@ proptest! {
     }
 }
 
-/// Tables in the shapes in which testers and papers publish theirs, and what statsmodels finds in them (data/foreign/golden.py).
+/// Tables in the shapes in which testers and papers publish theirs, and what statsmodels finds in
+/// them (data/foreign/golden.py).
 #[test]
 fn tables_of_other_tools_give_the_coefficients_and_intervals_that_statsmodels_gives() {
     let files = [

@@ -1,10 +1,12 @@
-//! SCION's router performance index: I = (1/score + M·8·L/C + N) · rate, meant to be the same for one
-//! program on every platform, so that it predicts the rate on the next. M weighs copying against computing,
-//! N is a fixed time per packet. (Hugly, "Router benchmark observations and predictive model", 2024.)
+//! SCION's router performance index: I = (1/score + M·8·L/C + N) · rate, meant to be the same for
+//! one program on every platform, so that it predicts the rate on the next. M weighs copying
+//! against computing, N is a fixed time per packet. (Hugly, "Router benchmark observations and
+//! predictive model", 2024.)
 //!
-//! 1/rate is linear in (1/I, M/I, N/I), so M and N are fitted by least squares on relative errors. With as
-//! many unknowns as platforms such a fit proves nothing, and says so. What is said of I, M, N and of another platform's
-//! rate then has the interval of that regression: quotients by Fieller (1954), predictions as those of one more point.
+//! 1/rate is linear in (1/I, M/I, N/I), so M and N are fitted by least squares on relative errors.
+//! With as many unknowns as platforms such a fit proves nothing, and says so. What is said of I, M,
+//! N and of another platform's rate then has the interval of that regression: quotients by Fieller
+//! (1954), predictions as those of one more point.
 
 use crate::dist::t_quantile;
 use crate::linear::{self, Solution};
@@ -75,8 +77,8 @@ pub struct Index {
     pub n_s: Bounded,
     /// Packet length in bytes.
     pub length_bytes: f64,
-    /// Mean of the platforms' indices, or that fitted with M and N, with its 95 % Student interval; without bounds where
-    /// there are as many unknowns as platforms.
+    /// Mean of the platforms' indices, or that fitted with M and N, with its 95 % Student interval;
+    /// without bounds where there are as many unknowns as platforms.
     pub index: Bounded,
     /// Platform by platform.
     pub platforms: Vec<PlatformIndex>,
@@ -95,11 +97,11 @@ pub struct PlatformIndex {
     pub name: String,
     /// Its own index.
     pub index: f64,
-    /// The index with the factor 8 from bytes to bits forgotten: if this is what you expected, the copy
-    /// rate was meant in bytes/s.
+    /// The index with the factor 8 from bytes to bits forgotten: if this is what you expected, the
+    /// copy rate was meant in bytes/s.
     pub index_without_factor_8: f64,
-    /// Predicted over measured rate − 1 in %, when the other platforms (and M, N fitted to them) predict
-    /// it; `None` where too few others are left.
+    /// Predicted over measured rate − 1 in %, when the other platforms (and M, N fitted to them)
+    /// predict it; `None` where too few others are left.
     pub left_out_error_pct: Option<f64>,
 }
 
@@ -142,7 +144,8 @@ fn cost(platform: &Platform, length: f64, m: f64, n_s: f64) -> f64 {
     1.0 / platform.score + m * 8.0 * length / platform.copy_bits_per_s + n_s
 }
 
-/// The index of one measured platform for given M and N (seconds). `rate_pps` of the platform must be known.
+/// The index of one measured platform for given M and N (seconds). `rate_pps` of the platform must
+/// be known.
 pub fn index_of(platform: &Platform, length_bytes: f64, m: f64, n_s: f64) -> Option<f64> {
     Some(cost(platform, length_bytes, m, n_s) * platform.rate_pps?)
 }
@@ -199,8 +202,8 @@ pub fn index(platforms: &[Platform], length_bytes: f64, variant: Variant) -> Res
 }
 
 impl Index {
-    /// The rate on a platform not measured, packets/s: the interval is that of one further platform; without bounds where
-    /// there are as many unknowns as platforms.
+    /// The rate on a platform not measured, packets/s: the interval is that of one further
+    /// platform; without bounds where there are as many unknowns as platforms.
     pub fn predict(&self, platform: &Platform) -> Bounded {
         self.basis.rate(platform, self.length_bytes)
     }
@@ -270,8 +273,8 @@ impl Basis {
 #[derive(Clone, PartialEq, Debug)]
 struct Regression {
     solution: Solution,
-    /// Half of an interval for a relative variance of 1: Student's quantile times the deviation of the residuals. None where
-    /// there are none.
+    /// Half of an interval for a relative variance of 1: Student's quantile times the deviation of
+    /// the residuals. None where there are none.
     width: Option<f64>,
 }
 
@@ -300,7 +303,8 @@ impl Regression {
         let Some(&over) = b.get(j) else { return Estimate::exact(0.0).into() };
         let unknown = Bounded::unknown(over / b[0]);
         let Some(width) = self.width else { return unknown };
-        // Fieller: the x for which |over − x·b0| is within its own half-width, the roots of x²·a − 2·x·h + d.
+        // Fieller: the x for which |over − x·b0| is within its own half-width, the roots of x²·a −
+        // 2·x·h + d.
         let squared = width * width;
         let a = b[0] * b[0] - squared * c[0][0];
         let h = b[0] * over - squared * c[0][j];

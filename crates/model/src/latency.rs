@@ -1,6 +1,6 @@
-//! Latency samples: a normal distribution by maximum likelihood with intervals, outliers by Tukey's rule,
-//! and a mixture of a normal core with a broad second component by expectation maximisation, which seed 000's
-//! "points with unexpectedly large deviation" call for.
+//! Latency samples: a normal distribution by maximum likelihood with intervals, outliers by Tukey's
+//! rule, and a mixture of a normal core with a broad second component by expectation maximisation,
+//! which seed 000's "points with unexpectedly large deviation" call for.
 
 use crate::Estimate;
 use crate::dist::{chi2_quantile, normal_quantile, t_quantile};
@@ -44,7 +44,8 @@ pub struct Latency {
     pub samples: usize,
     /// Maximum-likelihood mean with its interval.
     pub mean: Estimate,
-    /// Maximum-likelihood standard deviation (n below) with its interval, exact if the samples are normal.
+    /// Maximum-likelihood standard deviation (n below) with its interval, exact if the samples are
+    /// normal.
     pub sd: Estimate,
     /// Minimum, lower quartile, median, upper quartile, maximum.
     pub five: [f64; 5],
@@ -69,13 +70,14 @@ pub struct Mixture {
     pub outlier_mean: f64,
     /// Its standard deviation; the core's where its share is 0.
     pub outlier_sd: f64,
-    /// Whether the mixture describes the samples better than one normal, by the Bayesian information
-    /// criterion; if not, the core is that one normal and the share is 0.
+    /// Whether the mixture describes the samples better than one normal, by the Bayesian
+    /// information criterion; if not, the core is that one normal and the share is 0.
     pub supported: bool,
 }
 
-/// Mean of the samples with its confidence interval: quantile · s/√n, s with n − 1. A latency is not negative, so neither is
-/// the lower end, where a few samples of many times the others would have it so.
+/// Mean of the samples with its confidence interval: quantile · s/√n, s with n − 1. A latency is
+/// not negative, so neither is the lower end, where a few samples of many times the others would
+/// have it so.
 ///
 /// # Errors
 /// [`LatencyError`] for fewer than two samples or one that is not finite.
@@ -192,7 +194,8 @@ fn mixture(sorted: &[f64], fences: (f64, f64)) -> Mixture {
     if better && now.outlier_share < 0.5 { now } else { single }
 }
 
-/// One round: shares of responsibility, then weighted moments. Returns the log-likelihood before it.
+/// One round: shares of responsibility, then weighted moments. Returns the log-likelihood before
+/// it.
 fn step(sorted: &[f64], now: &Mixture, floor: f64) -> (Mixture, f64) {
     let mut likelihood = 0.0;
     let mut broad = Vec::with_capacity(sorted.len());

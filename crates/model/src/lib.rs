@@ -1,4 +1,5 @@
-//! Cost models of packet processing, with honest intervals: fit them, predict with them, size with them.
+//! Cost models of packet processing, with honest intervals: fit them, predict with them, size with
+//! them.
 //!
 //! | question | module |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | Exact queueing theory, an oracle for simulators | [`queueing`] |
 //! | Do the published numbers come out? | [`seeds`] |
 //!
-//! Pure: text in, plain serialisable structs out. It reads no file and no clock and draws no random number.
-//! Read first: `estimate.rs`, then `fit.rs`.
+//! Pure: text in, plain serialisable structs out. It reads no file and no clock and draws no random
+//! number. Read first: `estimate.rs`, then `fit.rs`.
 #![forbid(unsafe_code)]
 
 pub mod assign;

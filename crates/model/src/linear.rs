@@ -1,11 +1,12 @@
-//! Weighted least squares by Householder QR (from `nalgebra`) on columns scaled to length 1, and what can
-//! be read off the factors: leverages, condition number, the covariance without σ².
+//! Weighted least squares by Householder QR (from `nalgebra`) on columns scaled to length 1, and
+//! what can be read off the factors: leverages, condition number, the covariance without σ².
 //!
 //! Not the statistics: see [`crate::fit`].
 
 use nalgebra::{DMatrix, DVector};
 
-/// A column counts as a combination of the earlier ones when less than this share of its length is new.
+/// A column counts as a combination of the earlier ones when less than this share of its length is
+/// new.
 const DEPENDENT_BELOW: f64 = 1e-9;
 
 /// A solved least-squares problem.
@@ -21,8 +22,8 @@ pub(crate) struct Solution {
     pub(crate) condition: f64,
 }
 
-/// Why a problem has no single solution: column `column` is (nearly) the sum of `on` times other columns;
-/// an empty `on` means it is zero everywhere.
+/// Why a problem has no single solution: column `column` is (nearly) the sum of `on` times other
+/// columns; an empty `on` means it is zero everywhere.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Dependent {
     pub(crate) column: usize,

@@ -1,5 +1,5 @@
-//! A model ready to predict: terms, coefficients, how sure they are. It comes out of a fit or is written
-//! down from published constants, which carry no uncertainty.
+//! A model ready to predict: terms, coefficients, how sure they are. It comes out of a fit or is
+//! written down from published constants, which carry no uncertainty.
 
 use crate::Estimate;
 use crate::column_unit::cannot_be_negative;
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// `y = Σ coefficient × term`, with the covariance of the coefficients and the scatter of single points.
+/// `y = Σ coefficient × term`, with the covariance of the coefficients and the scatter of single
+/// points.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Model {
     /// The terms.
@@ -90,7 +91,8 @@ pub struct Prediction {
 }
 
 impl Model {
-    /// A model from published constants in seconds × `seconds_per_unit`, one per term, taken as exact.
+    /// A model from published constants in seconds × `seconds_per_unit`, one per term, taken as
+    /// exact.
     ///
     /// # Errors
     /// [`ModelError::Constants`] unless there is one finite constant per term.
@@ -136,7 +138,8 @@ impl Model {
     /// Each term's value at a point.
     ///
     /// # Errors
-    /// [`ModelError::NoValue`] when the point lacks a column, [`ModelError::Negative`] for a size or the like below 0.
+    /// [`ModelError::NoValue`] when the point lacks a column, [`ModelError::Negative`] for a size
+    /// or the like below 0.
     pub fn terms_at(&self, value_of: impl Fn(&str) -> Option<f64>) -> Result<Vec<f64>, ModelError> {
         for column in self.terms.columns() {
             let negative = value_of(column).filter(|value| *value < 0.0);
@@ -170,7 +173,8 @@ impl Model {
         sd * sd
     }
 
-    /// Predicts y where `value_of` gives every column, in the unit of y, on the platform that was fitted.
+    /// Predicts y where `value_of` gives every column, in the unit of y, on the platform that was
+    /// fitted.
     ///
     /// # Errors
     /// [`ModelError::NoValue`] when the point lacks a column.

@@ -1,4 +1,5 @@
-//! What a model needs to know of a machine: its integer score, its copy rate, and what was measured on it.
+//! What a model needs to know of a machine: its integer score, its copy rate, and what was measured
+//! on it.
 
 use crate::table::{Table, TableError};
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,8 @@ pub struct Platform {
     pub wire: Option<Wire>,
 }
 
-/// What a wire and its driver can send, from a test with one large frame size (seed 002, "Transmission").
+/// What a wire and its driver can send, from a test with one large frame size (seed 002,
+/// "Transmission").
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Wire {
     /// Frames/s it reached.
@@ -79,8 +81,8 @@ pub enum PlatformError {
     },
 }
 
-/// Column names of a copy rate, each with bit/s per unit. Gib/s is not among them: seed 002 writes it for
-/// 10⁹ bit/s.
+/// Column names of a copy rate, each with bit/s per unit. Gib/s is not among them: seed 002 writes
+/// it for 10⁹ bit/s.
 const COPY_COLUMNS: [(&str, f64); 6] = [
     ("copy_bits_per_s", 1.0),
     ("copy_bytes_per_s", 8.0),
@@ -93,8 +95,8 @@ const SCORE_COLUMNS: [(&str, ScoreKind); 2] = [("coremark", ScoreKind::Coremark)
 const RATE_COLUMNS: [(&str, f64); 4] =
     [("rate_pps", 1.0), ("packets_per_s", 1.0), ("rate_kpps", 1e3), ("rate_mpps", 1e6)];
 
-/// Reads a table with the columns `platform`, `coremark` or `score` (per core), a copy rate with its unit
-/// in the name, and optionally the measured `rate_pps`.
+/// Reads a table with the columns `platform`, `coremark` or `score` (per core), a copy rate with
+/// its unit in the name, and optionally the measured `rate_pps`.
 ///
 /// # Errors
 /// [`PlatformError`] for a table that is wrong or lacks a column.

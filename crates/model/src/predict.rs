@@ -1,9 +1,10 @@
-//! Throughput on another platform from the two machines' records: terms that grow with the frame size scale
-//! with the copy rate, the others with the integer score (the split of seed 002's model, with weights fitted
-//! rather than assumed).
+//! Throughput on another platform from the two machines' records: terms that grow with the frame
+//! size scale with the copy rate, the others with the integer score (the split of seed 002's model,
+//! with weights fitted rather than assumed).
 //!
-//! The interval is by the delta method: covariance of the coefficients, scatter of single points, error of
-//! the two records, and a declared error of the scaling itself, which one platform cannot reveal.
+//! The interval is by the delta method: covariance of the coefficients, scatter of single points,
+//! error of the two records, and a declared error of the scaling itself, which one platform cannot
+//! reveal.
 
 use crate::Estimate;
 use crate::cores::wire_rate;
@@ -15,8 +16,8 @@ use crate::terms::Term;
 use serde::Serialize;
 use thiserror::Error;
 
-/// Relative standard deviation assumed of the scaling. Declared: seed 002's indices at M = 400 spread by
-/// 8 to 10 % over its three platforms.
+/// Relative standard deviation assumed of the scaling. Declared: seed 002's indices at M = 400
+/// spread by 8 to 10 % over its three platforms.
 pub const TRANSFER_SD: f64 = 0.10;
 /// Relative standard deviation assumed of a score or a copy rate in a record. Declared.
 pub const RECORD_SD: f64 = 0.02;
@@ -95,7 +96,8 @@ pub enum PredictError {
 /// Predicts the throughput `question` asks for, with the interval of one further measurement.
 ///
 /// # Errors
-/// [`PredictError`] for scores of different kinds, numbers out of range, a model whose y is no time.
+/// [`PredictError`] for scores of different kinds, numbers out of range, a model whose y is no
+/// time.
 pub fn predict(model: &Model, question: &Question) -> Result<Throughput, PredictError> {
     check(question)?;
     let unit = model.seconds_per_unit.ok_or(ModelError::NoTime)?;
@@ -289,7 +291,8 @@ mod tests {
 
     #[test]
     fn predictions_on_a_second_platform_lie_in_their_interval_as_often_as_stated() {
-        // Noise 1 ns at the fit, records off by 2 %, the scaling by 10 %: 2000 trials at 95 %, ±2 % is 4 σ.
+        // Noise 1 ns at the fit, records off by 2 %, the scaling by 10 %: 2000 trials at 95 %, ±2 %
+        // is 4 σ.
         let mut rng = Rng::new(21);
         let covered = (0..2000)
             .filter(|_| {
@@ -312,7 +315,8 @@ mod tests {
                 predict(&model, &question).expect("a time").ns_per_packet.covers(truth)
             })
             .count();
-        // Student's width at 9 degrees of freedom is applied to parts known better than that: on the safe side.
+        // Student's width at 9 degrees of freedom is applied to parts known better than that: on
+        // the safe side.
         assert!((1860..=1980).contains(&covered), "{covered} of 2000");
     }
 

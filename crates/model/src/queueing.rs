@@ -1,8 +1,8 @@
-//! Queueing formulas with exact answers: M/M/1, M/M/c, M/D/1, tandems, and closed networks by Buzen's
-//! convolution and by mean value analysis. Oracles for simulators, and first estimates.
+//! Queueing formulas with exact answers: M/M/1, M/M/c, M/D/1, tandems, and closed networks by
+//! Buzen's convolution and by mean value analysis. Oracles for simulators, and first estimates.
 //!
-//! (Kleinrock, *Queueing Systems* I, 1975; Buzen, CACM 16(9), 1973; Reiser & Lavenberg, JACM 27(2), 1980.)
-//! Rates are per any unit of time, times in the same unit.
+//! (Kleinrock, *Queueing Systems* I, 1975; Buzen, CACM 16(9), 1973; Reiser & Lavenberg, JACM 27(2),
+//! 1980.) Rates are per any unit of time, times in the same unit.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -89,8 +89,8 @@ pub fn mmc(arrival: f64, service: f64, servers: u32) -> Result<Steady, QueueErro
     Ok(steady(arrival, 1.0 / service, offered / c, waits, waits / (c * service - arrival)))
 }
 
-/// Erlang's B: the probability that all of `servers` are busy where arrivals that find them so are lost.
-/// `offered` is arrival over service rate.
+/// Erlang's B: the probability that all of `servers` are busy where arrivals that find them so are
+/// lost. `offered` is arrival over service rate.
 ///
 /// # Errors
 /// [`QueueError::Range`].
@@ -121,8 +121,8 @@ pub fn md1(arrival: f64, service_time: f64) -> Result<Steady, QueueError> {
     mg1(arrival, service_time, 0.0)
 }
 
-/// M/G/1 by Pollaczek and Khinchine: `variation` is the squared coefficient of variation of the service
-/// time, 0 for constant, 1 for exponential.
+/// M/G/1 by Pollaczek and Khinchine: `variation` is the squared coefficient of variation of the
+/// service time, 0 for constant, 1 for exponential.
 ///
 /// # Errors
 /// [`QueueError`] when unstable or out of range.
@@ -138,8 +138,8 @@ pub fn mg1(arrival: f64, service_time: f64, variation: f64) -> Result<Steady, Qu
     Ok(steady(arrival, service_time, load, load, wait))
 }
 
-/// Exponential queues in a row, (service rate, servers) each: by Burke's theorem each is an M/M/c queue of
-/// its own.
+/// Exponential queues in a row, (service rate, servers) each: by Burke's theorem each is an M/M/c
+/// queue of its own.
 ///
 /// # Errors
 /// [`QueueError`] of the first stage that is unstable or out of range.
@@ -147,8 +147,8 @@ pub fn tandem(arrival: f64, stages: &[(f64, u32)]) -> Result<Vec<Steady>, QueueE
     stages.iter().map(|(service, servers)| mmc(arrival, *service, *servers)).collect()
 }
 
-/// A closed network of single exponential servers by Buzen's convolution. `demands` is the mean service
-/// time per round at each station.
+/// A closed network of single exponential servers by Buzen's convolution. `demands` is the mean
+/// service time per round at each station.
 ///
 /// # Errors
 /// [`QueueError::Range`].
@@ -176,7 +176,8 @@ pub fn buzen(demands: &[f64], customers: usize) -> Result<Closed, QueueError> {
     })
 }
 
-/// The same network by mean value analysis, plus `think` time without queueing per round (0 for none).
+/// The same network by mean value analysis, plus `think` time without queueing per round (0 for
+/// none).
 ///
 /// # Errors
 /// [`QueueError::Range`].
@@ -227,7 +228,8 @@ mod tests {
 
     #[test]
     fn erlang_values_agree_with_printed_tables() {
-        // Erlang B: 10 servers, 5 erlang 0.018385; C: 5 servers, 4 erlang 0.5541; C: 10 servers, 8 erlang 0.4092.
+        // Erlang B: 10 servers, 5 erlang 0.018385; C: 5 servers, 4 erlang 0.5541; C: 10 servers, 8
+        // erlang 0.4092.
         assert!((erlang_b(5.0, 10).expect("in range") - 0.018_385).abs() < 1e-6);
         assert!((erlang_c(4.0, 5).expect("stable") - 0.5541).abs() < 1e-4);
         assert!((erlang_c(8.0, 10).expect("stable") - 0.4092).abs() < 1e-4);

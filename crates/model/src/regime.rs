@@ -1,10 +1,10 @@
-//! Which points are limited by something else than the processor: a line rate or a constant packet rate
-//! (a NIC's cap). A cost fitted through such points would describe the wire. Seed 002 states the rule as
-//! bm(L) = max(r(L), t(L)); here t is found from the data.
+//! Which points are limited by something else than the processor: a line rate or a constant packet
+//! rate (a NIC's cap). A cost fitted through such points would describe the wire. Seed 002 states
+//! the rule as bm(L) = max(r(L), t(L)); here t is found from the data.
 //!
-//! *Line rate*: rate × (frame + framing) × 8 is the largest of the table and within 0.2 % of one to four
-//! ports of a standard Ethernet speed, at two frame sizes or in three rows at least.
-//! *Packet rate*: more cores do not bring more packets, and the rate they stop at is common to the table.
+//! *Line rate*: rate × (frame + framing) × 8 is the largest of the table and within 0.2 % of one to
+//! four ports of a standard Ethernet speed, at two frame sizes or in three rows at least. *Packet
+//! rate*: more cores do not bring more packets, and the rate they stop at is common to the table.
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::fcs::{Fcs, FrameSize};
@@ -23,7 +23,8 @@ const CAP_TOLERANCE: f64 = 0.03;
 /// Doubling the cores brings less than this share of more packets: a plateau.
 const PLATEAU_GAIN: f64 = 0.10;
 
-/// Which columns mean what, and known line rates. What is `None` is guessed from the columns' names.
+/// Which columns mean what, and known line rates. What is `None` is guessed from the columns'
+/// names.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CapHints {
     /// Column of frame sizes, bytes.
@@ -32,7 +33,8 @@ pub struct CapHints {
     pub fcs: Option<Fcs>,
     /// Column of core (thread, worker) counts.
     pub cores: Option<String>,
-    /// Line rates in bit/s known to apply, all ports together. Empty: standard Ethernet speeds are tried.
+    /// Line rates in bit/s known to apply, all ports together. Empty: standard Ethernet speeds are
+    /// tried.
     pub line_bps: Vec<f64>,
 }
 
@@ -94,7 +96,8 @@ impl Split {
     }
 }
 
-/// Splits the rows of `table`; `None` when `y` is not made of a packet rate or no frame size is known.
+/// Splits the rows of `table`; `None` when `y` is not made of a packet rate or no frame size is
+/// known.
 ///
 /// # Errors
 /// [`TableError`] when a hinted column is missing or the rate is not numeric.
@@ -135,7 +138,8 @@ fn rate_of(y: &Term) -> Option<(&str, f64)> {
     )
 }
 
-/// The column that names frame sizes, if one does: `frame…`, `…size`, `…length`, `p`, or one in bytes.
+/// The column that names frame sizes, if one does: `frame…`, `…size`, `…length`, `p`, or one in
+/// bytes.
 pub(crate) fn guess_frame(table: &Table) -> Option<String> {
     let named = |test: &dyn Fn(&str) -> bool| table.names().iter().find(|n| test(&n.to_lowercase())).cloned();
     named(&|n| n.contains("frame")).or_else(|| named(&is_frame))

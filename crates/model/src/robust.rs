@@ -1,6 +1,6 @@
-//! Huber's M-estimator by iteratively reweighted least squares (Huber 1973; Huber & Ronchetti 2009, ch. 7),
-//! scale by the median absolute deviation. For measurements with a few disturbed points; it does not defend
-//! against a point far out in a term (high leverage).
+//! Huber's M-estimator by iteratively reweighted least squares (Huber 1973; Huber & Ronchetti 2009,
+//! ch. 7), scale by the median absolute deviation. For measurements with a few disturbed points; it
+//! does not defend against a point far out in a term (high leverage).
 
 use crate::fit::median;
 use crate::linear::{self, Solution};
@@ -13,8 +13,8 @@ const MAD_NORMAL: f64 = 0.674_489_750_196_081_7;
 /// Weight of a point off a line that most points lie on exactly.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Coefficients, the weights they ended with, and the variance that scales (XᵀX)⁻¹ to their covariance
-/// (Huber 1973 with the small-sample factor of Huber & Ronchetti §7.6).
+/// Coefficients, the weights they ended with, and the variance that scales (XᵀX)⁻¹ to their
+/// covariance (Huber 1973 with the small-sample factor of Huber & Ronchetti §7.6).
 pub(crate) fn huber<E>(
     columns: &[Vec<f64>],
     y: &[f64],
@@ -67,7 +67,8 @@ pub(crate) fn huber<E>(
     } else {
         0.0
     };
-    // The covariance is that of the unweighted problem times `variance`; the hat matrix stays the weighted one.
+    // The covariance is that of the unweighted problem times `variance`; the hat matrix stays the
+    // weighted one.
     let solution = Solution { covariance: plain.covariance, ..current };
     Ok((solution, weights, variance))
 }

@@ -1,14 +1,15 @@
-//! Terms chosen by the points: `auto:p,h` instead of a list. For who wants predictions and does not know where the cost
-//! bends; who wants to know what a byte costs names the terms.
+//! Terms chosen by the points: `auto:p,h` instead of a list. For who wants predictions and does not
+//! know where the cost bends; who wants to know what a byte costs names the terms.
 //!
 //! ```text
 //!  const, p, h ──▶ add the shape that leaves the least leave-one-out error, while ──▶ drop, one by one, what chance
 //!                  there are two points for each term, 16 at most                    may have put there, or lowers it by less than 1 %
 //! ```
 //!
-//! The shapes are those costs of packets have: a bend at a measured value (`max(p-256,0)`), cache lines (`ceil(p/64)`),
-//! two columns at work together (`p*h`, `max(p-256,0)*h`). It is Friedman's MARS (1991) on a short list, judged by errors
-//! at points left out. Only the points fitted are looked at: a test half stays unseen.
+//! The shapes are those costs of packets have: a bend at a measured value (`max(p-256,0)`), cache
+//! lines (`ceil(p/64)`), two columns at work together (`p*h`, `max(p-256,0)*h`). It is Friedman's
+//! MARS (1991) on a short list, judged by errors at points left out. Only the points fitted are
+//! looked at: a test half stays unseen.
 
 use crate::dist::t_quantile;
 use crate::fit::{Fit, FitError, FitOptions, Weighting, fit};
@@ -24,8 +25,8 @@ const CACHE_LINE: u32 = 64;
 const BENDS_MAX: usize = 12;
 /// Points the choice looks at: more are thinned out.
 const POINTS_MAX: usize = 1000;
-/// A term's coefficient must differ from 0 at this level, shared among all terms tried (Bonferroni): the best of dozens
-/// always lowers the error a little.
+/// A term's coefficient must differ from 0 at this level, shared among all terms tried
+/// (Bonferroni): the best of dozens always lowers the error a little.
 const CHANCE_MAX: f64 = 0.05;
 /// A term that lowers the error by less than this share is dropped.
 const GAIN_MIN: f64 = 0.01;
@@ -152,7 +153,8 @@ impl Choice {
         (names.join(","), tried)
     }
 
-    /// The errors of a fit by some terms; none where the terms cannot be told apart without one of the points.
+    /// The errors of a fit by some terms; none where the terms cannot be told apart without one of
+    /// the points.
     fn left_out(&self, terms: &[&Candidate]) -> Option<LeftOut> {
         let (n, k) = (self.y.len(), terms.len());
         if n <= k {
@@ -243,7 +245,8 @@ mod tests {
 
     #[test]
     fn bends_that_hide_one_another_are_found() {
-        // Costs of a copy as measured: steep, flat, then steady; and steps that overlap with it at first.
+        // Costs of a copy as measured: steep, flat, then steady; and steps that overlap with it at
+        // first.
         let at = |p: f64, from: f64| (p - from).max(0.0);
         let cost = |p: f64, h: f64| {
             24.0 + 0.2 * p - 0.18 * at(p, 128.0) + 0.07 * at(p, 256.0) + 4.6 * h + 1.1 * at(h, 5.0)

@@ -1,5 +1,5 @@
-//! A table of measurements read from CSV text: a header line, then one line per point. Anyone's table: text
-//! columns may stand beside numbers, and only the columns a model uses are checked.
+//! A table of measurements read from CSV text: a header line, then one line per point. Anyone's
+//! table: text columns may stand beside numbers, and only the columns a model uses are checked.
 //!
 //! Not a data frame: it is read and handed to [`crate::fit`].
 
@@ -11,8 +11,8 @@ use thiserror::Error;
 /// The most rows a table may have.
 pub const ROWS_MAX: usize = 1_000_000;
 
-/// Mean frame of the simple IMIX mix, in bytes with FCS: (7·64 + 4·570 + 1518)/12, as the published VPP
-/// tables use it.
+/// Mean frame of the simple IMIX mix, in bytes with FCS: (7·64 + 4·570 + 1518)/12, as the published
+/// VPP tables use it.
 pub const IMIX_MEAN_BYTES: f64 = (7.0 * 64.0 + 4.0 * 570.0 + 1518.0) / 12.0;
 
 /// Measurements by column. Rows keep the line they came from, for error texts.
@@ -124,8 +124,9 @@ pub enum TableError {
 }
 
 impl Table {
-    /// Reads CSV text: comma, semicolon or tab (whichever the header line has most of) or columns of spaces, `#` starts a
-    /// comment line, which may be the header; cells are trimmed, numbers may have separators of thousands or a decimal comma.
+    /// Reads CSV text: comma, semicolon or tab (whichever the header line has most of) or columns
+    /// of spaces, `#` starts a comment line, which may be the header; cells are trimmed, numbers
+    /// may have separators of thousands or a decimal comma.
     ///
     /// # Errors
     /// [`TableError`] for anything but a rectangular table with distinct column names.
@@ -172,7 +173,8 @@ impl Table {
         if rows.is_empty() { Err(TableError::Empty) } else { Ok(Table { names, rows }) }
     }
 
-    /// A table of numbers, for measurements that never were text. Panics if a column's length differs.
+    /// A table of numbers, for measurements that never were text. Panics if a column's length
+    /// differs.
     pub fn from_columns(columns: &[(&str, &[f64])]) -> Result<Table, TableError> {
         let names: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
         check_names(&names)?;
@@ -219,8 +221,8 @@ impl Table {
         Ok((0..self.rows.len()).filter(|&i| self.rows[i].cells[c].reads(text)).collect())
     }
 
-    /// Leaves out the rows where a used column holds a word instead of a number, and says so. `IMIX` is
-    /// not left out but read as [`IMIX_MEAN_BYTES`].
+    /// Leaves out the rows where a used column holds a word instead of a number, and says so.
+    /// `IMIX` is not left out but read as [`IMIX_MEAN_BYTES`].
     ///
     /// # Errors
     /// [`TableError::NoColumn`]; [`TableError::NotANumber`] when a column holds nothing but words.
@@ -263,8 +265,8 @@ impl Table {
     /// Column `name` as numbers.
     ///
     /// # Errors
-    /// [`TableError`] for a missing column, a cell that is no finite number, a negative time, size, rate
-    /// or count, and cells in different units.
+    /// [`TableError`] for a missing column, a cell that is no finite number, a negative time, size,
+    /// rate or count, and cells in different units.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>, TableError> {
         let c = self.position(name)?;
         self.check_one_unit(c)?;
@@ -374,7 +376,8 @@ impl Table {
         found.ok_or_else(|| TableError::NoColumn { name: name.to_owned(), have: self.names.join(", ") })
     }
 
-    /// Cells like `5us` must all carry one unit, the header's if it has one; bare numbers take the header's.
+    /// Cells like `5us` must all carry one unit, the header's if it has one; bare numbers take the
+    /// header's.
     fn check_one_unit(&self, c: usize) -> Result<(), TableError> {
         let header = ColumnUnit::of_column(&self.names[c]);
         let described = |cell: &Cell| match cell {
@@ -425,7 +428,8 @@ fn remedy(text: &str) -> &'static str {
     }
 }
 
-/// A table as Markdown has it, as columns of tabs; line by line, so that numbers of lines stay. None for what is none.
+/// A table as Markdown has it, as columns of tabs; line by line, so that numbers of lines stay.
+/// None for what is none.
 fn from_markdown(text: &str) -> Option<String> {
     let inside = |line: &str| {
         Some(line.trim().strip_prefix('|')?.strip_suffix('|')?.replace('\t', " ").replace('|', "\t"))
@@ -444,7 +448,8 @@ fn from_markdown(text: &str) -> Option<String> {
     Some(text.lines().map(row).collect::<Vec<_>>().join("\n"))
 }
 
-/// The text with `\n` alone between lines, a header that is no comment, and one delimiter between columns, which it says.
+/// The text with `\n` alone between lines, a header that is no comment, and one delimiter between
+/// columns, which it says.
 fn laid_out(text: &str) -> (String, u8) {
     // The CSV reader counts a line late after CR LF.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n").replace('\r', "\n");

@@ -1,7 +1,8 @@
-//! Terms of a model written as text: `const,p,h,p*h`, `h^2`, `cores/rate`, `ceil(p/64)`, `max(p-256,0)`. A term is a
-//! product of factors with whole powers; the coefficient in front is what a fit finds. A factor is a column, or one of
-//! the two shapes in which costs of packets depart from straight lines: steps of so much (cache lines), and what lies
-//! above so much (a copy that works differently from there on).
+//! Terms of a model written as text: `const,p,h,p*h`, `h^2`, `cores/rate`, `ceil(p/64)`,
+//! `max(p-256,0)`. A term is a product of factors with whole powers; the coefficient in front is
+//! what a fit finds. A factor is a column, or one of the two shapes in which costs of packets
+//! depart from straight lines: steps of so much (cache lines), and what lies above so much (a copy
+//! that works differently from there on).
 
 use crate::table::{Table, TableError};
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,8 @@ impl Term {
     /// The term's value in every row of `table`.
     ///
     /// # Errors
-    /// [`TableError`] for a missing column or a cell that is no number, also where a zero is divided by.
+    /// [`TableError`] for a missing column or a cell that is no number, also where a zero is
+    /// divided by.
     pub fn column(&self, table: &Table) -> Result<Vec<f64>, TableError> {
         let mut product = vec![1.0; table.len()];
         for factor in &self.factors {
@@ -194,8 +196,8 @@ impl FromStr for Term {
     }
 }
 
-/// Reads `name`, `"any name"` or a function of one, and `^power`; returns what follows, which is empty or starts with an
-/// operator.
+/// Reads `name`, `"any name"` or a function of one, and `^power`; returns what follows, which is
+/// empty or starts with an operator.
 fn factor<'a>(rest: &'a str, text: &str) -> Result<(Factor, &'a str), TermError> {
     let rest = rest.trim_start();
     let missing = || TermError::Missing { text: text.trim().to_owned() };

@@ -1,9 +1,9 @@
 //! Subnets and addresses: checks what the author gave and numbers the rest.
 //!
-//! Each segment without a given subnet gets 10.1.1.0/24, 10.1.2.0/24, … in the order of the links and, in it, its
-//! stations get .2, .3, … as Emulab does, so that its users recognise them; and the IPv6 unique local subnet
-//! fd00:0:0:1::/64, fd00:0:0:2::/64, … (RFC 4193) with the same last numbers. A segment of more stations than a
-//! /24 holds gets a larger subnet.
+//! Each segment without a given subnet gets 10.1.1.0/24, 10.1.2.0/24, … in the order of the links
+//! and, in it, its stations get .2, .3, … as Emulab does, so that its users recognise them; and the
+//! IPv6 unique local subnet fd00:0:0:1::/64, fd00:0:0:2::/64, … (RFC 4193) with the same last
+//! numbers. A segment of more stations than a /24 holds gets a larger subnet.
 
 use crate::segment::Segments;
 use crate::topology::{NodeId, Topology};
@@ -73,8 +73,8 @@ impl AddressError {
 /// A problem and the interface (by index) of the node it is about.
 pub(crate) type Misaddressed = (NodeId, usize, AddressError);
 
-/// Checks the addresses given so far and gives every interface of a host or router one of each family. The
-/// topology is left half-numbered if there are problems.
+/// Checks the addresses given so far and gives every interface of a host or router one of each
+/// family. The topology is left half-numbered if there are problems.
 pub(crate) fn assign(topology: &mut Topology) -> Vec<Misaddressed> {
     let segments = Segments::of(topology);
     let mut problems = check_addresses(topology);
@@ -124,8 +124,8 @@ fn not_a_station(address: IpNet) -> Option<&'static str> {
     }
 }
 
-/// On one segment the first address given says the subnet of its family; every interface that has addresses
-/// of that family must have one in it, and no other segment may have the same.
+/// On one segment the first address given says the subnet of its family; every interface that has
+/// addresses of that family must have one in it, and no other segment may have the same.
 fn check_subnets(topology: &Topology, segments: &Segments) -> Vec<Misaddressed> {
     let mut problems = Vec::new();
     let mut owners: BTreeMap<IpNet, (usize, String)> = BTreeMap::new();
@@ -169,8 +169,8 @@ fn check_gateways(topology: &Topology) -> Vec<Misaddressed> {
     problems
 }
 
-/// Gives MAC addresses of their own to interfaces whose numbered one was given to another, and checks those
-/// given (marked in `given`).
+/// Gives MAC addresses of their own to interfaces whose numbered one was given to another, and
+/// checks those given (marked in `given`).
 pub(crate) fn settle_macs(topology: &mut Topology, given: &BTreeSet<(NodeId, usize)>) -> Vec<Misaddressed> {
     let mut problems = Vec::new();
     let mut owners: BTreeMap<MacAddr, NodeId> = BTreeMap::new();
@@ -334,7 +334,8 @@ fn host_numbers(subnet: IpNet) -> impl Iterator<Item = IpAddr> {
     let v4 = subnet.addr().is_ipv4();
     let bits = u32::from(subnet.max_prefix_len() - subnet.prefix_len());
     let size = 1u128.checked_shl(bits).unwrap_or(u128::MAX);
-    // A /31 or /127 has two stations and neither network nor broadcast address (RFC 3021, RFC 6164).
+    // A /31 or /127 has two stations and neither network nor broadcast address (RFC 3021, RFC
+    // 6164).
     let hosts = match (bits, v4) {
         (0 | 1, _) => (0..size).chain(0..0),
         (_, true) => (2..size - 1).chain(1..2),

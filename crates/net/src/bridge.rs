@@ -1,7 +1,8 @@
-//! A learning switch (IEEE 802.1D-2004 clause 7): forwards by the MAC addresses it has seen, floods the rest.
+//! A learning switch (IEEE 802.1D-2004 clause 7): forwards by the MAC addresses it has seen, floods
+//! the rest.
 //!
-//! What it is not: a spanning-tree speaker. Loops are cut when the network is built (`segment.rs`), by
-//! blocking the interfaces a spanning tree would block.
+//! What it is not: a spanning-tree speaker. Loops are cut when the network is built (`segment.rs`),
+//! by blocking the interfaces a spanning tree would block.
 
 use crate::fate::{Act, Reason};
 use crate::pool::{Frame, FramePool};

@@ -5,16 +5,16 @@
 //!                                      Writer ─▶ pcapng: an interface per direction of a link, a comment per packet
 //! ```
 //!
-//! One record per packet and link, at the time of its end there: arrival at the far end, or the drop. Its comment is
-//! words `key=value`, times in seconds of the run to the picosecond:
+//! One record per packet and link, at the time of its end there: arrival at the far end, or the
+//! drop. Its comment is words `key=value`, times in seconds of the run to the picosecond:
 //!
 //! ```text
 //! frame=17 queued=1.000000000000 dequeued=1.001000000000 delivered=1.026000000000 marked
 //! frame=18 arrived=1.000200000000 dropped=queue-full
 //! ```
 //!
-//! The same `frame` is the same packet on its next link. What a router or switch discards is a record on an interface of
-//! that node. Nothing here runs unless a [`Ledger`] observes the network.
+//! The same `frame` is the same packet on its next link. What a router or switch discards is a
+//! record on an interface of that node. Nothing here runs unless a [`Ledger`] observes the network.
 
 use crate::fate::Reason;
 use crate::network::EdgeId;
@@ -28,7 +28,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-/// Bytes of each frame that are kept: all headers there are, and some payload. The length on the wire is told in full.
+/// Bytes of each frame that are kept: all headers there are, and some payload. The length on the
+/// wire is told in full.
 pub const SNAP_LEN: usize = 256;
 
 /// One packet's fate on one link, or at one node.
@@ -212,8 +213,8 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins the file of a run of `topology` that starts `start_ns` after 1970: an interface for each direction of each
-    /// link, then one for each router and switch. Buffer `out`.
+    /// Begins the file of a run of `topology` that starts `start_ns` after 1970: an interface for
+    /// each direction of each link, then one for each router and switch. Buffer `out`.
     pub fn new(out: W, topology: &Topology, start_ns: u64) -> io::Result<Writer<W>> {
         let mut out = NgWriter::new(out, concat!("fastpath ", env!("CARGO_PKG_VERSION")))?;
         let mut add = |name: &str, description: &str| {

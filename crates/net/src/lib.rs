@@ -1,5 +1,6 @@
-//! A network of emulated links, pure: what it is ([`Topology`]), how it is written down (spec files, Emulab
-//! scripts), which way packets go, and their walk hop by hop at logical time ([`Network`]).
+//! A network of emulated links, pure: what it is ([`Topology`]), how it is written down (spec
+//! files, Emulab scripts), which way packets go, and their walk hop by hop at logical time
+//! ([`Network`]).
 //!
 //! ```text
 //!  spec.toml ─┐

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// One mistake of the author. Prints as `LINE:COLUMN: what; what to do`; the caller puts `FILE:` before it.
+/// One mistake of the author. Prints as `LINE:COLUMN: what; what to do`; the caller puts `FILE:`
+/// before it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mistake {
     /// From 1.
@@ -16,8 +17,8 @@ pub struct Mistake {
     pub instead: String,
 }
 
-/// Something that works but that the author should know: a default that was chosen, a command that has no
-/// effect here. Prints as `LINE:COLUMN: what`.
+/// Something that works but that the author should know: a default that was chosen, a command that
+/// has no effect here. Prints as `LINE:COLUMN: what`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Warning {
     /// From 1.
@@ -139,7 +140,8 @@ pub(crate) fn several<'n>(names: impl Iterator<Item = &'n str>) -> String {
     format!("{} and {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours from `a` to `b` (optimal string alignment).
+/// Insertions, deletions, replacements and swaps of neighbours from `a` to `b` (optimal string
+/// alignment).
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());

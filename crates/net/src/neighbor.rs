@@ -1,7 +1,8 @@
-//! A router's neighbors: which hardware address stands for an IP address on an interface (ARP, RFC 826;
-//! Neighbor Discovery, RFC 4861), and the frames that wait for an answer.
+//! A router's neighbors: which hardware address stands for an IP address on an interface (ARP, RFC
+//! 826; Neighbor Discovery, RFC 4861), and the frames that wait for an answer.
 //!
-//! Neighbors inside the topology are known from the start; only stations behind real ports are asked for.
+//! Neighbors inside the topology are known from the start; only stations behind real ports are
+//! asked for.
 
 use crate::pool::Frame;
 use fastpath_units::{Duration, Time};

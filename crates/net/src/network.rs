@@ -1,4 +1,5 @@
-//! A topology running: frames enter at edges, walk the pipes and nodes hop by hop, and leave at edges.
+//! A topology running: frames enter at edges, walk the pipes and nodes hop by hop, and leave at
+//! edges.
 //!
 //! ```text
 //!  push(now, edge, frame)                                             pop(now) ─▶ Delivery { at, edge, frame }
@@ -8,11 +9,11 @@
 //!        └───────────── one wheel of pipe heads: what happens next ─────────┘
 //! ```
 //!
-//! Every hop computes from when the frame *should* have arrived, so lateness of the driver does not add up.
-//! Nothing here reads a clock: the engine drives it in real time, `replay` in virtual time.
+//! Every hop computes from when the frame *should* have arrived, so lateness of the driver does not
+//! add up. Nothing here reads a clock: the engine drives it in real time, `replay` in virtual time.
 //!
-//! Order of things at one instant, which makes runs repeatable: exits of pipes in the order of links, then frames that
-//! routers give up, then scheduled changes, then frames that enter.
+//! Order of things at one instant, which makes runs repeatable: exits of pipes in the order of
+//! links, then frames that routers give up, then scheduled changes, then frames that enter.
 
 use crate::bridge::Bridge;
 use crate::fate::{Act, Conservation, Reason};
@@ -239,9 +240,9 @@ impl<O: Observer> Network<O> {
         self.pipes.pipe(2 * link.0 + index as u32)
     }
 
-    /// A frame leaves a host onto its link at `now`. Time does not run backwards: an earlier `now` is taken
-    /// as the latest one seen.
-    /// An observer is told of bytes and knows frames by their slots: where there is one, all are cut ([`Frame::is_cut`]).
+    /// A frame leaves a host onto its link at `now`. Time does not run backwards: an earlier `now`
+    /// is taken as the latest one seen. An observer is told of bytes and knows frames by their
+    /// slots: where there is one, all are cut ([`Frame::is_cut`]).
     pub fn push(&mut self, now: Time, edge: EdgeId, frame: Frame) {
         self.advance(now);
         self.books.entered += 1;
@@ -249,8 +250,8 @@ impl<O: Observer> Network<O> {
         self.enter(self.now, self.first_pipes[edge.0 as usize], frame);
     }
 
-    /// Several frames leave their hosts at `now`, one after the other, and leave `frames` empty. Where there are many
-    /// links they wait for memory together.
+    /// Several frames leave their hosts at `now`, one after the other, and leave `frames` empty.
+    /// Where there are many links they wait for memory together.
     pub fn push_burst(&mut self, now: Time, frames: &mut Vec<(EdgeId, Frame)>) {
         let are_many = self.first_pipes.len() > FEW;
         if are_many {
@@ -259,7 +260,8 @@ impl<O: Observer> Network<O> {
             }
         }
         let mut frames = frames.drain(..);
-        // What is due by now has happened; frames that cannot leave as they come do not change that.
+        // What is due by now has happened; frames that cannot leave as they come do not change
+        // that.
         let mut is_current = false;
         while let Some(&(edge, _)) = frames.as_slice().first() {
             if !is_current {
@@ -305,8 +307,8 @@ impl<O: Observer> Network<O> {
         Some(delivery)
     }
 
-    /// The next frames due at edges at or before `now`, in the order of time, put behind those in `out` until these are
-    /// `most`.
+    /// The next frames due at edges at or before `now`, in the order of time, put behind those in
+    /// `out` until these are `most`.
     pub fn pop_burst(&mut self, now: Time, most: usize, out: &mut Vec<Delivery>) {
         while out.len() < most {
             let taken = self.pop_run(now, most, out);
@@ -317,7 +319,8 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// The next frames, if they go straight from one pipe to an edge; none if there is anything else to be done first.
+    /// The next frames, if they go straight from one pipe to an edge; none if there is anything
+    /// else to be done first.
     #[inline]
     fn pop_run(&mut self, now: Time, most: usize, out: &mut Vec<Delivery>) -> usize {
         if O::WATCHES || !self.due.is_empty() || now < self.now || self.happens_by(now) {
@@ -334,8 +337,8 @@ impl<O: Observer> Network<O> {
         taken
     }
 
-    /// The next frame, if it goes straight from a pipe to an edge, as most do in a network of hosts; `None` if there is
-    /// anything else to be done first.
+    /// The next frame, if it goes straight from a pipe to an edge, as most do in a network of
+    /// hosts; `None` if there is anything else to be done first.
     #[inline]
     fn pop_at_once(&mut self, now: Time) -> Option<Delivery> {
         if O::WATCHES || now < self.now {
@@ -385,17 +388,20 @@ impl<O: Observer> Network<O> {
         self.change_on_schedule(self.now);
     }
 
-    /// When each trace of the topology starts or has started last; `None`: it waits for a packet or a command.
+    /// When each trace of the topology starts or has started last; `None`: it waits for a packet or
+    /// a command.
     pub fn trace_starts(&self) -> impl Iterator<Item = Option<Time>> {
         self.changes.starts()
     }
 
-    /// The longest round of the traces that start over for ever; `None` if [`Network::next_at`] runs out by itself.
+    /// The longest round of the traces that start over for ever; `None` if [`Network::next_at`]
+    /// runs out by itself.
     pub fn endless_round(&self) -> Option<Duration> {
         self.changes.endless_round(&self.topology)
     }
 
-    /// True if no frame moves before the next change: none is inside, or those that are wait for one.
+    /// True if no frame moves before the next change: none is inside, or those that are wait for
+    /// one.
     pub fn is_still(&self) -> bool {
         self.due.is_empty() && self.pipes.next_at().is_none()
     }

@@ -1,5 +1,5 @@
-//! Watching single frames on their way through a network. What nobody watches costs nothing: every method of
-//! [`Observer`] is empty by default and compiles away.
+//! Watching single frames on their way through a network. What nobody watches costs nothing: every
+//! method of [`Observer`] is empty by default and compiles away.
 
 use crate::fate::Reason;
 use crate::network::EdgeId;
@@ -44,7 +44,8 @@ pub struct Passage<'n> {
     pub fate: Fate,
 }
 
-/// Somebody who follows single frames (`--times`, a ledger). Does nothing by default, and `()` compiles away.
+/// Somebody who follows single frames (`--times`, a ledger). Does nothing by default, and `()`
+/// compiles away.
 pub trait Observer {
     /// False for who ignores everything: then nothing is prepared to be shown.
     const WATCHES: bool = true;

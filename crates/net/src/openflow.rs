@@ -1,8 +1,9 @@
-//! A node that forwards by OpenFlow tables: the switch of `fastpath-switch`, at the logical time of each frame.
+//! A node that forwards by OpenFlow tables: the switch of `fastpath-switch`, at the logical time of
+//! each frame.
 //!
-//! Interface `i` is port `i + 1`, and ports can be called by the name of the node at the other end of their link. The
-//! rules are those of the spec; there is no controller here, and what is sent to one is dropped. Loops of such
-//! nodes are not cut: the rules decide.
+//! Interface `i` is port `i + 1`, and ports can be called by the name of the node at the other end
+//! of their link. The rules are those of the spec; there is no controller here, and what is sent to
+//! one is dropped. Loops of such nodes are not cut: the rules decide.
 
 use crate::fate::{Act, Reason};
 use crate::pool::{Frame, FramePool};
@@ -13,8 +14,8 @@ use fastpath_switch::{Executor, Limits, Outbox, Planned, Port, Switch, Verdict};
 use fastpath_units::Time;
 use std::fmt;
 
-/// What makes the executor of each node; the usual one interprets, with plans. It is no part of what a topology says: all
-/// executors do the same to packets.
+/// What makes the executor of each node; the usual one interprets, with plans. It is no part of
+/// what a topology says: all executors do the same to packets.
 #[derive(Clone, Copy)]
 pub struct Executors(pub fn(&mut Switch) -> Box<dyn Executor>);
 

@@ -1,7 +1,9 @@
-//! Cutting a topology into parts that exchange no frames, so that each can run on a core of its own.
+//! Cutting a topology into parts that exchange no frames, so that each can run on a core of its
+//! own.
 //!
-//! Frames end at hosts, so links meet only at routers and switches: what those join stays together. A part keeps the
-//! order of nodes and links and each link its stream of random numbers, so that frames fare as in the whole.
+//! Frames end at hosts, so links meet only at routers and switches: what those join stays together.
+//! A part keeps the order of nodes and links and each link its stream of random numbers, so that
+//! frames fare as in the whole.
 
 use crate::network::EdgeId;
 use crate::topology::{Event, LinkId, NodeId, NodeKind, Topology, Track};
@@ -19,16 +21,19 @@ pub struct Part {
 }
 
 impl Topology {
-    /// At most `count` parts of about equally many links, which together are the whole. One if there are groups.
+    /// At most `count` parts of about equally many links, which together are the whole. One if
+    /// there are groups.
     pub fn split(&self, count: NonZeroUsize) -> Vec<Part> {
         let components = self.components();
-        // Links of a group may have to start together, at the first packet of any: they stay in one part.
+        // Links of a group may have to start together, at the first packet of any: they stay in one
+        // part.
         if count.get() == 1 || components.len() <= 1 || !self.groups.is_empty() {
             return vec![self.whole()];
         }
         let mut groups: Vec<Vec<usize>> = vec![Vec::new(); count.get().min(components.len())];
         let mut by_size: Vec<Vec<usize>> = components;
-        // The largest first, each to the group with the least, which keeps the groups within a third of the best.
+        // The largest first, each to the group with the least, which keeps the groups within a
+        // third of the best.
         by_size.sort_by_key(|links| std::cmp::Reverse(links.len()));
         for links in by_size {
             groups.iter_mut().min_by_key(|group| group.len()).expect("at least one").extend(links);

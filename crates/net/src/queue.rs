@@ -11,9 +11,9 @@ pub(crate) const PACKETS: u32 = 50;
 /// A packet's bytes when a bandwidth × delay product is counted in packets.
 const PACKET_BYTES: u64 = 1500;
 
-/// Gives every pipe of `unqueued` that ever has a rate a drop-tail queue of [`PACKETS`], or of its highest rate ×
-/// the longest round trip of its link if that is more. Returns what to say about it, by the size chosen: the
-/// pipes and a sentence.
+/// Gives every pipe of `unqueued` that ever has a rate a drop-tail queue of [`PACKETS`], or of its
+/// highest rate × the longest round trip of its link if that is more. Returns what to say about it,
+/// by the size chosen: the pipes and a sentence.
 pub(crate) fn fill(
     topology: &mut Topology,
     unqueued: &BTreeSet<(LinkId, usize)>,
@@ -42,7 +42,8 @@ pub(crate) fn fill(
     chosen.into_iter().map(sentence).collect()
 }
 
-/// The pipes whose queue is limited in time and never drops, since they never have a rate, and a sentence for each.
+/// The pipes whose queue is limited in time and never drops, since they never have a rate, and a
+/// sentence for each.
 pub(crate) fn timeless(topology: &Topology) -> Vec<(LinkId, String)> {
     let limits = Extremes::of(topology);
     let pipes = topology.links.iter().zip(&limits.rate).enumerate();

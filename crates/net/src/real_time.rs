@@ -1,5 +1,5 @@
-//! What a spec asks of a run in real time (`[engine]`): how late is too late, and what the threads do. Virtual time
-//! needs none of it. The command line wins over it.
+//! What a spec asks of a run in real time (`[engine]`): how late is too late, and what the threads
+//! do. Virtual time needs none of it. The command line wins over it.
 
 use fastpath_units::Duration;
 use std::num::NonZeroUsize;
@@ -40,8 +40,8 @@ pub enum Idle {
 /// How many threads share the work, and on which cores they run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Workers {
-    /// One for each part of the network that exchanges no frames with the rest, on at most half of the cores;
-    /// wherever the system puts them.
+    /// One for each part of the network that exchanges no frames with the rest, on at most half of
+    /// the cores; wherever the system puts them.
     #[default]
     Auto,
     /// This many at most, each on a core of its own while there are enough.

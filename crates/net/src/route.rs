@@ -1,8 +1,9 @@
 //! Static shortest-path routes, and the table a router looks them up in.
 //!
-//! The metric is the number of routers passed. Ties go to the lowest interface, then to the router whose link
-//! comes first in the spec, so the same topology always gets the same routes. Only routers forward: a host with
-//! several links is not a way through. Every hop brings a packet nearer, so there are no loops.
+//! The metric is the number of routers passed. Ties go to the lowest interface, then to the router
+//! whose link comes first in the spec, so the same topology always gets the same routes. Only
+//! routers forward: a host with several links is not a way through. Every hop brings a packet
+//! nearer, so there are no loops.
 
 use crate::segment::Segments;
 use crate::topology::{Interface, NodeId, NodeKind, Topology};
@@ -57,8 +58,8 @@ impl Routes {
         Routes { nodes: nodes.collect() }
     }
 
-    /// The routes of one node: connected subnets first, then the others from near to far. Empty for switches.
-    /// A host behind exactly one router has a default route in place of the others.
+    /// The routes of one node: connected subnets first, then the others from near to far. Empty for
+    /// switches. A host behind exactly one router has a default route in place of the others.
     pub fn of(&self, node: NodeId) -> &[Route] {
         &self.nodes[node.0 as usize]
     }
@@ -95,7 +96,8 @@ fn given_routes(topology: &Topology, node: NodeId) -> Vec<Route> {
     let subnets = node.interfaces.iter().enumerate().flat_map(|(interface, i)| {
         i.addresses.iter().map(move |address| Route { prefix: address.trunc(), via: None, interface })
     });
-    // A router may have as many routes as links, so that looking through all interfaces for each would take long.
+    // A router may have as many routes as links, so that looking through all interfaces for each
+    // would take long.
     let connected = Fib::new(&subnets.collect::<Vec<_>>());
     let route = |&(prefix, via): &(IpNet, IpAddr)| {
         let interface = connected.lookup(via)?.interface;
@@ -110,8 +112,8 @@ struct Found {
     gateways: Vec<(usize, IpAddr)>,
 }
 
-/// Breadth-first over routers from one node. Nodes enter the queue in the order of the first hop that leads to
-/// them, so the first to reach a segment is the one that wins ties.
+/// Breadth-first over routers from one node. Nodes enter the queue in the order of the first hop
+/// that leads to them, so the first to reach a segment is the one that wins ties.
 fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family) -> Found {
     let mut found = Found { routes: Vec::new(), gateways: Vec::new() };
     // Sets, not flags by place: of a million links most nodes reach few.

@@ -6,8 +6,9 @@
 //!             drop        ARP (slow)  slow      ICMP    ICMP  fragment/ICMP   ask, wait
 //! ```
 //!
-//! Forwarding is this file; what a router says for itself (ARP, ND, echo, ICMP errors) is `speaker.rs`.
-//! What it is not: multicast is not routed, and no routing protocol is spoken (routes are static).
+//! Forwarding is this file; what a router says for itself (ARP, ND, echo, ICMP errors) is
+//! `speaker.rs`. What it is not: multicast is not routed, and no routing protocol is spoken (routes
+//! are static).
 
 use crate::fate::{Act, Reason};
 use crate::neighbor::{Neighbors, Parked, Question, Station};
@@ -42,8 +43,8 @@ pub(crate) struct Port {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Medium {
-    /// One other station: every frame that comes is meant for this one, whatever its MAC says, so that
-    /// captures taken elsewhere can be replayed through routers.
+    /// One other station: every frame that comes is meant for this one, whatever its MAC says, so
+    /// that captures taken elsewhere can be replayed through routers.
     PointToPoint,
     /// A segment with switches: frames flooded past are for others.
     Shared,
@@ -96,7 +97,8 @@ impl Router {
         self.neighbors.gives_up_at()
     }
 
-    /// Drops the frames whose next hop has not answered in time, and tells their senders (RFC 1812 §5.2.7.1).
+    /// Drops the frames whose next hop has not answered in time, and tells their senders (RFC 1812
+    /// §5.2.7.1).
     pub(crate) fn give_up(&mut self, at: Time, pool: &mut FramePool, acts: &mut Vec<Act>) {
         while let Some(Parked { frame, came_by: interface }) = self.neighbors.give_up(at) {
             let headers = Headers::parse(pool.bytes(&frame));
@@ -173,8 +175,8 @@ impl Router {
         self.fragment(work, station, frame, mtu);
     }
 
-    /// Sends a packet that is too long for the next link in pieces. The first takes the packet's place, so
-    /// that an observer sees it go on; the others are new.
+    /// Sends a packet that is too long for the next link in pieces. The first takes the packet's
+    /// place, so that an observer sees it go on; the others are new.
     fn fragment(&mut self, work: &mut Work, station: Station, mut frame: Frame, mtu: usize) {
         let Ok(fragments) = ipv4::fragment(work.pool.bytes(&frame), mtu) else {
             return work.drop(frame, Reason::TooBig);
@@ -262,7 +264,8 @@ impl Port {
     }
 }
 
-/// Addresses that no router forwards to: groups, the limited broadcast, link-local, loopback, unspecified.
+/// Addresses that no router forwards to: groups, the limited broadcast, link-local, loopback,
+/// unspecified.
 fn is_confined(ip: IpAddr) -> bool {
     ip.is_multicast()
         || ip.is_loopback()

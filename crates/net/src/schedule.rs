@@ -1,4 +1,5 @@
-//! What changes by itself: the events of the spec, changes asked for while the network runs, and traces.
+//! What changes by itself: the events of the spec, changes asked for while the network runs, and
+//! traces.
 //!
 //! ```text
 //!  events of the spec, by time ─┐
@@ -6,8 +7,9 @@
 //!  tracks, by next step ────────┘
 //! ```
 //!
-//! At one instant events of the spec come first, then what was asked for, in the order of asking, then tracks in the order
-//! of the spec. A track is exact however long it runs: its steps are at start + rounds × length + time of the step.
+//! At one instant events of the spec come first, then what was asked for, in the order of asking,
+//! then tracks in the order of the spec. A track is exact however long it runs: its steps are at
+//! start + rounds × length + time of the step.
 
 use crate::topology::{Direction, End, LinkId, Start, Topology};
 use crate::trace::Timeline;
@@ -92,7 +94,8 @@ impl Schedule {
         endless.map(|(_, track)| track.timeline.length()).max()
     }
 
-    /// When each track of the topology starts or has started last; `None`: it waits for a packet or a command.
+    /// When each track of the topology starts or has started last; `None`: it waits for a packet or
+    /// a command.
     pub(crate) fn starts(&self) -> impl Iterator<Item = Option<Time>> {
         let has_started = |player: &Player| player.turn.is_some() || (player.round, player.index) != (0, 0);
         self.players.iter().map(move |player| has_started(player).then_some(player.start))
@@ -196,7 +199,8 @@ impl Schedule {
                 player.index = 1;
                 player.turn = match track.end {
                     End::Repeat | End::Hold => None,
-                    // What leaves at the very end still does: the trace ends just after its last opportunity.
+                    // What leaves at the very end still does: the trace ends just after its last
+                    // opportunity.
                     End::Reset | End::Stop => {
                         let left = length.saturating_sub(track.offset).saturating_add(Duration::from_ps(1));
                         player.start.checked_add(left)

@@ -1,12 +1,12 @@
-//! Layer-2 segments of a topology: which interfaces hear each other's broadcasts, and where loops of
-//! switches are cut.
+//! Layer-2 segments of a topology: which interfaces hear each other's broadcasts, and where loops
+//! of switches are cut.
 
 use crate::topology::{NodeId, NodeKind, Topology};
 use ipnet::IpNet;
 use std::collections::{BTreeSet, VecDeque};
 
-/// The routed interfaces (of hosts and routers) on the same segment as `(node, interface)`, itself included:
-/// the other end of the link, or everything reachable through switches.
+/// The routed interfaces (of hosts and routers) on the same segment as `(node, interface)`, itself
+/// included: the other end of the link, or everything reachable through switches.
 pub(crate) fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet<(NodeId, usize)> {
     let mut seen = BTreeSet::from([(node, interface)]);
     let mut crossed = BTreeSet::new();
@@ -78,9 +78,10 @@ impl Segments {
     }
 }
 
-/// For every node, which of its interfaces forward. Only links between two switches are ever cut: those that
-/// close a loop, seen from the switch that comes first in the spec, nearest first (the tree that IEEE 802.1D
-/// would settle on with equal costs and bridge priorities in the order of the spec).
+/// For every node, which of its interfaces forward. Only links between two switches are ever cut:
+/// those that close a loop, seen from the switch that comes first in the spec, nearest first (the
+/// tree that IEEE 802.1D would settle on with equal costs and bridge priorities in the order of the
+/// spec).
 pub(crate) fn forwarding(topology: &Topology) -> Vec<Vec<bool>> {
     let is_switch = |id: NodeId| matches!(topology.node(id).kind, NodeKind::Switch);
     let mut forwarding: Vec<Vec<bool>> =

@@ -1,5 +1,5 @@
-//! What a router says for itself, off the fast path: answers to ARP, neighbor discovery and echo requests,
-//! questions for neighbors, and ICMP errors.
+//! What a router says for itself, off the fast path: answers to ARP, neighbor discovery and echo
+//! requests, questions for neighbors, and ICMP errors.
 
 use crate::fate::{Act, Reason};
 use crate::neighbor::Station;

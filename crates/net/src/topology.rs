@@ -1,8 +1,8 @@
 //! What a network is made of: nodes, links, interfaces, scheduled changes. Passive data, made by
 //! [`crate::spec`] or [`crate::ns`], run by [`crate::Network`].
 //!
-//! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it keeps
-//! `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
+//! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it
+//! keeps `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
 
 use crate::openflow::Executors;
 use crate::real_time::RealTime;
@@ -55,19 +55,19 @@ pub struct Node {
     pub kind: NodeKind,
     /// One per link end attached to it, in the order of the links.
     pub interfaces: Vec<Interface>,
-    /// Routes given in the spec beside those computed: destinations and the address of the next router, which
-    /// is on one of the node's own subnets. Empty on switches.
+    /// Routes given in the spec beside those computed: destinations and the address of the next
+    /// router, which is on one of the node's own subnets. Empty on switches.
     pub routes: Vec<(IpNet, IpAddr)>,
 }
 
 /// What a node does with frames.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NodeKind {
-    /// An edge of the network: frames enter and leave here. In a lab it is a namespace; in `run` it is the
-    /// named interface of this machine; in `replay` a capture file.
+    /// An edge of the network: frames enter and leave here. In a lab it is a namespace; in `run` it
+    /// is the named interface of this machine; in `replay` a capture file.
     Host {
-        /// The existing interface of this machine that `fastpath run` attaches here; `xdp:` or `packet:` before
-        /// its name says by which kind of socket.
+        /// The existing interface of this machine that `fastpath run` attaches here; `xdp:` or
+        /// `packet:` before its name says by which kind of socket.
         port: Option<String>,
     },
     /// Forwards IP packets inside the engine.
@@ -116,7 +116,8 @@ pub struct Link {
     pub ends: [(NodeId, usize); 2],
     /// The pipe from end 0 to end 1, and the one from end 1 to end 0.
     pub pipes: [PipeSpec; 2],
-    /// What its random choices follow from, beside the seed: its place in the whole, which it keeps in a part.
+    /// What its random choices follow from, beside the seed: its place in the whole, which it keeps
+    /// in a part.
     pub stream: u32,
 }
 
@@ -257,8 +258,8 @@ impl Topology {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// Adds a link between two nodes, with an interface at each. MACs are numbered in order; addresses are
-    /// left to the caller.
+    /// Adds a link between two nodes, with an interface at each. MACs are numbered in order;
+    /// addresses are left to the caller.
     pub fn connect(&mut self, name: impl Into<String>, a: NodeId, b: NodeId, pipes: [PipeSpec; 2]) -> LinkId {
         let link = LinkId(self.links.len() as u32);
         let ends = [(a, 0), (b, 1)].map(|(node, end)| {

@@ -1,5 +1,6 @@
-//! Values on which a trace decides. Whoever changes one beside it is told so: the next step would undo the change, and where
-//! opportunities say when packets leave, rate, overhead and slots mean nothing.
+//! Values on which a trace decides. Whoever changes one beside it is told so: the next step would
+//! undo the change, and where opportunities say when packets leave, rate, overhead and slots mean
+//! nothing.
 
 use crate::topology::{End, LinkId, Start, Topology, Track};
 use crate::trace::Timeline;
@@ -7,7 +8,8 @@ use fastpath_link::Change;
 use fastpath_units::{Duration, Time};
 use std::fmt;
 
-/// A value on which a trace decides. Prints as what is so: `link a-b: the trace lte.csv sets its rate`.
+/// A value on which a trace decides. Prints as what is so: `link a-b: the trace lte.csv sets its
+/// rate`.
 #[derive(Clone, Copy, Debug)]
 pub struct Traced<'t> {
     /// The key of the value in a spec.
@@ -50,8 +52,8 @@ impl Topology {
         }
     }
 
-    /// Which values of `change`, made at `at`, traces of the pipe decide on then. `starts` says of each of
-    /// [`Topology::tracks_of`] when it starts or has started; `None`: it waits.
+    /// Which values of `change`, made at `at`, traces of the pipe decide on then. `starts` says of
+    /// each of [`Topology::tracks_of`] when it starts or has started; `None`: it waits.
     pub fn traced<'t>(
         &'t self,
         (link, pipe): (LinkId, usize),
@@ -70,7 +72,8 @@ impl Topology {
 }
 
 impl Track {
-    /// Whether it decides on its values at `at`, its end included, if it has started or starts at `start`.
+    /// Whether it decides on its values at `at`, its end included, if it has started or starts at
+    /// `start`.
     pub fn is_under_way(&self, start: Option<Time>, at: Time) -> bool {
         start.is_some_and(|start| start <= at && self.until(start).is_none_or(|until| at <= until))
     }

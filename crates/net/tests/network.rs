@@ -1,4 +1,5 @@
-//! The hop-by-hop walk in virtual time: two hosts, routers, switches, and everything that can go wrong.
+//! The hop-by-hop walk in virtual time: two hosts, routers, switches, and everything that can go
+//! wrong.
 
 use fastpath_link::{Change, PipeSpec};
 use fastpath_net::{Delivery, Direction, EdgeId, Event, Network, NodeKind, Options, Topology};
@@ -302,7 +303,8 @@ fn a_lan_floods_what_it_does_not_know_and_every_copy_is_accounted_for() {
 
 #[test]
 fn a_scheduled_change_takes_effect_at_its_instant() {
-    // 1250 bytes are 10 ms at 1 Mbit/s. At 5 ms the rate rises tenfold: the other half takes 0.5 ms.
+    // 1250 bytes are 10 ms at 1 Mbit/s. At 5 ms the rate rises tenfold: the other half takes 0.5
+    // ms.
     let mut topology = two_hosts(pipe(1, 0));
     topology.events.push(Event {
         at: ms(5),

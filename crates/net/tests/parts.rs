@@ -4,7 +4,8 @@ use fastpath_net::{Delivery, EdgeId, Network, Options, Part, Topology, spec};
 use fastpath_units::{Duration, Rng, Time};
 use std::num::NonZeroUsize;
 
-/// Two routed networks, a switched one, three single links of one pair of hosts, and a change of a link.
+/// Two routed networks, a switched one, three single links of one pair of hosts, and a change of a
+/// link.
 const SPEC: &str = r#"
 [host.a]
 [host.b]

@@ -1,4 +1,5 @@
-//! Traces in a spec, against models written apart: a list of opportunities gone through one by one, and fractions.
+//! Traces in a spec, against models written apart: a list of opportunities gone through one by one,
+//! and fractions.
 
 use fastpath_net::spec;
 use fastpath_net::{Network, Options, Topology};
@@ -20,8 +21,9 @@ fn network(topology: Topology) -> Network {
     Network::new(topology, Options { seed: 5, pool_limit: NonZeroUsize::new(64 << 20).unwrap() })
 }
 
-/// Sends frames of these lengths from the first host at these picoseconds, as a transparent bridge does; the number of the
-/// frame and the picoseconds of each delivery at the second host, until `end`.
+/// Sends frames of these lengths from the first host at these picoseconds, as a transparent bridge
+/// does; the number of the frame and the picoseconds of each delivery at the second host, until
+/// `end`.
 fn run(network: &mut Network, arrivals: &[(u64, usize)], end: u64) -> Vec<(u32, u64)> {
     let mut delivered = Vec::new();
     let edge = network.edge_of(fastpath_net::NodeId(0), 0).unwrap();
@@ -131,8 +133,8 @@ fn capacity(rates: &[(u64, u64)], from: u64, to: u64) -> u128 {
     rates.iter().zip(ends).map(sent).sum()
 }
 
-/// When frames have left a link whose rate changes: when all bits since it last was idle have found their place, as a
-/// fraction rounded down.
+/// When frames have left a link whose rate changes: when all bits since it last was idle have found
+/// their place, as a fraction rounded down.
 fn piecewise(rates: &[(u64, u64)], arrivals: &[(u64, usize)]) -> Vec<(u32, u64)> {
     let (mut busy_since, mut picobits) = (0, 0);
     let leave = |(number, &(arrival, len)): (usize, &(u64, usize))| {
@@ -183,7 +185,8 @@ fn delays_and_losses_follow_their_trace_to_the_microsecond() {
     let spec = LINK.to_owned() + "trace = \"a.csv\"\n";
     let mut network = network(topology(&spec, &[("a.csv", text)]));
     let us = 1_000_000;
-    // Within the first, the second and the third microsecond of each round; changes come before frames of their instant.
+    // Within the first, the second and the third microsecond of each round; changes come before
+    // frames of their instant.
     let arrivals: Vec<_> =
         [0, us - 1, us, 2 * us - 1, 2 * us, 3 * us - 1, 3 * us].map(|at| (at, 60)).to_vec();
     let found = run(&mut network, &arrivals, MS);
@@ -221,7 +224,8 @@ fn a_slow_path_of_pantheons_delivers_as_many_opportunities_as_it_has() {
     let text = include_str!("../../../examples/pantheon-0.57mbit.toml");
     let mut network = network(topology(text, &[]));
     let length = network.topology().tracks[0].timeline.length().as_ps();
-    // A full queue all the time: each opportunity carries one packet of 1500 bytes, and 28 ms follow.
+    // A full queue all the time: each opportunity carries one packet of 1500 bytes, and 28 ms
+    // follow.
     let arrivals: Vec<_> = (0..length / (10 * MS)).map(|i| (1 + 10 * i * MS, FRAME)).collect();
     let found = run(&mut network, &arrivals, 2 * length);
     let fastpath_net::trace::Timeline::Opportunities(opportunities) =
@@ -245,7 +249,8 @@ fn a_slow_path_of_pantheons_delivers_as_many_opportunities_as_it_has() {
 fn a_fast_path_of_pantheons_delivers_at_its_rate_behind_a_full_queue() {
     let text = include_str!("../../../examples/pantheon-100mbit.toml");
     let mut network = network(topology(text, &[]));
-    // 400 frames at once: 173 find room, and the k-th has left after k · 1514 · 8 bits at 100.42 Mbit/s.
+    // 400 frames at once: 173 find room, and the k-th has left after k · 1514 · 8 bits at 100.42
+    // Mbit/s.
     let found = run(&mut network, &[(0, FRAME); 400], MS * 1000);
     let exact = |k: u64| (u128::from(k) * 1514 * 8 * 1_000_000_000_000 / 100_420_000) as u64 + 27 * MS;
     let expected: Vec<_> = (0..173).map(|k| (k as u32, exact(k + 1))).collect();
@@ -260,11 +265,12 @@ fn the_cellular_example_carries_what_its_traces_say() {
         include_str!("../../../examples/cellular-down.csv"),
     ];
     let files = [("cellular-up.trace", up), ("cellular-down.csv", down)];
-    // More than either way ever carries: its queue is full all the time, and the first frame starts both traces.
+    // More than either way ever carries: its queue is full all the time, and the first frame starts
+    // both traces.
     let arrivals: Vec<_> = (0..25 * 4 * 1000).map(|i| (i * MS / 4, FRAME)).collect();
 
-    // Up: a line is an opportunity, and an opportunity is a frame, 30 ms before it arrives. The first frame comes at
-    // the instant at which the trace starts.
+    // Up: a line is an opportunity, and an opportunity is a frame, 30 ms before it arrives. The
+    // first frame comes at the instant at which the trace starts.
     let mut network = network(topology(spec, &files));
     let found = run(&mut network, &arrivals, 25_000 * MS + 30 * MS);
     let lines: Vec<u64> = up.lines().map(|line| line.parse().unwrap()).collect();
@@ -278,7 +284,8 @@ fn the_cellular_example_carries_what_its_traces_say() {
         assert_eq!(arrived, by(ms), "opportunities in {ms} ms");
     }
 
-    // Down: frames of 12112 bits at rates that change every 100 ms; bits are counted in 10⁻² bit/s × ms.
+    // Down: frames of 12112 bits at rates that change every 100 ms; bits are counted in 10⁻² bit/s
+    // × ms.
     let turned = spec.replace("phone_to_server = ", "x = ").replace("server_to_phone", "phone_to_server");
     let turned = turned.replace("x = { delay", "server_to_phone = { delay");
     let mut network = self::network(topology(&turned, &files));
@@ -295,7 +302,8 @@ fn the_cellular_example_carries_what_its_traces_say() {
         })
         .collect();
     let mut expected = Vec::new();
-    // Hundredths of Mbit/s times ms are ten bits; the k-th frame has left when k · 12112 bits are sent.
+    // Hundredths of Mbit/s times ms are ten bits; the k-th frame has left when k · 12112 bits are
+    // sent.
     let (mut sent, mut last) = (0u128, 0u64);
     for pair in steps.windows(2) {
         let (from, rate, delay) = pair[0];

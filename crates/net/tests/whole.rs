@@ -1,5 +1,5 @@
-//! Segments of super-packets that are kept whole cross a network as frames with bytes of their own do, and nobody sees the
-//! difference.
+//! Segments of super-packets that are kept whole cross a network as frames with bytes of their own
+//! do, and nobody sees the difference.
 
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Network, Options, spec};
 use fastpath_units::{Duration, Rng, Time};

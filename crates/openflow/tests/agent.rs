@@ -1,5 +1,6 @@
-//! The agent against controllers written with the same messages: what they may do, what they are told, and what
-//! happens to those who misbehave. Time is real here, but nothing waits longer than an answer takes.
+//! The agent against controllers written with the same messages: what they may do, what they are
+//! told, and what happens to those who misbehave. Time is real here, but nothing waits longer than
+//! an answer takes.
 #![cfg(target_os = "linux")]
 
 mod common;

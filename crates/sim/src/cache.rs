@@ -1,9 +1,10 @@
 //! A cache hierarchy: which level serves a reference follows from the working sets of all threads.
 //!
-//! A core's references are not simulated one by one. A region of the program has a size and is touched at random, so a
-//! level serves the share of references that its capacity covers of the region; shared levels are divided among the
-//! threads with regions of their own. Arrays that are *swept*, as a copy benchmark does, see all or nothing: an array
-//! one line too large for a least-recently-used level always misses it.
+//! A core's references are not simulated one by one. A region of the program has a size and is
+//! touched at random, so a level serves the share of references that its capacity covers of the
+//! region; shared levels are divided among the threads with regions of their own. Arrays that are
+//! *swept*, as a copy benchmark does, see all or nothing: an array one line too large for a
+//! least-recently-used level always misses it.
 
 use crate::spec::{Name, Source, SpecError, optional, text};
 use fastpath_units::{Bytes, Duration, Rate, Rng};
@@ -56,7 +57,8 @@ impl CacheSpec {
         if level.shared { level.size.0 / u64::from(threads.max(1)) } else { level.size.0 }
     }
 
-    /// The latency of one reference into a region of `region` bytes, touched at random by each of `threads` threads.
+    /// The latency of one reference into a region of `region` bytes, touched at random by each of
+    /// `threads` threads.
     pub(crate) fn draw(&self, region: Bytes, threads: u32, rng: &mut Rng) -> Duration {
         let at = rng.below(region.0.max(1));
         let hit = self.level.iter().find(|level| at < self.capacity(level, threads));
@@ -76,8 +78,8 @@ impl CacheSpec {
         Duration::from_ps((sum / all) as u64)
     }
 
-    /// A sweep: each of `threads` threads on `cores` cores copies its own array of `bytes` to another, over and over
-    /// (MPAC's memory test). Gives the time of one repetition.
+    /// A sweep: each of `threads` threads on `cores` cores copies its own array of `bytes` to
+    /// another, over and over (MPAC's memory test). Gives the time of one repetition.
     pub(crate) fn sweep(&self, bytes: Bytes, threads: u32, cores: u32) -> Duration {
         let running = threads.min(cores);
         let lines = bytes.0.div_ceil(u64::from(self.line));

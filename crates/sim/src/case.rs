@@ -1,6 +1,7 @@
 //! What a run is of, as texts in which any parameter can still be changed.
 //!
-//! `machine.cpu.cores=8`, `program.h=10`, `workload.size=64`, `seed=2`, and whole files: `machine=cn6880`.
+//! `machine.cpu.cores=8`, `program.h=10`, `workload.size=64`, `seed=2`, and whole files:
+//! `machine=cn6880`.
 
 use crate::machine::Machine;
 use crate::outcome::Outcome;

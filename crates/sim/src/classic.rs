@@ -1,8 +1,9 @@
-//! The textbook models on the kernel: a station of `c` servers, and a closed ring of single servers.
+//! The textbook models on the kernel: a station of `c` servers, and a closed ring of single
+//! servers.
 //!
-//! They have exact answers (`tests/theory.rs`), so they show that the kernel and the statistics are right, and
-//! everybody has them, so they show how fast it is: [`mm1`] and [`pipe32`] are the two models other simulators
-//! are compared on.
+//! They have exact answers (`tests/theory.rs`), so they show that the kernel and the statistics are
+//! right, and everybody has them, so they show how fast it is: [`mm1`] and [`pipe32`] are the two
+//! models other simulators are compared on.
 
 use crate::kernel::Kernel;
 use crate::random::Exponential;
@@ -50,8 +51,8 @@ pub struct StationRun {
     pub end: Time,
 }
 
-/// One queue before `servers` servers, first come first served, until `customers` have left. `gap` draws the time to the
-/// next arrival, `service` what a customer needs.
+/// One queue before `servers` servers, first come first served, until `customers` have left. `gap`
+/// draws the time to the next arrival, `service` what a customer needs.
 pub fn station(
     servers: u64,
     customers: u64,
@@ -109,8 +110,9 @@ pub struct RingRun {
     pub end: Time,
 }
 
-/// `customers` going round `servers` single exponential servers of the same mean until `laps` laps are finished.
-/// Moving on takes no time but is an event of its own, as in simulators built of components with ports.
+/// `customers` going round `servers` single exponential servers of the same mean until `laps` laps
+/// are finished. Moving on takes no time but is an event of its own, as in simulators built of
+/// components with ports.
 pub fn ring(servers: u32, customers: u32, laps: u64, mean: Duration, seed: u64) -> RingRun {
     #[derive(Clone, Copy)]
     enum Event {

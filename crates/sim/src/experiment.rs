@@ -53,7 +53,8 @@ pub struct Point {
     pub found: BTreeMap<&'static str, f64>,
 }
 
-/// Runs the experiment called `name`, for `duration` at each point; `None` if there is none of this name.
+/// Runs the experiment called `name`, for `duration` at each point; `None` if there is none of this
+/// name.
 pub fn experiment(name: &str, duration: Option<Duration>, seed: u64) -> Option<Vec<Point>> {
     match name {
         "two-units" => Some(two_units(duration.unwrap_or(Duration::from_ms(1000)), seed)),
@@ -67,7 +68,8 @@ fn shipped(machine: &str, program: &str) -> (Machine, Program) {
     (machine, shipped::program(program).expect("a shipped program"))
 }
 
-/// t_f = ½ [(t_r11 − t_d10) − (t_d2 − t_r2)] of every packet, µs; one packet at a time, 10 000 a second.
+/// t_f = ½ [(t_r11 − t_d10) − (t_d2 − t_r2)] of every packet, µs; one packet at a time, 10 000 a
+/// second.
 pub fn t_f(size: u32, duration: Duration, seed: u64) -> Vec<f64> {
     let (machine, program) = shipped("cn6880-pair", "comm-latency");
     let text = format!("constant,rate=10kpps,size={size}");

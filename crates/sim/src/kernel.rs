@@ -1,7 +1,7 @@
 //! The event list: virtual time, the events still to come, and the order they come in.
 //!
-//! Events happen in the order of (time, insertion). Both are one 128-bit integer, so order is one compare
-//! and never depends on anything else. Three parts hold them:
+//! Events happen in the order of (time, insertion). Both are one 128-bit integer, so order is one
+//! compare and never depends on anything else. Three parts hold them:
 //!
 //! ```text
 //! at == now ──► lane  (a FIFO: half of all events in a pipeline model take no time)
@@ -9,12 +9,14 @@
 //! ticketed  ──► slots (who may still be cancelled; a cancelled event stays in the heap, dead)
 //! ```
 //!
-//! A heap event due now was inserted before every event of the lane, because scheduling *at* now goes to
-//! the lane: so "heap first while its root is due now, then the lane" is exactly (time, insertion).
-//! After a pop the root stays vacant until the next operation; the usual "take one, schedule one" then costs
-//! one sift instead of two. Nothing is allocated per event once the buffers have grown.
+//! A heap event due now was inserted before every event of the lane, because scheduling *at* now
+//! goes to the lane: so "heap first while its root is due now, then the lane" is exactly (time,
+//! insertion). After a pop the root stays vacant until the next operation; the usual "take one,
+//! schedule one" then costs one sift instead of two. Nothing is allocated per event once the
+//! buffers have grown.
 //!
-//! Not here: what an event means. The model matches on its own `enum` in its own loop; no trait objects.
+//! Not here: what an event means. The model matches on its own `enum` in its own loop; no trait
+//! objects.
 
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
@@ -99,8 +101,8 @@ impl<E: Copy> Kernel<E> {
         self.heap.len() - usize::from(self.root_vacant) + self.lane.len() - self.dead
     }
 
-    /// Schedules `event` at `at`, after everything already scheduled for that time. Panics if `at` is past:
-    /// the model is broken.
+    /// Schedules `event` at `at`, after everything already scheduled for that time. Panics if `at`
+    /// is past: the model is broken.
     #[inline]
     pub fn schedule(&mut self, at: Time, event: E) {
         self.insert(at, UNTICKETED, event);
@@ -204,7 +206,8 @@ impl<E: Copy> Kernel<E> {
         live
     }
 
-    /// Throws the dead events out of the heap, so that cancelling for ever does not grow it for ever.
+    /// Throws the dead events out of the heap, so that cancelling for ever does not grow it for
+    /// ever.
     fn sweep(&mut self) {
         self.fill_root();
         let nodes = std::mem::take(&mut self.heap);

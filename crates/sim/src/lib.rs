@@ -6,15 +6,17 @@
 //!                                       kernel (time, insertion) ──► units
 //! ```
 //!
-//! A **machine** is ports, memories and units, a **program** says what each packet costs where, a **workload** is what
-//! arrives: three texts ([`machine`], [`program`], [`workload`]). [`run::run`] takes every frame through the units
-//! (`unit/`, one file each) and says what came of it ([`outcome`]). [`shipped`] are the machines and programs that come
-//! with the crate, [`experiment`] the published set-ups to run them in, [`validation`] holds them against what was published about them.
+//! A **machine** is ports, memories and units, a **program** says what each packet costs where, a
+//! **workload** is what arrives: three texts ([`machine`], [`program`], [`workload`]). [`run::run`]
+//! takes every frame through the units (`unit/`, one file each) and says what came of it
+//! ([`outcome`]). [`shipped`] are the machines and programs that come with the crate,
+//! [`experiment`] the published set-ups to run them in, [`validation`] holds them against what was
+//! published about them.
 //!
 //! [`case`] is what a run is of while its numbers can still be changed, [`sweep`] many of them.
 //!
-//! Pure: no clock, no I/O, no threads; the same seed gives the same [`trace::TraceHash`] on any machine.
-//! Parallelism belongs between runs, not inside one.
+//! Pure: no clock, no I/O, no threads; the same seed gives the same [`trace::TraceHash`] on any
+//! machine. Parallelism belongs between runs, not inside one.
 //!
 //! Read first: `kernel.rs`, then `classic.rs`, the two smallest models, then `run.rs`.
 #![forbid(unsafe_code)]

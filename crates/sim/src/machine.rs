@@ -16,8 +16,9 @@
 //! name = "wire"
 //! ```
 //!
-//! The shipped machines are in `machines/`, one file each; every number carries its source. A field that no source
-//! prints says whether it is *calibrated* (fitted to a published result, which is then no test) or *declared*.
+//! The shipped machines are in `machines/`, one file each; every number carries its source. A field
+//! that no source prints says whether it is *calibrated* (fitted to a published result, which is
+//! then no test) or *declared*.
 
 use crate::cache::CacheSpec;
 use crate::memory::MemorySpec;
@@ -102,8 +103,8 @@ impl Default for QueueSpec {
     }
 }
 
-/// Servers that hold each packet for a fixed time and a time per byte, with no program: a bus, a DMA engine, a packet
-/// input or output unit, a NIC's filter.
+/// Servers that hold each packet for a fixed time and a time per byte, with no program: a bus, a
+/// DMA engine, a packet input or output unit, a NIC's filter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StationSpec {
@@ -143,7 +144,8 @@ pub(crate) struct CoresSpec {
     pub(crate) clock: Clock,
     #[serde(default)]
     pub(crate) scheduler: SchedulerSpec,
-    /// What a packet costs for which there is no room: somebody has to look at it before it is dropped.
+    /// What a packet costs for which there is no room: somebody has to look at it before it is
+    /// dropped.
     #[serde(default, deserialize_with = "text")]
     pub(crate) refusal: Duration,
     /// Work beside the packets.
@@ -154,7 +156,8 @@ pub(crate) struct CoresSpec {
     _source: String,
 }
 
-/// Periodic work of an emulator's cores: a look at every link of the workload (`links`) at each timer tick.
+/// Periodic work of an emulator's cores: a look at every link of the workload (`links`) at each
+/// timer tick.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TickSpec {
@@ -175,7 +178,8 @@ pub(crate) enum Bind {
     Port,
 }
 
-/// Microengines: several hardware threads that share an arithmetic unit and swap at memory references.
+/// Microengines: several hardware threads that share an arithmetic unit and swap at memory
+/// references.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MicroengineSpec {
@@ -200,8 +204,9 @@ pub(crate) struct MicroengineSpec {
     _source: String,
 }
 
-/// A thread that waits for a packet looks for it: computes, refers to a memory or status register, and again. While other
-/// threads of its engine are at work that costs them time; on an idle engine nobody cares, and it is not simulated.
+/// A thread that waits for a packet looks for it: computes, refers to a memory or status register,
+/// and again. While other threads of its engine are at work that costs them time; on an idle engine
+/// nobody cares, and it is not simulated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PollLoopSpec {
@@ -218,7 +223,8 @@ fn word() -> u32 {
     4
 }
 
-/// Transmission by microengine threads through a circular FIFO of chunks into ports that cannot hold a frame.
+/// Transmission by microengine threads through a circular FIFO of chunks into ports that cannot
+/// hold a frame.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EgressSpec {
@@ -349,14 +355,14 @@ impl Machine {
         cores.chain(microengine).chain(egress).find(|(name, _)| name.as_ref() == unit).map(|(_, c)| c)
     }
 
-    /// The servers, cores or engines of `unit`; `None` if the machine has no such unit, or it is a wire, which there is
-    /// one of per port.
+    /// The servers, cores or engines of `unit`; `None` if the machine has no such unit, or it is a
+    /// wire, which there is one of per port.
     pub fn servers(&self, unit: &str) -> Option<u32> {
         self.clone().servers_mut(unit).map(|n| *n)
     }
 
-    /// The same machine with `n` servers, cores or engines in `unit`. `None` as for [`Machine::servers`], and for a number
-    /// the unit cannot have.
+    /// The same machine with `n` servers, cores or engines in `unit`. `None` as for
+    /// [`Machine::servers`], and for a number the unit cannot have.
     pub fn with_servers(&self, unit: &str, n: u32) -> Option<Machine> {
         let mut machine = self.clone();
         *machine.servers_mut(unit)? = n;

@@ -1,7 +1,8 @@
 //! A memory: latency by transfer size, bandwidth, and a bound on outstanding requests.
 //!
-//! A request's completion is known when it is issued, because requests are served in their order; so a memory needs no
-//! event of its own. Hash units are memories too: a key goes in, the hash comes back some cycles later.
+//! A request's completion is known when it is issued, because requests are served in their order;
+//! so a memory needs no event of its own. Hash units are memories too: a key goes in, the hash
+//! comes back some cycles later.
 
 use crate::random::exponential;
 use crate::spec::{Clock, Name, Source, SpecError, optional, text};
@@ -26,8 +27,8 @@ pub(crate) struct MemorySpec {
     /// Requests in flight; more wait.
     #[serde(default = "unbounded")]
     pub(crate) outstanding: usize,
-    /// Mean latency over the table's: what load adds that bandwidth alone does not explain. Above 1 the rest is an
-    /// exponential wait, as in a queue; below 1 the table is scaled.
+    /// Mean latency over the table's: what load adds that bandwidth alone does not explain. Above 1
+    /// the rest is an exponential wait, as in a queue; below 1 the table is scaled.
     #[serde(default = "unscaled")]
     pub(crate) load_factor: f64,
     #[serde(default, rename = "source")]
@@ -114,8 +115,8 @@ impl Memory {
         }
     }
 
-    /// The time an unloaded transfer of `bytes` takes: the entry of the next larger size, and past the largest the
-    /// rest at the bandwidth.
+    /// The time an unloaded transfer of `bytes` takes: the entry of the next larger size, and past
+    /// the largest the rest at the bandwidth.
     pub(crate) fn latency(&self, access: Access, bytes: u32) -> Duration {
         let table = if access == Access::Read { &self.read } else { &self.write };
         if let Some(&(_, latency)) = table.iter().find(|(size, _)| *size >= bytes) {
@@ -159,7 +160,8 @@ impl Memory {
         if self.load == 0.0 {
             return done;
         }
-        // The wait is the requester's own: it stands for all that is not modelled, and holds up nobody else.
+        // The wait is the requester's own: it stands for all that is not modelled, and holds up
+        // nobody else.
         done + exponential(rng, Duration::from_ps((latency.as_ps() as f64 * self.load) as u64))
     }
 }

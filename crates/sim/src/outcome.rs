@@ -18,11 +18,13 @@ pub struct Outcome {
     pub offered_pps: f64,
     /// Frames forwarded per second after the warm-up.
     pub forwarded_pps: f64,
-    /// From the last bit in to the last bit out, of the frames that arrived after the warm-up; `None` if none left.
+    /// From the last bit in to the last bit out, of the frames that arrived after the warm-up;
+    /// `None` if none left.
     pub latency_us: Option<Latency>,
     /// The mean latency of all frames with its 95 % interval; `None` if too few left.
     pub latency_interval_us: Option<LatencyInterval>,
-    /// Whether the run stopped because the workload's precision was reached; `None` if it asks for none.
+    /// Whether the run stopped because the workload's precision was reached; `None` if it asks for
+    /// none.
     pub is_precise: Option<bool>,
     /// Usage by unit.
     pub units: BTreeMap<String, Use>,

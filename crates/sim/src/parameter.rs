@@ -1,8 +1,10 @@
-//! One value of a file, found by its path and replaced: `cpu.cores`, `ports.rate`, `memory.level.L2.latency`, `h`.
+//! One value of a file, found by its path and replaced: `cpu.cores`, `ports.rate`,
+//! `memory.level.L2.latency`, `h`.
 //!
-//! A path is names from the outside in. In a list of named things (`[[cores]]`, `[[stage]]`) the name selects, in a list
-//! without names the place from 0. The list itself (`cores`, `stage`) may be left out, and so may `params`. Only what the
-//! file says can be set: the rest of the text stays as it is, so later errors name the lines of the file.
+//! A path is names from the outside in. In a list of named things (`[[cores]]`, `[[stage]]`) the
+//! name selects, in a list without names the place from 0. The list itself (`cores`, `stage`) may
+//! be left out, and so may `params`. Only what the file says can be set: the rest of the text stays
+//! as it is, so later errors name the lines of the file.
 
 use crate::machine::Machine;
 use crate::program::Program;
@@ -59,7 +61,8 @@ impl Text {
         Program::parse(&self.file, &self.text)
     }
 
-    /// The same text with another `value` at `path`. Whether the value makes sense there is found when the text is read.
+    /// The same text with another `value` at `path`. Whether the value makes sense there is found
+    /// when the text is read.
     pub fn set(&self, path: &str, value: &str) -> Result<Text, ParameterError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || ".%+-_ ".contains(c);
         if value.is_empty() || !value.chars().all(plain) {
@@ -99,7 +102,8 @@ fn top<'a, 'i>(table: &'a DeTable<'i>) -> Named<'a, 'i> {
     let is_open = |name: &str, value: &DeValue| name == "params" || value.is_array();
     let opened = keys.iter().filter(|(name, value)| is_open(name, value.get_ref()));
     let inside: Named = opened.flat_map(|(_, value)| children(value.get_ref())).collect();
-    // What has a name of its own goes before the list it is in: `egress.engines` where the list is called egress too.
+    // What has a name of its own goes before the list it is in: `egress.engines` where the list is
+    // called egress too.
     [inside, keys].concat()
 }
 

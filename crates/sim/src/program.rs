@@ -22,8 +22,8 @@
 //! ]
 //! ```
 //!
-//! Consecutive stages on one unit run there in one go (run to completion; a microblock group), unless the tag changes.
-//! Consecutive steps `per = "chunk"` are one loop over the packet's chunks.
+//! Consecutive stages on one unit run there in one go (run to completion; a microblock group),
+//! unless the tag changes. Consecutive steps `per = "chunk"` are one loop over the packet's chunks.
 
 use crate::machine::Machine;
 use crate::memory::Access;
@@ -113,7 +113,8 @@ impl Skip {
     pub(crate) fn target(&self, flow: u32, rng: &mut Rng) -> Option<usize> {
         let taken = match self.per {
             SkipPer::Packet => self.share.draw(rng),
-            // Multiples of the golden ratio fill 0 … 1 evenly: any number of flows has its share, on every port.
+            // Multiples of the golden ratio fill 0 … 1 evenly: any number of flows has its share,
+            // on every port.
             SkipPer::Flow => {
                 let place = (u64::from(flow) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 ((place >> 11) as f64 / (1u64 << 53) as f64) < self.share.get()
@@ -148,7 +149,8 @@ fn word() -> u32 {
     4
 }
 
-/// How often a step may be done, the cycles it may compute, and what all of that may take: time ends after 213 days.
+/// How often a step may be done, the cycles it may compute, and what all of that may take: time
+/// ends after 213 days.
 const TIMES_MAX: u32 = 1_000_000;
 const CYCLES_MAX: u64 = 1_000_000_000_000;
 const STEP_PS_MAX: u128 = 60_000_000_000_000;
@@ -251,7 +253,8 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// The next operation of a packet of `size` bytes in `chunks` chunks in `leg`, or `None` at its end.
+    /// The next operation of a packet of `size` bytes in `chunks` chunks in `leg`, or `None` at its
+    /// end.
     #[inline]
     pub(crate) fn next(&mut self, leg: &Leg, size: u32, chunks: u32) -> Option<Op> {
         loop {
@@ -313,7 +316,8 @@ impl Program {
         Some(self)
     }
 
-    /// Binds the program to a machine: every unit, memory and lock by number. Errors name the program's line.
+    /// Binds the program to a machine: every unit, memory and lock by number. Errors name the
+    /// program's line.
     pub(crate) fn bind(&self, machine: &Machine) -> Result<Route, SpecError> {
         let source = Source { file: &self.file, text: &self.text };
         let caches: Vec<String> = machine.cache.iter().map(|c| c.name.as_ref().clone()).collect();
@@ -365,7 +369,8 @@ impl Binder<'_> {
             }
             let leg = legs.len() - 1;
             leg_of.push(leg);
-            // Where to is known only when all stages are placed; until then the stage's own number stands in.
+            // Where to is known only when all stages are placed; until then the stage's own number
+            // stands in.
             let here = leg_of.len() - 1;
             legs[leg].skip = stage.skip.as_ref().map(|s| Skip { share: s.share, per: s.per, to: here });
         }

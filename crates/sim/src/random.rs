@@ -1,12 +1,13 @@
 //! Random variates that are the same on every machine.
 //!
-//! The platform's `ln` is not: C libraries differ in the last bit, and one bit changes a whole run. So the
-//! logarithm here uses only IEEE 754 operations that are exactly defined (+ − × ÷ and bit patterns).
+//! The platform's `ln` is not: C libraries differ in the last bit, and one bit changes a whole run.
+//! So the logarithm here uses only IEEE 754 operations that are exactly defined (+ − × ÷ and bit
+//! patterns).
 //!
-//! Exponential variates come from the ziggurat (Marsaglia & Tsang, "The Ziggurat Method for Generating Random
-//! Variables", 2000): the area under e^−x is cut into 256 layers of equal area, a point in a layer is nearly always
-//! under the curve, and then one product is the variate. The tables are made by the compiler, whose arithmetic is the
-//! same everywhere.
+//! Exponential variates come from the ziggurat (Marsaglia & Tsang, "The Ziggurat Method for
+//! Generating Random Variables", 2000): the area under e^−x is cut into 256 layers of equal area, a
+//! point in a layer is nearly always under the curve, and then one product is the variate. The
+//! tables are made by the compiler, whose arithmetic is the same everywhere.
 
 use fastpath_units::{Duration, Rng};
 
@@ -16,7 +17,8 @@ const LAYERS: usize = 256;
 const TAIL: f64 = 7.697_117_470_131_05;
 /// e^−TAIL.
 const TAIL_DENSITY: f64 = 4.541_343_538_414_965e-4;
-/// Right ends of the layers, from the bottom, whose "end" makes room for the tail; and the density there.
+/// Right ends of the layers, from the bottom, whose "end" makes room for the tail; and the density
+/// there.
 static ENDS: [[f64; 2]; LAYERS + 1] = layers();
 /// 2⁻⁵³.
 const ULP: f64 = 1.0 / (1u64 << 53) as f64;
@@ -41,7 +43,8 @@ pub fn exponential(rng: &mut Rng, mean: Duration) -> Duration {
     scaled(unit_exponential(rng), mean)
 }
 
-/// A stream of exponential variates, each drawn one call ahead: what depends on a variate need not wait for its making.
+/// A stream of exponential variates, each drawn one call ahead: what depends on a variate need not
+/// wait for its making.
 #[derive(Clone, Debug)]
 pub struct Exponential {
     rng: Rng,
@@ -100,8 +103,9 @@ fn at_the_edge(rng: &mut Rng, mut layer: usize, mut x: f64) -> f64 {
     }
 }
 
-/// The natural logarithm of a normal positive number, within 1 ulp: the algorithm of fdlibm's `e_log.c`
-/// (Sun Microsystems, 1993), which reduces to `2^k (1+f)` and evaluates a polynomial in `f/(2+f)`.
+/// The natural logarithm of a normal positive number, within 1 ulp: the algorithm of fdlibm's
+/// `e_log.c` (Sun Microsystems, 1993), which reduces to `2^k (1+f)` and evaluates a polynomial in
+/// `f/(2+f)`.
 #[inline]
 pub const fn ln(x: f64) -> f64 {
     const LN2_HI: f64 = 6.931_471_803_691_238e-1;
@@ -155,7 +159,8 @@ mod tests {
 
     #[test]
     fn exponential_variates_follow_the_law_into_the_tail() {
-        // Kolmogorov–Smirnov at 99.9 %: 1.95/√n. Then the count beyond the layers, within 4 standard deviations.
+        // Kolmogorov–Smirnov at 99.9 %: 1.95/√n. Then the count beyond the layers, within 4
+        // standard deviations.
         let (mut stream, n) = (Exponential::new(Rng::new(4)), 1_000_000);
         let mut all: Vec<f64> =
             (0..n).map(|_| stream.draw(Duration::from_ms(1)).as_ps() as f64 / 1e9).collect();

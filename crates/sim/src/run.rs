@@ -1,7 +1,7 @@
 //! The run: takes frames from the workload through the units the program names, and counts.
 //!
-//! [`run`] is the whole simulator; [`observe`] is the same with an ear at every visit of a packet to a unit, and
-//! [`trace`] writes those visits for Perfetto; [`remedy`] asks what would help.
+//! [`run`] is the whole simulator; [`observe`] is the same with an ear at every visit of a packet
+//! to a unit, and [`trace`] writes those visits for Perfetto; [`remedy`] asks what would help.
 
 use crate::kernel::Kernel;
 use crate::machine::{Full, Machine};
@@ -19,7 +19,8 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
-/// With a precision asked for, the first look whether it is reached comes no earlier than this part of the duration.
+/// With a precision asked for, the first look whether it is reached comes no earlier than this part
+/// of the duration.
 const FIRST_LOOK: u64 = 64;
 
 /// A packet's stay at one server of one unit.
@@ -68,7 +69,8 @@ pub enum TraceError {
     Io(#[from] io::Error),
 }
 
-/// Runs `workload` through `program` on `machine`. The same arguments give the same outcome, on any machine.
+/// Runs `workload` through `program` on `machine`. The same arguments give the same outcome, on any
+/// machine.
 pub fn run(
     machine: &Machine,
     program: &Program,
@@ -132,7 +134,8 @@ pub struct Remedy {
     pub bottleneck: String,
 }
 
-/// Widens the bottleneck of `outcome` and runs again: not advice but an experiment. `None` if the bottleneck is the wire.
+/// Widens the bottleneck of `outcome` and runs again: not advice but an experiment. `None` if the
+/// bottleneck is the wire.
 pub fn remedy(
     machine: &Machine,
     program: &Program,
@@ -141,7 +144,8 @@ pub fn remedy(
     outcome: &Outcome,
 ) -> Result<Option<Remedy>, RunError> {
     let unit = &outcome.bottleneck;
-    // Egress engines divide the ports among them, so there may be no "one more": then twice as many.
+    // Egress engines divide the ports among them, so there may be no "one more": then twice as
+    // many.
     let wider = machine
         .servers(unit)
         .and_then(|n| [n + 1, 2 * n].into_iter().find_map(|m| Some((machine.with_servers(unit, m)?, n, m))));

@@ -1,4 +1,5 @@
-//! The machines and programs that come with the crate. Their files are the documentation of their numbers.
+//! The machines and programs that come with the crate. Their files are the documentation of their
+//! numbers.
 
 use crate::machine::Machine;
 use crate::parameter::Text;
@@ -28,7 +29,8 @@ pub const PROGRAMS: [(&str, &str); 9] = [
     ("netcope-offload", include_str!("../programs/netcope-offload.toml")),
 ];
 
-/// The file of the machine called `name`, if there is one. `ixp1200-egress2` is `ixp1200` with a second egress microengine.
+/// The file of the machine called `name`, if there is one. `ixp1200-egress2` is `ixp1200` with a
+/// second egress microengine.
 pub fn machine_text(name: &str) -> Option<Text> {
     if name == "ixp1200-egress2" {
         return machine_text("ixp1200")?.set("egress.engines", "2").ok();

@@ -6,7 +6,8 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
-/// Why a file cannot be used: `machines/x.toml:12: unit "m1" is not part of machine ixp1200 (have: me1, me2)`.
+/// Why a file cannot be used: `machines/x.toml:12: unit "m1" is not part of machine ixp1200 (have:
+/// me1, me2)`.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct SpecError {
@@ -105,7 +106,8 @@ impl Source<'_> {
     }
 }
 
-/// What a reader of numbers expected, in words: `integer `-10`, expected u32` says nothing to who writes files.
+/// What a reader of numbers expected, in words: `integer `-10`, expected u32` says nothing to who
+/// writes files.
 fn in_words(message: &str) -> String {
     let told = |rest: &str| {
         let (what, expected) = rest.split_once(", expected ")?;

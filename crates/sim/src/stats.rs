@@ -1,9 +1,11 @@
-//! What is observed during a run: tallies, time-weighted averages, and series with confidence intervals.
+//! What is observed during a run: tallies, time-weighted averages, and series with confidence
+//! intervals.
 //!
-//! A [`Series`] does what a careful experimenter does by hand: it groups successive observations into batches
-//! (neighbours are correlated, batch means hardly are), cuts the warm-up by the MSER-5 rule (White, Cobb &
-//! Spratt 2000: drop the batches whose removal makes the standard error of the rest least), and gives Student's
-//! interval over 32 batches of what is left. Memory is bounded: batches double when they become too many.
+//! A [`Series`] does what a careful experimenter does by hand: it groups successive observations
+//! into batches (neighbours are correlated, batch means hardly are), cuts the warm-up by the MSER-5
+//! rule (White, Cobb & Spratt 2000: drop the batches whose removal makes the standard error of the
+//! rest least), and gives Student's interval over 32 batches of what is left. Memory is bounded:
+//! batches double when they become too many.
 
 use fastpath_units::Time;
 
@@ -38,7 +40,8 @@ impl Tally {
     }
 }
 
-/// The average over time of a level that changes in steps: a queue length, the number of busy servers.
+/// The average over time of a level that changes in steps: a queue length, the number of busy
+/// servers.
 #[derive(Clone, Debug, Default)]
 pub struct TimeWeighted {
     level: u64,
@@ -176,8 +179,8 @@ impl Series {
         }
     }
 
-    /// Observations to ignore at the start, by the MSER rule. At most half of all: a rule that wants more
-    /// has seen a run that never settled.
+    /// Observations to ignore at the start, by the MSER rule. At most half of all: a rule that
+    /// wants more has seen a run that never settled.
     pub fn warm_up(&self) -> u64 {
         self.batch * self.warm_up_batches() as u64
     }
@@ -215,8 +218,8 @@ impl Series {
         Some(Interval { mean: groups.mean, half })
     }
 
-    /// Whether the interval is within `relative` of the mean: the rule to stop a run by. Ask at intervals, not
-    /// after every observation: a rule asked often enough stops at a lucky moment.
+    /// Whether the interval is within `relative` of the mean: the rule to stop a run by. Ask at
+    /// intervals, not after every observation: a rule asked often enough stops at a lucky moment.
     pub fn is_narrow(&self, confidence: Confidence, relative: f64) -> bool {
         self.estimate(confidence).is_some_and(|interval| interval.relative() <= relative)
     }
@@ -270,8 +273,8 @@ mod tests {
 
     #[test]
     fn intervals_cover_the_truth_as_often_as_they_say() {
-        // 400 series with lag-one correlation ½. The count of misses of a true 95 % interval is binomial
-        // (20 ± 4.4); MSER may only make them more. 40 misses would be 4.6 σ.
+        // 400 series with lag-one correlation ½. The count of misses of a true 95 % interval is
+        // binomial (20 ± 4.4); MSER may only make them more. 40 misses would be 4.6 σ.
         let mut misses = 0;
         for seed in 0..400 {
             let (mut series, mut rng, mut x) = (Series::default(), Rng::new(seed), 0.0);

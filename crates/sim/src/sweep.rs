@@ -1,5 +1,6 @@
-//! Many runs: a case and the axes along which it varies. Each point is a pure function of the sweep and its number, so points
-//! can be done in any order, by any number of threads, on any number of machines.
+//! Many runs: a case and the axes along which it varies. Each point is a pure function of the sweep
+//! and its number, so points can be done in any order, by any number of threads, on any number of
+//! machines.
 //!
 //! ```text
 //! axis machine.cpu.cores=1..4  ┐  grid: every combination
@@ -16,7 +17,8 @@ use std::str::FromStr;
 /// The most points of a sweep.
 pub const POINTS_MAX: u64 = 10_000_000;
 
-/// The bases of a Halton sequence, one per axis: the first primes. Beyond these the sequence is of little use.
+/// The bases of a Halton sequence, one per axis: the first primes. Beyond these the sequence is of
+/// little use.
 const BASES: [u64; 16] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53];
 
 /// The columns beside the axes.
@@ -40,7 +42,8 @@ const COLUMNS: [&str; 17] = [
     "problem",
 ];
 
-/// What varies, and over which values: `machine.cpu.cores=1,2,4`, `workload.size=64..1518`, `machine.cpu.clock=1.0GHz..3.0GHz/5`.
+/// What varies, and over which values: `machine.cpu.cores=1,2,4`, `workload.size=64..1518`,
+/// `machine.cpu.clock=1.0GHz..3.0GHz/5`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// As it was written.
@@ -71,7 +74,8 @@ pub enum Design {
     Grid,
     /// So many points, each independent.
     Random(u64),
-    /// So many points that fill the space evenly: Halton's sequence (1960), shifted by the seed (Cranley and Patterson, 1976).
+    /// So many points that fill the space evenly: Halton's sequence (1960), shifted by the seed
+    /// (Cranley and Patterson, 1976).
     Halton(u64),
 }
 
@@ -115,7 +119,8 @@ pub enum SweepError {
     Shard(String),
 }
 
-/// One of n parts of a sweep: the points whose number leaves the remainder i. `0/n` is the same as `n/n`.
+/// One of n parts of a sweep: the points whose number leaves the remainder i. `0/n` is the same as
+/// `n/n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     i: u64,
@@ -174,7 +179,8 @@ impl FromStr for Axis {
 }
 
 impl Axis {
-    /// The names it goes through if it is an axis of whole files, [`Target::Machine`] or [`Target::Program`].
+    /// The names it goes through if it is an axis of whole files, [`Target::Machine`] or
+    /// [`Target::Program`].
     pub fn names(&self, of: &Target) -> &[String] {
         match &self.values {
             Values::List(list) if self.target == *of => list,

@@ -1,13 +1,15 @@
 //! What happened, for machines ([`TraceHash`]) and for people ([`ChromeTrace`]).
 //!
-//! The hash is the run's fingerprint: two runs are the same run exactly when their hashes agree. The Chrome
-//! trace opens in Perfetto (<https://ui.perfetto.dev>) or chrome://tracing: one row per unit, one bar per visit.
+//! The hash is the run's fingerprint: two runs are the same run exactly when their hashes agree.
+//! The Chrome trace opens in Perfetto (<https://ui.perfetto.dev>) or chrome://tracing: one row per
+//! unit, one bar per visit.
 
 use fastpath_units::{Duration, Time};
 use std::io::{self, Write};
 
-/// A running 64-bit hash over (time, event kind, entity), the same on every machine: each value is mixed in
-/// with FNV-1a's xor-then-multiply on whole 64-bit words, and a rotation so that high bits come down again.
+/// A running 64-bit hash over (time, event kind, entity), the same on every machine: each value is
+/// mixed in with FNV-1a's xor-then-multiply on whole 64-bit words, and a rotation so that high bits
+/// come down again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceHash(u64);
 
@@ -38,7 +40,8 @@ impl TraceHash {
     }
 }
 
-/// Writes the JSON array form of the Chrome trace event format ("Trace Event Format", Google, 2016).
+/// Writes the JSON array form of the Chrome trace event format ("Trace Event Format", Google,
+/// 2016).
 #[derive(Debug)]
 pub struct ChromeTrace<W: Write> {
     out: W,

@@ -1,9 +1,10 @@
 //! The shipped machines against what was published about them.
 //!
-//! Each check says what it is: a *calibration* point was used to set a number of the machine (which one, its file says) and
-//! shows only that the machine was set right; a *prediction* was not used; a *qualitative* check is about a sign or a shape.
-//! A miss stays a miss: its note says why. And it says where its range comes from: what was published or asked gives it
-//! before anything is simulated; all others we chose with our figures in sight.
+//! Each check says what it is: a *calibration* point was used to set a number of the machine (which
+//! one, its file says) and shows only that the machine was set right; a *prediction* was not used;
+//! a *qualitative* check is about a sign or a shape. A miss stays a miss: its note says why. And it
+//! says where its range comes from: what was published or asked gives it before anything is
+//! simulated; all others we chose with our figures in sight.
 
 mod links;
 
@@ -34,10 +35,11 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// What was published (a count, a zero) or asked (5 % over a grid): fixed before our figure was computed.
+    /// What was published (a count, a zero) or asked (5 % over a grid): fixed before our figure was
+    /// computed.
     Given,
-    /// We chose it while the machine was built and its figures were known: passing says how well the two agree, and not that
-    /// it was foreseen.
+    /// We chose it while the machine was built and its figures were known: passing says how well
+    /// the two agree, and not that it was foreseen.
     Chosen,
 }
 
@@ -154,7 +156,8 @@ fn line_rate(size: u32, ports: &[u32], duration: Duration) -> Workload {
     }
 }
 
-/// The CN6880's measurement, repeated inside the simulator: t_f = ½ [(t_r11 − t_d10) − (t_d2 − t_r2)].
+/// The CN6880's measurement, repeated inside the simulator: t_f = ½ [(t_r11 − t_d10) − (t_d2 −
+/// t_r2)].
 fn communication(effort: Effort) -> Vec<Check> {
     let mut points = Vec::new();
     for size in experiment::UNIT_SIZES {
@@ -421,7 +424,8 @@ fn netcope(effort: Effort) -> Vec<Check> {
     all
 }
 
-/// Published VPP rates (both directions together, no loss): one core sets the cycles, more cores and other sizes are predicted.
+/// Published VPP rates (both directions together, no loss): one core sets the cycles, more cores
+/// and other sizes are predicted.
 fn vpp(effort: Effort) -> Vec<Check> {
     let machine = shipped::machine("xeon-e5-2699v3").expect("a shipped machine");
     let rate = |program: &str, cores: u32, size: &str| {
@@ -445,7 +449,8 @@ fn vpp(effort: Effort) -> Vec<Check> {
     .into_iter()
     .map(|(id, kind, program, cores, size, original, note)| {
         let ours = rate(program, cores, size);
-        // One core sets the cycles to its digits; two cores of the published router gain by larger vectors.
+        // One core sets the cycles to its digits; two cores of the published router gain by larger
+        // vectors.
         let least = if kind == Kind::Calibration { 0.98 } else { 0.92 };
         check(id, kind, original, ours, (least * original, (2.0 - least) * original), note)
     })
@@ -456,7 +461,8 @@ fn vpp(effort: Effort) -> Vec<Check> {
 mod tests {
     use super::*;
 
-    /// Misses that are understood, each explained in its note. A new miss, or one that has become a hit, fails here.
+    /// Misses that are understood, each explained in its note. A new miss, or one that has become a
+    /// hit, fails here.
     const MISSES: [&str; 1] = ["cn6880-memory-linear-threads-128k"];
 
     #[test]

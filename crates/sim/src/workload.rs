@@ -28,9 +28,11 @@ pub struct Workload {
     pub groups: u32,
     /// How long frames keep coming, at most.
     pub duration: Duration,
-    /// The time at the start that is not counted in rates and latencies; otherwise a tenth of the duration.
+    /// The time at the start that is not counted in rates and latencies; otherwise a tenth of the
+    /// duration.
     pub warm_up: Option<Duration>,
-    /// Frames stop coming before the end once half the 95 % interval of the mean latency is within this share of it.
+    /// Frames stop coming before the end once half the 95 % interval of the mean latency is within
+    /// this share of it.
     pub precision: Option<f64>,
 }
 
@@ -50,8 +52,9 @@ pub enum Arrivals {
         /// Mean silence.
         off: Duration,
     },
-    /// Multiplexed links: TCP-like flows that fill a link each, every second frame acknowledged by one of 64 bytes on a link
-    /// of its own. Flows come in on the first port of each pair in the list, acknowledgements on the second.
+    /// Multiplexed links: TCP-like flows that fill a link each, every second frame acknowledged by
+    /// one of 64 bytes on a link of its own. Flows come in on the first port of each pair in the
+    /// list, acknowledgements on the second.
     Links {
         /// Bits of IP packets per second on each link.
         rate: Rate,
@@ -270,7 +273,8 @@ pub(crate) struct Frame {
     pub(crate) flow: u32,
 }
 
-/// The frames of one port, in order: a port has its own generator, so that adding a port changes no other.
+/// The frames of one port, in order: a port has its own generator, so that adding a port changes no
+/// other.
 #[derive(Clone, Debug)]
 pub(crate) struct Generator<'a> {
     workload: &'a Workload,
@@ -354,7 +358,8 @@ impl<'a> Generator<'a> {
         let sent = Time::ZERO + period * (self.sent / self.phases.len()) as u64 + phase;
         self.sent += 1;
         let size = if self.place.is_multiple_of(2) { self.workload.sizes.draw(&mut self.rng) } else { 64 };
-        // No two senders are in step for long: up to the mean gap late. And all come over one wire, one after the other.
+        // No two senders are in step for long: up to the mean gap late. And all come over one wire,
+        // one after the other.
         let gap = period.as_ps() / self.phases.len() as u64;
         self.at = self.at.max(sent + Duration::from_ps(self.rng.below(gap.max(1))));
         self.wire(size);
@@ -377,8 +382,9 @@ fn period(sizes: &Sizes, rate: Rate) -> Duration {
     Duration::from_secs_f64((sizes.mean() - NOT_IP) * 8.0 / rate.as_bps() as f64)
 }
 
-/// The links whose frames come in on port number `place` of `places`, by when in their period they send. Flow f is link f, its
-/// acknowledgements are link count/2 + f; they come half a period after the second of the frames they are for.
+/// The links whose frames come in on port number `place` of `places`, by when in their period they
+/// send. Flow f is link f, its acknowledgements are link count/2 + f; they come half a period after
+/// the second of the frames they are for.
 fn phases(
     workload: &Workload,
     rate: Rate,
@@ -464,7 +470,8 @@ mod tests {
 
     #[test]
     fn links_are_full_and_every_second_frame_is_acknowledged() {
-        // 12 000 bits of IP at 128 kbit/s: 10 ⅔ frames a second on each of 50 links, half as many acknowledgements on 50.
+        // 12 000 bits of IP at 128 kbit/s: 10 ⅔ frames a second on each of 50 links, half as many
+        // acknowledgements on 50.
         let text = "links,rate=128kbit,links=200,duration=9s";
         let (data, acks) = (frames(text, 0, 4, 100), frames(text, 1, 4, 100));
         assert_eq!((data.len(), acks.iter().filter(|f| f.size == 64).count()), (50 * 96, acks.len()));

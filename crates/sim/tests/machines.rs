@@ -35,8 +35,8 @@ proptest! {
         for (name, used) in &outcome.units {
             prop_assert!((0.0..=1.000_001).contains(&used.busy), "{} busy {}", name, used.busy);
         }
-        // One queue, one thread or one tag per flow: none of the shipped machines reorders a flow but the IXP1200, whose
-        // emulation threads take packets from one queue side by side.
+        // One queue, one thread or one tag per flow: none of the shipped machines reorders a flow
+        // but the IXP1200, whose emulation threads take packets from one queue side by side.
         if !PAIRS[pair].0.starts_with("ixp") {
             prop_assert_eq!(outcome.order_violations, 0);
         }
@@ -71,7 +71,8 @@ fn parallel_cores_reorder_a_flow_and_it_is_seen() {
 
 #[test]
 fn an_unloaded_latency_is_the_sum_of_its_parts() {
-    // 64 B through a 518 + 57.6 ns unit, 360 cycles at 1.5 GHz and two cached references, 575.6 ns out, 57.6 ns of wire.
+    // 64 B through a 518 + 57.6 ns unit, 360 cycles at 1.5 GHz and two cached references, 575.6 ns
+    // out, 57.6 ns of wire.
     let outcome = simulate("cn6880", "cn-forward", "constant,rate=1kpps,size=64,duration=1s", 1);
     let latency = outcome.latency_us.unwrap();
     let fixed = 0.5756 + 0.24 + 0.5756 + 72.0 * 8.0 / 10_000.0;
@@ -143,7 +144,8 @@ fn a_full_ring_that_blocks_pushes_back_and_loses_nothing_inside() {
 
 #[test]
 fn a_circle_of_full_rings_is_a_deadlock_and_says_who_waits_for_whom() {
-    // a → b → a: while b is slow a fills b's ring, and the wire fills a's; then each holds what the other has no room for.
+    // a → b → a: while b is slow a fills b's ring, and the wire fills a's; then each holds what the
+    // other has no room for.
     let machine = stations(&[("a", "1us", 1), ("b", "10us", 1)]);
     let program = program(&[("out", "a"), ("there", "b"), ("back", "a")]);
     let outcome = run(&machine, &program, &"line-rate,duration=1ms".parse().unwrap(), 1).unwrap();
@@ -300,7 +302,8 @@ fn a_share_of_the_packets_can_skip_the_cores() {
     // 20 000 packets, 20 % ± 4 σ of them for 100 ns each: 2 % of the time.
     assert!((outcome.units["cpu"].busy - 0.02).abs() < 0.0012, "{outcome:?}");
     assert_eq!(outcome.forwarded, outcome.offered);
-    // By flow: all packets of the same flows go the same way. Of one flow that is all or nothing, of 1000 it is 80 %.
+    // By flow: all packets of the same flows go the same way. Of one flow that is all or nothing,
+    // of 1000 it is 80 %.
     let program = |share| {
         Program::parse("p", &program.replace("80%", share).replace("to =", "per = 'flow', to =")).unwrap()
     };

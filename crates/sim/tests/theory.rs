@@ -1,7 +1,8 @@
-//! The kernel and its statistics against exact queueing theory, and against an independent implementation.
+//! The kernel and its statistics against exact queueing theory, and against an independent
+//! implementation.
 //!
-//! Seeds are fixed, so nothing here is flaky: the stated confidence is the chance that a *correct* simulator would
-//! have failed when the seed was chosen. Intervals are 99.9 %.
+//! Seeds are fixed, so nothing here is flaky: the stated confidence is the chance that a *correct*
+//! simulator would have failed when the seed was chosen. Intervals are 99.9 %.
 
 use fastpath_sim::classic::{StationRun, ring, station};
 use fastpath_sim::kernel::Kernel;
@@ -75,8 +76,8 @@ fn the_wrong_theory_is_rejected() {
 
 #[test]
 fn waits_are_lindleys_recursion_to_the_picosecond() {
-    // W' = max(0, W + S − A), no event list at all, on the same random numbers: services are drawn in customer order in both,
-    // and gaps come from a stream of their own.
+    // W' = max(0, W + S − A), no event list at all, on the same random numbers: services are drawn
+    // in customer order in both, and gaps come from a stream of their own.
     let gaps = || Exponential::new(Rng::stream(9, 0));
     let (mut theirs, mean) = (gaps(), Duration::from_ns(1250));
     let simulated = station(1, 100_000, || theirs.draw(mean), markov(9));
@@ -91,7 +92,8 @@ fn waits_are_lindleys_recursion_to_the_picosecond() {
     assert_eq!(ours.map(|i| i.mean), lindley.map(|i| i.mean));
 }
 
-/// Poisson arrivals into exponential single servers of `means_ns` in series: the time each customer spends in all.
+/// Poisson arrivals into exponential single servers of `means_ns` in series: the time each customer
+/// spends in all.
 fn tandem(gap: Duration, means_ns: &[u64], customers: u64, seed: u64) -> Series {
     #[derive(Clone, Copy)]
     enum Event {
@@ -139,8 +141,8 @@ fn stations_in_series_are_independent_as_burke_says() {
     assert!(interval.contains(expected) && interval.relative() < 0.1, "{expected:e} {interval:?}");
 }
 
-/// The throughput, in laps per mean service, of `n` customers in a closed network of single exponential servers with
-/// `demands`, by Buzen's convolution (Buzen 1973).
+/// The throughput, in laps per mean service, of `n` customers in a closed network of single
+/// exponential servers with `demands`, by Buzen's convolution (Buzen 1973).
 fn buzen(demands: &[f64], n: usize) -> f64 {
     let mut g = vec![0.0; n + 1];
     g[0] = 1.0;

@@ -1,9 +1,10 @@
-//! Microengine threads to the cycle: how much memory latency is hidden is an outcome of the interleaving.
+//! Microengine threads to the cycle: how much memory latency is hidden is an outcome of the
+//! interleaving.
 
 use fastpath_sim::{Machine, Outcome, Program, run};
 
-/// One microengine of `threads` threads at 1 GHz that swaps in `swap` cycles; a packet computes 60 + 40 ns around one
-/// reference of 300 ns. Frames come faster than they can be served.
+/// One microengine of `threads` threads at 1 GHz that swaps in `swap` cycles; a packet computes 60
+/// + 40 ns around one reference of 300 ns. Frames come faster than they can be served.
 fn saturated(threads: u32, swap: u32, extra: &str) -> Outcome {
     let machine = format!(
         "name = 't'\nsource = 't'\nports = {{ count = 1, rate = '10Gbit' }}
@@ -53,7 +54,7 @@ fn each_swap_costs_its_cycles() {
 
 #[test]
 fn a_memory_with_one_request_in_flight_serialises_the_threads() {
-    // A packet every 300 ns from 8 threads: 8 · 300 ns of thread time, 100 of computation, so 2300 ns of memory time, of
-    // which the engine idles 200.
+    // A packet every 300 ns from 8 threads: 8 · 300 ns of thread time, 100 of computation, so 2300
+    // ns of memory time, of which the engine idles 200.
     assert_rate(&saturated(8, 0, "outstanding = 1"), 300.0, 1.0 - 200.0 / 2300.0);
 }

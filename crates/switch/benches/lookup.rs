@@ -1,7 +1,8 @@
-//! What a lookup costs, by rule set, structure and traffic; what making a plan and changing it costs.
+//! What a lookup costs, by rule set, structure and traffic; what making a plan and changing it
+//! costs.
 //!
-//! `cargo bench -p fastpath-switch`. An iteration is 4096 lookups: divide by that. Keys: 64 Ki uniformly random
-//! ones, 64 Ki by Zipf's law over 1000 flows that follow rules, one flow.
+//! `cargo bench -p fastpath-switch`. An iteration is 4096 lookups: divide by that. Keys: 64 Ki
+//! uniformly random ones, 64 Ki by Zipf's law over 1000 flows that follow rules, one flow.
 
 use divan::{Bencher, black_box};
 use fastpath_switch::plan::{Base, Cache, TablePlan};
@@ -59,7 +60,8 @@ fn cases() -> impl Iterator<Item = String> {
 }
 
 fn run(bencher: Bencher, keys: &[Key], mut lookup: impl FnMut(&Key) -> u32) {
-    // A key is filled in the first-level cache, as from a packet just parsed; 64 Ki whole keys would be 8 MiB to read.
+    // A key is filled in the first-level cache, as from a packet just parsed; 64 Ki whole keys
+    // would be 8 MiB to read.
     let changing: Vec<[u64; 6]> =
         keys.iter().map(|key| [0, 1, 4, 6, 7, 5].map(|word| key.words()[word])).collect();
     let (mut at, mut key) = (0, keys[0]);

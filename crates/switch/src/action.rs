@@ -48,14 +48,15 @@ pub enum Action {
     DecNwTtl,
 }
 
-/// At most one action of each kind (of set-field: one for each field), executed in the order of §5.10
-/// whatever the order they were written in.
+/// At most one action of each kind (of set-field: one for each field), executed in the order of
+/// §5.10 whatever the order they were written in.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ActionSet {
     actions: BTreeMap<Slot, Action>,
 }
 
-/// Where an action goes in the set: its place in the order of §5.10, and which of several that share it.
+/// Where an action goes in the set: its place in the order of §5.10, and which of several that
+/// share it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Slot(u8, u8);
 

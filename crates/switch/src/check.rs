@@ -1,4 +1,5 @@
-//! Whether actions and instructions can be executed, before they are taken (OpenFlow 1.3.5 §6.4, §7.2.5).
+//! Whether actions and instructions can be executed, before they are taken (OpenFlow 1.3.5 §6.4,
+//! §7.2.5).
 
 use crate::Refusal;
 use crate::action::Action;
@@ -9,7 +10,8 @@ use crate::port;
 use crate::switch::Switch;
 use fastpath_wire::ethertype;
 
-/// What is known of the packets that an action list will see: from the match, then from earlier actions.
+/// What is known of the packets that an action list will see: from the match, then from earlier
+/// actions.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
     fields: Knowledge,
@@ -89,7 +91,8 @@ fn check_output(place: Place<'_>, to: u32) -> Result<(), Refusal> {
     let is_good = match to {
         port::TABLE => matches!(place, Place::PacketOut),
         port::IN_PORT | port::ALL | port::FLOOD | port::NORMAL | port::CONTROLLER => true,
-        // A port that is not there now may come (§7.2.5: either answer is right); frames to it are dropped.
+        // A port that is not there now may come (§7.2.5: either answer is right); frames to it are
+        // dropped.
         _ => (1..=port::MAX).contains(&to) || to == port::LOCAL,
     };
     if is_good { Ok(()) } else { Err(Refusal::ActionBadOutPort(to)) }

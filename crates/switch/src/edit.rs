@@ -1,8 +1,9 @@
 //! Changing frames: tags pushed and popped, fields set, TTLs counted, with checksums kept right.
 //!
-//! Checksums are updated by the difference (RFC 1624), so a wrong one stays wrong and a receiver still finds
-//! out; the CRC of SCTP is made anew when it was right. A frame does not get shorter than Ethernet allows. A change that a frame has no header for does nothing.
-//! Each function reads the headers again: this is the obvious way, not the fast one.
+//! Checksums are updated by the difference (RFC 1624), so a wrong one stays wrong and a receiver
+//! still finds out; the CRC of SCTP is made anew when it was right. A frame does not get shorter
+//! than Ethernet allows. A change that a frame has no header for does nothing. Each function reads
+//! the headers again: this is the obvious way, not the fast one.
 //!
 //! Read first: OpenFlow 1.3.5 §5.12 and §7.2.5.
 
@@ -35,8 +36,8 @@ pub fn pop_vlan(frame: &mut Vec<u8>) {
     }
 }
 
-/// Inserts an MPLS entry right behind the Ethernet header, before any tag (§5.12), with label, class and TTL
-/// of the outermost entry, or with the TTL of the IP header and zeros.
+/// Inserts an MPLS entry right behind the Ethernet header, before any tag (§5.12), with label,
+/// class and TTL of the outermost entry, or with the TTL of the IP header and zeros.
 pub fn push_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     let entry = match (outer_label(frame, &headers), headers.network) {
@@ -60,8 +61,8 @@ pub fn pop_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     }
 }
 
-/// Wraps the frame in a PBB service instance between the same stations: instance of the outermost I-TAG or 0,
-/// priority of the VLAN tag or 0.
+/// Wraps the frame in a PBB service instance between the same stations: instance of the outermost
+/// I-TAG or 0, priority of the VLAN tag or 0.
 pub fn push_pbb(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     let mut tag = [0; 4];
@@ -87,8 +88,8 @@ pub fn pop_pbb(frame: &mut Vec<u8>) {
     }
 }
 
-/// Takes bytes out. A frame of at least the length that Ethernet asks for keeps that length: it is padded, as a MAC
-/// would before it sends it (IEEE 802.3 §4.2.3.3; without FCS).
+/// Takes bytes out. A frame of at least the length that Ethernet asks for keeps that length: it is
+/// padded, as a MAC would before it sends it (IEEE 802.3 §4.2.3.3; without FCS).
 fn remove(frame: &mut Vec<u8>, bytes: Range<usize>) {
     const LEN_MIN: usize = 60;
     let len = frame.len();
@@ -140,7 +141,8 @@ pub fn dec_nw_ttl(frame: &mut [u8]) -> Ttl {
     Ttl::Alive
 }
 
-/// Copies the TTL of the second header that has one to the outermost (MPLS from MPLS, or MPLS from IP).
+/// Copies the TTL of the second header that has one to the outermost (MPLS from MPLS, or MPLS from
+/// IP).
 pub fn copy_ttl_out(frame: &mut [u8]) {
     let Some(outer) = outer_label(frame, &Headers::parse(frame)) else { return };
     if let Some(inner) = inner_ttl(frame, outer) {
@@ -159,8 +161,8 @@ pub fn copy_ttl_in(frame: &mut [u8]) {
     }
 }
 
-/// Raises the drop precedence of an assured-forwarding code point (RFC 2597) by `levels`, to 3 at most
-/// (meter band dscp-remark). Other packets are left alone.
+/// Raises the drop precedence of an assured-forwarding code point (RFC 2597) by `levels`, to 3 at
+/// most (meter band dscp-remark). Other packets are left alone.
 pub fn raise_drop_precedence(frame: &mut [u8], levels: u8) {
     let dscp = Headers::parse(frame).traffic_class() >> 2;
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
@@ -171,7 +173,8 @@ pub fn raise_drop_precedence(frame: &mut [u8], levels: u8) {
     set_field(frame, Field::IpDscp, (class << 3 | raised << 1).into());
 }
 
-/// Sets a header field. Metadata, tunnel id and ports of entry are not in the frame and are left to the caller.
+/// Sets a header field. Metadata, tunnel id and ports of entry are not in the frame and are left to
+/// the caller.
 pub fn set_field(frame: &mut [u8], field: Field, value: u128) {
     let headers = Headers::parse(frame);
     if headers.network == Network::Malformed(Malformed::Ethernet) {
@@ -241,7 +244,8 @@ fn set_ip(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
             let at = ip.offset + if field == Field::Ipv4Src { 12 } else { 16 };
             let address = (value as u32).to_be_bytes();
             patch_covered(frame, headers, at, &address);
-            // The transport sum took the difference first; now the header's own, from the old bytes.
+            // The transport sum took the difference first; now the header's own, from the old
+            // bytes.
             patch(frame, ip.offset, at, &address, &[ip.offset + 10]);
         }
         (Network::Ipv6(ip), Field::IpDscp | Field::IpEcn) => {
@@ -270,7 +274,8 @@ fn set_ipv6(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
             frame[ip.offset + 8..ip.offset + 24].copy_from_slice(&address);
         }
         _ => {
-            // On the way through a routing header, the sum covers the final destination, not this one.
+            // On the way through a routing header, the sum covers the final destination, not this
+            // one.
             if !is_source_routed(frame, &ip) {
                 patch_covered(frame, headers, ip.offset + 24, &address);
             }
@@ -313,7 +318,8 @@ fn set_transport(frame: &mut [u8], headers: &Headers, field: Field, value: u128)
     frame[start + at..start + at + len].copy_from_slice(&value.to_be_bytes()[16 - len..]);
 }
 
-/// The protocol, start and end of the transport header and payload of an IP packet that is not a later fragment.
+/// The protocol, start and end of the transport header and payload of an IP packet that is not a
+/// later fragment.
 fn transport(frame: &[u8], headers: &Headers) -> Option<(u8, usize, usize)> {
     let (protocol, start, end) = match headers.network {
         Network::Ipv4(ip) if ip.fragment_offset == 0 => (ip.protocol, ip.payload_offset(), ip.end()),
@@ -323,8 +329,8 @@ fn transport(frame: &[u8], headers: &Headers) -> Option<(u8, usize, usize)> {
     (start <= end && end <= frame.len()).then_some((protocol, start, end))
 }
 
-/// Updates the transport checksum for another protocol in the pseudo-header that it covers. It stays where it is:
-/// what follows the IP header is still what it was.
+/// Updates the transport checksum for another protocol in the pseudo-header that it covers. It
+/// stays where it is: what follows the IP header is still what it was.
 fn patch_protocol(frame: &mut [u8], headers: &Headers, new: u8) {
     let is_v6 = matches!(headers.network, Network::Ipv6(_));
     let Some((protocol, sum_at)) = transport_sum(frame, headers) else { return };
@@ -352,7 +358,8 @@ fn transport_sum(frame: &[u8], headers: &Headers) -> Option<(u8, usize)> {
     (sum_at + 2 <= end && !is_unused).then_some((protocol, sum_at))
 }
 
-/// Updates the transport checksum, which covers the bytes at `at`, for `new` bytes there; writes only the sum.
+/// Updates the transport checksum, which covers the bytes at `at`, for `new` bytes there; writes
+/// only the sum.
 fn patch_covered(frame: &mut [u8], headers: &Headers, at: usize, new: &[u8]) {
     let Some((_, start, _)) = transport(frame, headers) else { return };
     let Some((protocol, sum_at)) = transport_sum(frame, headers) else { return };
@@ -368,7 +375,8 @@ fn patch_covered(frame: &mut [u8], headers: &Headers, at: usize, new: &[u8]) {
     frame[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Writes `new` at `at` and updates the checksums at `sums`, which cover 16-bit words counted from `base`.
+/// Writes `new` at `at` and updates the checksums at `sums`, which cover 16-bit words counted from
+/// `base`.
 fn patch(frame: &mut [u8], base: usize, at: usize, new: &[u8], sums: &[usize]) {
     for &sum_at in sums {
         let sum = u16::from_be_bytes([frame[sum_at], frame[sum_at + 1]]);
@@ -378,7 +386,8 @@ fn patch(frame: &mut [u8], base: usize, at: usize, new: &[u8], sums: &[usize]) {
     frame[at..at + new.len()].copy_from_slice(new);
 }
 
-/// The checksum `sum` after the bytes at `at` become `new` (RFC 1624 eqn. 3); words are counted from `base`.
+/// The checksum `sum` after the bytes at `at` become `new` (RFC 1624 eqn. 3); words are counted
+/// from `base`.
 fn difference(frame: &[u8], base: usize, at: usize, new: &[u8], sum: u16) -> u16 {
     let start = at - (at - base) % 2;
     let end = at + new.len();
@@ -466,7 +475,8 @@ fn extensions(frame: &[u8], ip: &Ipv6) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-/// Sets a port of the SCTP packet at `start..end` and its CRC32c when that was right (RFC 9260 §6.8).
+/// Sets a port of the SCTP packet at `start..end` and its CRC32c when that was right (RFC 9260
+/// §6.8).
 fn set_sctp(frame: &mut [u8], start: usize, end: usize, at: usize, port: u16) {
     let packet = &mut frame[start..end];
     let was_right = packet.get(sctp::CHECKSUM).is_some_and(|found| found == sctp::checksum(packet));

@@ -1,14 +1,16 @@
-//! How a data path runs a switch: the executor that takes packets through the tables, and what it answers.
+//! How a data path runs a switch: the executor that takes packets through the tables, and what it
+//! answers.
 //!
 //! ```text
 //!  off the fast path:  flow-mod ─▶ Switch ─▶ Executor::update        Executor::job ─▶ (builder) ─▶ Executor::finish
 //!  a packet:           frame ─▶ Executor::execute ─▶ Verdict (the frame as edited leaves) and Outbox (all else)
 //! ```
 //!
-//! A switch and its executor stand behind one lock, taken once a burst. So an executor may use the groups, meters
-//! and ports of the switch directly, and a change is in force for the next burst once `update` has returned.
-//! [`Planned`] is the executor that interprets with flows found by a plan; whatever is faster must give the same
-//! answers and, after [`Executor::credit`], the same counters.
+//! A switch and its executor stand behind one lock, taken once a burst. So an executor may use the
+//! groups, meters and ports of the switch directly, and a change is in force for the next burst
+//! once `update` has returned. [`Planned`] is the executor that interprets with flows found by a
+//! plan; whatever is faster must give the same answers and, after [`Executor::credit`], the same
+//! counters.
 
 use crate::flow::Rank;
 use crate::interp::{DropReason, Outcome, PacketInReason, interp_by};
@@ -19,7 +21,8 @@ use fastpath_units::Time;
 use std::any::Any;
 use std::ops::Range;
 
-/// A slow piece of work that an executor wants done without the lock; its result goes to [`Executor::finish`].
+/// A slow piece of work that an executor wants done without the lock; its result goes to
+/// [`Executor::finish`].
 pub type Job = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 
 /// What takes packets through the tables of a switch.
@@ -27,8 +30,9 @@ pub trait Executor: Send {
     /// Takes over what changed in the switch. Called after every change, before the next packet.
     fn update(&mut self, switch: &mut Switch);
 
-    /// Processes a frame that arrived on `in_port` at `now`. It may be edited in place; what leaves otherwise than
-    /// as the edited frame goes to `out`. Every packet ends in a [`Verdict::Forward`] or at least one post in `out`.
+    /// Processes a frame that arrived on `in_port` at `now`. It may be edited in place; what leaves
+    /// otherwise than as the edited frame goes to `out`. Every packet ends in a
+    /// [`Verdict::Forward`] or at least one post in `out`.
     fn execute(
         &mut self,
         switch: &mut Switch,
@@ -38,12 +42,14 @@ pub trait Executor: Send {
         out: &mut Outbox,
     ) -> Verdict;
 
-    /// Adds what it counted aside to the counters of the switch. Called before counters or deadlines are looked at.
+    /// Adds what it counted aside to the counters of the switch. Called before counters or
+    /// deadlines are looked at.
     fn credit(&mut self, switch: &mut Switch) {
         let _ = switch;
     }
 
-    /// As [`Executor::credit`], for whoever looks at the counters of these flows, by table and rank, and no others.
+    /// As [`Executor::credit`], for whoever looks at the counters of these flows, by table and
+    /// rank, and no others.
     fn credit_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)]) {
         let _ = flows;
         self.credit(switch);
@@ -55,7 +61,8 @@ pub trait Executor: Send {
         None
     }
 
-    /// Does a part of what is left to do, in less time than a change may take; false when there is nothing to do now.
+    /// Does a part of what is left to do, in less time than a change may take; false when there is
+    /// nothing to do now.
     fn tidy(&mut self, switch: &mut Switch) -> bool {
         let _ = switch;
         false
@@ -66,8 +73,8 @@ pub trait Executor: Send {
         false
     }
 
-    /// Takes the result of a job, which may be older than the last update; or answers with another job to be done first,
-    /// whose result takes its place.
+    /// Takes the result of a job, which may be older than the last update; or answers with another
+    /// job to be done first, whose result takes its place.
     fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<Job> {
         let _ = (switch, result);
         None
@@ -192,7 +199,8 @@ impl Planned {
 impl Executor for Planned {
     fn update(&mut self, switch: &mut Switch) {
         for id in self.plan.update(switch) {
-            // While a table grows its base is made anew for each eighth, so that all of it costs n·log n.
+            // While a table grows its base is made anew for each eighth, so that all of it costs
+            // n·log n.
             let plan = self.plan.table(id);
             let (added, gone) = plan.changes();
             if added + gone > plan.rules().len() / 8 {

@@ -1,9 +1,10 @@
-//! The match fields of OpenFlow 1.3 (OXM): their widths, prerequisites, and where each sits in a [`Key`](crate::Key).
+//! The match fields of OpenFlow 1.3 (OXM): their widths, prerequisites, and where each sits in a
+//! [`Key`](crate::Key).
 //!
-//! A key is sixteen 64-bit words. Word 0 says which fields the frame has, one bit per field; the other words
-//! hold the values. Fields that no packet has together share bits (TCP and UDP ports; IPv4 addresses, ARP
-//! addresses and MPLS labels): the presence bit that every match carries tells them apart. So matching is a
-//! masked comparison of a few words and nothing else.
+//! A key is sixteen 64-bit words. Word 0 says which fields the frame has, one bit per field; the
+//! other words hold the values. Fields that no packet has together share bits (TCP and UDP ports;
+//! IPv4 addresses, ARP addresses and MPLS labels): the presence bit that every match carries tells
+//! them apart. So matching is a masked comparison of a few words and nothing else.
 //!
 //! Read first: OpenFlow 1.3.5 §7.2.3.7.
 
@@ -140,7 +141,8 @@ pub struct Info {
     pub name: &'static str,
     /// Width in bits.
     pub bits: u8,
-    /// Index of the key word with its lowest bits. Wider fields have their high half in the word before.
+    /// Index of the key word with its lowest bits. Wider fields have their high half in the word
+    /// before.
     pub word: u8,
     /// Lowest bit in that word.
     pub shift: u8,
@@ -165,8 +167,8 @@ const fn info(field: Field, name: &'static str, bits: u8, at: (u8, u8), usage: U
     Info { field, name, bits, word: at.0, shift: at.1, usage, needs }
 }
 
-/// Every field, in the order of their numbers. Ports take masks too, beyond what §7.2.3.7 asks, because rule
-/// sets express port ranges so.
+/// Every field, in the order of their numbers. Ports take masks too, beyond what §7.2.3.7 asks,
+/// because rule sets express port ranges so.
 pub const FIELDS: [Info; 40] = [
     info(Field::InPort, "in_port", 32, (1, 32), Use::Exact, Nothing),
     info(Field::InPhyPort, "in_phy_port", 32, (1, 32), Use::Exact, Nothing),
@@ -307,7 +309,8 @@ mod tests {
         assert_eq!(lens, wanted);
     }
 
-    /// Every pair that shares bits has EtherTypes, IP versions and protocols, or ICMPv6 types that exclude each other.
+    /// Every pair that shares bits has EtherTypes, IP versions and protocols, or ICMPv6 types that
+    /// exclude each other.
     #[test]
     fn only_fields_that_no_packet_has_together_share_bits() {
         let types = |needs| match needs {

@@ -40,8 +40,9 @@ pub struct Counters {
     pub bytes: u64,
 }
 
-/// What identifies a flow in its table, ordered as lookup goes: higher priorities first. Between flows of equal
-/// priority that overlap (which §5.3 leaves undefined) the smaller match wins, whenever they were added.
+/// What identifies a flow in its table, ordered as lookup goes: higher priorities first. Between
+/// flows of equal priority that overlap (which §5.3 leaves undefined) the smaller match wins,
+/// whenever they were added.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rank {
     priority: Reverse<u16>,
@@ -332,7 +333,8 @@ impl FlowFilter {
         }
     }
 
-    /// The flows that a modification (which ignores ports and groups) or a deletion is about, but for strictness.
+    /// The flows that a modification (which ignores ports and groups) or a deletion is about, but
+    /// for strictness.
     pub(crate) fn of(request: &FlowMod) -> FlowFilter {
         let is_delete = matches!(request.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
         FlowFilter {

@@ -54,7 +54,8 @@ pub struct Group {
     pub bucket_counters: Vec<Counters>,
     /// When it was added.
     pub added: Time,
-    /// Groups on the longest way down from it, itself included, whether packets or liveness take it.
+    /// Groups on the longest way down from it, itself included, whether packets or liveness take
+    /// it.
     pub(crate) depth: usize,
 }
 
@@ -116,8 +117,8 @@ impl Group {
     }
 }
 
-/// The bucket of a select group for a hash: each live one in proportion to its weight. The same hash and the
-/// same live buckets give the same bucket, on every machine.
+/// The bucket of a select group for a hash: each live one in proportion to its weight. The same
+/// hash and the same live buckets give the same bucket, on every machine.
 pub fn select(buckets: &[Bucket], is_live: impl Fn(&Bucket) -> bool, hash: u32) -> Option<usize> {
     let weight = |bucket: &Bucket| if is_live(bucket) { u64::from(bucket.weight) } else { 0 };
     let total: u64 = buckets.iter().map(weight).sum();
@@ -131,8 +132,8 @@ pub fn select(buckets: &[Bucket], is_live: impl Fn(&Bucket) -> bool, hash: u32) 
     None
 }
 
-/// The hash that select groups choose by: flow (addresses, protocol, ports; of ARP the IPv4 addresses), MACs and
-/// EtherType.
+/// The hash that select groups choose by: flow (addresses, protocol, ports; of ARP the IPv4
+/// addresses), MACs and EtherType.
 pub fn select_hash(headers: &Headers, frame: &[u8]) -> u32 {
     let number = |bytes: &[u8]| bytes.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
     let flow = match headers.network {

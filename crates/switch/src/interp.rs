@@ -1,7 +1,7 @@
 //! The interpreter: what a switch does with a packet, step by step as §5 says it.
 //!
-//! This is the specification: it reads every header again after every change and looks at every flow in turn.
-//! Whatever is faster must produce the same outcomes and the same counters.
+//! This is the specification: it reads every header again after every change and looks at every
+//! flow in turn. Whatever is faster must produce the same outcomes and the same counters.
 //!
 //! Read first: OpenFlow 1.3.5 §5.3 (matching), §5.9 (instructions), §5.10 (action set).
 
@@ -21,8 +21,8 @@ use fastpath_units::Time;
 use fastpath_wire::Headers;
 use std::sync::Arc;
 
-/// Outcomes of one packet: a bound on what lists of outputs, floods and groups of groups multiply to. The next outcome is
-/// [`DropReason::TooManyCopies`], and the last.
+/// Outcomes of one packet: a bound on what lists of outputs, floods and groups of groups multiply
+/// to. The next outcome is [`DropReason::TooManyCopies`], and the last.
 pub const OUTCOMES_MAX: usize = 4096;
 
 /// What became of a packet, or of a copy of it.
@@ -81,7 +81,8 @@ pub enum DropReason {
     Ingress,
     /// No flow matched, and there is no table-miss flow.
     TableMiss,
-    /// The flow that ended the pipeline left no output in the action set, and none had been applied.
+    /// The flow that ended the pipeline left no output in the action set, and none had been
+    /// applied.
     NoOutput,
     /// A drop band.
     Meter,
@@ -89,7 +90,8 @@ pub enum DropReason {
     InvalidTtl,
     /// The port to leave by does not exist, is down, or does not forward.
     Egress,
-    /// A flow sent it out of the port of entry without saying IN_PORT (§7.2.5), or flooding reached nobody.
+    /// A flow sent it out of the port of entry without saying IN_PORT (§7.2.5), or flooding reached
+    /// nobody.
     NoOtherPort,
     /// The group has no live bucket, or none at all.
     NoBucket,
@@ -381,7 +383,8 @@ impl<'a> Walk<'a> {
         Step::Go
     }
 
-    /// §5.12: a packet with an invalid TTL is not forwarded; controllers may want to know (OFPR_INVALID_TTL).
+    /// §5.12: a packet with an invalid TTL is not forwarded; controllers may want to know
+    /// (OFPR_INVALID_TTL).
     fn invalid_ttl(&mut self, packet: &Packet) {
         self.packet_in(packet, PacketInReason::InvalidTtl, port::NO_BUFFER);
         self.drop(DropReason::InvalidTtl);

@@ -1,8 +1,8 @@
 //! The flow key: what tables match on, read once from a frame.
 //!
-//! Not a parser of its own: [`Headers`] says where the layers are; this adds the fields that only tables look
-//! at (ARP, ICMP, neighbour discovery, MPLS, PBB, extension headers). Fields that a frame does not have are
-//! absent, and no match for them succeeds.
+//! Not a parser of its own: [`Headers`] says where the layers are; this adds the fields that only
+//! tables look at (ARP, ICMP, neighbour discovery, MPLS, PBB, extension headers). Fields that a
+//! frame does not have are absent, and no match for them succeeds.
 //!
 //! Read first: `field.rs`, which says where each field sits.
 
@@ -243,7 +243,8 @@ pub(crate) fn neighbor_option(message: &[u8], kind: u8) -> Option<usize> {
     None
 }
 
-/// The OFPXMT_OFB_IPV6_EXTHDR bits of the IPv6 packet at `offset..end` (OpenFlow 1.3.5 §7.2.3.8, RFC 8200 §4.1).
+/// The OFPXMT_OFB_IPV6_EXTHDR bits of the IPv6 packet at `offset..end` (OpenFlow 1.3.5 §7.2.3.8,
+/// RFC 8200 §4.1).
 fn extension_headers(frame: &[u8], offset: usize, end: usize) -> u16 {
     /// Longer chains are cut, as in [`Headers::parse`].
     const CHAIN_MAX: usize = 16;
@@ -254,7 +255,8 @@ fn extension_headers(frame: &[u8], offset: usize, end: usize) -> u16 {
     let mut last_rank = 0;
     for _ in 0..CHAIN_MAX {
         let Some(header) = next else { break };
-        // The rank is the place RFC 8200 §4.1 recommends; destination options may come before routing and last.
+        // The rank is the place RFC 8200 §4.1 recommends; destination options may come before
+        // routing and last.
         let (bit, rank) = match header {
             0 => (exthdr::HOP, 1),
             60 if bits & exthdr::ROUTER == 0 && last_rank < 3 => (exthdr::DEST, 2),

@@ -5,12 +5,14 @@
 //!                  match ▸ meter, apply actions, write actions, metadata
 //! ```
 //!
-//! A [`Switch`] holds tables, groups, meters and ports; [`Switch::flow_mod`] and its siblings change it as the
-//! messages of the protocol do, and refuse with the protocol's error numbers. [`interp`] executes it on a
-//! packet in the obvious way and is the specification of everything that is faster.
+//! A [`Switch`] holds tables, groups, meters and ports; [`Switch::flow_mod`] and its siblings
+//! change it as the messages of the protocol do, and refuse with the protocol's error numbers.
+//! [`interp`] executes it on a packet in the obvious way and is the specification of everything
+//! that is faster.
 //!
-//! No messages, no sockets, no clocks: time is an argument. Read first: `field.rs`, `key.rs`, `matching.rs`,
-//! then `switch.rs`, then `interp.rs`. The text followed is OpenFlow Switch Specification 1.3.5; "§" means it.
+//! No messages, no sockets, no clocks: time is an argument. Read first: `field.rs`, `key.rs`,
+//! `matching.rs`, then `switch.rs`, then `interp.rs`. The text followed is OpenFlow Switch
+//! Specification 1.3.5; "§" means it.
 #![forbid(unsafe_code)]
 
 pub mod action;

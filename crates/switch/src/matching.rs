@@ -1,8 +1,9 @@
 //! A match: which packets a flow entry is about.
 //!
-//! A match is a set of (field, value, mask); stored, it is a masked comparison of the few key words its fields
-//! sit in, presence word included. Matches are ordered (to break ties between equal priorities the same way
-//! everywhere, as a rule for the more specific: more fields, longer prefixes) and cheap to clone.
+//! A match is a set of (field, value, mask); stored, it is a masked comparison of the few key words
+//! its fields sit in, presence word included. Matches are ordered (to break ties between equal
+//! priorities the same way everywhere, as a rule for the more specific: more fields, longer
+//! prefixes) and cheap to clone.
 //!
 //! Read first: OpenFlow 1.3.5 §7.2.3 (structure, masks, prerequisites).
 
@@ -24,7 +25,8 @@ pub struct FieldMatch {
     pub mask: u128,
 }
 
-/// One word of a match: keys with `key[word] & mask == value`. Ordered by word, then larger masks first.
+/// One word of a match: keys with `key[word] & mask == value`. Ordered by word, then larger masks
+/// first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Term {
     /// Which word of the key.
@@ -92,10 +94,12 @@ impl PartialOrd for Term {
 }
 
 impl Match {
-    /// A match of all these fields. A field under an all-zero mask is as if it were not there (§7.2.3.5).
+    /// A match of all these fields. A field under an all-zero mask is as if it were not there
+    /// (§7.2.3.5).
     ///
     /// # Errors
-    /// The first field that is there twice, has an impossible value or mask, or lacks its prerequisite.
+    /// The first field that is there twice, has an impossible value or mask, or lacks its
+    /// prerequisite.
     pub fn new(fields: &[FieldMatch]) -> Result<Match, Refusal> {
         let (mut values, mut masks) = (Key::EMPTY, Key::EMPTY);
         let mut seen = 0u64;
@@ -111,7 +115,8 @@ impl Match {
             if mask == 0 {
                 continue;
             }
-            // In-port and physical in-port share bits; asking both for different numbers can never match.
+            // In-port and physical in-port share bits; asking both for different numbers can never
+            // match.
             if (values.bits(field) ^ value) & masks.bits(field) != 0 {
                 return Err(Refusal::MatchBadValue(name));
             }

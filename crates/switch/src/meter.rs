@@ -1,8 +1,8 @@
 //! Meters: token buckets that drop or remark what is above a rate, exact in integer picoseconds.
 //!
-//! Each band has a bucket that fills at its rate up to its burst. A packet takes its cost from every bucket
-//! that holds as much; of the bands whose bucket does not, the one with the highest rate applies (§5.7.1: the
-//! highest rate that is below the measured one).
+//! Each band has a bucket that fills at its rate up to its burst. A packet takes its cost from
+//! every bucket that holds as much; of the bands whose bucket does not, the one with the highest
+//! rate applies (§5.7.1: the highest rate that is below the measured one).
 //!
 //! Read first: OpenFlow 1.3.5 §5.7, §7.3.4.4.
 
@@ -162,8 +162,8 @@ fn unit(flags: u16) -> u128 {
     if flags & flags::PKTPS != 0 { 1 } else { 1000 }
 }
 
-/// What a full bucket holds: the burst that was asked for, or else what the rate gives in 100 ms, and at least ten
-/// packets (of 1250 bytes), so that a slow meter still lets whole frames through.
+/// What a full bucket holds: the burst that was asked for, or else what the rate gives in 100 ms,
+/// and at least ten packets (of 1250 bytes), so that a slow meter still lets whole frames through.
 fn depth(flags: u16, band: &Band) -> u128 {
     let least = if flags & flags::PKTPS != 0 { 10 } else { 100_000 };
     let tokens = match flags & flags::BURST {

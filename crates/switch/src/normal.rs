@@ -1,10 +1,13 @@
-//! What OFPP_NORMAL stands for: a learning switch (IEEE 802.1Q §8.6 to §8.8) with one table of addresses per VLAN.
+//! What OFPP_NORMAL stands for: a learning switch (IEEE 802.1Q §8.6 to §8.8) with one table of
+//! addresses per VLAN.
 //!
-//! The table is of fixed size, in sets of [`WAYS`]: where a set is full, whoever was heard least recently is forgotten. So
-//! neither memory nor time grows with what stations claim to be. Every port carries every VLAN. There is one table for a
-//! switch, whoever executes its packets: clones of a [`Normal`] are copies, [`Normal::share`] is the same table again.
+//! The table is of fixed size, in sets of [`WAYS`]: where a set is full, whoever was heard least
+//! recently is forgotten. So neither memory nor time grows with what stations claim to be. Every
+//! port carries every VLAN. There is one table for a switch, whoever executes its packets: clones
+//! of a [`Normal`] are copies, [`Normal::share`] is the same table again.
 //!
-//! Time is an argument. An address counts for [`AGE_MAX`] after its last frame, as IEEE 802.1Q recommends (table 8-6).
+//! Time is an argument. An address counts for [`AGE_MAX`] after its last frame, as IEEE 802.1Q
+//! recommends (table 8-6).
 
 use crate::plan::hash::mix;
 use crate::port;
@@ -60,8 +63,9 @@ impl Normal {
         Normal(Arc::clone(&self.0))
     }
 
-    /// Learns from a frame that came in by `in_port`, and says where it goes. A station behind a port that cannot send
-    /// (`may_send`) is looked for everywhere. Frames are whole Ethernet headers at least.
+    /// Learns from a frame that came in by `in_port`, and says where it goes. A station behind a
+    /// port that cannot send (`may_send`) is looked for everywhere. Frames are whole Ethernet
+    /// headers at least.
     pub fn forward(&self, now: Time, in_port: u32, frame: &[u8], may_send: impl Fn(u32) -> bool) -> Towards {
         let Some((to, from)) = keys(frame) else { return Towards::Nobody };
         let mut addresses = self.lock();

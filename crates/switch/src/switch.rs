@@ -38,7 +38,8 @@ pub struct Limits {
     pub bands: usize,
     /// Actions of one list.
     pub actions: usize,
-    /// Flows and buckets of all tables and groups, and the actions in them, together: what bounds memory.
+    /// Flows and buckets of all tables and groups, and the actions in them, together: what bounds
+    /// memory.
     pub room: usize,
 }
 
@@ -95,7 +96,8 @@ impl Switch {
         &self.limits
     }
 
-    /// Grows with every change of flows, groups, meters and ports: what was made of an older one is out of date.
+    /// Grows with every change of flows, groups, meters and ports: what was made of an older one is
+    /// out of date.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -216,7 +218,8 @@ impl Switch {
             .filter(|(_, rank, flow)| filter.selects(flow) && rank.matching().is_within(&filter.matching)))
     }
 
-    /// The flows of all tables after a place, whatever filter: for whoever looks at many of them piece by piece.
+    /// The flows of all tables after a place, whatever filter: for whoever looks at many of them
+    /// piece by piece.
     pub fn flows_after<'a>(
         &'a self,
         table_id: u8,
@@ -285,8 +288,8 @@ impl Switch {
         }
     }
 
-    /// Adds counts that were made elsewhere, the last of them at `last_used`, to the flow with this serial number;
-    /// they are lost when that flow is gone.
+    /// Adds counts that were made elsewhere, the last of them at `last_used`, to the flow with this
+    /// serial number; they are lost when that flow is gone.
     pub fn credit(&mut self, table_id: u8, rank: &Rank, serial: u64, counted: Counters, last_used: Time) {
         if let Some(table) = self.tables.get_mut(usize::from(table_id)) {
             table.credit(rank, serial, counted, last_used);
@@ -308,7 +311,8 @@ impl Switch {
         }
     }
 
-    /// Adds what a group, and each of its buckets in turn, processed elsewhere; lost when there is no such group.
+    /// Adds what a group, and each of its buckets in turn, processed elsewhere; lost when there is
+    /// no such group.
     pub fn credit_group(&mut self, id: u32, counted: Counters, buckets: &[Counters]) {
         if let Some(group) = self.groups.get_mut(&id) {
             group.counters += counted;
@@ -341,8 +345,9 @@ impl Switch {
         if old.is_none() && table.len() >= self.limits.flows {
             return Err(Refusal::FlowTableFull(request.table_id));
         }
-        // §6.4: the identical flow is replaced, its counters kept unless they are to be reset; no flow-removed. It keeps
-        // its serial number with them, so that what an executor has counted still finds it.
+        // §6.4: the identical flow is replaced, its counters kept unless they are to be reset; no
+        // flow-removed. It keeps its serial number with them, so that what an executor has counted
+        // still finds it.
         let kept = old.filter(|_| request.flags & flags::RESET_COUNTS == 0);
         let kept = kept.map(|flow| (flow.serial, flow.counters));
         let (gone, more) = (old.map_or(0, Flow::room), request.instructions.room());
@@ -522,8 +527,8 @@ impl Switch {
         1 + below.filter_map(depth).max().unwrap_or(0)
     }
 
-    /// The depths that change above a group when it has another one, by number. What leads to it is deeper than it was, and
-    /// a group is done after all that are less deep: one pass.
+    /// The depths that change above a group when it has another one, by number. What leads to it is
+    /// deeper than it was, and a group is done after all that are less deep: one pass.
     fn depths_above(&self, id: u32, depth: usize) -> BTreeMap<u32, usize> {
         let old = self.groups.get(&id).map_or(depth, |group| group.depth);
         if old == depth {
@@ -568,12 +573,14 @@ impl Switch {
         Ok(self.remove_flows(now, RemovedReason::GroupDelete, |flow| flow.uses_group(id)))
     }
 
-    /// Whether a bucket can be used: the port or the group it watches is live (§6.7); one that watches nothing always is.
+    /// Whether a bucket can be used: the port or the group it watches is live (§6.7); one that
+    /// watches nothing always is.
     pub fn is_live(&self, bucket: &Bucket) -> bool {
         self.is_live_but_for(bucket, &mut BTreeSet::new())
     }
 
-    /// Remembers dead groups, so that each is looked at once however they watch each other (never in a loop).
+    /// Remembers dead groups, so that each is looked at once however they watch each other (never
+    /// in a loop).
     fn is_live_but_for(&self, bucket: &Bucket, dead: &mut BTreeSet<u32>) -> bool {
         let (port, group) = (bucket.watch_port, bucket.watch_group);
         if port != port::ANY && self.port(port).is_some_and(Port::is_live) {

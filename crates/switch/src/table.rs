@@ -1,4 +1,5 @@
-//! One table: its flows in the order of lookup, their deadlines, and what changed since somebody last looked.
+//! One table: its flows in the order of lookup, their deadlines, and what changed since somebody
+//! last looked.
 
 use crate::flow::{Counters, Flow, Rank, Removed, RemovedReason};
 use crate::key::Key;
@@ -14,8 +15,8 @@ const CHANGES_MAX: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     flows: BTreeMap<Rank, Entry>,
-    /// When to look at a flow again, for each that has timeouts. Matching a packet does not move its flow's place here,
-    /// so it may be early.
+    /// When to look at a flow again, for each that has timeouts. Matching a packet does not move
+    /// its flow's place here, so it may be early.
     deadlines: BTreeSet<(Time, Rank)>,
     /// What the flows take of the switch's room.
     room: usize,

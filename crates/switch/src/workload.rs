@@ -1,8 +1,10 @@
-//! Rule sets and keys for measurements and tests: routes, five-tuple filters, MAC tables, all from a seed.
+//! Rule sets and keys for measurements and tests: routes, five-tuple filters, MAC tables, all from
+//! a seed.
 //!
-//! The filters look like those of access lists (long source and destination prefixes that share a few networks,
-//! well-known destination ports, some port ranges, a few wide rules last), but no published list or generator is
-//! behind them. What is drawn is frozen: the same seed gives the same rules.
+//! The filters look like those of access lists (long source and destination prefixes that share a
+//! few networks, well-known destination ports, some port ranges, a few wide rules last), but no
+//! published list or generator is behind them. What is drawn is frozen: the same seed gives the
+//! same rules.
 
 use crate::field::Field;
 use crate::key::Key;
@@ -12,8 +14,8 @@ use fastpath_units::Rng;
 /// A rule to be: priority and match.
 pub type Filter = (u16, Match);
 
-/// IPv4 routes: distinct prefixes of 8 to 32 bits, most of 16 to 24 as in the Internet's tables; longer
-/// prefixes have higher priorities. At most 2²² of them.
+/// IPv4 routes: distinct prefixes of 8 to 32 bits, most of 16 to 24 as in the Internet's tables;
+/// longer prefixes have higher priorities. At most 2²² of them.
 pub fn routes(count: usize, seed: u64) -> Vec<Filter> {
     let mut rng = Rng::new(seed);
     let mut seen = std::collections::BTreeSet::new();
@@ -36,7 +38,8 @@ pub fn routes(count: usize, seed: u64) -> Vec<Filter> {
     routes
 }
 
-/// Five-tuple filters over IPv4 with falling priorities, as an access list has. At most 65 535 of them.
+/// Five-tuple filters over IPv4 with falling priorities, as an access list has. At most 65 535 of
+/// them.
 pub fn filters(count: usize, seed: u64) -> Vec<Filter> {
     let mut rng = Rng::new(seed);
     let networks: Vec<u32> = (0..count / 40 + 4).map(|_| unicast(&mut rng)).collect();
@@ -139,7 +142,8 @@ pub fn random_keys(count: usize, seed: u64) -> Vec<Key> {
     (0..count).map(|_| key()).collect()
 }
 
-/// Keys that follow rules: each agrees with a rule drawn uniformly, and is random in what that leaves open.
+/// Keys that follow rules: each agrees with a rule drawn uniformly, and is random in what that
+/// leaves open.
 pub fn matching_keys(filters: &[Filter], count: usize, seed: u64) -> Vec<Key> {
     let mut rng = Rng::new(seed ^ 0x6b65_7973);
     let mut keys = random_keys(count, seed);
@@ -156,7 +160,8 @@ pub fn matching_keys(filters: &[Filter], count: usize, seed: u64) -> Vec<Key> {
     keys
 }
 
-/// A sequence of `count` of the `keys`, drawn by Zipf's law with exponent 1: the first is the most frequent.
+/// A sequence of `count` of the `keys`, drawn by Zipf's law with exponent 1: the first is the most
+/// frequent.
 pub fn zipf(keys: &[Key], count: usize, seed: u64) -> Vec<Key> {
     let mut rng = Rng::new(seed);
     // Weights in integers, so that every machine draws alike.
@@ -211,7 +216,8 @@ mod tests {
         assert!(keys.iter().all(|key| rules.iter().any(|(_, matching)| matching.matches(key))));
         let drawn = zipf(&keys[..10], 29_290, 5);
         let firsts = drawn.iter().filter(|key| **key == keys[0]).count();
-        // 1/H(10) = 0.3414 of them: 10 000, standard deviation 81; five of those err once in 2 million seeds.
+        // 1/H(10) = 0.3414 of them: 10 000, standard deviation 81; five of those err once in 2
+        // million seeds.
         assert!((9_595..10_405).contains(&firsts), "{firsts}");
     }
 }

@@ -114,7 +114,8 @@ pub(crate) fn scaled(whole: &str, fraction: &str, scale: u64) -> Result<u64, Rea
     u64::try_from(value).map_err(|_| Reason::TooLarge)
 }
 
-/// Prints `value` in the largest unit in which it is exact with at most three decimals, else the smallest.
+/// Prints `value` in the largest unit in which it is exact with at most three decimals, else the
+/// smallest.
 pub(crate) fn print(
     f: &mut fmt::Formatter<'_>,
     value: u64,

@@ -39,7 +39,8 @@ impl Probability {
 
 impl FromStr for Probability {
     type Err = ParseError;
-    /// Parses `1%`, `0.5%`, `0.01`. A `1` without a unit is refused: it may be meant as a percentage.
+    /// Parses `1%`, `0.5%`, `0.01`. A `1` without a unit is refused: it may be meant as a
+    /// percentage.
     fn from_str(text: &str) -> Result<Probability, ParseError> {
         let fail =
             |reason| ParseError { text: text.trim().to_owned(), what: "probability", reason, example: "1%" };
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn draws_lie_within_the_binomial_99_9_percent_interval() {
-        // n = 10⁶ at a fixed seed: ±3.29 σ, so a correct generator fails one seed in a thousand, and this seed never.
+        // n = 10⁶ at a fixed seed: ±3.29 σ, so a correct generator fails one seed in a thousand,
+        // and this seed never.
         for p in [0.001, 0.01, 0.07, 0.5, 0.9] {
             let (mut rng, n) = (Rng::new(42), 1_000_000);
             let hits = (0..n).filter(|_| Probability(p).draw(&mut rng)).count() as f64;

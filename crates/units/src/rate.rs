@@ -9,12 +9,14 @@ use std::str::FromStr;
 /// Picoseconds in one second.
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// Bits per second on the wire, 1 … 800 Gbit/s. "Unlimited" is the absence of a rate (`Option<Rate>`).
+/// Bits per second on the wire, 1 … 800 Gbit/s. "Unlimited" is the absence of a rate
+/// (`Option<Rate>`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rate(NonZeroU64);
 
-/// What is left of a division by a rate, below one picosecond: `numerator / rate` ps. Carried from one
-/// frame to the next of a busy period, so that the sum over any whole number of frames is exact.
+/// What is left of a division by a rate, below one picosecond: `numerator / rate` ps. Carried from
+/// one frame to the next of a busy period, so that the sum over any whole number of frames is
+/// exact.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Fraction(u64);
 
@@ -45,11 +47,12 @@ impl Rate {
         self.0.get() as f64 / 1e6
     }
 
-    /// The time `size` occupies the wire, after `carried` left by the frame before: whole picoseconds and
-    /// what is left over for the next. Exact for any size up to 2 GiB.
+    /// The time `size` occupies the wire, after `carried` left by the frame before: whole
+    /// picoseconds and what is left over for the next. Exact for any size up to 2 GiB.
     pub fn transmission(self, size: Bytes, carried: Fraction) -> (Duration, Fraction) {
         let rate = self.0.get();
-        // Frames up to 2.3 MB fit 64-bit arithmetic; the rest (none on a real link) takes the slow road.
+        // Frames up to 2.3 MB fit 64-bit arithmetic; the rest (none on a real link) takes the slow
+        // road.
         match size.bits().checked_mul(PS_PER_S).and_then(|n| n.checked_add(carried.0)) {
             Some(n) => (Duration::from_ps(n / rate), Fraction(n % rate)),
             None => {
@@ -60,8 +63,8 @@ impl Rate {
         }
     }
 
-    /// [`Rate::transmission`] of a frame that takes `span` and `left` after nothing, after `carried`: the same numbers
-    /// without a division.
+    /// [`Rate::transmission`] of a frame that takes `span` and `left` after nothing, after
+    /// `carried`: the same numbers without a division.
     #[inline]
     pub const fn carry(self, (span, left): (Duration, Fraction), carried: Fraction) -> (Duration, Fraction) {
         // Both are below the rate, so that together they make at most one picosecond.
@@ -72,8 +75,8 @@ impl Rate {
         }
     }
 
-    /// The bits that this rate would send in `left` and `carried`, sent at the rate `to` instead: the time they
-    /// take and what is left over. Exact; held at [`Duration::MAX`] past the range.
+    /// The bits that this rate would send in `left` and `carried`, sent at the rate `to` instead:
+    /// the time they take and what is left over. Exact; held at [`Duration::MAX`] past the range.
     pub fn retimed(self, left: Duration, carried: Fraction, to: Rate) -> (Duration, Fraction) {
         let bits = u128::from(left.as_ps()) * u128::from(self.0.get()) + u128::from(carried.0);
         let new = u128::from(to.0.get());
@@ -87,7 +90,8 @@ impl Rate {
         u64::try_from(bits).unwrap_or(u64::MAX)
     }
 
-    /// The bytes that fit in `span`, rounded down: the bandwidth-delay product when `span` is a delay.
+    /// The bytes that fit in `span`, rounded down: the bandwidth-delay product when `span` is a
+    /// delay.
     pub fn bytes_in(self, span: Duration) -> Bytes {
         Bytes(self.bits_in(span) / 8)
     }
@@ -102,7 +106,8 @@ const UNITS: &[Unit] = &[
 
 impl FromStr for Rate {
     type Err = ParseError;
-    /// Parses `10Mbit`, `1.5Mbit`, `256kbit`, `100Gbit`, `64000bit`; `b`, `bps` are bits, as in ns-2.
+    /// Parses `10Mbit`, `1.5Mbit`, `256kbit`, `100Gbit`, `64000bit`; `b`, `bps` are bits, as in
+    /// ns-2.
     fn from_str(text: &str) -> Result<Rate, ParseError> {
         const EXAMPLE: &str = "10Mbit";
         let bits = parse::quantity(text, "rate", UNITS, EXAMPLE)?;

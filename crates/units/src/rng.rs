@@ -1,5 +1,5 @@
-//! The one random generator: xoshiro256++ 1.0 (Blackman & Vigna, <https://prng.di.unimi.it/>), seeded by
-//! SplitMix64 as its authors advise. Frozen: the same seed gives the same run for ever.
+//! The one random generator: xoshiro256++ 1.0 (Blackman & Vigna, <https://prng.di.unimi.it/>),
+//! seeded by SplitMix64 as its authors advise. Frozen: the same seed gives the same run for ever.
 
 /// A seeded generator of 2²⁵⁶−1 period. 32 bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -97,7 +97,8 @@ impl Duration {
         Duration(s.checked_mul(PS_PER_S).expect("duration over 213 days"))
     }
 
-    /// The nearest span to `s` seconds; negative and NaN give zero, too large gives [`Duration::MAX`].
+    /// The nearest span to `s` seconds; negative and NaN give zero, too large gives
+    /// [`Duration::MAX`].
     pub fn from_secs_f64(s: f64) -> Duration {
         Duration((s * PS_PER_S as f64).round() as u64)
     }

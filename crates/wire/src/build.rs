@@ -1,4 +1,5 @@
-//! Whole frames from fields, with lengths and checksums right: for probes, tests and answers of routers.
+//! Whole frames from fields, with lengths and checksums right: for probes, tests and answers of
+//! routers.
 //!
 //! Not a serialiser of every header there is: options and extension headers are left out.
 
@@ -102,8 +103,8 @@ impl Addresses {
 }
 
 impl Ip {
-    /// From one station to another, TTL 64, DF set, everything else 0. Panics when the addresses are of
-    /// different families.
+    /// From one station to another, TTL 64, DF set, everything else 0. Panics when the addresses
+    /// are of different families.
     pub fn between(src: (MacAddr, IpAddr), dst: (MacAddr, IpAddr)) -> Ip {
         let addresses = Addresses::new(src.1, dst.1);
         Ip {
@@ -118,8 +119,8 @@ impl Ip {
         }
     }
 
-    /// A frame with `payload` after the IP header. Like every builder here it panics when the packet would be
-    /// over 65 535 bytes.
+    /// A frame with `payload` after the IP header. Like every builder here it panics when the
+    /// packet would be over 65 535 bytes.
     pub fn packet(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
         let mut frame = self.start(protocol, payload.len());
         frame.extend_from_slice(payload);

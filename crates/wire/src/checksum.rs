@@ -1,5 +1,5 @@
-//! The Internet checksum: ones-complement sums (RFC 1071), incremental update (RFC 1624), and the check a
-//! receiver makes.
+//! The Internet checksum: ones-complement sums (RFC 1071), incremental update (RFC 1624), and the
+//! check a receiver makes.
 //!
 //! Values are the numbers of the big-endian field, whatever the machine's byte order.
 
@@ -7,7 +7,8 @@ use crate::bytes::be16;
 use crate::{Headers, Network, protocol};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A ones-complement sum being built, piece by piece. Every piece but the last must have an even length.
+/// A ones-complement sum being built, piece by piece. Every piece but the last must have an even
+/// length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sum(u64);
 
@@ -20,7 +21,8 @@ pub enum Check {
     Bad,
     /// UDP over IPv4 without a checksum (RFC 768: field 0).
     Absent,
-    /// Not checkable from this frame: a fragment, not IP, or a protocol without an Internet checksum.
+    /// Not checkable from this frame: a fragment, not IP, or a protocol without an Internet
+    /// checksum.
     NotApplicable,
 }
 
@@ -28,8 +30,8 @@ impl Sum {
     /// Nothing summed yet.
     pub const ZERO: Sum = Sum(0);
 
-    /// The pseudo-header of TCP, UDP and ICMPv6 over IPv6, or of TCP and UDP over IPv4 (RFC 9293 §3.1,
-    /// RFC 8200 §8.1). `len` is the bytes of transport header and payload.
+    /// The pseudo-header of TCP, UDP and ICMPv6 over IPv6, or of TCP and UDP over IPv4 (RFC 9293
+    /// §3.1, RFC 8200 §8.1). `len` is the bytes of transport header and payload.
     pub fn pseudo_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: u32) -> Sum {
         Sum::ZERO.bytes(&src.octets()).bytes(&dst.octets()).word32(u32::from(protocol)).word32(len)
     }
@@ -39,8 +41,9 @@ impl Sum {
         Sum::ZERO.bytes(&src.octets()).bytes(&dst.octets()).word32(u32::from(protocol)).word32(len)
     }
 
-    /// Adds bytes, the last odd one padded with zero. Words are added in the machine's order and swapped once
-    /// at the end (RFC 1071 §2B), 32 bits at a time into 64, so carries need no care below 16 GiB.
+    /// Adds bytes, the last odd one padded with zero. Words are added in the machine's order and
+    /// swapped once at the end (RFC 1071 §2B), 32 bits at a time into 64, so carries need no care
+    /// below 16 GiB.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Sum {
         let (words, rest) = bytes.as_chunks::<4>();
@@ -68,7 +71,8 @@ impl Sum {
         fold(self.0)
     }
 
-    /// The checksum field: the complement of the folded sum. 0 over data that includes a right checksum.
+    /// The checksum field: the complement of the folded sum. 0 over data that includes a right
+    /// checksum.
     pub fn checksum(self) -> u16 {
         !self.folded()
     }
@@ -87,13 +91,14 @@ pub fn of(bytes: &[u8]) -> u16 {
     Sum::ZERO.bytes(bytes).checksum()
 }
 
-/// The checksum field after one 16-bit field under it changed from `old` to `new` (RFC 1624 eqn. 3).
+/// The checksum field after one 16-bit field under it changed from `old` to `new` (RFC 1624 eqn.
+/// 3).
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     Sum::ZERO.word(!checksum).word(!old).word(new).checksum()
 }
 
-/// Checks the TCP, UDP, ICMP or ICMPv6 checksum of a packet as its receiver would. With an IPv6 routing header
-/// the destination in the packet must already be the final one.
+/// Checks the TCP, UDP, ICMP or ICMPv6 checksum of a packet as its receiver would. With an IPv6
+/// routing header the destination in the packet must already be the final one.
 pub fn check_transport(frame: &[u8], headers: &Headers) -> Check {
     let (protocol, start, end) = match headers.network {
         Network::Ipv4(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset(), ip.end()),
@@ -220,7 +225,8 @@ mod tests {
             let at = (at * 2).min((bytes.len() - 2) & !1);
             let (before, old) = (of(&bytes), u16::from_be_bytes([bytes[at], bytes[at + 1]]));
             bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
-            // Both representations of zero are right over all-zero data (RFC 1624 §3); elsewhere they agree.
+            // Both representations of zero are right over all-zero data (RFC 1624 §3); elsewhere
+            // they agree.
             prop_assert_eq!(update(before, old, new) % 0xffff, of(&bytes) % 0xffff);
         }
     }

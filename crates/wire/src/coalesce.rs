@@ -1,8 +1,8 @@
-//! Segments into super-packets, the inverse of `segment.rs`: consecutive TCP segments of one flow become one frame
-//! that a kernel takes in one write.
+//! Segments into super-packets, the inverse of `segment.rs`: consecutive TCP segments of one flow
+//! become one frame that a kernel takes in one write.
 //!
-//! Exact: cutting what comes out gives back the very frames that went in, so nobody can tell, and a frame
-//! whose checksum is wrong is passed on alone and stays wrong.
+//! Exact: cutting what comes out gives back the very frames that went in, so nobody can tell, and a
+//! frame whose checksum is wrong is passed on alone and stays wrong.
 
 use crate::bytes::{be16, be32};
 use crate::checksum::{Check, check_transport};
@@ -10,8 +10,8 @@ use crate::segment::{GsoTransport, IpVersion, Layout};
 use crate::vnet::{Gso, GsoKind, VnetHeader};
 use crate::{Headers, build::tcp_flags};
 
-/// Takes a frame and those that continue it. Full at 65 535 bytes of IP packet. It keeps no payload: the frames are
-/// written from where they are.
+/// Takes a frame and those that continue it. Full at 65 535 bytes of IP packet. It keeps no
+/// payload: the frames are written from where they are.
 ///
 /// ```
 /// # use fastpath_wire::coalesce::Coalescer;
@@ -68,7 +68,8 @@ struct Run {
 }
 
 impl Coalescer {
-    /// Takes the frame if nothing is held or if it continues what is held; otherwise [`Coalescer::take`] first.
+    /// Takes the frame if nothing is held or if it continues what is held; otherwise
+    /// [`Coalescer::take`] first.
     #[must_use = "a frame that was not taken must be offered again"]
     pub fn append(&mut self, frame: &[u8]) -> bool {
         match self.held {
@@ -146,8 +147,8 @@ fn after(frame: &[u8], run: Run, len: usize) -> Held {
     if pushed || len < run.size { Held::Closed(Some(run)) } else { Held::Open(run) }
 }
 
-/// The layout of a frame that may be part of a super-packet: plain TCP data with nothing to say but ACK and PSH,
-/// no IP options or extension headers, no padding, every checksum right.
+/// The layout of a frame that may be part of a super-packet: plain TCP data with nothing to say but
+/// ACK and PSH, no IP options or extension headers, no padding, every checksum right.
 fn mergeable(frame: &[u8]) -> Option<Layout> {
     let headers = Headers::parse(frame);
     let layout = Layout::of(frame, &headers)?;
@@ -165,8 +166,9 @@ fn mergeable(frame: &[u8]) -> Option<Layout> {
     (has_data && is_plain && is_right()).then_some(layout)
 }
 
-/// Whether `frame` is the next segment of a packet with these headers and `data_len` bytes of payload: the next sequence
-/// number and IPv4 identification, and all other headers the same but for lengths, checksums and PSH.
+/// Whether `frame` is the next segment of a packet with these headers and `data_len` bytes of
+/// payload: the next sequence number and IPv4 identification, and all other headers the same but
+/// for lengths, checksums and PSH.
 fn continues(packet: &[u8], data_len: u32, run: &Run, frame: &[u8], layout: &Layout) -> bool {
     if *layout != run.layout {
         return false;

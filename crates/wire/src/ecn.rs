@@ -10,8 +10,9 @@ pub const fn is_capable(traffic_class: u8) -> bool {
     traffic_class & CE != 0
 }
 
-/// Marks a packet Congestion Experienced, updating an IPv4 header checksum incrementally. Packets that are not
-/// ECN-capable, and frames that are not IP, stay as they are. `headers` are those of `frame`.
+/// Marks a packet Congestion Experienced, updating an IPv4 header checksum incrementally. Packets
+/// that are not ECN-capable, and frames that are not IP, stay as they are. `headers` are those of
+/// `frame`.
 pub fn set_ce(frame: &mut [u8], headers: &Headers) {
     if !is_capable(headers.traffic_class()) {
         return;

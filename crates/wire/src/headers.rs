@@ -1,12 +1,13 @@
-//! What a frame is: one pass over its headers, by value, without allocation and without trusting a byte.
+//! What a frame is: one pass over its headers, by value, without allocation and without trusting a
+//! byte.
 //!
 //! ```text
 //!  0          12          l2_len       Ipv4::offset      payload_offset
 //!  dst  src   [802.1Q …]  ethertype    IP header [opts]  TCP/UDP/…
 //! ```
 //!
-//! Not a validator of everything above IP: a router must drop [`Network::Malformed`] and may forward the
-//! rest. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
+//! Not a validator of everything above IP: a router must drop [`Network::Malformed`] and may
+//! forward the rest. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
 
 use crate::bytes::{be16, mac, v4, v6};
 use crate::{MacAddr, checksum};
@@ -64,14 +65,16 @@ pub struct Headers {
     pub l2_len: usize,
     /// The network layer.
     pub network: Network,
-    /// Ports, when the packet is TCP, UDP or SCTP, not a later fragment, and long enough to have them.
+    /// Ports, when the packet is TCP, UDP or SCTP, not a later fragment, and long enough to have
+    /// them.
     pub transport: Option<Transport>,
 }
 
 /// The network layer of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Network {
-    /// IPv4 whose base header and lengths are sound. The header checksum is *not* verified: [`ipv4_checksum_ok`](Headers::ipv4_checksum_ok).
+    /// IPv4 whose base header and lengths are sound. The header checksum is *not* verified:
+    /// [`ipv4_checksum_ok`](Headers::ipv4_checksum_ok).
     Ipv4(Ipv4),
     /// IPv6 whose base header and lengths are sound.
     Ipv6(Ipv6),
@@ -140,7 +143,8 @@ pub struct Ipv6 {
     pub flow_label: u32,
     /// Bytes after the 40-byte base header, extension headers included.
     pub payload_len: u16,
-    /// Protocol after the extension headers (see [`protocol`]); where the chain is cut, the header that is cut.
+    /// Protocol after the extension headers (see [`protocol`]); where the chain is cut, the header
+    /// that is cut.
     pub protocol: u8,
     /// Where that protocol's header starts in the frame.
     pub payload_offset: usize,
@@ -169,8 +173,9 @@ impl Headers {
         Headers::parse_captured(frame, frame.len())
     }
 
-    /// Reads the headers of the first bytes of a frame that was `wire_len` bytes long, as captures cut by a
-    /// snap length hold them: IP lengths are judged against `wire_len`, and headers must be in `frame`.
+    /// Reads the headers of the first bytes of a frame that was `wire_len` bytes long, as captures
+    /// cut by a snap length hold them: IP lengths are judged against `wire_len`, and headers must
+    /// be in `frame`.
     pub fn parse_captured(frame: &[u8], wire_len: usize) -> Headers {
         let Some((ethertype, l2_len)) = parse_ethertype(frame) else { return Headers::truncated(frame) };
         let wire_len = wire_len.max(frame.len());
@@ -228,12 +233,12 @@ impl Headers {
         }
     }
 
-    /// A hash of the flow, the same on every machine and in every release: source and destination address,
-    /// protocol and ports of IP packets (no ports for any fragment, so that all fragments of a datagram stay
-    /// together); MACs and EtherType of other frames. Not symmetric.
+    /// A hash of the flow, the same on every machine and in every release: source and destination
+    /// address, protocol and ports of IP packets (no ports for any fragment, so that all fragments
+    /// of a datagram stay together); MACs and EtherType of other frames. Not symmetric.
     ///
-    /// Each 64-bit word `w` of the key is mixed by `h = (h ^ w) * 0x9e3779b97f4a7c15; h ^= h >> 32`, starting
-    /// from 0, and the upper 32 bits of a last multiplication are the hash.
+    /// Each 64-bit word `w` of the key is mixed by `h = (h ^ w) * 0x9e3779b97f4a7c15; h ^= h >>
+    /// 32`, starting from 0, and the upper 32 bits of a last multiplication are the hash.
     pub fn flow_hash(&self) -> u32 {
         let h = match self.network {
             Network::Ipv4(ip) => {
@@ -300,7 +305,8 @@ impl Ipv6 {
         self.offset + IPV6_HEADER_LEN + usize::from(self.payload_len)
     }
 
-    /// Whether this is any fragment of a larger packet, the first included. (An "atomic" fragment is whole.)
+    /// Whether this is any fragment of a larger packet, the first included. (An "atomic" fragment
+    /// is whole.)
     pub fn is_fragment(&self) -> bool {
         self.more_fragments || self.fragment_offset != 0
     }
@@ -314,7 +320,8 @@ fn mix(h: u64, word: u64) -> u64 {
     h ^ (h >> 32)
 }
 
-/// The EtherType after all tags and where the network header starts; `None` when the frame ends before that.
+/// The EtherType after all tags and where the network header starts; `None` when the frame ends
+/// before that.
 fn parse_ethertype(frame: &[u8]) -> Option<(u16, usize)> {
     let mut ethertype = be16(frame, 12)?;
     let mut l2_len = 14;
@@ -387,8 +394,8 @@ fn parse_ipv6(frame: &[u8], offset: usize, wire_len: usize) -> Network {
     Network::Ipv6(ip)
 }
 
-/// Walks the extension headers (RFC 8200 §4) to the upper-layer protocol. A router need not understand them,
-/// so a cut chain is not malformed: the walk ends there.
+/// Walks the extension headers (RFC 8200 §4) to the upper-layer protocol. A router need not
+/// understand them, so a cut chain is not malformed: the walk ends there.
 fn skip_extensions(frame: &[u8], ip: &mut Ipv6) {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -442,7 +449,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// 192.0.2.1:1000 → 198.51.100.2:53, UDP, TOS 0xb9, DF, TTL 64, eight bytes of payload missing from `total_len`.
+    /// 192.0.2.1:1000 → 198.51.100.2:53, UDP, TOS 0xb9, DF, TTL 64, eight bytes of payload missing
+    /// from `total_len`.
     fn udp4() -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
         frame.extend([0x45, 0xb9, 0, 28, 0x12, 0x34, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2]);

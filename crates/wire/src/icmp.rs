@@ -1,8 +1,8 @@
 //! What routers say: ICMP and ICMPv6 errors about a frame, and echo replies.
 //!
-//! One [`Problem`] names the error in both families; the offending frame decides which. Rate limiting
-//! (RFC 4443 §2.4f, RFC 1812 §4.3.2.8) is the caller's, who has the clock. Read first: RFC 1812 §4.3.2,
-//! RFC 4443 §2.4 and §3.
+//! One [`Problem`] names the error in both families; the offending frame decides which. Rate
+//! limiting (RFC 4443 §2.4f, RFC 1812 §4.3.2.8) is the caller's, who has the clock. Read first: RFC
+//! 1812 §4.3.2, RFC 4443 §2.4 and §3.
 
 use crate::build::Ip;
 use crate::bytes::be32;
@@ -33,9 +33,9 @@ const V4_BYTES_MAX: usize = 576;
 /// An ICMPv6 error packet has at most this many bytes, the least IPv6 MTU (RFC 4443 §2.4c).
 const V6_BYTES_MAX: usize = 1280;
 
-/// The error message about `frame`, back to its sender, VLAN tags kept; `None` when none may be sent
-/// ([`may_answer`]) or `from` is of the other family. `headers` are those of `frame`; `from` is the router's
-/// interface that received it.
+/// The error message about `frame`, back to its sender, VLAN tags kept; `None` when none may be
+/// sent ([`may_answer`]) or `from` is of the other family. `headers` are those of `frame`; `from`
+/// is the router's interface that received it.
 pub fn error(frame: &[u8], headers: &Headers, problem: Problem, from: (MacAddr, IpAddr)) -> Option<Vec<u8>> {
     if !may_answer(frame, headers, problem) {
         return None;
@@ -56,9 +56,10 @@ pub fn error(frame: &[u8], headers: &Headers, problem: Problem, from: (MacAddr, 
     Some(tagged_like(frame, headers, ip.icmp(kind, code, word, quote)))
 }
 
-/// Whether an error about `frame` may be sent at all (RFC 1122 §3.2.2, RFC 1812 §4.3.2.7, RFC 4443 §2.4e): never
-/// about ICMP errors, broadcast or multicast (but ICMPv6 packet-too-big may be), later IPv4 fragments, or
-/// when the source is not one host. A subnet's directed broadcast is known only to the caller.
+/// Whether an error about `frame` may be sent at all (RFC 1122 §3.2.2, RFC 1812 §4.3.2.7, RFC 4443
+/// §2.4e): never about ICMP errors, broadcast or multicast (but ICMPv6 packet-too-big may be),
+/// later IPv4 fragments, or when the source is not one host. A subnet's directed broadcast is known
+/// only to the caller.
 pub fn may_answer(frame: &[u8], headers: &Headers, problem: Problem) -> bool {
     match headers.network {
         Network::Ipv4(ip) => !headers.dst.is_multicast() && may_answer_v4(frame, &ip),
@@ -70,8 +71,9 @@ pub fn may_answer(frame: &[u8], headers: &Headers, problem: Problem) -> bool {
     }
 }
 
-/// The answer to an echo request, from the address it was sent to and back to its sender, VLAN tags kept;
-/// `None` for anything else: other packets, fragments, wrong checksums, groups as source or destination.
+/// The answer to an echo request, from the address it was sent to and back to its sender, VLAN tags
+/// kept; `None` for anything else: other packets, fragments, wrong checksums, groups as source or
+/// destination.
 pub fn echo_reply(frame: &[u8], headers: &Headers) -> Option<Vec<u8>> {
     let (start, end, request) = match headers.network {
         Network::Ipv4(ip) if ip.protocol == protocol::ICMP && may_answer_v4(frame, &ip) => {
@@ -139,7 +141,8 @@ fn may_answer_v4(frame: &[u8], ip: &Ipv4) -> bool {
 }
 
 fn may_answer_v6(frame: &[u8], ip: &Ipv6) -> bool {
-    // RFC 4443 §2.4e has no rule about fragments, but a later one of an ICMPv6 message hides its type.
+    // RFC 4443 §2.4e has no rule about fragments, but a later one of an ICMPv6 message hides its
+    // type.
     let is_informational = |kind: &u8| *kind >= 128 && *kind != 137 && ip.fragment_offset == 0;
     let icmp_error =
         ip.protocol == protocol::ICMPV6 && !frame.get(ip.payload_offset).is_some_and(is_informational);

@@ -12,8 +12,9 @@ pub enum Hop {
     Expired,
 }
 
-/// Counts one hop in the TTL of the header at `offset` ([`crate::Ipv4::offset`]) and updates its checksum
-/// incrementally, so that a wrong checksum stays wrong. Panics when the frame has no header there.
+/// Counts one hop in the TTL of the header at `offset` ([`crate::Ipv4::offset`]) and updates its
+/// checksum incrementally, so that a wrong checksum stays wrong. Panics when the frame has no
+/// header there.
 pub fn decrement_ttl(frame: &mut [u8], offset: usize) -> Hop {
     let header = &mut frame[offset..offset + 20];
     if header[8] <= 1 {
@@ -42,9 +43,10 @@ pub enum FragmentError {
     },
 }
 
-/// Splits a packet into frames whose IP packets have at most `mtu` bytes (RFC 791 §3.2), the Ethernet header
-/// and VLAN tags on each, padding dropped; a packet that fits comes back alone. Fragments may be fragmented
-/// again. The header checksum must have been right: the fragments' are made anew.
+/// Splits a packet into frames whose IP packets have at most `mtu` bytes (RFC 791 §3.2), the
+/// Ethernet header and VLAN tags on each, padding dropped; a packet that fits comes back alone.
+/// Fragments may be fragmented again. The header checksum must have been right: the fragments' are
+/// made anew.
 pub fn fragment(frame: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, FragmentError> {
     let Network::Ipv4(ip) = Headers::parse(frame).network else { return Err(FragmentError::NotIpv4) };
     if usize::from(ip.total_len) <= mtu {
@@ -80,7 +82,8 @@ fn one_fragment(frame: &[u8], ip: &Ipv4, piece: &[u8], at: usize, is_last: bool)
     fragment
 }
 
-/// Turns options without the copied flag, which belong in the first fragment only, into no-operations.
+/// Turns options without the copied flag, which belong in the first fragment only, into
+/// no-operations.
 fn blank_uncopied_options(mut options: &mut [u8]) {
     const END: u8 = 0;
     const NOP: u8 = 1;

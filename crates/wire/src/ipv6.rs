@@ -2,7 +2,8 @@
 
 use crate::ipv4::Hop;
 
-/// Counts one hop in the header at `offset` ([`crate::Ipv6::offset`]). Panics when the frame has no header there.
+/// Counts one hop in the header at `offset` ([`crate::Ipv6::offset`]). Panics when the frame has no
+/// header there.
 pub fn decrement_hop_limit(frame: &mut [u8], offset: usize) -> Hop {
     let hop_limit = &mut frame[offset + 7];
     if *hop_limit <= 1 {

@@ -53,8 +53,8 @@ const OPTION_SOURCE_MAC: u8 = 1;
 const OPTION_TARGET_MAC: u8 = 2;
 
 impl Neighbor {
-    /// Reads a solicitation or advertisement, with every check of RFC 4861 §7.1; `None` when the frame is
-    /// something else or must be ignored.
+    /// Reads a solicitation or advertisement, with every check of RFC 4861 §7.1; `None` when the
+    /// frame is something else or must be ignored.
     pub fn parse(frame: &[u8], headers: &Headers) -> Option<Neighbor> {
         let Network::Ipv6(ip) = headers.network else { return None };
         if ip.protocol != protocol::ICMPV6 || ip.hop_limit != 255 {
@@ -106,8 +106,8 @@ impl Solicitation {
         ip.icmp(SOLICITATION, 0, 0, &body)
     }
 
-    /// The frame that answers: the target is at `mac`. To the asker, or to all nodes when the asker has no
-    /// address yet (RFC 4861 §7.2.4).
+    /// The frame that answers: the target is at `mac`. To the asker, or to all nodes when the asker
+    /// has no address yet (RFC 4861 §7.2.4).
     pub fn answer(&self, mac: MacAddr, role: Role) -> Vec<u8> {
         const ROUTER: u32 = 1 << 31;
         const SOLICITED: u32 = 1 << 30;
@@ -144,8 +144,8 @@ fn hop_limit_255(from: (MacAddr, Ipv6Addr), to: (MacAddr, Ipv6Addr)) -> Ip {
     Ip { ttl: 255, ..Ip::between((from.0, IpAddr::V6(from.1)), (to.0, IpAddr::V6(to.1))) }
 }
 
-/// The MAC in the option `wanted`, if it is there; `None` when the options are broken (length 0 or cut), for
-/// which RFC 4861 §4.6 has the whole message ignored.
+/// The MAC in the option `wanted`, if it is there; `None` when the options are broken (length 0 or
+/// cut), for which RFC 4861 §4.6 has the whole message ignored.
 fn link_layer_option(mut options: &[u8], wanted: u8) -> Option<Option<MacAddr>> {
     let mut found = None;
     while let [kind, words, ..] = *options {

@@ -3,7 +3,8 @@
 /// Where it stands in the packet.
 pub const CHECKSUM: std::ops::Range<usize> = 8..12;
 
-/// The checksum of a packet from its common header on, as it stands in it; what stands there now counts as zero.
+/// The checksum of a packet from its common header on, as it stands in it; what stands there now
+/// counts as zero.
 pub fn checksum(packet: &[u8]) -> [u8; 4] {
     let crc = packet.iter().enumerate().fold(u32::MAX, |crc, (i, byte)| {
         let byte = if CHECKSUM.contains(&i) { 0 } else { *byte };

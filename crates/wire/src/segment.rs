@@ -1,8 +1,8 @@
-//! Super-packets into segments: what a network card does to a TSO or USO frame, done right here, so that a
-//! link can count, delay and lose every segment by itself.
+//! Super-packets into segments: what a network card does to a TSO or USO frame, done right here, so
+//! that a link can count, delay and lose every segment by itself.
 //!
-//! The hosts' kernels hand over TCP in frames of up to 64 KiB. Only the outermost IP header is understood: no
-//! tunnels. Read first: `vnet.rs`.
+//! The hosts' kernels hand over TCP in frames of up to 64 KiB. Only the outermost IP header is
+//! understood: no tunnels. Read first: `vnet.rs`.
 
 use crate::bytes::{be16, be32, put16, put32};
 use crate::checksum::{self, Sum};
@@ -24,7 +24,8 @@ pub enum SegmentError {
     Checksum(#[from] VnetError),
 }
 
-/// A super-packet, ready to be cut into segments numbered from 0, each written wherever there is room for it.
+/// A super-packet, ready to be cut into segments numbered from 0, each written wherever there is
+/// room for it.
 pub struct SuperPacket<'a> {
     layout: Layout,
     kind: GsoKind,
@@ -69,9 +70,9 @@ pub(crate) enum GsoTransport {
     Udp,
 }
 
-/// Writes what a frame from a TAP stands for: its segments when it is a super-packet, otherwise the frame itself
-/// with its checksum finished. Each goes through `scratch` (reused, so nothing is allocated once it has grown)
-/// to `emit`, in order. At most 65 535 segments.
+/// Writes what a frame from a TAP stands for: its segments when it is a super-packet, otherwise the
+/// frame itself with its checksum finished. Each goes through `scratch` (reused, so nothing is
+/// allocated once it has grown) to `emit`, in order. At most 65 535 segments.
 pub fn segment(
     frame: &[u8],
     header: &VnetHeader,
@@ -97,7 +98,8 @@ pub fn segment(
 }
 
 impl<'a> SuperPacket<'a> {
-    /// Checks that `frame` is what its virtio header says. Whatever the checksum fields hold is not used.
+    /// Checks that `frame` is what its virtio header says. Whatever the checksum fields hold is not
+    /// used.
     pub fn new(frame: &'a [u8], gso: Gso) -> Result<SuperPacket<'a>, SegmentError> {
         if gso.size == 0 {
             return Err(SegmentError::ZeroSize);
@@ -142,8 +144,9 @@ impl<'a> SuperPacket<'a> {
         self.layout.complete_checksum(out);
     }
 
-    /// Some segments, at least one, as the packet that stands for them: what the receiving kernel has to know, and the
-    /// payload, which stays where it is. The headers go to `headers`, which is emptied before.
+    /// Some segments, at least one, as the packet that stands for them: what the receiving kernel
+    /// has to know, and the payload, which stays where it is. The headers go to `headers`, which is
+    /// emptied before.
     pub fn part(&self, segments: Range<usize>, headers: &mut Vec<u8>) -> (VnetHeader, &'a [u8]) {
         let payload = self.payload_of(segments.clone());
         headers.clear();
@@ -158,8 +161,8 @@ impl<'a> SuperPacket<'a> {
         &self.payload[segments.start * self.size..self.payload.len().min(segments.end * self.size)]
     }
 
-    /// Makes the super-packet's headers those of the packet of `len` bytes that stands for some of its segments. Its transport
-    /// checksum is the sum of the pseudo-header.
+    /// Makes the super-packet's headers those of the packet of `len` bytes that stands for some of
+    /// its segments. Its transport checksum is the sum of the pseudo-header.
     fn set_fields(&self, segments: Range<usize>, headers: &mut [u8], len: usize) {
         let layout = &self.layout;
         layout.set_lengths(headers, len);
@@ -235,7 +238,8 @@ impl Layout {
         self.kind.transport == GsoTransport::Tcp && headers[self.transport + 13] & flag != 0
     }
 
-    /// Makes the length fields of IP and UDP those of a frame of `len` bytes that begins with these.
+    /// Makes the length fields of IP and UDP those of a frame of `len` bytes that begins with
+    /// these.
     pub(crate) fn set_lengths(&self, frame: &mut [u8], len: usize) {
         match self.kind.network {
             IpVersion::V4 => put16(frame, self.ip + 2, (len - self.ip) as u16),
@@ -254,8 +258,8 @@ impl Layout {
         put16(header, 10, sum);
     }
 
-    /// Puts the sum of the pseudo-header in the transport checksum field of a frame of `len` bytes, the rest to be done
-    /// by a device.
+    /// Puts the sum of the pseudo-header in the transport checksum field of a frame of `len` bytes,
+    /// the rest to be done by a device.
     pub(crate) fn start_checksum(&self, frame: &mut [u8], len: usize) {
         let len = (len - self.transport) as u32;
         put16(frame, self.transport + self.checksum_offset(), self.pseudo.word32(len).folded());

@@ -16,7 +16,8 @@ pub struct VnetHeader {
     pub header_len: u16,
 }
 
-/// Where an unfinished checksum is: the sum from `start` to the end of the frame goes to `start + offset`.
+/// Where an unfinished checksum is: the sum from `start` to the end of the frame goes to `start +
+/// offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartialChecksum {
     /// First byte summed, from the start of the frame.
@@ -126,8 +127,9 @@ impl Gso {
     }
 }
 
-/// Finishes a checksum that the sender left to the device: the field holds the sum of the pseudo-header, or is of no
-/// meaning if it is SCTP's. (Linux says of that too only where it stands.)
+/// Finishes a checksum that the sender left to the device: the field holds the sum of the
+/// pseudo-header, or is of no meaning if it is SCTP's. (Linux says of that too only where it
+/// stands.)
 pub fn complete_checksum(frame: &mut [u8], checksum: PartialChecksum) -> Result<(), VnetError> {
     const UDP_FIELD: u16 = 6;
     let PartialChecksum { start, offset } = checksum;

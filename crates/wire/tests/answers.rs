@@ -245,7 +245,8 @@ fn solicitations_that_must_be_ignored_are() {
     assert!(ignored(&|f| f[21] = 254), "it came through a router");
     assert!(ignored(&|f| f[60] ^= 1), "a wrong checksum");
     assert!(ignored(&|f| f.truncate(80)), "cut");
-    // Option length 0, its checksum kept right by the byte beside it (RFC 1071: the sum does not see swaps).
+    // Option length 0, its checksum kept right by the byte beside it (RFC 1071: the sum does not
+    // see swaps).
     assert!(ignored(&|f| f[78..82].copy_from_slice(&[1, 0, 2, 1])), "an option of length zero");
 }
 

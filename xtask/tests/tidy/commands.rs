@@ -1,4 +1,5 @@
-//! The rule that the README's commands are the ones that are tried: `.ci/run` ends with the test command it gives.
+//! The rule that the README's commands are the ones that are tried: `.ci/run` ends with the test
+//! command it gives.
 
 use crate::repository::{Repository, Violation};
 

@@ -1,4 +1,5 @@
-//! Rules about crates: who uses whom, what a manifest says, where unsafe code may be, what pure means.
+//! Rules about crates: who uses whom, what a manifest says, where unsafe code may be, what pure
+//! means.
 
 use crate::repository::{File, Package, Repository, Violation, is_below};
 use crate::source::lines_with;
@@ -70,7 +71,8 @@ pub(crate) fn manifests(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// Where the table says `forbidden` the crate forbids it itself; elsewhere `unsafe` stays in the named directory.
+/// Where the table says `forbidden` the crate forbids it itself; elsewhere `unsafe` stays in the
+/// named directory.
 pub(crate) fn unsafety(repository: &Repository) -> Vec<Violation> {
     let (_, rows) = table(repository);
     let mut violations = Vec::new();
@@ -125,7 +127,8 @@ const CLIPPY_BANS: &[&str] = &[
     "std::collections::HashSet",
 ];
 
-/// Pure crates name nothing of the world outside their tests, and clippy watches that even those read no clock.
+/// Pure crates name nothing of the world outside their tests, and clippy watches that even those
+/// read no clock.
 pub(crate) fn purity(repository: &Repository) -> Vec<Violation> {
     let (_, rows) = table(repository);
     let mut violations = Vec::new();

@@ -1,9 +1,11 @@
 //! The rules of the house, as tests over the committed files.
 //!
-//! A rule is a function from the repository to its violations, each with the place and what to do; a test per rule
-//! asserts that there are none and shows all there are. Beside each rule, a bad sample proves that it can fail.
+//! A rule is a function from the repository to its violations, each with the place and what to do;
+//! a test per rule asserts that there are none and shows all there are. Beside each rule, a bad
+//! sample proves that it can fail.
 //!
-//! Function length (100 lines) is not here: clippy's `too_many_lines` counts it, `shape.rs` keeps it switched on.
+//! Function length (100 lines) is not here: clippy's `too_many_lines` counts it, `shape.rs` keeps
+//! it switched on.
 //!
 //! Read first: `repository.rs`, then any rule.
 

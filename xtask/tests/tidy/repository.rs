@@ -39,7 +39,8 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Tests stand at the end of a file, or are a file: `tests.rs`, or anything below a `tests` directory.
+    /// Tests stand at the end of a file, or are a file: `tests.rs`, or anything below a `tests`
+    /// directory.
     pub(crate) fn first_test_line(&self) -> usize {
         if self.path.contains("/tests/") || self.path.ends_with("/tests.rs") {
             return 1;
@@ -99,7 +100,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root").to_owned()
 }
 
-/// The files git knows. `safe.directory`: a checkout owned by another user (a container's volume) is fine to list.
+/// The files git knows. `safe.directory`: a checkout owned by another user (a container's volume)
+/// is fine to list.
 fn listed(root: &Path) -> Vec<String> {
     let output = Command::new("git")
         .args(["-c", "safe.directory=*", "ls-files", "-z"])

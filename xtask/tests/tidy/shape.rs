@@ -1,4 +1,5 @@
-//! The rule on the shape of source files: introduced by `//!`, at most 800 lines, function length left to clippy.
+//! The rule on the shape of source files: introduced by `//!`, at most 800 lines, function length
+//! left to clippy.
 
 use crate::repository::{Repository, Violation};
 use crate::source::lines_with;

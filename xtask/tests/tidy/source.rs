@@ -1,9 +1,10 @@
 //! Just enough of Rust's lexical grammar to tell code from comments and literals.
 //!
-//! Not a parser: it knows nested block comments, strings with escapes, raw strings, and character literals as
-//! opposed to lifetimes. That suffices to look for words in code.
+//! Not a parser: it knows nested block comments, strings with escapes, raw strings, and character
+//! literals as opposed to lifetimes. That suffices to look for words in code.
 
-/// `text` with comments and the contents of literals replaced by spaces; every line break stays where it is.
+/// `text` with comments and the contents of literals replaced by spaces; every line break stays
+/// where it is.
 pub(crate) fn code_only(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -84,7 +85,8 @@ fn character(text: &str) -> usize {
     }
 }
 
-/// The length of the literal with prefix (`r"`, `br#"`, `b'`, …) `text` starts with, 0 for a plain word.
+/// The length of the literal with prefix (`r"`, `br#"`, `b'`, …) `text` starts with, 0 for a plain
+/// word.
 fn prefixed_literal(text: &str) -> usize {
     let prefix = text.chars().take_while(|c| matches!(c, 'r' | 'b' | 'c')).count().min(2);
     let hashes = text[prefix..].chars().take_while(|&c| c == '#').count();

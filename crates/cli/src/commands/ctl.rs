@@ -44,7 +44,8 @@ enum Action {
     Links(Show),
     /// Show everything: links, ports, lateness, where all frames are.
     Report(Show),
-    /// Give links new values, all at one instant; frames that they hold stay. What a trace under way sets is refused.
+    /// Give links new values, all at one instant; frames that they hold stay. What a trace under
+    /// way sets is refused.
     Set(Box<Set>),
     /// Start the traces of a group, from their beginning if they have run before.
     Start {

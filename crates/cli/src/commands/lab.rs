@@ -1,4 +1,5 @@
-//! `fastpath lab`: hosts as network namespaces of this machine, real programs in them, and the audit.
+//! `fastpath lab`: hosts as network namespaces of this machine, real programs in them, and the
+//! audit.
 
 use super::replay::Replay;
 use crate::{Answer, explain, spec_file};
@@ -65,13 +66,16 @@ struct Up {
 struct Run {
     #[command(flatten)]
     network: NetworkArgs,
-    /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, beside what the spec implies.
+    /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, beside what the spec
+    /// implies.
     #[arg(long)]
     audit: bool,
-    /// Print one JSON object: the audit, or without one at the end what `fastpath ctl report --json` says.
+    /// Print one JSON object: the audit, or without one at the end what `fastpath ctl report
+    /// --json` says.
     #[arg(long)]
     json: bool,
-    /// The host to run the command on; otherwise it runs beside the hosts and may use `fastpath lab exec`.
+    /// The host to run the command on; otherwise it runs beside the hosts and may use `fastpath lab
+    /// exec`.
     #[arg(long, value_name = "HOST", requires = "command")]
     on: Option<String>,
     /// The command and its arguments.
@@ -89,7 +93,8 @@ pub(super) struct NetworkArgs {
     /// The seed of every random choice; otherwise the one in the spec, otherwise 1.
     #[arg(long)]
     seed: Option<u64>,
-    /// Where to write what became of every packet on every link, for Wireshark: times and reasons are comments.
+    /// Where to write what became of every packet on every link, for Wireshark: times and reasons
+    /// are comments.
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
     /// Where else to listen for `fastpath ctl`'s requests, as HTTP: 127.0.0.1:8080, or unix:PATH.
@@ -102,17 +107,19 @@ pub(super) struct NetworkArgs {
 /// How the engine keeps time; the [engine] table of the spec says the same.
 #[derive(Args)]
 pub(super) struct RealTimeArgs {
-    /// Exit with 1, and name the links, if a frame was released later than this; otherwise what the spec says.
+    /// Exit with 1, and name the links, if a frame was released later than this; otherwise what the
+    /// spec says.
     #[arg(long, value_name = "TIME")]
     tolerance: Option<fastpath_units::Duration>,
     /// What becomes of frames that are later than tolerated.
     #[arg(long, value_name = "FATE")]
     late: Option<LateArg>,
-    /// Spin instead of sleeping when nothing is due: the most exact, and a core of its own for each worker.
+    /// Spin instead of sleeping when nothing is due: the most exact, and a core of its own for each
+    /// worker.
     #[arg(long)]
     busy: bool,
-    /// How many threads share links that exchange no frames; each gets a core of its own. A network in one piece, with
-    /// groups of links or with a ledger has one.
+    /// How many threads share links that exchange no frames; each gets a core of its own. A network
+    /// in one piece, with groups of links or with a ledger has one.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroUsize>,
 }
@@ -239,7 +246,8 @@ impl Run {
         }
     }
 
-    /// Where there can be no hosts, the same network carries the capture that stands beside its description.
+    /// Where there can be no hosts, the same network carries the capture that stands beside its
+    /// description.
     fn replay_instead(&self, why: &anyhow::Error) -> anyhow::Result<Answer> {
         let capture = self.network.spec.with_extension("pcap");
         if !capture.is_file() {
@@ -427,8 +435,8 @@ pub(super) fn books_line(books: &Books) -> String {
     format!("frames: {total_in} in = {delivered} delivered + {dropped} dropped{why} + {held} held")
 }
 
-/// Says how late frames were and what kept the workers from their work; false if a tolerance was asked for and not
-/// kept.
+/// Says how late frames were and what kept the workers from their work; false if a tolerance was
+/// asked for and not kept.
 fn finish_promise(report: &Report) -> bool {
     let mut err = io::stderr().lock();
     let ports = report.ports.iter().map(|port| port.lateness).filter(|late| late.frames > 0);
@@ -487,8 +495,8 @@ pub(super) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Waits for the command. When told to stop, it gets time to end by itself (a terminal has sent it the
-/// signal too), then is told, then is killed.
+/// Waits for the command. When told to stop, it gets time to end by itself (a terminal has sent it
+/// the signal too), then is told, then is killed.
 fn wait(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
     let pid = Pid::from_raw(i32::try_from(child.id()).context("process number")?);
     let mut means = [None, Some(Signal::SIGTERM), Some(Signal::SIGKILL)].into_iter();

@@ -35,10 +35,11 @@ enum Action {
 
 /// Do to what leaves by an interface what netem would, until told to end (Ctrl-C).
 ///
-/// What the machine sends by the interface is redirected to the emulated link (clsact, u32 and mirred must be in the
-/// kernel) and sent on from there, past queue disciplines and filters; what arrives there is not touched. Its addresses and
-/// routes stay. Unlike netem: the delay follows the transmission at the rate, as on a wire; the limit counts what waits
-/// for the rate, not what is under delay; TCP's super-packets are cut before the link, so loss and limit count packets.
+/// What the machine sends by the interface is redirected to the emulated link (clsact, u32 and
+/// mirred must be in the kernel) and sent on from there, past queue disciplines and filters; what
+/// arrives there is not touched. Its addresses and routes stay. Unlike netem: the delay follows the
+/// transmission at the rate, as on a wire; the limit counts what waits for the rate, not what is
+/// under delay; TCP's super-packets are cut before the link, so loss and limit count packets.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -102,7 +103,8 @@ impl Dev {
         Ok(Answer::Yes)
     }
 
-    /// A process of its own group that removes the filter when we are gone, however that comes to be.
+    /// A process of its own group that removes the filter when we are gone, however that comes to
+    /// be.
     fn guard(&self) -> anyhow::Result<Guard> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["netem", "guard", &self.interface]).stdin(Stdio::piped()).process_group(0);

@@ -7,7 +7,8 @@ use fastpath_net::preset::{self, Preset};
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Show the presets of links (`preset = "lte"`, `fastpath shell --preset lte`), their values and their sources.
+/// Show the presets of links (`preset = "lte"`, `fastpath shell --preset lte`), their values and
+/// their sources.
 #[derive(Args)]
 pub(crate) struct Presets {
     /// Print one JSON array.

@@ -8,11 +8,12 @@ use fastpath_lab::report::Report;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Make a report from records, and from what `model` and `evaluate` print with --json: one HTML page that needs nothing else, Markdown, or the charts as SVG or PNG.
+/// Make a report from records, and from what `model` and `evaluate` print with --json: one HTML
+/// page that needs nothing else, Markdown, or the charts as SVG or PNG.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
-    /// Records as `fastpath measure` writes them, or the --json of `fastpath model fit|predict|cores|index|budget` and of `fastpath
-    /// evaluate models|simulator|prediction`.
+    /// Records as `fastpath measure` writes them, or the --json of `fastpath model
+    /// fit|predict|cores|index|budget` and of `fastpath evaluate models|simulator|prediction`.
     #[arg(required = true)]
     records: Vec<PathBuf>,
     /// Where the report goes; its name ends in .html, .md, .svg or .png.

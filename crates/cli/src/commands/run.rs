@@ -8,8 +8,8 @@ use std::io::{self, Write};
 
 /// Emulate a network between interfaces of this machine, as a transparent bridge.
 ///
-/// Every host of the description names the interface it stands for: `[host.a] port = "eth1"`. Frames that
-/// arrive there enter the network at that host, and frames for that host leave there.
+/// Every host of the description names the interface it stands for: `[host.a] port = "eth1"`.
+/// Frames that arrive there enter the network at that host, and frames for that host leave there.
 #[derive(Args)]
 #[command(after_help = "\
 Example: two hosts on one link, between eth1 and eth2

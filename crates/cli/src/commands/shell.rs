@@ -24,10 +24,10 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// Run a program, or your shell, behind an emulated link to where you are.
 ///
-/// Inside there is one interface, eth0, and everything goes over the link: "up" away from the program, "down" towards
-/// it. Every address of the machine (or shell) it was started from can be reached, the nearest one is in
-/// FASTPATH_SHELL_OUTSIDE; beyond that as far as it forwards packets. Shells can be started in shells, and their links
-/// add up.
+/// Inside there is one interface, eth0, and everything goes over the link: "up" away from the
+/// program, "down" towards it. Every address of the machine (or shell) it was started from can be
+/// reached, the nearest one is in FASTPATH_SHELL_OUTSIDE; beyond that as far as it forwards
+/// packets. Shells can be started in shells, and their links add up.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,8 @@ From inside to the internet, let the machine forward and masquerade:
   sysctl -w net.ipv4.ip_forward=1
   iptables -t nat -A POSTROUTING -s 100.64.0.0/10 -j MASQUERADE")]
 pub(crate) struct ShellArgs {
-    /// The values of a kind of access: lte, starlink, … (fastpath presets). All others given win over them.
+    /// The values of a kind of access: lte, starlink, … (fastpath presets). All others given win
+    /// over them.
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// One way, in each direction: 20ms.

@@ -1,4 +1,5 @@
-//! What several tests of the program share: skips that can be seen, and users with less privilege than the test's.
+//! What several tests of the program share: skips that can be seen, and users with less privilege
+//! than the test's.
 #![allow(dead_code)] // each test program uses a part
 
 use std::process::Command;
@@ -14,12 +15,14 @@ pub(crate) fn skip(test: &str, why: &str) {
     }
 }
 
-/// Words that run what follows them as an ordinary user, without any capability; `None` where unshare(1) cannot.
+/// Words that run what follows them as an ordinary user, without any capability; `None` where
+/// unshare(1) cannot.
 pub(crate) fn as_ordinary_user() -> Option<Vec<&'static str>> {
     usable(vec!["unshare", "-U", "--map-user=1000", "--map-group=1000"])
 }
 
-/// Words that run what follows them where nobody may make network namespaces; `None` where that cannot be had.
+/// Words that run what follows them where nobody may make network namespaces; `None` where that
+/// cannot be had.
 pub(crate) fn without_namespaces() -> Option<Vec<&'static str>> {
     let none = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
     usable(vec!["unshare", "-Ur", "sh", "-c", none, "sh"])

@@ -1,4 +1,5 @@
-//! Where to listen, in words: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/net.sock`, or, in the open, `public:0.0.0.0:8080`.
+//! Where to listen, in words: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/net.sock`, or, in the
+//! open, `public:0.0.0.0:8080`.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! From the words of a request to changes of a network: whatever a client sends, the worker sees only valid ones.
+//! From the words of a request to changes of a network: whatever a client sends, the worker sees
+//! only valid ones.
 
 use super::{Changes, GroupReport, Setting};
 use crate::mail::Snapshot;

@@ -86,7 +86,8 @@ fn exchange(path: &Path, method: &str, target: &str, body: &[u8]) -> Result<(u16
     parse(&answer).ok_or_else(|| CallError::BadAnswer { path: path.to_owned(), what: "not HTTP".to_owned() })
 }
 
-/// The server gives the length of what it sends and closes, so that the body is all that follows the head.
+/// The server gives the length of what it sends and closes, so that the body is all that follows
+/// the head.
 fn parse(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;

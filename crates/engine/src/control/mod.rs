@@ -1,4 +1,5 @@
-//! Talking to a running engine: HTTP with JSON, over a Unix socket and, if asked for, one more address.
+//! Talking to a running engine: HTTP with JSON, over a Unix socket and, if asked for, one more
+//! address.
 //!
 //! ```text
 //!  ctl, curl, Prometheus ──HTTP──▶ server.rs ─▶ routes.rs ──▶ Team ──▶ workers
@@ -8,9 +9,11 @@
 //!  POST /groups/{name}/start      POST /stop
 //! ```
 //!
-//! Every answer is JSON, but for the metrics; what went wrong is `{"error":"…"}` with a status that is not 200.
+//! Every answer is JSON, but for the metrics; what went wrong is `{"error":"…"}` with a status that
+//! is not 200.
 //!
-//! Read first: this file is what can be said; `routes.rs` answers it, `change.rs` reads changes, `client.rs` asks.
+//! Read first: this file is what can be said; `routes.rs` answers it, `change.rs` reads changes,
+//! `client.rs` asks.
 
 mod address;
 mod change;
@@ -39,7 +42,8 @@ pub const REQUEST_MAX: usize = 64 << 10;
 /// What can be asked of a running engine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Request {
-    /// How everything stands: links with their parameters and counters, ports with theirs, where all frames are.
+    /// How everything stands: links with their parameters and counters, ports with theirs, where
+    /// all frames are.
     Report,
     /// New values for links, all at one instant.
     Set(Changes),
@@ -78,8 +82,8 @@ pub struct Setting {
     /// Only the direction of the link that leads from this node; both if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Values by the keys of a link in a spec, as there: `"1Mbit"`, a table as an object, `{"kind": "codel"}`, or as text of
-    /// TOML. What is absent stays.
+    /// Values by the keys of a link in a spec, as there: `"1Mbit"`, a table as an object, `{"kind":
+    /// "codel"}`, or as text of TOML. What is absent stays.
     #[serde(deserialize_with = "as_text")]
     #[schema(schema_with = values::schema)]
     pub set: BTreeMap<String, String>,

@@ -1,4 +1,5 @@
-//! The control interface: what is answered where. The OpenAPI document is made of the same declarations as the routes.
+//! The control interface: what is answered where. The OpenAPI document is made of the same
+//! declarations as the routes.
 
 use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics};
 use crate::mail::Refusal;
@@ -173,7 +174,8 @@ impl Engine {
     }
 }
 
-/// What changes something must say that it is JSON: a page in a browser cannot do that behind its user's back.
+/// What changes something must say that it is JSON: a page in a browser cannot do that behind its
+/// user's back.
 fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {

@@ -26,7 +26,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 /// Clients served at a time; more wait.
 const CLIENTS_MAX: usize = 8;
-/// A client that does not finish its request for this long, or has been connected for this long, is let go.
+/// A client that does not finish its request for this long, or has been connected for this long, is
+/// let go.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(60);
 /// How long to stop listening after the machine refused a connection: it has no descriptors left.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
@@ -105,7 +106,8 @@ impl Drop for Server {
     }
 }
 
-/// A socket at `path`, for this user and root only. One left there by an engine that died is replaced.
+/// A socket at `path`, for this user and root only. One left there by an engine that died is
+/// replaced.
 fn listen(path: &Path) -> io::Result<(std::os::unix::net::UnixListener, SocketFile)> {
     if UnixStream::connect(path).is_ok() {
         return Err(io::Error::new(io::ErrorKind::AddrInUse, "another engine listens there"));
@@ -131,7 +133,8 @@ async fn serve(
         tokio::spawn(serve_unix(listener, owner, app.clone(), Arc::clone(&seats)));
     }
     for listener in tcp {
-        // A page in a browser may have its own name resolve to this machine; whoever means us says so.
+        // A page in a browser may have its own name resolve to this machine; whoever means us says
+        // so.
         let app = match listener.local_addr() {
             Ok(address) if address.ip().is_loopback() => app.clone().layer(middleware::from_fn(meant_for_us)),
             _ => app.clone(),

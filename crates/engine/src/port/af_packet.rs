@@ -1,11 +1,12 @@
-//! A port on an existing interface (a network card, a veth end) by a packet socket: every frame that
-//! arrives there is ours, and what we send leaves as if the machine had sent it.
+//! A port on an existing interface (a network card, a veth end) by a packet socket: every frame
+//! that arrives there is ours, and what we send leaves as if the machine had sent it.
 //!
-//! Offloads. The far end of a veth hands over TCP super-packets and unfinished checksums, and no switch on
-//! our side stops it; so the socket carries virtio-net headers and `offload.rs` makes each segment whole.
-//! Cards that merge packets on arrival would blur the instants at which those came, and some merges (LRO)
-//! cannot be undone: GRO and LRO are switched off on the interface while the port is open, and restored.
-//! What we send is complete, so the interface's transmit offloads have nothing to do.
+//! Offloads. The far end of a veth hands over TCP super-packets and unfinished checksums, and no
+//! switch on our side stops it; so the socket carries virtio-net headers and `offload.rs` makes
+//! each segment whole. Cards that merge packets on arrival would blur the instants at which those
+//! came, and some merges (LRO) cannot be undone: GRO and LRO are switched off on the interface
+//! while the port is open, and restored. What we send is complete, so the interface's transmit
+//! offloads have nothing to do.
 //!
 //! A VLAN tag that the kernel took off a frame is put back.
 
@@ -47,8 +48,8 @@ pub struct AfPacket {
 }
 
 impl AfPacket {
-    /// Opens the interface `name` of the thread's network namespace. It should be up; while it is down,
-    /// nothing arrives and what is sent is lost and counted.
+    /// Opens the interface `name` of the thread's network namespace. It should be up; while it is
+    /// down, nothing arrives and what is sent is lost and counted.
     pub fn open(name: &str) -> Result<AfPacket, OpenError> {
         let failed = |operation| move |error| OpenError::from_os(name, operation, error);
         let index = interface::index_of(name).map_err(failed("looking for the interface"))?;
@@ -72,8 +73,8 @@ impl AfPacket {
         })
     }
 
-    /// The socket's error is ENETDOWN after the interface went down. One that is removed goes down first, and nothing is said
-    /// when it is gone: whoever looks in between has to look again.
+    /// The socket's error is ENETDOWN after the interface went down. One that is removed goes down
+    /// first, and nothing is said when it is gone: whoever looks in between has to look again.
     fn check(&mut self, now: Time) -> Result<(), PortError> {
         self.looks = 0;
         match self.socket.take_error() {

@@ -1,17 +1,18 @@
-//! A port on an existing interface by AF_XDP sockets, one for each receive queue: frames come and go in memory shared
-//! with the kernel, before the rest of the network stack has touched them.
+//! A port on an existing interface by AF_XDP sockets, one for each receive queue: frames come and
+//! go in memory shared with the kernel, before the rest of the network stack has touched them.
 //!
 //! ```text
 //!   interface ─▶ XDP program ─▶ rx ring ─▶ copied into the frame pool      pool ─▶ copied to a chunk ─▶ tx ring ─▶ queue 0
 //! ```
 //!
-//! The copies keep frames of all ports in one pool of tight slots; chunks are 2 KiB each and would be spread over
-//! memory (`cargo bench -p fastpath-engine` tells what a copy costs). What is sent leaves by the first queue, so that it
-//! stays in order.
+//! The copies keep frames of all ports in one pool of tight slots; chunks are 2 KiB each and would
+//! be spread over memory (`cargo bench -p fastpath-engine` tells what a copy costs). What is sent
+//! leaves by the first queue, so that it stays in order.
 //!
-//! Offloads. The far end of a veth leaves checksums unfinished and, unless the program runs in the driver, hands over
-//! super-packets, and nothing beside the frame says so: both are told from the frame (`offload.rs`). Tags that a VLAN
-//! device on the far end of a veth left to the hardware are lost; a packet socket sees them.
+//! Offloads. The far end of a veth leaves checksums unfinished and, unless the program runs in the
+//! driver, hands over super-packets, and nothing beside the frame says so: both are told from the
+//! frame (`offload.rs`). Tags that a VLAN device on the far end of a veth left to the hardware are
+//! lost; a packet socket sees them.
 
 use super::claim::Claim;
 use super::merging::Merging;
@@ -110,15 +111,16 @@ impl XdpMemory {
     }
 }
 
-/// The chunks that hold every frame of an interface with this MTU; `None` if there are none so long.
+/// The chunks that hold every frame of an interface with this MTU; `None` if there are none so
+/// long.
 fn chunk_len(mtu: usize) -> Option<usize> {
     [2048, CHUNK_MAX].into_iter().find(|len| mtu + LINK_HEADERS + HEADROOM <= *len)
 }
 
 impl AfXdp {
-    /// Opens the interface `name` of the thread's network namespace, which should be up, with chunks of `memory`.
-    /// Without a mode: in the stack for veth (there the driver's way costs more), in the driver for others, and the
-    /// other of the two where that is refused.
+    /// Opens the interface `name` of the thread's network namespace, which should be up, with
+    /// chunks of `memory`. Without a mode: in the stack for veth (there the driver's way costs
+    /// more), in the driver for others, and the other of the two where that is refused.
     pub fn open(name: &str, mode: Option<XdpMode>, memory: &mut XdpMemory) -> Result<AfXdp, OpenError> {
         let first = match mode {
             Some(mode) => mode,
@@ -134,8 +136,8 @@ impl AfXdp {
         }
     }
 
-    /// Opens the way out of the interface `name` only, as a source of traffic: what arrives there goes on to the machine as
-    /// ever.
+    /// Opens the way out of the interface `name` only, as a source of traffic: what arrives there
+    /// goes on to the machine as ever.
     pub fn sender(name: &str) -> Result<AfXdp, OpenError> {
         let mut memory = XdpMemory::for_ports([name].into_iter());
         AfXdp::open_in(name, XdpMode::Generic, Purpose::Send, &mut memory)
@@ -197,7 +199,8 @@ impl AfXdp {
         })
     }
 
-    /// An error that is pending on a socket: ENETDOWN after the interface went down, and after it was removed.
+    /// An error that is pending on a socket: ENETDOWN after the interface went down, and after it
+    /// was removed.
     fn check(&mut self) -> Result<(), PortError> {
         for socket in &self.sockets {
             match socket.take_error() {

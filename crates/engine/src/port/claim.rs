@@ -1,8 +1,8 @@
-//! One engine an interface: a claim that every process of a network namespace can see and that ends with
-//! the process that made it.
+//! One engine an interface: a claim that every process of a network namespace can see and that ends
+//! with the process that made it.
 //!
-//! A claim is a listening Unix socket with an abstract name (unix(7)). Such names belong to a network
-//! namespace as interface indices do, leave no file behind, and tell who listens.
+//! A claim is a listening Unix socket with an abstract name (unix(7)). Such names belong to a
+//! network namespace as interface indices do, leave no file behind, and tell who listens.
 
 use super::OpenError;
 use crate::sys::listening_process;

@@ -1,8 +1,8 @@
-//! A port that only sends: frames leave by an existing interface as if the machine had sent them, past its queue
-//! discipline and its filters. What arrives there goes on to the machine as ever.
+//! A port that only sends: frames leave by an existing interface as if the machine had sent them,
+//! past its queue discipline and its filters. What arrives there goes on to the machine as ever.
 //!
-//! With a filter that takes what the machine sends to a TAP, this puts a network in the way out of an interface
-//! (`fastpath netem`).
+//! With a filter that takes what the machine sends to a TAP, this puts a network in the way out of
+//! an interface (`fastpath netem`).
 
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use crate::sys::interface;

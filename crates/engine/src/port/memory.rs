@@ -4,9 +4,9 @@
 //!  MemoryEnd::send ──▶ ring ──▶ Memory::rx_burst        MemoryEnd::recv ◀── ring ◀── Memory::tx_burst
 //! ```
 //!
-//! Frames are copied in and out as on a real port. Each ring is behind a lock that is taken once a burst, and not at all
-//! to find out that it is empty. Whoever finds it taken looks again instead of sleeping: it is held for a burst, and
-//! waking a sleeper would take ten times as long.
+//! Frames are copied in and out as on a real port. Each ring is behind a lock that is taken once a
+//! burst, and not at all to find out that it is empty. Whoever finds it taken looks again instead
+//! of sleeping: it is held for a burst, and waking a sleeper would take ten times as long.
 
 use super::{BURST, Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
@@ -137,7 +137,8 @@ impl Shared {
             for _ in 0..LOOKS {
                 match self.ring.try_lock() {
                     Ok(ring) => return ring,
-                    // A ring is whole between calls, so a panic elsewhere leaves nothing to protect from.
+                    // A ring is whole between calls, so a panic elsewhere leaves nothing to protect
+                    // from.
                     Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
                     Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
                 }
@@ -147,8 +148,9 @@ impl Shared {
     }
 }
 
-/// A bounded queue of byte strings, back to back in one block of memory: `length, bytes, length, bytes, …`.
-/// An entry that does not fit before the end of the block goes to its start, after the mark [`WRAP`].
+/// A bounded queue of byte strings, back to back in one block of memory: `length, bytes, length,
+/// bytes, …`. An entry that does not fit before the end of the block goes to its start, after the
+/// mark [`WRAP`].
 struct Ring {
     block: Box<[u8]>,
     /// Where the oldest entry begins.
@@ -264,8 +266,8 @@ mod tests {
                     if ring.push(&bytes) {
                         oracle.push_back(bytes);
                     } else {
-                        // It may refuse only when what is free, in at most two gaps that one entry each
-                        // (of 83 bytes at most) did not fit, is too little.
+                        // It may refuse only when what is free, in at most two gaps that one entry
+                        // each (of 83 bytes at most) did not fit, is too little.
                         let used: usize = oracle.iter().map(|bytes| LEN_BYTES + bytes.len()).sum();
                         prop_assert!(used + LEN_BYTES + len + 83 > capacity);
                     }

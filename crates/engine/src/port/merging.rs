@@ -10,7 +10,8 @@ pub(super) struct Merging {
 }
 
 impl Merging {
-    /// Switches off what can be; a device that refuses keeps what it had, and its super-packets are cut.
+    /// Switches off what can be; a device that refuses keeps what it had, and its super-packets are
+    /// cut.
     pub(super) fn switch_off(socket: BorrowedFd<'_>, name: &str) -> Merging {
         let gro = interface::gro(socket, name).ok().filter(|&on| on != 0);
         let flags = interface::flags(socket, name).ok().filter(|&flags| flags & interface::FLAG_LRO != 0);
@@ -21,7 +22,8 @@ impl Merging {
         }
     }
 
-    /// Undoes [`Merging::switch_off`]. It fails only if the interface is gone, and then there is nothing to undo.
+    /// Undoes [`Merging::switch_off`]. It fails only if the interface is gone, and then there is
+    /// nothing to undo.
     pub(super) fn restore(&self, socket: BorrowedFd<'_>, name: &str) {
         if let Some(gro) = self.gro {
             let _ = interface::set_gro(socket, name, gro);

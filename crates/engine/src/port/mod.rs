@@ -8,9 +8,10 @@
 //!      Burst      VecDeque<Frame>        frames are handles into the worker's FramePool
 //! ```
 //!
-//! Who holds a frame owns it: `rx_burst` gives frames to the caller, `tx_burst` takes a prefix of the
-//! caller's and frees it. Super-packets never pass this door: a port gives the segments they stand for
-//! (`offload.rs`), so the links see every segment; their bytes may stay in one piece in the pool.
+//! Who holds a frame owns it: `rx_burst` gives frames to the caller, `tx_burst` takes a prefix of
+//! the caller's and frees it. Super-packets never pass this door: a port gives the segments they
+//! stand for (`offload.rs`), so the links see every segment; their bytes may stay in one piece in
+//! the pool.
 //!
 //! To add a kind: a file here with a type that implements [`Port`]; nothing else needs to know.
 
@@ -58,8 +59,8 @@ pub trait Port: Send {
     /// Moves frames that have arrived into `burst`, until it is full or there are none.
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError>;
 
-    /// Sends frames from the front of `frames` and frees them. What the port cannot take now stays, in
-    /// order; what it can never send is freed and counted.
+    /// Sends frames from the front of `frames` and frees them. What the port cannot take now stays,
+    /// in order; what it can never send is freed and counted.
     fn tx_burst(
         &mut self,
         now: Time,
@@ -67,8 +68,8 @@ pub trait Port: Send {
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError>;
 
-    /// From now on segments may come that are not cut ([`Frame::is_cut`]), if the port receives super-packets. True if it
-    /// also sends them.
+    /// From now on segments may come that are not cut ([`Frame::is_cut`]), if the port receives
+    /// super-packets. True if it also sends them.
     fn allow_whole(&mut self) -> bool {
         false
     }
@@ -103,7 +104,8 @@ pub struct PortCounters {
     pub tx_bytes: u64,
     /// Arriving frames lost because the engine came too late and the port's ring was full.
     pub rx_overrun: u64,
-    /// Arriving frames lost because the frame pool, or the burst of a super-packet's segments, was full.
+    /// Arriving frames lost because the frame pool, or the burst of a super-packet's segments, was
+    /// full.
     pub rx_no_memory: u64,
     /// Arriving frames lost because their offload header contradicts their content.
     pub rx_malformed: u64,
@@ -113,10 +115,12 @@ pub struct PortCounters {
     pub tx_down: u64,
     /// Frames lost because the port pushed back for longer than the engine's backlog lasts.
     pub tx_full: u64,
-    /// Frames dropped because the engine came to them later than tolerated, where the spec wants that.
+    /// Frames dropped because the engine came to them later than tolerated, where the spec wants
+    /// that.
     #[serde(default)]
     pub tx_late: u64,
-    /// Segments of super-packets lost because the frame pool was full when they were to be cut for this port.
+    /// Segments of super-packets lost because the frame pool was full when they were to be cut for
+    /// this port.
     #[serde(default)]
     pub tx_no_memory: u64,
 }
@@ -157,8 +161,8 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Room beyond [`BURST`] for the segments of the last super-packet: 64 KiB in segments of 48 bytes, the
-    /// least that Linux uses for TCP.
+    /// Room beyond [`BURST`] for the segments of the last super-packet: 64 KiB in segments of 48
+    /// bytes, the least that Linux uses for TCP.
     pub const MAX: usize = BURST + 65536 / 48;
 
     /// An empty burst.
@@ -312,7 +316,8 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The error for a system call that failed while `operation` was being done for the port `name`.
+    /// The error for a system call that failed while `operation` was being done for the port
+    /// `name`.
     fn from_os(name: &str, operation: &'static str, source: io::Error) -> OpenError {
         let name = name.to_owned();
         match source.raw_os_error() {

@@ -1,8 +1,8 @@
 //! Work that the sending kernel left undone: super-packets (GSO) and unfinished checksums.
 //!
-//! Every frame comes with a virtio-net header that says what is missing (virtio 1.2, §5.1.6). Here it is
-//! done, so that the network sees the frames that would have been on a wire, one by one; a super-packet may stay in one
-//! piece in the pool as long as nobody looks at its segments.
+//! Every frame comes with a virtio-net header that says what is missing (virtio 1.2, §5.1.6). Here
+//! it is done, so that the network sees the frames that would have been on a wire, one by one; a
+//! super-packet may stay in one piece in the pool as long as nobody looks at its segments.
 
 use super::{Burst, PortCounters};
 use fastpath_net::{Frame, FramePool};
@@ -76,7 +76,8 @@ impl Arrivals<'_> {
         self.cut(header, frame, &mut scratch.segment);
     }
 
-    /// Takes what came in a slot of the pool and stands for segments; these are cut when somebody wants their bytes.
+    /// Takes what came in a slot of the pool and stands for segments; these are cut when somebody
+    /// wants their bytes.
     pub(super) fn take_whole(&mut self, gso: Gso, frame: Frame, scratch: &mut Scratch) {
         match self.pool.keep_whole(frame, gso) {
             Ok(segments) => segments.for_each(|segment| self.keep(Some(segment))),
@@ -138,10 +139,11 @@ impl Arrivals<'_> {
     }
 }
 
-/// What is missing of a frame that comes without a word of it. An unfinished checksum is the sum over the pseudo-header
-/// alone (finishing one that is right already, by chance in 65 536, changes nothing). A TCP packet longer than the MTU
-/// is a super-packet: every packet but the last of a transfer fills the MTU, or what the receiver takes, which is less
-/// only where somebody set it lower; then the segments are longer than the sender's.
+/// What is missing of a frame that comes without a word of it. An unfinished checksum is the sum
+/// over the pseudo-header alone (finishing one that is right already, by chance in 65 536, changes
+/// nothing). A TCP packet longer than the MTU is a super-packet: every packet but the last of a
+/// transfer fills the MTU, or what the receiver takes, which is less only where somebody set it
+/// lower; then the segments are longer than the sender's.
 pub(super) fn infer(frame: &[u8], mtu: usize) -> VnetHeader {
     let headers = Headers::parse(frame);
     let (protocol, start, end, kind) = match headers.network {
@@ -192,8 +194,8 @@ mod tests {
     use fastpath_wire::checksum::{Check, check_transport};
     use std::num::NonZeroUsize;
 
-    /// What comes out for a frame with a header and perhaps a tag, and how much was malformed. A super-packet in a slot of the
-    /// pool comes to the same.
+    /// What comes out for a frame with a header and perhaps a tag, and how much was malformed. A
+    /// super-packet in a slot of the pool comes to the same.
     fn taken(header: VnetHeader, frame: &[u8], tag: Option<[u16; 2]>) -> (Vec<Vec<u8>>, u64) {
         let mut pool = FramePool::new(NonZeroUsize::new(16 << 20).unwrap());
         let (mut burst, mut counters, mut scratch) =

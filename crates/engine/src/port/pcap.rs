@@ -1,5 +1,5 @@
-//! A port whose far side is capture files: what one holds arrives at the times it was captured, counted from its
-//! first packet as the start of the run; what is sent goes to another.
+//! A port whose far side is capture files: what one holds arrives at the times it was captured,
+//! counted from its first packet as the start of the run; what is sent goes to another.
 //!
 //! In real time, beside other ports. Without real time, `fastpath replay` is exact.
 
@@ -33,8 +33,8 @@ struct Input {
 }
 
 impl Pcap {
-    /// Plays the capture at `input` (pcap or pcapng, Ethernet) and writes what is sent to `output` (pcap,
-    /// nanoseconds). Without an output, what is sent is discarded and counted as sent.
+    /// Plays the capture at `input` (pcap or pcapng, Ethernet) and writes what is sent to `output`
+    /// (pcap, nanoseconds). Without an output, what is sent is discarded and counted as sent.
     pub fn open(name: &str, input: Option<&Path>, output: Option<&Path>) -> Result<Pcap, OpenError> {
         let system = |operation| {
             let name = name.to_owned();
@@ -70,8 +70,8 @@ impl Input {
         Ok(Some(Input { reader, at: Time::ZERO, len, bytes }))
     }
 
-    /// Goes on to the next packet; false at the end. A packet without a time, or earlier than the one before
-    /// it, arrives with that.
+    /// Goes on to the next packet; false at the end. A packet without a time, or earlier than the
+    /// one before it, arrives with that.
     fn advance(&mut self, start_ns: u64) -> Result<bool, ReadError> {
         let Some(packet) = self.reader.read_packet()? else { return Ok(false) };
         if let Some(ns) = packet.ns {

@@ -1,9 +1,11 @@
-//! A TAP port: the kernel's end is an interface of its own, which applications use; ours is a descriptor.
+//! A TAP port: the kernel's end is an interface of its own, which applications use; ours is a
+//! descriptor.
 //!
-//! The fastest way to attach hosts of the same machine: no veth pair, and TCP hands out super-packets of up
-//! to 64 KiB with one call. They stay in one piece in the pool as long as nobody looks at a segment, and segments that leave
-//! together leave in one call, as from a card with receive offload. The interface lives in the network namespace of the
-//! thread that opens the port; the port itself then works from any thread.
+//! The fastest way to attach hosts of the same machine: no veth pair, and TCP hands out
+//! super-packets of up to 64 KiB with one call. They stay in one piece in the pool as long as
+//! nobody looks at a segment, and segments that leave together leave in one call, as from a card
+//! with receive offload. The interface lives in the network namespace of the thread that opens the
+//! port; the port itself then works from any thread.
 
 use super::offload::{Arrivals, HEADER_LEN, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
@@ -19,7 +21,8 @@ use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 
-/// Frames that may wait in the kernel for us: at a million a second, a pause of the engine of 10 ms.
+/// Frames that may wait in the kernel for us: at a million a second, a pause of the engine of 10
+/// ms.
 const QUEUE_LEN: u16 = 10_000;
 
 /// An open TAP device.
@@ -39,8 +42,9 @@ pub struct TapPort {
 }
 
 impl TapPort {
-    /// Makes the TAP interface `name` in the thread's network namespace (it vanishes with the port), or
-    /// takes an existing one that nobody has open. The interface is left down, without addresses.
+    /// Makes the TAP interface `name` in the thread's network namespace (it vanishes with the
+    /// port), or takes an existing one that nobody has open. The interface is left down, without
+    /// addresses.
     pub fn open(name: &str) -> Result<TapPort, OpenError> {
         if name.len() >= libc::IFNAMSIZ {
             return Err(OpenError::NameTooLong { name: name.to_owned() });
@@ -56,8 +60,9 @@ impl TapPort {
         Ok(TapPort::with(name, tap))
     }
 
-    /// Takes over an open TAP descriptor with the flags `IFF_TAP`, `IFF_NO_PI` and `IFF_VNET_HDR`. `name` is for
-    /// messages, and for the device's statistics if the thread is in its network namespace.
+    /// Takes over an open TAP descriptor with the flags `IFF_TAP`, `IFF_NO_PI` and `IFF_VNET_HDR`.
+    /// `name` is for messages, and for the device's statistics if the thread is in its network
+    /// namespace.
     pub fn from_fd(name: &str, fd: OwnedFd) -> Result<TapPort, OpenError> {
         let tap =
             Tap::prepare(fd).map_err(|error| OpenError::from_os(name, "preparing the TAP device", error))?;
@@ -78,7 +83,8 @@ impl TapPort {
         }
     }
 
-    /// Writes what can leave as one packet from the front of `frames`: says how many frames that was.
+    /// Writes what can leave as one packet from the front of `frames`: says how many frames that
+    /// was.
     fn write(&mut self, pool: &FramePool, frames: &VecDeque<Frame>) -> (usize, io::Result<()>) {
         if let Some(run) = pool.segment_run(frames.iter(), &mut self.headers) {
             let parts = [&self.headers[..], run.payload];
@@ -197,8 +203,8 @@ impl Port for TapPort {
     }
 }
 
-/// How many frames the kernel dropped because we did not read in time: the device's transmit drops, from the
-/// statistics of the network namespace in which the port was opened.
+/// How many frames the kernel dropped because we did not read in time: the device's transmit drops,
+/// from the statistics of the network namespace in which the port was opened.
 struct Overruns {
     statistics: Option<File>,
     before: u64,

@@ -41,8 +41,8 @@ pub(super) struct Counts {
     pub(super) outcomes: u64,
     pub(super) to_controllers: u64,
     dropped: BTreeMap<DropReason, u64>,
-    /// Packet-ins above the limit, packet-ins the ring had no room for, copies the pool had no room for, packet-outs
-    /// above what may wait.
+    /// Packet-ins above the limit, packet-ins the ring had no room for, copies the pool had no room
+    /// for, packet-outs above what may wait.
     pub(super) packet_in_limit: u64,
     pub(super) packet_in_full: u64,
     pub(super) pool_full: u64,

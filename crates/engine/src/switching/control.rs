@@ -49,8 +49,8 @@ pub(super) struct Core {
     /// Frames of packet-outs and the ports they leave by.
     pub(super) injected: VecDeque<(u32, Vec<u8>)>,
     pub(super) counts: Counts,
-    /// Frames and bytes that ports refused, by port: to be taken back from what the switch counts as sent. The executor
-    /// may hold those counts still, so this waits for [`Core::credit`].
+    /// Frames and bytes that ports refused, by port: to be taken back from what the switch counts
+    /// as sent. The executor may hold those counts still, so this waits for [`Core::credit`].
     pub(super) refused: BTreeMap<u32, (u64, u64)>,
     /// What ports sent and dropped, and frames that wait for them, as the worker last told.
     pub(super) sent: u64,
@@ -115,8 +115,9 @@ impl Control {
         self.change_locked(&mut core, change)
     }
 
-    /// As [`Control::change`], for changes that look at the counters of these flows at most, by table and rank (adding and
-    /// modifying flows looks at none): what this takes does not grow with the flows there are.
+    /// As [`Control::change`], for changes that look at the counters of these flows at most, by
+    /// table and rank (adding and modifying flows looks at none): what this takes does not grow
+    /// with the flows there are.
     pub fn change_flows<R>(&self, flows: &[(u8, Rank)], change: impl FnOnce(&mut Switch, Time) -> R) -> R {
         let mut core = self.lock();
         let inner = &mut *core;
@@ -138,14 +139,16 @@ impl Control {
         look(&core.switch, self.now())
     }
 
-    /// As [`Control::read`], for whoever looks at no counters: what this takes does not grow with the flows there are.
+    /// As [`Control::read`], for whoever looks at no counters: what this takes does not grow with
+    /// the flows there are.
     pub fn look<R>(&self, look: impl FnOnce(&Switch) -> R) -> R {
         look(&self.lock().switch)
     }
 
-    /// Whether further changes had better wait: many wait already for structures that are being made. The notice of
-    /// [`Control::new`] is given when they need not any more. A change is in force at once all the same; but those that do
-    /// not wait may have to make the structures themselves.
+    /// Whether further changes had better wait: many wait already for structures that are being
+    /// made. The notice of [`Control::new`] is given when they need not any more. A change is in
+    /// force at once all the same; but those that do not wait may have to make the structures
+    /// themselves.
     pub fn is_behind(&self) -> bool {
         self.shared.behind.load(Ordering::Acquire)
     }
@@ -215,8 +218,8 @@ impl Control {
         packets
     }
 
-    /// Says whether there is a link at a port. A port that failed has none, whatever its interface says. The notice of
-    /// [`Control::new`] is given when that is news.
+    /// Says whether there is a link at a port. A port that failed has none, whatever its interface
+    /// says. The notice of [`Control::new`] is given when that is news.
     pub fn set_link(&self, number: u32, link: Link) {
         let mut core = self.lock();
         let link = if core.failed.contains(&number) { Link::Down } else { link };
@@ -295,8 +298,9 @@ impl Control {
         self.shared.build.notify_all();
     }
 
-    /// The builder's life: does the executor's jobs as they come up, each on a thread of low priority. The lock is not for such
-    /// a thread: whoever waits for it would wait for every other program.
+    /// The builder's life: does the executor's jobs as they come up, each on a thread of low
+    /// priority. The lock is not for such a thread: whoever waits for it would wait for every other
+    /// program.
     pub(super) fn build(&self) {
         let mut core = lock(&self.shared.core);
         while !self.shared.stop.load(Ordering::Acquire) {
@@ -368,7 +372,8 @@ impl Core {
     }
 }
 
-/// Whether an action of a packet-out sends the packet through the tables: what else it says is about controllers.
+/// Whether an action of a packet-out sends the packet through the tables: what else it says is
+/// about controllers.
 fn enters_tables(action: &Action) -> bool {
     matches!(action, Action::Output { port: port::TABLE, .. })
 }

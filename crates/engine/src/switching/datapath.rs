@@ -1,7 +1,7 @@
 //! One turn of a switch: a burst from each port through the executor, and what leaves to the ports.
 //!
-//! A frame that leaves as it was edited moves as a
-//! handle; copies are made in the pool. What a port does not take waits, bounded, and beyond that is counted.
+//! A frame that leaves as it was edited moves as a handle; copies are made in the pool. What a port
+//! does not take waits, bounded, and beyond that is counted.
 
 use super::control::Control;
 use crate::port::{Burst, Port, PortCounters, PortError};
@@ -76,8 +76,8 @@ impl Attached {
 }
 
 impl Datapath {
-    /// The data path of the switch behind `control`, between ports with these numbers; frames take at most `memory`
-    /// bytes.
+    /// The data path of the switch behind `control`, between ports with these numbers; frames take
+    /// at most `memory` bytes.
     pub fn new(
         control: &Control,
         ports: Vec<(u32, Box<dyn Port>)>,

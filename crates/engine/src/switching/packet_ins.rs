@@ -1,5 +1,5 @@
-//! Packets on their way to the controllers: bounded in number, bytes and rate, so that no traffic can drown the
-//! agent or its memory.
+//! Packets on their way to the controllers: bounded in number, bytes and rate, so that no traffic
+//! can drown the agent or its memory.
 
 use super::books::Counts;
 use fastpath_switch::execute::PacketInHead;

@@ -1,6 +1,6 @@
-//! The XDP program that hands frames to AF_XDP sockets, and its life: raw bpf(2), so that nothing has to compile or
-//! link BPF. The program stays attached as long as a descriptor lives (a BPF link), so the kernel detaches it when the
-//! process ends, however that comes to be.
+//! The XDP program that hands frames to AF_XDP sockets, and its life: raw bpf(2), so that nothing
+//! has to compile or link BPF. The program stays attached as long as a descriptor lives (a BPF
+//! link), so the kernel detaches it when the process ends, however that comes to be.
 
 use super::check;
 use std::ffi::{CStr, c_int, c_long};
@@ -84,8 +84,8 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// `return redirect_map(sockets, packet.rx_queue_index, PASS)`: a frame goes to the socket of its receive queue, or on
-/// to the machine if there is none.
+/// `return redirect_map(sockets, packet.rx_queue_index, PASS)`: a frame goes to the socket of its
+/// receive queue, or on to the machine if there is none.
 fn program(sockets: c_int) -> [Instruction; 6] {
     let instruction = |code, destination: u8, source: u8, offset, immediate| {
         let little = cfg!(target_endian = "little");
@@ -122,7 +122,8 @@ impl Redirect {
             max_entries: queues,
             map_flags: 0,
         };
-        // SAFETY: the structure is what the command takes, without pointers; the answer is a descriptor.
+        // SAFETY: the structure is what the command takes, without pointers; the answer is a
+        // descriptor.
         let sockets = unsafe { make(MAP_CREATE, &map) }?;
         let instructions = program(sockets.as_raw_fd());
         let load = ProgLoad {
@@ -139,8 +140,8 @@ impl Redirect {
             prog_ifindex: 0,
             expected_attach_type: ATTACH_XDP,
         };
-        // SAFETY: the structure is what the command takes; its pointers are to instructions and a text that live through
-        // the call; the answer is a descriptor.
+        // SAFETY: the structure is what the command takes; its pointers are to instructions and a
+        // text that live through the call; the answer is a descriptor.
         let program = unsafe { make(PROG_LOAD, &load) }?;
         let link = LinkCreate {
             prog_fd: program.as_raw_fd() as u32,
@@ -163,8 +164,8 @@ impl Redirect {
             value: (&raw const socket) as u64,
             flags: 0,
         };
-        // SAFETY: the structure is what the command takes; its pointers are to four bytes each, which live through the
-        // call.
+        // SAFETY: the structure is what the command takes; its pointers are to four bytes each,
+        // which live through the call.
         check(unsafe { bpf(MAP_UPDATE_ELEM, &update) })?;
         Ok(())
     }
@@ -174,7 +175,8 @@ impl Redirect {
 /// `attributes` is the structure that `command` takes, and pointers in it are good for the call.
 unsafe fn bpf<T>(command: c_int, attributes: &T) -> c_int {
     let len = size_of::<T>() as c_long;
-    // SAFETY: promised by the caller; the kernel reads `len` bytes, and takes what is missing as zero.
+    // SAFETY: promised by the caller; the kernel reads `len` bytes, and takes what is missing as
+    // zero.
     unsafe { libc::syscall(libc::SYS_bpf, c_long::from(command), &raw const *attributes, len) as c_int }
 }
 
@@ -183,7 +185,8 @@ unsafe fn bpf<T>(command: c_int, attributes: &T) -> c_int {
 unsafe fn make<T>(command: c_int, attributes: &T) -> io::Result<OwnedFd> {
     // SAFETY: promised by the caller.
     let fd = check(unsafe { bpf(command, attributes) })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else (the kernel sets close-on-exec).
+    // SAFETY: the descriptor was just made and belongs to nobody else (the kernel sets
+    // close-on-exec).
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,5 +1,5 @@
-//! Waiting for many descriptors at once (epoll(7)): what it costs depends on how many are readable, not on how
-//! many there are. Level-triggered: a descriptor is reported as long as it is readable.
+//! Waiting for many descriptors at once (epoll(7)): what it costs depends on how many are readable,
+//! not on how many there are. Level-triggered: a descriptor is reported as long as it is readable.
 
 use super::check;
 use std::ffi::c_int;
@@ -37,7 +37,8 @@ impl Epoll {
     /// Takes a descriptor out, if it is in the set.
     pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
         let operation = libc::EPOLL_CTL_DEL;
-        // SAFETY: this operation takes no event (since Linux 2.6.9). It fails only if the descriptor is not there.
+        // SAFETY: this operation takes no event (since Linux 2.6.9). It fails only if the
+        // descriptor is not there.
         let _: c_int =
             unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, fd.as_raw_fd(), std::ptr::null_mut()) };
     }
@@ -45,21 +46,23 @@ impl Epoll {
     /// The numbers of descriptors that are readable or broken now.
     pub(crate) fn ready(&mut self) -> impl Iterator<Item = u64> + '_ {
         let (fd, room) = (self.fd.as_raw_fd(), BATCH as c_int);
-        // SAFETY: the kernel writes at most `BATCH` events to `events`, which has room for them; it does not wait.
+        // SAFETY: the kernel writes at most `BATCH` events to `events`, which has room for them; it
+        // does not wait.
         let count = unsafe { libc::epoll_wait(fd, self.events.as_mut_ptr(), room, 0) };
         let count = usize::try_from(count).unwrap_or(0);
         self.events[..count].iter().map(|event| event.u64)
     }
 
-    /// Waits until a descriptor is readable or broken, or `timeout` has passed; true unless it passed.
+    /// Waits until a descriptor is readable or broken, or `timeout` has passed; true unless it
+    /// passed.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let timeout = libc::timespec {
             tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        // SAFETY: one entry, and a timeout that outlives the call; no signal mask. (epoll_wait counts in
-        // milliseconds, and epoll_pwait2 is missing before Linux 5.11.)
+        // SAFETY: one entry, and a timeout that outlives the call; no signal mask. (epoll_wait
+        // counts in milliseconds, and epoll_pwait2 is missing before Linux 5.11.)
         let ready = unsafe { libc::ppoll(&raw mut fd, 1, &raw const timeout, std::ptr::null()) };
         ready > 0
     }

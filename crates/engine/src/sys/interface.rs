@@ -1,5 +1,5 @@
-//! Network interfaces by name: their index, MTU, queue and receive offloads (ioctl(2) on a socket, so that the
-//! answer is about the socket's namespace whatever the thread's is now).
+//! Network interfaces by name: their index, MTU, queue and receive offloads (ioctl(2) on a socket,
+//! so that the answer is about the socket's namespace whatever the thread's is now).
 
 use super::check;
 use std::ffi::{CStr, CString, c_char, c_int, c_short};
@@ -196,8 +196,8 @@ pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
 }
 
 fn ioctl(socket: BorrowedFd<'_>, operation: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: every operation used in this file takes an `ifreq`, which lives through the call, and so
-    // does the ethtool structure it may point to.
+    // SAFETY: every operation used in this file takes an `ifreq`, which lives through the call, and
+    // so does the ethtool structure it may point to.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, &raw mut *request) })?;
     Ok(())
 }

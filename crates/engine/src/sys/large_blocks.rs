@@ -1,12 +1,13 @@
-//! Large blocks of the heap on huge pages: among a million links, or prefixes, a packet misses the cache anyhow; on small
-//! pages it misses the TLB as well, and in a virtual machine that costs more.
+//! Large blocks of the heap on huge pages: among a million links, or prefixes, a packet misses the
+//! cache anyhow; on small pages it misses the TLB as well, and in a virtual machine that costs
+//! more.
 
 use super::memory::{HUGE, Mapping};
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator, but blocks of 2 MiB and more are mappings of their own, on huge pages as far as they fill
-/// them. Memory that is not touched is still not taken, and what a block holds beyond its last whole huge page lies on
-/// small ones.
+/// The system's allocator, but blocks of 2 MiB and more are mappings of their own, on huge pages as
+/// far as they fill them. Memory that is not touched is still not taken, and what a block holds
+/// beyond its last whole huge page lies on small ones.
 ///
 /// ```
 /// #[global_allocator]
@@ -25,8 +26,9 @@ fn map(size: usize) -> *mut u8 {
     Mapping::huge_as_filled(size).map_or(std::ptr::null_mut(), Mapping::into_raw)
 }
 
-// SAFETY: a block is the system's, or a mapping of at least its size that starts at a huge page, and thereby aligned. Which
-// of both is decided by the layout alone, so a block is given back to where it came from. Nothing here panics or allocates.
+// SAFETY: a block is the system's, or a mapping of at least its size that starts at a huge page,
+// and thereby aligned. Which of both is decided by the layout alone, so a block is given back to
+// where it came from. Nothing here panics or allocates.
 unsafe impl GlobalAlloc for LargeBlocks {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
@@ -103,7 +105,8 @@ mod tests {
         let mut block = unsafe { LargeBlocks.alloc(layout(size)) };
         let mut kept = 0;
         for next in sizes {
-            // SAFETY: the block is `size` long and ours; the part beyond `kept` is written before it is read.
+            // SAFETY: the block is `size` long and ours; the part beyond `kept` is written before
+            // it is read.
             let bytes = unsafe {
                 std::ptr::write_bytes(block.add(kept), 0x5a, size - kept);
                 std::slice::from_raw_parts(block, size)

@@ -1,4 +1,5 @@
-//! Memory from the kernel: mappings of descriptors, and large anonymous ones on huge pages where there are some.
+//! Memory from the kernel: mappings of descriptors, and large anonymous ones on huge pages where
+//! there are some.
 
 use std::fs;
 use std::io;
@@ -17,7 +18,8 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; who reads and writes it is up to the types that hold it.
+// SAFETY: a mapping belongs to the process, not to a thread; who reads and writes it is up to the
+// types that hold it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above: a shared reference gives nothing but the address and the length.
 unsafe impl Sync for Mapping {}
@@ -57,13 +59,16 @@ impl Mapping {
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
     }
 
-    /// The same memory with another length, elsewhere; itself if that cannot be had. Pages are moved, not copied.
+    /// The same memory with another length, elsewhere; itself if that cannot be had. Pages are
+    /// moved, not copied.
     pub(super) fn moved(self, len: usize) -> Result<Mapping, Mapping> {
         let Ok(target) = Mapping::huge_as_filled(len) else { return Err(self) };
         let (from, to) = (self.start.as_ptr().cast(), target.start.as_ptr().cast::<libc::c_void>());
-        // What does not fit is cut off here; what is new has to be its own mapping to keep the advice.
+        // What does not fit is cut off here; what is new has to be its own mapping to keep the
+        // advice.
         let kept = self.len.min(target.len);
-        // SAFETY: both ranges are mappings of ours, `kept` bytes of each, and nothing else refers to the target.
+        // SAFETY: both ranges are mappings of ours, `kept` bytes of each, and nothing else refers
+        // to the target.
         let moved = unsafe { libc::mremap(from, kept, kept, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to) };
         if moved == libc::MAP_FAILED {
             return Err(self);

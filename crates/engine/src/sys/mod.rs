@@ -1,7 +1,7 @@
 //! The one door to the operating system: every `unsafe` block of the crate is below this directory.
 //!
-//! Each file wraps one kernel facility in a type that is safe to use. One operation a block, each with the
-//! reason why it is sound. Nothing here knows frames, links or time; the ports do.
+//! Each file wraps one kernel facility in a type that is safe to use. One operation a block, each
+//! with the reason why it is sound. Nothing here knows frames, links or time; the ports do.
 
 pub(crate) mod bpf;
 pub(crate) mod epoll;
@@ -31,7 +31,8 @@ fn check_len(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Plain old kernel structures: any bit pattern is a value, and there are no pointers to keep alive.
+/// Plain old kernel structures: any bit pattern is a value, and there are no pointers to keep
+/// alive.
 ///
 /// # Safety
 /// The implementor promises exactly that.
@@ -55,8 +56,8 @@ fn get_option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, option: c_int, mut val
     Ok(value)
 }
 
-/// The process that listens on the abstract Unix socket `name` of the thread's network namespace; `None` if
-/// nobody does, or a process that cannot be seen from here.
+/// The process that listens on the abstract Unix socket `name` of the thread's network namespace;
+/// `None` if nobody does, or a process that cannot be seen from here.
 pub(crate) fn listening_process(name: &[u8]) -> Option<i32> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers. Not blocking, for the listener may never accept.

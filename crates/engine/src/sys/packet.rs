@@ -1,5 +1,6 @@
-//! A packet socket (packet(7)): received frames come through a ring of memory shared with the kernel
-//! (TPACKET_V2), frames to send go out in batches (sendmmsg(2)). Both carry virtio-net headers.
+//! A packet socket (packet(7)): received frames come through a ring of memory shared with the
+//! kernel (TPACKET_V2), frames to send go out in batches (sendmmsg(2)). Both carry virtio-net
+//! headers.
 //!
 //! TPACKET_V3 would hold frames back up to a millisecond at low rates; V2 shows each at once.
 
@@ -47,8 +48,8 @@ struct Ring {
     next: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only touched through
-// `&mut self`.
+// SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only touched
+// through `&mut self`.
 unsafe impl Send for Ring {}
 
 /// One received frame, in the ring.
@@ -66,8 +67,8 @@ pub(crate) struct Received<'a> {
 }
 
 impl PacketSocket {
-    /// Opens a socket on the interface with this index that sees every frame arriving there, and none that
-    /// leaves. The ring has `slots` slots for frames of up to `frame_len` bytes.
+    /// Opens a socket on the interface with this index that sees every frame arriving there, and
+    /// none that leaves. The ring has `slots` slots for frames of up to `frame_len` bytes.
     pub(crate) fn open(index: u32, frame_len: usize, slots: usize) -> io::Result<PacketSocket> {
         let socket = PacketSocket::new(frame_len, slots)?;
         socket.be_promiscuous(index)?;
@@ -100,7 +101,8 @@ impl PacketSocket {
         set(libc::PACKET_VNET_HDR, 1)?;
         set(libc::PACKET_IGNORE_OUTGOING, 1)?;
         set(libc::PACKET_COPY_THRESH, 1)?;
-        // The emulated queue is the queue: none in front of the device, so that a full device pushes back.
+        // The emulated queue is the queue: none in front of the device, so that a full device
+        // pushes back.
         set(libc::PACKET_QDISC_BYPASS, 1)?;
         // Refused inside a user namespace; then the default bounds how many long frames can wait.
         let _ = set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, LONG_FRAMES_LEN)
@@ -135,8 +137,8 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Shows the oldest frame received to `take`, then gives its slot back to the kernel. `None` if there
-    /// is none.
+    /// Shows the oldest frame received to `take`, then gives its slot back to the kernel. `None` if
+    /// there is none.
     pub(crate) fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
         self.ring.receive(take)
     }
@@ -148,8 +150,8 @@ impl PacketSocket {
         check_len(unsafe { libc::recv(self.fd.as_raw_fd(), data, buffer.len(), libc::MSG_DONTWAIT) }).ok()
     }
 
-    /// Sends up to [`SEND_BATCH`] frames, complete with their checksums, and says how many the device took;
-    /// the error is the first frame's.
+    /// Sends up to [`SEND_BATCH`] frames, complete with their checksums, and says how many the
+    /// device took; the error is the first frame's.
     pub(crate) fn send<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         // All zero: nothing left to do for the kernel (VIRTIO_NET_HDR_GSO_NONE, no flags).
         const COMPLETE: [u8; VnetHeader::LEN] = [0; VnetHeader::LEN];
@@ -177,8 +179,8 @@ impl PacketSocket {
             msg_len: 0,
         });
         let fd = self.fd.as_raw_fd();
-        // SAFETY: the first `count` messages point to parts, and those to bytes, that live through the call
-        // and are only read.
+        // SAFETY: the first `count` messages point to parts, and those to bytes, that live through
+        // the call and are only read.
         let sent =
             unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as c_uint, libc::MSG_DONTWAIT as _) };
         Ok(check(sent)? as usize)
@@ -213,7 +215,8 @@ impl AsFd for PacketSocket {
 
 impl Ring {
     fn map(socket: BorrowedFd<'_>, frame_len: usize, slots: usize) -> io::Result<Ring> {
-        // The kernel's own header, alignment and our header take less than 128 bytes before the frame.
+        // The kernel's own header, alignment and our header take less than 128 bytes before the
+        // frame.
         let slot_len = (frame_len + 128).next_power_of_two().clamp(2048, BLOCK_LEN);
         let slots_per_block = BLOCK_LEN / slot_len;
         let blocks = slots.div_ceil(slots_per_block);
@@ -239,16 +242,18 @@ impl Ring {
     fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
         // SAFETY: `next < slots`, so the slot lies inside the mapping of `slots × slot_len` bytes.
         let slot = unsafe { self.memory.add(self.next * self.slot_len) };
-        // SAFETY: a slot begins with a `tpacket2_hdr`, whose first member is the status word, aligned and
-        // shared with the kernel, which this type only touches as an atomic.
+        // SAFETY: a slot begins with a `tpacket2_hdr`, whose first member is the status word,
+        // aligned and shared with the kernel, which this type only touches as an atomic.
         let status = unsafe { AtomicU32::from_ptr(slot.as_ptr().cast()) };
         let state = status.load(Ordering::Acquire);
         if state & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the slot is ours until the status is given back, and begins with a `tpacket2_hdr`.
+        // SAFETY: the slot is ours until the status is given back, and begins with a
+        // `tpacket2_hdr`.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
-        // SAFETY: as above; the whole slot is initialised memory that the kernel leaves alone until then.
+        // SAFETY: as above; the whole slot is initialised memory that the kernel leaves alone until
+        // then.
         let bytes = unsafe { std::slice::from_raw_parts(slot.as_ptr(), self.slot_len) };
         let result = take(Received::of(state, &header, bytes));
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);

@@ -13,14 +13,14 @@ pub(crate) struct PollSet {
 }
 
 impl PollSet {
-    /// Adds a descriptor to wait on until it is readable. It must stay open while this set is used; a
-    /// closed one only wakes the wait at once.
+    /// Adds a descriptor to wait on until it is readable. It must stay open while this set is used;
+    /// a closed one only wakes the wait at once.
     pub(crate) fn add(&mut self, fd: BorrowedFd<'_>) {
         self.fds.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     }
 
-    /// Waits until one of the descriptors is readable or broken, a signal comes, or `timeout` has passed.
-    /// True if one of the descriptors ended the wait.
+    /// Waits until one of the descriptors is readable or broken, a signal comes, or `timeout` has
+    /// passed. True if one of the descriptors ended the wait.
     pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
         let timeout = libc::timespec {
             tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
@@ -50,7 +50,8 @@ impl Bell {
     /// Rings. The bell stays readable until [`Bell::silence`].
     pub(crate) fn ring(&self) {
         let one = 1u64;
-        // SAFETY: eight bytes are read from `one`. It fails only if the counter is full: then it rings already.
+        // SAFETY: eight bytes are read from `one`. It fails only if the counter is full: then it
+        // rings already.
         let _ = check_len(unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) });
     }
 

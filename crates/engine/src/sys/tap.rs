@@ -1,5 +1,5 @@
-//! A TAP device: the kernel's end is an interface, ours a descriptor that gives and takes one frame a call,
-//! each with a virtio-net header before it (Documentation/networking/tuntap.rst).
+//! A TAP device: the kernel's end is an interface, ours a descriptor that gives and takes one frame
+//! a call, each with a virtio-net header before it (Documentation/networking/tuntap.rst).
 
 use super::interface::request;
 use super::{check, check_len};
@@ -23,8 +23,8 @@ const OFFLOAD_UDP: c_uint = OFFLOAD_TCP | libc::TUN_F_USO4 | libc::TUN_F_USO6;
 pub(crate) struct Tap(OwnedFd);
 
 impl Tap {
-    /// Makes the TAP interface `name` in the thread's network namespace, or takes an existing one that
-    /// nobody has open. One that was made vanishes with this value.
+    /// Makes the TAP interface `name` in the thread's network namespace, or takes an existing one
+    /// that nobody has open. One that was made vanishes with this value.
     pub(crate) fn open(name: &str) -> io::Result<Tap> {
         let file = OpenOptions::new()
             .read(true)
@@ -38,7 +38,8 @@ impl Tap {
         Tap::prepare(file.into())
     }
 
-    /// Takes over a descriptor on which TUNSETIFF was done with `IFF_TAP | IFF_NO_PI | IFF_VNET_HDR`.
+    /// Takes over a descriptor on which TUNSETIFF was done with `IFF_TAP | IFF_NO_PI |
+    /// IFF_VNET_HDR`.
     pub(crate) fn prepare(fd: OwnedFd) -> io::Result<Tap> {
         let header_len = VnetHeader::LEN as c_int;
         // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
@@ -54,12 +55,14 @@ impl Tap {
         Ok(Tap(fd))
     }
 
-    /// Reads one header, and its frame into `frame`; what does not fit is cut off. Says how long the frame is.
+    /// Reads one header, and its frame into `frame`; what does not fit is cut off. Says how long
+    /// the frame is.
     pub(crate) fn read(&self, header: &mut [u8; VnetHeader::LEN], frame: &mut [u8]) -> io::Result<usize> {
         let part =
             |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let parts = [part(header), part(frame)];
-        // SAFETY: the parts point to bytes that live through the call and are nobody else's meanwhile.
+        // SAFETY: the parts point to bytes that live through the call and are nobody else's
+        // meanwhile.
         let len = check_len(unsafe { libc::readv(self.0.as_raw_fd(), parts.as_ptr(), 2) })?;
         Ok(len.saturating_sub(VnetHeader::LEN))
     }
@@ -79,7 +82,8 @@ impl Tap {
             *place = part(bytes);
             count += 1;
         }
-        // SAFETY: the first `count` parts point to bytes that live through the call, which only reads them.
+        // SAFETY: the first `count` parts point to bytes that live through the call, which only
+        // reads them.
         check_len(unsafe { libc::writev(self.0.as_raw_fd(), all.as_ptr(), count) })?;
         Ok(())
     }

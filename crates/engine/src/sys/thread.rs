@@ -1,5 +1,6 @@
-//! What a thread that keeps deadlines asks of the scheduler, and what the scheduler tells of it. All of it may be
-//! refused: then the worker is an ordinary thread, and what it measures of itself says so.
+//! What a thread that keeps deadlines asks of the scheduler, and what the scheduler tells of it.
+//! All of it may be refused: then the worker is an ordinary thread, and what it measures of itself
+//! says so.
 
 use super::check;
 use fastpath_units::Duration;
@@ -7,15 +8,15 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The highest priority of an ordinary thread (sched(7)). Not a real-time one: those are stopped for 50 ms of every
-/// second when they spin.
+/// The highest priority of an ordinary thread (sched(7)). Not a real-time one: those are stopped
+/// for 50 ms of every second when they spin.
 const HIGHEST: libc::c_int = -20;
-/// Below that of ordinary threads: a third of their share. At the lowest, a machine with other work to do would hardly run
-/// it, and who waits for its results would wait for minutes.
+/// Below that of ordinary threads: a third of their share. At the lowest, a machine with other work
+/// to do would hardly run it, and who waits for its results would wait for minutes.
 const LOW: libc::c_int = 5;
 
-/// Asks that this thread runs before those of other programs, and that its sleeps end as near to their deadline as
-/// can be (the default is up to 50 µs later, to save power).
+/// Asks that this thread runs before those of other programs, and that its sleeps end as near to
+/// their deadline as can be (the default is up to 50 µs later, to save power).
 pub(crate) fn be_punctual() {
     let slack_ns: libc::c_ulong = 1;
     // SAFETY: no pointers.
@@ -34,7 +35,8 @@ pub(crate) fn be_patient() {
 pub(crate) fn cores() -> Vec<u32> {
     // SAFETY: all zeroes is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` lives through the call, which writes at most its size. Process 0 is this thread.
+    // SAFETY: `set` lives through the call, which writes at most its size. Process 0 is this
+    // thread.
     if check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) }).is_err() {
         return Vec::new();
     }
@@ -76,7 +78,8 @@ impl RunDelay {
     pub(crate) fn since_last(&mut self) -> Duration {
         let mut text = [0; 96];
         let len = self.file.as_ref().map_or(0, |file| file.read_at(&mut text, 0).unwrap_or(0));
-        // "time on a core, time waiting for one, turns", nanoseconds (Documentation/scheduler/sched-stats.rst).
+        // "time on a core, time waiting for one, turns", nanoseconds
+        // (Documentation/scheduler/sched-stats.rst).
         let second = std::str::from_utf8(&text[..len]).ok().and_then(|text| text.split(' ').nth(1));
         let total = second.and_then(|number| number.parse().ok()).unwrap_or(self.last);
         Duration::from_ns(total.saturating_sub(std::mem::replace(&mut self.last, total)))

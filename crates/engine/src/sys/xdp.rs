@@ -1,5 +1,5 @@
-//! AF_XDP sockets (Documentation/networking/af_xdp.rst) on one memory of chunks: each has some of the chunks, receives
-//! into a part of those and sends from the rest.
+//! AF_XDP sockets (Documentation/networking/af_xdp.rst) on one memory of chunks: each has some of
+//! the chunks, receives into a part of those and sends from the rest.
 //!
 //! Read first: `xdp_ring.rs`. The program that hands frames to the sockets is in `bpf.rs`.
 
@@ -10,10 +10,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Entries of the rings by which frames come, and chunks to put them in: at a million a second, 4 ms.
+/// Entries of the rings by which frames come, and chunks to put them in: at a million a second, 4
+/// ms.
 const RX_LEN: u32 = 4096;
-/// Chunks the kernel has as long as we keep up. It takes them in turn on the core that frames come from: of all of them none would
-/// still be in that core's cache the next time.
+/// Chunks the kernel has as long as we keep up. It takes them in turn on the core that frames come
+/// from: of all of them none would still be in that core's cache the next time.
 const FEW: usize = 512;
 /// So many frames waiting at a look, or pieces of frames, and the kernel gets all chunks …
 const BEHIND: usize = FEW / 4;
@@ -25,7 +26,8 @@ const TX_LEN: u32 = 2048;
 const CHUNKS: usize = (RX_LEN + TX_LEN) as usize;
 /// What the kernel leaves free at the start of a chunk it receives into (`XDP_PACKET_HEADROOM`).
 pub(crate) const HEADROOM: usize = 256;
-/// Frames the kernel is asked to send with one call (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17; 32 before).
+/// Frames the kernel is asked to send with one call (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17; 32
+/// before).
 const BUDGET: u32 = 512;
 const MAX_TX_SKB_BUDGET: i32 = 9;
 /// Calls to send what is in the ring: enough for all of it at 32 frames each.
@@ -175,15 +177,16 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Shows what was received to `take` as long as it wants more, piece by piece, and whether a piece is the last of its
-    /// frame; then lets the kernel have the chunks again.
+    /// Shows what was received to `take` as long as it wants more, piece by piece, and whether a
+    /// piece is the last of its frame; then lets the kernel have the chunks again.
     pub(crate) fn receive(&mut self, mut take: impl FnMut(&[u8], bool) -> bool) {
         let (mut wants_more, mut taken) = (true, 0);
         while wants_more {
             let Some(descriptor) = self.rx.pop() else { break };
             let at = (descriptor.addr as usize).min(self.memory.len());
             let len = (descriptor.len as usize).min(self.chunk_len).min(self.memory.len() - at);
-            // SAFETY: the range is inside the memory; the kernel gave it to us and takes it back by the fill ring only.
+            // SAFETY: the range is inside the memory; the kernel gave it to us and takes it back by
+            // the fill ring only.
             let bytes = unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().add(at), len) };
             let is_last = descriptor.options & libc::XDP_PKT_CONTD == 0;
             // Frames are not left half-way.
@@ -228,7 +231,8 @@ impl XdpSocket {
             }
             let Some(chunk) = self.free.pop() else { break };
             assert!(frame.len() <= self.chunk_len, "a frame of {} bytes", frame.len());
-            // SAFETY: the chunk is inside the memory and ours until the kernel is told of it; the frame is elsewhere.
+            // SAFETY: the chunk is inside the memory and ours until the kernel is told of it; the
+            // frame is elsewhere.
             unsafe {
                 let to = self.memory.start().as_ptr().add(chunk as usize);
                 std::ptr::copy_nonoverlapping(frame.as_ptr(), to, frame.len());

@@ -1,4 +1,5 @@
-//! The four rings of an AF_XDP socket: single producer, single consumer, one side ours and one the kernel's.
+//! The four rings of an AF_XDP socket: single producer, single consumer, one side ours and one the
+//! kernel's.
 //!
 //! ```text
 //!   fill        we say which chunks are empty      ──▶ kernel
@@ -7,7 +8,8 @@
 //!   completion  kernel says what it has sent       ──▶ we
 //! ```
 //!
-//! Indices count entries since the start, modulo 2³²: they are only ever added to and subtracted, wrapping.
+//! Indices count entries since the start, modulo 2³²: they are only ever added to and subtracted,
+//! wrapping.
 
 use super::memory::Mapping;
 use std::io;
@@ -27,8 +29,8 @@ struct Shared<T> {
     _mapping: Option<Mapping>,
 }
 
-// SAFETY: the mapping is not tied to a thread. The indices are atomics; entries are touched by the side that the
-// indices give them to, on ours by one thread at a time.
+// SAFETY: the mapping is not tied to a thread. The indices are atomics; entries are touched by the
+// side that the indices give them to, on ours by one thread at a time.
 unsafe impl<T: Copy + Send> Send for Shared<T> {}
 
 /// The side that writes entries.
@@ -101,7 +103,8 @@ impl<T: Copy> Producer<T> {
         Ok(Producer { shared: Shared::map(fd, place, offsets, len)?, next: 0 })
     }
 
-    /// Writes an entry; false if the ring is full. The other side sees it after [`Producer::publish`].
+    /// Writes an entry; false if the ring is full. The other side sees it after
+    /// [`Producer::publish`].
     pub(super) fn push(&mut self, entry: T) -> bool {
         let used = self.next.wrapping_sub(self.shared.consumer().load(Ordering::Acquire));
         if used > self.shared.mask {
@@ -169,7 +172,8 @@ mod tests {
     fn ring(start: u32, memory: &mut [u32; 7]) -> (Producer<u32>, Consumer<u32>) {
         (memory[0], memory[1]) = (start, start);
         let base = NonNull::new(memory.as_mut_ptr()).unwrap();
-        // SAFETY: three indices, then four entries, all inside the array, which outlives the ring in these tests.
+        // SAFETY: three indices, then four entries, all inside the array, which outlives the ring
+        // in these tests.
         let at = |place: usize| unsafe { base.add(place) };
         let shared = || Shared {
             producer: at(0),

@@ -1,4 +1,5 @@
-//! Two hosts as network namespaces with an engine between them. Everything vanishes with the values here.
+//! Two hosts as network namespaces with an engine between them. Everything vanishes with the values
+//! here.
 
 use super::two_hosts;
 use fastpath_engine::port::{AfPacket, Port, TapPort};
@@ -15,8 +16,8 @@ use std::process::Command;
 /// Bytes of [`Lab::transfer`].
 pub(crate) const TRANSFER: usize = 4 << 20;
 
-/// The next datagram of a socket with a timeout: whoever was stopped meanwhile, by a debugger or with the machine, is interrupted
-/// (signal(7)).
+/// The next datagram of a socket with a timeout: whoever was stopped meanwhile, by a debugger or
+/// with the machine, is interrupted (signal(7)).
 pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
     loop {
         match socket.recv(buffer) {
@@ -26,7 +27,8 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
     }
 }
 
-/// Two hosts whose interfaces `eth0` have the addresses 10.9.0.1 and .2, and an engine between them.
+/// Two hosts whose interfaces `eth0` have the addresses 10.9.0.1 and .2, and an engine between
+/// them.
 pub(crate) struct Lab {
     pub(crate) hosts: [Namespace; 2],
     /// Where the engine's ends of veth pairs are.
@@ -120,7 +122,8 @@ pub(crate) fn veth_with_queues(middle: &Namespace, name: &str, host: &Namespace,
     });
 }
 
-/// Gives `eth0` of the thread's namespace the addresses of the host at this end of the link, and starts it.
+/// Gives `eth0` of the thread's namespace the addresses of the host at this end of the link, and
+/// starts it.
 pub(crate) fn configure(end: usize) {
     ip(&format!("address add 10.9.0.{}/24 dev eth0", end + 1));
     ip(&format!("address add fd00:9::{}/64 dev eth0 nodad", end + 1));
@@ -167,8 +170,8 @@ pub(crate) fn with_taps(name: &str, test: impl FnOnce()) {
     }
 }
 
-/// Runs `test` where namespaces may be made: here as root, else in this test program again inside a user
-/// namespace. Where neither is possible the test is skipped, and says so.
+/// Runs `test` where namespaces may be made: here as root, else in this test program again inside a
+/// user namespace. Where neither is possible the test is skipped, and says so.
 pub(crate) fn with_namespaces(name: &str, test: impl FnOnce()) {
     const INSIDE: &str = "FASTPATH_TEST_INSIDE";
     if Command::new("ip").arg("-V").output().is_err() {

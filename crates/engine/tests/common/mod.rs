@@ -8,7 +8,8 @@ use fastpath_link::PipeSpec;
 use fastpath_net::{NodeKind, Topology};
 use std::num::NonZeroUsize;
 
-/// Two hosts and a link with the same parameters in both directions, attached to interfaces if named.
+/// Two hosts and a link with the same parameters in both directions, attached to interfaces if
+/// named.
 pub(crate) fn two_hosts(pipe: PipeSpec, ports: [Option<&str>; 2]) -> Topology {
     let mut topology = Topology::default();
     let mut host =

@@ -1,7 +1,7 @@
 //! What generated code calls: whatever is rare, long, or has a body in Rust already.
 //!
-//! Each takes the context of the worker that runs, and up to three numbers. `table` and `found` say at which rule the
-//! packet is.
+//! Each takes the context of the worker that runs, and up to three numbers. `table` and `found` say
+//! at which rule the packet is.
 
 use super::context::{Context, DONE, drop_for};
 use super::worker::Worker;
@@ -21,8 +21,9 @@ pub(super) const STOP: u64 = 1;
 
 /// The worker that the context is part of.
 fn worker<'a>(context: *mut Context) -> &'a mut Worker {
-    // SAFETY: generated code passes on the pointer that `Worker::run` gave it, which was made from an exclusive borrow
-    // of a whole worker, whose first field is the context; while Rust runs, generated code does not.
+    // SAFETY: generated code passes on the pointer that `Worker::run` gave it, which was made from
+    // an exclusive borrow of a whole worker, whose first field is the context; while Rust runs,
+    // generated code does not.
     unsafe { &mut *context.cast::<Worker>() }
 }
 
@@ -57,14 +58,16 @@ pub(super) extern "C" fn find(context: *mut Context, table: u64, _: u64, _: u64)
     found.number().into()
 }
 
-/// Descends the trees, or whatever a part has, with a packed key: the number of the first rule before `bound`.
+/// Descends the trees, or whatever a part has, with a packed key: the number of the first rule
+/// before `bound`.
 pub(super) extern "C" fn find_packed<const N: usize>(
     _: *mut Context,
     packed: u64,
     key: u64,
     bound: u64,
 ) -> u64 {
-    // SAFETY: the code was made with the address of a `Packed<N>` of a plan that the code keeps alive.
+    // SAFETY: the code was made with the address of a `Packed<N>` of a plan that the code keeps
+    // alive.
     let packed = unsafe { &*std::ptr::with_exposed_provenance::<Packed<N>>(packed as usize) };
     // SAFETY: the code passes the address of `N` words on its stack, all of them written.
     let key = unsafe { &*std::ptr::with_exposed_provenance::<[u64; N]>(key as usize) };

@@ -1,4 +1,5 @@
-//! From plans to machine code: one function for the whole pipeline, a block for each table that packets can reach.
+//! From plans to machine code: one function for the whole pipeline, a block for each table that
+//! packets can reach.
 //!
 //! ```text
 //!  parse ─▶ table 0: count, find ─▶ templates ─goto─▶ table n … ─▶ answer
@@ -79,14 +80,15 @@ struct Memory(Option<JITModule>);
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Some(module) = self.0.take() {
-            // SAFETY: who calls the code holds what holds this memory, so nobody runs it now and nobody will.
+            // SAFETY: who calls the code holds what holds this memory, so nobody runs it now and
+            // nobody will.
             unsafe { module.free_memory() }
         }
     }
 }
 
-// SAFETY: the module is not used after its code has been made but to be freed, by whichever thread that is; machine code
-// does not change and may be run by any thread.
+// SAFETY: the module is not used after its code has been made but to be freed, by whichever thread
+// that is; machine code does not change and may be run by any thread.
 unsafe impl Send for Memory {}
 // SAFETY: as above: nothing is done through a shared reference.
 unsafe impl Sync for Memory {}
@@ -95,8 +97,8 @@ impl Entry {
     /// Runs the code.
     ///
     /// # Safety
-    /// The context is the first field of a [`Worker`](super::Worker) that the pointer may be used to change, and was
-    /// prepared for a packet and for the program whose code this is.
+    /// The context is the first field of a [`Worker`](super::Worker) that the pointer may be used
+    /// to change, and was prepared for a packet and for the program whose code this is.
     pub(super) unsafe fn call(self, context: *mut Context) -> u64 {
         self.0(context)
     }
@@ -127,7 +129,8 @@ impl Code {
             Pipeline { tables, reached: &reached, registers }.emit(asm);
         })?;
         let (address, bytes, module) = maker.finish(function)?;
-        // SAFETY: the function was made with this signature, in the C calling convention of this machine.
+        // SAFETY: the function was made with this signature, in the C calling convention of this
+        // machine.
         let entry = Entry(unsafe { mem::transmute::<*const u8, Function1>(address) });
         let plans = tables.iter().map(|(plan, _)| plan.clone()).collect();
         let tables = reached.into_iter().collect();
@@ -176,7 +179,8 @@ impl Finder {
             asm.ret(rule);
         })?;
         let (address, bytes, module) = maker.finish(function)?;
-        // SAFETY: the function was made with this signature, in the C calling convention of this machine.
+        // SAFETY: the function was made with this signature, in the C calling convention of this
+        // machine.
         let entry = unsafe { mem::transmute::<*const u8, extern "C" fn(*const u64) -> u64>(address) };
         Ok(Finder { entry, _module: Memory(Some(module)), _plan: plan.clone(), bytes })
     }
@@ -193,7 +197,8 @@ impl Finder {
     }
 }
 
-/// The tables that code is made for: those that packets can reach from table 0, as long as there is room.
+/// The tables that code is made for: those that packets can reach from table 0, as long as there is
+/// room.
 fn reached(tables: &[(TablePlan, Arc<BaseTable>)]) -> BTreeSet<u8> {
     let mut reached = BTreeSet::new();
     let mut open = BTreeSet::from([0]);

@@ -1,4 +1,5 @@
-//! What generated code and Rust share while a packet is under way. Generated code knows the layout by the offsets here.
+//! What generated code and Rust share while a packet is under way. Generated code knows the layout
+//! by the offsets here.
 
 use crate::cells::{FlowCell, PortCell, TableCell};
 use fastpath_switch::field::WORDS;

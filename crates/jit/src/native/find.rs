@@ -1,5 +1,6 @@
-//! Lookups in generated code: the parts of a plan's base, asked in the order of their best rule. Few rules are compared in
-//! code; tries and hashes are read where they lie; trees are descended by Rust, with the key packed in code.
+//! Lookups in generated code: the parts of a plan's base, asked in the order of their best rule.
+//! Few rules are compared in code; tries and hashes are read where they lie; trees are descended by
+//! Rust, with the key packed in code.
 
 use super::asm::{Asm, Callout};
 use super::callouts;

@@ -1,4 +1,5 @@
-//! Generated code: making it, calling it, and what it calls. All unsafe code of the crate is below this directory.
+//! Generated code: making it, calling it, and what it calls. All unsafe code of the crate is below
+//! this directory.
 //!
 //! ```text
 //!  Code::new ── parse.rs, find.rs, ops.rs emit with asm.rs ──▶ machine code
@@ -6,11 +7,12 @@
 //!                      └─ both read and write Context (context.rs)
 //! ```
 //!
-//! What makes it sound, in one place. Generated code reads and writes: the frame, within the length that `parse.rs` has
-//! checked; the [`Context`](context::Context) of its worker; rows, cells and structures of the program that the worker
-//! holds while it runs the code, at indices that come from those structures themselves. It never keeps a pointer
-//! between calls. It does not unwind: callouts abort on panic, as every `extern "C"` function does. Its memory is freed
-//! when the last program that has it goes, and a worker holds its program while it runs.
+//! What makes it sound, in one place. Generated code reads and writes: the frame, within the length
+//! that `parse.rs` has checked; the [`Context`](context::Context) of its worker; rows, cells and
+//! structures of the program that the worker holds while it runs the code, at indices that come
+//! from those structures themselves. It never keeps a pointer between calls. It does not unwind:
+//! callouts abort on panic, as every `extern "C"` function does. Its memory is freed when the last
+//! program that has it goes, and a worker holds its program while it runs.
 
 mod asm;
 mod callouts;

@@ -255,7 +255,8 @@ impl Emitter<'_> {
         let ip = asm.get(self.registers.ip);
         let offset = if field == Field::Ipv4Src { 12 } else { 16 };
         let old = asm.load_be(types::I32, ip, offset);
-        // The pseudo-header covers addresses, so the transport checksum changes with them (RFC 793, RFC 768).
+        // The pseudo-header covers addresses, so the transport checksum changes with them (RFC 793,
+        // RFC 768).
         let words = halves(asm, old, value);
         self.patch_transport(asm, ip, &words);
         self.patch(asm, ip, 10, &words);

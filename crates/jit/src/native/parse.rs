@@ -1,7 +1,9 @@
-//! Parsing in generated code: untagged or once tagged Ethernet, and in it IPv4 without options whose first bytes are TCP's
-//! or UDP's. That is nearly all traffic; every other packet's key is read in Rust by the one parser there is.
+//! Parsing in generated code: untagged or once tagged Ethernet, and in it IPv4 without options
+//! whose first bytes are TCP's or UDP's. That is nearly all traffic; every other packet's key is
+//! read in Rust by the one parser there is.
 //!
-//! A packet that this code has parsed is *hot*: where its headers are is known, so code may change it too.
+//! A packet that this code has parsed is *hot*: where its headers are is known, so code may change
+//! it too.
 
 use super::asm::Asm;
 use super::callouts;
@@ -172,7 +174,8 @@ impl Registers {
         let other = asm.is_number(IntCC::NotEqual, link.ethertype, ethertype::IPV4.into());
         asm.leave_if(other, cold);
         let room = asm.sub(len, link.length);
-        // The shortest hot packet: an IPv4 and a UDP header. A frame shorter than its link header wraps, but none is.
+        // The shortest hot packet: an IPv4 and a UDP header. A frame shorter than its link header
+        // wraps, but none is.
         let short = asm.is_number(IntCC::SignedLessThan, room, 28);
         asm.leave_if(short, cold);
         let ip = asm.add(frame, link.length);

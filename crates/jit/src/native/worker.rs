@@ -61,8 +61,8 @@ enum Place {
     Copy,
 }
 
-// SAFETY: the pointers of the context and of the views point into what the worker's own program, cells and copy hold on
-// the heap; they move with the worker.
+// SAFETY: the pointers of the context and of the views point into what the worker's own program,
+// cells and copy hold on the heap; they move with the worker.
 unsafe impl Send for Worker {}
 
 impl Worker {
@@ -116,8 +116,8 @@ impl Worker {
         }
     }
 
-    /// Sends a frame that came in by `in_port` through the tables. The frame is changed in place as long as its length
-    /// stays.
+    /// Sends a frame that came in by `in_port` through the tables. The frame is changed in place as
+    /// long as its length stays.
     #[inline]
     pub fn run(&mut self, in_port: u32, frame: &mut [u8]) -> Fate {
         self.outcomes.clear();
@@ -139,9 +139,10 @@ impl Worker {
         (context.metadata, context.tunnel, context.queue) = (0, 0, 0);
         (context.dirty, context.emitted) = (0, 0);
         let entry = self.entry;
-        // SAFETY: the entry belongs to the code of `self.program`, which lives as long as this call. The context points
-        // to a frame that this function borrows exclusively and says its length; its other pointers were set by `adopt`
-        // from what `self.program` and `self.station` hold. The pointer passed is derived from the whole worker.
+        // SAFETY: the entry belongs to the code of `self.program`, which lives as long as this
+        // call. The context points to a frame that this function borrows exclusively and says its
+        // length; its other pointers were set by `adopt` from what `self.program` and
+        // `self.station` hold. The pointer passed is derived from the whole worker.
         let answer = unsafe { entry.call((&raw mut *self).cast()) };
         let is_plain = self.place == Place::Buffer && self.context.dirty | self.context.emitted == 0;
         if answer < DROP && is_plain {
@@ -150,8 +151,8 @@ impl Worker {
         self.conclude(answer, frame)
     }
 
-    /// What became of copies of the last packet, packets for the controllers, and drops, in order. Taken or not, they are
-    /// gone with the next packet.
+    /// What became of copies of the last packet, packets for the controllers, and drops, in order.
+    /// Taken or not, they are gone with the next packet.
     pub fn outcomes(&mut self) -> &mut Vec<Outcome> {
         &mut self.outcomes
     }
@@ -220,8 +221,9 @@ impl Worker {
 
     /// The frame as it is now.
     pub(super) fn frame(&self) -> &[u8] {
-        // SAFETY: while a packet is under way the context points to the caller's buffer or to `self.copy`, and `len` is
-        // its length; generated code, which writes there too, does not run while Rust does.
+        // SAFETY: while a packet is under way the context points to the caller's buffer or to
+        // `self.copy`, and `len` is its length; generated code, which writes there too, does not
+        // run while Rust does.
         unsafe { std::slice::from_raw_parts(self.context.frame, self.context.len as usize) }
     }
 

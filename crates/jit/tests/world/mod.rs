@@ -1,5 +1,5 @@
-//! A small world of random programs and packets that meet: every match field, instruction, action, kind of group and
-//! band; frames of every kind that the key knows, whole, cut and damaged.
+//! A small world of random programs and packets that meet: every match field, instruction, action,
+//! kind of group and band; frames of every kind that the key knows, whole, cut and damaged.
 
 use fastpath_jit::{Fate, Live, Worker};
 use fastpath_switch::edit;
@@ -389,8 +389,8 @@ pub(crate) struct Seen {
     pub(crate) packet_ins: u64,
 }
 
-/// Runs `packets` packets through one random program, changed now and then, compiled and interpreted; panics where they
-/// differ. The seed tells the program.
+/// Runs `packets` packets through one random program, changed now and then, compiled and
+/// interpreted; panics where they differ. The seed tells the program.
 pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
     let mut rng = Rng::new(seed);
     let mut switch = any_switch(&mut rng);

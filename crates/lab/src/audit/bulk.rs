@@ -1,8 +1,8 @@
 //! One TCP connection of the kernel's, as full as it gets.
 //!
-//! Its congestion control is CUBIC (RFC 9438) whatever the machine's default is: it fills a drop-tail queue and
-//! stays there, while BBR leaves the path empty now and then to measure it. Where BBR is the default, its pacing stays
-//! with the connection, which was set up with it.
+//! Its congestion control is CUBIC (RFC 9438) whatever the machine's default is: it fills a
+//! drop-tail queue and stays there, while BBR leaves the path empty now and then to measure it.
+//! Where BBR is the default, its pacing stays with the connection, which was set up with it.
 
 use super::{AuditError, SocketError, Stop};
 use crate::Host;
@@ -18,8 +18,8 @@ const CHUNK: usize = 256 << 10;
 /// Bytes and when they had been read, most recorded.
 const READS_MAX: usize = 1 << 20;
 
-/// The payload that one connection carried, Mbit/s, from `settle` after its start until `duration`; `None` if
-/// it did not come about.
+/// The payload that one connection carried, Mbit/s, from `settle` after its start until `duration`;
+/// `None` if it did not come about.
 pub(crate) fn run(
     from: &Host,
     to: &Host,
@@ -101,8 +101,9 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Mbit/s from `settle` to `duration`: between the first and the last read then, or over the whole time where these
-/// are closer together than half of it, as when losses or a pause of the machine let the connection wait.
+/// Mbit/s from `settle` to `duration`: between the first and the last read then, or over the whole
+/// time where these are closer together than half of it, as when losses or a pause of the machine
+/// let the connection wait.
 fn goodput(reads: &[(Duration, u64)], (settle, duration): (Duration, Duration)) -> f64 {
     let (start, steady) = reads.split_at(reads.partition_point(|(at, _)| *at < settle));
     let mbit = |bytes: u64, time: Duration| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6;

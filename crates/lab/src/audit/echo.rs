@@ -1,7 +1,8 @@
 //! ICMP echoes (RFC 792, RFC 4443 §4.1) of several pairs of hosts, from one thread.
 //!
-//! One request is sent per slot, the pairs taking turns, so that echoes of one pair do not queue behind those
-//! of another. Replies carry the kernel's time of arrival: when this thread wakes up does not matter.
+//! One request is sent per slot, the pairs taking turns, so that echoes of one pair do not queue
+//! behind those of another. Replies carry the kernel's time of arrival: when this thread wakes up
+//! does not matter.
 
 use super::{AuditError, SocketError, Stop};
 use crate::Host;
@@ -42,8 +43,8 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
-    /// Prepares echoes of `payload` bytes from `host` to `to`, which take as long as implied. `id` tells several of one host
-    /// apart.
+    /// Prepares echoes of `payload` bytes from `host` to `to`, which take as long as implied. `id`
+    /// tells several of one host apart.
     pub(crate) fn new(
         host: &Host,
         to: IpAddr,
@@ -116,7 +117,8 @@ impl Echo {
         }
     }
 
-    /// The sequence number if this is a reply to one of ours. Raw IPv4 sockets include the IP header.
+    /// The sequence number if this is a reply to one of ours. Raw IPv4 sockets include the IP
+    /// header.
     fn sequence_of(&self, packet: &[u8]) -> Option<usize> {
         let start = if self.v4 { usize::from(packet.first()? & 15) * 4 } else { 0 };
         let icmp = packet.get(start..start + HEADER)?;

@@ -23,7 +23,8 @@ pub(crate) fn between(pipe: PipeSpec) -> Topology {
     topology
 }
 
-/// Two hosts left, two right of two routers: 100 and 10 Mbit/s at the sides, 1.5 Mbit/s with RED between.
+/// Two hosts left, two right of two routers: 100 and 10 Mbit/s at the sides, 1.5 Mbit/s with RED
+/// between.
 pub(crate) fn dumbbell() -> Topology {
     let mut topology = Topology::default();
     let [n0, n1, n2, n3] =

@@ -1,7 +1,7 @@
 //! Numbered UDP datagrams at a given rate from one host to another, and what arrives of them.
 //!
-//! The sink works with the kernel's times of arrival and its count of datagrams that did not fit the socket,
-//! so what it reports is what reached the host, not what this process managed to read.
+//! The sink works with the kernel's times of arrival and its count of datagrams that did not fit
+//! the socket, so what it reports is what reached the host, not what this process managed to read.
 
 use super::echo::arrival;
 use super::{AuditError, SocketError, Stop};
@@ -60,7 +60,8 @@ pub(crate) struct Outcome {
     pub(crate) sent: u64,
     /// When each arrived.
     pub(crate) arrivals: Vec<Duration>,
-    /// Datagrams that the machine lost, not the network: that arrived but found the sink's socket full.
+    /// Datagrams that the machine lost, not the network: that arrived but found the sink's socket
+    /// full.
     pub(crate) missed: u64,
 }
 
@@ -70,7 +71,8 @@ impl Outcome {
         self.sent.saturating_sub(self.arrivals.len() as u64 + self.missed)
     }
 
-    /// Arrivals per second in the `window` that begins `settle` after the first, and how many it had.
+    /// Arrivals per second in the `window` that begins `settle` after the first, and how many it
+    /// had.
     pub(crate) fn rate(&self, settle: Duration, window: Duration) -> Option<(f64, u64)> {
         let from = *self.arrivals.first()? + settle;
         let steady = self.arrivals.iter().filter(|&&at| at >= from && at <= from + window);

@@ -1,5 +1,5 @@
-//! What a spec implies for a pair of hosts: computed from the parameters of the pipes on the path, by hand
-//! what the emulator does packet by packet.
+//! What a spec implies for a pair of hosts: computed from the parameters of the pipes on the path,
+//! by hand what the emulator does packet by packet.
 
 use super::path::Path;
 use fastpath_link::{JitterSpec, LossSpec, Memory, PipeSpec, QueueSpec};
@@ -17,19 +17,20 @@ const ICMP_OR_UDP: u32 = 8;
 const TCP: u32 = 32;
 /// How far the source of a saturation is above what the path carries.
 const OVERLOAD: f64 = 1.2;
-/// The same where a queue drops early. RED's average trails its queue by seconds at low rates: with more
-/// overload it swings between dropping everything and nothing, and leaves the link idle meanwhile (4 % at
-/// 1.2 × 1.5 Mbit/s and ns-2's thresholds, nothing at 1.1).
+/// The same where a queue drops early. RED's average trails its queue by seconds at low rates: with
+/// more overload it swings between dropping everything and nothing, and leaves the link idle
+/// meanwhile (4 % at 1.2 × 1.5 Mbit/s and ns-2's thresholds, nothing at 1.1).
 const OVERLOAD_EARLY: f64 = 1.05;
 
 /// What the spec implies for packets from one host to another.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Implied {
-    /// Round-trip time of an echo of [`ECHO_PAYLOAD`] bytes: propagation, with the mean of jitter, and serialisation, there
-    /// and back.
+    /// Round-trip time of an echo of [`ECHO_PAYLOAD`] bytes: propagation, with the mean of jitter,
+    /// and serialisation, there and back.
     pub(crate) rtt: Duration,
-    /// Its standard deviation by the laws of jitter; `None` if that says nothing of a mean: it is infinite, draws depend on
-    /// each other, or a law reaches below no delay at all and is cut there.
+    /// Its standard deviation by the laws of jitter; `None` if that says nothing of a mean: it is
+    /// infinite, draws depend on each other, or a law reaches below no delay at all and is cut
+    /// there.
     pub(crate) rtt_sd: Option<Duration>,
     /// Payload bytes of a datagram that fills the path's MTU.
     pub(crate) datagram: usize,
@@ -39,12 +40,13 @@ pub(crate) struct Implied {
     pub(crate) tcp_mbit: Option<f64>,
     /// Probability that a packet is lost at random on the way.
     pub(crate) loss: f64,
-    /// How much more the number of losses varies than with independent ones: that of the burstiest link; `None` if there
-    /// is one whose losses follow no law.
+    /// How much more the number of losses varies than with independent ones: that of the burstiest
+    /// link; `None` if there is one whose losses follow no law.
     pub(crate) loss_inflation: Option<f64>,
     /// A queue on the way drops before it is full.
     pub(crate) drops_early: bool,
-    /// One TCP connection cannot be expected to fill the path: early drops or random loss hold it back.
+    /// One TCP connection cannot be expected to fill the path: early drops or random loss hold it
+    /// back.
     pub(crate) tcp_held_back: bool,
 }
 
@@ -106,7 +108,8 @@ fn crossing(pipe: &PipeSpec, len: u32) -> Duration {
     sending + Duration::from_ps((pipe.delay.as_ps() as f64 + jitter * 1e12).round() as u64)
 }
 
-/// The variance of a delay in square seconds, where those of several packets average out to the mean of the law.
+/// The variance of a delay in square seconds, where those of several packets average out to the
+/// mean of the law.
 fn jitter_variance(pipe: &PipeSpec) -> Option<f64> {
     let Some(JitterSpec { law, memory, .. }) = pipe.jitter.as_deref() else { return Some(0.0) };
     let is_cut = law.quantile(pipe.delay, 0.001).is_none_or(|least| least.is_zero());
@@ -129,7 +132,8 @@ fn survival(pipe: &PipeSpec) -> f64 {
     (1.0 - pipe.loss.share()) * (1.0 - pipe.egress_loss.share())
 }
 
-/// Walks a flow of frames of `len` bytes over the pipes: loss thins it before the queue, the rate caps it.
+/// Walks a flow of frames of `len` bytes over the pipes: loss thins it before the queue, the rate
+/// caps it.
 fn saturation(pipes: &[&PipeSpec], len: u32) -> Option<Saturation> {
     let mut surviving = 1.0;
     let mut fill = f64::INFINITY;

@@ -10,22 +10,23 @@ const NORMAL_999: f64 = 3.2905;
 /// What a correct link may fail by chance, each side.
 const TAIL: f64 = 0.0005;
 
-/// True if a round-trip time is as configured: a median, or a mean of `replies` that jitter scatters by `sd_ms` each.
+/// True if a round-trip time is as configured: a median, or a mean of `replies` that jitter
+/// scatters by `sd_ms` each.
 pub(crate) fn rtt_agrees(configured_ms: f64, observed_ms: f64, sd_ms: f64, replies: usize) -> bool {
     let scatter = NORMAL_999 * sd_ms / (replies.max(1) as f64).sqrt();
     (observed_ms - configured_ms).abs() <= configured_ms * RTT_RELATIVE + RTT_ABSOLUTE_MS + scatter
 }
 
-/// True if a rate is as expected. `loss` is the random loss behind the bottleneck, which scatters the
-/// `packets` observed by their binomial deviation, `inflation` times as much in variance.
+/// True if a rate is as expected. `loss` is the random loss behind the bottleneck, which scatters
+/// the `packets` observed by their binomial deviation, `inflation` times as much in variance.
 pub(crate) fn rate_agrees(expected: f64, observed: f64, loss: f64, inflation: f64, packets: u64) -> bool {
     let scatter =
         NORMAL_999 * (inflation * loss / ((1.0 - loss).max(f64::EPSILON) * packets.max(1) as f64)).sqrt();
     (observed / expected - 1.0).abs() <= RATE_RELATIVE + scatter
 }
 
-/// The numbers of losses among `sent` packets that a link with loss `p` gives 999 times in 1000: both ends
-/// included.
+/// The numbers of losses among `sent` packets that a link with loss `p` gives 999 times in 1000:
+/// both ends included.
 pub(crate) fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
     if p <= 0.0 {
         return (0, 0);
@@ -37,8 +38,9 @@ pub(crate) fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
     interval(sent, n * (1.0 - p).ln(), |k| ((n - k) / (k + 1.0)).ln() + (p / (1.0 - p)).ln())
 }
 
-/// The same where the number of losses varies more by a factor `inflation`: losses in bursts. Their number is taken for
-/// negative binomial (many bursts of geometric length) with the mean and the variance it has.
+/// The same where the number of losses varies more by a factor `inflation`: losses in bursts. Their
+/// number is taken for negative binomial (many bursts of geometric length) with the mean and the
+/// variance it has.
 pub(crate) fn bursty_loss_interval(sent: u64, p: f64, inflation: f64) -> (u64, u64) {
     let mean = sent as f64 * p;
     let variance = mean * (1.0 - p) * inflation;
@@ -49,8 +51,8 @@ pub(crate) fn bursty_loss_interval(sent: u64, p: f64, inflation: f64) -> (u64, u
     interval(sent, r * (mean / variance).ln(), |k| ((k + r) / (k + 1.0) * (1.0 - mean / variance)).ln())
 }
 
-/// What a distribution over 0 … `most` gives 999 times in 1000, from the logarithms of the probability of 0 and of the
-/// ratio of that of k + 1 to that of k: small ones do not vanish.
+/// What a distribution over 0 … `most` gives 999 times in 1000, from the logarithms of the
+/// probability of 0 and of the ratio of that of k + 1 to that of k: small ones do not vanish.
 fn interval(most: u64, log_of_none: f64, log_ratio: impl Fn(f64) -> f64) -> (u64, u64) {
     let mut log_mass = log_of_none;
     let (mut below, mut low) = (0.0, None);
@@ -96,8 +98,8 @@ mod tests {
         assert_eq!(bursty_loss_interval(1000, 0.01, 1.0), loss_interval(1000, 0.01));
         assert_eq!(bursty_loss_interval(1000, 0.0, 9.0), (0, 0));
         assert_eq!(bursty_loss_interval(1000, 1.0, 9.0), (1000, 1000));
-        // Variance 9 times that of Binomial(1000, 1 %): 89.1, so r = 100/79.1. Reference: the same tails summed in
-        // exact rationals around r by Python's fractions and lgamma.
+        // Variance 9 times that of Binomial(1000, 1 %): 89.1, so r = 100/79.1. Reference: the same
+        // tails summed in exact rationals around r by Python's fractions and lgamma.
         assert_eq!(bursty_loss_interval(1000, 0.01, 9.0), (0, 69));
     }
 

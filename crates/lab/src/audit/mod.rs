@@ -1,5 +1,5 @@
-//! The audit: measures every pair of hosts of a running lab from inside the hosts, and puts what the spec
-//! implies beside it.
+//! The audit: measures every pair of hosts of a running lab from inside the hosts, and puts what
+//! the spec implies beside it.
 //!
 //! ```text
 //!  echo    all pairs, taking turns               RTT
@@ -8,8 +8,8 @@
 //!  bulk    one TCP connection                    goodput
 //! ```
 //!
-//! Saturations and connections run at the same time only where they share no pipe. Between measurements the
-//! network drains. Read first: this file, then `implied.rs` and `judge.rs`.
+//! Saturations and connections run at the same time only where they share no pipe. Between
+//! measurements the network drains. Read first: this file, then `implied.rs` and `judge.rs`.
 
 pub(crate) mod bulk;
 pub(crate) mod echo;
@@ -37,23 +37,26 @@ use std::time::{Duration, Instant};
 
 pub use report::{Audit, Judgement, Loss, Pair, Rate, Rtt, Verdict};
 
-/// How often RTT and rate of a pair are measured until they are within their tolerance. Not losses: repeating
-/// those until they please would make their interval meaningless.
+/// How often RTT and rate of a pair are measured until they are within their tolerance. Not losses:
+/// repeating those until they please would make their interval meaningless.
 const ATTEMPTS: usize = 3;
 /// How often a measurement looks whether it is to stop.
 const ATTENTION: Duration = Duration::from_millis(50);
 /// Space between two echoes, and times the time one occupies the slowest link.
 const SLOT_MIN: Duration = Duration::from_millis(3);
 const SLOT_SENDINGS: u32 = 3;
-/// Share of a pipe that all loss streams over it take together, and datagrams per second one takes at most.
+/// Share of a pipe that all loss streams over it take together, and datagrams per second one takes
+/// at most.
 const LOSS_SHARE: f64 = 0.5;
 const LOSS_RATE_MAX: f64 = 2000.0;
-/// Payload of a loss stream's datagrams, bytes: small, so that there are many; and the frame around it.
+/// Payload of a loss stream's datagrams, bytes: small, so that there are many; and the frame around
+/// it.
 const LOSS_PAYLOAD: usize = 64;
 const LOSS_FRAME: u32 = LOSS_PAYLOAD as u32 + 8 + 40 + 14;
 /// Rate offered to a path without one, datagrams per second.
 const UNLIMITED_OFFER: f64 = 20_000.0;
-/// Most payload that measurements running at the same time may carry, Mbit/s: they share this machine.
+/// Most payload that measurements running at the same time may carry, Mbit/s: they share this
+/// machine.
 const TOGETHER_MAX_MBIT: f64 = 300.0;
 /// Twenty round trips, but no longer, are given to a connection for the losses at its start.
 const TCP_RECOVERY_MAX: Duration = Duration::from_secs(20);
@@ -129,7 +132,8 @@ pub struct SocketError {
     pub source: io::Error,
 }
 
-/// Measures the lab. `stop` ends it early, from a signal handler for example; `progress` hears of every step.
+/// Measures the lab. `stop` ends it early, from a signal handler for example; `progress` hears of
+/// every step.
 pub fn audit(
     lab: &Lab,
     options: Options,
@@ -192,8 +196,9 @@ pub fn audit(
     Ok(Audit::new(pairs.collect(), engine, notes))
 }
 
-/// Measures the subjects, and those whose figure is outside its tolerance again: a pause of the machine is no
-/// property of the network, and one that is stays. Gives how many measurements were repeated.
+/// Measures the subjects, and those whose figure is outside its tolerance again: a pause of the
+/// machine is no property of the network, and one that is stays. Gives how many measurements were
+/// repeated.
 fn until_agreed(
     mut batch: Vec<usize>,
     mut measure: impl FnMut(&[usize]) -> Result<Vec<usize>, AuditError>,
@@ -344,8 +349,8 @@ fn measure_rtt(
     drain(lab, stop)
 }
 
-/// All pairs at once: together they stay below saturation of every pipe. Gives a note if the engine, held up, let frames
-/// go before the network had them.
+/// All pairs at once: together they stay below saturation of every pipe. Gives a note if the
+/// engine, held up, let frames go before the network had them.
 fn measure_loss(
     lab: &Lab,
     subjects: &[Subject<'_>],
@@ -428,7 +433,8 @@ fn together<T: Send>(
     })
 }
 
-/// Subjects that may be measured at the same time: no pipe in common, and not too much for this machine.
+/// Subjects that may be measured at the same time: no pipe in common, and not too much for this
+/// machine.
 fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<Hop>) -> Vec<Vec<usize>> {
     let mut batches: Vec<(Vec<usize>, BTreeSet<Hop>, f64)> = Vec::new();
     for (index, subject) in subjects.iter().enumerate() {
@@ -449,7 +455,8 @@ fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<Hop>) -
     batches.into_iter().map(|(members, _, _)| members).collect()
 }
 
-/// Waits until nothing is held in the network, so that one measurement does not queue behind another.
+/// Waits until nothing is held in the network, so that one measurement does not queue behind
+/// another.
 fn drain(lab: &Lab, stop: &Stop<'_>) -> Result<(), AuditError> {
     let deadline = Instant::now() + DRAIN_MAX;
     while lab.report().ok_or(AuditError::EngineStopped)?.conservation.held > 0 && Instant::now() < deadline {

@@ -43,8 +43,8 @@ impl Path {
     }
 }
 
-/// Adds the hops from an interface to the node on the same segment that has the address `to`: one link, or
-/// several with switches between, and then the fewest.
+/// Adds the hops from an interface to the node on the same segment that has the address `to`: one
+/// link, or several with switches between, and then the fewest.
 fn cross_segment(
     topology: &Topology,
     from: NodeId,

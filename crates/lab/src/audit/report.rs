@@ -78,8 +78,9 @@ pub struct Rtt {
     pub sent: usize,
     /// Replies.
     pub received: usize,
-    /// The median within 1 % and 0.3 ms. Where there is jitter the mean, within that and what it scatters; shown where
-    /// draws depend on each other, or their variance says nothing of the mean.
+    /// The median within 1 % and 0.3 ms. Where there is jitter the mean, within that and what it
+    /// scatters; shown where draws depend on each other, or their variance says nothing of the
+    /// mean.
     pub judgement: Judgement,
 }
 
@@ -107,7 +108,8 @@ pub struct Loss {
     pub lost: u64,
     /// Fewest and most losses that links as configured give 999 times in 1000.
     pub interval: (u64, u64),
-    /// The losses within the interval; shown where a link loses by a plan or with netem's correlation.
+    /// The losses within the interval; shown where a link loses by a plan or with netem's
+    /// correlation.
     pub judgement: Judgement,
 }
 

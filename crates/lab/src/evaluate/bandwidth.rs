@@ -1,8 +1,9 @@
 //! Table 5.1: a link of a given rate is offered more than it carries; what arrives is its rate.
 //!
-//! The thesis filled its links with TCP and counted at the receiver. Here datagrams of full size are offered 5 % above the
-//! rate, so that the link is never idle, and the kernel's times of arrival count: no tool's buffers are in the result. Arrivals
-//! are cut into stretches, and the median of their rates counts: a machine that stands still does so in some of them only.
+//! The thesis filled its links with TCP and counted at the receiver. Here datagrams of full size
+//! are offered 5 % above the rate, so that the link is never idle, and the kernel's times of
+//! arrival count: no tool's buffers are in the result. Arrivals are cut into stretches, and the
+//! median of their rates counts: a machine that stands still does so in some of them only.
 
 use super::field::{Between, Field, Shaper, ShaperKind};
 use super::rattan::{self, Treatment};
@@ -28,8 +29,8 @@ const ETHERNET: u32 = 14;
 /// The thesis' claim for LinkEM.
 const TOLERANCE: f64 = 0.01;
 const OFFERED: f64 = 1.05;
-/// What a link queues at least, frames (Dummynet's default), and for how long: a source that stands still for less does not
-/// let the link idle.
+/// What a link queues at least, frames (Dummynet's default), and for how long: a source that stands
+/// still for less does not let the link idle.
 const QUEUE_MIN: u32 = 50;
 const QUEUE_SPAN: f64 = 0.05;
 /// Frames of a stretch at least, and stretches at most.
@@ -175,8 +176,8 @@ fn measure(
 }
 
 impl Observed {
-    /// The median of the rates of stretches, with the interval of the order statistics around it. The first tenth is the
-    /// start of the source.
+    /// The median of the rates of stretches, with the interval of the order statistics around it.
+    /// The first tenth is the start of the source.
     fn of(arrivals: &[time::Duration]) -> Observed {
         let steady = &arrivals[arrivals.len() / 10..];
         let gaps = steady.len().saturating_sub(1);
@@ -195,8 +196,8 @@ impl Observed {
     }
 }
 
-/// The middle of sorted numbers, and the order statistics between which their median lies in 95 % of cases: ranks n/2 ±
-/// 0.98 √n, where there are enough.
+/// The middle of sorted numbers, and the order statistics between which their median lies in 95 %
+/// of cases: ranks n/2 ± 0.98 √n, where there are enough.
 fn middle(sorted: &[f64]) -> (f64, Option<[f64; 2]>) {
     let n = sorted.len();
     let reach = (normal_quantile(0.975) / 2.0 * (n as f64).sqrt()).ceil() as usize;
@@ -204,7 +205,8 @@ fn middle(sorted: &[f64]) -> (f64, Option<[f64; 2]>) {
     (quantile_of(sorted, 0.5), interval)
 }
 
-/// The last of many frames leaves a saturated link when all of them have taken their time on the wire, to the picosecond.
+/// The last of many frames leaves a saturated link when all of them have taken their time on the
+/// wire, to the picosecond.
 fn in_virtual_time(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
     let frames = context.either(VIRTUAL_FRAMES[0], VIRTUAL_FRAMES[1]);
     let exact = |kbit: f64| {
@@ -236,7 +238,8 @@ fn saturate(pipe: PipeSpec, frames: u64, left: &mut dyn FnMut(Time)) {
     let pool_limit = NonZeroUsize::new(1 << 20).expect("not zero");
     let mut network = Network::new(topology, fastpath_net::Options { seed: SEED, pool_limit });
     let (gap, _) = rate.transmission(Bytes(u64::from(FRAME)), Fraction::ZERO);
-    // A little faster than the link, and paused while its queue is full: it never idles, and nothing is dropped.
+    // A little faster than the link, and paused while its queue is full: it never idles, and
+    // nothing is dropped.
     let gap = Duration::from_ps(gap.as_ps() / 100 * 95);
     let (mut now, mut sent, mut out) = (Time::ZERO, 0, 0);
     loop {

@@ -1,5 +1,6 @@
-//! What copying alone costs between two TAPs: a loop that reads one, writes the other and does nothing else. What a
-//! bridge passes on without a copy it copies twice, and on cores that sender and receiver need.
+//! What copying alone costs between two TAPs: a loop that reads one, writes the other and does
+//! nothing else. What a bridge passes on without a copy it copies twice, and on cores that sender
+//! and receiver need.
 
 use fastpath_engine::port::{Port, TapPort};
 use nix::errno::Errno;
@@ -58,7 +59,8 @@ fn copy(taps: [BorrowedFd<'_>; 2], is_over: &AtomicBool) -> nix::Result<()> {
                     Err(error) => return Err(error),
                 };
                 moved = true;
-                // What is not taken is lost, as on any wire; a TAP that has gone says so when it is read.
+                // What is not taken is lost, as on any wire; a TAP that has gone says so when it is
+                // read.
                 let _ = unistd::write(to, &buffer[..len]);
             }
         }

@@ -1,8 +1,9 @@
-//! Tables 5.2–5.5: round trips through a link without delay, and through links of 5, 30 and 101 ms; their difference is the
-//! delay.
+//! Tables 5.2–5.5: round trips through a link without delay, and through links of 5, 30 and 101 ms;
+//! their difference is the delay.
 //!
-//! A virtual machine stands still for milliseconds now and then, which hits echoes through anything. So means are of the
-//! echoes within Tukey's fences; how many were outside, and the mean of all, is beside them.
+//! A virtual machine stands still for milliseconds now and then, which hits echoes through
+//! anything. So means are of the echoes within Tukey's fences; how many were outside, and the mean
+//! of all, is beside them.
 
 use super::field::{Between, Field};
 use super::rattan::{self, Treatment};

@@ -132,7 +132,8 @@ impl Drop for Field {
 }
 
 impl Field {
-    /// A pair of hosts for each of `between`, all of which are of one kind. Our engine is at its most exact: it spins.
+    /// A pair of hosts for each of `between`, all of which are of one kind. Our engine is at its
+    /// most exact: it spins.
     pub(super) fn new(between: &[Between]) -> Result<Field, PartError> {
         Field::with(between, Idle::Busy)
     }
@@ -269,8 +270,8 @@ impl Field {
         self.testpmd.iter().for_each(|testpmd| testpmd.pause(is_paused));
     }
 
-    /// Waits until frames pass, or nobody is there to pass them: a bridge forwards when the kernel has noticed that its ports are up, which it looks at
-    /// once a second (net/core/link_watch.c).
+    /// Waits until frames pass, or nobody is there to pass them: a bridge forwards when the kernel
+    /// has noticed that its ports are up, which it looks at once a second (net/core/link_watch.c).
     fn wait_until_frames_pass(&mut self) -> Result<(), PartError> {
         for pair in 0..self.pairs() {
             let (from, _, address) = self.pair(pair);
@@ -280,7 +281,8 @@ impl Field {
                 if self.testpmd.as_mut().is_some_and(|testpmd| !testpmd.is_running()) {
                     return Err(PartError::Peer("it has ended".to_owned()));
                 }
-                // The address is asked for first, and that is enough. If nobody answers, sending fails; then again.
+                // The address is asked for first, and that is enough. If nobody answers, sending
+                // fails; then again.
                 let _ = socket.send_to(&[0], (address, DISCARD));
                 thread::sleep(Duration::from_millis(5));
             }
@@ -437,8 +439,8 @@ fn bridges(middle: &Namespace, between: &[Between]) -> Result<(), PartError> {
 }
 
 impl Shaper {
-    /// Puts the shaper in the way out of an interface of the thread's namespace. The buckets hold two frames, or what the
-    /// rate brings in 10 ms, which a kernel of 100 ticks a second needs.
+    /// Puts the shaper in the way out of an interface of the thread's namespace. The buckets hold
+    /// two frames, or what the rate brings in 10 ms, which a kernel of 100 ticks a second needs.
     fn install(self, interface: &str) -> Result<(), PartError> {
         let Shaper { kind, rate, queue } = self;
         let limit = queue * 1514;

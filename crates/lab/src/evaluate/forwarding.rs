@@ -1,5 +1,6 @@
-//! Figures 5.2–5.5: how much passes through links that do nothing (no rate, no delay, no loss), by packet size. The
-//! original's axis is the share of its line rate, so ours is too and goes beyond 100 %.
+//! Figures 5.2–5.5: how much passes through links that do nothing (no rate, no delay, no loss), by
+//! packet size. The original's axis is the share of its line rate, so ours is too and goes beyond
+//! 100 %.
 //!
 //! ```text
 //!  source ═veth═ engine or bridge ═veth═ host that counts       figures 5.2 and 5.4: two such pairs, both directions
@@ -7,8 +8,9 @@
 //!  memory port ─▶ engine's work ─▶ memory port                  figure 5.3: the emulation without its way in and out
 //! ```
 //!
-//! Every pair is offered as much as one core can send, to an address nobody has; the receiving kernel counts. Ours is with
-//! AF_XDP ports (`port = "xdp:eth1"`), or with packet sockets where those are not to be had; the other is beside it.
+//! Every pair is offered as much as one core can send, to an address nobody has; the receiving
+//! kernel counts. Ours is with AF_XDP ports (`port = "xdp:eth1"`), or with packet sockets where
+//! those are not to be had; the other is beside it.
 
 use super::field::{Between, Field, Way, interface, received};
 use super::rattan::{self, Treatment};
@@ -34,7 +36,8 @@ const FCS: u32 = 4;
 /// Preamble and gap between frames on Ethernet, bytes.
 const AROUND: u32 = 20;
 const UNIT: &str = "% of line rate";
-/// How much slower than the bridge, or three times rattan, we may be: such figures vary by that from run to run.
+/// How much slower than the bridge, or three times rattan, we may be: such figures vary by that
+/// from run to run.
 const TOLERANCE: f64 = 0.05;
 /// It emulates nothing.
 const DPDK_TOLERANCE: f64 = 0.1;
@@ -123,8 +126,8 @@ struct Rate {
 }
 
 impl Seen {
-    /// All take turns. This machine may change its speed from one round to the next, so what others carry is told by the
-    /// middle of their rounds' ratios to ours.
+    /// All take turns. This machine may change its speed from one round to the next, so what others
+    /// carry is told by the middle of their rounds' ratios to ours.
     fn of(size: u32, pairs: u32, context: &Context<'_>) -> Result<Seen, PartError> {
         let ours = |way| Between::Veths(PipeSpec::default(), way);
         let rattan = Between::Rattan(Treatment::Delay(fastpath_units::Duration::ZERO));
@@ -301,7 +304,8 @@ impl Source {
         };
         let port = host.open("a socket to send from", open)?;
         let mut frame = vec![0; (size - FCS) as usize];
-        // To a station nobody is, from one nobody is, of a protocol nobody speaks (IEEE 802, local experiments).
+        // To a station nobody is, from one nobody is, of a protocol nobody speaks (IEEE 802, local
+        // experiments).
         frame[..14].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x88, 0xb5]);
         Ok(Source { port, pool: FramePool::new(POOL_LIMIT), frame, waiting: VecDeque::with_capacity(BURST) })
     }

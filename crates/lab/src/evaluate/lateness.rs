@@ -1,7 +1,8 @@
-//! How late frames are released, beside a bare loop that spins to the same deadlines. The two take turns on the same machine
-//! within the same seconds, each beside a source at the same pace; medians over the turns count. Pauses of the machine hit
-//! both and are told apart by what both see of the clock: gaps in which nothing ran. Once at a pace that leaves the engine
-//! mostly idle, and once at the pace that should keep it busy for seven tenths of the time.
+//! How late frames are released, beside a bare loop that spins to the same deadlines. The two take
+//! turns on the same machine within the same seconds, each beside a source at the same pace;
+//! medians over the turns count. Pauses of the machine hit both and are told apart by what both see
+//! of the clock: gaps in which nothing ran. Once at a pace that leaves the engine mostly idle, and
+//! once at the pace that should keep it busy for seven tenths of the time.
 
 use super::pace::{Links, Pace};
 use super::{Context, Needs, Outcome, Part, PartError, Rule};
@@ -13,7 +14,8 @@ use std::time;
 
 /// Frames per second that are little for any machine, and the delay of the link.
 const PER_SECOND: f64 = 50_000.0;
-/// How busy the engine is to be with more of them, which the load at the first pace tells; and at most how many.
+/// How busy the engine is to be with more of them, which the load at the first pace tells; and at
+/// most how many.
 const LOAD: f64 = 0.7;
 const PER_SECOND_MAX: f64 = 500_000.0;
 const DELAY: Duration = Duration::from_us(100);

@@ -1,5 +1,6 @@
-//! Table 5.6: full-sized frames one way, 8000 a second, and how many of them do not arrive. Judged by what chance makes of
-//! the configured probability: an error in percent of it says as much about the number of frames.
+//! Table 5.6: full-sized frames one way, 8000 a second, and how many of them do not arrive. Judged
+//! by what chance makes of the configured probability: an error in percent of it says as much about
+//! the number of frames.
 
 use super::field::{Between, Field};
 use super::rattan::{self, Treatment};
@@ -71,8 +72,8 @@ fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
     Ok(outcomes)
 }
 
-/// Sends that many frames between the hosts of a pair; gives those lost, those sent, and those that arrived but found the
-/// sink's socket full.
+/// Sends that many frames between the hosts of a pair; gives those lost, those sent, and those that
+/// arrived but found the sink's socket full.
 fn count(between: &Between, frames: u64, context: &Context<'_>) -> Result<(u64, u64, u64), PartError> {
     let field = Field::new(std::slice::from_ref(between))?;
     let (from, to, address) = field.pair(0);
@@ -84,7 +85,8 @@ fn count(between: &Between, frames: u64, context: &Context<'_>) -> Result<(u64, 
         patience: PATIENCE,
     };
     let outcome = urgently(|| flood::run(from, to, address, stream, &context.stop))?;
-    // What the engine came too late to take from the kernel is no loss of the link, and not to be hidden either.
+    // What the engine came too late to take from the kernel is no loss of the link, and not to be
+    // hidden either.
     let overrun: u64 =
         field.report().map_or(0, |report| report.ports.iter().map(|port| port.counters.rx_dropped()).sum());
     Ok((outcome.lost(), outcome.sent, outcome.missed + overrun))

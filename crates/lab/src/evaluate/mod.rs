@@ -1,5 +1,6 @@
-//! Chapter 5 of the LinkEM thesis (seed 004), measured on this machine: the original figures beside ours, beside a control
-//! without an emulator and beside what else this machine has to put in the path.
+//! Chapter 5 of the LinkEM thesis (seed 004), measured on this machine: the original figures beside
+//! ours, beside a control without an emulator and beside what else this machine has to put in the
+//! path.
 //!
 //! | part | ids | needs |
 //! |---|---|---|
@@ -12,8 +13,8 @@
 //! | `overload.rs` | `overload/150%` | nothing |
 //! | `overhead.rs` | `rtt-overhead/10ms`, `rtt-overhead/10ms/save`, `tcp/tap` | namespaces |
 //!
-//! Where a part cannot run, its ids are listed with the reason. Everything a part makes is gone when it ends. Read first:
-//! this file, then `outcome.rs` and `field.rs`.
+//! Where a part cannot run, its ids are listed with the reason. Everything a part makes is gone
+//! when it ends. Read first: this file, then `outcome.rs` and `field.rs`.
 
 mod bandwidth;
 mod copier;
@@ -52,8 +53,8 @@ const PEERS: [(&str, &str); 3] = [
     (testpmd::PROGRAM, "DPDK testpmd (dpdk-dev)"),
     ("tc", "tc"),
 ];
-/// Emulators that are not measured: they are neither in the distribution this is tested on nor in a package registry, so there
-/// is no adapter that anybody has seen work.
+/// Emulators that are not measured: they are neither in the distribution this is tested on nor in a
+/// package registry, so there is no adapter that anybody has seen work.
 const UNMEASURED: [(&str, &str); 2] = [("mm-delay", "Mahimahi"), ("click-install", "Click")];
 /// The seed of every random choice.
 const SEED: u64 = 1;
@@ -158,9 +159,9 @@ impl<'a> Context<'a> {
         Context { effort, stop: Stop(stop), only, broken: Mutex::default() }
     }
 
-    /// What is seen of a peer; nothing where it is not installed, or does not work, which is told beside the figures: they are
-    /// ours. What has not worked once is left alone. `came` says whether something came through: where nothing did, the peer has
-    /// ended, or stands still.
+    /// What is seen of a peer; nothing where it is not installed, or does not work, which is told
+    /// beside the figures: they are ours. What has not worked once is left alone. `came` says
+    /// whether something came through: where nothing did, the peer has ended, or stands still.
     fn peer<T>(
         &self,
         name: &'static str,
@@ -235,10 +236,11 @@ pub fn estimate_s(options: &Options) -> Result<f64, EvaluateError> {
     Ok(chosen(options)?.iter().map(|part| part.estimate_s(options.effort)).sum())
 }
 
-/// Measures what was chosen. `stop` ends it early, from a signal handler for example; `progress` hears of every part.
+/// Measures what was chosen. `stop` ends it early, from a signal handler for example; `progress`
+/// hears of every part.
 ///
-/// Without the privilege for namespaces the process first becomes root in a user namespace of its own, for which it must
-/// still be single-threaded.
+/// Without the privilege for namespaces the process first becomes root in a user namespace of its
+/// own, for which it must still be single-threaded.
 pub fn evaluate(
     options: &Options,
     tool: &Tool,
@@ -292,7 +294,8 @@ impl Part {
     }
 }
 
-/// The parts that give at least one of the figures asked for; an error if something that was asked for is none.
+/// The parts that give at least one of the figures asked for; an error if something that was asked
+/// for is none.
 fn chosen(options: &Options) -> Result<Vec<&'static Part>, EvaluateError> {
     let begins = |part: &Part, prefix: &String| {
         (part.ids)(options.effort).iter().any(|id| id.starts_with(prefix.as_str()))

@@ -1,5 +1,6 @@
-//! Figures 5.6 and 5.8: the largest number of links that all keep their rate. Every link is offered a tenth more than it
-//! carries, in full-sized frames, so that each is busy all the time; the thesis' TCP flows ask no more of them.
+//! Figures 5.6 and 5.8: the largest number of links that all keep their rate. Every link is offered
+//! a tenth more than it carries, in full-sized frames, so that each is busy all the time; the
+//! thesis' TCP flows ask no more of them.
 
 use super::rig::{self, FRAME, Question};
 use super::{Context, Effort, Needs, Outcome, Part, PartError, Rule, SEED};
@@ -18,8 +19,8 @@ const IDEAL_KBIT: f64 = 94_000.0;
 const OFFERED: f64 = 1.1;
 /// The thesis' tolerance, and a twentieth of it.
 const TOLERANCES: [f64; 2] = [0.02, 0.001];
-/// How often a number of links is tried until it passes: a pause of the machine is no property of the emulator, and what is
-/// one stays.
+/// How often a number of links is tried until it passes: a pause of the machine is no property of
+/// the emulator, and what is one stays.
 const ATTEMPTS: usize = 2;
 /// Where the search begins: frames per second that any machine carries.
 const FIRST_PPS: f64 = 80_000.0;
@@ -116,8 +117,8 @@ struct Found {
     source_short: bool,
 }
 
-/// Doubles the flows until some do not keep their rate, then halves the difference: for the thesis' tolerance first, then,
-/// below what was found, for the narrower one.
+/// Doubles the flows until some do not keep their rate, then halves the difference: for the thesis'
+/// tolerance first, then, below what was found, for the narrower one.
 fn search(figure: &Figure, kbit: f64, context: &Context<'_>) -> Result<Found, PartError> {
     let rate = (kbit * 1000.0) as u64;
     let frames = kbit * 1000.0 * OFFERED / (8 * FRAME) as f64;

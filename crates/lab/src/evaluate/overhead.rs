@@ -1,5 +1,6 @@
-//! What the emulator adds to a round trip and takes from a TCP connection: a link of 10 ms there and back, and one that
-//! does nothing, both over TAPs, whose super-packets the engine cuts and joins.
+//! What the emulator adds to a round trip and takes from a TCP connection: a link of 10 ms there
+//! and back, and one that does nothing, both over TAPs, whose super-packets the engine cuts and
+//! joins.
 
 use super::field::{Between, Field};
 use super::rattan::{self, Treatment};
@@ -20,7 +21,8 @@ const RTT_US: f64 = 10_000.0;
 /// What ping sends.
 const PAYLOAD: usize = 56;
 const SLOT: time::Duration = time::Duration::from_millis(2);
-/// What rattan 0.1.1 added to such a round trip on a machine of this class, µs; for where it is not installed.
+/// What rattan 0.1.1 added to such a round trip on a machine of this class, µs; for where it is not
+/// installed.
 const RATTAN_PUBLISHED_US: f64 = 156.0;
 const SHARE_OF_RATTAN: f64 = 0.25;
 /// How much below the bridge a connection may be: its own figure varies by that from run to run.
@@ -46,9 +48,9 @@ fn run(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
     Ok(outcomes)
 }
 
-/// Spinning, and sleeping between deadlines, where waking up for a frame is part of the round trip. All take turns, and the
-/// medians of the rounds' means count: the machine may stand still for long, but hardly in most rounds of one and in none of
-/// another.
+/// Spinning, and sleeping between deadlines, where waking up for a frame is part of the round trip.
+/// All take turns, and the medians of the rounds' means count: the machine may stand still for
+/// long, but hardly in most rounds of one and in none of another.
 fn round_trips(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
     let link = || Between::Taps(PipeSpec { delay: DELAY, ..PipeSpec::default() });
     let [mut busy, mut save, mut control, mut bridge, mut rattan]: [Vec<Summary>; 5] = Default::default();

@@ -1,5 +1,6 @@
-//! Half again as much as the engine carries, on many links, under a stated tolerance: it has to say which links broke it, and
-//! every frame has to be in the books. Half of what it carries, under the same tolerance, is the control.
+//! Half again as much as the engine carries, on many links, under a stated tolerance: it has to say
+//! which links broke it, and every frame has to be in the books. Half of what it carries, under the
+//! same tolerance, is the control.
 
 use super::pace::{Links, Pace, Paced};
 use super::{Context, Needs, Outcome, Part, PartError, Rule};

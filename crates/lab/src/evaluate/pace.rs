@@ -1,5 +1,5 @@
-//! Small frames into memory ports at a steady pace, from one thread that also empties what comes out: a source for questions
-//! about the engine's time, not about what the frames carry.
+//! Small frames into memory ports at a steady pace, from one thread that also empties what comes
+//! out: a source for questions about the engine's time, not about what the frames carry.
 
 use super::rig::POOL_LIMIT;
 use super::{Context, PartError, field};
@@ -52,8 +52,8 @@ impl Links {
         Links { topology, ports, ends }
     }
 
-    /// Offers frames to all ports in turn, `per_second` in all and `together` at a time, for so long; gives what became of
-    /// them, and how the engine stood in the end.
+    /// Offers frames to all ports in turn, `per_second` in all and `together` at a time, for so
+    /// long; gives what became of them, and how the engine stood in the end.
     pub(super) fn run(
         self,
         pace: Pace,

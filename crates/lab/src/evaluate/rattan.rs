@@ -1,12 +1,13 @@
-//! A peer where it is installed: rattan (<https://github.com/stack-rs/rattan>, `cargo install rattan`), which holds its ends
-//! of two veth pairs by packet sockets.
+//! A peer where it is installed: rattan (<https://github.com/stack-rs/rattan>, `cargo install
+//! rattan`), which holds its ends of two veth pairs by packet sockets.
 //!
 //! ```text
 //!   left ═veth═ rattan ═veth═ right
 //! ```
 //!
-//! Right is where it is started. Left it makes itself, by name under `/run`, with locks among the temporary files: it is given
-//! a mount namespace in which both places are its own, so that nothing stays behind however it ends.
+//! Right is where it is started. Left it makes itself, by name under `/run`, with locks among the
+//! temporary files: it is given a mount namespace in which both places are its own, so that nothing
+//! stays behind however it ends.
 
 use super::PartError;
 use crate::namespace::Namespace;
@@ -23,7 +24,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 pub(super) const PROGRAM: &str = "rattan";
-/// Says which process it is and what the address of the other side is; ends when nobody needs it any more.
+/// Says which process it is and what the address of the other side is; ends when nobody needs it
+/// any more.
 const INSIDE: &str = "echo $$ $RATTAN_BASE; exec cat";
 /// It takes a fifth of a second.
 const START_MAX_MS: u16 = 10_000;
@@ -51,7 +53,8 @@ pub(super) struct Rattan {
 }
 
 impl Rattan {
-    /// Starts it with its right side in a namespace; gives its left side, and the address of the right one.
+    /// Starts it with its right side in a namespace; gives its left side, and the address of the
+    /// right one.
     pub(super) fn start(
         program: &Path,
         treatment: Treatment,

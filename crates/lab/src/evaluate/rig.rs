@@ -1,4 +1,5 @@
-//! Many links over few ports, with a source and a sink of our own, in memory: the arrangement of figures 5.7 and 5.9.
+//! Many links over few ports, with a source and a sink of our own, in memory: the arrangement of
+//! figures 5.7 and 5.9.
 //!
 //! ```text
 //!                            ┌─ link 0 ─┐
@@ -6,9 +7,9 @@
 //!                            └─ …       ┘
 //! ```
 //!
-//! A router picks the link by the destination address, as LinkEM did. One thread feeds and reads all ports: frames carry
-//! their flow, their number and the time they were sent, so nothing is lost or reordered unseen. What one pipe carries is a
-//! flow; the thesis counts those as links.
+//! A router picks the link by the destination address, as LinkEM did. One thread feeds and reads
+//! all ports: frames carry their flow, their number and the time they were sent, so nothing is lost
+//! or reordered unseen. What one pipe carries is a flow; the thesis counts those as links.
 
 use super::{Context, PartError, field};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
@@ -33,10 +34,12 @@ const CHUNK: usize = 32;
 pub(super) const LINKS_MAX: usize = 1 << 16;
 /// Bytes that may wait at a port.
 const RING: usize = 4 << 20;
-/// What a link queues at least, frames, and for how long: enough for it not to idle when the source is held up.
+/// What a link queues at least, frames, and for how long: enough for it not to idle when the source
+/// is held up.
 const QUEUE_MIN: u32 = 3;
 const QUEUE_SPAN: f64 = 0.05;
-/// How much more than asked is offered at the start, so that queues are full when the window begins.
+/// How much more than asked is offered at the start, so that queues are full when the window
+/// begins.
 const START: f64 = 1.5;
 /// A source that is further behind gives up what it missed.
 const BEHIND_MAX: u64 = 8192;
@@ -146,7 +149,8 @@ pub(super) fn run(question: &Question, context: &Context<'_>) -> Result<Trial, P
     })
 }
 
-/// Frames per second that the same source and sink exchange with nothing but a copy between the ports.
+/// Frames per second that the same source and sink exchange with nothing but a copy between the
+/// ports.
 pub(super) fn bare(pairs: usize, window: Duration, context: &Context<'_>) -> Result<f64, PartError> {
     let (ports, ends) = ports(pairs);
     let question = Question { pairs, flows: 2 * pairs * CHUNK * 8, rate: 1, offered: 1.0, window };
@@ -298,8 +302,8 @@ impl Traffic {
         Traffic { ends, flows, frames: vec![template(); question.chunk()], wanted: 0, sent: 0 }
     }
 
-    /// Offers `per_second` frames evenly over all flows, and half again as many until `settle`; what arrives in the window
-    /// after that counts.
+    /// Offers `per_second` frames evenly over all flows, and half again as many until `settle`;
+    /// what arrives in the window after that counts.
     fn drive(
         &mut self,
         context: &Context<'_>,
@@ -332,7 +336,8 @@ impl Traffic {
         }
     }
 
-    /// Offers a frame of each flow of a chunk; the ends take turns. What the ring does not take is lost.
+    /// Offers a frame of each flow of a chunk; the ends take turns. What the ring does not take is
+    /// lost.
     fn send(&mut self, chunk: usize, now_ns: u64) -> usize {
         let end = chunk % self.ends.len();
         let chunk_len = self.frames.len();
@@ -402,8 +407,8 @@ mod tests {
         assert_eq!(Flow::default().error(1000), 1.0);
     }
 
-    /// Real time, but no figure depends on it: every frame that enters is in the books. The window is longer than machines
-    /// pause.
+    /// Real time, but no figure depends on it: every frame that enters is in the books. The window
+    /// is longer than machines pause.
     #[test]
     fn every_flow_comes_through_its_own_link_and_the_books_balance() {
         let stop = AtomicBool::new(false);

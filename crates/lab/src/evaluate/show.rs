@@ -1,4 +1,5 @@
-//! The evaluation as a page: a section for each table or figure of the thesis, ours beside the original.
+//! The evaluation as a page: a section for each table or figure of the thesis, ours beside the
+//! original.
 
 use super::{Evaluation, Outcome};
 use crate::record::Optimised;

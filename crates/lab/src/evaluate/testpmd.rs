@@ -1,4 +1,5 @@
-//! A peer over veth where it is installed: DPDK's testpmd, which passes frames between two AF_XDP ports, and nothing else.
+//! A peer over veth where it is installed: DPDK's testpmd, which passes frames between two AF_XDP
+//! ports, and nothing else.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,7 +20,8 @@ pub(super) struct Testpmd {
 }
 
 impl Testpmd {
-    /// Starts it in the thread's namespace; each two interfaces are one way and back. One core forwards.
+    /// Starts it in the thread's namespace; each two interfaces are one way and back. One core
+    /// forwards.
     pub(super) fn start(program: &Path, interfaces: &[String]) -> io::Result<Testpmd> {
         let directory = std::env::temp_dir().join(format!("fastpath-testpmd-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;

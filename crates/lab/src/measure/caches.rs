@@ -1,8 +1,10 @@
-//! Where the caches end, from latencies over the working set: the curve is a staircase of plateaus, one per cache.
+//! Where the caches end, from latencies over the working set: the curve is a staircase of plateaus,
+//! one per cache.
 //!
-//! A plateau ends at the last size whose latency is within [`RISE`] of its level; the next begins where the curve is
-//! flat again over an octave. How sure an edge is: the readings of each size are resampled with replacement (Efron
-//! 1979), the edges found again, and the share of resamples counted that put this edge at the same size.
+//! A plateau ends at the last size whose latency is within [`RISE`] of its level; the next begins
+//! where the curve is flat again over an octave. How sure an edge is: the readings of each size are
+//! resampled with replacement (Efron 1979), the edges found again, and the share of resamples
+//! counted that put this edge at the same size.
 
 use super::median;
 use fastpath_units::Rng;
@@ -37,7 +39,8 @@ pub struct CacheEdge {
 impl CacheEdge {
     /// Whether what was found agrees with what the kernel says; `None` where it says nothing.
     pub fn agrees(&self) -> Option<bool> {
-        // A full cache holds other things too (the stack, the kernel's), so it may seem an octave step smaller.
+        // A full cache holds other things too (the stack, the kernel's), so it may seem an octave
+        // step smaller.
         self.declared_bytes.map(|d| d as f64 >= self.fits_bytes as f64 * 0.99 && d <= 2 * self.exceeds_bytes)
     }
 }
@@ -122,7 +125,8 @@ fn bytes(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A machine with 32 KiB at 1 ns, 1 MiB at 4 ns, and memory at 80 ns: what a load costs on average.
+    /// A machine with 32 KiB at 1 ns, 1 MiB at 4 ns, and memory at 80 ns: what a load costs on
+    /// average.
     fn machine(bytes: usize) -> f64 {
         let within = |cache: f64| (cache / bytes as f64).min(1.0);
         let (l1, l2) = (within(32768.0), within(1_048_576.0));

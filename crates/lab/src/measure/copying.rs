@@ -1,9 +1,9 @@
-//! How fast packets are copied: `memmove` by packet size, as seed 002's program does it, from and to blocks that are
-//! spread like a router's buffers.
+//! How fast packets are copied: `memmove` by packet size, as seed 002's program does it, from and
+//! to blocks that are spread like a router's buffers.
 //!
-//! The arena is 8192 blocks of 4096 + 64 bytes (or the packet and 64 bytes, where that is more), visited in a ring
-//! with step 5, so that neither the caches' prefetchers nor one set of a cache gets all of it. Smaller arenas that
-//! fit a cache show what the caches change.
+//! The arena is 8192 blocks of 4096 + 64 bytes (or the packet and 64 bytes, where that is more),
+//! visited in a ring with step 5, so that neither the caches' prefetchers nor one set of a cache
+//! gets all of it. Smaller arenas that fit a cache show what the caches change.
 
 use super::{Effort, Progress, Slowdown, median};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
-//! What the emulator costs per packet: between the two sides of a memory port, every packet is classified to its link
-//! by its source address and goes through loss, queue, rate and delay. The ceiling is the same port, burst and core
-//! with nothing in between; on memory ports its rounds alternate with the emulator's, so a pause of the machine meets both.
+//! What the emulator costs per packet: between the two sides of a memory port, every packet is
+//! classified to its link by its source address and goes through loss, queue, rate and delay. The
+//! ceiling is the same port, burst and core with nothing in between; on memory ports its rounds
+//! alternate with the emulator's, so a pause of the machine meets both.
 
 use super::pipeline::{Cost, Device, End, Meter, Source, Stage, on_cores, rounds, send};
 use super::rate::{self, Hunt};
@@ -104,8 +105,8 @@ pub struct LinkWeight {
     pub description: f64,
 }
 
-/// Measures the emulator on the first cores, each with a port and its share of the links. `weight` goes into the result as it
-/// is.
+/// Measures the emulator on the first cores, each with a port and its share of the links. `weight`
+/// goes into the result as it is.
 pub fn emulate(question: &EmulationQuestion, weight: LinkWeight, progress: Progress<'_>) -> Emulation {
     let cores = on_cores(question.cores, progress, |core, ready, progress| {
         let links = question.links_of(core);
@@ -130,8 +131,9 @@ pub fn emulate(question: &EmulationQuestion, weight: LinkWeight, progress: Progr
     Emulation::of_all(cores)
 }
 
-/// The same on one core with its port on a real interface, as [`netcope_over`](super::netcope_over): without emulation first,
-/// then with it. The rates searched are those of links that lose nothing at random.
+/// The same on one core with its port on a real interface, as
+/// [`netcope_over`](super::netcope_over): without emulation first, then with it. The rates searched
+/// are those of links that lose nothing at random.
 ///
 /// # Errors
 /// As [`emulate_throughput`].
@@ -159,8 +161,8 @@ pub fn emulate_over(
     Ok((found, rates))
 }
 
-/// The highest rates within each goal of one core, as [`netcope_throughput`](super::netcope_throughput), of links that lose
-/// nothing at random.
+/// The highest rates within each goal of one core, as
+/// [`netcope_throughput`](super::netcope_throughput), of links that lose nothing at random.
 ///
 /// # Errors
 /// [`SearchError`] when the peak is no rate.
@@ -218,7 +220,8 @@ impl Emulation {
         }
     }
 
-    /// Of several cores at work at once: their mean time, the sums of their rates and packets, and the stages of the first.
+    /// Of several cores at work at once: their mean time, the sums of their rates and packets, and
+    /// the stages of the first.
     fn of_all(mut cores: Vec<Emulation>) -> Emulation {
         let sum = |of: fn(&Emulation) -> f64| cores.iter().map(of).sum::<f64>();
         let count = |of: fn(&Emulation) -> u64| cores.iter().map(of).sum::<u64>();
@@ -264,8 +267,9 @@ fn topology(links: usize, kind: LinkKind, bps: u64) -> Topology {
     topology
 }
 
-/// Weighs an idle link by what the process grows for `links` of them, or for as many as the scales need. To be asked
-/// once, before anything large was freed: memory that is used again does not make the process grow.
+/// Weighs an idle link by what the process grows for `links` of them, or for as many as the scales
+/// need. To be asked once, before anything large was freed: memory that is used again does not make
+/// the process grow.
 pub fn weigh(links: usize, seed: u64) -> LinkWeight {
     let links = links.max(WEIGHED_LINKS);
     let empty = resident();
@@ -278,8 +282,9 @@ pub fn weigh(links: usize, seed: u64) -> LinkWeight {
     LinkWeight { running: per_link(running, described), description: per_link(described, empty) }
 }
 
-/// Bytes of this process that are in memory, its program not counted. Counted page by page: /proc/self/statm says it too,
-/// but only to some hundred kilobytes (mm/memory.c counts per core and adds up now and then).
+/// Bytes of this process that are in memory, its program not counted. Counted page by page:
+/// /proc/self/statm says it too, but only to some hundred kilobytes (mm/memory.c counts per core
+/// and adds up now and then).
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
@@ -561,7 +566,8 @@ mod tests {
     #[test]
     fn links_work_at_the_end_of_a_wire() {
         let Some(wire) = open_or_skip(&Cable::Veth, "links_work_at_the_end_of_a_wire") else { return };
-        // Whoever else needs the core may hold up the kernel's half of the way: then a part is not there in time.
+        // Whoever else needs the core may hold up the kernel's half of the way: then a part is not
+        // there in time.
         let goals = [Goal { loss_ratio: 0.9 }];
         let hunt =
             Hunt { goals: &goals, duration: std::time::Duration::from_millis(2), width: 0.1, queue: 4096 };

@@ -88,8 +88,8 @@ fn with_declared(mut found: Vec<CacheEdge>, notes: &mut Vec<String>) -> Vec<Cach
 }
 
 impl Host {
-    /// What a model needs to know: the official score if there is one, otherwise ours; and the rate at which a router
-    /// copies small packets between its buffers.
+    /// What a model needs to know: the official score if there is one, otherwise ours; and the rate
+    /// at which a router copies small packets between its buffers.
     pub fn platform(&self, name: &str) -> Platform {
         let own = self.score_per_core.iter().sum::<f64>() / self.score_per_core.len() as f64;
         let small = self

@@ -1,15 +1,17 @@
-//! The experiment of seed 000 on our engine's ports: how long a unit's input and output phases take.
+//! The experiment of seed 000 on our engine's ports: how long a unit's input and output phases
+//! take.
 //!
 //! ```text
 //!  generator ──▶ forward ──▶ swap ──▶ forward ──▶ generator
 //!     d0       r10  d10     r2  d2    r11  d11       r0        r: received, d: departs
 //! ```
 //!
-//! t_f = ½·[(r11 − d10) − (d2 − r2)] (equation 1): between d10 and r11 lie the output and input of the forward unit
-//! and of the swap unit, and the swap unit's work, which is taken off; half of the rest is one unit's. One packet is
-//! under way at a time, and all units take turns on one core. Between them is either nothing but memory ports (no wire, no
-//! wake-up, no other core), or the engine on another core: each unit is then in a namespace of its own, and a hop is the
-//! kernel's way out of it, a link of the engine, and the kernel's way in.
+//! t_f = ½·[(r11 − d10) − (d2 − r2)] (equation 1): between d10 and r11 lie the output and input of
+//! the forward unit and of the swap unit, and the swap unit's work, which is taken off; half of the
+//! rest is one unit's. One packet is under way at a time, and all units take turns on one core.
+//! Between them is either nothing but memory ports (no wire, no wake-up, no other core), or the
+//! engine on another core: each unit is then in a namespace of its own, and a hop is the kernel's
+//! way out of it, a link of the engine, and the kernel's way in.
 
 use super::pipeline::send;
 use super::{Progress, clock_cost_ns, on_core};
@@ -38,8 +40,8 @@ const OUTLIERS_KEPT: usize = 200;
 const MACS: usize = 12;
 /// IEEE 802's first EtherType for local experiments: frames of other types are the kernel's.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
-/// A packet that has not come by then, nor by so many looks, is lost: a pause of the machine between two looks is not the
-/// packet's.
+/// A packet that has not come by then, nor by so many looks, is lost: a pause of the machine
+/// between two looks is not the packet's.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 4096;
 /// So many lost in a row are no accident.
@@ -113,11 +115,12 @@ pub struct Histogram {
     pub counts: Vec<u64>,
 }
 
-/// Sends `packets` packets of `size` bytes, one at a time, through the chain. One that does not come back in a second is left
-/// out and counted.
+/// Sends `packets` packets of `size` bytes, one at a time, through the chain. One that does not
+/// come back in a second is left out and counted.
 ///
 /// # Errors
-/// [`BetweenError`] for fewer than eight packets, for ten in a row that do not come back, and where namespaces are not to be had.
+/// [`BetweenError`] for fewer than eight packets, for ten in a row that do not come back, and where
+/// namespaces are not to be had.
 pub fn latency(
     between: Between,
     size: usize,
@@ -154,7 +157,8 @@ impl UnitLatency {
 
 impl Histogram {
     fn of(samples: &[f64], from: f64, to: f64) -> Histogram {
-        // The clock counts whole nanoseconds, and t_f is half a difference: finer bins would be empty in turn.
+        // The clock counts whole nanoseconds, and t_f is half a difference: finer bins would be
+        // empty in turn.
         let width = ((to - from) / BINS as f64 / STEP_NS).ceil().max(1.0) * STEP_NS;
         let mut counts = vec![0; ((to - from) / width).floor() as usize + 1];
         for sample in samples.iter().filter(|x| (from..=to).contains(x)) {
@@ -312,7 +316,8 @@ fn chain<const N: usize>(
         let r0 = Instant::now();
         if i >= WARM_UP {
             let ns = |from: Instant, to: Instant| (to - from).as_secs_f64() * 1e9;
-            // Three readings lie in the outer span and one in the inner: one of them is in the half.
+            // Three readings lie in the outer span and one in the inner: one of them is in the
+            // half.
             samples.t_f.push(((ns(d10, r11) - ns(r2, d2)) / 2.0 - clock_ns).max(0.0));
             samples.whole.push(ns(d0, r0));
         }
@@ -344,7 +349,8 @@ impl<const N: usize> Unit<N> {
         Unit { ports, pool, burst: Burst::new(), out: VecDeque::with_capacity(1), patience: PATIENCE }
     }
 
-    /// Receives, exchanges the addresses as both kinds of unit do, sends. Gives the two probes: received, departs.
+    /// Receives, exchanges the addresses as both kinds of unit do, sends. Gives the two probes:
+    /// received, departs.
     fn pass(&mut self, from: usize, to: usize, number: u32) -> Option<(Instant, Instant)> {
         let mut frame = self.wait(from, number)?;
         let received = Instant::now();
@@ -434,7 +440,8 @@ mod tests {
         assert!(quick.is_over(start + PATIENCE));
     }
 
-    /// Sends `packets` through memory ports between which `out` carries what leaves the forward unit, given its number.
+    /// Sends `packets` through memory ports between which `out` carries what leaves the forward
+    /// unit, given its number.
     fn carried(
         packets: usize,
         out: impl Fn(u32, &MemoryEnd, &MemoryEnd),

@@ -1,5 +1,5 @@
-//! What memory costs: latency of dependent loads over the working set, throughput of reads, writes and copies over
-//! working set and threads (the measurement of seed 000), and what small pages add.
+//! What memory costs: latency of dependent loads over the working set, throughput of reads, writes
+//! and copies over working set and threads (the measurement of seed 000), and what small pages add.
 
 use super::caches::{self, CacheEdge};
 use super::{Effort, Progress, median, on_core, pin};
@@ -89,15 +89,16 @@ fn advised(
     let mut map = MmapMut::map_anon(bytes)?;
     match pages {
         Pages::Huge => advise(&map, Advice::HugePage)?,
-        // A kernel without transparent huge pages knows neither advice (EINVAL), and has small ones only.
+        // A kernel without transparent huge pages knows neither advice (EINVAL), and has small ones
+        // only.
         Pages::Small => drop(advise(&map, Advice::NoHugePage)),
     }
     map.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
     Ok(map)
 }
 
-/// Latency over working sets up to `largest` bytes, two sizes per octave, on huge pages where there are any, so that
-/// what is seen are the caches and not the TLB.
+/// Latency over working sets up to `largest` bytes, two sizes per octave, on huge pages where there
+/// are any, so that what is seen are the caches and not the TLB.
 pub(super) fn latency(
     effort: Effort,
     largest: usize,
@@ -130,7 +131,8 @@ pub(super) fn edges(points: &[LatencyPoint], seed: u64) -> Vec<CacheEdge> {
     caches::edges(&sizes, &readings, &mut Rng::stream(seed, 2))
 }
 
-/// ns per load, several times over, of loads that go round all lines of `memory` in one random cycle.
+/// ns per load, several times over, of loads that go round all lines of `memory` in one random
+/// cycle.
 fn chase(memory: &mut [u8], loads: usize, rng: &mut Rng) -> Vec<f64> {
     let lines = memory.len() / LINE;
     // Sattolo's algorithm: a permutation that is a single cycle.
@@ -285,7 +287,8 @@ impl Operation {
     }
 }
 
-/// The largest working set that `threads` can have at once without more than a quarter of the memory that is free.
+/// The largest working set that `threads` can have at once without more than a quarter of the
+/// memory that is free.
 pub(super) fn largest(wanted: usize, threads: usize) -> usize {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -1,5 +1,5 @@
-//! Measurements of this machine and of packet pipelines on it. Each gives plain structs; `record.rs` says where
-//! and when they were made.
+//! Measurements of this machine and of packet pipelines on it. Each gives plain structs;
+//! `record.rs` says where and when they were made.
 //!
 //! | file | question |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | `switching/` | what do lookups, packets and changes of rules cost a switch? |
 //! | `latency.rs`, `operations.rs` | how long does a packet take, and what does each operation add? |
 //!
-//! Times are of the thread that works, by `CLOCK_MONOTONIC`; what a reading of the clock costs is taken off.
-//! Medians of many short rounds: a pause of the machine spoils a round, not the result.
+//! Times are of the thread that works, by `CLOCK_MONOTONIC`; what a reading of the clock costs is
+//! taken off. Medians of many short rounds: a pause of the machine spoils a round, not the result.
 
 mod caches;
 mod copying;
@@ -77,8 +77,8 @@ pub enum Effort {
 /// How far a measurement is: what it does, steps done, steps in all.
 pub type Progress<'a> = &'a (dyn Fn(&str, usize, usize) + Sync);
 
-/// Runs `work` on a thread of its own that stays on the `core`-th of the cores this process may use. Where the
-/// kernel refuses, it runs unpinned.
+/// Runs `work` on a thread of its own that stays on the `core`-th of the cores this process may
+/// use. Where the kernel refuses, it runs unpinned.
 fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -89,8 +89,9 @@ fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Keeps the calling thread on the `core`-th of the cores this process may use: those of its first thread, which is never
-/// pinned. One that is started by a pinned thread inherits that one's core, and would share it.
+/// Keeps the calling thread on the `core`-th of the cores this process may use: those of its first
+/// thread, which is never pinned. One that is started by a pinned thread inherits that one's core,
+/// and would share it.
 fn pin(core: usize) {
     let this = Pid::from_raw(0);
     let Ok(allowed) = sched_getaffinity(Pid::this()) else { return };
@@ -127,7 +128,8 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
     if sorted.is_empty() { f64::NAN } else { fastpath_model::latency::quantile_of(sorted, p) }
 }
 
-/// Does `work` again and again until `span` is over, at least `least` times; gives each duration in ns.
+/// Does `work` again and again until `span` is over, at least `least` times; gives each duration in
+/// ns.
 fn rounds(span: Duration, least: usize, mut work: impl FnMut()) -> Vec<f64> {
     let mut times = Vec::new();
     let begin = Instant::now();

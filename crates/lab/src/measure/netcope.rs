@@ -1,5 +1,6 @@
-//! The test application of seed 003 on our engine: receive, h steps of parsing and hashing, push a VLAN tag, send.
-//! Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain forwarder.
+//! The test application of seed 003 on our engine: receive, h steps of parsing and hashing, push a
+//! VLAN tag, send. Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain
+//! forwarder.
 
 use super::pipeline::{self, Cost, Device, InTurn, Stage};
 use super::rate::{self, Hunt};
@@ -96,7 +97,8 @@ pub fn netcope(question: &NetcopeQuestion, progress: Progress<'_>) -> Netcope {
 }
 
 impl Netcope {
-    /// Of several cores at work at once: means and the sum of their rates, and the stages of the first.
+    /// Of several cores at work at once: means and the sum of their rates, and the stages of the
+    /// first.
     pub(super) fn of_all(mut costs: Vec<Cost>) -> Netcope {
         let n = costs.len() as f64;
         let mean = |of: &dyn Fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / n;
@@ -118,9 +120,11 @@ impl Netcope {
     }
 }
 
-/// Measures the application on one core with its port on a real interface: what the kernel does for it to receive and send
-/// is part of the time. With goals also searches the highest rates, as [`netcope_throughput`] does; between two interfaces of
-/// this machine in real time, the device on a core of its own, its queue the kernel's, and trials in which the machine stood still and lost are made again.
+/// Measures the application on one core with its port on a real interface: what the kernel does for
+/// it to receive and send is part of the time. With goals also searches the highest rates, as
+/// [`netcope_throughput`] does; between two interfaces of this machine in real time, the device on
+/// a core of its own, its queue the kernel's, and trials in which the machine stood still and lost
+/// are made again.
 ///
 /// # Errors
 /// As [`netcope_throughput`].
@@ -137,8 +141,8 @@ pub fn netcope_over(
     Ok((Netcope::of(cost), rates))
 }
 
-/// Searches the highest rates within each goal (RFC 2544) of the application on one core, in the device's own time:
-/// see `offered.rs`. A packet usually takes it `t_ns`.
+/// Searches the highest rates within each goal (RFC 2544) of the application on one core, in the
+/// device's own time: see `offered.rs`. A packet usually takes it `t_ns`.
 ///
 /// # Errors
 /// [`SearchError`] when the peak is no rate.
@@ -233,16 +237,17 @@ impl Device for Application {
     }
 }
 
-/// h times: jump by what the packet says, hash some of its bytes. Each step waits for the one before, and the first for the
-/// last of the packet before (`hash`): otherwise a core works at several packets of few steps at once, and a step would
-/// cost the more the more there are.
+/// h times: jump by what the packet says, hash some of its bytes. Each step waits for the one
+/// before, and the first for the last of the packet before (`hash`): otherwise a core works at
+/// several packets of few steps at once, and a step would cost the more the more there are.
 fn steps(bytes: &[u8], h: usize, mut hash: u64) -> u64 {
     let room = bytes.len() - HEADERS - WORD + 1;
     let mut at = 0;
     for _ in 0..h {
         let from = HEADERS + at;
         let word = u64::from_le_bytes(bytes[from..from + WORD].try_into().expect("8 bytes"));
-        // Parsing: which header follows decides where to look next. The longest hop is shorter than the room.
+        // Parsing: which header follows decides where to look next. The longest hop is shorter than
+        // the room.
         let hop = match (word ^ hash) & 0x7 {
             0 | 1 => 1,
             2 | 3 => 3,

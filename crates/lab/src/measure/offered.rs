@@ -1,19 +1,21 @@
-//! A load offered to a device in the device's own time (RFC 2544 §26.1): packets arrive at a steady rate, wait in a queue of
-//! so many, and are served in bursts; what finds the queue full is lost.
+//! A load offered to a device in the device's own time (RFC 2544 §26.1): packets arrive at a steady
+//! rate, wait in a queue of so many, and are served in bursts; what finds the queue full is lost.
 //!
 //! ```text
 //!   arrivals due by now ──▶ queue ──▶ a burst to the device ──▶ now += what the device took
 //!                             └─▶ lost: full
 //! ```
 //!
-//! Only what the device takes is time. Source and sink need none, so one core does, nothing waits for a thread that the
-//! machine has put aside, and a device so simulated loses what a real one would at the same arrivals. Where the machine
-//! itself stands still within a burst, that is no device's fault: the pause is left out, counted and told.
+//! Only what the device takes is time. Source and sink need none, so one core does, nothing waits
+//! for a thread that the machine has put aside, and a device so simulated loses what a real one
+//! would at the same arrivals. Where the machine itself stands still within a burst, that is no
+//! device's fault: the pause is left out, counted and told.
 
 use super::search::Trial;
 use std::time::Duration;
 
-/// A burst that takes this much longer than [`SLOW`] times what its packets usually need was interrupted by the machine.
+/// A burst that takes this much longer than [`SLOW`] times what its packets usually need was
+/// interrupted by the machine.
 const PAUSE_S: f64 = 50e-6;
 /// How many times slower than usual the device or its core may be in earnest.
 const SLOW: f64 = 4.0;
@@ -39,8 +41,8 @@ pub(super) struct Served {
 }
 
 impl Arrivals {
-    /// Offers `load` packets/s for `time`. `serve` gives so many packets to the device, none to collect what is still
-    /// under way.
+    /// Offers `load` packets/s for `time`. `serve` gives so many packets to the device, none to
+    /// collect what is still under way.
     pub(super) fn offer(&self, load: f64, time: Duration, mut serve: impl FnMut(u64) -> Served) -> Trial {
         let total = (load * time.as_secs_f64()).ceil().max(1.0) as u64;
         let mut trial = Trial { offered: total, ..Trial::default() };
@@ -81,7 +83,8 @@ mod tests {
     const BURST: u64 = 64;
     const TIME: Duration = Duration::from_millis(250);
 
-    /// A device that takes `packet_s` for each packet and `burst_s` for each burst, and loses every `nth`.
+    /// A device that takes `packet_s` for each packet and `burst_s` for each burst, and loses every
+    /// `nth`.
     struct Simulated {
         packet_s: f64,
         burst_s: f64,
@@ -113,8 +116,8 @@ mod tests {
         Simulated { packet_s, burst_s: 10.0 * packet_s * rng.unit_f64(), nth: None, seen: 0 }
     }
 
-    /// The highest load at which `loss` of the packets are lost in a trial: the device serves `rate` all the time, and what
-    /// the queue holds at the end is served too.
+    /// The highest load at which `loss` of the packets are lost in a trial: the device serves
+    /// `rate` all the time, and what the queue holds at the end is served too.
     fn truth(rate: f64, loss: f64) -> f64 {
         let kept = rate * TIME.as_secs_f64() + QUEUE as f64;
         kept / TIME.as_secs_f64() / (1.0 - loss)
@@ -135,7 +138,8 @@ mod tests {
                 let upper = found.upper_pps.expect("a bound");
                 let lower = found.lower_pps.expect("a bound");
                 assert!(upper - lower <= width * upper * 1.001, "{found:?}");
-                // The grain of bursts: the last of them may be part full, and arrivals wait for one to end.
+                // The grain of bursts: the last of them may be part full, and arrivals wait for one
+                // to end.
                 let grain = 2.0 * BURST as f64 / TIME.as_secs_f64();
                 assert!(lower <= truth + grain && truth - grain <= upper, "{found:?} {truth}");
             }
@@ -175,7 +179,8 @@ mod tests {
         assert!(trial.pauses > 0);
     }
 
-    /// Trials in real time: now and then the machine stands still for 20 ms, which the trial cannot leave out but notes.
+    /// Trials in real time: now and then the machine stands still for 20 ms, which the trial cannot
+    /// leave out but notes.
     fn in_real_time(device: &mut Simulated, rng: &mut Rng, load: f64, time: Duration) -> Trial {
         let arrivals = Arrivals { usual_s: 1.0, ..device.arrivals() };
         let (mut now_s, mut pause_s, mut spoilt) = (0.0, 0.33 * rng.unit_f64(), false);

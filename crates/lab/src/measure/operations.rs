@@ -1,5 +1,6 @@
-//! What one more operation costs a packet, by seed 001's method: a plain forwarder does an operation N times per
-//! packet, and the slope of the time over N is the cost of the operation, with its interval.
+//! What one more operation costs a packet, by seed 001's method: a plain forwarder does an
+//! operation N times per packet, and the slope of the time over N is the cost of the operation,
+//! with its interval.
 
 use super::emulate::StationTable;
 use super::pipeline::{self, Device, Source};
@@ -64,8 +65,8 @@ pub const EXTRAS: [Extra; 6] = [
 /// What an operation costs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct OperationCost {
-    /// One of the operation, ns, with its 95 % interval, cut off at 0: where it begins there, the operation is not told from
-    /// nothing.
+    /// One of the operation, ns, with its 95 % interval, cut off at 0: where it begins there, the
+    /// operation is not told from nothing.
     pub cost_ns: Estimate,
     /// The forwarder without it, ns.
     pub forwarder_ns: Estimate,

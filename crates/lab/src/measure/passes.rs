@@ -1,9 +1,11 @@
-//! Many short passes over a grid, made one: what each point costs when the machine's changes of speed are taken out.
+//! Many short passes over a grid, made one: what each point costs when the machine's changes of
+//! speed are taken out.
 //!
-//! A machine shared with others changes its speed by tens of percent for tenths of a second. A pass over the grid that is
-//! as short meets one speed at most points, so a time is the product of the point's and the pass's, and the two are told
-//! apart by medians (Tukey's median polish of their logarithms, 1977). The pass's factor is 1 in the middle: what comes out
-//! is the machine's usual speed.
+//! A machine shared with others changes its speed by tens of percent for tenths of a second. A pass
+//! over the grid that is as short meets one speed at most points, so a time is the product of the
+//! point's and the pass's, and the two are told apart by medians (Tukey's median polish of their
+//! logarithms, 1977). The pass's factor is 1 in the middle: what comes out is the machine's usual
+//! speed.
 
 use super::median;
 use serde_json::{Map, Value, json};
@@ -22,8 +24,9 @@ const COUNT: &str = "rounds";
 /// The results of one point in one pass, by name.
 pub type Results = Map<String, Value>;
 
-/// For each point one result of its passes, the same number at every point. Times and rates are medians over passes;
-/// `spread_pct` says by how much those of odd and even passes differ; everything else is from a pass in the middle.
+/// For each point one result of its passes, the same number at every point. Times and rates are
+/// medians over passes; `spread_pct` says by how much those of odd and even passes differ;
+/// everything else is from a pass in the middle.
 pub fn typical(points: Vec<Vec<Results>>) -> Vec<Results> {
     let times: Vec<Vec<f64>> = points.iter().map(|passes| passes.iter().map(time).collect()).collect();
     let factors = factors(&times);
@@ -79,7 +82,8 @@ fn of_point(mut passes: Vec<Results>, times: &[f64], factors: &[f64]) -> Results
     found
 }
 
-/// One value of those of all passes, which are in the order of their times, each with its pass's factor.
+/// One value of those of all passes, which are in the order of their times, each with its pass's
+/// factor.
 fn merge(name: &str, of: &[(&Value, f64)]) -> Value {
     let middle = of[of.len() / 2].0;
     let numbers = |scaled: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
@@ -127,8 +131,8 @@ mod tests {
         found.as_object().expect("an object").clone()
     }
 
-    /// Points of 50, 60, … ns on a machine that is 1.7 times slower for some passes in a row, at some points a little
-    /// longer than at others, and preempted now and then.
+    /// Points of 50, 60, … ns on a machine that is 1.7 times slower for some passes in a row, at
+    /// some points a little longer than at others, and preempted now and then.
     fn shared_machine(points: usize, passes: usize, seed: u64) -> Vec<Vec<Results>> {
         let mut rng = Rng::new(seed);
         let mut slow = false;

@@ -1,13 +1,14 @@
-//! What pipelines have in common when they are measured: a device between the two sides of a memory port, fed in
-//! bursts, timed burst by burst.
+//! What pipelines have in common when they are measured: a device between the two sides of a memory
+//! port, fed in bursts, timed burst by burst.
 //!
 //! ```text
 //!   fill the ring ──▶ │ rx, work, tx │ ──▶ empty the ring        one round
 //!      not timed           timed             not timed
 //! ```
 //!
-//! Source, device and sink take turns on one core, so the device alone is timed and nothing waits for another core.
-//! Every [`STAGED_EVERY`]th round reads the clock between stages too; what that costs is taken off.
+//! Source, device and sink take turns on one core, so the device alone is timed and nothing waits
+//! for another core. Every [`STAGED_EVERY`]th round reads the clock between stages too; what that
+//! costs is taken off.
 
 use super::{Progress, clock_cost_ns, median, pin, quantile};
 use fastpath_engine::port::{MemoryEnd, Port};
@@ -37,7 +38,8 @@ pub(super) trait Device {
     /// Its stages, in order.
     const STAGES: &'static [&'static str];
 
-    /// Takes a burst from its port, works on it and sends it; says how many frames it took. Calls `mark` after each stage.
+    /// Takes a burst from its port, works on it and sends it; says how many frames it took. Calls
+    /// `mark` after each stage.
     fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize;
 
     /// Takes and sends all that waits at its port.
@@ -87,8 +89,8 @@ impl End for MemoryEnd {
     }
 }
 
-/// Sends all that waits, as much at a time as the port takes; says how many frames. What it does not take is lost, as at a full
-/// NIC, and so shows a port that fails.
+/// Sends all that waits, as much at a time as the port takes; says how many frames. What it does
+/// not take is lost, as at a full NIC, and so shows a port that fails.
 pub(super) fn send(
     port: &mut (impl Port + ?Sized),
     now: Time,
@@ -213,8 +215,8 @@ impl Meter {
     }
 }
 
-/// Does `work` on each of so many cores at once: it is told its core, how to wait until all are ready, and how to say how
-/// far it is.
+/// Does `work` on each of so many cores at once: it is told its core, how to wait until all are
+/// ready, and how to say how far it is.
 pub(super) fn on_cores<T: Send>(
     cores: usize,
     progress: Progress<'_>,

@@ -1,5 +1,5 @@
-//! The highest rate of a device: by trials in its own time (`offered.rs`), or in real time where its port is on a cable of this
-//! machine. The search is in `search.rs`.
+//! The highest rate of a device: by trials in its own time (`offered.rs`), or in real time where
+//! its port is on a cable of this machine. The search is in `search.rs`.
 
 use super::offered::{Arrivals, Served};
 use super::pipeline::{self, Cost, Device, End, Source};
@@ -9,13 +9,16 @@ use super::{Progress, clock_cost_ns, on_core, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a search calls itself when it says how far it is: steps are trials, and there may be more than it says.
+/// What a search calls itself when it says how far it is: steps are trials, and there may be more
+/// than it says.
 pub const SEARCH: &str = "search";
-/// A turn at a port that takes so much longer than its frames need was not the port's: the machine stood still.
+/// A turn at a port that takes so much longer than its frames need was not the port's: the machine
+/// stood still.
 const STILL: Duration = Duration::from_millis(1);
 /// How many times slower than usual a frame may be in earnest.
 const SLOW: f64 = 4.0;
-/// How long frames may be under way after the last has been offered, and how long those that the device holds.
+/// How long frames may be under way after the last has been offered, and how long those that the
+/// device holds.
 const GRACE: Duration = Duration::from_millis(1);
 const HELD: Duration = Duration::from_secs(1);
 
@@ -61,7 +64,8 @@ pub(super) fn cost_over(
     on_core(0, move || (pipeline::run(device, source, &far, packets, progress), far))
 }
 
-/// The highest rates of such a device, none without goals: in its own time, or in real time if the wire is not ours.
+/// The highest rates of such a device, none without goals: in its own time, or in real time if the
+/// wire is not ours.
 pub(super) fn search_over(
     device: &mut (impl Device + Send),
     source: &mut (impl Source<Far> + Send),
@@ -80,7 +84,8 @@ pub(super) fn search_over(
     on_core(1, move || hunt.search(1e9 / t_ns, progress, trial))
 }
 
-/// The highest rates of a device on the first core, in its own time. A packet usually takes it `t_ns`.
+/// The highest rates of a device on the first core, in its own time. A packet usually takes it
+/// `t_ns`.
 pub(super) fn in_own_time<E: End + Send>(
     device: &mut (impl Device + Send),
     source: &mut (impl Source<E> + Send),
@@ -114,7 +119,8 @@ pub(super) fn in_own_time<E: End + Send>(
     })
 }
 
-/// Offers `load` packets/s for `time` in real time, the device on a core of its own. A packet usually takes it `usual_s`.
+/// Offers `load` packets/s for `time` in real time, the device on a core of its own. A packet
+/// usually takes it `usual_s`.
 fn in_real_time<E: End>(
     device: &mut (impl Device + Send),
     source: &mut impl Source<E>,
@@ -162,8 +168,8 @@ fn in_real_time<E: End>(
             received += taken;
             watch(&mut last, new + taken);
         }
-        // RFC 2544 §26.1: wait for what is still under way, here until the device has found nothing twice and a wire has
-        // had its time too.
+        // RFC 2544 §26.1: wait for what is still under way, here until the device has found nothing
+        // twice and a wire has had its time too.
         let (seen, last) = (idle.load(Ordering::Relaxed), Instant::now());
         let is_under_way = || {
             idle.load(Ordering::Relaxed) < seen + 2

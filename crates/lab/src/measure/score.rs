@@ -1,7 +1,9 @@
-//! An integer score per core: the four kinds of work that EEMBC CoreMark mixes (a linked list, a small matrix,
-//! a state machine over text, a CRC of it all), in an implementation of our own. Iterations per second.
+//! An integer score per core: the four kinds of work that EEMBC CoreMark mixes (a linked list, a
+//! small matrix, a state machine over text, a CRC of it all), in an implementation of our own.
+//! Iterations per second.
 //!
-//! It is *not* CoreMark: the numbers cannot be compared with CoreMark's, and records keep the two apart.
+//! It is *not* CoreMark: the numbers cannot be compared with CoreMark's, and records keep the two
+//! apart.
 
 use super::{Effort, Slowdown, rounds};
 use std::hint::black_box;
@@ -11,8 +13,8 @@ const NODES: usize = 64;
 const SIDE: usize = 12;
 const ITERATIONS: u32 = 50;
 
-/// Iterations per second of the calling thread's core: the best of many short rounds, which pauses of the machine
-/// make slower but never faster.
+/// Iterations per second of the calling thread's core: the best of many short rounds, which pauses
+/// of the machine make slower but never faster.
 pub(super) fn score(effort: Effort, slowdown: Slowdown) -> f64 {
     let span = match effort {
         Effort::Quick => Duration::from_millis(150),
@@ -182,7 +184,8 @@ mod tests {
 
     #[test]
     fn the_crc_is_the_published_one() {
-        // CRC-16/ARC of "123456789" is 0xbb3d; the input goes in as 16-bit words, so the last byte is done by hand.
+        // CRC-16/ARC of "123456789" is 0xbb3d; the input goes in as 16-bit words, so the last byte
+        // is done by hand.
         let words = b"12345678".chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
         let crc = words.fold(0, |crc, word| crc16(word, crc));
         let last = (0..8).fold(crc, |crc, bit| {

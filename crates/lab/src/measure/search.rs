@@ -1,5 +1,6 @@
-//! The highest rate a device carries within a loss ratio (RFC 2544 §26.1), searched as MLRsearch does
-//! (draft-ietf-bmwg-mlrsearch): one search for all goals, short trials first, a load judged by the majority of its trials.
+//! The highest rate a device carries within a loss ratio (RFC 2544 §26.1), searched as MLRsearch
+//! does (draft-ietf-bmwg-mlrsearch): one search for all goals, short trials first, a load judged by
+//! the majority of its trials.
 //!
 //! ```text
 //!   loads:    ·  ·  ·  ●  ○  ·  ●  ○  ·  ·      a grid of steps of the width asked for
@@ -7,8 +8,8 @@
 //!   loss ≤ 5 %:                low up           so a goal finds most of its loads judged
 //! ```
 //!
-//! Pure: a trial is an argument. Not the whole draft: all goals share the final duration, width and majority rule, and
-//! short trials say where to look, not what is true.
+//! Pure: a trial is an argument. Not the whole draft: all goals share the final duration, width and
+//! majority rule, and short trials say where to look, not what is true.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,13 +49,13 @@ pub struct Trial {
 pub struct Found {
     /// The goal.
     pub goal: Goal,
-    /// The highest load that met the goal and lies below every load that did not, packets/s; none when not even the
-    /// lowest met it.
+    /// The highest load that met the goal and lies below every load that did not, packets/s; none
+    /// when not even the lowest met it.
     pub lower_pps: Option<f64>,
     /// The lowest load that did not, packets/s; none when the highest load possible still met it.
     pub upper_pps: Option<f64>,
-    /// What came through at the lower load, packets/s, in the median trial: MLRsearch's conditional throughput. With loss
-    /// allowed it is nearer to what the device carries than the load.
+    /// What came through at the lower load, packets/s, in the median trial: MLRsearch's conditional
+    /// throughput. With loss allowed it is nearer to what the device carries than the load.
     #[serde(default)]
     pub conditional_pps: Option<f64>,
     /// Trials of the search, for all its goals together.
@@ -82,7 +83,8 @@ pub enum SearchError {
 
 /// About as many trials as a search of so many goals takes, to say how far it is.
 pub(super) fn usual_trials(goals: usize) -> usize {
-    // Both bounds of each goal by a majority, in each phase: what a device takes that is always the same.
+    // Both bounds of each goal by a majority, in each phase: what a device takes that is always the
+    // same.
     1 + goals * PHASES as usize * 2 * TRIALS.div_ceil(2)
 }
 
@@ -92,8 +94,8 @@ impl Trial {
     }
 }
 
-/// Searches all `goals` between the loads `least` and `most` (packets/s), to a relative width of `width`, with final
-/// trials of `duration`.
+/// Searches all `goals` between the loads `least` and `most` (packets/s), to a relative width of
+/// `width`, with final trials of `duration`.
 ///
 /// # Errors
 /// [`SearchError`] for loads that are no range.
@@ -156,7 +158,8 @@ pub fn search(
     Ok(goals.iter().map(answer).collect())
 }
 
-/// The loads that may be tried, so that goals meet at the same ones: number k is `least`·e^(k·step), the last is `most`.
+/// The loads that may be tried, so that goals meet at the same ones: number k is
+/// `least`·e^(k·step), the last is `most`.
 struct Grid {
     least: f64,
     most: f64,
@@ -188,8 +191,8 @@ struct Start {
 /// The trials of a phase by their load's number on the grid.
 type Trials = BTreeMap<u32, Vec<Trial>>;
 
-/// Tries loads until the goal's bounds are neighbours on the grid: from the start outwards, further each time, then in the
-/// middle. No load between two bounds has been judged, so each is a new one.
+/// Tries loads until the goal's bounds are neighbours on the grid: from the start outwards, further
+/// each time, then in the middle. No load between two bounds has been judged, so each is a new one.
 fn narrow(trials: &mut Trials, goal: Goal, from: Start, grid: &Grid, trial: &mut impl FnMut(f64) -> Trial) {
     let (mut step, mut guess, mut was_good) = (from.step, Some(from.at), true);
     loop {
@@ -232,7 +235,8 @@ fn bounds(trials: &Trials, goal: Goal) -> (Option<u32>, Option<u32>) {
     (judged(true).take_while(|&at| upper.is_none_or(|upper| at < upper)).last(), upper)
 }
 
-/// Whether the load meets the goal; none until a majority is sure. A spoilt trial that lost too much says nothing.
+/// Whether the load meets the goal; none until a majority is sure. A spoilt trial that lost too
+/// much says nothing.
 fn judge(load: &[Trial], goal: Goal) -> Option<bool> {
     let met = load.iter().filter(|trial| trial.loss() <= goal.loss_ratio).count();
     let missed = load.iter().filter(|trial| trial.loss() > goal.loss_ratio && !trial.spoilt).count();
@@ -245,7 +249,8 @@ fn judge(load: &[Trial], goal: Goal) -> Option<bool> {
     }
 }
 
-/// The loss of the median of a load's trials, where those that were not needed any more lost the most.
+/// The loss of the median of a load's trials, where those that were not needed any more lost the
+/// most.
 fn median_loss(load: &[Trial]) -> f64 {
     let mut losses: Vec<f64> = load.iter().map(Trial::loss).collect();
     losses.sort_by(f64::total_cmp);
@@ -337,7 +342,8 @@ mod tests {
             for (row, ours) in goals.iter().zip(&found) {
                 let (lower, theirs) = (ours.lower_pps.unwrap(), (known(row, 3), number(row, 4)));
                 assert_eq!(ours.upper_pps.is_none(), theirs.1.is_none(), "{row:?} {ours:?}");
-                // Both intervals hold the same rate, so they overlap; a packet more or less is rounding.
+                // Both intervals hold the same rate, so they overlap; a packet more or less is
+                // rounding.
                 assert!(lower <= theirs.1.unwrap_or(1e7) * 1.0001, "{row:?} {ours:?}");
                 assert!(theirs.0 <= ours.upper_pps.unwrap_or(1e7) * 1.0001, "{row:?} {ours:?}");
                 assert!((lower / theirs.0 - 1.0).abs() < 0.0101, "{row:?} {ours:?}");

@@ -1,5 +1,6 @@
-//! A slower core, for experiments: after each piece of work that is timed, the core goes on with other work until a
-//! multiple of its time has passed. To the measurement that is a core of so much lower frequency, memory included.
+//! A slower core, for experiments: after each piece of work that is timed, the core goes on with
+//! other work until a multiple of its time has passed. To the measurement that is a core of so much
+//! lower frequency, memory included.
 
 use super::pipeline::Device;
 use std::hint::black_box;

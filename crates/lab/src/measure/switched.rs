@@ -1,4 +1,5 @@
-//! A switch as a pipeline: receive, through its compiled tables, send. Tables and flows are those of `switching/`.
+//! A switch as a pipeline: receive, through its compiled tables, send. Tables and flows are those
+//! of `switching/`.
 
 use super::netcope::Netcope;
 use super::pipeline::{self, Device, InTurn};
@@ -20,8 +21,8 @@ const RING: usize = 1 << 20;
 /// Virtual time between bursts: idle timeouts are longer.
 const TURN: Duration = Duration::from_us(1);
 
-/// Measures `packets` frames of `size` bytes in bursts of `burst` through the tables of `question`, on each of `cores`
-/// cores with a port of its own.
+/// Measures `packets` frames of `size` bytes in bursts of `burst` through the tables of `question`,
+/// on each of `cores` cores with a port of its own.
 ///
 /// # Errors
 /// The rules cannot be read, or there is no code for this machine.
@@ -41,7 +42,8 @@ pub fn switched(
     Ok(Netcope::of_all(costs))
 }
 
-/// The same on one core with its port on a real interface, as [`netcope_over`](super::netcope_over).
+/// The same on one core with its port on a real interface, as
+/// [`netcope_over`](super::netcope_over).
 ///
 /// # Errors
 /// As [`switched`], and those of a search.
@@ -60,7 +62,8 @@ pub fn switched_over(
     Ok((Netcope::of(cost), rates))
 }
 
-/// The highest rates within each goal of one core, as [`netcope_throughput`](super::netcope_throughput).
+/// The highest rates within each goal of one core, as
+/// [`netcope_throughput`](super::netcope_throughput).
 ///
 /// # Errors
 /// As [`switched_over`].
@@ -114,7 +117,8 @@ impl Prepared {
         let (live, entrance, mut frames) = prepared(question, cores)?;
         for frame in &mut frames {
             frame.resize(frame.len().max(size), 0);
-            // To one station each: on a wire what goes to many is the kernel's. No table that random frames meet looks there.
+            // To one station each: on a wire what goes to many is the kernel's. No table that
+            // random frames meet looks there.
             frame[0] &= !1;
         }
         Ok(Prepared { live, entrance, frames: Arc::new(frames), burst })
@@ -211,7 +215,8 @@ mod tests {
     #[test]
     fn it_works_at_the_end_of_a_wire() {
         let Some(wire) = open_or_skip(&Cable::Veth, "it_works_at_the_end_of_a_wire") else { return };
-        // Whoever else needs the core may hold up the kernel's half of the way: then a part is not there in time.
+        // Whoever else needs the core may hold up the kernel's half of the way: then a part is not
+        // there in time.
         let goals = [Goal { loss_ratio: 0.4 }];
         let hunt = Hunt { goals: &goals, duration: Duration::from_millis(2), width: 0.1, queue: 4096 };
         let (found, rates) = switched_over(&question(), FRAMES, wire, hunt, &|_, _, _| {}).expect("a rate");

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const BATCH: usize = 256;
-/// Visits to the other core, and round trips of each at least: the quickest visit counts, for other work only ever adds.
+/// Visits to the other core, and round trips of each at least: the quickest visit counts, for other
+/// work only ever adds.
 const VISITS: u32 = 9;
 const TRIPS: usize = 20;
-/// What no machine needs, ns. A word crosses sockets in less than a microsecond, and a clock behind a hypervisor answers in
-/// some: beyond, the program did not have the cores it was measuring.
+/// What no machine needs, ns. A word crosses sockets in less than a microsecond, and a clock behind
+/// a hypervisor answers in some: beyond, the program did not have the cores it was measuring.
 const CLOCK_MAX_NS: f64 = 20e3;
 const SYSCALL_MAX_NS: f64 = 100e3;
 const RING_MAX_NS: f64 = 10e3;

@@ -1,11 +1,13 @@
-//! A device's port on a real interface, and the far end of the cable where the source and the sink are.
+//! A device's port on a real interface, and the far end of the cable where the source and the sink
+//! are.
 //!
 //! ```text
 //!  source ─▶ far end ══ veth pair, or a cable between two interfaces ══ device's port ─▶ device
 //!  sink   ◀─                                                                         ◀─
 //! ```
 //!
-//! Both ends of a veth pair are alone in a namespace of their own, so nothing but what is measured passes.
+//! Both ends of a veth pair are alone in a namespace of their own, so nothing but what is measured
+//! passes.
 
 use super::pipeline::{End, send};
 use crate::namespace::{Namespace, NotPermitted, gain_privilege};
@@ -85,8 +87,9 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Joins a device to the far end, for frames of up to `frame` bytes. Without the privilege for namespaces the process
-    /// first becomes root in a user namespace of its own, for which it must still be single-threaded.
+    /// Joins a device to the far end, for frames of up to `frame` bytes. Without the privilege for
+    /// namespaces the process first becomes root in a user namespace of its own, for which it must
+    /// still be single-threaded.
     ///
     /// # Errors
     /// [`WireError`] where interfaces cannot be made or opened.

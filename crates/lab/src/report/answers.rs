@@ -1,5 +1,5 @@
-//! What `fastpath model` and `fastpath evaluate` print with --json: fits, predictions, cores, an index, a budget, evaluations.
-//! They have no provenance of their own; what they were made of does.
+//! What `fastpath model` and `fastpath evaluate` print with --json: fits, predictions, cores, an
+//! index, a budget, evaluations. They have no provenance of their own; what they were made of does.
 
 use super::chart::{Axis, Chart, Drawing, Scale, Series};
 use super::sections::{axis, interval, number, series, thinned, word};
@@ -193,7 +193,8 @@ fn index(answer: &Value) -> Section {
     Section { title: "Index of platforms".to_owned(), notes, charts: vec![], tables }
 }
 
-/// Evaluations name what was published in different words, and all have ours and whether it comes out.
+/// Evaluations name what was published in different words, and all have ours and whether it comes
+/// out.
 fn evaluation(answer: &Value) -> Section {
     let first = |figure: &Value, names: &[&str]| {
         let known = names.iter().filter_map(|name| figure.get(name)).find(|value| !value.is_null());

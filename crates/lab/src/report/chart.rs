@@ -9,7 +9,8 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 210.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
-/// Pixels of all text, letters of it that fit into a legend, and letters there with the smallest text.
+/// Pixels of all text, letters of it that fit into a legend, and letters there with the smallest
+/// text.
 const FONT: f64 = 12.0;
 const LEGEND_USUAL: f64 = 23.0;
 const LEGEND_MAX: usize = 40;
@@ -78,7 +79,8 @@ impl Range {
         let (low, high) = values.filter(usable).fold((f64::INFINITY, 0f64), |(a, b), x| (a.min(x), b.max(x)));
         let (from, to) = match scale {
             _ if low > high => (1.0, 2.0),
-            // Lengths are compared, so a linear axis begins at 0, unless everything lies far from it.
+            // Lengths are compared, so a linear axis begins at 0, unless everything lies far from
+            // it.
             Scale::Linear if low > 0.8 * high && high > 0.0 => {
                 (low - 0.1 * (high - low), high + 0.1 * (high - low))
             }
@@ -172,7 +174,8 @@ impl Chart {
                 (xs, bars.iter().map(|b| b.2).chain(curve.points.iter().map(|p| p.1)).chain([0.0]).collect())
             }
             Drawing::Boxes(boxes) => {
-                // Boxes are to be compared: outliers beyond twice the highest whisker go to the upper edge.
+                // Boxes are to be compared: outliers beyond twice the highest whisker go to the
+                // upper edge.
                 let reach = 2.0 * boxes.iter().map(|b| b.five[4]).fold(0.0, f64::max);
                 let outliers =
                     |b: &Boxed| b.outliers.iter().copied().filter(|o| *o <= reach).collect::<Vec<_>>();
@@ -252,7 +255,8 @@ fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range)) {
     }
 }
 
-/// A legend's name at the font size at which it fits beside the chart; of one too long for that its ends.
+/// A legend's name at the font size at which it fits beside the chart; of one too long for that its
+/// ends.
 fn fitted(name: &str) -> (String, f64) {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() > LEGEND_MAX {

@@ -1,5 +1,5 @@
-//! A report from records or from an evaluation, and from nothing else: one self-contained page with charts to hover over, or
-//! Markdown, or the charts alone as SVG or PNG.
+//! A report from records or from an evaluation, and from nothing else: one self-contained page with
+//! charts to hover over, or Markdown, or the charts alone as SVG or PNG.
 //!
 //! ```text
 //!  records ──▶ sections.rs: what to show ──┬▶ Section { text, charts, tables } ──▶ page.rs: HTML, Markdown, SVG
@@ -46,8 +46,8 @@ impl Report {
         Report::of("fastpath report", sections::all(records))
     }
 
-    /// The same with an answer of `fastpath model` or `fastpath evaluate` (their --json) behind it; none if it is no
-    /// such answer.
+    /// The same with an answer of `fastpath model` or `fastpath evaluate` (their --json) behind it;
+    /// none if it is no such answer.
     pub fn with_answer(mut self, answer: &Value) -> Option<Report> {
         self.sections.push(answers::section(answer)?);
         Some(self)

@@ -1,4 +1,5 @@
-//! Simulated points: throughput and latency over whatever number was varied, a line for each combination of the rest.
+//! Simulated points: throughput and latency over whatever number was varied, a line for each
+//! combination of the rest.
 
 use super::chart::{Axis, Chart, Drawing, Scale};
 use super::sections::{number, series, thinned, word};

@@ -1,4 +1,5 @@
-//! What the tests with real programs share: a lab that is gone afterwards, and skips that can be seen.
+//! What the tests with real programs share: a lab that is gone afterwards, and skips that can be
+//! seen.
 
 use fastpath_lab::{Lab, UpError};
 use std::io::Write;

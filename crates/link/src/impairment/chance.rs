@@ -5,10 +5,11 @@ use std::fmt;
 
 /// A probability, and the correlation of one decision with the one before.
 ///
-/// The correlation is netem's: each decision compares the probability with a mix of a fresh uniform number and
-/// the mix before, weighted 1 − correlation and correlation. The mix is no longer uniform, so with a correlation
-/// above zero the share of hits moves away from the probability (towards 0 below one half, towards 1 above). For
-/// bursts with an exact share there is [`GilbertElliott`](super::GilbertElliott).
+/// The correlation is netem's: each decision compares the probability with a mix of a fresh uniform
+/// number and the mix before, weighted 1 − correlation and correlation. The mix is no longer
+/// uniform, so with a correlation above zero the share of hits moves away from the probability
+/// (towards 0 below one half, towards 1 above). For bursts with an exact share there is
+/// [`GilbertElliott`](super::GilbertElliott).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Chance {
     /// How likely.
@@ -76,7 +77,8 @@ mod tests {
 
     #[test]
     fn correlation_mixes_as_netem_does() {
-        // Uniform numbers mixed with weight c: the decisions repeat each other more often than chance would.
+        // Uniform numbers mixed with weight c: the decisions repeat each other more often than
+        // chance would.
         let (mut dice, mut rng) = (dice(0.5, 0.9), Rng::new(5));
         let hits: Vec<bool> = (0..20_000).map(|_| dice.roll(&mut rng)).collect();
         let repeats = hits.windows(2).filter(|pair| pair[0] == pair[1]).count();

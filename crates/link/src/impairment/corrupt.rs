@@ -1,5 +1,5 @@
-//! Corruption: flipped bits. The pipe decides which; whoever holds the bytes flips them, and leaves every
-//! checksum as it is.
+//! Corruption: flipped bits. The pipe decides which; whoever holds the bytes flips them, and leaves
+//! every checksum as it is.
 
 use super::chance::{Chance, Dice};
 use crate::math;
@@ -29,8 +29,8 @@ impl Corruption {
         self.flips.get()
     }
 
-    /// Flips them: as many different bits of `bytes`, all equally likely, always the same for one corruption and
-    /// length. All of them where there are fewer.
+    /// Flips them: as many different bits of `bytes`, all equally likely, always the same for one
+    /// corruption and length. All of them where there are fewer.
     pub fn apply(&self, bytes: &mut [u8]) {
         let bits = bytes.len() as u64 * 8;
         let mut rng = Rng::new(u64::from(self.seed));
@@ -83,7 +83,8 @@ impl Corruptor {
     }
 }
 
-/// Errors among the next `bits` of a stream in which each is wrong with probability `p`: one draw per error.
+/// Errors among the next `bits` of a stream in which each is wrong with probability `p`: one draw
+/// per error.
 fn errors(before: &mut Option<u64>, bits: u64, p: Probability, rng: &mut Rng) -> u32 {
     let mut found = 0;
     let mut left = bits;

@@ -1,6 +1,6 @@
-//! The four-state Markov chain of losses: S. Salsano, F. Ludovici, A. Ordine, D. Giannuzzi, "Definition of a
-//! general and intuitive loss model for packet networks and its implementation in the Netem module in the
-//! Linux kernel", 2012; `tc netem loss state`.
+//! The four-state Markov chain of losses: S. Salsano, F. Ludovici, A. Ordine, D. Giannuzzi,
+//! "Definition of a general and intuitive loss model for packet networks and its implementation in
+//! the Netem module in the Linux kernel", 2012; `tc netem loss state`.
 //!
 //! ```text
 //!      isolated loss (4) ◀─p14── gap, received (1) ──p13──▶ burst, lost (3) ──p32──▶ burst, received (2)
@@ -10,8 +10,9 @@
 use fastpath_units::{Probability, Rng};
 use std::fmt;
 
-/// Transition probabilities, one step per packet; the chain starts in a gap. `p13` + `p14` and `p31` + `p32`
-/// are at most 1, and what exceeds that is as if it were not there. `Default` loses nothing.
+/// Transition probabilities, one step per packet; the chain starts in a gap. `p13` + `p14` and
+/// `p31` + `p32` are at most 1, and what exceeds that is as if it were not there. `Default` loses
+/// nothing.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct FourState {
     /// From a gap into a burst.
@@ -27,8 +28,8 @@ pub struct FourState {
 }
 
 impl FourState {
-    /// The share of packets lost in the long run: (π3 + π4) of the stationary distribution, which follows from
-    /// the balance of flows π1·p13 = π3·p31, π3·p32 = π2·p23, π1·p14 = π4.
+    /// The share of packets lost in the long run: (π3 + π4) of the stationary distribution, which
+    /// follows from the balance of flows π1·p13 = π3·p31, π3·p32 = π2·p23, π1·p14 = π4.
     pub fn share(&self) -> f64 {
         let [_, _, burst, isolated] = self.stationary();
         burst + isolated
@@ -38,7 +39,8 @@ impl FourState {
     fn stationary(&self) -> [f64; 4] {
         let [p13, p31, p32, p23, p14] =
             [self.p13, self.p31, self.p32, self.p23, self.p14].map(Probability::get);
-        // Unnormalised weights; a burst that nothing enters has none, one that nothing leaves has all.
+        // Unnormalised weights; a burst that nothing enters has none, one that nothing leaves has
+        // all.
         let (gap, burst) = if p13 == 0.0 { (1.0, 0.0) } else { (p31, p13) };
         if burst > 0.0 && p32 > 0.0 && p23 == 0.0 {
             return [0.0, 1.0, 0.0, 0.0];
@@ -48,8 +50,8 @@ impl FourState {
         [gap, survivors, burst, isolated].map(|weight| weight / (gap + burst + survivors + isolated))
     }
 
-    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): the covariances of losses j packets
-    /// apart, added up until nothing more comes.
+    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): the covariances
+    /// of losses j packets apart, added up until nothing more comes.
     pub fn variance_inflation(&self) -> f64 {
         let [p13, p31, p32, p23, p14] =
             [self.p13, self.p31, self.p32, self.p23, self.p14].map(Probability::get);
@@ -182,8 +184,8 @@ mod tests {
 
     #[test]
     fn the_share_lost_is_the_stationary_one() {
-        // Batches of 500 packets are nearly independent; the mean of 400 of them lies within 3.291 of its
-        // standard errors: one correct chain in a thousand would not, and these seeds do.
+        // Batches of 500 packets are nearly independent; the mean of 400 of them lies within 3.291
+        // of its standard errors: one correct chain in a thousand would not, and these seeds do.
         for (seed, p) in [
             (1, [0.02, 0.3, 0.1, 0.5, 0.01]),
             (2, [0.1, 0.5, 0.0, 0.0, 0.0]),

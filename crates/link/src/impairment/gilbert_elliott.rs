@@ -1,14 +1,15 @@
-//! The Gilbert–Elliott channel: a good and a bad state, packets lost with a probability of the state's own.
-//! E. O. Elliott, "Estimates of Error Rates for Codes on Burst-Noise Channels", Bell System Technical Journal
-//! 42(5), 1963. Parameters and order of steps as in `tc netem loss gemodel`.
+//! The Gilbert–Elliott channel: a good and a bad state, packets lost with a probability of the
+//! state's own. E. O. Elliott, "Estimates of Error Rates for Codes on Burst-Noise Channels", Bell
+//! System Technical Journal 42(5), 1963. Parameters and order of steps as in `tc netem loss
+//! gemodel`.
 
 use fastpath_units::{Probability, Rng};
 use std::fmt;
 
 /// Parameters of the channel. It starts in the good state. `Default` loses nothing.
 ///
-/// The simple Gilbert model is `loss_in_bad` = 1, `loss_in_good` = 0; the Bernoulli model is that with
-/// `to_good` = 1 − `to_bad`.
+/// The simple Gilbert model is `loss_in_bad` = 1, `loss_in_good` = 0; the Bernoulli model is that
+/// with `to_good` = 1 − `to_bad`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct GilbertElliott {
     /// Probability per packet of going from good to bad (p).
@@ -22,15 +23,16 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// The share of packets lost in the long run: π_bad·(1 − h) + π_good·(1 − k) with π_bad = p/(p + r).
+    /// The share of packets lost in the long run: π_bad·(1 − h) + π_good·(1 − k) with π_bad = p/(p
+    /// + r).
     pub fn share(&self) -> f64 {
         let (p, r) = (self.to_bad.get(), self.to_good.get());
         let bad = if p == 0.0 { 0.0 } else { p / (p + r) };
         bad * self.loss_in_bad.get() + (1.0 - bad) * self.loss_in_good.get()
     }
 
-    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): losses j packets apart have the
-    /// covariance π_good·π_bad·(k − h)²·(1 − p − r)ʲ, a geometric series.
+    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): losses j packets
+    /// apart have the covariance π_good·π_bad·(k − h)²·(1 − p − r)ʲ, a geometric series.
     pub fn variance_inflation(&self) -> f64 {
         let (p, r, share) = (self.to_bad.get(), self.to_good.get(), self.share());
         if share <= 0.0 || share >= 1.0 || p == 0.0 || r == 0.0 {
@@ -68,7 +70,8 @@ impl Channel {
         Channel { law, state: State::Good }
     }
 
-    /// True if the packet at hand is lost. Two draws: the state of the next packet, the fate of this one.
+    /// True if the packet at hand is lost. Two draws: the state of the next packet, the fate of
+    /// this one.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         let (leave, other, loss) = match self.state {
             State::Good => (self.law.to_bad, State::Bad, self.law.loss_in_good),
@@ -99,8 +102,9 @@ mod tests {
         assert_eq!(lost, [false, true, false, true, false, true]);
     }
 
-    /// Losses are correlated: the variance of their number in n packets is n·π(1−π)·(1+ρ)/(1−ρ) plus that of
-    /// the independent draws within the states, for a chain whose correlation ρ = 1 − p − r.
+    /// Losses are correlated: the variance of their number in n packets is n·π(1−π)·(1+ρ)/(1−ρ)
+    /// plus that of the independent draws within the states, for a chain whose correlation ρ = 1 −
+    /// p − r.
     #[test]
     fn the_share_lost_is_the_stationary_one() {
         for (seed, p, r, bad, good) in [

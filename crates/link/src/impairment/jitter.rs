@@ -1,8 +1,10 @@
-//! Jitter: a delay that varies from packet to packet, by a law, with memory, and with or without reordering.
+//! Jitter: a delay that varies from packet to packet, by a law, with memory, and with or without
+//! reordering.
 //!
-//! Memory is a Gaussian copula: a standard normal z follows an autoregressive process,
-//! z′ = ρ·z + √(1−ρ²)·ε with ρ = 2^(−dt/half-life) in time or a constant from packet to packet, and the law's
-//! quantile function turns it into a delay. So the law holds exactly, however packets are spaced and whatever ρ is.
+//! Memory is a Gaussian copula: a standard normal z follows an autoregressive process, z′ = ρ·z +
+//! √(1−ρ²)·ε with ρ = 2^(−dt/half-life) in time or a constant from packet to packet, and the law's
+//! quantile function turns it into a delay. So the law holds exactly, however packets are spaced
+//! and whatever ρ is.
 
 use crate::math;
 use fastpath_units::{Duration, Probability, Rng, Time};
@@ -27,9 +29,9 @@ pub enum Memory {
     None,
     /// After this time the correlation of the underlying normal process has halved.
     HalfLife(Duration),
-    /// The correlation of the underlying normal process from each packet to the next, as the correlation of tc's
-    /// `delay` is meant. (The kernel mixes uniform numbers and takes the mix modulo the width of the law: that keeps
-    /// neither the law nor much of the correlation.)
+    /// The correlation of the underlying normal process from each packet to the next, as the
+    /// correlation of tc's `delay` is meant. (The kernel mixes uniform numbers and takes the mix
+    /// modulo the width of the law: that keeps neither the law nor much of the correlation.)
     PerPacket(Probability),
 }
 
@@ -65,21 +67,23 @@ pub enum JitterLaw {
         /// Mean.
         mean: Duration,
     },
-    /// One of these values in picoseconds, which may be negative, all equally likely. In ascending order, at
-    /// least one.
+    /// One of these values in picoseconds, which may be negative, all equally likely. In ascending
+    /// order, at least one.
     Table(Arc<[i64]>),
-    /// These, packet by packet, from the start again after the last. At least one. Has no use for memory.
+    /// These, packet by packet, from the start again after the last. At least one. Has no use for
+    /// memory.
     Trace(Arc<[Duration]>),
 }
 
 /// What becomes of the order of packets under jitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reorder {
-    /// Order is kept: every delay drawn makes an exit, and whoever is first takes the next exit. The mean is that
-    /// of what was drawn, exactly; what is lost is variation faster than packets can follow without overtaking.
-    /// With a half-life of ten standard deviations the standard deviation falls short by less than 1 % (uniform,
-    /// normal), 2 % (exponential) or 8 % (lognormal with a standard deviation as large as its mean) at any packet
-    /// rate; with independent draws it shrinks as packets come closer than it.
+    /// Order is kept: every delay drawn makes an exit, and whoever is first takes the next exit.
+    /// The mean is that of what was drawn, exactly; what is lost is variation faster than packets
+    /// can follow without overtaking. With a half-life of ten standard deviations the standard
+    /// deviation falls short by less than 1 % (uniform, normal), 2 % (exponential) or 8 %
+    /// (lognormal with a standard deviation as large as its mean) at any packet rate; with
+    /// independent draws it shrinks as packets come closer than it.
     /// [`Pipe::delays`](crate::Pipe::delays) tells what it has become.
     #[default]
     Never,
@@ -90,7 +94,8 @@ pub enum Reorder {
 }
 
 impl JitterSpec {
-    /// Jitter by `law` that keeps order and nearly all of the law's spread: with a half-life of ten standard deviations.
+    /// Jitter by `law` that keeps order and nearly all of the law's spread: with a half-life of ten
+    /// standard deviations.
     pub fn in_order(law: JitterLaw) -> JitterSpec {
         let half_life = law.sd().map(|sd| Duration::from_ps(sd.as_ps().saturating_mul(10)));
         JitterSpec { memory: half_life.map_or(Memory::None, Memory::HalfLife), law, order: Reorder::Never }
@@ -142,7 +147,8 @@ impl JitterLaw {
         Some(Duration::from_ps((base.as_ps() as f64 + beyond).max(0.0).round() as u64))
     }
 
-    /// The value, in picoseconds, that a variable of this law exceeds as often as a normal one exceeds `z`.
+    /// The value, in picoseconds, that a variable of this law exceeds as often as a normal one
+    /// exceeds `z`.
     fn at_score(&self, z: f64) -> f64 {
         let ps = |span: &Duration| span.as_ps() as f64;
         match self {
@@ -191,7 +197,8 @@ impl Jitter {
         &self.spec
     }
 
-    /// The delay of a packet that leaves the queue at `now` where `base` is the constant part. One draw.
+    /// The delay of a packet that leaves the queue at `now` where `base` is the constant part. One
+    /// draw.
     pub(crate) fn draw(&mut self, now: Time, base: Duration, rng: &mut Rng) -> Duration {
         if let JitterLaw::Trace(values) = &self.spec.law {
             let value = values[self.used % values.len()];

@@ -45,8 +45,9 @@ impl LossSpec {
         matches!(self, LossSpec::Plan(LossPlan::Bytes(_)))
     }
 
-    /// How much more the number of losses among n packets varies than n·share·(1 − share), the variance with
-    /// independent losses, as n grows; `None` where there is no such law (netem's correlation, plans).
+    /// How much more the number of losses among n packets varies than n·share·(1 − share), the
+    /// variance with independent losses, as n grows; `None` where there is no such law (netem's
+    /// correlation, plans).
     pub fn variance_inflation(&self) -> Option<f64> {
         match self {
             LossSpec::Never | LossSpec::Uniform(_) => Some(1.0),
@@ -57,7 +58,8 @@ impl LossSpec {
         }
     }
 
-    /// The share of packets lost in the long run; for [`LossSpec::Correlated`] the probability asked for.
+    /// The share of packets lost in the long run; for [`LossSpec::Correlated`] the probability
+    /// asked for.
     pub fn share(&self) -> f64 {
         match self {
             LossSpec::Never => 0.0,

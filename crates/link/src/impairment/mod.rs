@@ -1,5 +1,5 @@
-//! Impairments: what a link does to packets besides queueing, sending and delaying them. One impairment,
-//! one file, each with what is asked for and, where it needs one, its state.
+//! Impairments: what a link does to packets besides queueing, sending and delaying them. One
+//! impairment, one file, each with what is asked for and, where it needs one, its state.
 
 mod chance;
 mod corrupt;

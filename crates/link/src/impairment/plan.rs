@@ -1,4 +1,5 @@
-//! Loss by plan, nothing left to chance: packets by their number, by the bytes of their flow, or all in certain times.
+//! Loss by plan, nothing left to chance: packets by their number, by the bytes of their flow, or
+//! all in certain times.
 
 use fastpath_units::{Duration, Time};
 use std::collections::BTreeMap;
@@ -13,7 +14,8 @@ const FLOWS_MAX: usize = 1 << 16;
 pub enum LossPlan {
     /// These packets, counted from 1 as they come to the place of the loss. In ascending order.
     Numbers(Arc<[u64]>),
-    /// Of each flow the packets that carry these bytes, counted from 0 over its frames. In ascending order.
+    /// Of each flow the packets that carry these bytes, counted from 0 over its frames. In
+    /// ascending order.
     Bytes(Arc<[u64]>),
     /// All packets during an outage.
     Outage(Outage),

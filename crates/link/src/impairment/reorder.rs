@@ -3,8 +3,9 @@
 use super::chance::{Chance, Dice};
 use fastpath_units::Rng;
 
-/// Which packets skip the delay: after each `gap` − 1 that did not, one does with this chance, and if it does the
-/// count begins anew. With a gap of 1 every packet has the chance. Without a delay nothing is overtaken.
+/// Which packets skip the delay: after each `gap` − 1 that did not, one does with this chance, and
+/// if it does the count begins anew. With a gap of 1 every packet has the chance. Without a delay
+/// nothing is overtaken.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReorderSpec {
     /// How likely a packet whose turn it is skips.

@@ -1,14 +1,15 @@
-//! Loss in runs: so many packets pass, so many are lost, their numbers drawn from two tables. A table measured from a
-//! trace of losses gives its runs again, which no chain with a few states does: G. Carle and E. W. Biersack, "Survey of
-//! Error Recovery Techniques for IP-Based Audio-Visual Multicast Applications", IEEE Network 11(6), 1997, on why the
-//! lengths of runs matter.
+//! Loss in runs: so many packets pass, so many are lost, their numbers drawn from two tables. A
+//! table measured from a trace of losses gives its runs again, which no chain with a few states
+//! does: G. Carle and E. W. Biersack, "Survey of Error Recovery Techniques for IP-Based
+//! Audio-Visual Multicast Applications", IEEE Network 11(6), 1997, on why the lengths of runs
+//! matter.
 
 use fastpath_units::Rng;
 use std::fmt;
 use std::sync::Arc;
 
-/// Lengths of runs in packets, each entry as likely as the others; one that is in a table twice is twice as likely.
-/// Tables of one entry make a fixed pattern. It begins with a run that passes.
+/// Lengths of runs in packets, each entry as likely as the others; one that is in a table twice is
+/// twice as likely. Tables of one entry make a fixed pattern. It begins with a run that passes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Runs {
     /// Of packets that pass.
@@ -24,8 +25,9 @@ impl Runs {
         if lost + passed > 0.0 { lost / (lost + passed) } else { 0.0 }
     }
 
-    /// How much more the number of losses among many packets varies than with independent losses of the same share:
-    /// by the central limit theorem of renewal rewards, Var(L·(1−s) − G·s) / (E(L + G)·s·(1−s)).
+    /// How much more the number of losses among many packets varies than with independent losses of
+    /// the same share: by the central limit theorem of renewal rewards, Var(L·(1−s) − G·s) / (E(L +
+    /// G)·s·(1−s)).
     pub fn variance_inflation(&self) -> f64 {
         let ((lost, lost_var), (passed, passed_var)) = (moments(&self.lost), moments(&self.passed));
         let share = self.share();
@@ -67,9 +69,11 @@ impl Runner {
         Runner { law, loses: true, left: 0 }
     }
 
-    /// True if the packet at hand is lost. One draw at the start of each run from a table of more than one entry.
+    /// True if the packet at hand is lost. One draw at the start of each run from a table of more
+    /// than one entry.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
-        // Two runs of nothing in a row are possible, an endless row of them is not a law: then all passes.
+        // Two runs of nothing in a row are possible, an endless row of them is not a law: then all
+        // passes.
         for _ in 0..64 {
             if self.left > 0 {
                 self.left -= 1;
@@ -144,7 +148,8 @@ mod tests {
         let mean = counts.iter().sum::<f64>() / times as f64;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (times - 1) as f64;
         let expected = n as f64 * law.share() * (1.0 - law.share()) * law.variance_inflation();
-        // A variance of 400 normal counts is within 3.291·√(2/399) = 23 % for all but one set of seeds in a thousand.
+        // A variance of 400 normal counts is within 3.291·√(2/399) = 23 % for all but one set of
+        // seeds in a thousand.
         assert!((variance / expected - 1.0).abs() < 0.233, "{variance} {expected}");
     }
 }

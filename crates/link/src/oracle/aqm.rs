@@ -1,5 +1,6 @@
-//! Naive twins of the disciplines that decide at dequeue, each its RFC's pseudo-code on a plain list, and a
-//! link to run them on: all arrivals known beforehand, one loop over arrivals and departures.
+//! Naive twins of the disciplines that decide at dequeue, each its RFC's pseudo-code on a plain
+//! list, and a link to run them on: all arrivals known beforehand, one loop over arrivals and
+//! departures.
 
 use super::Exact;
 use super::classes::{Drr, Prio};
@@ -106,7 +107,8 @@ pub fn twin(spec: &QueueSpec) -> Box<dyn Twin> {
     }
 }
 
-/// When and how each packet left: those delivered after `delay`, those dropped at the time of the drop.
+/// When and how each packet left: those delivered after `delay`, those dropped at the time of the
+/// drop.
 pub fn run(
     twin: &mut dyn Twin,
     rate: Option<Rate>,

@@ -1,4 +1,5 @@
-//! Schedulers of classes: strict priority by its definition, deficit round robin by Figure 2 of its paper.
+//! Schedulers of classes: strict priority by its definition, deficit round robin by Figure 2 of its
+//! paper.
 
 use super::aqm::{Pkt, Twin, World, bytes};
 use crate::packet::DropReason;

@@ -1,9 +1,9 @@
 //! The specification of a pipe, executable: slow, obvious, and written apart from `pipe.rs`.
 //!
-//! Every departure is an event processed on its own; times are exact fractions computed from the formula
-//! d = max(d of the frame before, arrival) + bits/rate; the queue and the delay line are two lists; RED is
-//! Figure 2 of the paper line by line. Whatever is fast is tested against this. Disciplines that decide when
-//! a packet's turn comes have their twins in `aqm`.
+//! Every departure is an event processed on its own; times are exact fractions computed from the
+//! formula d = max(d of the frame before, arrival) + bits/rate; the queue and the delay line are
+//! two lists; RED is Figure 2 of the paper line by line. Whatever is fast is tested against this.
+//! Disciplines that decide when a packet's turn comes have their twins in `aqm`.
 
 pub mod aqm;
 mod classes;
@@ -55,7 +55,8 @@ impl Exact {
     }
 }
 
-/// A pipe that can be read as its own definition. Same arguments and answers as [`Pipe`](crate::Pipe).
+/// A pipe that can be read as its own definition. Same arguments and answers as
+/// [`Pipe`](crate::Pipe).
 #[derive(Debug)]
 pub struct Oracle<P> {
     spec: PipeSpec,
@@ -189,8 +190,8 @@ impl<P> Oracle<P> {
         if let Some(old) = self.spec.rate
             && !self.wire_free.is_before(now)
         {
-            // (wire_free − now) · old rate, in 10⁻¹² bits, is whole because wire_free has the old rate below
-            // its fraction bar (or none).
+            // (wire_free − now) · old rate, in 10⁻¹² bits, is whole because wire_free has the old
+            // rate below its fraction bar (or none).
             let Exact { numerator, denominator } = self.wire_free;
             let left =
                 (numerator - u128::from(now.as_ps()) * denominator) * u128::from(old.as_bps()) / denominator;
@@ -243,7 +244,8 @@ impl<P> Oracle<P> {
         self.queue.iter().map(|(_, packet, _)| u64::from(packet.len)).sum()
     }
 
-    /// The parameters of RED; adaptive RED's by Figure 1 of Floyd, Gummadi, Shenker 2001, "every interval seconds".
+    /// The parameters of RED; adaptive RED's by Figure 1 of Floyd, Gummadi, Shenker 2001, "every
+    /// interval seconds".
     fn red_as_adapted(&mut self, now: Time) -> RedSpec {
         let AredSpec { red, interval, target } = match self.spec.queue {
             QueueSpec::Red(red) => return red,
@@ -269,7 +271,8 @@ impl<P> Oracle<P> {
         RedSpec { max_p: fastpath_units::Probability::new(max_p).expect("0 … 1"), ..red }
     }
 
-    /// Thresholds by the rate: min_th = max(5, delay·C/2) and max_th = 3 min_th packets, w_q = 1 − exp(−1/C), C in packets/s.
+    /// Thresholds by the rate: min_th = max(5, delay·C/2) and max_th = 3 min_th packets, w_q = 1 −
+    /// exp(−1/C), C in packets/s.
     fn red_by_rate(&self, red: RedSpec, target: Duration) -> RedSpec {
         let unit = if matches!(red.limit, Limit::Bytes(_)) { red.mean_packet.0 } else { 1 };
         let Some(rate) = self.spec.rate else { return RedSpec { min: 5 * unit, max: 15 * unit, ..red } };
@@ -279,7 +282,8 @@ impl<P> Oracle<P> {
         RedSpec { min, max: 3 * min, weight, ..red }
     }
 
-    /// Figure 2 of Floyd & Jacobson 1993, with the gentle variant: true if the arriving packet is marked.
+    /// Figure 2 of Floyd & Jacobson 1993, with the gentle variant: true if the arriving packet is
+    /// marked.
     fn red_marks(&mut self, now: Time, packet: &Packet<P>, spec: RedSpec) -> bool {
         let RedSpec { limit, min, max, weight, max_p, gentle, mean_packet, .. } = spec;
         let (min_th, max_th, w_q, max_p) = (min as f64, max as f64, weight.get(), max_p.get());

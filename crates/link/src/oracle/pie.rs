@@ -1,4 +1,5 @@
-//! PIE as RFC 8033 Appendix A writes it, with its names; ECN as in §5.1, de-randomization and the cap as in Appendix B.
+//! PIE as RFC 8033 Appendix A writes it, with its names; ECN as in §5.1, de-randomization and the
+//! cap as in Appendix B.
 
 use super::aqm::{Pkt, Twin, World, bytes};
 use crate::packet::DropReason;

@@ -1,5 +1,6 @@
-//! A token bucket as its dual, the virtual scheduling algorithm (GCRA, ITU-T I.371 Annex A): no level that fills, but the
-//! time at which the bucket would be full again, as a fraction over the rate.
+//! A token bucket as its dual, the virtual scheduling algorithm (GCRA, ITU-T I.371 Annex A): no
+//! level that fills, but the time at which the bucket would be full again, as a fraction over the
+//! rate.
 
 use super::aqm::{Pkt, Twin, World};
 use crate::packet::DropReason;

@@ -1,7 +1,8 @@
-//! Adaptive RED: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED: An Algorithm for Increasing the Robustness of RED's
-//! Active Queue Management", 2001, Figure 1. RED whose max_p follows the average queue, so that the average stays
-//! between its thresholds at any load. Where no thresholds are given they and the weight follow the
-//! rate, as the paper sets them (and ns-2 the least of them).
+//! Adaptive RED: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED: An Algorithm for Increasing the
+//! Robustness of RED's Active Queue Management", 2001, Figure 1. RED whose max_p follows the
+//! average queue, so that the average stays between its thresholds at any load. Where no thresholds
+//! are given they and the weight follow the rate, as the paper sets them (and ns-2 the least of
+//! them).
 
 use super::Limit;
 use super::red::{Red, RedSpec};
@@ -10,14 +11,16 @@ use crate::math;
 use crate::packet::Packet;
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 
-/// Parameters of adaptive RED. The default is gentle RED's with the paper's interval of half a second.
+/// Parameters of adaptive RED. The default is gentle RED's with the paper's interval of half a
+/// second.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AredSpec {
     /// RED; its `max_p` is where it starts from.
     pub red: RedSpec,
     /// How often max_p is adapted, above 0.
     pub interval: Duration,
-    /// The average delay aimed at: then thresholds and weight follow the rate, and those of `red` mean nothing.
+    /// The average delay aimed at: then thresholds and weight follow the rate, and those of `red`
+    /// mean nothing.
     pub target: Option<Duration>,
 }
 
@@ -54,7 +57,8 @@ impl Ared {
         self.spec
     }
 
-    /// Takes new parameters and keeps the average; max_p starts anew if it is among those that change.
+    /// Takes new parameters and keeps the average; max_p starts anew if it is among those that
+    /// change.
     pub(crate) fn change(&mut self, spec: AredSpec) {
         let adapted = self.red.spec().max_p;
         let max_p = if spec.red.max_p == self.spec.red.max_p { adapted } else { spec.red.max_p };
@@ -81,7 +85,8 @@ impl Ared {
         self.red.admit(now, packet, backlog, rng)
     }
 
-    /// Every adaptation due by `now`, by the average of the last arrival. Once one changes nothing the others do not.
+    /// Every adaptation due by `now`, by the average of the last arrival. Once one changes nothing
+    /// the others do not.
     fn adapt_until(&mut self, now: Time) {
         let period = self.spec.interval.as_ps().max(1);
         while self.next <= now {
@@ -116,8 +121,8 @@ impl Ared {
     }
 }
 
-/// min_th = max(5, target · C/2) packets, max_th three times that, w_q = 1 − exp(−1/C), with C the rate in typical
-/// packets a second.
+/// min_th = max(5, target · C/2) packets, max_th three times that, w_q = 1 − exp(−1/C), with C the
+/// rate in typical packets a second.
 fn by_rate(red: RedSpec, target: Duration, rate: Option<Rate>) -> RedSpec {
     let unit = match red.limit {
         Limit::Packets(_) => 1,
@@ -138,7 +143,8 @@ mod tests {
 
     #[test]
     fn thresholds_follow_the_rate_where_none_are_given() {
-        // 10 Mbit/s are 2500 packets of 500 bytes a second: 5 ms of them are 12.5, and half of that is the least.
+        // 10 Mbit/s are 2500 packets of 500 bytes a second: 5 ms of them are 12.5, and half of that
+        // is the least.
         for (mbit, target, limit, min) in [
             (10, 5, Limit::Packets(1000), 6),
             (1, 5, Limit::Packets(1000), 5),
@@ -154,7 +160,8 @@ mod tests {
         assert!((weight.get() - 3.999_200_106_66e-4).abs() < 1e-13, "{weight:?}");
     }
 
-    /// An arrival that finds `packets` in the queue, at some time; weight 1, so that this is the average from then on.
+    /// An arrival that finds `packets` in the queue, at some time; weight 1, so that this is the
+    /// average from then on.
     fn arrive(ared: &mut Ared, ms: u64, packets: u64) -> f64 {
         let now = Time::ZERO.saturating_add(Duration::from_ms(ms));
         let backlog = Backlog { queued: Tally { packets, bytes: 0 }, idle_since: None, rate: None };

@@ -1,4 +1,5 @@
-//! Which class a packet belongs to: by the DSCP of its IP header (RFC 2474), for disciplines that serve classes.
+//! Which class a packet belongs to: by the DSCP of its IP header (RFC 2474), for disciplines that
+//! serve classes.
 
 use std::fmt;
 use std::sync::Arc;

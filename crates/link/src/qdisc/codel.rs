@@ -1,12 +1,13 @@
-//! CoDel, "Controlled Delay" (RFC 8289): drops at the head once the sojourn time has stayed above a target
-//! for an interval, then ever more often until it falls below. Read §5 of the RFC first.
+//! CoDel, "Controlled Delay" (RFC 8289): drops at the head once the sojourn time has stayed above a
+//! target for an interval, then ever more often until it falls below. Read §5 of the RFC first.
 
 use super::Limit;
 use super::queue::{Fifo, Refused, Turn};
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Time};
 
-/// Parameters of CoDel. The default is that of RFC 8289 §4.2 to §4.4, with Linux' limit of 1000 packets.
+/// Parameters of CoDel. The default is that of RFC 8289 §4.2 to §4.4, with Linux' limit of 1000
+/// packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodelSpec {
     /// The standing delay that is accepted (TARGET).
@@ -46,7 +47,8 @@ impl Default for CodelSpec {
 /// The state of one queue under CoDel: the variables of §5.3.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Codel {
-    /// When the sojourn time will have been above the target for an interval; `None` while it is below.
+    /// When the sojourn time will have been above the target for an interval; `None` while it is
+    /// below.
     first_above: Option<Time>,
     drop_next: Time,
     /// Drops since entering the drop state, and what it was when the last one was entered.
@@ -75,7 +77,8 @@ impl Codel {
         }
         let mut candidate = first?;
         if candidate.may_drop {
-            // Enter the drop state, at about the rate that controlled the queue last time if that was recent.
+            // Enter the drop state, at about the rate that controlled the queue last time if that
+            // was recent.
             let delta = self.count.wrapping_sub(self.last_count);
             let recent =
                 turn.now.since(self.drop_next) < Duration::from_ps(spec.interval.as_ps().saturating_mul(16));

@@ -1,12 +1,13 @@
-//! Drop-head: a full queue makes room at its front, so that what is sent is fresh and a sender hears of the
-//! loss a queue earlier. T. V. Lakshman, A. Neidhardt, T. J. Ott, "The Drop from Front Strategy in TCP and in
-//! TCP over ATM", INFOCOM 1996. `tc qdisc … pfifo_head_drop`.
+//! Drop-head: a full queue makes room at its front, so that what is sent is fresh and a sender
+//! hears of the loss a queue earlier. T. V. Lakshman, A. Neidhardt, T. J. Ott, "The Drop from Front
+//! Strategy in TCP and in TCP over ATM", INFOCOM 1996. `tc qdisc … pfifo_head_drop`.
 
 use super::Limit;
 use super::queue::{Fifo, Refused, Turn};
 use crate::packet::{DropReason, Held};
 
-/// A drop-head queue at work. The packet on the wire counts against the limit but can no longer be dropped.
+/// A drop-head queue at work. The packet on the wire counts against the limit but can no longer be
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct DropHead<P> {
     pub(crate) limit: Limit,
@@ -18,8 +19,8 @@ impl<P> DropHead<P> {
         DropHead { limit, fifo: Fifo::default() }
     }
 
-    /// Drops from the front until the newcomer fits; refuses one that does not fit even then, and before
-    /// anything is dropped for it.
+    /// Drops from the front until the newcomer fits; refuses one that does not fit even then, and
+    /// before anything is dropped for it.
     pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
         if !self.limit.has_room(packet.len, turn.on_wire) {
             return Err((DropReason::QueueFull, packet));

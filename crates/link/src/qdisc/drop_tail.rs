@@ -6,14 +6,14 @@ use crate::packet::DropReason;
 use fastpath_units::Bytes;
 use std::fmt;
 
-/// How much may be queued. The packet being serialised counts until its transmission ends, as in Dummynet:
-/// a limit of one packet means that nothing may wait behind it.
+/// How much may be queued. The packet being serialised counts until its transmission ends, as in
+/// Dummynet: a limit of one packet means that nothing may wait behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// At most this many packets. With 0, nothing passes.
     Packets(u32),
-    /// At most this many bytes of frames, without framing overhead. A frame larger than the limit never
-    /// fits, not even into an empty queue, and is dropped.
+    /// At most this many bytes of frames, without framing overhead. A frame larger than the limit
+    /// never fits, not even into an empty queue, and is dropped.
     Bytes(Bytes),
 }
 

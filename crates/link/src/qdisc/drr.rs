@@ -1,6 +1,7 @@
-//! Deficit round robin: classes share the rate in proportion to their quanta, whatever the sizes of their packets.
-//! M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit Round-Robin", IEEE/ACM Transactions on
-//! Networking 4(3), 1996, Figure 2. Each class is a drop-tail queue of its own.
+//! Deficit round robin: classes share the rate in proportion to their quanta, whatever the sizes of
+//! their packets. M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit Round-Robin",
+//! IEEE/ACM Transactions on Networking 4(3), 1996, Figure 2. Each class is a drop-tail queue of its
+//! own.
 
 use super::queue::{Fifo, Refused, Turn};
 use super::{Classes, Limit};

@@ -1,6 +1,7 @@
-//! DualPI2 (RFC 9332 Appendix A): a queue for L4S traffic beside one for all other, one controller for both, so
-//! that scalable and classic senders share the rate while the first see almost no delay. L4S is what says ECT(1)
-//! or CE (RFC 9331 §4.1). Read Appendix A of the RFC first, with the overload handling of Appendix A.2.
+//! DualPI2 (RFC 9332 Appendix A): a queue for L4S traffic beside one for all other, one controller
+//! for both, so that scalable and classic senders share the rate while the first see almost no
+//! delay. L4S is what says ECT(1) or CE (RFC 9331 §4.1). Read Appendix A of the RFC first, with the
+//! overload handling of Appendix A.2.
 //!
 //! ```text
 //!            ┌─ ECT(1), CE ─▶ L ──▶ mark with max(native ramp or step, k·p′) ─┐
@@ -15,9 +16,10 @@ use crate::counters::Tally;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Duration, Time};
 
-/// Parameters of DualPI2. The default is that of Appendix A.1 for a worst-case round trip RTT_max of 100 ms: an update
-/// every min(target, RTT_max/3), alpha = 0.1 · update / RTT_max², beta = 0.3 / RTT_max. Where it leaves a choice: a FIFO
-/// shifted by 50 ms, and a limit of 10 000 packets where A.1 has 250 ms of the rate, which here may change.
+/// Parameters of DualPI2. The default is that of Appendix A.1 for a worst-case round trip RTT_max
+/// of 100 ms: an update every min(target, RTT_max/3), alpha = 0.1 · update / RTT_max², beta = 0.3 /
+/// RTT_max. Where it leaves a choice: a FIFO shifted by 50 ms, and a limit of 10 000 packets where
+/// A.1 has 250 ms of the rate, which here may change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DualPi2Spec {
     /// The delay of the classic queue aimed at.
@@ -28,7 +30,8 @@ pub struct DualPi2Spec {
     pub alpha: f64,
     /// Weight of the delay's change, 1/s.
     pub beta: f64,
-    /// How much likelier L4S packets are marked than the controller says (the coupling factor k), above 0.
+    /// How much likelier L4S packets are marked than the controller says (the coupling factor k),
+    /// above 0.
     pub coupling: f64,
     /// From this delay on L4S packets are marked with a rising probability (minTh) …
     pub ramp_start: Duration,
@@ -45,10 +48,11 @@ pub struct DualPi2Spec {
 /// Which of the two queues goes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DualScheduler {
-    /// The packet that has waited longest goes first, L4S packets being taken for older by this much.
+    /// The packet that has waited longest goes first, L4S packets being taken for older by this
+    /// much.
     TimeShifted(Duration),
-    /// The classic queue may send this many of every hundred bytes while both are waiting, less than 100: a weighted
-    /// round robin by credit, as in Linux (`classic_protection`).
+    /// The classic queue may send this many of every hundred bytes while both are waiting, less
+    /// than 100: a weighted round robin by credit, as in Linux (`classic_protection`).
     Weighted(u8),
 }
 
@@ -236,8 +240,8 @@ impl<P> DualPi2<P> {
         delay.saturating_sub(start).as_secs_f64() / range.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// Every adjustment due by `now`: dualpi2_update. When nothing waits and p′ has come to rest the others change
-    /// nothing.
+    /// Every adjustment due by `now`: dualpi2_update. When nothing waits and p′ has come to rest
+    /// the others change nothing.
     fn update_until(&mut self, now: Time) {
         let period = self.spec.update.as_ps().max(1);
         while self.next_update <= now {

@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290): flows hashed to queues, the queues served by deficit round robin with those of new
-//! flows first, each queue under CoDel. Read §4 of the RFC first.
+//! FQ-CoDel (RFC 8290): flows hashed to queues, the queues served by deficit round robin with those
+//! of new flows first, each queue under CoDel. Read §4 of the RFC first.
 
 use super::codel::{Codel, CodelSpec};
 use super::queue::{Fifo, Turn};
@@ -78,7 +78,8 @@ impl<P> FqCodel<P> {
         self.waiting
     }
 
-    /// §4.1. Takes every packet; what exceeds the limit is dropped from the head of the fattest queue.
+    /// §4.1. Takes every packet; what exceeds the limit is dropped from the head of the fattest
+    /// queue.
     pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) {
         let limit = self.spec.codel.limit;
         self.adopt(packet);
@@ -122,8 +123,9 @@ impl<P> FqCodel<P> {
         loop {
             let index = *self.new.front().or(self.old.front())?;
             let flow = &mut self.flows[index];
-            // "A negative number of credits (i.e., it has already dequeued at least a quantum of bytes)" says §4.2 of the
-            // RFC: at zero the two differ. A quantum has been sent then, and Linux goes by that.
+            // "A negative number of credits (i.e., it has already dequeued at least a quantum of
+            // bytes)" says §4.2 of the RFC: at zero the two differ. A quantum has been sent then,
+            // and Linux goes by that.
             if flow.credits <= 0 {
                 // At least a byte each round, so that a quantum of nothing serves as well.
                 flow.credits += self.spec.quantum.0.max(1) as i64;
@@ -140,7 +142,8 @@ impl<P> FqCodel<P> {
                     flow.credits -= i64::from(packet.len);
                     return Some(packet);
                 }
-                // A new queue that runs empty first goes round once as an old one, so that it cannot stay new.
+                // A new queue that runs empty first goes round once as an old one, so that it
+                // cannot stay new.
                 None if flow.listed == Listed::New && !self.old.is_empty() => self.relist(index, Listed::Old),
                 None => self.relist(index, Listed::No),
             }

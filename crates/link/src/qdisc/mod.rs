@@ -1,8 +1,8 @@
 //! Queue disciplines: who may wait, who is marked, who goes first. One discipline, one file.
 //!
-//! Drop-tail and RED decide at arrival ([`Qdisc::admit`]) and serve in order of arrival: their packets may
-//! wait in the ring of a plain pipe. The others hold their packets themselves ([`queue::Queue`]) and also
-//! decide when a packet's turn comes.
+//! Drop-tail and RED decide at arrival ([`Qdisc::admit`]) and serve in order of arrival: their
+//! packets may wait in the ring of a plain pipe. The others hold their packets themselves
+//! ([`queue::Queue`]) and also decide when a packet's turn comes.
 
 mod ared;
 mod classes;
@@ -70,8 +70,8 @@ pub enum QueueSpec {
 }
 
 impl QueueSpec {
-    /// True if the discipline looks at [`Packet::traffic_class`] or [`Packet::flow`]; otherwise the caller
-    /// need not know them.
+    /// True if the discipline looks at [`Packet::traffic_class`] or [`Packet::flow`]; otherwise the
+    /// caller need not know them.
     pub fn reads_headers(&self) -> bool {
         match self {
             QueueSpec::DropTail(_) | QueueSpec::DropTailTime(_) | QueueSpec::DropHead(_) => false,
@@ -202,7 +202,8 @@ impl Qdisc {
         }
     }
 
-    /// True if it takes a packet of `len` bytes, whatever else there is to know; most queues need no more than this.
+    /// True if it takes a packet of `len` bytes, whatever else there is to know; most queues need
+    /// no more than this.
     #[inline]
     pub(crate) fn takes(&self, len: u32, queued: Tally) -> bool {
         matches!(self, Qdisc::DropTail(limit) if limit.has_room(len, queued))

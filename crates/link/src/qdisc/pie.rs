@@ -1,19 +1,22 @@
-//! PIE, "Proportional Integral controller Enhanced" (RFC 8033): drops at arrival with a probability that a
-//! controller adjusts from the queueing delay. Read Appendix A of the RFC first. Of the options of §5 there are ECN
-//! (§5.1), de-randomization (§5.4) and the cap on adjustments (§5.5). Deliberately otherwise:
+//! PIE, "Proportional Integral controller Enhanced" (RFC 8033): drops at arrival with a probability
+//! that a controller adjusts from the queueing delay. Read Appendix A of the RFC first. Of the
+//! options of §5 there are ECN (§5.1), de-randomization (§5.4) and the cap on adjustments (§5.5).
+//! Deliberately otherwise:
 //!
-//! - The delay is measured, by timestamps (§4.3), not estimated from a departure rate (§5.2): they are free here.
-//! - Once the queue has run empty there is no delay, as in Linux and ns-3. In Appendix A the delay of the last packet
-//!   stays, so that the probability of an idle queue might never decay.
-//! - The controller is always on. With §5.3 it sleeps until a third of the buffer is full: a hidden second threshold that
-//!   depends on a hard limit nobody chose for it.
+//! - The delay is measured, by timestamps (§4.3), not estimated from a departure rate (§5.2): they
+//!   are free here.
+//! - Once the queue has run empty there is no delay, as in Linux and ns-3. In Appendix A the delay
+//!   of the last packet stays, so that the probability of an idle queue might never decay.
+//! - The controller is always on. With §5.3 it sleeps until a third of the buffer is full: a hidden
+//!   second threshold that depends on a hard limit nobody chose for it.
 
 use super::queue::{Fifo, Refused, Turn};
 use super::{Ecn, Limit};
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Probability, Time};
 
-/// Parameters of PIE. The default is that of RFC 8033 §4 and Appendix A, with Linux' limit of 1000 packets.
+/// Parameters of PIE. The default is that of RFC 8033 §4 and Appendix A, with Linux' limit of 1000
+/// packets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PieSpec {
     /// The delay aimed at (QDELAY_REF).
@@ -139,7 +142,8 @@ impl<P> Pie<P> {
         turn.rng.unit_f64() < self.drop_prob
     }
 
-    /// Every adjustment due by `now`. An idle queue comes to rest after some, and the others change nothing.
+    /// Every adjustment due by `now`. An idle queue comes to rest after some, and the others change
+    /// nothing.
     fn update_until(&mut self, now: Time) {
         let period = self.spec.update.as_ps().max(1);
         while self.next_update <= now {

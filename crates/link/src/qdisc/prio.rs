@@ -1,5 +1,6 @@
-//! Strict priority: a band is served only while those before it are empty. Each band is a drop-tail queue of its own
-//! (RFC 2475 §2.3.3.4 knows the schedulers; `tc qdisc … prio` with a pfifo in each band).
+//! Strict priority: a band is served only while those before it are empty. Each band is a drop-tail
+//! queue of its own (RFC 2475 §2.3.3.4 knows the schedulers; `tc qdisc … prio` with a pfifo in each
+//! band).
 
 use super::queue::{Fifo, Refused, Turn};
 use super::{Classes, Limit};
@@ -9,8 +10,8 @@ use crate::packet::{DropReason, Held};
 /// Parameters of strict priority.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PrioSpec {
-    /// The limit of each band, the first being served first. At least one, at most 64. The packet on the wire counts
-    /// against none of them.
+    /// The limit of each band, the first being served first. At least one, at most 64. The packet
+    /// on the wire counts against none of them.
     pub bands: Vec<Limit>,
     /// The band of each DSCP.
     pub classes: Classes,

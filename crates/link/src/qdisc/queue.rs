@@ -1,8 +1,9 @@
 //! Queues at work: the packets that wait, and the discipline that admits and serves them.
 //!
-//! A discipline is asked twice. `enqueue` when a packet arrives: it may refuse the newcomer, or drop others
-//! to make room. `dequeue` when the wire is free: it may drop or mark on the way to the packet it hands over.
-//! Packets dropped here leave the pipe through [`Turn::drop`], in order of time.
+//! A discipline is asked twice. `enqueue` when a packet arrives: it may refuse the newcomer, or
+//! drop others to make room. `dequeue` when the wire is free: it may drop or mark on the way to the
+//! packet it hands over. Packets dropped here leave the pipe through [`Turn::drop`], in order of
+//! time.
 
 use super::codel::CodelQueue;
 use super::drop_head::DropHead;
@@ -160,8 +161,8 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Takes new parameters. A discipline that stays keeps its state; another one takes over the packets, in
-    /// the order in which they would have been served, above its limit if need be.
+    /// Takes new parameters. A discipline that stays keeps its state; another one takes over the
+    /// packets, in the order in which they would have been served, above its limit if need be.
     pub(crate) fn change(&mut self, now: Time, spec: &QueueSpec) {
         match (&mut *self, spec) {
             (Queue::Arrival { qdisc, .. }, spec) if !spec.acts_at_dequeue() => qdisc.change(spec),

@@ -1,24 +1,27 @@
-//! Random early detection: S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion
-//! Avoidance", IEEE/ACM Transactions on Networking 1(4), 1993, Figure 2; the gentle variant (S. Floyd,
-//! "Recommendation on using the gentle_ variant of RED", 2000); ECN (RFC 3168).
+//! Random early detection: S. Floyd and V. Jacobson, "Random Early Detection Gateways for
+//! Congestion Avoidance", IEEE/ACM Transactions on Networking 1(4), 1993, Figure 2; the gentle
+//! variant (S. Floyd, "Recommendation on using the gentle_ variant of RED", 2000); ECN (RFC 3168).
 
 use super::{Admission, Backlog, Limit};
 use crate::packet::{DropReason, Packet};
 use fastpath_units::{Bytes, Probability, Rate, Rng, Time};
 
-/// Parameters of a RED queue. The defaults are ns-2's (`tcl/lib/ns-default.tcl`, `Queue/RED`, as they were
-/// before it sized thresholds by itself): thresholds of 5 and 15 packets, weight 0.002, `linterm_` 10,
-/// mean packet 500 bytes, limit 50 packets; gentle, as has been its default since 2001.
+/// Parameters of a RED queue. The defaults are ns-2's (`tcl/lib/ns-default.tcl`, `Queue/RED`, as
+/// they were before it sized thresholds by itself): thresholds of 5 and 15 packets, weight 0.002,
+/// `linterm_` 10, mean packet 500 bytes, limit 50 packets; gentle, as has been its default since
+/// 2001.
 ///
-/// The queue includes the packet being serialised, and is measured before the arriving packet joins it.
-/// Counted in bytes, the probability is scaled by the packet's length over `mean_packet`, as ns-2 does.
+/// The queue includes the packet being serialised, and is measured before the arriving packet joins
+/// it. Counted in bytes, the probability is scaled by the packet's length over `mean_packet`, as
+/// ns-2 does.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RedSpec {
     /// The hard limit. Its unit, packets or bytes, is that of `min` and `max`.
     pub limit: Limit,
     /// Below this average queue nothing is marked (min_th), in the unit of `limit`.
     pub min: u64,
-    /// From this average queue on everything is marked (max_th), or more and more up to twice that if `gentle`.
+    /// From this average queue on everything is marked (max_th), or more and more up to twice that
+    /// if `gentle`.
     pub max: u64,
     /// Weight of the newest queue length in the average (w_q).
     pub weight: Probability,
@@ -26,10 +29,11 @@ pub struct RedSpec {
     pub max_p: Probability,
     /// Lets the probability rise from `max_p` at `max` to 1 at twice `max` instead of jumping.
     pub gentle: bool,
-    /// Marks ECN-capable packets instead of dropping them while the average is below `max` (RFC 3168 §5);
-    /// from there on congestion is persistent and they are dropped as well (§7).
+    /// Marks ECN-capable packets instead of dropping them while the average is below `max` (RFC
+    /// 3168 §5); from there on congestion is persistent and they are dropped as well (§7).
     pub ecn: bool,
-    /// A typical packet, for the idle time (s in the paper) and to weigh packet sizes when counting bytes.
+    /// A typical packet, for the idle time (s in the paper) and to weigh packet sizes when counting
+    /// bytes.
     pub mean_packet: Bytes,
 }
 
@@ -168,7 +172,8 @@ fn packets_missed(now: Time, since: Time, rate: Option<Rate>, mean_packet: Bytes
     }
 }
 
-/// `base` to the `exponent` by squaring: `f64::powi` may differ between machines, multiplication does not.
+/// `base` to the `exponent` by squaring: `f64::powi` may differ between machines, multiplication
+/// does not.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {
@@ -188,7 +193,8 @@ mod tests {
 
     const NOW: Time = Time::from_ps(1_000_000_000_000);
 
-    /// Thresholds 2 and 4, half the newest queue in the average: every average is a binary fraction.
+    /// Thresholds 2 and 4, half the newest queue in the average: every average is a binary
+    /// fraction.
     fn spec() -> RedSpec {
         let half = Probability::new(0.5).expect("a probability");
         RedSpec { min: 2, max: 4, weight: half, max_p: half, ..RedSpec::default() }

@@ -1,5 +1,5 @@
-//! A limit in time: a packet that has waited longer than that when its turn comes is dropped, as radio links
-//! discard what is too old to send (3GPP TS 38.323 §5.3, discardTimer).
+//! A limit in time: a packet that has waited longer than that when its turn comes is dropped, as
+//! radio links discard what is too old to send (3GPP TS 38.323 §5.3, discardTimer).
 
 use super::Limit;
 use super::queue::{Fifo, Refused, Turn};
@@ -9,7 +9,8 @@ use fastpath_units::Duration;
 /// A FIFO with a longest sojourn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SojournSpec {
-    /// The longest time from arrival to the start of transmission; exactly that long is still in time.
+    /// The longest time from arrival to the start of transmission; exactly that long is still in
+    /// time.
     pub longest: Duration,
     /// The bound in space: a newcomer that does not fit is dropped.
     pub limit: Limit,

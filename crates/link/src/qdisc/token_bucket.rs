@@ -1,9 +1,10 @@
-//! A token bucket: packets pass at once as long as there are tokens, which come in at a rate and are kept up to the
-//! burst; a second, small bucket bounds the rate within a burst. J. S. Turner, "New Directions in Communications",
-//! IEEE Communications Magazine 24(10), 1986; `tc qdisc … tbf`; RFC 2697 §2 has the same buckets as a meter.
+//! A token bucket: packets pass at once as long as there are tokens, which come in at a rate and
+//! are kept up to the burst; a second, small bucket bounds the rate within a burst. J. S. Turner,
+//! "New Directions in Communications", IEEE Communications Magazine 24(10), 1986; `tc qdisc … tbf`;
+//! RFC 2697 §2 has the same buckets as a meter.
 //!
-//! Buckets hold 10⁻¹² bits, so that a rate times picoseconds is exact and a packet passes in the very picosecond in
-//! which its tokens are there.
+//! Buckets hold 10⁻¹² bits, so that a rate times picoseconds is exact and a packet passes in the
+//! very picosecond in which its tokens are there.
 
 use super::Limit;
 use super::queue::{Fifo, Refused, Served, Turn};
@@ -15,7 +16,8 @@ use fastpath_units::{Bytes, Duration, Rate, Time};
 pub struct TokenBucketSpec {
     /// Bits per second that tokens come in at. Frames count without overhead.
     pub rate: Rate,
-    /// What the bucket holds; it is full at the start. A frame larger than this never passes and is dropped.
+    /// What the bucket holds; it is full at the start. A frame larger than this never passes and is
+    /// dropped.
     pub burst: Bytes,
     /// The highest rate, and its bucket.
     pub peak: Option<Peak>,
@@ -28,7 +30,8 @@ pub struct TokenBucketSpec {
 pub struct Peak {
     /// Bits per second.
     pub rate: Rate,
-    /// What its bucket holds: at least the largest frame, which is what it should be for an even flow.
+    /// What its bucket holds: at least the largest frame, which is what it should be for an even
+    /// flow.
     pub burst: Bytes,
 }
 
@@ -58,7 +61,8 @@ impl Bucket {
         self.level = (self.level + new).min(self.depth);
     }
 
-    /// Takes tokens out. A packet of before a change may cost more than the bucket holds: it passes for a full one.
+    /// Takes tokens out. A packet of before a change may cost more than the bucket holds: it passes
+    /// for a full one.
     fn take(&mut self, cost: u128) {
         self.level = self.level.saturating_sub(cost);
     }
@@ -94,7 +98,8 @@ impl<P> TokenBucket<P> {
         self.spec
     }
 
-    /// Takes new parameters from `now` on: tokens stay, up to the new depths; a new peak starts full.
+    /// Takes new parameters from `now` on: tokens stay, up to the new depths; a new peak starts
+    /// full.
     pub(crate) fn set(&mut self, spec: TokenBucketSpec, now: Time) {
         self.fill(now);
         let old = std::mem::replace(self, TokenBucket::new(spec));

@@ -1,5 +1,5 @@
-//! Seed 000, the CN6880 measurements: t_in = t_out = ½(0.0018 µs/B · size + 1.036 µs), and the time a
-//! 64-byte packet leaves a processor at 100 Gbit/s.
+//! Seed 000, the CN6880 measurements: t_in = t_out = ½(0.0018 µs/B · size + 1.036 µs), and the time
+//! a 64-byte packet leaves a processor at 100 Gbit/s.
 
 use super::{Ours, number};
 use crate::cores::wire_rate;

@@ -1,5 +1,5 @@
-//! Seed 001, the LINC fast-path journal: the ping latencies of three experiments (µs, forth and back of ten
-//! runs) and the encapsulation table.
+//! Seed 001, the LINC fast-path journal: the ping latencies of three experiments (µs, forth and
+//! back of ten runs) and the encapsulation table.
 
 use super::{Ours, number};
 use crate::Estimate;

@@ -1,5 +1,5 @@
-//! Seed 004, the LinkEM thesis: its cycle tables (4.1–4.4), packet budgets (§4.2, §5.2), and the measured
-//! values of Tables 5.1–5.6 from which every percentage is worked out again.
+//! Seed 004, the LinkEM thesis: its cycle tables (4.1–4.4), packet budgets (§4.2, §5.2), and the
+//! measured values of Tables 5.1–5.6 from which every percentage is worked out again.
 
 use super::{Ours, number};
 use crate::Estimate;
@@ -73,17 +73,22 @@ const DUMMYNET_64_KPPS: f64 = 106.0;
 const DUMMYNET_1518_KPPS: f64 = 26.2;
 const DUMMYNET_TWO_PORTS_64: (f64, f64) = (124.0, 296.0);
 const DUMMYNET_TWO_PORTS_128: (f64, f64) = (104.0, 168.0);
-/// Figure 5.2, LinkEM: packet size and share of the line rate of four ports where the text prints one, %.
+/// Figure 5.2, LinkEM: packet size and share of the line rate of four ports where the text prints
+/// one, %.
 pub const LINKEM_SHARES: &[(u32, f64)] = &[(64, 83.0)];
-/// Figure 5.3, LinkEM before egress: line rate but at 64 bytes, where the text prints figure 5.2's share only.
+/// Figure 5.3, LinkEM before egress: line rate but at 64 bytes, where the text prints figure 5.2's
+/// share only.
 pub const LINKEM_SHARES_BEFORE_EGRESS: &[(u32, f64)] =
     &[(64, 83.0), (128, 100.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
-/// Figure 5.4, Dummynet: packet size and share of the line rate of four ports where the text prints one, %.
+/// Figure 5.4, Dummynet: packet size and share of the line rate of four ports where the text prints
+/// one, %.
 pub const DUMMYNET_SHARES: &[(u32, f64)] = &[(64, 18.0), (1518, 81.0)];
-/// Figure 5.5, Dummynet: packet size and share of the line rate of two ports, %; line rate from 256 bytes on.
+/// Figure 5.5, Dummynet: packet size and share of the line rate of two ports, %; line rate from 256
+/// bytes on.
 pub const DUMMYNET_TWO_PORT_SHARES: &[(u32, f64)] =
     &[(64, 42.0), (128, 62.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
-/// Figure 5.6: kbit/s of a link, and links over four ports that LinkEM and Dummynet carry, where the text prints them.
+/// Figure 5.6: kbit/s of a link, and links over four ports that LinkEM and Dummynet carry, where
+/// the text prints them.
 pub const FIGURE_5_6: &[(f64, f64, f64)] =
     &[(128.0, 840.0, 480.0), (2000.0, 172.0, 180.0), (10000.0, 36.0, 36.0)];
 /// Figure 5.8: the same over two ports.
@@ -138,7 +143,8 @@ pub fn comparison() -> Comparison {
     }
 }
 
-/// u at which T_c + (1−u)·T_m of group 1 gives the 496 kpps measured: a calibration, not a prediction.
+/// u at which T_c + (1−u)·T_m of group 1 gives the 496 kpps measured: a calibration, not a
+/// prediction.
 pub const HIDDEN_CALIBRATED: f64 = 0.62;
 /// "About 2K instructions" per engine, §4.1.2.
 const CODE_LIMIT: u32 = 2048;
@@ -149,8 +155,8 @@ const HOP_MEMORY: f64 = 26.0;
 /// Table 4.1: an SRAM lock taken and released, 4 bytes each.
 const LOCK_MEMORY: f64 = 36.0;
 
-/// The six packet-stimulated tasks with the upper compute cycles. The thesis prints no code sizes; at one
-/// instruction per cycle the compute cycles are a lower bound and stand in for them.
+/// The six packet-stimulated tasks with the upper compute cycles. The thesis prints no code sizes;
+/// at one instruction per cycle the compute cycles are a lower bound and stand in for them.
 pub fn tasks() -> Vec<Task> {
     let shared = ["FIFO Enqueue", "Link schedule"];
     let task = |(name, (_, compute), memory): &TaskRow| Task {

@@ -1,11 +1,11 @@
-//! The published figures, recomputed. Each document's module holds its *inputs* (samples, cycle tables,
-//! platform records) and works the figures out with this crate's own models; `data/seed_figures.csv` holds
-//! what the documents print and how each figure is to be judged.
+//! The published figures, recomputed. Each document's module holds its *inputs* (samples, cycle
+//! tables, platform records) and works the figures out with this crate's own models;
+//! `data/seed_figures.csv` holds what the documents print and how each figure is to be judged.
 //!
-//! The rules: a MATCH agrees with the printed value to its printed digits or the stated tolerance; TRUNC accepts truncation
-//! or rounding; SEED-ROUND is the document's own rounding of the exact value; for a SEED-ERROR the
-//! recomputed value must come out, not the printed one; DERIVED and CODE print nothing to agree with, the
-//! value follows from the document's formula or program.
+//! The rules: a MATCH agrees with the printed value to its printed digits or the stated tolerance;
+//! TRUNC accepts truncation or rounding; SEED-ROUND is the document's own rounding of the exact
+//! value; for a SEED-ERROR the recomputed value must come out, not the printed one; DERIVED and
+//! CODE print nothing to agree with, the value follows from the document's formula or program.
 
 pub mod cavium;
 pub mod linc;
@@ -17,7 +17,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 const FIGURES: &str = include_str!("../../data/seed_figures.csv");
-/// Our value also has to be the recomputed one, to this relative precision or its last printed digit.
+/// Our value also has to be the recomputed one, to this relative precision or its last printed
+/// digit.
 const PRINTED_RELATIVE: f64 = 2e-5;
 
 /// How a figure is judged.
@@ -153,7 +154,8 @@ fn judge(figure: Figure, ours: Ours) -> SeedResult {
     }
 }
 
-/// The numbers of `9.987 / 0.13`, `135-165/515`, `204.2+/-7.5` or `2.2e-05`, each with its printed decimals.
+/// The numbers of `9.987 / 0.13`, `135-165/515`, `204.2+/-7.5` or `2.2e-05`, each with its printed
+/// decimals.
 fn numbers_of(text: &str) -> Vec<(f64, i32)> {
     let parts: Vec<String> = match text.parse::<f64>() {
         Ok(_) => vec![text.to_owned()],

@@ -1,4 +1,5 @@
-//! Seed 003, Netcope's whitepaper: T = C + P·p + H·h with its three constants, and the cores they need.
+//! Seed 003, Netcope's whitepaper: T = C + P·p + H·h with its three constants, and the cores they
+//! need.
 
 use super::{Ours, number};
 use crate::cores::wire_rate;

@@ -1,12 +1,12 @@
-//! Seed 002, SCION's router benchmark: three platforms, their index in three variants, and the times the
-//! document works out on the way.
+//! Seed 002, SCION's router benchmark: three platforms, their index in three variants, and the
+//! times the document works out on the way.
 
 use super::{Ours, number};
 use crate::index::{LENGTH_BYTES, Variant, index};
 use crate::platform::{Platform, ScoreKind, Wire, bits_from_mib};
 
-/// The APU2's and the laptop's wire, from their iperf tests with 1520-byte packets. The document takes the
-/// laptop's 17 Gbit/s from the same test, so its overhead is nothing by construction.
+/// The APU2's and the laptop's wire, from their iperf tests with 1520-byte packets. The document
+/// takes the laptop's 17 Gbit/s from the same test, so its overhead is nothing by construction.
 const APU2_WIRE: Wire = Wire { packets_per_s: 70e3, frame_bytes: 1520.0, bits_per_s: 1e9 };
 const LAPTOP_WIRE_BPS: f64 = 17e9;
 
@@ -21,8 +21,8 @@ fn platform(name: &str, coremark: f64, copy_bits_per_s: f64, rate: f64, wire: Op
     }
 }
 
-/// The platforms as the worked figures use them: copy rates rounded and taken as decimal Gbit/s; the
-/// laptop's CoreMark is 29851 there (29861 in the list).
+/// The platforms as the worked figures use them: copy rates rounded and taken as decimal Gbit/s;
+/// the laptop's CoreMark is 29851 there (29861 in the list).
 pub fn platforms() -> [Platform; 3] {
     [
         platform("APU2", 3044.0, 1.9e9, 45377.0, Some(APU2_WIRE)),

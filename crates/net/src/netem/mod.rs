@@ -1,5 +1,6 @@
-//! The arguments of `tc qdisc add dev X root netem …`, read as tc reads them: words may be cut short, numbers are C's,
-//! a later word wins over an earlier one, and what tc refuses is refused with a reason.
+//! The arguments of `tc qdisc add dev X root netem …`, read as tc reads them: words may be cut
+//! short, numbers are C's, a later word wins over an earlier one, and what tc refuses is refused
+//! with a reason.
 //!
 //! ```text
 //!  delay 100ms 20ms 25% distribution normal loss gemodel 1% 10% rate 10mbit
@@ -8,8 +9,9 @@
 //!                             PipeSpec
 //! ```
 //!
-//! Read first: netem(8); the behaviour followed is that of iproute2's `tc/q_netem.c`. Whole words mean what they mean
-//! there; how a pipe differs from the kernel's netem is said at [`Arguments::pipe`].
+//! Read first: netem(8); the behaviour followed is that of iproute2's `tc/q_netem.c`. Whole words
+//! mean what they mean there; how a pipe differs from the kernel's netem is said at
+//! [`Arguments::pipe`].
 
 mod pipe;
 mod quantity;
@@ -26,7 +28,8 @@ pub struct Arguments {
     pub limit_given: bool,
     /// Mean delay.
     pub delay: Duration,
-    /// What the delay varies by: half the width of the uniform law, or what the values of a table are multiplied with.
+    /// What the delay varies by: half the width of the uniform law, or what the values of a table
+    /// are multiplied with.
     pub jitter: Duration,
     /// Of each delay with the one before.
     pub delay_correlation: Probability,

@@ -12,13 +12,14 @@ use std::num::NonZeroU32;
 impl Arguments {
     /// The pipe that does to packets what netem does with these arguments. Where the two differ:
     ///
-    /// - The delay follows the transmission, as on a wire. In the kernel's netem the delay of a packet that waits
-    ///   for the rate runs while it waits.
-    /// - `limit` bounds the packets that wait for the rate. In the kernel those under delay count too, so a long
-    ///   delay at a high rate drops packets there that pass here.
+    /// - The delay follows the transmission, as on a wire. In the kernel's netem the delay of a
+    ///   packet that waits for the rate runs while it waits.
+    /// - `limit` bounds the packets that wait for the rate. In the kernel those under delay count
+    ///   too, so a long delay at a high rate drops packets there that pass here.
     /// - A duplicate leaves with its packet. In the kernel it is queued and delayed by itself.
     /// - The correlation of the delay leaves its law as it is; see [`Memory::PerPacket`].
-    /// - The jitter follows the slot. In the kernel packets that jitter has delayed still leave in slots.
+    /// - The jitter follows the slot. In the kernel packets that jitter has delayed still leave in
+    ///   slots.
     pub fn pipe(&self) -> PipeSpec {
         let corrupt = chance(self.corrupt);
         let reorder = ReorderSpec { chance: chance(self.reorder), gap: self.gap };
@@ -136,8 +137,8 @@ fn pareto(i: usize) -> f64 {
     value.min(f64::from(i16::MAX)).round() / SCALE
 }
 
-/// The values of iproute2's `normal.dist`: quantiles of N(0, 1) an eighth of a step above i / 4096. Found by adding up the
-/// density.
+/// The values of iproute2's `normal.dist`: quantiles of N(0, 1) an eighth of a step above i / 4096.
+/// Found by adding up the density.
 fn normal_table() -> Vec<f64> {
     const STEP: f64 = 1.0 / 4096.0;
     let density = |x: f64| (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
@@ -165,7 +166,8 @@ mod tests {
 
     #[test]
     fn the_tables_are_those_of_iproute2() {
-        // Lines of its pareto.dist and paretonormal.dist, by index, in units of a deviation of 8192.
+        // Lines of its pareto.dist and paretonormal.dist, by index, in units of a deviation of
+        // 8192.
         let tables = [
             (0, -5461.0, -12305.0),
             (1, -5460.0, -11171.0),

@@ -27,8 +27,8 @@ pub(super) fn percent(text: &str) -> Option<Probability> {
     Probability::new(number / 100.0)
 }
 
-/// Bits per second: `bit` without a suffix, `Bps` is bytes, a binary prefix has an `i`. `None` inside is 0, which netem
-/// takes for no limit.
+/// Bits per second: `bit` without a suffix, `Bps` is bytes, a binary prefix has an `i`. `None`
+/// inside is 0, which netem takes for no limit.
 pub(super) fn rate(text: &str) -> Option<Option<Rate>> {
     let (number, unit) = number(text)?;
     let unit = unit.to_ascii_lowercase();

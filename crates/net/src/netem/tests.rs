@@ -1,5 +1,5 @@
-//! Against tc itself: what iproute2 6.1 takes and refuses, and the values it sends to the kernel, decoded from its
-//! netlink messages.
+//! Against tc itself: what iproute2 6.1 takes and refuses, and the values it sends to the kernel,
+//! decoded from its netlink messages.
 
 use super::*;
 

@@ -424,7 +424,8 @@ fn glob_match(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// `format` with %d, %i, %u, %s, %c, %f, %e, %g, %x, %X, %o and %%; flags `-` and `0`, width and precision.
+/// `format` with %d, %i, %u, %s, %c, %f, %e, %g, %x, %X, %o and %%; flags `-` and `0`, width and
+/// precision.
 fn format_words(words: &[Value]) -> Outcome {
     let [template, arguments @ ..] = words else { return wrong("format TEMPLATE VALUE…") };
     let mut arguments = arguments.iter();

@@ -1,8 +1,9 @@
-//! The commands of ns-2 and Emulab that describe a network, and those that are known to do something else.
+//! The commands of ns-2 and Emulab that describe a network, and those that are known to do
+//! something else.
 //!
-//! Their semantics are Emulab's ("Testbed NS Command Extensions"): a link's delay and loss hold in each direction; a
-//! lan is a switch whose every member's link has half the lan's delay each way and 1 − √(1 − loss) of loss, so that
-//! between two members the figures given come out.
+//! Their semantics are Emulab's ("Testbed NS Command Extensions"): a link's delay and loss hold in
+//! each direction; a lan is a switch whose every member's link has half the lan's delay each way
+//! and 1 − √(1 − loss) of loss, so that between two members the figures given come out.
 
 use super::interp::{Flow, Interp, Outcome, mistake};
 use super::simulator::{
@@ -46,8 +47,8 @@ const METHODS: [&str; 11] = [
     "run",
     "at",
 ];
-/// Calls a command about the network; `None` if `name` is none. A mistake is reported here and the value is one
-/// about which nothing more is said, so that a script goes on.
+/// Calls a command about the network; `None` if `name` is none. A mistake is reported here and the
+/// value is one about which nothing more is said, so that a script goes on.
 pub(super) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
     let outcome = match tcl.simulator.object(name) {
         Some(object) => method(tcl, object, words),

@@ -1,5 +1,6 @@
-//! Commands that are known and change nothing here: they prepare machines, generate traffic or draw pictures. What is in none
-//! of these lists, nor in `commands.rs`, is taken for a mistake of writing.
+//! Commands that are known and change nothing here: they prepare machines, generate traffic or draw
+//! pictures. What is in none of these lists, nor in `commands.rs`, is taken for a mistake of
+//! writing.
 //!
 //! The lists: Emulab's `tb_compat.tcl` and `sim.tcl`, and ns-2's `ns-lib.tcl`.
 

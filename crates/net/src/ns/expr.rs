@@ -1,4 +1,5 @@
-//! `expr`: arithmetic, comparison and logic (Tcl expr(n)) on integers, floating-point numbers and strings.
+//! `expr`: arithmetic, comparison and logic (Tcl expr(n)) on integers, floating-point numbers and
+//! strings.
 
 use super::syntax::Value;
 use fastpath_units::Rng;

@@ -1,5 +1,5 @@
-//! The Tcl interpreter: evaluates the commands of a script within bounds, and goes on after a mistake with the next
-//! command of the script, so that all are found at once.
+//! The Tcl interpreter: evaluates the commands of a script within bounds, and goes on after a
+//! mistake with the next command of the script, so that all are found at once.
 
 use super::expr::{self, ExprError, Number, OPERATORS, Token};
 use super::simulator::Simulator;

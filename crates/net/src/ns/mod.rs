@@ -11,17 +11,19 @@
 //! $ns run
 //! ```
 //!
-//! The script is evaluated by a small Tcl interpreter with bounds on time, memory and depth; there are no files,
-//! programs or clocks in it. What describes the network is done, what generates traffic or prepares machines is
-//! ignored with a warning, and what is unknown is a mistake. Where the result differs from a testbed's:
+//! The script is evaluated by a small Tcl interpreter with bounds on time, memory and depth; there
+//! are no files, programs or clocks in it. What describes the network is done, what generates
+//! traffic or prepares machines is ignored with a warning, and what is unknown is a mistake. Where
+//! the result differs from a testbed's:
 //!
-//! - a node with one neighbour is a host; one with several is a router inside the emulator, where no programs run;
-//!   if that leaves no host, all are hosts and none forwards;
+//! - a node with one neighbour is a host; one with several is a router inside the emulator, where
+//!   no programs run; if that leaves no host, all are hosts and none forwards;
 //! - a lan is a switch;
 //! - `down` drops what is queued and what comes, until `up`: packets on the way still arrive;
 //! - a `simplex-link` without its counterpart loses all that goes the other way.
 //!
-//! Read first: `commands.rs` for what is known and what it means, `elsewhere.rs` for what is ignored; `interp.rs` for Tcl.
+//! Read first: `commands.rs` for what is known and what it means, `elsewhere.rs` for what is
+//! ignored; `interp.rs` for Tcl.
 
 mod build;
 mod builtins;

@@ -1,4 +1,5 @@
-//! What a script has built so far: nodes, links, lans, their parameters and their events, by handle.
+//! What a script has built so far: nodes, links, lans, their parameters and their events, by
+//! handle.
 
 use fastpath_link::{Limit, LossSpec, PipeSpec, QueueSpec, RedSpec};
 use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
@@ -17,7 +18,8 @@ pub(super) enum Object {
     Node(usize),
     Link(usize),
     Lan(usize),
-    /// One end's outgoing direction of a link, `[$ns link $a $b]`, or of both for a node's link to a lan.
+    /// One end's outgoing direction of a link, `[$ns link $a $b]`, or of both for a node's link to
+    /// a lan.
     Direction(usize, [bool; 2]),
     /// The queue of such.
     Queue(usize, [bool; 2]),
@@ -237,7 +239,8 @@ impl Simulator {
         handle.filter(|&index| index < self.objects.len()).or_else(|| self.by_name.get(text).copied())
     }
 
-    /// Names an object by the variable that holds it, as Emulab does: `nodes(3)` is `nodes-3`. The first counts.
+    /// Names an object by the variable that holds it, as Emulab does: `nodes(3)` is `nodes-3`. The
+    /// first counts.
     pub(super) fn name_object(&mut self, handle: &str, variable: &str) {
         let Some(index) = self.index(handle).filter(|_| handle.starts_with("_o")) else { return };
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '-' };

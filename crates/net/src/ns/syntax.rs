@@ -1,7 +1,7 @@
 //! Tcl's syntax: text to commands of words of parts (Tcl(n), the "dodekalogue"), nothing evaluated.
 //!
-//! One liberty: a bare word that begins with `#` starts a comment, as the authors of scripts expect and Tcl does
-//! not, so that `set n0 [$ns node]  # the source` works.
+//! One liberty: a bare word that begins with `#` starts a comment, as the authors of scripts expect
+//! and Tcl does not, so that `set n0 [$ns node]  # the source` works.
 
 use std::rc::Rc;
 
@@ -102,8 +102,8 @@ impl<'s> Parser<'s> {
         Parser::new(text).parts(|_| false)
     }
 
-    /// The operand of an expression at `at`: a variable, a command, or text in quotes or braces. `None` if there is
-    /// none; else `at` is after it.
+    /// The operand of an expression at `at`: a variable, a command, or text in quotes or braces.
+    /// `None` if there is none; else `at` is after it.
     pub(super) fn operand(text: &'s Value, at: &mut usize) -> Result<Option<Vec<Part>>, SyntaxError> {
         let mut parser = Parser { at: *at, ..Parser::new(text) };
         let parts = match parser.peek() {

@@ -1,8 +1,9 @@
 //! Frames in flight: one bounded store of bytes, handed out in slots of a few sizes.
 //!
-//! A held frame costs its length rounded up to 64 bytes, not a full-size buffer: memory follows bandwidth ×
-//! delay, and neighbours in time are neighbours in memory. Freed slots are reused last-in first-out, while
-//! they are still in the cache. Super-packets may stay in one slot (`whole.rs`).
+//! A held frame costs its length rounded up to 64 bytes, not a full-size buffer: memory follows
+//! bandwidth × delay, and neighbours in time are neighbours in memory. Freed slots are reused
+//! last-in first-out, while they are still in the cache. Super-packets may stay in one slot
+//! (`whole.rs`).
 
 mod whole;
 
@@ -41,7 +42,8 @@ impl Frame {
         self.len as usize
     }
 
-    /// The slot's number: unique among the frames alive, reused after. A segment that is cut gets another.
+    /// The slot's number: unique among the frames alive, reused after. A segment that is cut gets
+    /// another.
     #[inline]
     pub fn slot(&self) -> u32 {
         self.place.get() - 1
@@ -113,8 +115,8 @@ impl FramePool {
         }
     }
 
-    /// A frame of `len` bytes whose content is whatever was there before. `None` if the pool's limit is
-    /// reached or `len` exceeds [`FRAME_MAX`].
+    /// A frame of `len` bytes whose content is whatever was there before. `None` if the pool's
+    /// limit is reached or `len` exceeds [`FRAME_MAX`].
     pub fn alloc(&mut self, len: usize) -> Option<Frame> {
         let index = Self::class_of(len)?;
         let class = &mut self.classes[index];
@@ -173,7 +175,8 @@ impl FramePool {
         &mut class.chunks[chunk][at..at + frame.len()]
     }
 
-    /// Shortens the frame to its first `len` bytes (a port allocates before it knows how much will come).
+    /// Shortens the frame to its first `len` bytes (a port allocates before it knows how much will
+    /// come).
     pub fn truncate(&mut self, frame: &mut Frame, len: usize) {
         debug_assert!(frame.is_cut(), "a segment that is not cut has no bytes");
         frame.len = frame.len.min(len as u32);

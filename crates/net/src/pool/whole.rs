@@ -1,15 +1,16 @@
-//! Super-packets kept whole: what a host's kernel hands over in one piece stays in one piece, and only its segments' numbers
-//! walk the network.
+//! Super-packets kept whole: what a host's kernel hands over in one piece stays in one piece, and
+//! only its segments' numbers walk the network.
 //!
 //! ```text
 //!   slot of 64 KiB:   headers │ payload ……………………………………………………………
 //!   frames:                   │  0  │  1  │  2  │  3  │  4  │      each a handle: super-packet and number
 //! ```
 //!
-//! A link counts, delays and loses every segment by itself. Those that leave together for a kernel leave as one packet,
-//! with one set of headers, from where they are ([`FramePool::segment_run`]); a segment whose bytes somebody wants is cut
-//! ([`FramePool::cut`]). So local TCP costs two copies of its payload, into the slot and out of it; one more if that is not half
-//! as long as the slot, which is then one of its size.
+//! A link counts, delays and loses every segment by itself. Those that leave together for a kernel
+//! leave as one packet, with one set of headers, from where they are ([`FramePool::segment_run`]);
+//! a segment whose bytes somebody wants is cut ([`FramePool::cut`]). So local TCP costs two copies
+//! of its payload, into the slot and out of it; one more if that is not half as long as the slot,
+//! which is then one of its size.
 
 use super::{Frame, FramePool};
 use fastpath_wire::segment::SuperPacket;
@@ -20,10 +21,12 @@ use std::num::NonZeroU32;
 const CLASS: u32 = (1 << (u32::BITS - super::SLOT_BITS)) - 1;
 /// Such a handle is class, super-packet × 2¹¹ + segment; one more than that, as all are.
 const SEGMENT_BITS: u32 = 11;
-/// A super-packet has fewer segments, so that no handle follows its last one's; and there are fewer of these than fit.
+/// A super-packet has fewer segments, so that no handle follows its last one's; and there are fewer
+/// of these than fit.
 const SEGMENTS_MAX: usize = 1 << SEGMENT_BITS;
 const WHOLES_MAX: usize = (1 << (super::SLOT_BITS - SEGMENT_BITS)) - 1;
-/// The share of the pool's limit that may be kept whole: a single segment that stays keeps all of its super-packet's slot.
+/// The share of the pool's limit that may be kept whole: a single segment that stays keeps all of
+/// its super-packet's slot.
 const SHARE: usize = 4;
 
 /// The super-packets, by number.
@@ -70,8 +73,8 @@ pub struct SegmentRun<'a> {
 }
 
 impl Frame {
-    /// False for a segment of a super-packet that is kept whole: until [`FramePool::cut`] it has no bytes of its own, and is only
-    /// moved and freed.
+    /// False for a segment of a super-packet that is kept whole: until [`FramePool::cut`] it has no
+    /// bytes of its own, and is only moved and freed.
     #[inline]
     pub fn is_cut(&self) -> bool {
         self.slot() >> super::SLOT_BITS != CLASS
@@ -100,14 +103,15 @@ impl Iterator for Segments {
 }
 
 impl FramePool {
-    /// A frame of [`FRAME_MAX`](super::FRAME_MAX) bytes for what may become a super-packet to keep; `None` if enough are kept, or the
-    /// pool's limit is reached.
+    /// A frame of [`FRAME_MAX`](super::FRAME_MAX) bytes for what may become a super-packet to keep;
+    /// `None` if enough are kept, or the pool's limit is reached.
     pub fn alloc_whole(&mut self) -> Option<Frame> {
         let is_full = self.wholes.kept + super::FRAME_MAX > self.limit / SHARE;
         if is_full { None } else { self.alloc(super::FRAME_MAX) }
     }
 
-    /// Keeps a super-packet whole and gives its segments; the frame back if it is none, or too many are kept.
+    /// Keeps a super-packet whole and gives its segments; the frame back if it is none, or too many
+    /// are kept.
     pub fn keep_whole(&mut self, frame: Frame, gso: Gso) -> Result<Segments, Frame> {
         if self.wholes.free.is_empty() && self.wholes.all.len() == WHOLES_MAX {
             return Err(frame);
@@ -133,8 +137,9 @@ impl FramePool {
         Ok(Segments { whole: number, next: 0, count, header_len, payload_len, size: gso.size.into() })
     }
 
-    /// The longest run of segments at the front of `frames` that are one part of a super-packet: the headers of the packet
-    /// that stands for them go to `headers`. `None` if the first is no such segment, or there is none.
+    /// The longest run of segments at the front of `frames` that are one part of a super-packet:
+    /// the headers of the packet that stands for them go to `headers`. `None` if the first is no
+    /// such segment, or there is none.
     pub fn segment_run<'f>(
         &self,
         mut frames: impl Iterator<Item = &'f Frame>,
@@ -149,8 +154,8 @@ impl FramePool {
         Some(SegmentRun { count, vnet, payload })
     }
 
-    /// Gives a segment bytes of its own, all checksums right, if it has none yet; its slot is another one then. False if the pool's
-    /// limit is reached: then it stays as it is.
+    /// Gives a segment bytes of its own, all checksums right, if it has none yet; its slot is
+    /// another one then. False if the pool's limit is reached: then it stays as it is.
     #[must_use = "a segment that is not cut has no bytes"]
     #[inline]
     pub fn cut(&mut self, frame: &mut Frame) -> bool {
@@ -170,7 +175,8 @@ impl FramePool {
         true
     }
 
-    /// The bytes of a frame, or of the super-packet it is a segment of, which begins with the same addresses and ports.
+    /// The bytes of a frame, or of the super-packet it is a segment of, which begins with the same
+    /// addresses and ports.
     pub fn headers(&self, frame: &Frame) -> &[u8] {
         if frame.is_cut() { self.bytes(frame) } else { self.bytes(self.whole(frame.numbers().0)) }
     }

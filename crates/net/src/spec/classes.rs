@@ -1,4 +1,5 @@
-//! Queues of several classes in a spec: strict priority and deficit round robin, and the DSCPs of each class.
+//! Queues of several classes in a spec: strict priority and deficit round robin, and the DSCPs of
+//! each class.
 //!
 //! ```toml
 //! queue = { kind = "prio", bands = [ { dscp = "EF", limit = "20p" }, { limit = "50p" } ] }         # first things first

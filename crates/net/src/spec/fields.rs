@@ -1,5 +1,5 @@
-//! Reading a TOML table key by key: every mistake is collected, none stops the reading, and a key nobody asked
-//! for is a mistake too.
+//! Reading a TOML table key by key: every mistake is collected, none stops the reading, and a key
+//! nobody asked for is a mistake too.
 
 use crate::mistake::{Remarks, nearest};
 use fastpath_units::{ParseError, Probability};
@@ -109,7 +109,8 @@ impl<'d> Field<'d> {
         matches!(self.value, DeValue::String(text) if matches!(&**text, "none" | "0"))
     }
 
-    /// Text such as `"1%"` or `"none"`, or a number below 1 that says by its decimal point that it is no percentage.
+    /// Text such as `"1%"` or `"none"`, or a number below 1 that says by its decimal point that it
+    /// is no percentage.
     pub(super) fn probability(&self, remarks: &mut Remarks) -> Option<Probability> {
         let number = match self.value {
             DeValue::Float(number) => number.as_str().parse::<f64>().ok(),

@@ -1,4 +1,5 @@
-//! The loss of a pipe in a spec: `"1%"`, `"none"` (in both places), a table with a `kind`, or a list of both sorts, one for each place.
+//! The loss of a pipe in a spec: `"1%"`, `"none"` (in both places), a table with a `kind`, or a
+//! list of both sorts, one for each place.
 //!
 //! ```toml
 //! loss = { kind = "uniform", probability = "1%", at = "egress" }       # behind the bottleneck; before it if left out

@@ -40,11 +40,12 @@
 //! tolerance = "1ms"                # a frame released later breaks the run
 //! ```
 //!
-//! A rate without a queue gets drop-tail of 50 packets, or of rate × the link's round trip in packets of 1500
-//! bytes if that is more; a warning says so.
+//! A rate without a queue gets drop-tail of 50 packets, or of rate × the link's round trip in
+//! packets of 1500 bytes if that is more; a warning says so.
 //!
-//! The TOML is read with the `toml` crate's `DeTable`: spans on every key and value, and all syntax errors of a
-//! file at once. toml_edit keeps formatting nobody needs here; serde would stop at the first mistake.
+//! The TOML is read with the `toml` crate's `DeTable`: spans on every key and value, and all syntax
+//! errors of a file at once. toml_edit keeps formatting nobody needs here; serde would stop at the
+//! first mistake.
 
 mod classes;
 mod effects;
@@ -114,8 +115,8 @@ pub fn keys() -> &'static [&'static str] {
     &pipe::KEYS
 }
 
-/// Reads values of a link as a spec has them (`rate = "1Mbit"`, one a line), as a change to a running one. The error is
-/// every mistake in the text.
+/// Reads values of a link as a spec has them (`rate = "1Mbit"`, one a line), as a change to a
+/// running one. The error is every mistake in the text.
 pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
     let mut remarks = Remarks::new(text);
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -357,7 +358,8 @@ impl<'t> Spec<'t> {
         self.link_at.push(at);
     }
 
-    /// Values of a link, or of its directions, in whose place opportunities stand from the start for good.
+    /// Values of a link, or of its directions, in whose place opportunities stand from the start
+    /// for good.
     fn refuse_beside_opportunities(
         &mut self,
         link: LinkId,
@@ -510,7 +512,8 @@ impl<'t> Spec<'t> {
         }
     }
 
-    /// Changes of values on which a trace decides at that time: opportunities make them mean nothing, steps undo them.
+    /// Changes of values on which a trace decides at that time: opportunities make them mean
+    /// nothing, steps undo them.
     fn check_beside_traces(
         &mut self,
         at: Time,

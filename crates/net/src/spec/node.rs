@@ -1,5 +1,5 @@
-//! The nodes of a spec: addresses, hardware addresses, ports and routes. They are read before the links and
-//! attached to interfaces after them.
+//! The nodes of a spec: addresses, hardware addresses, ports and routes. They are read before the
+//! links and attached to interfaces after them.
 
 use super::Spec;
 use super::fields::{Field, Fields};
@@ -151,7 +151,8 @@ fn mac(text: &str) -> Result<MacAddr, (String, String)> {
 fn port(field: &Field, remarks: &mut Remarks) -> Option<String> {
     let whole = field.text("eth1", remarks)?;
     let text = interface_of(whole);
-    // What Linux takes (dev_valid_name): 1 to 15 bytes, no '/', no ':', no space, and not '.' or '..'.
+    // What Linux takes (dev_valid_name): 1 to 15 bytes, no '/', no ':', no space, and not '.' or
+    // '..'.
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if text.is_empty() || text.len() > 15 || text.chars().any(odd) || matches!(text, "." | "..") {
         let what = format!("'{}' cannot be the name of an interface", text.escape_debug());

@@ -9,7 +9,8 @@ use fastpath_units::{Duration, Rate};
 use std::num::NonZeroU32;
 use toml::de::DeValue;
 
-/// Bytes on an Ethernet wire beyond the frame: preamble 8, FCS 4, gap 12 (IEEE 802.3 §3.1.1, §4.4.2).
+/// Bytes on an Ethernet wire beyond the frame: preamble 8, FCS 4, gap 12 (IEEE 802.3 §3.1.1,
+/// §4.4.2).
 pub(crate) const ETHERNET_OVERHEAD: u32 = 24;
 /// More than this on the wire around each frame is taken for a slip.
 const OVERHEAD_MAX: i64 = 1500;
@@ -63,8 +64,8 @@ pub(super) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) ->
     change
 }
 
-/// `key = value` in TOML, for a value from a command line: text needs no quotes there, but tables, lists and numbers that
-/// are no text are written as in a spec.
+/// `key = value` in TOML, for a value from a command line: text needs no quotes there, but tables,
+/// lists and numbers that are no text are written as in a spec.
 pub fn assignment(key: &str, value: &str) -> String {
     let value = value.trim();
     let digits = value.strip_prefix('-').unwrap_or(value);

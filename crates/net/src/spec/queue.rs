@@ -1,4 +1,5 @@
-//! The queue of a pipe in a spec: `"50p"`, `"64KiB"`, `"20ms"`, `"unlimited"`, or a table with a `kind`.
+//! The queue of a pipe in a spec: `"50p"`, `"64KiB"`, `"20ms"`, `"unlimited"`, or a table with a
+//! `kind`.
 //!
 //! ```toml
 //! queue = { kind = "drop-tail", limit = "50p" }        # also drop-head
@@ -94,7 +95,8 @@ pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
     queue
 }
 
-/// The average delay aimed at and the hard limit of adaptive RED where thresholds follow the rate: ns-2's, and Linux'.
+/// The average delay aimed at and the hard limit of adaptive RED where thresholds follow the rate:
+/// ns-2's, and Linux'.
 const ARED_TARGET: Duration = Duration::from_ms(5);
 const ARED_LIMIT: Limit = Limit::Packets(1000);
 
@@ -319,7 +321,8 @@ fn ecn(fields: &mut Fields, default: Ecn, remarks: &mut Remarks) -> Option<Ecn> 
     field.switch(remarks).map(|on| if on { Ecn::Mark } else { Ecn::Off })
 }
 
-/// RED as in [`RedSpec`]; thresholds that are not given stand to the limit as ns-2's do: a tenth, three tenths.
+/// RED as in [`RedSpec`]; thresholds that are not given stand to the limit as ns-2's do: a tenth,
+/// three tenths.
 fn red(fields: &mut Fields, remarks: &mut Remarks) -> Option<RedSpec> {
     let mut red = RedSpec::default();
     let limit_field = fields.get("limit");

@@ -13,9 +13,9 @@
 //! start = "10s"                                    # of the run; or "first-packet", or "command" (fastpath ctl)
 //! ```
 //!
-//! Until its traces start a link has its own values. `repeat`: the trace starts over; `hold`: its last values stay; `reset`:
-//! the link's own values return; `stop`: nothing is sent any more. `.csv` is CSV with named columns, `.json` netem-trace,
-//! anything else Mahimahi.
+//! Until its traces start a link has its own values. `repeat`: the trace starts over; `hold`: its
+//! last values stay; `reset`: the link's own values return; `stop`: nothing is sent any more.
+//! `.csv` is CSV with named columns, `.json` netem-trace, anything else Mahimahi.
 
 use super::fields::{Field, Fields};
 use super::loss::word;

@@ -1,5 +1,6 @@
-//! The values of a pipe in the words of a spec: what [`pipe::read`](super::pipe::read) reads, written. A value that is the
-//! default is left out, and what a spec cannot say (a table with too many entries, opportunities) is a text about it.
+//! The values of a pipe in the words of a spec: what [`pipe::read`](super::pipe::read) reads,
+//! written. A value that is the default is left out, and what a spec cannot say (a table with too
+//! many entries, opportunities) is a text about it.
 
 use fastpath_link::{
     AredSpec, Chance, Classes, CodelSpec, CorruptSpec, DualPi2Spec, DualScheduler, Duplication, Ecn,

@@ -1,5 +1,5 @@
-//! Delays from a file, for jitter: a table that is drawn from, or one delay for each packet. CSV with one named column, or
-//! in a table two:
+//! Delays from a file, for jitter: a table that is drawn from, or one delay for each packet. CSV
+//! with one named column, or in a table two:
 //!
 //! ```text
 //! delay_ms,count              # the unit in the name, or in the values: 1.5ms

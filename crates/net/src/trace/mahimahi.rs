@@ -1,4 +1,5 @@
-//! Mahimahi's traces (mm-link(1)): a line for every opportunity to send 1504 bytes, its time in whole milliseconds.
+//! Mahimahi's traces (mm-link(1)): a line for every opportunity to send 1504 bytes, its time in
+//! whole milliseconds.
 
 use super::{each, mistake};
 use crate::mistake::Mistake;
@@ -10,7 +11,8 @@ const LINES_MAX: usize = 1 << 28;
 /// The last millisecond of the range of times.
 const MS_MAX: u64 = u64::MAX / 1_000_000_000;
 
-/// Reads a trace of Mahimahi. The error is what is wrong with its lines, at most [`super::MISTAKES_MAX`] of them.
+/// Reads a trace of Mahimahi. The error is what is wrong with its lines, at most
+/// [`super::MISTAKES_MAX`] of them.
 pub(super) fn mahimahi(text: &str) -> Result<Opportunities, Vec<Mistake>> {
     let mut times = Vec::new();
     if text.lines().nth(LINES_MAX).is_some() {

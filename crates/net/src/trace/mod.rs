@@ -1,4 +1,5 @@
-//! Values of a link over time: traces from elsewhere, text in, exact steps out. One format, one file.
+//! Values of a link over time: traces from elsewhere, text in, exact steps out. One format, one
+//! file.
 //!
 //! ```text
 //!  Mahimahi ──▶ opportunities ─┐
@@ -8,8 +9,9 @@
 //!  netem-trace ───────▶ steps ─┘
 //! ```
 //!
-//! Times are exact: decimal numbers become picoseconds without rounding, and finer ones are refused. Steps follow each
-//! other without a gap, in order, none of no length; what is not so is a [`Mistake`] with its line.
+//! Times are exact: decimal numbers become picoseconds without rounding, and finer ones are
+//! refused. Steps follow each other without a gap, in order, none of no length; what is not so is a
+//! [`Mistake`] with its line.
 
 pub(crate) mod delays;
 mod mahimahi;

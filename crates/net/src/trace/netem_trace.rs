@@ -1,5 +1,6 @@
-//! The JSON in which rattan's crate `netem-trace` writes its models (<https://docs.rs/netem-trace>, feature `serde`, with
-//! and without `human`): one parameter of a link, a static value or a pattern of them.
+//! The JSON in which rattan's crate `netem-trace` writes its models (<https://docs.rs/netem-trace>,
+//! feature `serde`, with and without `human`): one parameter of a link, a static value or a pattern
+//! of them.
 //!
 //! ```text
 //! {"RepeatedBwPatternConfig":{"pattern":[{"StaticBwConfig":{"bw":"12Mbps","duration":"1s"}}, …],"count":2}}
@@ -7,9 +8,9 @@
 //! {"TraceBwConfig":[[1000.0,[12.0,24.0]], …]}                    milliseconds each, Mbit/s
 //! ```
 //!
-//! What is left out is as there: 12 Mbit/s, 10 ms, 1 s. A pattern with count 0 is without end, which is one round of a
-//! trace that starts over. Models that draw their values at random depend on that crate's generator and are refused, as
-//! are losses that depend on the packets lost before.
+//! What is left out is as there: 12 Mbit/s, 10 ms, 1 s. A pattern with count 0 is without end,
+//! which is one round of a trace that starts over. Models that draw their values at random depend
+//! on that crate's generator and are refused, as are losses that depend on the packets lost before.
 
 use super::{Builder, Pace, Steps, Values, mistake};
 use crate::mistake::Mistake;

@@ -7,9 +7,10 @@
 //! 0.2                                           # an empty last line says only where the trace ends
 //! ```
 //!
-//! `time` is when a step begins, the first at 0; without a last empty line the last step is as long as the one before it.
-//! Or `duration` (also `keep`) is how long a step lasts. Both together must leave no gap. An empty value keeps what was.
-//! A rate of 0 lets nothing pass: what is queued waits. `queue` is a number of packets (`50p`) or bytes (`64KiB`).
+//! `time` is when a step begins, the first at 0; without a last empty line the last step is as long
+//! as the one before it. Or `duration` (also `keep`) is how long a step lasts. Both together must
+//! leave no gap. An empty value keeps what was. A rate of 0 lets nothing pass: what is queued
+//! waits. `queue` is a number of packets (`50p`) or bytes (`64KiB`).
 
 use super::{Builder, Pace, Steps, Values, each, mistake};
 use crate::mistake::{Mistake, nearest};
@@ -81,7 +82,8 @@ pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
             Ok(_) => break,
             Err(wrong) => wrong,
         };
-        // Without this line the others are judged as if it were right, unless each begins where the one above ends.
+        // Without this line the others are judged as if it were right, unless each begins where the
+        // one above ends.
         rows.retain(|row| row.number != wrong.line);
         mistakes.push(wrong);
         if by_both || rows.len() < 2 {

@@ -1,19 +1,22 @@
-//! Trace files of TheaterQ (<https://github.com/cs7org/TheaterQ>, "Trace File Format"): a line is an entry, kept for a
-//! number of microseconds.
+//! Trace files of TheaterQ (<https://github.com/cs7org/TheaterQ>, "Trace File Format"): a line is
+//! an entry, kept for a number of microseconds.
 //!
 //! ```text
 //! KEEP,LATENCY,RATE,LOSS,LIMIT                                             simple
 //! KEEP,LATENCY,JITTER,RATE,LOSS,LIMIT,DUP_PROB,DUP_DELAY[,ROUTE_ID[,QUEUE_ID]]      extended
 //! ```
 //!
-//! KEEP in µs, LATENCY and JITTER in ns, RATE in bit/s (-1: unlimited, 0: nothing is sent), LOSS and DUP_PROB as 32 bits
-//! (4294967295: 100 %), LIMIT in packets (0: none), DUP_DELAY in ns: how much later the copy leaves. A line that begins with
-//! anything but a digit is a comment. Where the two differ:
+//! KEEP in µs, LATENCY and JITTER in ns, RATE in bit/s (-1: unlimited, 0: nothing is sent), LOSS
+//! and DUP_PROB as 32 bits (4294967295: 100 %), LIMIT in packets (0: none), DUP_DELAY in ns: how
+//! much later the copy leaves. A line that begins with anything but a digit is a comment. Where the
+//! two differ:
 //!
-//! - A copy leaves DUP_DELAY after its packet; TheaterQ queues and delays the copy by itself, and it is the packet that waits.
-//! - JITTER is the standard deviation of a normal law, as the format says; the kernel module draws uniformly.
-//! - With a ROUTE_ID packets keep their order; that a change of it lets them overtake is not emulated. There is one queue,
-//!   so QUEUE_ID must not change.
+//! - A copy leaves DUP_DELAY after its packet; TheaterQ queues and delays the copy by itself, and
+//!   it is the packet that waits.
+//! - JITTER is the standard deviation of a normal law, as the format says; the kernel module draws
+//!   uniformly.
+//! - With a ROUTE_ID packets keep their order; that a change of it lets them overtake is not
+//!   emulated. There is one queue, so QUEUE_ID must not change.
 
 use super::{Builder, Pace, Steps, Values, each, mistake};
 use crate::mistake::Mistake;

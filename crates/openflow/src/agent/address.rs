@@ -1,4 +1,5 @@
-//! Where controllers are, in the words of Open vSwitch: `tcp:HOST:PORT`, `ptcp:PORT:ADDRESS` and so on.
+//! Where controllers are, in the words of Open vSwitch: `tcp:HOST:PORT`, `ptcp:PORT:ADDRESS` and so
+//! on.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

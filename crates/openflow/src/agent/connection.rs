@@ -1,8 +1,9 @@
-//! One connection to a controller: bytes in and out, where the conversation stands, what it may be told.
+//! One connection to a controller: bytes in and out, where the conversation stands, what it may be
+//! told.
 //!
-//! Everything is bounded: at most [`INPUT_MAX`] bytes wait to be understood, and [`BATCH_MAX`] messages to be done; a
-//! connection whose controller does not read is not served further when [`REPLIES_MAX`] bytes wait, and gets no packet-ins
-//! when [`EVENTS_MAX`] do.
+//! Everything is bounded: at most [`INPUT_MAX`] bytes wait to be understood, and [`BATCH_MAX`]
+//! messages to be done; a connection whose controller does not read is not served further when
+//! [`REPLIES_MAX`] bytes wait, and gets no packet-ins when [`EVENTS_MAX`] do.
 
 use super::stream::{Moved, Stream};
 use super::world::Event;
@@ -185,8 +186,8 @@ impl Connection {
         self.say(xid, &Message::Error(ErrorMessage { kind, code, data: request.to_vec() }));
     }
 
-    /// Takes the part of a request, of so many bytes, in which these tables are; answers with all of them once that is the
-    /// last. There is one such request at a time.
+    /// Takes the part of a request, of so many bytes, in which these tables are; answers with all
+    /// of them once that is the last. There is one such request at a time.
     pub(super) fn collect(
         &mut self,
         (xid, bytes): (u32, usize),
@@ -278,7 +279,8 @@ impl Connection {
         }
     }
 
-    /// Reads what there is and understands up to [`BATCH_MAX`] messages of it, once those before are done.
+    /// Reads what there is and understands up to [`BATCH_MAX`] messages of it, once those before
+    /// are done.
     pub(super) fn receive(&mut self, mut show: impl FnMut(&[u8])) -> io::Result<()> {
         if self.readable && self.may_serve() && self.input.len() < INPUT_MAX - READ_MAX + 1 {
             match self.stream.read(&mut self.input, READ_MAX)? {

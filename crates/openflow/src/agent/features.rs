@@ -50,8 +50,8 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     }
 }
 
-/// Whether the table can do all that is wanted of it. A table may be able to do more than it was asked to (§7.3.5.5.1), so
-/// nothing has to change then.
+/// Whether the table can do all that is wanted of it. A table may be able to do more than it was
+/// asked to (§7.3.5.5.1), so nothing has to change then.
 pub(super) fn check(ours: &TableFeatures, wanted: &TableFeatures) -> Result<(), Fault> {
     let metadata =
         wanted.metadata_match & !ours.metadata_match | wanted.metadata_write & !ours.metadata_write;

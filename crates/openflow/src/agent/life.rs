@@ -299,7 +299,8 @@ impl Life {
                 Ok(Message::Hello(hello)) if hello.is_compatible() => None,
                 Ok(Message::Hello(_)) => Some(Fault::Incompatible),
                 Err(fault @ Fault::BadLen) => Some(*fault),
-                // Who has no version in common may say so first; everything else comes after a hello.
+                // Who has no version in common may say so first; everything else comes after a
+                // hello.
                 _ => Some(Fault::NoHello),
             };
             if let Some(fault) = fault {
@@ -387,7 +388,8 @@ impl Life {
         self.choose_mode();
     }
 
-    /// Fail-standalone begins when every controller has been tried in vain, and ends when one is there.
+    /// Fail-standalone begins when every controller has been tried in vain, and ends when one is
+    /// there.
     fn choose_mode(&mut self) {
         if self.options.fail_mode == FailMode::Secure || self.targets.is_empty() {
             return;
@@ -442,8 +444,8 @@ impl Life {
         Ok(self.add(Connection::new(stream, target.to_string(), kind, State::Connecting)))
     }
 
-    /// What a name stands for; `None` while a thread of its own finds out. A name is looked up anew each time it is dialled:
-    /// controllers move.
+    /// What a name stands for; `None` while a thread of its own finds out. A name is looked up anew
+    /// each time it is dialled: controllers move.
     fn look_up(&mut self, index: usize, target: &Target) -> io::Result<Option<Vec<SocketAddr>>> {
         let lookup = &mut self.targets[index].lookup;
         let Some(answer) = lookup else {

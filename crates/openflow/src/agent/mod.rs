@@ -6,8 +6,9 @@
 //!              ◀═ when there is room ══ News: flow-removed, port-status
 //! ```
 //!
-//! One thread serves all connections, in turns of at most a batch each, with sockets that never block; it also runs
-//! what a switch does by itself: flows expire, links change. No packet passes here that does not concern controllers.
+//! One thread serves all connections, in turns of at most a batch each, with sockets that never
+//! block; it also runs what a switch does by itself: flows expire, links change. No packet passes
+//! here that does not concern controllers.
 //!
 //! Read first: `connection.rs`, then `requests.rs`.
 

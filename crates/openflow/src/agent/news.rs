@@ -4,8 +4,9 @@
 //!   push ─▶ │ n │ n+1 │ … │ ─▶ each connection at its own pace: `told` is the number of the first it has not been told
 //! ```
 //!
-//! All connections share one list, so that one that reads slowly holds up no other; what all have been told is forgotten,
-//! and beyond [`WAITING_MAX`] the oldest are. Packet-ins are not here: those that find no room are dropped at once.
+//! All connections share one list, so that one that reads slowly holds up no other; what all have
+//! been told is forgotten, and beyond [`WAITING_MAX`] the oldest are. Packet-ins are not here:
+//! those that find no room are dropped at once.
 
 use super::connection::Connection;
 use super::world::Event;
@@ -34,8 +35,8 @@ impl News {
         self.first + self.events.len() as u64
     }
 
-    /// Tells a connection what it has room for; `encode` gives the bytes of an event, unless there is nothing to say. Who
-    /// is not there for events, or does not read, misses them.
+    /// Tells a connection what it has room for; `encode` gives the bytes of an event, unless there
+    /// is nothing to say. Who is not there for events, or does not read, misses them.
     pub(super) fn tell(
         &self,
         connection: &mut Connection,

@@ -19,8 +19,8 @@ const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | 
 /// Any port, and all tables.
 const ANY: u32 = u32::MAX;
 
-/// Does the requests that wait, in order, until one has a reply of several pages: those go out before anything else. Runs of
-/// changes are done under one lock.
+/// Does the requests that wait, in order, until one has a reply of several pages: those go out
+/// before anything else. Runs of changes are done under one lock.
 pub(super) fn handle(world: &mut World, connection: &mut Connection) -> Vec<Election> {
     let mut elections = Vec::new();
     while connection.dump.is_none() && connection.may_serve() {
@@ -68,8 +68,8 @@ fn change(world: &mut World, connection: &mut Connection, run: Vec<Incoming>) {
     world.note_removed(removed);
 }
 
-/// The flows whose counts a change tells somebody, or starts from; `None` for any number of them. Flows that are added or
-/// modified keep their counts, also those that still come.
+/// The flows whose counts a change tells somebody, or starts from; `None` for any number of them.
+/// Flows that are added or modified keep their counts, also those that still come.
 fn looks_at(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
     match change {
         Ok(Message::FlowMod { request, .. }) => match request.command {

@@ -1,6 +1,6 @@
-//! Without controllers, in fail-standalone mode: the switch learns addresses and forwards by them, as one without
-//! OpenFlow does (§6.3.2). A flow of the highest priority sends everything to NORMAL; it carries [`COOKIE`] and goes when a
-//! controller is back.
+//! Without controllers, in fail-standalone mode: the switch learns addresses and forwards by them,
+//! as one without OpenFlow does (§6.3.2). A flow of the highest priority sends everything to
+//! NORMAL; it carries [`COOKIE`] and goes when a controller is back.
 
 use fastpath_engine::switching::Control;
 use fastpath_switch::port;

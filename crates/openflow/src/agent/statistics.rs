@@ -1,5 +1,5 @@
-//! Multipart requests: descriptions and statistics, those of any length given page by page, so that neither the lock
-//! of the switch is held long nor memory taken for more than a page.
+//! Multipart requests: descriptions and statistics, those of any length given page by page, so that
+//! neither the lock of the switch is held long nor memory taken for more than a page.
 
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
@@ -141,8 +141,8 @@ fn aggregate(world: &World, filter: &FlowFilter) -> Reply {
     }
 }
 
-/// Shows the selected ones of the next flows to `show` until it says false; says how many were looked at and the
-/// last of them.
+/// Shows the selected ones of the next flows to `show` until it says false; says how many were
+/// looked at and the last of them.
 fn scan(
     switch: &Switch,
     filter: &FlowFilter,
@@ -205,8 +205,8 @@ fn meter_features(world: &World) -> MeterFeatures {
     }
 }
 
-/// Tables are as they are: a request for that or less is fulfilled, but for names nothing changes, and a request for more is
-/// refused as a whole. Tables that are not named stay.
+/// Tables are as they are: a request for that or less is fulfilled, but for names nothing changes,
+/// and a request for more is refused as a whole. Tables that are not named stay.
 fn table_features(
     world: &mut World,
     connection: &mut Connection,

@@ -69,7 +69,8 @@ impl Tls {
         Ok(Tls { client: Arc::new(client), server: Arc::new(server) })
     }
 
-    /// The session of a switch that dialled `host`, whose certificate must be for that name or address.
+    /// The session of a switch that dialled `host`, whose certificate must be for that name or
+    /// address.
     pub(super) fn dialled(&self, host: &str) -> Result<Connection, rustls::Error> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| rustls::Error::General(format!("'{host}' is no name a certificate can be for")))?;

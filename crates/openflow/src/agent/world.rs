@@ -1,4 +1,5 @@
-//! What all connections of an agent share: the switch, what it is called, elections, and events not yet told.
+//! What all connections of an agent share: the switch, what it is called, elections, and events not
+//! yet told.
 
 use super::news::News;
 use crate::message::{Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus};
@@ -14,7 +15,8 @@ const LINK_DOWN: u32 = 1 << 0;
 const LIVE: u32 = 1 << 2;
 /// OFPPF_10GB_FD.
 const TEN_GIGABIT: u32 = 1 << 6;
-/// Longest frame that fits a packet-in: header, fixed part and the longest match take less than 128 bytes.
+/// Longest frame that fits a packet-in: header, fixed part and the longest match take less than 128
+/// bytes.
 const PACKET_IN_MAX: usize = u16::MAX as usize - 128;
 
 /// A port as controllers see it.
@@ -91,7 +93,8 @@ impl World {
 }
 
 impl Event {
-    /// The word of the masks of [`Async`](crate::message::Async) that is about the event, and its bit.
+    /// The word of the masks of [`Async`](crate::message::Async) that is about the event, and its
+    /// bit.
     pub(super) fn mask(&self, masks: &crate::message::Async, of_slave: bool) -> bool {
         let side = usize::from(of_slave);
         let (word, bit) = match self {

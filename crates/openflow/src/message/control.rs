@@ -66,8 +66,8 @@ pub struct RoleMessage {
     pub generation_id: u64,
 }
 
-/// OFPT_SET_ASYNC and OFPT_GET_ASYNC_REPLY: which messages come unasked, by reason, for masters and equals and for
-/// slaves.
+/// OFPT_SET_ASYNC and OFPT_GET_ASYNC_REPLY: which messages come unasked, by reason, for masters and
+/// equals and for slaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Async {
     /// OFPR_ bits.
@@ -84,7 +84,8 @@ impl Hello {
         Hello { version: VERSION, bitmap: Some(1 << VERSION) }
     }
 
-    /// Whether 1.3 is spoken (§6.3.1: by the bitmaps if both sent one, otherwise by the smaller of the versions).
+    /// Whether 1.3 is spoken (§6.3.1: by the bitmaps if both sent one, otherwise by the smaller of
+    /// the versions).
     pub fn is_compatible(&self) -> bool {
         self.bitmap.map_or(self.version >= VERSION, |bitmap| bitmap & 1 << VERSION != 0)
     }
@@ -168,7 +169,8 @@ impl RoleMessage {
 }
 
 impl Async {
-    /// What a new connection gets (§6.3.5, §7.3.10): everything for masters and equals, port changes for slaves.
+    /// What a new connection gets (§6.3.5, §7.3.10): everything for masters and equals, port
+    /// changes for slaves.
     pub const DEFAULT: Async = Async { packet_in: [0x7, 0], port_status: [0x7, 0x7], flow_removed: [0xf, 0] };
 
     pub(super) fn read(r: &mut Reader<'_>) -> Result<Async, Fault> {

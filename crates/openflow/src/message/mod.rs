@@ -4,8 +4,9 @@
 //!  bytes ── frame_len ──▶ one message ── decode ──▶ (xid, Message) or Fault        Message ── encode ──▶ bytes
 //! ```
 //!
-//! Both directions can be read and written, so a controller's side can be tested too. No bytes make a decoder
-//! panic or take more memory than a small multiple of the message, which is at most 64 KiB.
+//! Both directions can be read and written, so a controller's side can be tested too. No bytes make
+//! a decoder panic or take more memory than a small multiple of the message, which is at most 64
+//! KiB.
 //!
 //! Read first: OpenFlow 1.3.5 §7.
 
@@ -239,7 +240,8 @@ impl Message {
         }
     }
 
-    /// Adds the message to `out`. What does not fit into 64 KiB must be cut by the caller (see [`Pages`]): this panics.
+    /// Adds the message to `out`. What does not fit into 64 KiB must be cut by the caller (see
+    /// [`Pages`]): this panics.
     pub fn encode(&self, xid: u32, out: &mut Vec<u8>) {
         let start = out.len();
         write_header(out, self.kind(), xid);

@@ -405,7 +405,8 @@ fn items<T>(
     Ok(items)
 }
 
-/// The part of `r` that its first 16 bits measure, those included; the reader given stands behind them.
+/// The part of `r` that its first 16 bits measure, those included; the reader given stands behind
+/// them.
 fn measured<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Fault> {
     let len = usize::from(r.u16()?).checked_sub(2).ok_or(Fault::BadLen)?;
     r.part(len, Fault::BadLen)
@@ -636,8 +637,8 @@ impl Pages {
         Pages { kind, xid, start }
     }
 
-    /// Adds an item; begins a message when it does not fit the last. An item that fits no message is left out:
-    /// what came in one message fits one, with few exceptions.
+    /// Adds an item; begins a message when it does not fit the last. An item that fits no message
+    /// is left out: what came in one message fits one, with few exceptions.
     pub fn item(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         let at = out.len();
         write(out);

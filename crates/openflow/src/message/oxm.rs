@@ -72,7 +72,8 @@ pub(crate) fn write_header(out: &mut Vec<u8>, field: Field, has_mask: bool) {
     out.u8((field.oxm_len() << u8::from(has_mask)) as u8);
 }
 
-/// Reads a set-field action's field, which begins after type and length; the whole action is `len` bytes.
+/// Reads a set-field action's field, which begins after type and length; the whole action is `len`
+/// bytes.
 pub(crate) fn read_set_field(reader: &mut Reader<'_>) -> Result<(Field, u128), Fault> {
     let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
     let field = Field::from_number(head >> 1).filter(|_| class == BASIC).ok_or(Fault::ActionBadSetType)?;

@@ -105,7 +105,8 @@ fn read_property(r: &mut Reader<'_>) -> Result<Property, Fault> {
     })
 }
 
-/// Types of instructions or actions, each with a length of 4, or longer with what experimenters add.
+/// Types of instructions or actions, each with a length of 4, or longer with what experimenters
+/// add.
 fn read_types(mut r: Reader<'_>) -> Result<Vec<u16>, Fault> {
     let mut types = Vec::new();
     while !r.is_empty() {

@@ -1,4 +1,5 @@
-//! Every message comes back as it was; no bytes do harm; the numbers of the specification for what is wrong.
+//! Every message comes back as it was; no bytes do harm; the numbers of the specification for what
+//! is wrong.
 
 use super::*;
 use fastpath_switch::flow::{ClearActions, WriteMetadata};

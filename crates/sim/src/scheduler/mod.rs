@@ -1,7 +1,8 @@
 //! Who gets which packet next: the queue in front of cores.
 //!
-//! All schedulers have the same four verbs. `push` queues work, `pull` gives a core its next work, `switch` changes the
-//! tag of work a core holds, `finish` takes it back and says which packets may leave, in which order.
+//! All schedulers have the same four verbs. `push` queues work, `pull` gives a core its next work,
+//! `switch` changes the tag of work a core holds, `finish` takes it back and says which packets may
+//! leave, in which order.
 
 mod openem;
 mod poll;
@@ -108,8 +109,9 @@ impl Scheduler {
         }
     }
 
-    /// Changes the tag of work in hand. False if it has to wait: then it is the scheduler's again, to be pulled later.
-    /// Packets that waited for it to give its place in the order up are appended to `leaving`.
+    /// Changes the tag of work in hand. False if it has to wait: then it is the scheduler's again,
+    /// to be pulled later. Packets that waited for it to give its place in the order up are
+    /// appended to `leaving`.
     pub fn switch(&mut self, work: Work, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
         match self {
             Scheduler::Sso(sso) => sso.switch(work, tag, leaving),

@@ -1,6 +1,7 @@
-//! A software event machine (Open Event Machine): events wait in queues attached to execution objects, and each core
-//! runs the dispatcher between events. An atomic queue has one event in execution at a time, a parallel queue any
-//! number. Queues are served by priority, and round robin within one.
+//! A software event machine (Open Event Machine): events wait in queues attached to execution
+//! objects, and each core runs the dispatcher between events. An atomic queue has one event in
+//! execution at a time, a parallel queue any number. Queues are served by priority, and round robin
+//! within one.
 
 use super::Work;
 use crate::spec::text;

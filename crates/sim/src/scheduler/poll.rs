@@ -1,5 +1,6 @@
-//! Poll mode (DPDK): the NIC deals flows to one receive queue per core, each core takes bursts from its own queue and
-//! runs every packet to completion. A full queue drops; nothing is shared, so nothing can be out of order in a flow.
+//! Poll mode (DPDK): the NIC deals flows to one receive queue per core, each core takes bursts from
+//! its own queue and runs every packet to completion. A full queue drops; nothing is shared, so
+//! nothing can be out of order in a flow.
 
 use super::Work;
 use crate::spec::text;

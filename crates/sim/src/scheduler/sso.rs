@@ -1,10 +1,11 @@
 //! A hardware scheduling, synchronisation and order unit (Cavium OCTEON's SSO/POW).
 //!
-//! Cores ask for work. Descheduled work whose turn has come goes first, then eight input queues by priority: static
-//! (lower number first) or weighted round robin. A core gets only groups its mask allows. The tag of work is its flow:
-//! *atomic* work of one flow is given to one core at a time, in order; *ordered* work of one flow goes to several cores
-//! but leaves in order; *parallel* work does as it likes. A core may switch the tag of its work; if the new tag has to be
-//! waited for, the work is descheduled and the core takes other work meanwhile.
+//! Cores ask for work. Descheduled work whose turn has come goes first, then eight input queues by
+//! priority: static (lower number first) or weighted round robin. A core gets only groups its mask
+//! allows. The tag of work is its flow: *atomic* work of one flow is given to one core at a time,
+//! in order; *ordered* work of one flow goes to several cores but leaves in order; *parallel* work
+//! does as it likes. A core may switch the tag of its work; if the new tag has to be waited for,
+//! the work is descheduled and the core takes other work meanwhile.
 
 use super::{Tag, Work};
 use crate::spec::text;
@@ -127,7 +128,8 @@ impl Sso {
             if weighted && step == 0 && self.turn.1 == 0 {
                 continue;
             }
-            // Work that must wait for its tag is passed over, not put aside: its flow keeps its place.
+            // Work that must wait for its tag is passed over, not put aside: its flow keeps its
+            // place.
             let eligible = |work: &Work| open(work) && self.is_free(*work);
             let Some(at) = self.queues[queue].iter().position(eligible) else { continue };
             let work = self.queues[queue].remove(at)?;
@@ -144,7 +146,8 @@ impl Sso {
         None
     }
 
-    /// New atomic work may start if nobody holds or waits for the tag and no ordered work of the flow is before it.
+    /// New atomic work may start if nobody holds or waits for the tag and no ordered work of the
+    /// flow is before it.
     fn is_free(&self, work: Work) -> bool {
         let flow = &self.flows[work.flow as usize];
         work.tag != Tag::Atomic || (flow.holder.is_none() && flow.next.is_empty() && flow.order.is_empty())
@@ -238,7 +241,8 @@ impl Sso {
         }
     }
 
-    /// Moves what has come to the front of the flow's order on: finished work leaves, switching work waits for the tag.
+    /// Moves what has come to the front of the flow's order on: finished work leaves, switching
+    /// work waits for the tag.
     fn advance(&mut self, flow: u32, leaving: &mut VecDeque<u32>) {
         let state = &mut self.flows[flow as usize];
         while let Some(first) = state.order.front().copied() {
@@ -252,7 +256,8 @@ impl Sso {
         self.grant(flow);
     }
 
-    /// Gives a free atomic tag to the work that waited longest, which is then to be scheduled again.
+    /// Gives a free atomic tag to the work that waited longest, which is then to be scheduled
+    /// again.
     fn grant(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
         if state.holder.is_none()
@@ -295,7 +300,8 @@ mod tests {
         let jobs: Vec<Work> = (0..3).map(|p| work(p, 7, 0, 0, Tag::Ordered)).collect();
         jobs.iter().for_each(|&w| assert!(s.push(w)));
         (0..3).for_each(|core| assert!(s.pull(core).is_some()));
-        // The last asks first and is descheduled; the first gets the tag at once, the others follow in order.
+        // The last asks first and is descheduled; the first gets the tag at once, the others follow
+        // in order.
         let mut leaving = VecDeque::new();
         assert!(!s.switch(jobs[2], Tag::Atomic, &mut leaving));
         assert!(s.switch(jobs[0], Tag::Atomic, &mut leaving));
@@ -308,12 +314,14 @@ mod tests {
         assert_eq!(leaving, [0, 1, 2]);
     }
 
-    /// A random life: pushes, pulls, switches and finishes by random cores, with every invariant checked at every step.
+    /// A random life: pushes, pulls, switches and finishes by random cores, with every invariant
+    /// checked at every step.
     fn live(seed: u64, masks: &[u64]) {
         let mut rng = Rng::new(seed);
         let mut s = sso([0; QUEUES], masks.to_vec());
         let mut held: Vec<Option<Work>> = vec![None; masks.len()];
-        // Not yet started, and entries of ordered and atomic work by flow in the order they were started.
+        // Not yet started, and entries of ordered and atomic work by flow in the order they were
+        // started.
         let mut queued: Vec<Work> = Vec::new();
         let mut started: Vec<VecDeque<u32>> = vec![VecDeque::new(); 3];
         let (mut pushed, mut left, mut leaving) = (0, 0, VecDeque::new());
@@ -325,7 +333,8 @@ mod tests {
                 (0, _) if pushed < 120 => {
                     let flow = rng.below(3) as u32;
                     let (priority, group) = (rng.below(3) as u8, rng.below(2) as u8);
-                    // Priority and group belong to the flow too, or order within it would mean nothing.
+                    // Priority and group belong to the flow too, or order within it would mean
+                    // nothing.
                     let (priority, group) = if flow == 0 { (priority, group) } else { (flow as u8, 0) };
                     let w = work(pushed, flow, priority, group, tags[flow as usize]);
                     assert!(s.push(w));
@@ -351,7 +360,8 @@ mod tests {
                     }
                     held[core] = got;
                 }
-                // Order holds among work that goes through the same tags: all of a run switches, or none.
+                // Order holds among work that goes through the same tags: all of a run switches, or
+                // none.
                 (_, Some(w)) if w.tag == Tag::Ordered && seed.is_multiple_of(2) => {
                     let switched = s.switch(w, Tag::Atomic, &mut leaving);
                     held[core] = switched.then_some(Work { tag: Tag::Atomic, ..w });

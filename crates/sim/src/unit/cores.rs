@@ -1,8 +1,9 @@
-//! Cores: each runs a packet's leg to completion, memory stalls included, then takes its next from the scheduler.
+//! Cores: each runs a packet's leg to completion, memory stalls included, then takes its next from
+//! the scheduler.
 //!
-//! A core's memory references are not events: their latencies are added up when the packet starts, each drawn from the
-//! cache hierarchy. (An event per reference costs a hundred times more and changes nothing a core can see, since it
-//! waits for each anyway.)
+//! A core's memory references are not events: their latencies are added up when the packet starts,
+//! each drawn from the cache hierarchy. (An event per reference costs a hundred times more and
+//! changes nothing a core can see, since it waits for each anyway.)
 
 use super::{What, World};
 use crate::machine::{CoresSpec, Full};
@@ -37,7 +38,8 @@ const DRAWS_MAX: u32 = 16;
 
 impl Cores {
     pub(crate) fn new(spec: &CoresSpec, links: u32) -> Cores {
-        // Ticks are short and frequent beside packets' waits: what they leave over is shared by all packets alike.
+        // Ticks are short and frequent beside packets' waits: what they leave over is shared by all
+        // packets alike.
         let ticks = spec.tick.as_ref().map_or(0.0, |t| {
             f64::from(links) * t.per_link.as_secs_f64() / (t.every.as_secs_f64() * f64::from(spec.cores))
         });
@@ -111,7 +113,8 @@ impl Cores {
         let mut holds = false;
         match world.route.legs.get(next) {
             Some(leg) if leg.unit == usize::from(world.unit) => {
-                // More to do here under another tag: at once, or later and elsewhere if the tag is taken.
+                // More to do here under another tag: at once, or later and elsewhere if the tag is
+                // taken.
                 if self.scheduler.switch(work, leg.tag, &mut self.leaving) {
                     holds = true;
                     self.run(world, core, Work { tag: leg.tag, ..work }, Duration::ZERO);

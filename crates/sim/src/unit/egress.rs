@@ -1,22 +1,26 @@
-//! Transmission in chunks: microengine threads fill a circular FIFO, a state machine moves its chunks to ports that cannot
-//! hold a frame, and a port that runs dry in the middle of a frame has spoiled it.
+//! Transmission in chunks: microengine threads fill a circular FIFO, a state machine moves its
+//! chunks to ports that cannot hold a frame, and a port that runs dry in the middle of a frame has
+//! spoiled it.
 //!
 //! ```text
 //! tx queue ─scheduler thread─► port register ─fill threads─► slot 0 1 2 … 15 ─state machine─► port buffer ──► wire
 //!                                                            (slot s belongs to port s mod ports)
 //! ```
 //!
-//! After the IXP1200's transmit state machine (LinkEM thesis, appendix A): slots are filled by the threads in turn and
-//! emptied strictly in order, so one slow slot holds all up; the slot of a port with nothing to send, or no room for it, is
-//! skipped; a port starts a frame on its first chunk (it cannot hold a frame), and gives the frame up when the next chunk is
-//! not there in time: *underflow*. With two engines each has every other slot.
+//! After the IXP1200's transmit state machine (LinkEM thesis, appendix A): slots are filled by the
+//! threads in turn and emptied strictly in order, so one slow slot holds all up; the slot of a port
+//! with nothing to send, or no room for it, is skipped; a port starts a frame on its first chunk
+//! (it cannot hold a frame), and gives the frame up when the next chunk is not there in time:
+//! *underflow*. With two engines each has every other slot.
 //!
-//! Read literally, Figure 4.13 fills the slot and *then* waits for room. In a FIFO emptied in order, one full port would
-//! then stop all others for a chunk time, and two ports alone would underflow, which the thesis excludes by measurement
-//! (§A.2.2). So readiness is taken to be checked when the slot is claimed.
+//! Read literally, Figure 4.13 fills the slot and *then* waits for room. In a FIFO emptied in
+//! order, one full port would then stop all others for a chunk time, and two ports alone would
+//! underflow, which the thesis excludes by measurement (§A.2.2). So readiness is taken to be
+//! checked when the slot is claimed.
 //!
-//! The stage's steps per packet are the scheduler thread's, its steps per chunk a fill thread's. Declared simplifications:
-//! a thread waiting for a slot or its turn is woken, it does not poll; when nothing can be sent the threads stop.
+//! The stage's steps per packet are the scheduler thread's, its steps per chunk a fill thread's.
+//! Declared simplifications: a thread waiting for a slot or its turn is woken, it does not poll;
+//! when nothing can be sent the threads stop.
 
 use super::threads::Threads;
 use super::{What, World};
@@ -62,7 +66,8 @@ pub(crate) struct Egress {
 /// The threads of one engine go to their slots in turn.
 #[derive(Clone, Debug, Default)]
 struct Engine {
-    /// The engine's next slot, counted in its own slots without end, and the fill thread whose turn it is.
+    /// The engine's next slot, counted in its own slots without end, and the fill thread whose turn
+    /// it is.
     next: usize,
     turn: u32,
     /// What each fill thread is doing.
@@ -107,7 +112,8 @@ struct Port {
     on_the_way: u32,
     buffer: VecDeque<Chunk>,
     sending: Option<Chunk>,
-    /// A frame begun, whose next chunk is awaited; then a frame spoiled, whose chunks are thrown away.
+    /// A frame begun, whose next chunk is awaited; then a frame spoiled, whose chunks are thrown
+    /// away.
     spoiled: Option<u32>,
     ready: Time,
     carried: Fraction,
@@ -223,14 +229,15 @@ impl Egress {
         (0..self.engines.len()).for_each(|engine| self.claim(world, engine));
     }
 
-    /// The thread whose turn it is claims the engine's next slot, if the state machine has passed it. Threads take turns
-    /// strictly (they signal each other), so a port's chunks are claimed in order.
+    /// The thread whose turn it is claims the engine's next slot, if the state machine has passed
+    /// it. Threads take turns strictly (they signal each other), so a port's chunks are claimed in
+    /// order.
     fn claim(&mut self, world: &mut World, engine: usize) {
         let engines = self.engines.len();
         let ports = self.ports.len();
         loop {
-            // An engine without work still has to skip its slots, or the state machine would stop at them before it came to
-            // the other engine's chunks.
+            // An engine without work still has to skip its slots, or the state machine would stop
+            // at them before it came to the other engine's chunks.
             let room = self.port_chunks;
             let can_send = |port: &Port| port.current.is_some() && port.on_the_way < room;
             let wanted = self.staged > 0 || self.ports.iter().any(can_send);
@@ -304,7 +311,8 @@ impl Egress {
         let mut bytes = u64::from(chunk.bytes);
         let mut start = world.now();
         if chunk.first {
-            // Preamble and the gap before it; on a wire long idle the gap has passed, which 12 bytes late does no harm.
+            // Preamble and the gap before it; on a wire long idle the gap has passed, which 12
+            // bytes late does no harm.
             bytes += FRAME_GAP;
             start = start.max(port.ready);
         }

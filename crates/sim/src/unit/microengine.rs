@@ -1,7 +1,9 @@
-//! Microengines that process packets: one thread per packet from the first instruction of the leg to the last.
+//! Microengines that process packets: one thread per packet from the first instruction of the leg
+//! to the last.
 //!
-//! Threads without a packet may poll for one, which takes arithmetic from the others. They do so only while another thread
-//! of their engine is at work: otherwise nothing would change, and a run would never end.
+//! Threads without a packet may poll for one, which takes arithmetic from the others. They do so
+//! only while another thread of their engine is at work: otherwise nothing would change, and a run
+//! would never end.
 
 use super::threads::Threads;
 use super::{Queue, What, World};

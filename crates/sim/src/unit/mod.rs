@@ -4,8 +4,9 @@
 //! offer ──► [queue] ──► server ──► world.finish ──► (the run offers it to the next unit) ──► release
 //! ```
 //!
-//! A server keeps its packet until the next unit has taken it: that is what makes a full ring push back, and a circle of
-//! full rings a deadlock. Units never call each other; they meet in the [`World`].
+//! A server keeps its packet until the next unit has taken it: that is what makes a full ring push
+//! back, and a circle of full rings a deadlock. Units never call each other; they meet in the
+//! [`World`].
 
 mod cores;
 mod egress;
@@ -74,7 +75,8 @@ pub(crate) struct Packet {
     pub(crate) leg: usize,
 }
 
-/// A packet that has finished a leg (its `leg` is already the next), and the server that still holds it.
+/// A packet that has finished a leg (its `leg` is already the next), and the server that still
+/// holds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     pub(crate) packet: u32,

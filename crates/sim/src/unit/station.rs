@@ -1,7 +1,8 @@
 //! A station: servers that hold each packet for a fixed time and a time per byte.
 //!
-//! Several servers are a pipeline with that many packets in flight: packets leave in the order they came, so a small one
-//! behind a large one waits for it. (Hardware that moves packets does not reorder them.)
+//! Several servers are a pipeline with that many packets in flight: packets leave in the order they
+//! came, so a small one behind a large one waits for it. (Hardware that moves packets does not
+//! reorder them.)
 
 use super::{Queue, What, World};
 use crate::machine::{OutlierSpec, StationSpec};

@@ -1,11 +1,13 @@
-//! Hardware threads that share an arithmetic unit and swap, without preemption, at every memory reference.
+//! Hardware threads that share an arithmetic unit and swap, without preemption, at every memory
+//! reference.
 //!
 //! ```text
 //! ready ──► running ──(reference)──► waiting ──(completion)──► ready
 //! ```
 //!
-//! One event at the end of each burst of computation and one at each completion: this is the one place where every
-//! memory reference is an event, because how much of the latency other threads hide is the question.
+//! One event at the end of each burst of computation and one at each completion: this is the one
+//! place where every memory reference is an event, because how much of the latency other threads
+//! hide is the question.
 
 use super::{Event, What, World};
 use crate::program::{Cursor, Leg, Op};
@@ -181,7 +183,8 @@ impl Threads {
         self.engines.iter().map(|e| e.computing.mean(end)).sum::<f64>() / self.engines.len() as f64
     }
 
-    /// u: the fraction of the threads' memory time during which their engine computed. `None` without memory.
+    /// u: the fraction of the threads' memory time during which their engine computed. `None`
+    /// without memory.
     pub(crate) fn hidden(&self, end: Time) -> Option<f64> {
         let exposed: f64 = self.engines.iter().map(|e| e.exposed.mean(end) * end.as_secs_f64()).sum();
         (!self.memory.is_zero()).then(|| 1.0 - exposed / self.memory.as_secs_f64())

@@ -1,9 +1,11 @@
-//! Link multiplexing (thesis §5.3): how many links of one rate an emulator carries, each within 2 % of its bandwidth.
+//! Link multiplexing (thesis §5.3): how many links of one rate an emulator carries, each within 2 %
+//! of its bandwidth.
 //!
-//! The links are full of TCP-like flows ([`Arrivals::Links`](crate::workload::Arrivals::Links)), the ideal is 94 Mbit/s of
-//! them per pair of ports. What TCP makes of a loss is not simulated but judged: a flow of 128 kbit/s sends 53 frames in one
-//! of the thesis' 24 intervals of 5 s. One lost frame is sent again from the queue before the link, a second in the same
-//! interval makes the flow miss its 2 %.
+//! The links are full of TCP-like flows ([`Arrivals::Links`](crate::workload::Arrivals::Links)),
+//! the ideal is 94 Mbit/s of them per pair of ports. What TCP makes of a loss is not simulated but
+//! judged: a flow of 128 kbit/s sends 53 frames in one of the thesis' 24 intervals of 5 s. One lost
+//! frame is sent again from the queue before the link, a second in the same interval makes the flow
+//! miss its 2 %.
 
 use super::{Check, Effort, FOUR, Kind, TWO, check, go, shipped};
 use crate::machine::Machine;
@@ -39,8 +41,8 @@ impl Emulator {
         go(&self.machine, &self.program, &workload)
     }
 
-    /// Whether a measurement of all links more likely than not finds each within 2 %: that no flow loses two frames in one
-    /// interval, losses being independent.
+    /// Whether a measurement of all links more likely than not finds each within 2 %: that no flow
+    /// loses two frames in one interval, losses being independent.
     fn carries(&self, kbit: u64, links: u32, ports: &[u32]) -> bool {
         let outcome = self.run(kbit, links, ports);
         let lost = 1.0 - outcome.forwarded as f64 / outcome.offered as f64;

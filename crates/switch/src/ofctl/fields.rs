@@ -1,4 +1,5 @@
-//! The match part of a flow: words like `tcp`, and fields under the names of OpenFlow and of ovs-ofctl.
+//! The match part of a flow: words like `tcp`, and fields under the names of OpenFlow and of
+//! ovs-ofctl.
 
 use super::{PortNames, Wrong, value, wrong};
 use crate::field::{FIELDS, Field, VLAN_PRESENT};

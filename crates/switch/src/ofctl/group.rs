@@ -6,7 +6,8 @@ use super::{PortNames, Wrong, value, words, wrong};
 use crate::group::{Bucket, GroupCommand, GroupKind, GroupMod};
 use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
 
-/// `group_id=N,type=KIND,bucket=…,bucket=…`; a bucket is `[weight:N,][watch_port:P,][watch_group:N,][actions=]ACTION,…`.
+/// `group_id=N,type=KIND,bucket=…,bucket=…`; a bucket is
+/// `[weight:N,][watch_port:P,][watch_group:N,][actions=]ACTION,…`.
 pub(crate) fn parse_group(line: &str, ports: &PortNames) -> Result<GroupMod, Wrong> {
     let mut pieces = line.split("bucket=");
     let (mut id, mut kind) = (None, None);

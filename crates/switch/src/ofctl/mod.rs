@@ -7,8 +7,9 @@
 //! table=0,priority=100,tcp,nw_dst=10.0.0.0/8,tp_dst=80,actions=meter:1,dec_ttl,group:1
 //! ```
 //!
-//! The lines of the three commands (`add-flows`, `add-groups`, `add-meters`) stand in one file, in any order.
-//! Every mistake is reported, with its line and what to write. Read first: ovs-ofctl(8), ovs-fields(7).
+//! The lines of the three commands (`add-flows`, `add-groups`, `add-meters`) stand in one file, in
+//! any order. Every mistake is reported, with its line and what to write. Read first: ovs-ofctl(8),
+//! ovs-fields(7).
 
 mod actions;
 mod fields;

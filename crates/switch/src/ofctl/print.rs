@@ -10,7 +10,8 @@ use crate::matching::{FieldMatch, Match};
 use crate::meter::{self, BandKind, Meter};
 use crate::port;
 
-/// A flow with its counters: `cookie=…, table=…, n_packets=…, n_bytes=…, priority=…,MATCH actions=…`.
+/// A flow with its counters: `cookie=…, table=…, n_packets=…, n_bytes=…, priority=…,MATCH
+/// actions=…`.
 pub fn print_flow(table_id: u8, rank: &Rank, flow: &Flow) -> String {
     let counters = flow.counters;
     let mut text = format!(

@@ -17,7 +17,8 @@ pub(crate) fn number(key: &str, text: &str, max: u64) -> Result<u64, Wrong> {
     }
 }
 
-/// The value and mask of a field, as `VALUE` or `VALUE/MASK` (for IP addresses also `VALUE/LENGTH`).
+/// The value and mask of a field, as `VALUE` or `VALUE/MASK` (for IP addresses also
+/// `VALUE/LENGTH`).
 pub(crate) fn masked(key: &str, field: Field, text: &str) -> Result<(u128, u128), Wrong> {
     let (value, mask) = text.split_once('/').map_or((text, None), |(value, mask)| (value, Some(mask)));
     let value = bits(key, field, value)?;

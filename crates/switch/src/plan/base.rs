@@ -1,5 +1,5 @@
-//! A set of rules turned into the cheapest structures that fit it: parts, each with a shape, asked in the order of
-//! their best rule until none can improve on what was found.
+//! A set of rules turned into the cheapest structures that fit it: parts, each with a shape, asked
+//! in the order of their best rule until none can improve on what was found.
 //!
 //! ```text
 //!  rules ─▶ by fields matched ─▶ one mask: hash │ one prefix: trie │ else: trees by prefix length │ few: chain
@@ -18,12 +18,13 @@ use crate::key::Key;
 use crate::matching::{Match, Term};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rules up to which comparing one after the other is cheapest: about a nanosecond for each, where a trie or hash
-/// takes five (`benches/lookup.rs`: 4 routes are compared, 5 are in a trie).
+/// Rules up to which comparing one after the other is cheapest: about a nanosecond for each, where
+/// a trie or hash takes five (`benches/lookup.rs`: 4 routes are compared, 5 are in a trie).
 const CHAIN_MAX: usize = 4;
 /// Rules from which a part of its own pays.
 const PART_MIN: usize = 5;
-/// Masks up to which there is a hash for each: a tree's cuts and leaf cost about as much as three probes.
+/// Masks up to which there is a hash for each: a tree's cuts and leaf cost about as much as three
+/// probes.
 const HASHES_MAX: usize = 3;
 
 /// Rules from which a kind of its own gets a tree of its own.
@@ -51,7 +52,8 @@ pub struct Part {
 /// What all rules of a part demand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Guard {
-    /// Most guards are presence and EtherType, so two terms are compared without a loop; a missing one demands nothing.
+    /// Most guards are presence and EtherType, so two terms are compared without a loop; a missing
+    /// one demands nothing.
     two: [Term; 2],
     /// All of them.
     terms: Vec<Term>,
@@ -111,7 +113,8 @@ struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// Its masks, laid out like a key. (Kept packed until asked for: a million rules unpacked are 256 MB.)
+    /// Its masks, laid out like a key. (Kept packed until asked for: a million rules unpacked are
+    /// 256 MB.)
     fn masks(&self) -> Words {
         spread(self.matching).0
     }
@@ -168,8 +171,8 @@ impl Base {
         (best != NONE).then_some(best)
     }
 
-    /// As [`Base::lookup`] with some rules gone: `instead` says for the first rule of a part that matches which one of that
-    /// part it is after all, or all ones for none.
+    /// As [`Base::lookup`] with some rules gone: `instead` says for the first rule of a part that
+    /// matches which one of that part it is after all, or all ones for none.
     pub(crate) fn lookup_but_for(&self, key: &Key, instead: impl Fn(u32) -> u32) -> Option<u32> {
         let mut best = if self.default == NONE { NONE } else { instead(self.default) };
         for part in &self.parts {
@@ -184,8 +187,8 @@ impl Base {
         (best != NONE).then_some(best)
     }
 
-    /// The rules that may be found instead of one, in order: later ones of the same part, not all of which need overlap
-    /// with it. `None` when that may be any later rule of all there are.
+    /// The rules that may be found instead of one, in order: later ones of the same part, not all
+    /// of which need overlap with it. `None` when that may be any later rule of all there are.
     pub(crate) fn behind(&self, rule: u32) -> Option<Vec<u32>> {
         self.parts.iter().find_map(|part| part.behind(rule))
     }
@@ -240,7 +243,8 @@ impl Part {
         Some(known.unwrap_or_else(|| self.rules[place + 1..].to_vec()))
     }
 
-    /// The part's first rule before `bound` that matches, or [`NONE`]; a hash or trie may answer a later one.
+    /// The part's first rule before `bound` that matches, or [`NONE`]; a hash or trie may answer a
+    /// later one.
     #[inline]
     fn find(&self, words: &Words, bound: u32) -> u32 {
         if !self.guard.holds(words) {
@@ -323,7 +327,8 @@ impl<const N: usize> Packed<N> {
         self.find_packed(&self.lanes.pack(words), bound)
     }
 
-    /// The first rule before `bound` for a packed key, or `u32::MAX`; a hash may answer a later one.
+    /// The first rule before `bound` for a packed key, or `u32::MAX`; a hash may answer a later
+    /// one.
     #[inline]
     pub fn find_packed(&self, key: &[u64; N], bound: u32) -> u32 {
         match &self.shape {
@@ -402,8 +407,8 @@ fn partition_rest(rest: Vec<Rule<'_>>) -> Vec<(Wish, Vec<Rule<'_>>)> {
     kinds.map(|group| (if group.len() <= CHAIN_MAX { Wish::Chain } else { Wish::Tree }, group)).collect()
 }
 
-/// Trees over one packing: one for rules that fix both addresses, one for those that fix only the source, and so on; kinds
-/// with few rules share one.
+/// Trees over one packing: one for rules that fix both addresses, one for those that fix only the
+/// source, and so on; kinds with few rules share one.
 fn trees<const N: usize>(rules: &[Rule<'_>], entries: &[Entry<N>]) -> Vec<Tree<N>> {
     let mut kinds: BTreeMap<u64, Vec<Entry<N>>> = BTreeMap::new();
     for (rule, entry) in rules.iter().zip(entries) {
@@ -433,8 +438,8 @@ fn kind(rule: &Rule<'_>) -> u64 {
     rule.values()[usize::from(info.word)] >> info.shift & 0xffff
 }
 
-/// For each wide field, whether the rule fixes at least half its bits: rules that do and rules that do not are cut
-/// badly by the same tree.
+/// For each wide field, whether the rule fixes at least half its bits: rules that do and rules that
+/// do not are cut badly by the same tree.
 fn long_prefixes(rule: &Rule<'_>) -> u64 {
     let mut long = 0;
     for info in

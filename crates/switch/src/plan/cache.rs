@@ -1,8 +1,8 @@
 //! An exact-match cache in front of a table: what a few thousand recent keys found.
 //!
-//! Each worker has its own, of fixed size, one entry per slot: a new key displaces the old one. Entries of an older
-//! version of the plan count as empty. Where few lookups hit, the cache steps aside for a while, so that traffic
-//! without locality does not pay for it.
+//! Each worker has its own, of fixed size, one entry per slot: a new key displaces the old one.
+//! Entries of an older version of the plan count as empty. Where few lookups hit, the cache steps
+//! aside for a while, so that traffic without locality does not pay for it.
 
 use super::hash::mix;
 use super::lanes::Lanes;

@@ -24,7 +24,8 @@ impl<const N: usize> Entry<N> {
     }
 }
 
-/// The first of `entries`, which are in the order of priority, that matches and is before the rule `bound`.
+/// The first of `entries`, which are in the order of priority, that matches and is before the rule
+/// `bound`.
 #[inline]
 pub(crate) fn first<const N: usize>(entries: &[Entry<N>], key: &[u64; N], bound: u32) -> u32 {
     for entry in entries {

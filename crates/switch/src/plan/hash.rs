@@ -47,7 +47,8 @@ impl<const N: usize> Hash<N> {
         &self.mask
     }
 
-    /// The slots, a power of two of them; a value is at its [`mix`] or, with free slots between, after.
+    /// The slots, a power of two of them; a value is at its [`mix`] or, with free slots between,
+    /// after.
     pub fn slots(&self) -> &[Slot<N>] {
         &self.slots
     }

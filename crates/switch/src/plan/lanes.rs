@@ -1,7 +1,9 @@
-//! Packing: the bits of a key that a set of rules looks at, squeezed into as few 64-bit lanes as they need.
+//! Packing: the bits of a key that a set of rules looks at, squeezed into as few 64-bit lanes as
+//! they need.
 //!
-//! A five-tuple that lies over five words of the key fits two lanes, so comparing and hashing it costs two
-//! operations instead of five. Generated code can pack straight from the packet's headers.
+//! A five-tuple that lies over five words of the key fits two lanes, so comparing and hashing it
+//! costs two operations instead of five. Generated code can pack straight from the packet's
+//! headers.
 
 use crate::field::WORDS;
 use crate::matching::{Match, Term};
@@ -32,8 +34,8 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// A packing that keeps the bits of `wanted`: of each word the span from its lowest to its highest bit, the
-    /// longest spans first, each in the first lane with room.
+    /// A packing that keeps the bits of `wanted`: of each word the span from its lowest to its
+    /// highest bit, the longest spans first, each in the first lane with room.
     pub(crate) fn of(wanted: &Words) -> Lanes {
         let span = |word: &u64| 64 - word.leading_zeros() - word.trailing_zeros();
         let mut words: Vec<usize> = (0..WORDS).filter(|word| wanted[*word] != 0).collect();
@@ -64,7 +66,8 @@ impl Lanes {
         &self.pieces
     }
 
-    /// Packs a key, or a mask or value laid out like one. `N` is a power of two, at least [`Lanes::count`].
+    /// Packs a key, or a mask or value laid out like one. `N` is a power of two, at least
+    /// [`Lanes::count`].
     #[inline]
     pub fn pack<const N: usize>(&self, words: &[u64; WORDS]) -> [u64; N] {
         let mut lanes = [0; N];

@@ -5,11 +5,13 @@
 //!              lookup(key) ──▶ rule
 //! ```
 //!
-//! A plan is immutable to its readers and cheap to clone: the base is shared. A change of a few rules makes a new
-//! plan with another delta, at once; when the delta has grown, the base is made anew, off the fast path.
+//! A plan is immutable to its readers and cheap to clone: the base is shared. A change of a few
+//! rules makes a new plan with another delta, at once; when the delta has grown, the base is made
+//! anew, off the fast path.
 //!
-//! Not the execution of a packet: that is generated code, or [`interp`](crate::interp()). What code is generated from is
-//! all readable here: parts, guards, packings, nodes. Read first: `base.rs`, then the shapes.
+//! Not the execution of a packet: that is generated code, or [`interp`](crate::interp()). What code
+//! is generated from is all readable here: parts, guards, packings, nodes. Read first: `base.rs`,
+//! then the shapes.
 
 mod base;
 mod cache;
@@ -64,7 +66,8 @@ impl Found {
         Found(number)
     }
 
-    /// The [run](TablePlan::runs) and the place there of a rule that was added since the base was made.
+    /// The [run](TablePlan::runs) and the place there of a rule that was added since the base was
+    /// made.
     pub fn added(self) -> Option<(usize, usize)> {
         let (run, place) = ((self.0 & !ADDED) >> PLACE_BITS, self.0 & ((1 << PLACE_BITS) - 1));
         (self.0 != NONE && self.0 & ADDED != 0).then_some((run as usize, place as usize))
@@ -75,8 +78,8 @@ impl Found {
         Found(ADDED | (run as u32) << PLACE_BITS | place)
     }
 
-    /// The number: of a rule of the base in the order of lookup, something with the highest bit set of a rule added
-    /// since, or all ones for none.
+    /// The number: of a rule of the base in the order of lookup, something with the highest bit set
+    /// of a rule added since, or all ones for none.
     pub fn number(self) -> u32 {
         self.0
     }
@@ -220,7 +223,8 @@ impl TablePlan {
         }
     }
 
-    /// Takes in that the flows of these ranks, few of them, are `rules` now; those without a rule are gone.
+    /// Takes in that the flows of these ranks, few of them, are `rules` now; those without a rule
+    /// are gone.
     pub fn take_in(&mut self, ranks: &BTreeSet<Rank>, rules: Vec<Rule>) -> Update {
         let mut dead = Dead::new();
         for rank in ranks {
@@ -315,7 +319,8 @@ impl Plan {
         Plan { tables: switch.tables().iter().map(TablePlan::new).collect() }
     }
 
-    /// Takes over what changed in the switch; answers with the tables whose base should be made anew.
+    /// Takes over what changed in the switch; answers with the tables whose base should be made
+    /// anew.
     pub fn update(&mut self, switch: &mut Switch) -> Vec<u8> {
         let mut rebuild = Vec::new();
         for (id, plan) in (0..).zip(&mut self.tables) {

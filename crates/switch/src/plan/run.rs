@@ -4,8 +4,9 @@
 //!   base ◀── run ◀── run ◀── run       an update makes the last one anew, or one more
 //! ```
 //!
-//! So an update takes as long as there are changes in one run, however many wait for a new base. A rule is in one run at
-//! most; rules of the base that are gone are noted in the run of the update in which they went.
+//! So an update takes as long as there are changes in one run, however many wait for a new base. A
+//! rule is in one run at most; rules of the base that are gone are noted in the run of the update
+//! in which they went.
 
 use super::Rule;
 use super::base::Base;
@@ -15,10 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Changes up to which a run takes in further ones: making it anew then takes less than half a millisecond.
+/// Changes up to which a run takes in further ones: making it anew then takes less than half a
+/// millisecond.
 const RUN_MAX: usize = 256;
 
-/// Rules of the base that are gone, each with the later rules of its part that may share packets with it.
+/// Rules of the base that are gone, each with the later rules of its part that may share packets
+/// with it.
 pub(super) type Dead = BTreeMap<u32, Arc<[u32]>>;
 
 /// Some changes. Immutable.
@@ -27,7 +30,8 @@ pub struct Run {
     rules: Vec<Rule>,
     base: Base,
     dead: Dead,
-    /// Eight bits for every rule, of which that of its hash is set: most ranks that are not here are seen not to be.
+    /// Eight bits for every rule, of which that of its hash is set: most ranks that are not here
+    /// are seen not to be.
     hashes: Box<[u64]>,
 }
 
@@ -80,8 +84,8 @@ fn place(hash: u64, words: usize) -> (usize, u64) {
     ((hash >> 6) as usize & (words - 1), 1 << (hash & 63))
 }
 
-/// Takes changes in: rules that came or are different now, and rules of the base that are gone. `changed` are the ranks of
-/// all of them, to be forgotten where they were.
+/// Takes changes in: rules that came or are different now, and rules of the base that are gone.
+/// `changed` are the ranks of all of them, to be forgotten where they were.
 pub(super) fn add(runs: &mut Vec<Arc<Run>>, changed: &BTreeSet<Rank>, mut rules: Vec<Rule>, mut dead: Dead) {
     let count = rules.len() + dead.len();
     // What comes in large batches is not to make many runs: a run doubles at most.

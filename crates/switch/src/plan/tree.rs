@@ -1,11 +1,12 @@
-//! Decision trees for rules with many different masks: each node reads a few neighbouring bits of the packed
-//! key and picks a child; a leaf is a short chain of rules. The root reads so many bits that most keys of no rule end in
-//! an empty leaf after one step.
+//! Decision trees for rules with many different masks: each node reads a few neighbouring bits of
+//! the packed key and picks a child; a leaf is a short chain of rules. The root reads so many bits
+//! that most keys of no rule end in an empty leaf after one step.
 //!
-//! As in HiCuts (Gupta, McKeown 1999), the cut is chosen by what the rules look like; as in EffiCuts (Vamanan,
-//! Voskuilen, Vijaykumar 2010), rules with long and with short prefixes are kept in separate trees (by the
-//! caller), so that few rules lie across many cuts. Cuts are at bits, not ranges: a child is a shift and a mask
-//! away. Rules that a leaf's region makes unreachable are left out of the leaf.
+//! As in HiCuts (Gupta, McKeown 1999), the cut is chosen by what the rules look like; as in
+//! EffiCuts (Vamanan, Voskuilen, Vijaykumar 2010), rules with long and with short prefixes are kept
+//! in separate trees (by the caller), so that few rules lie across many cuts. Cuts are at bits, not
+//! ranges: a child is a shift and a mask away. Rules that a leaf's region makes unreachable are
+//! left out of the leaf.
 
 use super::NONE;
 use super::entry::{Entry, first};
@@ -200,8 +201,8 @@ impl<const N: usize> Job<N> {
         }
     }
 
-    /// The cut that leaves the fewest rules for its copies; `None` when the job should be a leaf. It reads at most
-    /// `bits_max` bits, and `spare` more than it takes to tell the rules apart.
+    /// The cut that leaves the fewest rules for its copies; `None` when the job should be a leaf.
+    /// It reads at most `bits_max` bits, and `spare` more than it takes to tell the rules apart.
     fn best_cut(&self, entries: &[Entry<N>], bits_max: u32, spare: u32) -> Option<Cut> {
         if self.rules.len() <= LEAF_MAX || self.depth >= DEPTH_MAX {
             return None;

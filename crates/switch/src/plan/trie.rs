@@ -1,8 +1,10 @@
-//! Longest-prefix tables: a first level indexed by 16 or 24 bits, then nodes of 256 entries per byte.
+//! Longest-prefix tables: a first level indexed by 16 or 24 bits, then nodes of 256 entries per
+//! byte.
 //!
-//! With 24 bits this is DIR-24-8 (Gupta, Lin, McKeown 1998): one memory access for nearly every IPv4 route, in
-//! 64 MiB. With 16 it is small enough for the cache when routes are few, and serves IPv6 too. Rules are
-//! painted from the last to the first, so priorities need not follow prefix lengths.
+//! With 24 bits this is DIR-24-8 (Gupta, Lin, McKeown 1998): one memory access for nearly every
+//! IPv4 route, in 64 MiB. With 16 it is small enough for the cache when routes are few, and serves
+//! IPv6 too. Rules are painted from the last to the first, so priorities need not follow prefix
+//! lengths.
 
 use super::NONE;
 use super::lanes::Words;
@@ -11,7 +13,8 @@ use super::lanes::Words;
 const NODE: u32 = 1 << 31;
 /// No rule.
 const EMPTY: u32 = NODE - 1;
-/// Rules from which the 64 MiB first level of 24 bits pays: with fewer, most keys end in the 256 KiB of 16 bits.
+/// Rules from which the 64 MiB first level of 24 bits pays: with fewer, most keys end in the 256
+/// KiB of 16 bits.
 const WIDE_MIN: usize = 65_536;
 
 /// The bits of a key that prefixes are of: one word's part, or two whole words.
@@ -65,9 +68,9 @@ impl Trie {
         trie
     }
 
-    /// The rules that would be found, one after the other, were those before them not there: from the one below the
-    /// prefix given in place `place` on. `members` are the rules of the prefixes as given. `None` when that differs
-    /// within the prefix.
+    /// The rules that would be found, one after the other, were those before them not there: from
+    /// the one below the prefix given in place `place` on. `members` are the rules of the prefixes
+    /// as given. `None` when that differs within the prefix.
     pub(crate) fn beneath(&self, place: usize, members: &[u32]) -> Option<Vec<u32>> {
         let mut rules = Vec::new();
         let mut below = self.below[place];
@@ -91,8 +94,8 @@ impl Trie {
         self.first_bits
     }
 
-    /// The first level: for every value of the highest bits a rule, [`Trie::EMPTY`], or with [`Trie::NODE`] set the number
-    /// of a node.
+    /// The first level: for every value of the highest bits a rule, [`Trie::EMPTY`], or with
+    /// [`Trie::NODE`] set the number of a node.
     pub fn first(&self) -> &[u32] {
         &self.first
     }

@@ -26,7 +26,8 @@ impl Header {
     /// The header after its magic.
     pub(super) fn read<R: Read>(source: &mut Source<R>, magic: (Endian, u64)) -> Result<Header, ReadError> {
         let (endian, ns_per_tick) = magic;
-        // Version, two reserved fields, snap length (which files exceed, so it is no limit), link type.
+        // Version, two reserved fields, snap length (which files exceed, so it is no limit), link
+        // type.
         let rest = source.header_bytes::<20>()?;
         let [_, _, _, _, network] = endian.words(&rest);
         // The upper half says how long an FCS is, if there is one; the lower is the link type.

@@ -1,12 +1,13 @@
 //! Captures: streaming readers and writers of pcap and pcapng, exact to the nanosecond.
 //!
-//! The reader finds the format in the first bytes, holds one packet at a time, and trusts no length: a file cut
-//! in the middle gives all its complete packets and then one error that says where. Compressed files are
-//! not opened here.
+//! The reader finds the format in the first bytes, holds one packet at a time, and trusts no
+//! length: a file cut in the middle gives all its complete packets and then one error that says
+//! where. Compressed files are not opened here.
 //!
-//! Written here because neither crate for it does this: pcap-parser (0.17) reads `if_tsoffset` little-endian in
-//! big-endian sections and keeps 32 bits of the seconds; pcap-file (3.0.0-rc.3) refuses packets over the snap
-//! length, which real files hold; and neither says which packet is broken.
+//! Written here because neither crate for it does this: pcap-parser (0.17) reads `if_tsoffset`
+//! little-endian in big-endian sections and keeps 32 bits of the seconds; pcap-file (3.0.0-rc.3)
+//! refuses packets over the snap length, which real files hold; and neither says which packet is
+//! broken.
 //!
 //! Read first: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng §4.
 
@@ -31,9 +32,11 @@ pub const PACKET_BYTES_MAX: u32 = 1 << 20;
 /// One packet of a capture; its bytes live in the reader until the next one is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet<'a> {
-    /// Nanoseconds since 1970-01-01 UTC, finer resolutions truncated; `None` in pcapng's simple packet blocks.
+    /// Nanoseconds since 1970-01-01 UTC, finer resolutions truncated; `None` in pcapng's simple
+    /// packet blocks.
     pub ns: Option<u64>,
-    /// Bytes of the frame on the wire, never less than `data.len()`: more when a snap length cut it.
+    /// Bytes of the frame on the wire, never less than `data.len()`: more when a snap length cut
+    /// it.
     pub orig_len: u32,
     /// Index of the interface within its section; 0 in pcap.
     pub interface: u32,
@@ -60,7 +63,8 @@ pub enum ReadError {
         "file is cut in the middle of packet {packet} (offset {offset}); the packets before it are whole"
     )]
     Cut {
-        /// Number of the packet that is not whole, or that would follow a cut record of another sort.
+        /// Number of the packet that is not whole, or that would follow a cut record of another
+        /// sort.
         packet: u64,
         /// Where its record starts.
         offset: u64,
@@ -95,7 +99,8 @@ pub enum Damage {
     /// A length over [`PACKET_BYTES_MAX`].
     #[error("it claims {0} bytes, more than {PACKET_BYTES_MAX}")]
     PacketTooLong(u32),
-    /// A block length that is not a multiple of four or too small for its type, or parts that do not fit in it.
+    /// A block length that is not a multiple of four or too small for its type, or parts that do
+    /// not fit in it.
     #[error("the block length {0} cannot be")]
     BlockLength(u32),
     /// The length at the end of a block is not the one at its start.
@@ -118,8 +123,8 @@ pub enum Damage {
     Timestamp,
 }
 
-/// A streaming reader of pcap (both byte orders, microseconds and nanoseconds) and pcapng (any sections,
-/// interfaces and resolutions; enhanced, simple and the obsolete packet blocks).
+/// A streaming reader of pcap (both byte orders, microseconds and nanoseconds) and pcapng (any
+/// sections, interfaces and resolutions; enhanced, simple and the obsolete packet blocks).
 ///
 /// ```
 /// # let file = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
@@ -169,7 +174,8 @@ impl<R: Read> Reader<R> {
         Ok(Reader { source, format, data: Vec::new(), done: false })
     }
 
-    /// The next packet; `None` at the end. After an error there is nothing more: the next call gives `None`.
+    /// The next packet; `None` at the end. After an error there is nothing more: the next call
+    /// gives `None`.
     pub fn read_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
         if self.done {
             return Ok(None);

@@ -1,6 +1,8 @@
-//! pcapng files: sections of blocks, each with its length before and after it (draft-ietf-opsawg-pcapng §3–4).
+//! pcapng files: sections of blocks, each with its length before and after it
+//! (draft-ietf-opsawg-pcapng §3–4).
 //!
-//! Only what gives packets their bytes and times is read; every other block and option is passed over.
+//! Only what gives packets their bytes and times is read; every other block and option is passed
+//! over.
 
 use super::source::Source;
 use super::{Damage, Endian, ReadError, Record};
@@ -203,7 +205,8 @@ impl Section {
         Ok(Record { ns: Some(ns), orig_len, interface, link_type: clock.link_type })
     }
 
-    /// A simple packet (§4.4): the first interface's, without a time, as long as its snap length allows.
+    /// A simple packet (§4.4): the first interface's, without a time, as long as its snap length
+    /// allows.
     fn read_simple<R: Read>(
         &self,
         source: &mut Source<R>,
@@ -253,7 +256,8 @@ impl Clock {
         const NS_PER_S: u128 = 1_000_000_000;
         let scaled = u128::from(ticks) * NS_PER_S;
         let ns = match self.resolution {
-            // 10^38 is the largest power of ten in a u128; a u64 of finer ticks is less than a nanosecond.
+            // 10^38 is the largest power of ten in a u128; a u64 of finer ticks is less than a
+            // nanosecond.
             Resolution::Decimal(n) => {
                 10u128.checked_pow(n.into()).map_or(0, |per_second| scaled / per_second)
             }

@@ -1,4 +1,5 @@
-//! Captures as bytes: what is written is read, in every order and resolution, whole, cut or damaged.
+//! Captures as bytes: what is written is read, in every order and resolution, whole, cut or
+//! damaged.
 
 use super::*;
 use proptest::prelude::*;

@@ -10,7 +10,8 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header. Every packet will be of `link_type` ([`super::LINKTYPE_ETHERNET`]). Buffer `out`.
+    /// Writes the header. Every packet will be of `link_type` ([`super::LINKTYPE_ETHERNET`]).
+    /// Buffer `out`.
     pub fn new(mut out: W, link_type: u16) -> Result<Writer<W>> {
         // Magic, version 2.4, two reserved fields, snap length (none), link type.
         let words = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, super::PACKET_BYTES_MAX, u32::from(link_type)];
@@ -18,8 +19,8 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out })
     }
 
-    /// Appends a packet captured `ns` nanoseconds after 1970, `orig_len` bytes long on the wire. Times after
-    /// 2106 do not fit the format and are refused.
+    /// Appends a packet captured `ns` nanoseconds after 1970, `orig_len` bytes long on the wire.
+    /// Times after 2106 do not fit the format and are refused.
     pub fn write_packet(&mut self, ns: u64, orig_len: u32, data: &[u8]) -> Result<()> {
         let secs = u32::try_from(ns / NS_PER_S);
         let secs =
@@ -83,8 +84,8 @@ impl<W: Write> NgWriter<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Appends a packet seen on an interface `ns` nanoseconds after 1970, `orig_len` bytes long on the wire,
-    /// with a comment unless it is empty. Panics when the interface was not added.
+    /// Appends a packet seen on an interface `ns` nanoseconds after 1970, `orig_len` bytes long on
+    /// the wire, with a comment unless it is empty. Panics when the interface was not added.
     pub fn write_packet(
         &mut self,
         interface: u32,

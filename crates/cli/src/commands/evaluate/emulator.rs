@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Measure chapter 5 of the LinkEM thesis on this machine; exit 1 if a figure does not come out.
 ///
-/// Bandwidth, delay and loss accuracy, throughput, how many links fit, lateness and overload: each beside the thesis'
-/// figure, a control without an emulator, and what else this machine has to put in the path. Where namespaces are not
-/// permitted, what needs none is measured and the rest is listed.
+/// Bandwidth, delay and loss accuracy, throughput, how many links fit, lateness and overload: each
+/// beside the thesis' figure, a control without an emulator, and what else this machine has to put
+/// in the path. Where namespaces are not permitted, what needs none is measured and the rest is
+/// listed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

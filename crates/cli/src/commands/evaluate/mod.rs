@@ -1,4 +1,5 @@
-//! `fastpath evaluate`: the published evaluations, worked out again, with the originals beside ours.
+//! `fastpath evaluate`: the published evaluations, worked out again, with the originals beside
+//! ours.
 
 #[cfg(target_os = "linux")]
 mod emulator;
@@ -49,7 +50,8 @@ trait Figure: Serialize {
     fn pass(&self) -> bool;
 }
 
-/// Prints one JSON object, or a table with `remarks` below it. The answer is whether every figure comes out.
+/// Prints one JSON object, or a table with `remarks` below it. The answer is whether every figure
+/// comes out.
 fn tell<F: Figure>(figures: &[F], as_json: bool, table: Table, remarks: &[String]) -> anyhow::Result<Answer> {
     let passed = figures.iter().filter(|figure| figure.pass()).count();
     let mut out = io::stdout().lock();

@@ -1,5 +1,5 @@
-//! `fastpath evaluate prediction`: what a fitted model is worth here. Half of a grid predicts the other half, and one
-//! platform another.
+//! `fastpath evaluate prediction`: what a fitted model is worth here. Half of a grid predicts the
+//! other half, and one platform another.
 //!
 //! ```text
 //!  this platform ─▶ host record, grid ─▶ fit half of the grid ─▶ the other half
@@ -8,9 +8,9 @@
 //!                                                        └─▶ another build of this program
 //! ```
 //!
-//! Each platform is measured by programs of its own (`measure host`, `measure pipeline`), as a stranger would; in turns, since
-//! the machine may change its speed meanwhile. What is asked is fixed before anything is measured: `fastpath_model::check`
-//! holds it.
+//! Each platform is measured by programs of its own (`measure host`, `measure pipeline`), as a
+//! stranger would; in turns, since the machine may change its speed meanwhile. What is asked is
+//! fixed before anything is measured: `fastpath_model::check` holds it.
 
 use super::{Figure, tell, verdict};
 use crate::commands::measure::{bar, show};
@@ -38,7 +38,8 @@ const ROUNDS: usize = 5;
 const ROUNDS_QUICK: usize = 3;
 /// The columns of a grid.
 const COLUMNS: [&str; 4] = ["p", "h", "T_ns", SPREAD];
-/// A change of the proportion of two platforms between rounds above which a miss may be the machine's.
+/// A change of the proportion of two platforms between rounds above which a miss may be the
+/// machine's.
 const DRIFT_MAX_PCT: f64 = 5.0;
 /// The place that the others are compared with.
 const HERE: &str = "here";
@@ -50,11 +51,12 @@ const TERMS: &str = "const,p,h";
 /// What is fitted to half of the grid.
 const TERMS_HALF: &str = "auto:p,h";
 
-/// Measure how well fitted models predict points and platforms they have not seen; exit 1 if not as asked, 2 if the
-/// machine is too noisy to know.
+/// Measure how well fitted models predict points and platforms they have not seen; exit 1 if not as
+/// asked, 2 if the machine is too noisy to know.
 ///
-/// Half of a grid of frame sizes and steps predicts the other half: 1 % median error, 95 % of the points within 5 %. And
-/// the costs here with two host records predict a restricted platform: 95 % of its points lie in the stated interval.
+/// Half of a grid of frame sizes and steps predicts the other half: 1 % median error, 95 % of the
+/// points within 5 %. And the costs here with two host records predict a restricted platform: 95 %
+/// of its points lie in the stated interval.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -103,7 +105,8 @@ struct Predicted {
     pass: bool,
     /// Whether it cannot be told because the machine changed its speed too much.
     noisy: bool,
-    /// By how much the two platforms' proportion changed between rounds, %; none within one platform.
+    /// By how much the two platforms' proportion changed between rounds, %; none within one
+    /// platform.
     drift_pct: Option<f64>,
     #[serde(flatten)]
     check: Check,
@@ -420,8 +423,8 @@ mod tests {
     use fastpath_model::platform::ScoreKind;
     use fastpath_units::Rng;
 
-    /// A platform `compute` and `copy` times slower than the whitepaper's, with a bend in the cost of copies; `drift` is
-    /// how much slower its last round was, `noise` how far points scatter.
+    /// A platform `compute` and `copy` times slower than the whitepaper's, with a bend in the cost
+    /// of copies; `drift` is how much slower its last round was, `noise` how far points scatter.
     fn measured(name: &str, (compute, copy): (f64, f64), drift: f64, noise: f64) -> Measured {
         let mut rng = Rng::new(7);
         let mut found = Measured { name: name.to_owned(), ..Measured::default() };

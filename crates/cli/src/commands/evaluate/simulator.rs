@@ -8,9 +8,10 @@ use fastpath_sim::validation::{Basis, Check, Effort, Kind, results};
 
 /// Simulate every published figure of the shipped machines; exit 1 if one does not come out.
 ///
-/// A calibration point was used to set a number of the machine, a prediction was not, a qualitative check is about a sign
-/// or a shape. A figure that does not come out is shown as a miss, with the reason. A range is given where what was published
-/// or asked fixes it before anything is simulated, and chosen where we did, with our figures in sight.
+/// A calibration point was used to set a number of the machine, a prediction was not, a qualitative
+/// check is about a sign or a shape. A figure that does not come out is shown as a miss, with the
+/// reason. A range is given where what was published or asked fixes it before anything is
+/// simulated, and chosen where we did, with our figures in sight.
 #[derive(Args)]
 pub(super) struct SimulatorCommand {
     /// Shorter runs: some seconds in all.

@@ -1,5 +1,5 @@
-//! `fastpath measure events`: how many events the simulator's kernel handles per second, on the two models that simulators are
-//! compared on.
+//! `fastpath measure events`: how many events the simulator's kernel handles per second, on the two
+//! models that simulators are compared on.
 
 use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
@@ -23,7 +23,8 @@ pub(super) struct EventsCommand {
     /// The model.
     #[arg(long, default_value = "mm1")]
     model: Model,
-    /// Customers to serve; of the pipeline, laps through all 32 servers. Otherwise as many as take about a second.
+    /// Customers to serve; of the pipeline, laps through all 32 servers. Otherwise as many as take
+    /// about a second.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     customers: Option<u64>,
     /// The seed.
@@ -86,7 +87,8 @@ impl EventsCommand {
     }
 }
 
-/// Does `work`, which tells nothing of itself and takes about as long as `expected`, and shows how far it should be.
+/// Does `work`, which tells nothing of itself and takes about as long as `expected`, and shows how
+/// far it should be.
 fn shown<T>(bar: &ProgressBar, expected: Duration, work: impl FnOnce() -> T) -> T {
     let (done, waiting) = mpsc::channel::<()>();
     let ms = |time: Duration| time.as_millis() as usize;

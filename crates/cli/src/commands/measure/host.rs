@@ -9,13 +9,15 @@ use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, json};
 use std::io::{self, Write};
 
-/// Measure this machine: integer score, copy rates, memory by working set, caches, TLB, clocks, system calls.
+/// Measure this machine: integer score, copy rates, memory by working set, caches, TLB, clocks,
+/// system calls.
 #[derive(Args)]
 pub(super) struct HostCommand {
     /// A first look in seconds instead of minutes: fewer sizes, working sets up to 32 MiB.
     #[arg(long)]
     quick: bool,
-    /// An official CoreMark score of one core (iterations/s); kept beside our own score, never mixed with it.
+    /// An official CoreMark score of one core (iterations/s); kept beside our own score, never
+    /// mixed with it.
     #[arg(long, value_name = "SCORE")]
     coremark: Option<f64>,
     /// What to call the machine; otherwise its name in the network.
@@ -24,7 +26,8 @@ pub(super) struct HostCommand {
     /// The seed of the random walks through memory.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// As a core so many times slower would score and copy: work is added. For experiments with predictions.
+    /// As a core so many times slower would score and copy: work is added. For experiments with
+    /// predictions.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = slowdown)]
     slowdown: Slowdown,
     #[command(flatten)]

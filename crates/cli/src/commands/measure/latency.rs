@@ -1,4 +1,5 @@
-//! `fastpath measure latency`: how long a packet takes through a unit, and what each operation on it adds.
+//! `fastpath measure latency`: how long a packet takes through a unit, and what each operation on
+//! it adds.
 
 use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
@@ -13,11 +14,12 @@ use fastpath_units::Duration;
 use serde_json::{Map, json};
 use std::io::{self, Write};
 
-/// Measure how long a unit's input and output take by packet size, and what operations cost a packet.
+/// Measure how long a unit's input and output take by packet size, and what operations cost a
+/// packet.
 ///
-/// A packet goes from a generator through a forward unit to a swap unit and back; the time is that of equation 1 of the
-/// published experiment: half of what lies between the probes, the swap unit's work taken off. Operations are those of
-/// units on memory ports.
+/// A packet goes from a generator through a forward unit to a swap unit and back; the time is that
+/// of equation 1 of the published experiment: half of what lies between the probes, the swap unit's
+/// work taken off. Operations are those of units on memory ports.
 #[derive(Args)]
 pub(super) struct LatencyCommand {
     /// Frame lengths in bytes; otherwise 64 to 1500 as published.

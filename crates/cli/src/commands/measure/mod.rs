@@ -1,4 +1,5 @@
-//! `fastpath measure`: records of what this machine and packet pipelines on it do. One file per subject.
+//! `fastpath measure`: records of what this machine and packet pipelines on it do. One file per
+//! subject.
 
 mod events;
 mod host;

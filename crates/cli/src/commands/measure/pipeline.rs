@@ -1,5 +1,5 @@
-//! `fastpath measure pipeline`: what a packet costs, by length, steps, cores, links, bursts and flows; and the highest rate without
-//! loss.
+//! `fastpath measure pipeline`: what a packet costs, by length, steps, cores, links, bursts and
+//! flows; and the highest rate without loss.
 
 use super::{Output, bar, show, slowdown, tool, warn};
 use crate::{Answer, print};
@@ -22,7 +22,8 @@ const QUEUE: u64 = 4096;
 /// Final trials of that search, and how close its bounds come.
 const TRIAL: Duration = Duration::from_millis(250);
 const WIDTH: f64 = 0.02;
-/// Passes over the grid, and packets of each at a point. Short, so that a pass meets one speed of a machine that changes it.
+/// Passes over the grid, and packets of each at a point. Short, so that a pass meets one speed of a
+/// machine that changes it.
 const PASSES: std::ops::RangeInclusive<u64> = 5..=250;
 const PASS_PACKETS: u64 = 4_000;
 /// A point whose odd passes differ from its even ones by more is not known better than that.
@@ -30,8 +31,8 @@ const NOISY_PCT: f64 = 2.0;
 
 /// Measure what a packet costs a pipeline; one record per point of the grid.
 ///
-/// Lengths are of the frame in memory, without FCS, and records say so: 60 bytes are 64 on a wire. With one point and --json, one object is printed whose results
-/// also stand at the top.
+/// Lengths are of the frame in memory, without FCS, and records say so: 60 bytes are 64 on a wire.
+/// With one point and --json, one object is printed whose results also stand at the top.
 #[derive(Args)]
 pub(super) struct PipelineCommand {
     /// What happens to packets.
@@ -58,21 +59,23 @@ pub(super) struct PipelineCommand {
     /// Links packets are spread over (emulate).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
-    /// Packets timed per point and core, in up to 250 passes over the grid whose medians count (five where a point is dear to set
-    /// up: switch, --port; emulate: one).
+    /// Packets timed per point and core, in up to 250 passes over the grid whose medians count
+    /// (five where a point is dear to set up: switch, --port; emulate: one).
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     packets: u64,
     /// The device's port: memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
     /// DEVICE+SOURCE, two interfaces of this machine joined by a cable.
     #[arg(long, value_name = "PORT", default_value = "memory", value_parser = port)]
     port: Port,
-    /// Also search the highest rate of a core that loses no more than these shares of packets; 0 is RFC 2544's throughput.
-    /// Emulated links then lose nothing at random. One search for all, in the device's own time: pauses of the machine are left out and counted. Between two
-    /// interfaces in real time: trials in which the machine stood still and packets were lost are made again.
+    /// Also search the highest rate of a core that loses no more than these shares of packets; 0 is
+    /// RFC 2544's throughput. Emulated links then lose nothing at random. One search for all, in
+    /// the device's own time: pauses of the machine are left out and counted. Between two
+    /// interfaces in real time: trials in which the machine stood still and packets were lost are
+    /// made again.
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
     loss_ratio: Vec<f64>,
-    /// As a core so many times slower would do (netcope, forward on memory ports): work is added. For experiments with
-    /// predictions.
+    /// As a core so many times slower would do (netcope, forward on memory ports): work is added.
+    /// For experiments with predictions.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = slowdown)]
     slowdown: Slowdown,
     /// The seed of random losses.

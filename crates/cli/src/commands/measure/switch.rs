@@ -8,13 +8,14 @@ use fastpath_lab::record::{Record, Watch, fields};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// Measure a switch: ns per lookup compiled, interpreted and hashed per mask; packets per second from one memory port
-/// to another on one core; how soon a change of rules is in force, and what packets notice of it. Beside the longest change
-/// stand the longest by CPU time and the longest of as many empty loops between the changes: what the machine takes away.
+/// Measure a switch: ns per lookup compiled, interpreted and hashed per mask; packets per second
+/// from one memory port to another on one core; how soon a change of rules is in force, and what
+/// packets notice of it. Beside the longest change stand the longest by CPU time and the longest of
+/// as many empty loops between the changes: what the machine takes away.
 #[derive(Args)]
 pub(super) struct SwitchCommand {
-    /// The tables: cidr:N, cidr:FILE, acl:N, acl:FILE (ClassBench's format), mac:N, pipeline:gateway,
-    /// pipeline:load-balancer.
+    /// The tables: cidr:N, cidr:FILE, acl:N, acl:FILE (ClassBench's format), mac:N,
+    /// pipeline:gateway, pipeline:load-balancer.
     #[arg(long, value_name = "KIND:WHAT")]
     table: Rules,
     /// Live flows.

@@ -12,10 +12,12 @@ use std::path::PathBuf;
 
 /// Find the best assignment of a packet's tasks to engines with little code space.
 ///
-/// Without a table the tasks of the LinkEM thesis are used, and its own mapping is shown beside the best.
+/// Without a table the tasks of the LinkEM thesis are used, and its own mapping is shown beside the
+/// best.
 #[derive(Args)]
 pub(super) struct AssignCommand {
-    /// The tasks: a table with name, compute, memory (cycles), code (instructions), state (private or shared).
+    /// The tasks: a table with name, compute, memory (cycles), code (instructions), state (private
+    /// or shared).
     file: Option<PathBuf>,
     /// Engines free for the tasks.
     #[arg(long, default_value_t = 3)]

@@ -16,13 +16,15 @@ Examples (the thesis' two groups of tasks, 64-byte packets on four ports of 100 
   fastpath model budget --stages 290:470,135..165:515 --offered 595238
   fastpath model budget --work 455:985 --engines 3 --parallel --json")]
 pub(super) struct BudgetCommand {
-    /// Compute and memory cycles per packet of each pipeline stage, one engine each; compute may be a range.
+    /// Compute and memory cycles per packet of each pipeline stage, one engine each; compute may be
+    /// a range.
     #[arg(long, value_name = "COMPUTE:MEMORY,…", value_delimiter = ',', value_parser = work, required_unless_present = "work")]
     stages: Vec<Work>,
     /// Compute and memory cycles of the whole work, for --engines.
     #[arg(long, value_name = "COMPUTE:MEMORY", value_parser = work, conflicts_with = "stages", requires = "engines")]
     work: Option<Work>,
-    /// Engines the work is cut over evenly; with --parallel each does all of it for its share of the packets.
+    /// Engines the work is cut over evenly; with --parallel each does all of it for its share of
+    /// the packets.
     #[arg(long, requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
     engines: Option<u32>,
     /// See --engines.
@@ -31,7 +33,8 @@ pub(super) struct BudgetCommand {
     /// Threads per engine.
     #[arg(long, default_value_t = 4)]
     threads: u32,
-    /// Share u of the memory cycles that other threads hide, 0 to 1; otherwise the whole range is given.
+    /// Share u of the memory cycles that other threads hide, 0 to 1; otherwise the whole range is
+    /// given.
     #[arg(long, value_name = "U")]
     hidden: Option<f64>,
     /// Engine clock in Hz; otherwise the IXP1200's 232 MHz.

@@ -14,7 +14,8 @@ use std::io::{self, Write};
 
 /// Count the cores a link needs, over speeds, frame sizes and steps per packet.
 ///
-/// Without a model, the constants of Netcope's whitepaper are used: 38.6 ns + 0.101 ns per byte + 4.07 ns per step.
+/// Without a model, the constants of Netcope's whitepaper are used: 38.6 ns + 0.101 ns per byte +
+/// 4.07 ns per step.
 #[derive(Args)]
 pub(super) struct CoresCommand {
     #[command(flatten)]
@@ -22,8 +23,8 @@ pub(super) struct CoresCommand {
     /// Link speeds in Gbit/s, or with a unit; otherwise Ethernet's from 10 to 800.
     #[arg(long, value_name = "GBIT,…", value_delimiter = ',', value_parser = speed)]
     speeds: Vec<f64>,
-    /// Frame sizes on the wire in bytes, FCS included; otherwise those of RFC 2544. A model of sizes without it (records) is
-    /// asked 4 bytes less.
+    /// Frame sizes on the wire in bytes, FCS included; otherwise those of RFC 2544. A model of
+    /// sizes without it (records) is asked 4 bytes less.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
     frames: Vec<f64>,
     /// Values of the model's column that is neither a frame size nor given with --at.

@@ -1,4 +1,5 @@
-//! `fastpath model fit`: least squares over a table of measurements, with everything needed to judge it.
+//! `fastpath model fit`: least squares over a table of measurements, with everything needed to
+//! judge it.
 
 use super::options::Fitting;
 use super::source::table;
@@ -17,7 +18,8 @@ const WORST_SHOWN: usize = 10;
 
 /// Fit a cost model to a table of measurements (CSV, or records of `fastpath measure pipeline`).
 ///
-/// With --half or --test the exit code is the verdict: 0 it holds, 1 it misses, 2 the points are too noisy to know.
+/// With --half or --test the exit code is the verdict: 0 it holds, 1 it misses, 2 the points are
+/// too noisy to know.
 #[derive(Args)]
 pub(super) struct FitCommand {
     /// The table; `-` reads standard input.
@@ -25,8 +27,9 @@ pub(super) struct FitCommand {
     /// The column (or product of columns, like cores/rate) to explain.
     #[arg(long, value_name = "COLUMN")]
     y: String,
-    /// The terms that explain it: const, columns, products, pieces, bends: 'const,p,h,p*h,ceil(p/64),max(p-256,0)'; or
-    /// auto:p,h to choose them over some columns by the errors at points left out.
+    /// The terms that explain it: const, columns, products, pieces, bends:
+    /// 'const,p,h,p*h,ceil(p/64),max(p-256,0)'; or auto:p,h to choose them over some columns by the
+    /// errors at points left out.
     #[arg(long, value_name = "TERMS")]
     terms: String,
     #[command(flatten)]
@@ -34,7 +37,8 @@ pub(super) struct FitCommand {
     /// Check the fit against the rows of another table.
     #[arg(long, value_name = "FILE", conflicts_with = "half")]
     test: Option<PathBuf>,
-    /// Fit half of the rows, as the fields of one colour on a chessboard, and check the fit against the others.
+    /// Fit half of the rows, as the fields of one colour on a chessboard, and check the fit against
+    /// the others.
     #[arg(long)]
     half: bool,
     /// Print one JSON object.

@@ -18,9 +18,11 @@ use std::path::PathBuf;
 /// Without files the three platforms of SCION's document are used.
 #[derive(Args)]
 pub(super) struct IndexCommand {
-    /// Platforms: tables with platform, coremark or score, a copy rate and rate_pps; or host records.
+    /// Platforms: tables with platform, coremark or score, a copy rate and rate_pps; or host
+    /// records.
     files: Vec<PathBuf>,
-    /// Which M and N: M = 1; M = 400; M = 400 and N = 1 µs as SCION's program; M fitted; M and N fitted.
+    /// Which M and N: M = 1; M = 400; M = 400 and N = 1 µs as SCION's program; M fitted; M and N
+    /// fitted.
     #[arg(long, default_value = "tuned")]
     variant: VariantWord,
     /// The weight M of copying, in place of a variant.

@@ -1,5 +1,5 @@
-//! `fastpath model`: fit cost models, predict with them, size with them. One file per verb; `source.rs` says
-//! where a model comes from.
+//! `fastpath model`: fit cost models, predict with them, size with them. One file per verb;
+//! `source.rs` says where a model comes from.
 
 mod assign;
 mod budget;

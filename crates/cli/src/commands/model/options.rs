@@ -11,8 +11,8 @@ use fastpath_units::Rate;
 /// How to fit.
 #[derive(Args)]
 pub(super) struct Fitting {
-    /// How much each point counts: equal, relative (by 1/y²), or a column of weights (1/variance); otherwise equal, and
-    /// relative where the terms are chosen (auto).
+    /// How much each point counts: equal, relative (by 1/y²), or a column of weights (1/variance);
+    /// otherwise equal, and relative where the terms are chosen (auto).
     #[arg(long, value_name = "WEIGHTS")]
     weights: Option<String>,
     /// Fit only rows where a column reads so (may be repeated: all must hold).
@@ -36,14 +36,15 @@ pub(super) struct Fitting {
     /// The column of frame sizes; otherwise found by its name.
     #[arg(long, value_name = "COLUMN")]
     frame_column: Option<String>,
-    /// Whether frame sizes count the 4 bytes of the FCS, where the table does not say (column fcs; records do): sizes in
-    /// memory do not, published ones usually do.
+    /// Whether frame sizes count the 4 bytes of the FCS, where the table does not say (column fcs;
+    /// records do): sizes in memory do not, published ones usually do.
     #[arg(long, value_name = "WITH|WITHOUT", value_parser = fcs)]
     fcs: Option<Fcs>,
     /// The column of core counts; otherwise found by its name.
     #[arg(long, value_name = "COLUMN")]
     cores_column: Option<String>,
-    /// A line rate known to limit some points, all ports together (may be repeated); otherwise Ethernet's are tried.
+    /// A line rate known to limit some points, all ports together (may be repeated); otherwise
+    /// Ethernet's are tried.
     #[arg(long, value_name = "RATE")]
     line_rate: Vec<Rate>,
 }

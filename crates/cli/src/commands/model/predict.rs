@@ -1,4 +1,5 @@
-//! `fastpath model predict`: what a fitted model says about points not measured, here or on another machine.
+//! `fastpath model predict`: what a fitted model says about points not measured, here or on another
+//! machine.
 
 use super::fit::{answer, tell};
 use super::options::point_text;
@@ -14,7 +15,8 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Predict costs and throughput from a fitted model, on this platform or another; with --test, exit 1 if it misses.
+/// Predict costs and throughput from a fitted model, on this platform or another; with --test, exit
+/// 1 if it misses.
 #[derive(Args)]
 pub(super) struct PredictCommand {
     #[command(flatten)]
@@ -22,10 +24,12 @@ pub(super) struct PredictCommand {
     /// A point to predict: a value for each column of the model (may be repeated).
     #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point_text, required_unless_present = "test")]
     at: Vec<Vec<(String, f64)>>,
-    /// Predict every row of this table and compare with what it measured (with --to, on that platform).
+    /// Predict every row of this table and compare with what it measured (with --to, on that
+    /// platform).
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
-    /// The platform the model was fitted on: FILE or FILE:NAME, a host record or a table of platforms.
+    /// The platform the model was fitted on: FILE or FILE:NAME, a host record or a table of
+    /// platforms.
     #[arg(long, value_name = "PLATFORM", requires = "to")]
     from: Option<String>,
     /// The platform to predict for.
@@ -100,8 +104,8 @@ impl PredictCommand {
         }))
     }
 
-    /// One point: y with its intervals and, where y is a time, the throughput that follows. On another platform y is that
-    /// platform's; of its mean nothing is known.
+    /// One point: y with its intervals and, where y is a time, the throughput that follows. On
+    /// another platform y is that platform's; of its mean nothing is known.
     fn predict(
         &self,
         sourced: &Sourced,

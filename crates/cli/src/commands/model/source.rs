@@ -109,7 +109,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     decoded(bytes).with_context(|| format!("{}: not text in UTF-8, UTF-16 or Latin-1", path.display()))
 }
 
-/// Text as spreadsheets write it: UTF-8, UTF-16 with its mark, else Latin-1. `None` for what is no text.
+/// Text as spreadsheets write it: UTF-8, UTF-16 with its mark, else Latin-1. `None` for what is no
+/// text.
 fn decoded(bytes: Vec<u8>) -> Option<String> {
     let utf_16 = |unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();

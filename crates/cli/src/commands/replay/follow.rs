@@ -1,8 +1,8 @@
-//! Follows every frame of a replay from its capture to its end: the rows of `--times`, and how much of a frame
-//! that a snap length had cut is real.
+//! Follows every frame of a replay from its capture to its end: the rows of `--times`, and how much
+//! of a frame that a snap length had cut is real.
 //!
-//! A frame is known by its slot in the pool while it is alive. Copies made inside (a switch that floods, fragments)
-//! are not followed: the row of an input frame is the fate of that frame itself.
+//! A frame is known by its slot in the pool while it is alive. Copies made inside (a switch that
+//! floods, fragments) are not followed: the row of an input frame is the fate of that frame itself.
 
 use fastpath_net::{EdgeId, Frame, Observer, Reason};
 use fastpath_units::Time;
@@ -12,7 +12,8 @@ use std::io::{self, Write};
 /// The observer of a replay.
 #[derive(Default)]
 pub(crate) struct Follower {
-    /// Frames inside, by slot, with the index of their row. Never iterated: its order reaches no output.
+    /// Frames inside, by slot, with the index of their row. Never iterated: its order reaches no
+    /// output.
     inside: HashMap<u32, u64>,
     /// Captured bytes of the frames alive that were captured in part, by slot.
     cut: HashMap<u32, usize>,
@@ -50,8 +51,8 @@ impl Follower {
         self.rows.push_back(Row { entered: at, end: Some(End::Dropped(reason)) });
     }
 
-    /// Writes and forgets the rows from the oldest to the first that is still open. `start` is the picosecond of
-    /// the captures' epoch at which the run began.
+    /// Writes and forgets the rows from the oldest to the first that is still open. `start` is the
+    /// picosecond of the captures' epoch at which the run began.
     pub(crate) fn write_closed(&mut self, start: u128, out: &mut impl Write) -> io::Result<()> {
         while let Some(Row { entered, end: Some(end) }) = self.rows.front() {
             write_row(out, self.first, start, *entered, end)?;

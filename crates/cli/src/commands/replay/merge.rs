@@ -1,7 +1,8 @@
-//! Several captures read as one, by time; packets of the same time in the order of the command line.
+//! Several captures read as one, by time; packets of the same time in the order of the command
+//! line.
 //!
-//! One packet per capture is in memory. A capture that breaks ends there, with its complete packets given; what was
-//! wrong is kept for the end of the run.
+//! One packet per capture is in memory. A capture that breaks ends there, with its complete packets
+//! given; what was wrong is kept for the end of the run.
 
 use anyhow::{Context, bail};
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Packet, Reader};

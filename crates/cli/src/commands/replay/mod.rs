@@ -1,4 +1,5 @@
-//! `fastpath replay`: captures through a network, offline, in virtual time, the same bytes for the same seed.
+//! `fastpath replay`: captures through a network, offline, in virtual time, the same bytes for the
+//! same seed.
 //!
 //! ```text
 //!  a.pcap ─┐                                       ┌─▶ b.pcap  (nanoseconds)
@@ -7,8 +8,8 @@
 //!                                         └─▶ --times FILE      (picoseconds)
 //! ```
 //!
-//! Time zero of the run is the earliest time of the captures. Memory is bounded: one packet of each capture, and
-//! what the network holds. Read first: `run.rs`, then `follow.rs`.
+//! Time zero of the run is the earliest time of the captures. Memory is bounded: one packet of each
+//! capture, and what the network holds. Read first: `run.rs`, then `follow.rs`.
 
 mod follow;
 pub(in crate::commands) mod merge;
@@ -29,8 +30,8 @@ use std::path::{Path, PathBuf};
 
 /// Send captures through a network, offline and exactly.
 ///
-/// Frames of a capture enter at a host at their times; what reaches a host is written with the times at
-/// which it would have arrived. No privileges, no waiting: time is virtual.
+/// Frames of a capture enter at a host at their times; what reaches a host is written with the
+/// times at which it would have arrived. No privileges, no waiting: time is virtual.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +46,8 @@ pub(crate) struct Replay {
     /// In a network of two hosts: the file for what reaches the second.
     #[arg(value_name = "OUT.pcap")]
     output: Option<PathBuf>,
-    /// A capture that enters at a host; with several interfaces, HOST:INTERFACE=FILE. May be repeated.
+    /// A capture that enters at a host; with several interfaces, HOST:INTERFACE=FILE. May be
+    /// repeated.
     #[arg(long = "in", value_name = "HOST=FILE")]
     inputs: Vec<Place>,
     /// The file for what reaches a host, or one interface of it. May be repeated.
@@ -54,7 +56,8 @@ pub(crate) struct Replay {
     /// Where to write the exact times: index, in_ps, out_ps or why there is none.
     #[arg(long, value_name = "FILE")]
     times: Option<PathBuf>,
-    /// Where to write what became of every packet on every link, for Wireshark: times and reasons are comments.
+    /// Where to write what became of every packet on every link, for Wireshark: times and reasons
+    /// are comments.
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
     /// The seed of every random choice; otherwise the one in the spec, otherwise 1.
@@ -176,7 +179,8 @@ fn refuse_overwriting<'p>(
     let mut taken: Vec<PathBuf> =
         inputs.iter().filter_map(|place| fs::canonicalize(&place.file).ok()).collect();
     for file in outputs.iter().map(|place| place.file.as_path()).chain(notes) {
-        // A file that does not exist yet has no canonical form; two names of it differ only by their directory.
+        // A file that does not exist yet has no canonical form; two names of it differ only by
+        // their directory.
         let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         ensure!(
             !taken.contains(&path),

@@ -120,8 +120,9 @@ impl Run {
         Ok(captures.into_problems())
     }
 
-    /// Lets out what is inside. Where traces start over for ever it ends when no frame is left, or when those that are have
-    /// waited for two rounds of the longest: their link is paused for good.
+    /// Lets out what is inside. Where traces start over for ever it ends when no frame is left, or
+    /// when those that are have waited for two rounds of the longest: their link is paused for
+    /// good.
     fn drain(&mut self) -> anyhow::Result<()> {
         let mut still_since = None;
         while let Some(at) = self.network.next_at() {
@@ -197,7 +198,8 @@ impl Run {
         self.network.observer_mut().0.write_closed(start_ps, &mut self.times).context("--times")
     }
 
-    /// The frame of a capture leaves its host, as long as it was on the wire; what a snap length cut is zeros.
+    /// The frame of a capture leaves its host, as long as it was on the wire; what a snap length
+    /// cut is zeros.
     fn enter(&mut self, entry: &Entry) {
         let Some(mut frame) = self.network.pool_mut().alloc(entry.wire_len) else {
             let reason = if entry.wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };

@@ -1,8 +1,10 @@
-//! Machines and programs made of what was measured here: `this-host=RECORDS` and `pipeline=RECORDS`.
+//! Machines and programs made of what was measured here: `this-host=RECORDS` and
+//! `pipeline=RECORDS`.
 //!
-//! A record of `fastpath measure host` becomes a machine: its cores, and the caches found in its latencies. Records of `fastpath
-//! measure pipeline` become a program: stage i measured is stage i simulated, with a cost per packet and, where frames of
-//! several sizes were measured, per byte. Both are texts like any other, so every number can be seen and changed.
+//! A record of `fastpath measure host` becomes a machine: its cores, and the caches found in its
+//! latencies. Records of `fastpath measure pipeline` become a program: stage i measured is stage i
+//! simulated, with a cost per packet and, where frames of several sizes were measured, per byte.
+//! Both are texts like any other, so every number can be seen and changed.
 
 use anyhow::{Context, ensure};
 use fastpath_sim::parameter::Text;
@@ -74,7 +76,8 @@ source = "measured: plateaus of the latency of dependent loads, and the last of 
     Ok(Text::new(format!("this-host={file}"), text))
 }
 
-/// The program of the pipeline records in `file`: those like the last one, with the fewest steps of parsing there are.
+/// The program of the pipeline records in `file`: those like the last one, with the fewest steps of
+/// parsing there are.
 pub(super) fn program(file: &str) -> anyhow::Result<Text> {
     let records: Vec<Value> = read(file)?.into_iter().filter(|r| r["kind"] == "pipeline").collect();
     let last =
@@ -121,8 +124,8 @@ fn read(file: &str) -> anyhow::Result<Vec<Value>> {
     crate::records::parse(&text).with_context(|| file.to_owned())
 }
 
-/// Cost of a frame without bytes and of a byte, by least squares, neither below 0. Frames in memory lack the FCS of 4 bytes that
-/// the simulated ones have.
+/// Cost of a frame without bytes and of a byte, by least squares, neither below 0. Frames in memory
+/// lack the FCS of 4 bytes that the simulated ones have.
 fn line(points: &[(f64, f64)]) -> (f64, f64) {
     let n = points.len() as f64;
     let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;

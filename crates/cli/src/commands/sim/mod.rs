@@ -35,7 +35,8 @@ const CARRIES: f64 = 0.999;
 /// Visits between two looks at the progress bar.
 const VISITS_PER_LOOK: u64 = 1 << 16;
 
-/// Simulate a packet processor: throughput, where frames are lost, latency, utilisation, and what limits it.
+/// Simulate a packet processor: throughput, where frames are lost, latency, utilisation, and what
+/// limits it.
 ///
 /// The exit code is 1 if the simulated machine deadlocks.
 #[derive(Args)]
@@ -59,7 +60,8 @@ Examples:
 pub(crate) struct Sim {
     #[command(subcommand)]
     action: Option<Action>,
-    /// A shipped machine (see --list), a machine file (TOML), or this-host=RECORDS of `fastpath measure host`.
+    /// A shipped machine (see --list), a machine file (TOML), or this-host=RECORDS of `fastpath
+    /// measure host`.
     #[arg(required_unless_present = "list")]
     machine: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! Simulated points as records, and plots of them: the same records and the same report as of measurements.
+//! Simulated points as records, and plots of them: the same records and the same report as of
+//! measurements.
 
 use anyhow::Context;
 use clap::Args;

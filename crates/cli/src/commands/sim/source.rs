@@ -24,7 +24,8 @@ const FCS: u32 = 4;
 /// What every simulation is asked.
 #[derive(Args)]
 pub(in crate::commands) struct Question {
-    /// A shipped program (see `sim --list`), a program file (TOML), or pipeline=RECORDS of `fastpath measure pipeline`.
+    /// A shipped program (see `sim --list`), a program file (TOML), or pipeline=RECORDS of
+    /// `fastpath measure pipeline`.
     #[arg(short, long, value_name = "PROGRAM")]
     program: Option<String>,
     /// What arrives.
@@ -140,7 +141,8 @@ fn capture(path: &Path) -> anyhow::Result<Vec<(Time, u32)>> {
     while let Some(packet) = reader.read_packet()? {
         ensure!(frames.len() < FRAMES_MAX, "more than {FRAMES_MAX} packets; cut it (editcap)");
         let ns = packet.ns.context("packets without times (pcapng simple packets) are no workload")?;
-        // A packet older than the first arrives with it; the order of the file is the order of arrival.
+        // A packet older than the first arrives with it; the order of the file is the order of
+        // arrival.
         let after = ns.saturating_sub(*start.get_or_insert(ns));
         let at = after.checked_mul(1000).map(Duration::from_ps);
         let at =

@@ -5,8 +5,8 @@
 //!        not yet done ◀──────────────────────────────── results.csv
 //! ```
 //!
-//! Which points there are and what a row says is decided in `fastpath_sim::sweep`, without threads and files; here is only who
-//! does them and where the rows go.
+//! Which points there are and what a row says is decided in `fastpath_sim::sweep`, without threads
+//! and files; here is only who does them and where the rows go.
 
 mod pareto;
 mod results;
@@ -32,9 +32,10 @@ const TRIED_FIRST: u64 = 100;
 
 /// Simulate over a grid or a sample of any parameters, on all cores; resumable, in shards.
 ///
-/// The table does not depend on the number of threads. With --output every finished point is appended to the file at once;
-/// run the same words again and only what is missing is done. Files of shards may be concatenated: the same words
-/// without --shard then check that nothing is missing, and sort. The exit code is 1 if a point could not be run (its row says why).
+/// The table does not depend on the number of threads. With --output every finished point is
+/// appended to the file at once; run the same words again and only what is missing is done. Files
+/// of shards may be concatenated: the same words without --shard then check that nothing is
+/// missing, and sort. The exit code is 1 if a point could not be run (its row says why).
 #[derive(Args)]
 #[command(after_help = "\
 Axes (--vary): NAME=A,B,C | NAME=LOW..HIGH | NAME=LOW..HIGH/COUNT
@@ -57,7 +58,8 @@ pub(crate) struct SweepCommand {
     /// In place of the whole grid: so many random points.
     #[arg(long, value_name = "POINTS", conflicts_with = "halton")]
     random: Option<u64>,
-    /// In place of the whole grid: so many points of a Halton sequence, which fill the space evenly.
+    /// In place of the whole grid: so many points of a Halton sequence, which fill the space
+    /// evenly.
     #[arg(long, value_name = "POINTS")]
     halton: Option<u64>,
     /// Do only this part of the points, I of N.
@@ -66,7 +68,8 @@ pub(crate) struct SweepCommand {
     /// Threads; otherwise one per core.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// The results (CSV); what the file already holds is not done again. Otherwise they are printed.
+    /// The results (CSV); what the file already holds is not done again. Otherwise they are
+    /// printed.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Show only what nothing cheaper beats: two columns, COST may be a product of several (a*b).
@@ -132,7 +135,8 @@ impl SweepCommand {
                 let (to_writer, next) = (to_writer.clone(), &next);
                 scope.spawn(move || {
                     while let Some(&point) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        // The writer has gone when it could not write: then there is nothing left to do.
+                        // The writer has gone when it could not write: then there is nothing left
+                        // to do.
                         if to_writer.send((point, sweep.row(point))).is_err() {
                             return;
                         }
@@ -203,7 +207,8 @@ fn refuse_nonsense(sweep: &Sweep, todo: &[u64]) -> anyhow::Result<()> {
     }
 }
 
-/// A cell as JSON: a number where it is one, nothing where it is empty. A fingerprint may look like a number and is none.
+/// A cell as JSON: a number where it is one, nothing where it is empty. A fingerprint may look like
+/// a number and is none.
 fn scalar(column: &str, cell: &str) -> Value {
     if cell.is_empty() {
         return Value::Null;

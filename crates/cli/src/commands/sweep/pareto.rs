@@ -1,4 +1,5 @@
-//! The Pareto view: the rows that no cheaper row equals or beats, and the cheapest that carries its workload.
+//! The Pareto view: the rows that no cheaper row equals or beats, and the cheapest that carries its
+//! workload.
 
 use crate::print;
 use anyhow::{Context, ensure};

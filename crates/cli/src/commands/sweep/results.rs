@@ -1,8 +1,9 @@
 //! The rows of a sweep and their file.
 //!
-//! While a sweep runs a row is one appended line, so a killed sweep loses the rows under way and no others. A last line without
-//! its end is cut off. When all is done the file is written anew in the order of the points and takes the old one's place in
-//! one step: the finished file does not depend on who did what when.
+//! While a sweep runs a row is one appended line, so a killed sweep loses the rows under way and no
+//! others. A last line without its end is cut off. When all is done the file is written anew in the
+//! order of the points and takes the old one's place in one step: the finished file does not depend
+//! on who did what when.
 
 use anyhow::{Context, bail, ensure};
 use fastpath_sim::sweep::Sweep;

@@ -20,11 +20,12 @@ use std::time::Instant;
 pub(super) struct Explain {
     #[command(flatten)]
     switch: SwitchArgs,
-    /// A packet: fields as in a rule (in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80), or a frame in hexadecimal.
+    /// A packet: fields as in a rule (in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80), or a frame in
+    /// hexadecimal.
     #[arg(long, value_name = "PACKET")]
     trace: Option<String>,
-    /// A port that rules and packets may name, as `fastpath switch` has it: NAME or NAME=KIND. May be repeated; the order
-    /// decides the numbers.
+    /// A port that rules and packets may name, as `fastpath switch` has it: NAME or NAME=KIND. May
+    /// be repeated; the order decides the numbers.
     #[arg(long = "port", value_name = "NAME")]
     ports: Vec<String>,
     /// The port that a frame in hexadecimal arrives on.

@@ -21,8 +21,8 @@ use rules::SwitchArgs;
 
 /// Switch by rules: OpenFlow 1.3 tables, from a rule file, from controllers, or both.
 ///
-/// With --in and --out, captures go through the tables offline, in virtual time. Otherwise the switch serves on its
-/// ports until Ctrl-C, and controllers can dial it or are dialled.
+/// With --in and --out, captures go through the tables offline, in virtual time. Otherwise the
+/// switch serves on its ports until Ctrl-C, and controllers can dial it or are dialled.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -54,8 +54,8 @@ fn shown(path: &Path, mistakes: &[ofctl::Mistake]) -> String {
     text
 }
 
-/// Numbers for ports by name: `pN` is number N, `LOCAL` the port to the machine itself, the others get the smallest that
-/// are free, in their order.
+/// Numbers for ports by name: `pN` is number N, `LOCAL` the port to the machine itself, the others
+/// get the smallest that are free, in their order.
 pub(super) fn number<'a>(names: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Vec<(u32, &'a str)>> {
     let names: Vec<&str> = names.into_iter().collect();
     let own = |name: &str| {

@@ -27,8 +27,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Where controllers are and how to talk to them.
 #[derive(Args)]
 pub(super) struct ServeArgs {
-    /// A port: NAME=memory (its other side is nothing), NAME=IFACE, NAME=tap:IFACE, or IFACE alone. LOCAL=tap:IFACE is
-    /// the port to the machine itself (OFPP_LOCAL).
+    /// A port: NAME=memory (its other side is nothing), NAME=IFACE, NAME=tap:IFACE, or IFACE alone.
+    /// LOCAL=tap:IFACE is the port to the machine itself (OFPP_LOCAL).
     #[arg(long = "port", value_name = "NAME=KIND")]
     pub(super) ports: Vec<Attachment>,
     /// Listen for controllers: ptcp:PORT:ADDRESS or ptls:PORT:ADDRESS. May be repeated.

@@ -1,7 +1,7 @@
 //! Lookups in one table, by three ways and three kinds of traffic.
 //!
-//! A key is changed in place in the first-level cache, as a parser leaves it; what the loop around the lookups costs is
-//! measured beside and taken off.
+//! A key is changed in place in the first-level cache, as a parser leaves it; what the loop around
+//! the lookups costs is measured beside and taken off.
 
 use super::{ByTraffic, Lookups, Made, SwitchQuestion};
 use crate::measure::{Effort, median};

@@ -1,5 +1,5 @@
-//! What a switch costs: lookups in a table by three ways, whole packets over memory ports, and changes of rules under
-//! full traffic.
+//! What a switch costs: lookups in a table by three ways, whole packets over memory ports, and
+//! changes of rules under full traffic.
 //!
 //! | file | question |
 //! |---|---|
@@ -57,7 +57,8 @@ pub struct Lookups {
     pub hash_per_mask: ByTraffic,
 }
 
-/// The whole path: from one memory port through the tables to another, one core, frames of 60 bytes (64 with FCS).
+/// The whole path: from one memory port through the tables to another, one core, frames of 60 bytes
+/// (64 with FCS).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Rates {
     /// Generated code.
@@ -75,8 +76,8 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// Times of changes, µs, and what says whose they are: on a core that others take away for milliseconds, the longest change
-/// is theirs.
+/// Times of changes, µs, and what says whose they are: on a core that others take away for
+/// milliseconds, the longest change is theirs.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ChangeTimes {
     /// Half of them are below.
@@ -85,9 +86,11 @@ pub struct ChangeTimes {
     pub p99: f64,
     /// The longest.
     pub max: f64,
-    /// The longest by CPU time of the thread: what other programs took is not in it, nor most of what other machines took.
+    /// The longest by CPU time of the thread: what other programs took is not in it, nor most of
+    /// what other machines took.
     pub cpu_max: f64,
-    /// The longest of as many empty loops, each as long as the median, on the same core between the changes.
+    /// The longest of as many empty loops, each as long as the median, on the same core between the
+    /// changes.
     pub control_max: f64,
 }
 

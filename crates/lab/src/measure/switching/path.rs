@@ -1,5 +1,5 @@
-//! The whole path on one core: a frame is taken from a memory port, goes through the tables, and is put into another.
-//! The far sides are filled and emptied outside of the time.
+//! The whole path on one core: a frame is taken from a memory port, goes through the tables, and is
+//! put into another. The far sides are filled and emptied outside of the time.
 
 use super::rules::IN;
 use super::{Made, Rates, SwitchQuestion};

@@ -1,5 +1,5 @@
-//! Tables to measure: routes, access lists, MAC tables and pipelines, generated from a seed or read from a file, and the
-//! flows that meet them.
+//! Tables to measure: routes, access lists, MAC tables and pipelines, generated from a seed or read
+//! from a file, and the flows that meet them.
 
 use super::{Made, SwitchQuestion};
 use fastpath_switch::field::Field;
@@ -290,7 +290,8 @@ fn prefix(text: &str) -> Option<(u128, u128, u16)> {
     Some(((address.to_bits() & mask).into(), mask.into(), len as u16))
 }
 
-/// `@src/len dst/len low : high low : high protocol/mask …`: a match for every pair of prefixes of the port ranges.
+/// `@src/len dst/len low : high low : high protocol/mask …`: a match for every pair of prefixes of
+/// the port ranges.
 fn classbench(line: &str) -> Option<Vec<Match>> {
     let words: Vec<&str> = line.strip_prefix('@')?.split_whitespace().collect();
     let [src, dst, src_low, ":", src_high, dst_low, ":", dst_high, protocol, ..] = words[..] else {

@@ -1,6 +1,7 @@
-//! Changes of rules while one core forwards all it can: how soon each is in force, what bursts take meanwhile, and
-//! whether a packet is lost. The changes come one after the other, with an empty loop of the same length between each two,
-//! [`PAUSE`] apart, once traffic runs; on their core a third thread makes new bases and code when nobody else wants it.
+//! Changes of rules while one core forwards all it can: how soon each is in force, what bursts take
+//! meanwhile, and whether a packet is lost. The changes come one after the other, with an empty
+//! loop of the same length between each two, [`PAUSE`] apart, once traffic runs; on their core a
+//! third thread makes new bases and code when nobody else wants it.
 
 use super::rules::{IN, OUT};
 use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
@@ -47,7 +48,8 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
                     bytes.copy_from_slice(&frame[..60]);
                     let is_through = match worker.run(IN, &mut bytes) {
                         Fate::Forward { port, .. } => is_expected(port),
-                        // Actions that the code in force does not know yet leave their frames aside.
+                        // Actions that the code in force does not know yet leave their frames
+                        // aside.
                         Fate::Done => worker.outcomes().drain(..).any(
                             |outcome| matches!(outcome, Outcome::Output { port, .. } if is_expected(port)),
                         ),
@@ -72,8 +74,8 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
     })
 }
 
-/// Adds and takes away rules for single addresses. What was made is taken over in the time of the change that has to wait
-/// for it.
+/// Adds and takes away rules for single addresses. What was made is taken over in the time of the
+/// change that has to wait for it.
 fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> ChangeTimes {
     let (done, made_of) = mpsc::channel::<Result<Remade, CompileError>>();
     let start_job = |job: Job| {
@@ -132,7 +134,8 @@ fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// A rule for one address of the flows in the largest table, with another port to leave by; then its deletion.
+/// A rule for one address of the flows in the largest table, with another port to leave by; then
+/// its deletion.
 fn request(i: u32, made: &Made) -> FlowMod {
     let key = &made.follow[(i / 2) as usize % made.follow.len()];
     let address = key.words()[6] as u32;
