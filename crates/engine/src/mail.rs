@@ -5,7 +5,7 @@ use crate::audit::{Promise, Releases};
 use crate::port::PortCounters;
 use crate::sys::poll::Bell;
 use crate::watch::Gaps;
-use fastpath_link::{Counters, Delays, PipeSpec, Tally};
+use fastpath_link::{Counters, Delays, PipeSpec, Volume};
 use fastpath_net::{Conservation, LinkChange, ScheduleFull};
 use fastpath_units::{Duration, Time};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -65,7 +65,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct PipeState {
     pub(crate) spec: PipeSpec,
     pub(crate) counters: Counters,
-    pub(crate) held: Tally,
+    pub(crate) held: Volume,
     /// Where there is jitter. What is made of it is worked out by who asks, and keeps no worker
     /// from its work.
     pub(crate) delays: Option<Delays>,

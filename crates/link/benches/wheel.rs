@@ -4,7 +4,7 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use fastpath_link::{Limit, LossSpec, Packet, PipeSpec, Pipes, Plan, QueueSpec, Wheel};
+use fastpath_link::{Limit, LossSpec, Packet, PipeInit, PipeSpec, Pipes, QueueSpec, Wheel};
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 
 fn main() {
@@ -25,7 +25,7 @@ fn packets_through_many_pipes(bencher: Bencher, count: u32) {
         queue: QueueSpec::DropTail(Limit::Packets(1000)),
         ..PipeSpec::default()
     };
-    let plan = |id: usize| Plan { spec: &spec, rng: Rng::stream(1, id as u64) };
+    let plan = |id: usize| PipeInit { spec: &spec, rng: Rng::stream(1, id as u64) };
     let mut pipes: Pipes<u32> = Pipes::new((0..count as usize).map(plan), 1 << 16);
     let (mut now, mut rng) = (Time::ZERO, Rng::new(2));
     let mut run = |packets: u64| {

@@ -5,14 +5,14 @@ use std::ops::AddAssign;
 
 /// A number of packets and the bytes of their frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
+pub struct Volume {
     /// Packets.
     pub packets: u64,
     /// Bytes of their frames, without framing overhead.
     pub bytes: u64,
 }
 
-impl Tally {
+impl Volume {
     #[inline]
     pub(crate) fn add(&mut self, len: u32) {
         self.packets += 1;
@@ -32,8 +32,8 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
+impl AddAssign for Volume {
+    fn add_assign(&mut self, other: Volume) {
         self.packets += other.packets;
         self.bytes += other.bytes;
     }
@@ -43,9 +43,9 @@ impl AddAssign for Tally {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Given to `push`.
-    pub pushed: Tally,
+    pub pushed: Volume,
     /// Returned by `pop` as delivered.
-    pub delivered: Tally,
+    pub delivered: Volume,
     /// Packets on which the pipe set ECN CE, counted when queued.
     pub marked: u64,
     /// Packets delivered with flipped bits.
@@ -63,12 +63,12 @@ impl Counters {
     }
 
     /// What was dropped for any reason.
-    pub fn dropped(&self) -> Tally {
-        Tally { packets: self.dropped.iter().sum(), bytes: self.dropped_bytes }
+    pub fn dropped(&self) -> Volume {
+        Volume { packets: self.dropped.iter().sum(), bytes: self.dropped_bytes }
     }
 
     /// True if every packet and byte is accounted for: pushed = delivered + dropped + `held`.
-    pub fn conserved(&self, held: Tally) -> bool {
+    pub fn conserved(&self, held: Volume) -> bool {
         let mut out = self.delivered;
         out += self.dropped();
         out += held;

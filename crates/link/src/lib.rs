@@ -60,12 +60,12 @@ mod terms;
 mod wheel;
 mod wire;
 
-pub use counters::{Counters, Tally};
+pub use counters::{Counters, Volume};
 pub use delays::Delays;
 pub use framing::{Cells, Framing};
 pub use impairment::{
-    Chance, CorruptSpec, Corruption, Duplication, FourState, GilbertElliott, JitterLaw, JitterSpec, LossPlan,
-    LossSpec, Memory, Outage, Reorder, ReorderSpec, Runs,
+    Chance, CorruptSpec, Corruption, Duplication, FourState, GilbertElliott, JitterCorrelation, JitterLaw,
+    JitterSpec, LossPlan, LossSpec, Outage, Reorder, ReorderSpec, Runs,
 };
 pub use opportunities::{Opportunities, OpportunitiesError};
 pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
@@ -75,7 +75,8 @@ pub use qdisc::{
     AredSpec, Classes, CodelSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler, Ecn, FqCodelSpec, Limit,
     Peak, PieSpec, PrioSpec, QueueSpec, RedSpec, SojournSpec, TokenBucketSpec,
 };
-pub use set::{PipeRef, Plan};
+pub use set::{PipeInit, PipeRef};
 pub use slots::{SlotSpec, SlotWait};
 pub use spec::{Change, LinkState, PipeSpec};
+pub use store::PopLimit;
 pub use wheel::Wheel;

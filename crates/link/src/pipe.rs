@@ -2,10 +2,10 @@
 //!
 //! A set of one ([`Set`]): what is tested of a pipe is tested of each of many.
 
-use crate::counters::{Counters, Tally};
+use crate::counters::{Counters, Volume};
 use crate::delays::Delays;
 use crate::packet::{Exit, Packet, Verdict};
-use crate::set::{Departures, Plan, Set};
+use crate::set::{Departures, PipeInit, Set};
 use crate::spec::{Change, PipeSpec};
 use fastpath_units::{Rng, Time};
 
@@ -29,7 +29,7 @@ pub struct Pipe<P> {
 impl<P> Pipe<P> {
     /// An empty pipe. All its chance comes from `rng`.
     pub fn new(spec: &PipeSpec, rng: Rng) -> Pipe<P> {
-        Pipe { set: Set::new(std::iter::once(Plan { spec, rng }), 0, Departures::Unnoted) }
+        Pipe { set: Set::new(std::iter::once(PipeInit { spec, rng }), 0, Departures::Unnoted) }
     }
 
     /// Gives the pipe a packet that arrives at `now`. A packet that is not taken comes back with
@@ -117,12 +117,12 @@ impl<P> Pipe<P> {
 
     /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that
     /// leaves later.
-    pub fn held(&self) -> Tally {
+    pub fn held(&self) -> Volume {
         self.set.pipe(0).held()
     }
 
     /// What is in the queue, the packet on the wire included, as of the last push.
-    pub fn queued(&self) -> Tally {
+    pub fn queued(&self) -> Volume {
         self.set.pipe(0).queued()
     }
 
@@ -215,7 +215,7 @@ mod tests {
             .map(|len| pipe.push(Time::ZERO, packet(len, 0)) == Verdict::Queued)
             .to_vec();
         assert_eq!(fates, [false, true, false, true, false]);
-        assert_eq!(pipe.held(), Tally { packets: 2, bytes: 1000 });
+        assert_eq!(pipe.held(), Volume { packets: 2, bytes: 1000 });
     }
 
     /// Two packets of 1 ms each at 1 Mbit/s, pushed at 0, and then a change.

@@ -15,8 +15,9 @@
 //! one store, equal parameters once.
 
 use crate::packet::{DropReason, Exit, Packet, Verdict};
-use crate::set::{Departures, PipeRef, Plan, Set};
+use crate::set::{Departures, PipeInit, PipeRef, Set};
 use crate::spec::Change;
+use crate::store::PopLimit;
 use crate::wheel::Wheel;
 use fastpath_units::Time;
 
@@ -56,14 +57,14 @@ impl Active {
 impl<P> Pipes<P> {
     /// Empty pipes, numbered in the order of their plans, that will hold about `packets_max`
     /// packets in all at most: as long as it is no more, memory for them is not moved.
-    pub fn new<'s>(plans: impl ExactSizeIterator<Item = Plan<'s>>, packets_max: usize) -> Pipes<P> {
+    pub fn new<'s>(plans: impl ExactSizeIterator<Item = PipeInit<'s>>, packets_max: usize) -> Pipes<P> {
         Pipes::of(Set::new(plans, packets_max, Departures::Unnoted))
     }
 
     /// The same, and [`departed`](Pipes::departed) is known of every packet. The exits are the
     /// same, but take longer.
-    pub fn noting_departures<'s>(
-        plans: impl ExactSizeIterator<Item = Plan<'s>>,
+    pub fn recording_departures<'s>(
+        plans: impl ExactSizeIterator<Item = PipeInit<'s>>,
         packets_max: usize,
     ) -> Pipes<P> {
         Pipes::of(Set::new(plans, packets_max, Departures::Noted))
@@ -129,29 +130,30 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Packets that leave next, by `now`, `most` at most, as so many calls of [`Pipes::pop`]: as
-    /// long as they leave plain pipes whose labels are `wanted`, delivered unmarked. Each is shown
-    /// to `take` with the label and its time. Answers how many there were; if less than `most`,
-    /// `pop` may still have some.
+    /// Takes out packets that leave next, within `limit`, and returns their number. Stops at a
+    /// packet that leaves a general pipe, a pipe whose label is not `wanted`, or is not delivered
+    /// unmarked. `take` gets the label, the exit time and the data of each packet. The result
+    /// equals that of as many calls of [`Pipes::pop`]; below the limit `pop` may still have some.
     #[inline]
     pub fn pop_run(
         &mut self,
-        (now, most): (Time, usize),
+        limit: PopLimit,
         wanted: impl Fn(u32) -> bool,
         mut take: impl FnMut(u32, Time, P),
     ) -> usize {
         let mut taken = 0;
-        while let Some(mut active) = self.active.take().or_else(|| self.next_active(now)) {
+        while let Some(mut active) = self.active.take().or_else(|| self.next_active(limit.until)) {
             let id = active.id;
             let label = self.set.label(id);
-            let until = active.until.min(now);
+            let until = active.until.min(limit.until);
             if wanted(label) {
-                taken += self.set.pop_run((until, most - taken), id, |time, data| {
+                let left = PopLimit { until, packets_max: limit.packets_max - taken };
+                taken += self.set.pop_run(left, id, |time, data| {
                     active.at = time;
                     take(label, time, data);
                 });
                 let next = self.set.next_at(id);
-                if taken < most && next.is_none_or(|next| next > until) {
+                if taken < limit.packets_max && next.is_none_or(|next| next > until) {
                     if let Some(next) = next {
                         self.wheel.schedule(id, next);
                     }

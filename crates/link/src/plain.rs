@@ -17,7 +17,7 @@
 //! `push` needs ([`Intake`]). Packets are in the [`Store`] and parameters in the [`Terms`] of the
 //! whole set.
 
-use crate::counters::{Counters, Tally};
+use crate::counters::{Counters, Volume};
 use crate::impairment::Reorder;
 use crate::line::{Flight, Line};
 use crate::packet::{DropReason, Exit, Fate, Held, Packet, Verdict};
@@ -25,7 +25,7 @@ use crate::qdisc::queue::Queue;
 use crate::qdisc::{Admission, Backlog, Limit, QueueSpec, RedSpec};
 use crate::rich::Inheritance;
 use crate::spec::Change;
-use crate::store::{Due, Place, Store, Waiting};
+use crate::store::{Due, Place, PopLimit, Store, Waiting};
 use crate::terms::{AllTerms, Terms};
 use crate::wire::{Times, Wire};
 use fastpath_units::{Rng, Time};
@@ -43,7 +43,7 @@ pub(crate) struct Plain {
     /// Modulo 2³²: exact wherever it counts, since a byte limit beyond makes a pipe rich.
     queued_bytes: u32,
     wire: Wire,
-    delivered: Tally,
+    delivered: Volume,
     /// Where the terms are; for whoever keeps the pipe.
     pub(crate) terms: u32,
     /// The caller's own.
@@ -54,7 +54,7 @@ pub(crate) struct Plain {
 #[derive(Debug)]
 pub(crate) struct Intake {
     pub(crate) rng: Rng,
-    pushed: Tally,
+    pushed: Volume,
 }
 
 /// What a plain pipe has dropped and marked: all zero for a pipe that never did.
@@ -67,7 +67,7 @@ impl Intake {
     /// All the pipe's chance comes from `rng`: one draw per packet if there is loss, then one per
     /// packet whose fate the queue leaves to chance.
     pub(crate) fn new(rng: Rng) -> Intake {
-        Intake { rng, pushed: Tally::default() }
+        Intake { rng, pushed: Volume::default() }
     }
 }
 
@@ -81,7 +81,7 @@ impl Plain {
             queued: 0,
             queued_bytes: 0,
             wire: Wire::default(),
-            delivered: Tally::default(),
+            delivered: Volume::default(),
             terms,
             label,
         }
@@ -193,17 +193,17 @@ impl Plain {
         &mut self,
         terms: &mut Terms,
         store: &mut Store<P>,
-        (now, most): (Time, usize),
+        PopLimit { until, packets_max }: PopLimit,
         mut take: impl FnMut(Time, P),
     ) -> usize {
         // Most often in a network of many links: one packet, on the wire.
         if let Some(first) = self.first
             && self.last == self.first
             && self.on_wire == self.first
-            && most > 0
+            && packets_max > 0
         {
             let exit = self.exit_of_head(terms);
-            if exit > now || store.get(first).marked {
+            if exit > until || store.get(first).marked {
                 return 0;
             }
             (self.first, self.last, self.on_wire) = (None, None, None);
@@ -217,12 +217,17 @@ impl Plain {
         while self.first.is_some() {
             if self.first == self.on_wire {
                 let exit = self.exit_of_head(terms);
-                if exit > now {
+                if exit > until {
                     break;
                 }
                 self.advance(terms, store, exit);
             }
-            let run = store.remove_run(self.first, self.on_wire, (now, most - taken), &mut take);
+            let run = store.remove_run(
+                self.first,
+                self.on_wire,
+                PopLimit { until, packets_max: packets_max - taken },
+                &mut take,
+            );
             if run.packets == 0 {
                 break;
             }
@@ -286,18 +291,18 @@ impl Plain {
     }
 
     /// What is in the pipe: what came and has not left.
-    pub(crate) fn held(&self, intake: &Intake, losses: &Losses) -> Tally {
-        let Tally { packets, bytes } = intake.pushed;
+    pub(crate) fn held(&self, intake: &Intake, losses: &Losses) -> Volume {
+        let Volume { packets, bytes } = intake.pushed;
         let dropped: u64 = losses[..BYTES].iter().sum();
-        Tally {
+        Volume {
             packets: packets - dropped - self.delivered.packets,
             bytes: bytes - losses[BYTES] - self.delivered.bytes,
         }
     }
 
     /// The same, packet by packet: what the counters are checked against.
-    pub(crate) fn counted<P>(&self, store: &Store<P>) -> Tally {
-        let mut held = Tally::default();
+    pub(crate) fn counted<P>(&self, store: &Store<P>) -> Volume {
+        let mut held = Volume::default();
         let mut next = self.first;
         while let Some(place) = next {
             let waiting = store.get(place);
@@ -308,8 +313,8 @@ impl Plain {
     }
 
     #[inline]
-    pub(crate) fn queued(&self) -> Tally {
-        Tally { packets: u64::from(self.queued), bytes: u64::from(self.queued_bytes) }
+    pub(crate) fn queued(&self) -> Volume {
+        Volume { packets: u64::from(self.queued), bytes: u64::from(self.queued_bytes) }
     }
 
     /// What a rich pipe goes on with from `now`. The pipe is empty after.

@@ -9,7 +9,7 @@
 //! `advance` runs the events of the rate stage up to `now`, each at its exact time. It is slower
 //! than `plain.rs` and gives the same answers where both can: the tests compare them.
 
-use crate::counters::{Counters, Tally};
+use crate::counters::{Counters, Volume};
 use crate::delays::Delays;
 use crate::framing::Framing;
 use crate::impairment::{Corruptor, Duplicator, Jitter, Loss, Reorder, Skipper};
@@ -57,12 +57,12 @@ pub(crate) struct Rich<P> {
     /// When copies of the packet given out last leave, if that is later.
     copies_at: Option<Time>,
     /// Copies that have been put back to leave later.
-    copies: Tally,
+    copies: Volume,
     /// The latest exit so far given to a packet whose delay is constant.
     last_exit: Time,
     /// What leaves the pipe at the instant it was decided, in order.
     leavers: VecDeque<Leaver<P>>,
-    held: Tally,
+    held: Volume,
     counters: Box<Counters>,
     rng: Rng,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Inheritance<P> {
     pub(crate) serialiser: Serialiser,
     pub(crate) line: Line<P>,
     pub(crate) last_exit: Time,
-    pub(crate) held: Tally,
+    pub(crate) held: Volume,
     pub(crate) counters: Box<Counters>,
     pub(crate) rng: Rng,
 }
@@ -126,7 +126,7 @@ impl<P> Rich<P> {
             serialiser: Serialiser::of(spec),
             line: Line::default(),
             last_exit: Time::ZERO,
-            held: Tally::default(),
+            held: Volume::default(),
             counters: Box::default(),
             rng,
         })
@@ -376,16 +376,16 @@ impl<P> Rich<P> {
     }
 
     /// What was pushed and has not left.
-    pub(crate) fn held(&self) -> Tally {
+    pub(crate) fn held(&self) -> Volume {
         self.held
     }
 
     /// What was put back as copies and has not left.
-    pub(crate) fn copies(&self) -> Tally {
+    pub(crate) fn copies(&self) -> Volume {
         self.copies
     }
 
-    pub(crate) fn queued(&self) -> Tally {
+    pub(crate) fn queued(&self) -> Volume {
         let mut queued = self.queue.waiting();
         queued += self.on_wire();
         queued
@@ -544,12 +544,12 @@ impl<P> Rich<P> {
     }
 
     /// Taken from the queue and not sent whole, or gathered for a slot.
-    fn on_wire(&self) -> Tally {
-        let mut tally = self.slots.as_ref().map_or(Tally::default(), |slots| slots.waiting());
+    fn on_wire(&self) -> Volume {
+        let mut volume = self.slots.as_ref().map_or(Volume::default(), |slots| slots.waiting());
         if let Some(packet) = &self.sending {
-            tally.add(packet.len);
+            volume.add(packet.len);
         }
-        tally
+        volume
     }
 
     fn turn(&mut self, now: Time) -> (&mut Queue<P>, Turn<'_, P>) {
@@ -599,7 +599,7 @@ impl<P> From<Inheritance<P>> for Rich<P> {
             delays: old.spec.jitter.map(|_| Measured::from(Time::ZERO)),
             departed: None,
             copies_at: None,
-            copies: Tally::default(),
+            copies: Volume::default(),
             line: old.line,
             last_exit: old.last_exit,
             leavers: VecDeque::new(),

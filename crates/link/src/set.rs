@@ -2,13 +2,13 @@
 //! rich (`rich.rs`: everything) from the first change that needs more. Nobody is told who is next:
 //! that is what [`Pipes`](crate::Pipes) adds.
 
-use crate::counters::{Counters, Tally};
+use crate::counters::{Counters, Volume};
 use crate::delays::Delays;
 use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::plain::{Intake, Losses, Plain};
 use crate::rich::Rich;
 use crate::spec::{Change, PipeSpec};
-use crate::store::Store;
+use crate::store::{PopLimit, Store};
 use crate::terms::AllTerms;
 use fastpath_units::{Rng, Time};
 use prefetch_index::prefetch_index;
@@ -18,7 +18,7 @@ const RICH: u32 = 1 << 31;
 
 /// What a new pipe is made of.
 #[derive(Debug)]
-pub struct Plan<'s> {
+pub struct PipeInit<'s> {
     /// Its parameters.
     pub spec: &'s PipeSpec,
     /// Where all its chance comes from.
@@ -48,7 +48,7 @@ impl<P> Set<P> {
     /// Empty pipes that will hold about `packets_max` packets in all at most: memory for them is
     /// not moved.
     pub(crate) fn new<'s>(
-        plans: impl ExactSizeIterator<Item = Plan<'s>>,
+        plans: impl ExactSizeIterator<Item = PipeInit<'s>>,
         packets_max: usize,
         departures: Departures,
     ) -> Set<P> {
@@ -62,7 +62,7 @@ impl<P> Set<P> {
             store: Store::new(packets_max),
             rich: Vec::new(),
         };
-        for Plan { spec, rng } in plans {
+        for PipeInit { spec, rng } in plans {
             let place = if departures == Departures::Noted || Rich::<P>::needed(spec) {
                 set.rich.push(Rich::new(spec, rng.clone()));
                 RICH | (set.rich.len() as u32 - 1)
@@ -122,19 +122,14 @@ impl<P> Set<P> {
         }
     }
 
-    /// Takes packets that leave pipe `id` by `now` out of it, as long as they are delivered
-    /// unmarked, `most` at most; answers how many. None from a rich pipe.
+    /// Takes out packets that leave pipe `id` within `limit`, up to the first that is marked, and
+    /// returns their number. Takes none from a general pipe.
     #[inline]
-    pub(crate) fn pop_run(
-        &mut self,
-        (now, most): (Time, usize),
-        id: u32,
-        take: impl FnMut(Time, P),
-    ) -> usize {
+    pub(crate) fn pop_run(&mut self, limit: PopLimit, id: u32, take: impl FnMut(Time, P)) -> usize {
         let plain = &mut self.plain[id as usize];
         match plain.rich() {
             Some(_) => 0,
-            None => plain.pop_run(self.terms.get_mut(plain.terms), &mut self.store, (now, most), take),
+            None => plain.pop_run(self.terms.get_mut(plain.terms), &mut self.store, limit, take),
         }
     }
 
@@ -336,7 +331,7 @@ impl<'s, P> PipeRef<'s, P> {
 
     /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that
     /// leaves later.
-    pub fn held(&self) -> Tally {
+    pub fn held(&self) -> Volume {
         let (plain, intake, losses) = self.parts();
         let with_copies = |rich: &Rich<P>| {
             let mut held = rich.held();
@@ -347,7 +342,7 @@ impl<'s, P> PipeRef<'s, P> {
     }
 
     /// What is in the queue, the packet on the wire included, as of the last push.
-    pub fn queued(&self) -> Tally {
+    pub fn queued(&self) -> Volume {
         self.rich().map_or_else(|| self.parts().0.queued(), Rich::queued)
     }
 

@@ -17,8 +17,8 @@
 //! which is the same as long as the delay is constant; and it may call for a slot as soon as it
 //! sees a packet that is not ready yet.
 
-use crate::counters::Tally;
-use crate::impairment::{Jitter, JitterLaw, JitterSpec, Memory, Reorder};
+use crate::counters::Volume;
+use crate::impairment::{Jitter, JitterCorrelation, JitterLaw, JitterSpec, Reorder};
 use crate::packet::Held;
 use fastpath_units::{Bytes, Duration, Rng, Time};
 use std::collections::VecDeque;
@@ -65,7 +65,7 @@ pub(crate) struct Slots<P> {
     opens: Option<Time>,
     /// Sent, and waiting for a slot.
     gathered: VecDeque<Held<P>>,
-    tally: Tally,
+    volume: Volume,
 }
 
 impl<P> Slots<P> {
@@ -75,7 +75,7 @@ impl<P> Slots<P> {
             law: None,
             opens: None,
             gathered: VecDeque::new(),
-            tally: Tally::default(),
+            volume: Volume::default(),
         };
         slots.set(spec);
         slots
@@ -91,7 +91,11 @@ impl<P> Slots<P> {
             SlotWait::Between(..) => None,
             SlotWait::Law(_, law) => {
                 let law = law.clone();
-                Some(Jitter::new(JitterSpec { law, memory: Memory::None, order: Reorder::Allow }))
+                Some(Jitter::new(JitterSpec {
+                    law,
+                    correlation: JitterCorrelation::None,
+                    order: Reorder::Allow,
+                }))
             }
         };
         self.spec = spec;
@@ -102,13 +106,13 @@ impl<P> Slots<P> {
     }
 
     /// What is gathered.
-    pub(crate) fn waiting(&self) -> Tally {
-        self.tally
+    pub(crate) fn waiting(&self) -> Volume {
+        self.volume
     }
 
     /// A packet has been sent at `now` and waits.
     pub(crate) fn gather(&mut self, now: Time, packet: Held<P>, rng: &mut Rng) {
-        self.tally.add(packet.len);
+        self.volume.add(packet.len);
         self.gathered.push_back(packet);
         self.call(now, rng);
     }
@@ -116,7 +120,7 @@ impl<P> Slots<P> {
     /// The first of those gathered.
     pub(crate) fn take(&mut self) -> Option<Held<P>> {
         let packet = self.gathered.pop_front()?;
-        self.tally.remove(packet.len);
+        self.volume.remove(packet.len);
         Some(packet)
     }
 

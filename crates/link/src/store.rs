@@ -15,6 +15,15 @@ use std::num::NonZeroU32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place(NonZeroU32);
 
+/// How far one call may take packets out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PopLimit {
+    /// Packets that leave after this instant stay.
+    pub until: Time,
+    /// The largest number of packets taken.
+    pub packets_max: usize,
+}
+
 /// Slots that are reserved at once at most: address space, which costs nothing until it is used.
 const RESERVED_MAX: usize = 1 << 22;
 
@@ -127,14 +136,14 @@ impl<P> Store<P> {
         &mut self,
         first: Option<Place>,
         end: Option<Place>,
-        (until, most): (Time, usize),
+        PopLimit { until, packets_max }: PopLimit,
         mut take: impl FnMut(Time, P),
     ) -> Run {
         let mut run = Run { next: first, packets: 0, bytes: 0 };
         let mut last = None;
         while let Some(place) = run.next
             && run.next != end
-            && run.packets < most
+            && run.packets < packets_max
         {
             let slot = &mut self.slots[place.index()];
             if slot.time > until || slot.marked {

@@ -6,8 +6,8 @@
 
 use fastpath_link::{
     Alteration, Chance, Change, CorruptSpec, DropReason, Duplication, Exit, Fate, FourState, GilbertElliott,
-    JitterLaw, JitterSpec, LossPlan, LossSpec, Memory, Outage, Packet, Pipe, PipeSpec, Reorder, ReorderSpec,
-    Runs,
+    JitterCorrelation, JitterLaw, JitterSpec, LossPlan, LossSpec, Outage, Packet, Pipe, PipeSpec, Reorder,
+    ReorderSpec, Runs,
 };
 use fastpath_units::{Duration, Probability, Rng, Time};
 
@@ -32,8 +32,8 @@ fn send(spec: &PipeSpec, n: u64, gap: Duration, seed: u64) -> (Pipe<u64>, Vec<Ex
 }
 
 fn jittery(law: JitterLaw, half_life: Option<Duration>, order: Reorder) -> PipeSpec {
-    let memory = half_life.map_or(Memory::None, Memory::HalfLife);
-    let jitter = Some(Box::new(JitterSpec { law, memory, order }));
+    let correlation = half_life.map_or(JitterCorrelation::None, JitterCorrelation::HalfLife);
+    let jitter = Some(Box::new(JitterSpec { law, correlation, order }));
     PipeSpec { delay: us(50_000), jitter, ..PipeSpec::default() }
 }
 
@@ -184,7 +184,7 @@ fn realised_delays_are_those_since_the_law_or_the_delay_was_set() {
     let trace = |micros| {
         Some(Some(Box::new(JitterSpec {
             law: JitterLaw::Trace([us(micros)].into()),
-            memory: Memory::None,
+            correlation: JitterCorrelation::None,
             order: Reorder::Allow,
         })))
     };

@@ -2,7 +2,8 @@
 //! and a million links that are exact.
 
 use fastpath_link::{
-    Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeSpec, Pipes, Plan, QueueSpec, RedSpec, Verdict,
+    Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeInit, PipeSpec, Pipes, PopLimit, QueueSpec,
+    RedSpec, Verdict,
 };
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -89,7 +90,7 @@ fn pop_until(pipes: &mut Pipes<u32>, now: Time, out: &mut Vec<Left>) {
     loop {
         let fate = Fate::Delivered { marked: false };
         let take = |label, at, data| out.push((label, at, data, fate));
-        if pipes.pop_run((now, 3), |label| label % 2 == 0, take) == 0 {
+        if pipes.pop_run(PopLimit { until: now, packets_max: 3 }, |label| label % 2 == 0, take) == 0 {
             let Some((id, exit)) = pipes.pop(now) else { return };
             out.push(left(id, exit));
         }
@@ -105,7 +106,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let rng = |id: usize| Rng::stream(1, id as u64);
-        let plan = |(id, spec)| Plan { spec, rng: rng(id) };
+        let plan = |(id, spec)| PipeInit { spec, rng: rng(id) };
         let mut pipes = Pipes::new(specs.iter().enumerate().map(plan), 4);
         (0..PIPES).for_each(|id| pipes.set_label(id, id));
         let mut naive = Naive(specs.iter().enumerate().map(|(id, spec)| Pipe::new(spec, rng(id))).collect());
@@ -152,13 +153,13 @@ proptest! {
     }
 
     #[test]
-    fn noting_departures_changes_no_exit_and_tells_when_each_left_its_queue(
+    fn recording_departures_changes_no_exit_and_tells_when_each_left_its_queue(
         specs in prop::collection::vec(spec(), PIPES as usize),
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        let plan = |(id, spec)| Plan { spec, rng: Rng::stream(1, id as u64) };
+        let plan = |(id, spec)| PipeInit { spec, rng: Rng::stream(1, id as u64) };
         let mut pipes = Pipes::new(specs.iter().enumerate().map(plan), 4);
-        let mut noting = Pipes::noting_departures(specs.iter().enumerate().map(plan), 4);
+        let mut noting = Pipes::recording_departures(specs.iter().enumerate().map(plan), 4);
         let mut now = Time::ZERO;
         for (i, step) in steps.into_iter().enumerate() {
             match step {
@@ -205,7 +206,7 @@ fn a_million_links_of_128_kbit_are_all_exact() {
     // One byte at 128 kbit/s.
     const BYTE: Duration = Duration::from_ps(62_500_000);
     let spec = PipeSpec { rate: Rate::from_bps(128_000), delay: Duration::from_ms(5), ..PipeSpec::default() };
-    let plan = |_| Plan { spec: &spec, rng: Rng::new(0) };
+    let plan = |_| PipeInit { spec: &spec, rng: Rng::new(0) };
     let mut pipes = Pipes::new((0..LINKS as usize).map(plan), LENS.len() * LINKS as usize);
     // Each link starts at an instant of its own.
     let start = |id: u32| Time::from_ps(u64::from(id) * 1_001);

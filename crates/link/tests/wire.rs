@@ -2,8 +2,8 @@
 //! marks.
 
 use fastpath_link::{
-    Cells, Change, DropReason, Ecn, Exit, Fate, Framing, JitterLaw, JitterSpec, LinkState, LossSpec, Memory,
-    Packet, Pipe, PipeSpec, Reorder, SlotSpec, SlotWait, Verdict,
+    Cells, Change, DropReason, Ecn, Exit, Fate, Framing, JitterCorrelation, JitterLaw, JitterSpec, LinkState,
+    LossSpec, Packet, Pipe, PipeSpec, Reorder, SlotSpec, SlotWait, Verdict,
 };
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 use std::num::NonZeroU32;
@@ -114,8 +114,8 @@ fn loss_with_ecn_marks_those_that_can_be_marked() {
 fn delays_correlate_from_packet_to_packet_and_keep_their_law() {
     let law = JitterLaw::Uniform { half_width: Duration::from_ms(4) };
     for (seed, rho) in [(1, 0.25), (2, 0.9)] {
-        let memory = Memory::PerPacket(Probability::new(rho).expect("a probability"));
-        let jitter = Some(Box::new(JitterSpec { law: law.clone(), memory, order: Reorder::Allow }));
+        let correlation = JitterCorrelation::PerPacket(Probability::new(rho).expect("a probability"));
+        let jitter = Some(Box::new(JitterSpec { law: law.clone(), correlation, order: Reorder::Allow }));
         let spec = PipeSpec { delay: Duration::from_ms(10), jitter, ..PipeSpec::default() };
         let mut pipe = Pipe::new(&spec, Rng::new(seed));
         let n = 20_000u64;

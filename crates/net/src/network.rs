@@ -25,7 +25,7 @@ use crate::router::Router;
 use crate::schedule::{LinkChange, Schedule, ScheduleFull};
 use crate::segment;
 use crate::topology::{Direction, LinkId, NodeId, NodeKind, Topology};
-use fastpath_link::{Alteration, Change, Exit, Fate, Packet, PipeRef, Pipes, Plan, Verdict};
+use fastpath_link::{Alteration, Change, Exit, Fate, Packet, PipeInit, PipeRef, Pipes, PopLimit, Verdict};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::{Headers, ecn};
 use std::collections::{BTreeMap, VecDeque};
@@ -165,12 +165,12 @@ impl<O: Observer> Network<O> {
         let plan = |id: usize| {
             let (link, end) = (&topology.links[id / 2], id % 2);
             let rng = Rng::stream(options.seed, 2 * u64::from(link.stream) + end as u64);
-            Plan { spec: &link.pipes[end], rng }
+            PipeInit { spec: &link.pipes[end], rng }
         };
         let frames_max = options.pool_limit.get() / FramePool::SMALLEST;
         let plans = (0..2 * topology.links.len()).map(plan);
         let mut pipes = match observer.notes_departures() {
-            true => Pipes::noting_departures(plans, frames_max),
+            true => Pipes::recording_departures(plans, frames_max),
             false => Pipes::new(plans, frames_max),
         };
         let Wiring { stations, inner_ends, first_pipes } = Wiring::of(&topology, &mut pipes);
@@ -327,9 +327,13 @@ impl<O: Observer> Network<O> {
             return 0;
         }
         let left = most - out.len();
-        let taken = self.pipes.pop_run((now, left), End::is_edge, |label, at, frame| {
-            out.push(Delivery { at, edge: EdgeId(label), frame });
-        });
+        let taken = self.pipes.pop_run(
+            PopLimit { until: now, packets_max: left },
+            End::is_edge,
+            |label, at, frame| {
+                out.push(Delivery { at, edge: EdgeId(label), frame });
+            },
+        );
         if let (true, Some(last)) = (taken > 0, out.last()) {
             self.now = self.now.max(last.at);
             self.books.delivered += taken as u64;

@@ -2,7 +2,7 @@
 //! by hand what the emulator does packet by packet.
 
 use super::path::Path;
-use fastpath_link::{JitterSpec, LossSpec, Memory, PipeSpec, QueueSpec};
+use fastpath_link::{JitterCorrelation, JitterSpec, LossSpec, PipeSpec, QueueSpec};
 use fastpath_net::Topology;
 use fastpath_units::{Bytes, Duration, Fraction};
 use std::net::IpAddr;
@@ -111,9 +111,9 @@ fn crossing(pipe: &PipeSpec, len: u32) -> Duration {
 /// The variance of a delay in square seconds, where those of several packets average out to the
 /// mean of the law.
 fn jitter_variance(pipe: &PipeSpec) -> Option<f64> {
-    let Some(JitterSpec { law, memory, .. }) = pipe.jitter.as_deref() else { return Some(0.0) };
+    let Some(JitterSpec { law, correlation, .. }) = pipe.jitter.as_deref() else { return Some(0.0) };
     let is_cut = law.quantile(pipe.delay, 0.001).is_none_or(|least| least.is_zero());
-    let sd = law.sd().filter(|_| *memory == Memory::None && !is_cut)?;
+    let sd = law.sd().filter(|_| *correlation == JitterCorrelation::None && !is_cut)?;
     Some(sd.as_secs_f64() * sd.as_secs_f64())
 }
 
@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn jitter_adds_its_mean_and_scatters_it() {
-        let jittery = |law, memory| {
-            let jitter = Some(Box::new(JitterSpec { law, memory, order: Reorder::Allow }));
+        let jittery = |law, correlation| {
+            let jitter = Some(Box::new(JitterSpec { law, correlation, order: Reorder::Allow }));
             let implied =
                 implied(&between(PipeSpec { rate: None, jitter, ..pipe("1Mbit", "5ms", "0%") }), "a", "b");
             (implied.rtt, implied.rtt_sd)
@@ -248,12 +248,19 @@ mod tests {
         let ms = Duration::from_ms;
         let exponential = || JitterLaw::Exponential { mean: ms(3) };
         // Both ways: 2·(5 + 3) ms, and √(2·3²) ms.
-        let (rtt, sd) = jittery(exponential(), Memory::None);
+        let (rtt, sd) = jittery(exponential(), JitterCorrelation::None);
         assert_eq!((rtt, sd.unwrap().as_ps() / 1_000_000), (ms(16), 4242));
-        assert_eq!(jittery(exponential(), Memory::HalfLife(ms(50))), (ms(16), None));
-        assert_eq!(jittery(JitterLaw::Normal { sd: ms(1) }, Memory::None).0, ms(10));
-        assert_eq!(jittery(JitterLaw::Normal { sd: ms(2) }, Memory::None), (ms(10), None), "cut at zero");
-        assert_eq!(jittery(JitterLaw::Pareto { mean: ms(3), shape: 1.5 }, Memory::None), (ms(16), None));
+        assert_eq!(jittery(exponential(), JitterCorrelation::HalfLife(ms(50))), (ms(16), None));
+        assert_eq!(jittery(JitterLaw::Normal { sd: ms(1) }, JitterCorrelation::None).0, ms(10));
+        assert_eq!(
+            jittery(JitterLaw::Normal { sd: ms(2) }, JitterCorrelation::None),
+            (ms(10), None),
+            "cut at zero"
+        );
+        assert_eq!(
+            jittery(JitterLaw::Pareto { mean: ms(3), shape: 1.5 }, JitterCorrelation::None),
+            (ms(16), None)
+        );
         assert_eq!(implied(&between(pipe("1Mbit", "5ms", "0%")), "a", "b").rtt_sd, Some(Duration::ZERO));
     }
 

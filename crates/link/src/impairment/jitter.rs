@@ -16,14 +16,14 @@ pub struct JitterSpec {
     /// The distribution.
     pub law: JitterLaw,
     /// How much a packet's delay has to do with those before.
-    pub memory: Memory,
+    pub correlation: JitterCorrelation,
     /// What happens to packets that would overtake others.
     pub order: Reorder,
 }
 
 /// How the delays of packets depend on each other.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub enum Memory {
+pub enum JitterCorrelation {
     /// Every packet draws independently.
     #[default]
     None,
@@ -98,7 +98,11 @@ impl JitterSpec {
     /// standard deviations.
     pub fn in_order(law: JitterLaw) -> JitterSpec {
         let half_life = law.sd().map(|sd| Duration::from_ps(sd.as_ps().saturating_mul(10)));
-        JitterSpec { memory: half_life.map_or(Memory::None, Memory::HalfLife), law, order: Reorder::Never }
+        JitterSpec {
+            correlation: half_life.map_or(JitterCorrelation::None, JitterCorrelation::HalfLife),
+            law,
+            order: Reorder::Never,
+        }
     }
 }
 
@@ -208,13 +212,13 @@ impl Jitter {
         // In the middle of one of 2⁵³ equal steps, never 0 or 1.
         let uniform = rng.unit_f64() + 0.5 / (1u64 << 53) as f64;
         let fresh = math::normal_quantile(uniform.min(1.0 - f64::EPSILON / 2.0));
-        let rho_z = self.last.and_then(|(then, z)| match self.spec.memory {
-            Memory::HalfLife(half_life) if !half_life.is_zero() => {
+        let rho_z = self.last.and_then(|(then, z)| match self.spec.correlation {
+            JitterCorrelation::HalfLife(half_life) if !half_life.is_zero() => {
                 let halvings = now.since(then).as_ps() as f64 / half_life.as_ps() as f64;
                 Some((math::exp(-halvings * std::f64::consts::LN_2), z))
             }
-            Memory::PerPacket(correlation) => Some((correlation.get(), z)),
-            Memory::None | Memory::HalfLife(_) => None,
+            JitterCorrelation::PerPacket(correlation) => Some((correlation.get(), z)),
+            JitterCorrelation::None | JitterCorrelation::HalfLife(_) => None,
         });
         let z = rho_z.map_or(fresh, |(rho, z)| rho * z + (1.0 - rho * rho).sqrt() * fresh);
         self.last = Some((now, z));

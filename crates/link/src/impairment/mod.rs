@@ -21,7 +21,7 @@ pub(crate) use duplicate::Duplicator;
 pub use four_state::FourState;
 pub use gilbert_elliott::GilbertElliott;
 pub(crate) use jitter::Jitter;
-pub use jitter::{JitterLaw, JitterSpec, Memory, Reorder};
+pub use jitter::{JitterCorrelation, JitterLaw, JitterSpec, Reorder};
 pub(crate) use loss::Loss;
 pub use loss::LossSpec;
 pub use plan::{LossPlan, Outage};

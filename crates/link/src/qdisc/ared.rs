@@ -138,7 +138,7 @@ fn by_rate(red: RedSpec, target: Duration, rate: Option<Rate>) -> RedSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Tally;
+    use crate::counters::Volume;
     use fastpath_units::Bytes;
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
     /// average from then on.
     fn arrive(ared: &mut Ared, ms: u64, packets: u64) -> f64 {
         let now = Time::ZERO.saturating_add(Duration::from_ms(ms));
-        let backlog = Backlog { queued: Tally { packets, bytes: 0 }, idle_since: None, rate: None };
+        let backlog = Backlog { queued: Volume { packets, bytes: 0 }, idle_since: None, rate: None };
         let packet = Packet { len: 500, flow: 0, traffic_class: 0, data: () };
         let _ = ared.admit(now, &packet, backlog, &mut Rng::new(1));
         ared.red.spec().max_p.get()

@@ -134,7 +134,7 @@ impl Codel {
             return None;
         };
         let mut may_drop = false;
-        if now.since(packet.time) < spec.target || fifo.tally().bytes <= spec.mtu.0 {
+        if now.since(packet.time) < spec.target || fifo.volume().bytes <= spec.mtu.0 {
             self.first_above = None;
         } else {
             match self.first_above {
@@ -176,7 +176,7 @@ impl<P> CodelQueue<P> {
     }
 
     pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        let mut queued = self.fifo.tally();
+        let mut queued = self.fifo.volume();
         queued += turn.on_wire;
         if !self.spec.limit.has_room(packet.len, queued) {
             return Err((DropReason::QueueFull, packet));

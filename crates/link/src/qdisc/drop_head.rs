@@ -26,7 +26,7 @@ impl<P> DropHead<P> {
             return Err((DropReason::QueueFull, packet));
         }
         loop {
-            let mut queued = self.fifo.tally();
+            let mut queued = self.fifo.volume();
             queued += turn.on_wire;
             if self.limit.has_room(packet.len, queued) {
                 break;

@@ -1,7 +1,7 @@
 //! Drop-tail: first come, first served, until the queue is full.
 
 use super::Admission;
-use crate::counters::Tally;
+use crate::counters::Volume;
 use crate::packet::DropReason;
 use fastpath_units::Bytes;
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum Limit {
 
 impl Limit {
     /// True if what is `queued` is within the limit.
-    pub(crate) fn holds(self, queued: Tally) -> bool {
+    pub(crate) fn holds(self, queued: Volume) -> bool {
         match self {
             Limit::Packets(most) => queued.packets <= u64::from(most),
             Limit::Bytes(most) => queued.bytes <= most.0,
@@ -28,7 +28,7 @@ impl Limit {
 
     /// True if a frame of `len` bytes may join the `queued`.
     #[inline]
-    pub(crate) fn has_room(self, len: u32, queued: Tally) -> bool {
+    pub(crate) fn has_room(self, len: u32, queued: Volume) -> bool {
         match self {
             Limit::Packets(most) => queued.packets < u64::from(most),
             Limit::Bytes(most) => queued.bytes + u64::from(len) <= most.0,
@@ -49,6 +49,6 @@ impl fmt::Display for Limit {
 
 /// Takes the packet if there is room for it.
 #[inline]
-pub(crate) fn admit(limit: Limit, len: u32, queued: Tally) -> Admission {
+pub(crate) fn admit(limit: Limit, len: u32, queued: Volume) -> Admission {
     if limit.has_room(len, queued) { Admission::Take } else { Admission::Drop(DropReason::QueueFull) }
 }

@@ -5,7 +5,7 @@
 
 use super::queue::{Fifo, Refused, Turn};
 use super::{Classes, Limit};
-use crate::counters::Tally;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::Bytes;
 use std::collections::VecDeque;
@@ -58,9 +58,9 @@ impl<P> Drr<P> {
         spec.shares.len() == self.spec.shares.len() && spec.classes == self.spec.classes
     }
 
-    pub(crate) fn waiting(&self) -> Tally {
-        self.classes.iter().fold(Tally::default(), |mut sum, class| {
-            sum += class.fifo.tally();
+    pub(crate) fn waiting(&self) -> Volume {
+        self.classes.iter().fold(Volume::default(), |mut sum, class| {
+            sum += class.fifo.volume();
             sum
         })
     }
@@ -68,7 +68,7 @@ impl<P> Drr<P> {
     /// Enqueuing module.
     pub(crate) fn enqueue(&mut self, packet: Held<P>, _: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
         let index = self.spec.classes.of(packet.traffic_class, self.classes.len());
-        let queued = self.classes[index].fifo.tally();
+        let queued = self.classes[index].fifo.volume();
         if !self.spec.shares.get(index).is_some_and(|share| share.limit.has_room(packet.len, queued)) {
             return Err((DropReason::QueueFull, packet));
         }
@@ -101,7 +101,7 @@ impl<P> Drr<P> {
             if size.is_some_and(|size| size <= class.deficit) {
                 let packet = class.fifo.pop()?;
                 class.deficit -= u64::from(packet.len);
-                if class.fifo.tally().packets == 0 {
+                if class.fifo.volume().packets == 0 {
                     class.deficit = 0;
                     self.leave();
                 }

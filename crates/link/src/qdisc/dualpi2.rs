@@ -12,7 +12,7 @@
 
 use super::Limit;
 use super::queue::{Fifo, Refused, Turn};
-use crate::counters::Tally;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Duration, Time};
 
@@ -99,7 +99,7 @@ impl<P> Side<P> {
     }
 
     fn is_empty(&self) -> bool {
-        self.fifo.tally().packets == 0
+        self.fifo.volume().packets == 0
     }
 
     /// The time its first packet has waited; none if there is none.
@@ -137,9 +137,9 @@ impl<P> DualPi2<P> {
         }
     }
 
-    pub(crate) fn waiting(&self) -> Tally {
-        let mut waiting = self.lq.fifo.tally();
-        waiting += self.cq.fifo.tally();
+    pub(crate) fn waiting(&self) -> Volume {
+        let mut waiting = self.lq.fifo.volume();
+        waiting += self.cq.fifo.volume();
         waiting
     }
 
@@ -229,7 +229,7 @@ impl<P> DualPi2<P> {
 
     /// laqm, for a packet that has just been taken out.
     fn ramp(&self, delay: Duration) -> f64 {
-        if self.lq.fifo.tally().packets <= u64::from(self.spec.ramp_packets) {
+        if self.lq.fifo.volume().packets <= u64::from(self.spec.ramp_packets) {
             return 0.0;
         }
         let (start, range) = (self.spec.ramp_start, self.spec.ramp_range);

@@ -4,7 +4,7 @@
 use super::codel::{Codel, CodelSpec};
 use super::queue::{Fifo, Turn};
 use super::{Ecn, Limit};
-use crate::counters::Tally;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::Bytes;
 use std::collections::VecDeque;
@@ -54,7 +54,7 @@ pub(crate) struct FqCodel<P> {
     flows: Vec<Flow<P>>,
     new: VecDeque<usize>,
     old: VecDeque<usize>,
-    waiting: Tally,
+    waiting: Volume,
 }
 
 impl<P> FqCodel<P> {
@@ -62,7 +62,7 @@ impl<P> FqCodel<P> {
         let flow =
             |_| Flow { fifo: Fifo::default(), codel: Codel::default(), credits: 0, listed: Listed::No };
         let flows = (0..spec.flows.max(1)).map(flow).collect();
-        FqCodel { spec, flows, new: VecDeque::new(), old: VecDeque::new(), waiting: Tally::default() }
+        FqCodel { spec, flows, new: VecDeque::new(), old: VecDeque::new(), waiting: Volume::default() }
     }
 
     pub(crate) fn spec(&self) -> FqCodelSpec {
@@ -74,7 +74,7 @@ impl<P> FqCodel<P> {
         self.spec = spec;
     }
 
-    pub(crate) fn waiting(&self) -> Tally {
+    pub(crate) fn waiting(&self) -> Volume {
         self.waiting
     }
 
@@ -107,11 +107,11 @@ impl<P> FqCodel<P> {
 
     /// Drops half the packets of the queue with the most bytes, from its head.
     fn trim(&mut self, turn: &mut Turn<'_, P>) {
-        let bytes = |index: &usize| self.flows[*index].fifo.tally().bytes;
+        let bytes = |index: &usize| self.flows[*index].fifo.volume().bytes;
         // The first of those that are equally fat.
         let Some(fattest) = (0..self.flows.len()).rev().max_by_key(bytes) else { return };
         let fifo = &mut self.flows[fattest].fifo;
-        for _ in 0..fifo.tally().packets.div_ceil(2).min(DROP_BATCH) {
+        for _ in 0..fifo.volume().packets.div_ceil(2).min(DROP_BATCH) {
             let Some(packet) = fifo.pop() else { return };
             self.waiting.remove(packet.len);
             turn.drop(packet, DropReason::QueueFull);
@@ -132,9 +132,9 @@ impl<P> FqCodel<P> {
                 self.relist(index, Listed::Old);
                 continue;
             }
-            let before = flow.fifo.tally();
+            let before = flow.fifo.volume();
             let packet = flow.codel.dequeue(&self.spec.codel, &mut flow.fifo, turn);
-            let left = flow.fifo.tally();
+            let left = flow.fifo.volume();
             self.waiting.packets -= before.packets - left.packets;
             self.waiting.bytes -= before.bytes - left.bytes;
             match packet {

@@ -20,7 +20,7 @@ mod red;
 mod sojourn;
 mod token_bucket;
 
-use crate::counters::Tally;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Packet};
 use fastpath_units::{Duration, Rate, Rng, Time};
 use std::fmt;
@@ -137,7 +137,7 @@ impl Default for QueueSpec {
 /// The queue as an arriving packet finds it. The packet being serialised counts as queued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backlog {
-    pub(crate) queued: Tally,
+    pub(crate) queued: Volume,
     /// When the queue became empty; `None` while it is not.
     pub(crate) idle_since: Option<Time>,
     /// The rate it drains at.
@@ -205,7 +205,7 @@ impl Qdisc {
     /// True if it takes a packet of `len` bytes, whatever else there is to know; most queues need
     /// no more than this.
     #[inline]
-    pub(crate) fn takes(&self, len: u32, queued: Tally) -> bool {
+    pub(crate) fn takes(&self, len: u32, queued: Volume) -> bool {
         matches!(self, Qdisc::DropTail(limit) if limit.has_room(len, queued))
     }
 

@@ -104,7 +104,7 @@ impl<P> Pie<P> {
         if selected && !(markable && packet.is_ect()) {
             return Err((DropReason::Early, packet));
         }
-        let mut queued = self.fifo.tally();
+        let mut queued = self.fifo.volume();
         queued += turn.on_wire;
         if !self.spec.limit.has_room(packet.len, queued) {
             self.accumulated = 0.0;
@@ -120,7 +120,7 @@ impl<P> Pie<P> {
     pub(crate) fn dequeue(&mut self, turn: &mut Turn<'_, P>) -> Option<Held<P>> {
         self.update_until(turn.now);
         let packet = self.fifo.pop()?;
-        let empty = self.fifo.tally().packets == 0;
+        let empty = self.fifo.volume().packets == 0;
         self.delay = if empty { Duration::ZERO } else { turn.now.since(packet.time) };
         Some(packet)
     }
@@ -128,7 +128,7 @@ impl<P> Pie<P> {
     /// drop_early.
     fn selects(&mut self, turn: &mut Turn<'_, P>) -> bool {
         let slight = self.delay_old < self.half_target() && self.drop_prob < 0.2;
-        if slight || self.fifo.tally().bytes <= 2 * self.spec.mean_packet.0 {
+        if slight || self.fifo.volume().bytes <= 2 * self.spec.mean_packet.0 {
             return false;
         }
         if self.spec.derandomize {

@@ -4,7 +4,7 @@
 
 use super::queue::{Fifo, Refused, Turn};
 use super::{Classes, Limit};
-use crate::counters::Tally;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 
 /// Parameters of strict priority.
@@ -35,9 +35,9 @@ impl<P> Prio<P> {
         spec.bands.len() == self.spec.bands.len() && spec.classes == self.spec.classes
     }
 
-    pub(crate) fn waiting(&self) -> Tally {
-        self.bands.iter().fold(Tally::default(), |mut sum, band| {
-            sum += band.tally();
+    pub(crate) fn waiting(&self) -> Volume {
+        self.bands.iter().fold(Volume::default(), |mut sum, band| {
+            sum += band.volume();
             sum
         })
     }
@@ -48,7 +48,7 @@ impl<P> Prio<P> {
             .spec
             .bands
             .get(band)
-            .is_some_and(|limit| limit.has_room(packet.len, self.bands[band].tally()));
+            .is_some_and(|limit| limit.has_room(packet.len, self.bands[band].volume()));
         if !room {
             return Err((DropReason::QueueFull, packet));
         }

@@ -15,7 +15,7 @@ use super::prio::Prio;
 use super::sojourn::Sojourn;
 use super::token_bucket::TokenBucket;
 use super::{Admission, Backlog, Qdisc, QueueSpec};
-use crate::counters::{Counters, Tally};
+use crate::counters::{Counters, Volume};
 use crate::packet::{DropReason, Fate, Held};
 use fastpath_units::{Rate, Rng, Time};
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ pub(crate) struct Leaver<P> {
 pub(crate) struct Turn<'a, P> {
     pub(crate) now: Time,
     /// The packet being serialised, which counts against limits.
-    pub(crate) on_wire: Tally,
+    pub(crate) on_wire: Volume,
     /// The rate it is sent at.
     pub(crate) rate: Option<Rate>,
     /// When the wire fell idle, if it is.
@@ -73,24 +73,24 @@ pub(crate) type Refused<P> = (DropReason, Held<P>);
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
     packets: VecDeque<Held<P>>,
-    tally: Tally,
+    volume: Volume,
 }
 
 impl<P> Default for Fifo<P> {
     fn default() -> Fifo<P> {
-        Fifo { packets: VecDeque::new(), tally: Tally::default() }
+        Fifo { packets: VecDeque::new(), volume: Volume::default() }
     }
 }
 
 impl<P> Fifo<P> {
     pub(crate) fn push(&mut self, packet: Held<P>) {
-        self.tally.add(packet.len);
+        self.volume.add(packet.len);
         self.packets.push_back(packet);
     }
 
     pub(crate) fn pop(&mut self) -> Option<Held<P>> {
         let packet = self.packets.pop_front()?;
-        self.tally.remove(packet.len);
+        self.volume.remove(packet.len);
         Some(packet)
     }
 
@@ -99,8 +99,8 @@ impl<P> Fifo<P> {
         self.packets.front()
     }
 
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally
+    pub(crate) fn volume(&self) -> Volume {
+        self.volume
     }
 }
 
@@ -190,16 +190,16 @@ impl<P> Queue<P> {
     }
 
     /// What waits.
-    pub(crate) fn waiting(&self) -> Tally {
+    pub(crate) fn waiting(&self) -> Volume {
         match self {
-            Queue::Arrival { fifo, .. } => fifo.tally(),
-            Queue::DropHead(queue) => queue.fifo.tally(),
-            Queue::Sojourn(queue) => queue.fifo.tally(),
-            Queue::Codel(queue) => queue.fifo.tally(),
+            Queue::Arrival { fifo, .. } => fifo.volume(),
+            Queue::DropHead(queue) => queue.fifo.volume(),
+            Queue::Sojourn(queue) => queue.fifo.volume(),
+            Queue::Codel(queue) => queue.fifo.volume(),
             Queue::FqCodel(queue) => queue.waiting(),
-            Queue::Pie(queue) => queue.fifo.tally(),
+            Queue::Pie(queue) => queue.fifo.volume(),
             Queue::DualPi2(queue) => queue.waiting(),
-            Queue::TokenBucket(queue) => queue.fifo.tally(),
+            Queue::TokenBucket(queue) => queue.fifo.volume(),
             Queue::Prio(queue) => queue.waiting(),
             Queue::Drr(queue) => queue.waiting(),
         }
@@ -281,7 +281,7 @@ fn admit<P>(
     mut packet: Held<P>,
     turn: &mut Turn<'_, P>,
 ) -> Result<(), Refused<P>> {
-    let mut queued = fifo.tally();
+    let mut queued = fifo.volume();
     queued += turn.on_wire;
     let idle_since = (queued.packets == 0).then_some(turn.idle_since);
     let backlog = Backlog { queued, idle_since, rate: turn.rate };

@@ -189,7 +189,7 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Tally;
+    use crate::counters::Volume;
 
     const NOW: Time = Time::from_ps(1_000_000_000_000);
 
@@ -207,7 +207,7 @@ mod tests {
     /// A queue of some packets of 500 bytes.
     fn queue(packets: u64) -> Backlog {
         let idle_since = (packets == 0).then_some(NOW);
-        Backlog { queued: Tally { packets, bytes: packets * 500 }, idle_since, rate: Rate::from_bps(4_000) }
+        Backlog { queued: Volume { packets, bytes: packets * 500 }, idle_since, rate: Rate::from_bps(4_000) }
     }
 
     fn red_at(average: f64, spec: RedSpec) -> Red {

@@ -29,7 +29,7 @@ impl<P> Sojourn<P> {
     }
 
     pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        let mut queued = self.fifo.tally();
+        let mut queued = self.fifo.volume();
         queued += turn.on_wire;
         if !self.spec.limit.has_room(packet.len, queued) {
             return Err((DropReason::QueueFull, packet));

@@ -113,7 +113,7 @@ impl<P> TokenBucket<P> {
 
     pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
         let cost = tokens(packet.len.into());
-        let mut queued = self.fifo.tally();
+        let mut queued = self.fifo.volume();
         queued += turn.on_wire;
         let never = self.buckets.iter().flatten().any(|bucket| bucket.depth < cost);
         if never || !self.spec.limit.has_room(packet.len, queued) {

@@ -3,8 +3,8 @@
 use super::{Arguments, Distribution, Loss, Slot, SlotWait};
 use crate::topology::{NodeKind, Topology};
 use fastpath_link::{
-    Cells, Chance, CorruptSpec, Ecn, FourState, Framing, GilbertElliott, JitterLaw, JitterSpec, Limit,
-    LossSpec, Memory, PipeSpec, QueueSpec, Reorder, ReorderSpec, SlotSpec,
+    Cells, Chance, CorruptSpec, Ecn, FourState, Framing, GilbertElliott, JitterCorrelation, JitterLaw,
+    JitterSpec, Limit, LossSpec, PipeSpec, QueueSpec, Reorder, ReorderSpec, SlotSpec,
 };
 use fastpath_units::{Bytes, Duration};
 use std::num::NonZeroU32;
@@ -17,7 +17,7 @@ impl Arguments {
     /// - `limit` bounds the packets that wait for the rate. In the kernel those under delay count
     ///   too, so a long delay at a high rate drops packets there that pass here.
     /// - A duplicate leaves with its packet. In the kernel it is queued and delayed by itself.
-    /// - The correlation of the delay leaves its law as it is; see [`Memory::PerPacket`].
+    /// - The correlation of the delay leaves its law as it is; see [`JitterCorrelation::PerPacket`].
     /// - The jitter follows the slot. In the kernel packets that jitter has delayed still leave in
     ///   slots.
     pub fn pipe(&self) -> PipeSpec {
@@ -79,11 +79,11 @@ impl Arguments {
             return None;
         }
         let law = law(self.distribution.as_ref().unwrap_or(&Distribution::Uniform), jitter);
-        let memory = match self.delay_correlation {
-            none if none.is_never() => Memory::None,
-            correlation => Memory::PerPacket(correlation),
+        let correlation = match self.delay_correlation {
+            none if none.is_never() => JitterCorrelation::None,
+            correlation => JitterCorrelation::PerPacket(correlation),
         };
-        Some(Box::new(JitterSpec { law, memory, order: Reorder::Allow }))
+        Some(Box::new(JitterSpec { law, correlation, order: Reorder::Allow }))
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
         let found = pipe(words);
         let jitter = JitterSpec {
             law: JitterLaw::Normal { sd: Duration::from_ms(2) },
-            memory: Memory::None,
+            correlation: JitterCorrelation::None,
             order: Reorder::Allow,
         };
         let expected = PipeSpec {
@@ -220,7 +220,7 @@ mod tests {
         let ms = Duration::from_ms;
         let jitter = |p: f64| JitterSpec {
             law: JitterLaw::Uniform { half_width: ms(1) },
-            memory: Memory::PerPacket(Probability::new(p).unwrap()),
+            correlation: JitterCorrelation::PerPacket(Probability::new(p).unwrap()),
             order: Reorder::Allow,
         };
         let slots = |wait, packets, bytes: Option<u64>| {

@@ -21,7 +21,9 @@ use super::fields::{Field, Fields};
 use super::loss::{optional, required, word};
 use crate::mistake::{Mistake, Remarks};
 use crate::trace::delays;
-use fastpath_link::{Chance, CorruptSpec, Duplication, JitterLaw, JitterSpec, Memory, Reorder, ReorderSpec};
+use fastpath_link::{
+    Chance, CorruptSpec, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Reorder, ReorderSpec,
+};
 use fastpath_units::{Duration, Probability};
 use toml::de::DeValue;
 
@@ -37,20 +39,22 @@ pub(super) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Opt
     }
     let mut fields = field.table("jitter", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
     let law = law_of(&mut fields, files, remarks);
-    let memory = memory(&mut fields, remarks);
+    let correlation = correlation(&mut fields, remarks);
     let order = match fields.get("reorder") {
         None => Some(Reorder::default()),
         Some(field) => word(&field, "a law of order", &ORDERS, remarks)
             .map(|order| [Reorder::Never, Reorder::Allow, Reorder::Drop][order]),
     };
     // A trace needs no memory: what follows what is written in it.
-    if matches!(law, Some(JitterLaw::Trace(_))) && memory.is_some_and(|memory| memory != Memory::None) {
+    if matches!(law, Some(JitterLaw::Trace(_)))
+        && correlation.is_some_and(|correlation| correlation != JitterCorrelation::None)
+    {
         remarks.mistake(fields.at, "a trace has its own memory", "remove half_life and correlation");
     }
     if law.is_some() {
         fields.finish(remarks);
     }
-    Some(Some(Box::new(JitterSpec { law: law?, memory: memory?, order: order? })))
+    Some(Some(Box::new(JitterSpec { law: law?, correlation: correlation?, order: order? })))
 }
 
 /// A law alone, of what is not the delay; true if there was something beside it.
@@ -62,11 +66,13 @@ pub(super) fn law(field: &Field, files: &Files, remarks: &mut Remarks) -> Option
     Some((law, beside))
 }
 
-fn memory(fields: &mut Fields, remarks: &mut Remarks) -> Option<Memory> {
+fn correlation(fields: &mut Fields, remarks: &mut Remarks) -> Option<JitterCorrelation> {
     match [fields.get("half_life"), fields.get("correlation")] {
-        [None, None] => Some(Memory::None),
-        [Some(field), None] => super::queue::positive(&field, "50ms", remarks).map(Memory::HalfLife),
-        [None, Some(field)] => field.probability(remarks).map(Memory::PerPacket),
+        [None, None] => Some(JitterCorrelation::None),
+        [Some(field), None] => {
+            super::queue::positive(&field, "50ms", remarks).map(JitterCorrelation::HalfLife)
+        }
+        [None, Some(field)] => field.probability(remarks).map(JitterCorrelation::PerPacket),
         [Some(_), Some(field)] => {
             let what = "jitter has a half_life and a correlation";
             remarks.mistake(field.at, what, "write one: memory in time, or from packet to packet");

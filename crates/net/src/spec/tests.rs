@@ -5,9 +5,9 @@ use crate::real_time::{Idle, Late, RealTime, Workers};
 use crate::topology::Link;
 use fastpath_link::{
     AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
-    Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterLaw, JitterSpec, Limit, LinkState, LossPlan,
-    LossSpec, Memory, Outage, Peak, PieSpec, PrioSpec, QueueSpec, RedSpec, Reorder, ReorderSpec, Runs,
-    SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
+    Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterCorrelation, JitterLaw, JitterSpec, Limit,
+    LinkState, LossPlan, LossSpec, Outage, Peak, PieSpec, PrioSpec, QueueSpec, RedSpec, Reorder, ReorderSpec,
+    Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
 };
 use fastpath_units::{Bytes, Probability, Rate};
 use std::num::NonZeroU32;
@@ -271,7 +271,7 @@ fn the_wire_has_its_words() {
 fn what_happens_under_way_has_its_words() {
     let ms = Duration::from_ms;
     let jitter = |text: &str| *pipe_with(&format!("jitter = {text}")).jitter.unwrap();
-    let plain = |law| JitterSpec { law, memory: Memory::None, order: Reorder::Never };
+    let plain = |law| JitterSpec { law, correlation: JitterCorrelation::None, order: Reorder::Never };
     assert_eq!(pipe_with("jitter = 'none'").jitter, None);
     assert_eq!(
         jitter("{ law = 'uniform', half_width = '2ms' }"),
@@ -279,12 +279,12 @@ fn what_happens_under_way_has_its_words() {
     );
     let normal = JitterSpec {
         law: JitterLaw::Normal { sd: ms(2) },
-        memory: Memory::HalfLife(ms(50)),
+        correlation: JitterCorrelation::HalfLife(ms(50)),
         order: Reorder::Drop,
     };
     assert_eq!(jitter("{ law = 'normal', sd = '2ms', half_life = '50ms', reorder = 'drop' }"), normal);
     let law = JitterLaw::Normal { sd: ms(2) };
-    let like_tc = JitterSpec { memory: Memory::PerPacket(p(25.0)), ..plain(law) };
+    let like_tc = JitterSpec { correlation: JitterCorrelation::PerPacket(p(25.0)), ..plain(law) };
     assert_eq!(jitter("{ law = 'normal', sd = '2ms', correlation = '25%' }"), like_tc);
     let law = JitterLaw::Lognormal { mean: ms(3), sd: ms(2) };
     assert_eq!(jitter("{ law = 'lognormal', mean = '3ms', sd = '2ms' }"), plain(law));

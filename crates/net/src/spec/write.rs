@@ -4,8 +4,9 @@
 
 use fastpath_link::{
     AredSpec, Chance, Classes, CodelSpec, CorruptSpec, DualPi2Spec, DualScheduler, Duplication, Ecn,
-    FourState, Framing, GilbertElliott, JitterLaw, JitterSpec, Limit, LinkState, LossPlan, LossSpec, Memory,
-    Outage, PieSpec, PipeSpec, QueueSpec, RedSpec, Reorder, ReorderSpec, SlotSpec, SlotWait, TokenBucketSpec,
+    FourState, Framing, GilbertElliott, JitterCorrelation, JitterLaw, JitterSpec, Limit, LinkState, LossPlan,
+    LossSpec, Outage, PieSpec, PipeSpec, QueueSpec, RedSpec, Reorder, ReorderSpec, SlotSpec, SlotWait,
+    TokenBucketSpec,
 };
 use fastpath_units::{Bytes, Duration, Probability};
 use serde_json::{Map, Value, json};
@@ -153,18 +154,18 @@ fn of_kind<'k>(kind: &str, entries: impl IntoIterator<Item = (&'k str, Value)>) 
     table(std::iter::once(("kind", json!(kind))).chain(entries))
 }
 
-fn of_jitter(JitterSpec { law, memory, order }: &JitterSpec) -> Value {
-    let memory = match memory {
-        Memory::None => None,
-        Memory::HalfLife(time) => Some(("half_life", text(time))),
-        Memory::PerPacket(correlation) => Some(("correlation", of_probability(*correlation))),
+fn of_jitter(JitterSpec { law, correlation, order }: &JitterSpec) -> Value {
+    let correlation = match correlation {
+        JitterCorrelation::None => None,
+        JitterCorrelation::HalfLife(time) => Some(("half_life", text(time))),
+        JitterCorrelation::PerPacket(correlation) => Some(("correlation", of_probability(*correlation))),
     };
     let order = match order {
         Reorder::Never => None,
         Reorder::Allow => Some(("reorder", json!("allow"))),
         Reorder::Drop => Some(("reorder", json!("drop"))),
     };
-    table(of_law(law).into_iter().chain(memory).chain(order))
+    table(of_law(law).into_iter().chain(correlation).chain(order))
 }
 
 fn of_law(law: &JitterLaw) -> Vec<(&'static str, Value)> {

@@ -22,8 +22,8 @@ mod theaterq;
 
 use crate::mistake::Mistake;
 use fastpath_link::{
-    Change, Duplication, JitterLaw, JitterSpec, Limit, LossSpec, Memory, Opportunities, PipeSpec, QueueSpec,
-    Reorder,
+    Change, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Limit, LossSpec, Opportunities, PipeSpec,
+    QueueSpec, Reorder,
 };
 use fastpath_units::{Duration, Probability, Rate};
 use std::sync::Arc;
@@ -216,7 +216,7 @@ impl Values {
         }
         change.jitter = self.jitter.map(|(sd, order)| {
             let law = JitterLaw::Normal { sd };
-            (!sd.is_zero()).then(|| Box::new(JitterSpec { law, memory: Memory::None, order }))
+            (!sd.is_zero()).then(|| Box::new(JitterSpec { law, correlation: JitterCorrelation::None, order }))
         });
         change
     }
