@@ -19,7 +19,7 @@ mod engine;
 mod ledger;
 mod mail;
 pub mod port;
-mod priority;
+pub mod priority;
 mod ready;
 mod report;
 mod slack;

@@ -19,7 +19,7 @@ use crate::mail::{Command, EdgeState, Inbox, PipeState, Refusal, Snapshot, When,
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::slack::Slack;
-use crate::sys::thread::be_punctual;
+use crate::sys::thread::{minimise_timer_slack, set_high_priority};
 use crate::watch::Watch;
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Idle, Late, LinkChange, LinkId, Network, Observer};
 use fastpath_units::{Duration, Time};
@@ -164,7 +164,8 @@ impl<O: Observer> Worker<O> {
         // A spinning thread that goes before all others would keep its core from the very hosts it
         // serves.
         if self.idle == Idle::Save {
-            be_punctual();
+            minimise_timer_slack();
+            set_high_priority();
         }
         while !self.inbox.is_stopped() && self.open_ports.load(Ordering::Relaxed) > 0 {
             self.turn();

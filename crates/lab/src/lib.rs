@@ -29,7 +29,6 @@ mod leftovers;
 pub mod measure;
 mod namespace;
 mod netlink;
-mod priority;
 pub mod record;
 pub mod report;
 pub mod shell;

@@ -3,7 +3,7 @@
 use super::books::{Counts, SwitchBooks};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
-use crate::priority::patiently;
+use crate::priority::with_low_priority;
 use crate::sys::poll::Bell;
 use fastpath_switch::execute::{Executor, Outbox, Post};
 use fastpath_switch::interp::{self, Outcome};
@@ -320,7 +320,7 @@ impl Control {
             }
             while let Some(next) = job {
                 drop(core);
-                let result = patiently(next);
+                let result = with_low_priority(next);
                 core = self.lock();
                 let inner = &mut *core;
                 job = inner.executor.finish(&mut inner.switch, result);

@@ -3,7 +3,7 @@
 use super::books::SwitchBooks;
 use super::control::Control;
 use super::datapath::Datapath;
-use crate::sys::thread::be_punctual;
+use crate::sys::thread::{minimise_timer_slack, set_high_priority};
 use std::io;
 use std::thread::JoinHandle;
 
@@ -21,7 +21,8 @@ pub struct SwitchRunning {
 pub fn serve(control: &Control, mut datapath: Datapath) -> io::Result<SwitchRunning> {
     let mut running = SwitchRunning { control: control.clone(), threads: Vec::new() };
     let worker = move || {
-        be_punctual();
+        minimise_timer_slack();
+        set_high_priority();
         datapath.run();
     };
     running.threads.push(std::thread::Builder::new().name("fastpath-switch".to_owned()).spawn(worker)?);

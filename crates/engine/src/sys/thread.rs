@@ -15,20 +15,31 @@ const HIGHEST: libc::c_int = -20;
 /// to do would hardly run it, and who waits for its results would wait for minutes.
 const LOW: libc::c_int = 5;
 
-/// Asks that this thread runs before those of other programs, and that its sleeps end as near to
-/// their deadline as can be (the default is up to 50 µs later, to save power).
-pub(crate) fn be_punctual() {
+/// Makes the sleeps of this thread end as near to their deadline as possible. By default the kernel
+/// delays them by up to 50 µs to save power.
+pub(crate) fn minimise_timer_slack() {
     let slack_ns: libc::c_ulong = 1;
     // SAFETY: no pointers.
     let _: libc::c_int = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
+}
+
+/// Requests that this thread runs before those of other programs.
+pub(crate) fn set_high_priority() {
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
     let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST) };
 }
 
-/// Asks that other threads are run rather than this one.
-pub(crate) fn be_patient() {
+/// Requests that other threads run before the calling thread.
+pub fn set_low_priority() {
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
     let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOW) };
+}
+
+/// The nice value of this thread.
+#[cfg(test)]
+pub(crate) fn niceness() -> libc::c_int {
+    // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
 /// The cores this thread may run on, in order.

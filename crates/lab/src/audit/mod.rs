@@ -21,9 +21,9 @@ pub(crate) mod judge;
 mod path;
 mod report;
 
-use crate::priority::urgently;
 use crate::{Host, Lab};
 use echo::Echo;
+use fastpath_engine::priority::with_high_priority;
 use fastpath_net::Routes;
 use flood::{Late, Outcome, Stream};
 use implied::{ECHO_PAYLOAD, Implied, frames_per_second};
@@ -339,7 +339,7 @@ fn measure_rtt(
     let slowest = pipes.filter_map(|pipe| frames_per_second(pipe, 118)).reduce(f64::min);
     let sending = slowest.map_or(Duration::ZERO, |frames| Duration::from_secs_f64(1.0 / frames));
     let slot = (sending * SLOT_SENDINGS).max(SLOT_MIN);
-    urgently(|| echo::run(&mut echoes, options.echoes, slot, stop))?;
+    with_high_priority(|| echo::run(&mut echoes, options.echoes, slot, stop))?;
     for (echo, &index) in echoes.into_iter().zip(batch) {
         let observed = &mut observed[index];
         observed.echoes = echo.sent();
@@ -423,7 +423,7 @@ fn together<T: Send>(
     thread::scope(|scope| {
         let running: Vec<_> = batch
             .iter()
-            .map(|&index| (index, scope.spawn(move || urgently(|| measure(&subjects[index])))))
+            .map(|&index| (index, scope.spawn(move || with_high_priority(|| measure(&subjects[index])))))
             .collect();
         let joined = running.into_iter().map(|(index, thread)| {
             let result = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -9,7 +9,7 @@ use super::field::{Between, Field, Shaper, ShaperKind};
 use super::rattan::{self, Treatment};
 use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
 use crate::audit::flood::{self, Late, Stream};
-use crate::priority::urgently;
+use fastpath_engine::priority::with_high_priority;
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::latency::quantile_of;
@@ -164,7 +164,9 @@ fn measure(
                     late: Late::CatchUp,
                     patience: seconds(0.3),
                 };
-                scope.spawn(move || urgently(|| flood::run(from, to, address, stream, &context.stop)))
+                scope.spawn(move || {
+                    with_high_priority(|| flood::run(from, to, address, stream, &context.stop))
+                })
             })
             .collect();
         let observed = running.into_iter().map(|thread| {

@@ -9,7 +9,7 @@ use super::field::{Between, Field};
 use super::rattan::{self, Treatment};
 use super::{Context, Needs, Outcome, Part, PartError, Rule};
 use crate::audit::echo::{self, Echo};
-use crate::priority::urgently;
+use fastpath_engine::priority::with_high_priority;
 use fastpath_link::PipeSpec;
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::latency::summarise;
@@ -118,7 +118,7 @@ fn measure(between: &Between, delay: Duration, context: &Context<'_>) -> Result<
         debug_assert_ne!(from.name, to.name);
         echoes.push(Echo::new(from, address, 1, ((size - AROUND) as usize, 2 * delay.to_std()))?);
     }
-    urgently(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
+    with_high_priority(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
     Ok(echoes.iter_mut().map(Observed::of).collect())
 }
 

@@ -7,7 +7,7 @@ use super::rattan::{self, Treatment};
 use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
 use crate::audit::flood::{self, Late, Stream};
 use crate::audit::judge::loss_interval;
-use crate::priority::urgently;
+use fastpath_engine::priority::with_high_priority;
 use fastpath_link::PipeSpec;
 use fastpath_model::seeds::linkem::TABLE_5_6;
 use fastpath_net::{EdgeId, Network, NodeKind, Topology};
@@ -84,7 +84,7 @@ fn count(between: &Between, frames: u64, context: &Context<'_>) -> Result<(u64, 
         late: Late::CatchUp,
         patience: PATIENCE,
     };
-    let outcome = urgently(|| flood::run(from, to, address, stream, &context.stop))?;
+    let outcome = with_high_priority(|| flood::run(from, to, address, stream, &context.stop))?;
     // What the engine came too late to take from the kernel is no loss of the link, and not to be
     // hidden either.
     let overrun: u64 =

@@ -8,8 +8,8 @@ use super::{Context, Needs, Outcome, Part, PartError, Rule};
 use crate::audit::bulk;
 use crate::audit::echo::{self, Echo};
 use crate::audit::judge::quantile;
-use crate::priority::urgently;
 use fastpath_engine::Idle;
+use fastpath_engine::priority::with_high_priority;
 use fastpath_link::PipeSpec;
 use fastpath_model::fit::median;
 use fastpath_units::Duration;
@@ -107,7 +107,7 @@ fn rtts(between: Between, idle: Idle, count: usize, context: &Context<'_>) -> Re
     let field = Field::with(&[between], idle)?;
     let (from, _, address) = field.pair(0);
     let mut echoes = [Echo::new(from, address, 1, (PAYLOAD, implied.to_std()))?];
-    urgently(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
+    with_high_priority(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
     let [echo] = echoes;
     let mut us: Vec<f64> = echo.rtts_ms.iter().map(|ms| 1000.0 * ms).collect();
     us.sort_by(f64::total_cmp);

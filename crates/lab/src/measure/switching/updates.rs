@@ -7,7 +7,7 @@ use super::rules::{IN, OUT};
 use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
 use crate::audit::judge::quantile;
 use crate::measure::{Effort, median, on_core, pin};
-use crate::priority::be_patient;
+use fastpath_engine::priority::set_low_priority;
 use fastpath_jit::{CompileError, Fate, Job, Live, Made as Remade};
 use fastpath_switch::flow::FlowCommand;
 use fastpath_switch::interp::Outcome;
@@ -81,7 +81,7 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
     let start_job = |job: Job| {
         let done = done.clone();
         thread::spawn(move || {
-            be_patient();
+            set_low_priority();
             drop(done.send(job.run()));
         });
     };
