@@ -50,7 +50,6 @@ enum Command {
     Switch(Box<commands::switch::SwitchCommand>),
     #[cfg(target_os = "linux")]
     Measure(commands::measure::MeasureCommand),
-    #[cfg(target_os = "linux")]
     Report(commands::report::ReportCommand),
     Model(Box<commands::model::ModelCommand>),
     Sim(commands::sim::Sim),
@@ -88,7 +87,6 @@ fn main() -> ExitCode {
         Command::Switch(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Measure(command) => command.run(),
-        #[cfg(target_os = "linux")]
         Command::Report(command) => command.run(),
         Command::Model(command) => command.run(),
         Command::Sim(command) => command.run(),

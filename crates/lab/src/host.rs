@@ -55,7 +55,7 @@ pub enum HostError {
 impl Host {
     /// Makes the namespace of `node` and all that is in it. Gives the host and its ports in the
     /// order of the node's interfaces; an interface lasts as long as its port.
-    pub(crate) fn new(id: NodeId, node: &Node, routes: &[Route]) -> Result<(Host, Vec<TapPort>), HostError> {
+    pub fn new(id: NodeId, node: &Node, routes: &[Route]) -> Result<(Host, Vec<TapPort>), HostError> {
         let namespace = Namespace::new()?;
         let work = || -> Result<Vec<TapPort>, HostError> {
             quieten(node);

@@ -75,7 +75,7 @@ pub(crate) fn end_programs(inodes: &BTreeSet<u64>, mark: &Mark) -> usize {
 }
 
 /// Processes, without this one, whose main thread is in one of the namespaces.
-pub(crate) fn programs_in(inodes: &BTreeSet<u64>) -> Vec<Pid> {
+pub fn programs_in(inodes: &BTreeSet<u64>) -> Vec<Pid> {
     by_namespace(inodes).into_values().flatten().collect()
 }
 

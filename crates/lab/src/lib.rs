@@ -21,22 +21,19 @@
 
 pub mod audit;
 mod enter;
-pub mod evaluate;
 mod host;
 pub mod interpose;
 mod lab;
 mod leftovers;
-pub mod measure;
-mod namespace;
-mod netlink;
-pub mod record;
-pub mod report;
+pub mod namespace;
+pub mod netlink;
 pub mod shell;
 mod state;
 
 pub use enter::{EnterError, exec};
 pub use host::{Host, HostError};
 pub use lab::{Lab, UpError, control_socket};
+pub use leftovers::programs_in;
 pub use namespace::{Namespace, NotPermitted};
 pub use state::{ClaimError, DownError, Listed, down, list};
 

@@ -45,7 +45,7 @@ impl Namespace {
     }
 
     /// That of another process.
-    pub(crate) fn of_process(process: u32) -> Result<Namespace, NotPermitted> {
+    pub fn of_process(process: u32) -> Result<Namespace, NotPermitted> {
         let file = File::open(format!("/proc/{process}/ns/net"));
         Namespace::of(file.map_err(|e| refused("opening another process' namespace", e))?)
     }
@@ -66,7 +66,7 @@ impl Namespace {
     }
 
     /// The descriptor that holds it.
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
@@ -87,7 +87,7 @@ impl Namespace {
 /// else it moves into a new user namespace in which it is root. `Ok(true)` if it moved.
 ///
 /// The kernel allows the move only while the process has a single thread.
-pub(crate) fn gain_privilege() -> Result<Privilege, NotPermitted> {
+pub fn gain_privilege() -> Result<Privilege, NotPermitted> {
     if Namespace::new().is_ok() {
         return Ok(Privilege::Own);
     }
@@ -106,7 +106,7 @@ pub(crate) fn gain_privilege() -> Result<Privilege, NotPermitted> {
 
 /// Where the right to make namespaces comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Privilege {
+pub enum Privilege {
     /// The process had it.
     Own,
     /// It is root in a user namespace of its own.

@@ -24,21 +24,23 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// What an interface is given when it comes up. `None` leaves what it has.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct LinkParameters {
-    pub(crate) mac: Option<[u8; 6]>,
-    pub(crate) mtu: Option<u32>,
+pub struct LinkParameters {
+    /// The MAC address; `None` keeps it.
+    pub mac: Option<[u8; 6]>,
+    /// The largest packet, bytes; `None` keeps it.
+    pub mtu: Option<u32>,
 }
 
 /// A connection to the kernel's routing tables.
 #[derive(Debug)]
-pub(crate) struct Netlink {
+pub struct Netlink {
     socket: Socket,
     sequence: u32,
 }
 
 impl Netlink {
     /// Opens a socket in the calling thread's network namespace.
-    pub(crate) fn open() -> io::Result<Netlink> {
+    pub fn open() -> io::Result<Netlink> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -46,7 +48,7 @@ impl Netlink {
     }
 
     /// Sets the parameters, then brings the interface up.
-    pub(crate) fn bring_up(&mut self, index: u32, parameters: LinkParameters) -> io::Result<()> {
+    pub fn bring_up(&mut self, index: u32, parameters: LinkParameters) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
         let LinkParameters { mac, mtu } = parameters;
@@ -58,7 +60,7 @@ impl Netlink {
     }
 
     /// Makes the veth pair of `name`, here, and `peer`, in the namespace `there`. Both are down.
-    pub(crate) fn add_veth(&mut self, name: &str, peer: &str, there: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn add_veth(&mut self, name: &str, peer: &str, there: BorrowedFd<'_>) -> io::Result<()> {
         let mut far = LinkMessage::default();
         far.attributes.push(LinkAttribute::IfName(peer.to_owned()));
         far.attributes.push(LinkAttribute::NetNsFd(there.as_raw_fd()));
@@ -69,7 +71,7 @@ impl Netlink {
     }
 
     /// Makes a bridge, down and without ports.
-    pub(crate) fn add_bridge(&mut self, name: &str) -> io::Result<()> {
+    pub fn add_bridge(&mut self, name: &str) -> io::Result<()> {
         self.add_link(name, vec![LinkInfo::Kind(InfoKind::Bridge)])
     }
 
@@ -81,7 +83,7 @@ impl Netlink {
     }
 
     /// Makes the interface a port of a bridge.
-    pub(crate) fn join_bridge(&mut self, index: u32, bridge: u32) -> io::Result<()> {
+    pub fn join_bridge(&mut self, index: u32, bridge: u32) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
         message.attributes.push(LinkAttribute::Controller(bridge));
@@ -90,7 +92,7 @@ impl Netlink {
 
     /// Gives the interface an address, usable at once: no duplicate address detection (RFC 4862
     /// §5.4), since the topology has made sure that it is unique.
-    pub(crate) fn add_address(&mut self, index: u32, address: IpNet) -> io::Result<()> {
+    pub fn add_address(&mut self, index: u32, address: IpNet) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(address.addr());
         message.header.prefix_len = address.prefix_len();
@@ -109,7 +111,7 @@ impl Netlink {
     }
 
     /// Sends packets for `to` out of the interface, to `via` if there is one.
-    pub(crate) fn add_route(&mut self, index: u32, to: IpNet, via: Option<IpAddr>) -> io::Result<()> {
+    pub fn add_route(&mut self, index: u32, to: IpNet, via: Option<IpAddr>) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(to.addr());
         message.header.destination_prefix_length = to.prefix_len();

@@ -15,7 +15,6 @@ pub(crate) mod model;
 pub(crate) mod netem;
 pub(crate) mod presets;
 pub(crate) mod replay;
-#[cfg(target_os = "linux")]
 pub(crate) mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;

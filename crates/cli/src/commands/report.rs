@@ -3,8 +3,7 @@
 use crate::Answer;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use fastpath_lab::record::Record;
-use fastpath_lab::report::Report;
+use fastpath_report::{Fonts, Record, Report};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -56,13 +55,20 @@ impl ReportCommand {
 /// How a report becomes the bytes of a file.
 type Format = fn(&Report) -> anyhow::Result<Vec<u8>>;
 
+/// The fonts installed on this machine.
+fn system_fonts() -> Fonts {
+    let mut fonts = Fonts::new();
+    fonts.load_system_fonts();
+    fonts
+}
+
 /// What the name of a report asks for.
 fn format(path: &Path) -> anyhow::Result<Format> {
     Ok(match path.extension().and_then(|e| e.to_str()) {
         Some("html") => |report| Ok(report.html().into_bytes()),
         Some("md") => |report| Ok(report.markdown().into_bytes()),
         Some("svg") => |report| Ok(report.svg().into_bytes()),
-        Some("png") => |report| Ok(report.png()?),
+        Some("png") => |report| Ok(report.png(system_fonts())?),
         _ => bail!("{}: name the report *.html, *.md, *.svg or *.png", path.display()),
     })
 }

@@ -20,7 +20,7 @@ const READS_MAX: usize = 1 << 20;
 
 /// The payload that one connection carried, Mbit/s, from `settle` after its start until `duration`;
 /// `None` if it did not come about.
-pub(crate) fn run(
+pub fn run(
     from: &Host,
     to: &Host,
     address: IpAddr,

@@ -29,7 +29,7 @@ const WARM_UP: usize = 3;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Echoes from one host to an address of another.
-pub(crate) struct Echo {
+pub struct Echo {
     socket: OwnedFd,
     v4: bool,
     id: u16,
@@ -37,7 +37,7 @@ pub(crate) struct Echo {
     packet: Vec<u8>,
     sent_at: Vec<Duration>,
     /// Round-trip times in milliseconds, in the order of the replies.
-    pub(crate) rtts_ms: Vec<f64>,
+    pub rtts_ms: Vec<f64>,
     /// The replies are due by then.
     implied: Duration,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Echo {
 impl Echo {
     /// Prepares echoes of `payload` bytes from `host` to `to`, which take as long as implied. `id`
     /// tells several of one host apart.
-    pub(crate) fn new(
+    pub fn new(
         host: &Host,
         to: IpAddr,
         id: u16,
@@ -68,7 +68,7 @@ impl Echo {
     }
 
     /// Echoes requested, without the warm-up.
-    pub(crate) fn sent(&self) -> usize {
+    pub fn sent(&self) -> usize {
         self.sent_at.len().saturating_sub(WARM_UP)
     }
 
@@ -129,7 +129,7 @@ impl Echo {
 }
 
 /// Sends `count` recorded echoes of every pair, one every `slot`, and waits for the replies.
-pub(crate) fn run(echoes: &mut [Echo], count: usize, slot: Duration, stop: &Stop) -> Result<(), AuditError> {
+pub fn run(echoes: &mut [Echo], count: usize, slot: Duration, stop: &Stop) -> Result<(), AuditError> {
     let longest = echoes.iter().map(|echo| echo.implied).max().unwrap_or_default();
     // First contact resolves addresses at every hop, one after the other.
     for _ in 0..WARM_UP {
@@ -177,7 +177,7 @@ fn wait(echoes: &mut [Echo], until: Instant, stop: &Stop) -> Result<(), AuditErr
 }
 
 /// The kernel's time of arrival.
-pub(crate) fn arrival(control: impl IntoIterator<Item = ControlMessageOwned>) -> Option<Duration> {
+pub fn arrival(control: impl IntoIterator<Item = ControlMessageOwned>) -> Option<Duration> {
     control.into_iter().find_map(|message| match message {
         ControlMessageOwned::ScmTimestampns(at) => Some(at.into()),
         _ => None,

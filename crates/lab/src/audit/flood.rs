@@ -31,22 +31,22 @@ const ARRIVALS_MAX: usize = 4 << 20;
 
 /// Datagrams to send.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Stream {
+pub struct Stream {
     /// Bytes of payload, at least 8.
-    pub(crate) payload: usize,
+    pub payload: usize,
     /// Datagrams per second.
-    pub(crate) per_second: f64,
+    pub per_second: f64,
     /// For how long.
-    pub(crate) duration: Duration,
+    pub duration: Duration,
     /// What to do after a delay of the source.
-    pub(crate) late: Late,
+    pub late: Late,
     /// How long the last datagram may be under way.
-    pub(crate) patience: Duration,
+    pub patience: Duration,
 }
 
 /// What a source that was held up does about the datagrams it should have sent meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Late {
+pub enum Late {
     /// Sends them at once: the mean rate counts.
     CatchUp,
     /// Leaves them out: bursts would fill queues.
@@ -55,25 +55,25 @@ pub(crate) enum Late {
 
 /// What became of a stream.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// Datagrams sent.
-    pub(crate) sent: u64,
+    pub sent: u64,
     /// When each arrived.
-    pub(crate) arrivals: Vec<Duration>,
+    pub arrivals: Vec<Duration>,
     /// Datagrams that the machine lost, not the network: that arrived but found the sink's socket
     /// full.
-    pub(crate) missed: u64,
+    pub missed: u64,
 }
 
 impl Outcome {
     /// Datagrams that did not arrive.
-    pub(crate) fn lost(&self) -> u64 {
+    pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.arrivals.len() as u64 + self.missed)
     }
 
     /// Arrivals per second in the `window` that begins `settle` after the first, and how many it
     /// had.
-    pub(crate) fn rate(&self, settle: Duration, window: Duration) -> Option<(f64, u64)> {
+    pub fn rate(&self, settle: Duration, window: Duration) -> Option<(f64, u64)> {
         let from = *self.arrivals.first()? + settle;
         let steady = self.arrivals.iter().filter(|&&at| at >= from && at <= from + window);
         let (count, last) = steady.clone().fold((0u64, None), |(count, _), at| (count + 1, Some(*at)));
@@ -88,7 +88,7 @@ impl Outcome {
 }
 
 /// Sends the stream from a host to an address of another, and gives what arrived.
-pub(crate) fn run(
+pub fn run(
     from: &Host,
     to: &Host,
     address: IpAddr,

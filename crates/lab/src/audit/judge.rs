@@ -12,14 +12,14 @@ const TAIL: f64 = 0.0005;
 
 /// True if a round-trip time is as configured: a median, or a mean of `replies` that jitter
 /// scatters by `sd_ms` each.
-pub(crate) fn rtt_agrees(configured_ms: f64, observed_ms: f64, sd_ms: f64, replies: usize) -> bool {
+pub fn rtt_agrees(configured_ms: f64, observed_ms: f64, sd_ms: f64, replies: usize) -> bool {
     let scatter = NORMAL_999 * sd_ms / (replies.max(1) as f64).sqrt();
     (observed_ms - configured_ms).abs() <= configured_ms * RTT_RELATIVE + RTT_ABSOLUTE_MS + scatter
 }
 
 /// True if a rate is as expected. `loss` is the random loss behind the bottleneck, which scatters
 /// the `packets` observed by their binomial deviation, `inflation` times as much in variance.
-pub(crate) fn rate_agrees(expected: f64, observed: f64, loss: f64, inflation: f64, packets: u64) -> bool {
+pub fn rate_agrees(expected: f64, observed: f64, loss: f64, inflation: f64, packets: u64) -> bool {
     let scatter =
         NORMAL_999 * (inflation * loss / ((1.0 - loss).max(f64::EPSILON) * packets.max(1) as f64)).sqrt();
     (observed / expected - 1.0).abs() <= RATE_RELATIVE + scatter
@@ -27,7 +27,7 @@ pub(crate) fn rate_agrees(expected: f64, observed: f64, loss: f64, inflation: f6
 
 /// The numbers of losses among `sent` packets that a link with loss `p` gives 999 times in 1000:
 /// both ends included.
-pub(crate) fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
+pub fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
     if p <= 0.0 {
         return (0, 0);
     }
@@ -41,7 +41,7 @@ pub(crate) fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
 /// The same where the number of losses varies more by a factor `inflation`: losses in bursts. Their
 /// number is taken for negative binomial (many bursts of geometric length) with the mean and the
 /// variance it has.
-pub(crate) fn bursty_loss_interval(sent: u64, p: f64, inflation: f64) -> (u64, u64) {
+pub fn bursty_loss_interval(sent: u64, p: f64, inflation: f64) -> (u64, u64) {
     let mean = sent as f64 * p;
     let variance = mean * (1.0 - p) * inflation;
     if variance <= mean || p >= 1.0 {
@@ -71,7 +71,7 @@ fn interval(most: u64, log_of_none: f64, log_ratio: impl Fn(f64) -> f64) -> (u64
 }
 
 /// The value at quantile `q` of a sorted sample, by the nearest rank.
-pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
 }

@@ -11,13 +11,13 @@
 //! Saturations and connections run at the same time only where they share no pipe. Between
 //! measurements the network drains. Read first: this file, then `implied.rs` and `judge.rs`.
 
-pub(crate) mod bulk;
-pub(crate) mod echo;
+pub mod bulk;
+pub mod echo;
 #[cfg(test)]
 mod fixture;
-pub(crate) mod flood;
+pub mod flood;
 mod implied;
-pub(crate) mod judge;
+pub mod judge;
 mod path;
 mod report;
 
@@ -467,15 +467,19 @@ fn drain(lab: &Lab, stop: &Stop<'_>) -> Result<(), AuditError> {
 
 /// The wish to stop early.
 #[derive(Clone, Copy)]
-pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
+pub struct Stop<'a>(pub &'a AtomicBool);
 
 impl Stop<'_> {
-    pub(crate) fn check(&self) -> Result<(), AuditError> {
+    /// Fails once the measurement is to stop.
+    ///
+    /// # Errors
+    /// [`AuditError::Interrupted`].
+    pub fn check(&self) -> Result<(), AuditError> {
         if self.0.load(Ordering::Relaxed) { Err(AuditError::Interrupted) } else { Ok(()) }
     }
 
     /// Sleeps, unless told to stop meanwhile.
-    pub(crate) fn sleep(&self, time: Duration) -> Result<(), AuditError> {
+    pub fn sleep(&self, time: Duration) -> Result<(), AuditError> {
         let until = Instant::now() + time;
         loop {
             self.check()?;
@@ -490,7 +494,10 @@ impl Stop<'_> {
 
 impl Host {
     /// Opens something in the host's namespace; it works from any thread then.
-    pub(crate) fn open<T: Send>(
+    ///
+    /// # Errors
+    /// [`SocketError`], with `what` in its text.
+    pub fn open<T: Send>(
         &self,
         what: &'static str,
         open: impl FnOnce() -> io::Result<T> + Send,

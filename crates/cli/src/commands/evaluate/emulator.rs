@@ -6,7 +6,7 @@ use crate::commands::measure::{effort, tool};
 use crate::{Answer, print};
 use anyhow::{Context, bail};
 use clap::Args;
-use fastpath_lab::evaluate::{Evaluation, Options, Outcome, Progress, estimate_s, evaluate};
+use fastpath_evaluate::{Evaluation, Options, Outcome, Progress, estimate_s, evaluate};
 use indicatif::ProgressBar;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ use crate::commands::model::{platforms, source};
 use crate::{Answer, print};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use fastpath_lab::measure::Slowdown;
+use fastpath_measure::Slowdown;
 use fastpath_model::Table;
 use fastpath_model::check::{Check, MEDIAN_PCT, P95_PCT, SPREAD, Verdict, elsewhere, half};
 use fastpath_model::fit::{FitOptions, Weighting, fit, median};

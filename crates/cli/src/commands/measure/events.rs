@@ -4,7 +4,8 @@
 use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
 use clap::{Args, ValueEnum};
-use fastpath_lab::record::{Record, Watch};
+use fastpath_measure::Watch;
+use fastpath_report::Record;
 use fastpath_sim::classic::{Work, mm1, pipe32};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};

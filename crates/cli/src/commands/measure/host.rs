@@ -4,8 +4,9 @@ use super::{Output, bar, effort, show, slowdown, tool, warn};
 use crate::{Answer, print};
 use anyhow::ensure;
 use clap::Args;
-use fastpath_lab::measure::{Host, Jitter, Operation, Place, Slowdown, host};
-use fastpath_lab::record::{Record, Watch, fields};
+use fastpath_measure::Watch;
+use fastpath_measure::{Host, Jitter, Operation, Place, Slowdown, host};
+use fastpath_report::{Record, fields};
 use serde_json::{Map, json};
 use std::io::{self, Write};
 

@@ -5,10 +5,11 @@ use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use fastpath_lab::measure::{
+use fastpath_measure::Watch;
+use fastpath_measure::{
     Between, EXTRAS, LATENCY_SIZES, OperationCost, Progress, UnitLatency, latency, operation,
 };
-use fastpath_lab::record::{Record, Watch, fields};
+use fastpath_report::{Record, fields};
 use fastpath_sim::experiment::t_f;
 use fastpath_units::Duration;
 use serde_json::{Map, json};

@@ -10,8 +10,8 @@ mod switch;
 use crate::Answer;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use fastpath_lab::measure::{Effort, Slowdown};
-use fastpath_lab::record::{Record, Tool};
+use fastpath_measure::{Effort, Slowdown};
+use fastpath_report::{Record, Tool};
 use indicatif::ProgressBar;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -122,7 +122,7 @@ pub(super) fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
 
 /// Says on the terminal what a reader of the numbers must know.
 fn warn(record: &Record) {
-    use fastpath_lab::record::Optimised;
+    use fastpath_report::Optimised;
     let provenance = &record.provenance;
     if provenance.tool.optimised == Optimised::Development {
         eprintln!("fastpath: note: this is a development build: its speed says nothing");

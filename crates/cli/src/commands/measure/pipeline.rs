@@ -5,14 +5,15 @@ use super::{Output, bar, show, slowdown, tool, warn};
 use crate::{Answer, print};
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use fastpath_lab::measure::{
+use fastpath_measure::Watch;
+use fastpath_measure::{
     Cable, Effort, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight, NetcopeQuestion, Progress, Results,
     Rules, SEARCH, Slowdown, Stage, SwitchFrames, SwitchQuestion, Tag, Wire, emulate, emulate_over,
     emulate_throughput, netcope, netcope_over, netcope_throughput, switched, switched_over,
     switched_throughput, typical, weigh,
 };
-use fastpath_lab::record::{Record, Watch, fields};
 use fastpath_model::fcs::{self, Fcs};
+use fastpath_report::{Record, fields};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -118,9 +119,7 @@ enum Port {
 fn port(text: &str) -> Result<Port, String> {
     match text {
         "memory" => Ok(Port::Memory),
-        other => {
-            other.parse().map(Port::Over).map_err(|error: fastpath_lab::measure::NoCable| error.to_string())
-        }
+        other => other.parse().map(Port::Over).map_err(|error: fastpath_measure::NoCable| error.to_string()),
     }
 }
 

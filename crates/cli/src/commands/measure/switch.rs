@@ -3,8 +3,9 @@
 use super::{Output, bar, effort, show, tool, warn};
 use crate::{Answer, print};
 use clap::Args;
-use fastpath_lab::measure::{ByTraffic, Rules, SwitchCost, SwitchQuestion, switch_cost};
-use fastpath_lab::record::{Record, Watch, fields};
+use fastpath_measure::Watch;
+use fastpath_measure::{ByTraffic, Rules, SwitchCost, SwitchQuestion, switch_cost};
+use fastpath_report::{Record, fields};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 

@@ -25,7 +25,8 @@ impl Plot {
     #[cfg(target_os = "linux")]
     pub(in crate::commands) fn write(&self, seed: u64, rows: Vec<Row>) -> anyhow::Result<()> {
         use crate::commands::report;
-        use fastpath_lab::record::{Record, Tool, Watch};
+        use fastpath_measure::Watch;
+        use fastpath_report::{Record, Tool};
         use std::io::Write;
         if self.plot.is_none() && self.records.is_none() {
             return Ok(());

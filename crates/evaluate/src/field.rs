@@ -1,0 +1,496 @@
+//! Pairs of hosts to measure between, each in a namespace of its own, and what lies between them.
+//!
+//! ```text
+//!   nothing   a ═veth═ b                          the control
+//!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at the bridge's port to b others
+//!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
+//!   copies    a ═TAP═ bare loop ═TAP═ b           what copies alone cost
+//!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`, by AF_XDP or packet sockets
+//!   testpmd   a ═veth═ testpmd ═veth═ b           a peer that emulates nothing
+//!   rattan    a ═veth═ rattan ═veth═ b            a peer; the hosts' addresses are its choice
+//! ```
+
+use super::PartError;
+use super::copier::Copier;
+use super::rattan::{self, Rattan, Treatment};
+use super::testpmd::{self, Testpmd};
+use fastpath_engine::port::{Port, TapPort};
+use fastpath_engine::{Idle, Options, Ports, Report, Running};
+use fastpath_lab::Namespace;
+use fastpath_lab::netlink::{LinkParameters, Netlink};
+use fastpath_lab::{Host, HostError};
+use fastpath_link::PipeSpec;
+use fastpath_net::{EdgeId, NodeId, NodeKind, Routes, Topology};
+use ipnet::IpNet;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Memory for frames in flight.
+const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
+/// The interface of every host that is made here.
+const INTERFACE: &str = "eth0";
+const LOOPBACK: &str = "lo";
+const BRIDGE: &str = "bridge";
+/// How long to wait for a bridge or a program. What does not forward by then shows in the figures.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// RFC 863.
+const DISCARD: u16 = 9;
+
+/// What lies between the hosts of a pair.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Between {
+    /// A cable.
+    Nothing,
+    /// The kernel's bridge.
+    Bridge,
+    /// The kernel's bridge with a shaper at its port to the second host.
+    Shaped(Shaper),
+    /// DPDK's testpmd.
+    Testpmd,
+    /// Rattan, one for each pair.
+    Rattan(Treatment),
+    /// Our engine holding the interfaces of the hosts.
+    Taps(PipeSpec),
+    /// A loop that copies between the interfaces of the hosts.
+    Copies,
+    /// Our engine between veth pairs.
+    Veths(PipeSpec, Way),
+}
+
+/// How our engine gets at its ends of veth pairs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    Xdp,
+    Packet,
+}
+
+impl Way {
+    /// Before the name of an interface in a spec.
+    fn word(self) -> &'static str {
+        match self {
+            Way::Xdp => "xdp:",
+            Way::Packet => "packet:",
+        }
+    }
+}
+
+/// A queue discipline of the kernel that limits a rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shaper {
+    pub(super) kind: ShaperKind,
+    /// Bits per second.
+    pub(super) rate: u64,
+    /// Full frames that wait at most.
+    pub(super) queue: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ShaperKind {
+    /// tc-tbf(8).
+    Tbf,
+    /// tc-htb(8).
+    Htb,
+}
+
+impl ShaperKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ShaperKind::Tbf => "tc tbf",
+            ShaperKind::Htb => "tc htb",
+        }
+    }
+}
+
+/// Pairs of hosts. Dropped, everything is gone.
+#[derive(Debug)]
+pub(super) struct Field {
+    /// Taken only to end it.
+    engine: Option<Running>,
+    testpmd: Option<Testpmd>,
+    rattans: Vec<Rattan>,
+    copiers: Vec<Copier>,
+    hosts: Vec<Host>,
+    /// Where bridges and the engine's ends of veth pairs are.
+    middle: Option<Namespace>,
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        // The engine ends before the interfaces it holds go.
+        let _ = self.engine.take().map(Running::stop);
+        drop(self.testpmd.take());
+        self.rattans.clear();
+        self.copiers.clear();
+    }
+}
+
+impl Field {
+    /// A pair of hosts for each of `between`, all of which are of one kind. Our engine is at its
+    /// most exact: it spins.
+    pub(super) fn new(between: &[Between]) -> Result<Field, PartError> {
+        Field::with(between, Idle::Busy)
+    }
+
+    /// The same with our engine idling as it is told.
+    pub(super) fn with(between: &[Between], idle: Idle) -> Result<Field, PartError> {
+        let options = Options { idle: Some(idle), ..options() };
+        match between {
+            [Between::Taps(_) | Between::Copies, ..] => Field::of_taps(between, options),
+            [Between::Nothing, ..] => Field::direct(between.len()),
+            [Between::Rattan(_), ..] => Field::of_rattan(between),
+            _ => Field::of_veths(between, options),
+        }
+    }
+
+    /// The two hosts of a pair, and the address of the second.
+    pub(super) fn pair(&self, index: usize) -> (&Host, &Host, IpAddr) {
+        let (a, b) = (&self.hosts[2 * index], &self.hosts[2 * index + 1]);
+        (a, b, b.addresses[0].addr())
+    }
+
+    /// How many there are.
+    pub(super) fn pairs(&self) -> usize {
+        self.hosts.len() / 2
+    }
+
+    /// How our engine stands, if it is one.
+    pub(super) fn report(&self) -> Option<Report> {
+        self.engine.as_ref()?.report()
+    }
+
+    fn of_taps(between: &[Between], options: Options) -> Result<Field, PartError> {
+        let topology = topology(between);
+        let routes = Routes::compute(&topology);
+        let (mut hosts, mut taps): (Vec<Host>, Vec<TapPort>) = (Vec::new(), Vec::new());
+        for (id, node) in topology.hosts() {
+            let (host, ports) = Host::new(id, node, routes.of(id))?;
+            hosts.push(host);
+            taps.extend(ports);
+        }
+        let mut field = Field::of_hosts(hosts);
+        if let [Between::Copies, ..] = between {
+            let mut taps = taps.into_iter();
+            while let (Some(a), Some(b)) = (taps.next(), taps.next()) {
+                let started = Copier::start([a, b]);
+                field
+                    .copiers
+                    .push(started.map_err(|source| PartError::Kernel { what: "starting a thread", source })?);
+            }
+        } else {
+            let numbered = taps.into_iter().enumerate();
+            let ports: Ports =
+                numbered.map(|(n, tap)| (EdgeId(n as u32), Box::new(tap) as Box<dyn Port>)).collect();
+            field.engine = Some(fastpath_engine::start(topology, ports, options)?);
+        }
+        Ok(field)
+    }
+
+    /// Hosts with nothing between them yet.
+    fn of_hosts(hosts: Vec<Host>) -> Field {
+        Field { engine: None, testpmd: None, rattans: Vec::new(), copiers: Vec::new(), hosts, middle: None }
+    }
+
+    fn of_rattan(between: &[Between]) -> Result<Field, PartError> {
+        let program = installed(rattan::PROGRAM)?;
+        let mut field = Field::of_hosts(Vec::new());
+        for (pair, between) in between.iter().enumerate() {
+            let Between::Rattan(treatment) = *between else { continue };
+            let right = Namespace::new()?;
+            let (rattan, left, address) = Rattan::start(&program, treatment, &right)?;
+            field.rattans.push(rattan);
+            // From the left nobody's address but the right one's is needed.
+            for (end, namespace) in [left, right].into_iter().enumerate() {
+                let host = Host {
+                    node: NodeId(0),
+                    name: name(pair, end),
+                    addresses: vec![address.into()],
+                    namespace,
+                };
+                let work = || -> io::Result<()> { interface().map(|interface| quieten(&interface)) };
+                host.open("the interface's name", work)?;
+                field.hosts.push(host);
+            }
+        }
+        field.wait_until_frames_pass()?;
+        Ok(field)
+    }
+
+    fn direct(pairs: usize) -> Result<Field, PartError> {
+        let mut hosts = Vec::new();
+        for pair in 0..pairs {
+            let [a, b] = [bare(pair, 0)?, bare(pair, 1)?];
+            connect(&a, INTERFACE, &b.namespace)?;
+            hosts.extend([a, b]);
+        }
+        let field = Field::of_hosts(hosts);
+        field.configure()?;
+        Ok(field)
+    }
+
+    fn of_veths(between: &[Between], options: Options) -> Result<Field, PartError> {
+        let middle = Namespace::new()?;
+        let mut hosts = Vec::new();
+        for host in (0..between.len()).flat_map(|pair| [(pair, 0), (pair, 1)]) {
+            let bare = bare(host.0, host.1)?;
+            connect(&bare, &port(host.0, host.1), &middle)?;
+            hosts.push(bare);
+        }
+        let mut field = Field::of_hosts(hosts);
+        field.configure()?;
+        if let [Between::Veths(..), ..] = between {
+            let topology = topology(between);
+            bring_up_ports(&middle, between.len())?;
+            let ports = within(&middle, || fastpath_engine::attach(&topology, options.notice))??;
+            field.engine = Some(fastpath_engine::start(topology, ports, options)?);
+        } else if let [Between::Testpmd, ..] = between {
+            bring_up_ports(&middle, between.len())?;
+            let program = installed(testpmd::PROGRAM)?;
+            let ports: Vec<_> = (0..between.len()).flat_map(|pair| [port(pair, 0), port(pair, 1)]).collect();
+            let started = within(&middle, || Testpmd::start(&program, &ports))?;
+            field.testpmd =
+                Some(started.map_err(|source| PartError::Kernel { what: "starting testpmd", source })?);
+            field.wait_until_frames_pass()?;
+        } else {
+            bridges(&middle, between)?;
+            field.wait_until_frames_pass()?;
+        }
+        field.middle = Some(middle);
+        Ok(field)
+    }
+
+    /// Lets DPDK's program rest, or work again.
+    pub(super) fn pause(&self, is_paused: bool) {
+        self.testpmd.iter().for_each(|testpmd| testpmd.pause(is_paused));
+    }
+
+    /// Waits until frames pass, or nobody is there to pass them: a bridge forwards when the kernel
+    /// has noticed that its ports are up, which it looks at once a second (net/core/link_watch.c).
+    fn wait_until_frames_pass(&mut self) -> Result<(), PartError> {
+        for pair in 0..self.pairs() {
+            let (from, _, address) = self.pair(pair);
+            let socket = from.open("UDP", || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+            let (before, began) = (received(self.pair(pair).1)?, Instant::now());
+            while received(self.pair(pair).1)? == before && began.elapsed() < WAIT_MAX {
+                if self.testpmd.as_mut().is_some_and(|testpmd| !testpmd.is_running()) {
+                    return Err(PartError::Peer("it has ended".to_owned()));
+                }
+                // The address is asked for first, and that is enough. If nobody answers, sending
+                // fails; then again.
+                let _ = socket.send_to(&[0], (address, DISCARD));
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every host its address and brings its interface up.
+    fn configure(&self) -> Result<(), PartError> {
+        for host in &self.hosts {
+            let work = || -> io::Result<()> {
+                let mut netlink = Netlink::open()?;
+                netlink.bring_up(if_nametoindex(LOOPBACK)?, LinkParameters::default())?;
+                quieten(INTERFACE);
+                let index = if_nametoindex(INTERFACE)?;
+                netlink.bring_up(index, LinkParameters::default())?;
+                netlink.add_address(index, host.addresses[0])
+            };
+            let failed = |source| HostError::Configure {
+                host: host.name.clone(),
+                interface: INTERFACE.to_owned(),
+                what: "address and bringing it up".to_owned(),
+                source,
+            };
+            host.namespace.within(work).and_then(|done| done).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The options of every engine that is measured in real time.
+pub(super) fn options() -> Options {
+    let network = fastpath_net::Options { seed: 1, pool_limit: POOL_LIMIT };
+    // What goes wrong shows in the figures.
+    Options { idle: Some(Idle::Busy), notice: |_| {}, ..Options::new(network) }
+}
+
+/// The hosts of all pairs with our links between.
+fn topology(between: &[Between]) -> Topology {
+    let mut topology = Topology::default();
+    for (pair, between) in between.iter().enumerate() {
+        let pipe = match between {
+            Between::Taps(pipe) | Between::Veths(pipe, _) => pipe.clone(),
+            Between::Copies => PipeSpec::default(),
+            _ => continue,
+        };
+        let port = |end| match between {
+            Between::Veths(_, way) => Some(way.word().to_owned() + &port(pair, end)),
+            _ => None,
+        };
+        let ends = [0, 1].map(|end| topology.add_node(name(pair, end), NodeKind::Host { port: port(end) }));
+        let link = topology.connect(format!("link{pair}"), ends[0], ends[1], [pipe.clone(), pipe]);
+        for (end, (node, interface)) in topology.link(link).ends.into_iter().enumerate() {
+            topology.nodes[node.0 as usize].interfaces[interface].addresses.push(address(pair, end));
+        }
+    }
+    topology
+}
+
+fn name(pair: usize, end: usize) -> String {
+    format!("{}{pair}", ["a", "b"][end])
+}
+
+/// The interface in the middle that leads to a host.
+fn port(pair: usize, end: usize) -> String {
+    format!("v{}", name(pair, end))
+}
+
+/// The interface of the thread's namespace: the one that is up and not the loopback.
+pub(super) fn interface() -> io::Result<String> {
+    let is_it = |flags: InterfaceFlags| {
+        flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    };
+    let it = getifaddrs()?.find(|one| is_it(one.flags));
+    it.map(|one| one.interface_name).ok_or_else(|| io::Error::other("there is none but the loopback"))
+}
+
+/// Frames that a host's interface has received: the third column of its line in /proc/net/dev.
+pub(super) fn received(host: &Host) -> Result<u64, PartError> {
+    let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+    Ok(packets_received(&host.open("the interface's counters", read)?))
+}
+
+fn packets_received(text: &str) -> u64 {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    let columns = lines.filter(|(interface, _)| interface.trim() != LOOPBACK).map(|(_, columns)| columns);
+    columns.filter_map(|columns| columns.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+}
+
+/// RFC 2544's addresses for measurements, a network for each pair.
+fn address(pair: usize, end: usize) -> IpNet {
+    let ip = Ipv4Addr::new(198, 18, pair as u8, end as u8 + 1);
+    IpNet::new(ip.into(), 24).expect("a prefix of at most 32")
+}
+
+/// A host without interfaces.
+fn bare(pair: usize, end: usize) -> Result<Host, PartError> {
+    let namespace = Namespace::new()?;
+    Ok(Host { node: NodeId(0), name: name(pair, end), addresses: vec![address(pair, end)], namespace })
+}
+
+/// Connects the host's interface with `peer` in another namespace.
+fn connect(host: &Host, peer: &str, there: &Namespace) -> Result<(), PartError> {
+    within(&host.namespace, || Netlink::open()?.add_veth(INTERFACE, peer, there.as_fd()))?
+        .map_err(|source| PartError::Kernel { what: "making a veth pair", source })
+}
+
+fn within<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> Result<T, PartError> {
+    namespace.within(work).map_err(|source| PartError::Kernel { what: "joining a namespace", source })
+}
+
+/// Nothing but what is measured is to be sent.
+fn quieten(interface: &str) {
+    // It fails where IPv6 is not in the kernel: then there is nothing to silence.
+    let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1");
+}
+
+fn bring_up_ports(middle: &Namespace, pairs: usize) -> Result<(), PartError> {
+    let work = || -> io::Result<()> {
+        let mut netlink = Netlink::open()?;
+        for port in (0..pairs).flat_map(|pair| [port(pair, 0), port(pair, 1)]) {
+            quieten(&port);
+            netlink.bring_up(if_nametoindex(port.as_str())?, LinkParameters::default())?;
+        }
+        Ok(())
+    };
+    within(middle, work)?.map_err(|source| PartError::Kernel { what: "bringing a veth up", source })
+}
+
+/// Bridges the two ports of every pair, and puts the shapers in place.
+fn bridges(middle: &Namespace, between: &[Between]) -> Result<(), PartError> {
+    let work = || -> io::Result<()> {
+        let mut netlink = Netlink::open()?;
+        for pair in 0..between.len() {
+            let bridge = format!("{BRIDGE}{pair}");
+            netlink.add_bridge(&bridge)?;
+            quieten(&bridge);
+            let bridge = if_nametoindex(bridge.as_str())?;
+            for end in [0, 1] {
+                netlink.join_bridge(if_nametoindex(port(pair, end).as_str())?, bridge)?;
+            }
+            netlink.bring_up(bridge, LinkParameters::default())?;
+        }
+        Ok(())
+    };
+    within(middle, work)?.map_err(|source| PartError::Kernel { what: "making a bridge", source })?;
+    bring_up_ports(middle, between.len())?;
+    for (pair, between) in between.iter().enumerate() {
+        if let Between::Shaped(shaper) = between {
+            within(middle, || shaper.install(&port(pair, 1)))??;
+        }
+    }
+    Ok(())
+}
+
+impl Shaper {
+    /// Puts the shaper in the way out of an interface of the thread's namespace. The buckets hold
+    /// two frames, or what the rate brings in 10 ms, which a kernel of 100 ticks a second needs.
+    fn install(self, interface: &str) -> Result<(), PartError> {
+        let Shaper { kind, rate, queue } = self;
+        let limit = queue * 1514;
+        let burst = (rate / 8 / 100).max(2 * 1514);
+        let commands: Vec<String> = match kind {
+            ShaperKind::Tbf => {
+                vec![format!("qdisc add dev {interface} root tbf rate {rate}bit burst {burst} limit {limit}")]
+            }
+            ShaperKind::Htb => vec![
+                format!("qdisc add dev {interface} root handle 1: htb default 1"),
+                format!(
+                    "class add dev {interface} parent 1: classid 1:1 htb rate {rate}bit burst {burst} cburst {burst}"
+                ),
+            ],
+        };
+        let tc = installed("tc")?;
+        for words in commands {
+            let output = Command::new(&tc).args(words.split_whitespace()).stdin(Stdio::null()).output();
+            let output = output.map_err(|source| PartError::Kernel { what: "starting tc", source })?;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                return Err(PartError::Peer(format!("tc {words}: {said}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the program of a peer is.
+fn installed(name: &'static str) -> Result<PathBuf, PartError> {
+    program(name).ok_or(PartError::NotInstalled(name))
+}
+
+/// Where a program is installed; administrators' programs are not on everybody's PATH.
+pub(super) fn program(name: &str) -> Option<PathBuf> {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = ["/usr/sbin", "/sbin"].map(Path::new).map(Path::to_owned);
+    std::env::split_paths(&paths)
+        .chain(sbin)
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn received_frames_are_found_in_the_statistics() {
+        let text = " face |bytes packets errs\n lo: 1 2 3\n  eth0: 640 10 0 0 0 0 0 0 90 1\n";
+        assert_eq!((packets_received(text), packets_received("")), (10, 0));
+    }
+}

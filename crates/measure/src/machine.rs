@@ -1,0 +1,132 @@
+//! This machine: what it is, and which other work disturbed a measurement on it.
+
+use fastpath_report::{Disturbance, Machine, Provenance, Tool};
+use std::fs;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Above this share of its time taken by the hypervisor a run counts as disturbed.
+const STOLEN_MAX: f64 = 0.01;
+/// Above this share of all cores busy with other programs a run counts as disturbed.
+const OTHERS_MAX: f64 = 0.10;
+/// Ticks per second of /proc/stat: USER_HZ, 100 on every architecture Linux still has.
+const USER_HZ: f64 = 100.0;
+
+/// Describes this machine from `/proc`.
+pub fn this_machine() -> Machine {
+    let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let cpu = line("/proc/cpuinfo");
+    let model = cpu.lines().find_map(|l| l.strip_prefix("model name")).and_then(|l| l.split_once(':'));
+    Machine {
+        name: line("/proc/sys/kernel/hostname"),
+        cpu: model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned()),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        kernel: line("/proc/sys/kernel/osrelease"),
+    }
+}
+
+/// Watches the machine from its start to the record.
+pub struct Watch {
+    started: Instant,
+    started_unix_s: u64,
+    ticks: Option<Ticks>,
+}
+
+/// Ticks of all cores together since boot, and of this process.
+#[derive(Clone, Copy)]
+struct Ticks {
+    all: f64,
+    busy: f64,
+    stolen: f64,
+    ours: f64,
+}
+
+impl Ticks {
+    /// `None` where /proc does not tell.
+    fn now() -> Option<Ticks> {
+        Ticks::read(&fs::read_to_string("/proc/stat").ok()?, &fs::read_to_string("/proc/self/stat").ok()?)
+    }
+
+    /// From /proc/stat and /proc/self/stat, as proc(5) has them.
+    fn read(stat: &str, own: &str) -> Option<Ticks> {
+        let cpu = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<f64> = cpu.split_whitespace().filter_map(|t| t.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal; guests are in user and nice already.
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.get(..8)? else { return None };
+        // The second field is the program's name in brackets, and may hold anything.
+        let fields: Vec<&str> = own.rsplit_once(')')?.1.split_whitespace().collect();
+        let ours = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+        let busy = user + nice + system + irq + softirq;
+        Some(Ticks { all: busy + idle + iowait + steal, busy, stolen: steal, ours })
+    }
+
+    /// What happened between `earlier` and now.
+    fn since(&self, earlier: &Ticks) -> Disturbance {
+        let all = self.all - earlier.all;
+        // Less than a tenth of a second: ticks are too coarse to tell.
+        if all < 0.1 * USER_HZ {
+            return Disturbance::default();
+        }
+        let stolen_share = ((self.stolen - earlier.stolen) / all).clamp(0.0, 1.0);
+        let others = (self.busy - earlier.busy) - (self.ours - earlier.ours);
+        let others_share = (others / all).clamp(0.0, 1.0);
+        let disturbed = stolen_share > STOLEN_MAX || others_share > OTHERS_MAX;
+        Disturbance { stolen_share, others_share, disturbed }
+    }
+}
+
+impl Watch {
+    /// Begins to watch.
+    pub fn start() -> Watch {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Watch { started: Instant::now(), started_unix_s: unix.as_secs(), ticks: Ticks::now() }
+    }
+
+    /// Who else was at work since the start.
+    pub fn disturbance(&self) -> Disturbance {
+        self.ticks.and_then(|start| Some(Ticks::now()?.since(&start))).unwrap_or_default()
+    }
+
+    /// The provenance of what was done `n` times since the start.
+    pub fn provenance(&self, tool: &Tool, seed: u64, n: u64) -> Provenance {
+        Provenance {
+            machine: this_machine(),
+            tool: tool.clone(),
+            command_line: std::env::args().collect(),
+            seed,
+            n,
+            started_unix_s: self.started_unix_s,
+            elapsed_s: self.started.elapsed().as_secs_f64(),
+            disturbance: self.disturbance(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "42 (a b) c) R 1 1 1 0 -1 0 1 0 0 0 100 20 0 0 20 0 1";
+
+    #[test]
+    fn steal_and_other_programs_are_told_apart_from_our_own_work() {
+        let before = Ticks::read("cpu  1000 0 0 5000 0 0 0 10 0 0\ncpu0 1\n", OWN).unwrap();
+        let own = OWN.replace(" 100 20 ", " 150 20 ");
+        let quiet = Ticks::read("cpu  1050 0 0 5150 0 0 0 10 0 0\n", &own).unwrap().since(&before);
+        assert_eq!(quiet, Disturbance { stolen_share: 0.0, others_share: 0.0, disturbed: false });
+        let busy = Ticks::read("cpu  1100 0 0 5090 0 0 0 20 0 0\n", &own).unwrap().since(&before);
+        assert_eq!(busy, Disturbance { stolen_share: 0.05, others_share: 0.25, disturbed: true });
+    }
+
+    #[test]
+    fn a_run_of_less_than_a_tick_is_not_judged() {
+        let before = Ticks::read("cpu  1000 0 0 5000 0 0 0 10 0 0\n", OWN).unwrap();
+        let after = Ticks::read("cpu  1001 0 0 5000 0 0 0 11 0 0\n", OWN).unwrap();
+        assert_eq!(after.since(&before), Disturbance::default());
+    }
+
+    #[test]
+    fn this_machine_has_cores_and_a_kernel() {
+        let machine = this_machine();
+        assert!(machine.cores >= 1 && !machine.kernel.is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! Changes of rules while one core forwards all it can: how soon each is in force, what bursts take
+//! meanwhile, and whether a packet is lost. The changes come one after the other, with an empty
+//! loop of the same length between each two, [`PAUSE`] apart, once traffic runs; on their core a
+//! third thread makes new bases and code when nobody else wants it.
+
+use super::rules::{IN, OUT};
+use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
+use crate::{Effort, median, on_core, pin};
+use fastpath_engine::priority::set_low_priority;
+use fastpath_jit::{CompileError, Fate, Job, Live, Made as Remade};
+use fastpath_lab::audit::judge::quantile;
+use fastpath_switch::flow::FlowCommand;
+use fastpath_switch::interp::Outcome;
+use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Switch};
+use fastpath_units::Time;
+use nix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Packets of a burst.
+const BURST: usize = 32;
+/// Bursts before the first change.
+const WARM_UP: u64 = 4096;
+/// Before each change and each empty loop.
+const PAUSE: Duration = Duration::from_micros(500);
+/// Times of bursts that are kept.
+const BURSTS_MAX: usize = 1 << 21;
+
+pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mut switch: Switch) -> Updates {
+    let count = if question.effort == Effort::Quick { 100 } else { 1000 };
+    let (is_over, bursts) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut worker = live.worker(0);
+    thread::scope(|scope| {
+        let traffic = scope.spawn(|| {
+            pin(1);
+            let mut frames = made.frames.clone();
+            let (mut times, mut packets, mut lost, mut at) = (Vec::with_capacity(BURSTS_MAX), 0, 0, 0);
+            while !is_over.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                worker.begin(Time::ZERO);
+                for _ in 0..BURST {
+                    let frame = &mut frames[at];
+                    at = (at + 1) % made.frames.len();
+                    packets += 1;
+                    let mut bytes = [0; 60];
+                    bytes.copy_from_slice(&frame[..60]);
+                    let is_through = match worker.run(IN, &mut bytes) {
+                        Fate::Forward { port, .. } => is_expected(port),
+                        // Actions that the code in force does not know yet leave their frames
+                        // aside.
+                        Fate::Done => worker.outcomes().drain(..).any(
+                            |outcome| matches!(outcome, Outcome::Output { port, .. } if is_expected(port)),
+                        ),
+                        Fate::Drop(_) => false,
+                    };
+                    lost += u64::from(!is_through);
+                }
+                if bursts.fetch_add(1, Ordering::Relaxed) >= WARM_UP && times.len() < BURSTS_MAX {
+                    times.push(micros(start.elapsed()));
+                }
+            }
+            (times, packets, lost)
+        });
+        while bursts.load(Ordering::Relaxed) < WARM_UP && !traffic.is_finished() {
+            thread::yield_now();
+        }
+        let update_us = on_core(0, || change(count, made, &mut live, &mut switch));
+        is_over.store(true, Ordering::Relaxed);
+        let (mut burst_us, packets, lost) =
+            traffic.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Updates { update_us, burst_us: spread(&mut burst_us), packets, lost }
+    })
+}
+
+/// Adds and takes away rules for single addresses. What was made is taken over in the time of the
+/// change that has to wait for it.
+fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> ChangeTimes {
+    let (done, made_of) = mpsc::channel::<Result<Remade, CompileError>>();
+    let start_job = |job: Job| {
+        let done = done.clone();
+        thread::spawn(move || {
+            set_low_priority();
+            drop(done.send(job.run()));
+        });
+    };
+    let mut is_busy = false;
+    let (mut times, mut cpu_times, mut control) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..count {
+        thread::sleep(PAUSE);
+        let (start, cpu_start) = (Instant::now(), cpu_time());
+        let mut job = None;
+        if let Ok(Ok(remade)) = made_of.try_recv() {
+            job = live.finish(switch, remade);
+            is_busy = job.is_some();
+        }
+        if switch.flow_mod(Time::ZERO, &request(i, made)).is_err() {
+            continue;
+        }
+        live.update(switch);
+        times.push(micros(start.elapsed()));
+        cpu_times.push(micros(cpu_time().saturating_sub(cpu_start)));
+        if !is_busy {
+            job = live.job();
+            is_busy = job.is_some();
+        }
+        job.into_iter().for_each(start_job);
+        let as_long = median(&mut times.clone());
+        thread::sleep(PAUSE);
+        let start = Instant::now();
+        while micros(start.elapsed()) < as_long {
+            std::hint::spin_loop();
+        }
+        control.push(micros(start.elapsed()));
+    }
+    let max = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    times.sort_by(f64::total_cmp);
+    ChangeTimes {
+        median: median(&mut times),
+        p99: quantile(&times, 0.99).unwrap_or_default(),
+        max: max(&times),
+        cpu_max: max(&cpu_times),
+        control_max: max(&control),
+    }
+}
+
+/// What this thread has had of its core.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// A rule for one address of the flows in the largest table, with another port to leave by; then
+/// its deletion.
+fn request(i: u32, made: &Made) -> FlowMod {
+    let key = &made.follow[(i / 2) as usize % made.follow.len()];
+    let address = key.words()[6] as u32;
+    let fields =
+        [FieldMatch::exact(Field::EthType, 0x0800), FieldMatch::exact(Field::Ipv4Dst, address.into())];
+    let matching = Match::new(&fields).unwrap_or_else(|_| Match::any());
+    let apply = Instructions::apply([Action::output(OUT + 1)]);
+    let add = FlowMod::add(made.largest, u16::MAX, matching, apply);
+    if i.is_multiple_of(2) { add } else { FlowMod { command: FlowCommand::DeleteStrict, ..add } }
+}
+
+/// Whether frames leave by this port: by the rules of the table, or by those that are added.
+fn is_expected(port: u32) -> bool {
+    port == OUT || port == OUT + 1
+}
+
+fn spread(values: &mut [f64]) -> Spread {
+    let max = values.iter().copied().fold(0.0, f64::max);
+    Spread { median: median(values), max }
+}

@@ -1,0 +1,403 @@
+//! Charts as SVG: lines over linear or logarithmic axes, histograms with a normal curve, box plots.
+
+use crate::short;
+use std::fmt::Write;
+
+const WIDTH: f64 = 740.0;
+const HEIGHT: f64 = 340.0;
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = 210.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 46.0;
+/// Pixels of all text, letters of it that fit into a legend, and letters there with the smallest
+/// text.
+const FONT: f64 = 12.0;
+const LEGEND_USUAL: f64 = 23.0;
+const LEGEND_MAX: usize = 40;
+/// Okabe and Ito's colours, which colour-blind people can tell apart.
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933"];
+const TICKS_MAX: usize = 8;
+
+/// How an axis is divided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal steps.
+    Linear,
+    /// Powers of 10.
+    Log10,
+    /// Powers of 2, for sizes.
+    Log2,
+}
+
+/// An axis.
+pub struct Axis {
+    /// Its title, with the unit.
+    pub label: String,
+    /// How it is divided.
+    pub scale: Scale,
+}
+
+/// A named line.
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, x and y.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A box of a box plot: quartiles, whiskers, outliers.
+pub struct Boxed {
+    /// Its name below the axis.
+    pub name: String,
+    /// Lower whisker, quartiles, upper whisker.
+    pub five: [f64; 5],
+    /// Values outside the whiskers.
+    pub outliers: Vec<f64>,
+}
+
+/// What is drawn.
+pub enum Drawing {
+    /// Lines with a mark at each point.
+    Lines(Vec<Series>),
+    /// Bars (x from, x to, count) and a curve over them.
+    Bars(Vec<(f64, f64, f64)>, Series),
+    /// A box plot.
+    Boxes(Vec<Boxed>),
+}
+
+/// A chart.
+pub struct Chart {
+    /// Its title.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn.
+    pub drawing: Drawing,
+}
+
+/// An axis with its range in values and in pixels.
+struct Range {
+    scale: Scale,
+    from: f64,
+    to: f64,
+    start: f64,
+    end: f64,
+}
+
+impl Range {
+    fn new(scale: Scale, values: impl Iterator<Item = f64>, (start, end): (f64, f64)) -> Range {
+        let usable = |x: &f64| x.is_finite() && (scale == Scale::Linear || *x > 0.0);
+        let (low, high) = values.filter(usable).fold((f64::INFINITY, 0f64), |(a, b), x| (a.min(x), b.max(x)));
+        let (from, to) = match scale {
+            _ if low > high => (1.0, 2.0),
+            // Lengths are compared, so a linear axis begins at 0, unless everything lies far from
+            // it.
+            Scale::Linear if low > 0.8 * high && high > 0.0 => {
+                (low - 0.1 * (high - low), high + 0.1 * (high - low))
+            }
+            Scale::Linear => (low.min(0.0) * 1.05, high * 1.05),
+            _ => (low / 1.1, high * 1.1),
+        };
+        let to = if to > from { to } else { from.abs() * 1.1 + 1.0 };
+        Range { scale, from, to, start, end }
+    }
+
+    fn at(&self, x: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Linear => (x - self.from) / (self.to - self.from),
+            _ => (x.max(self.from) / self.from).ln() / (self.to / self.from).ln(),
+        };
+        self.start + share.clamp(0.0, 1.0) * (self.end - self.start)
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        let base: f64 = match self.scale {
+            Scale::Linear => {
+                let rough = (self.to - self.from) / TICKS_MAX as f64;
+                let power = 10f64.powf(rough.log10().floor());
+                let step = [1.0, 2.0, 5.0, 10.0]
+                    .into_iter()
+                    .map(|m| m * power)
+                    .find(|s| *s >= rough)
+                    .unwrap_or(power * 10.0);
+                let first = (self.from / step).ceil() as i64;
+                return (first..).map(|i| i as f64 * step).take_while(|x| *x <= self.to).collect();
+            }
+            Scale::Log10 => 10.0,
+            Scale::Log2 => 2.0,
+        };
+        let first = (self.from.ln() / base.ln()).floor() as i32;
+        let last = (self.to.ln() / base.ln()).ceil() as i32;
+        // Few decades get ticks at 2 and 5 too.
+        let between: &[f64] = if base > 2.0 && last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let all = (first..=last).flat_map(|i| between.iter().map(move |m| m * base.powi(i)));
+        let all: Vec<f64> = all.filter(|x| (self.from..=self.to).contains(x)).collect();
+        let every = all.len().div_ceil(2 * TICKS_MAX).max(1);
+        all.into_iter().step_by(every).collect()
+    }
+
+    /// A tick's text: sizes in powers of two get binary prefixes.
+    fn label(&self, x: f64) -> String {
+        if self.scale != Scale::Log2 || x < 1024.0 {
+            return short(x);
+        }
+        if x < 1_048_576.0 { format!("{}Ki", x / 1024.0) } else { format!("{}Mi", x / 1_048_576.0) }
+    }
+}
+
+impl Chart {
+    /// The chart as an SVG element, `top` pixels down where it stands in a larger image.
+    pub(super) fn svg(&self, top: f64) -> String {
+        let (xs, ys) = self.values();
+        let mut x = Range::new(self.x.scale, xs.iter().copied(), (LEFT, WIDTH - RIGHT));
+        if let (Drawing::Bars(bars, _), false) = (&self.drawing, xs.is_empty()) {
+            // A histogram is about the shape, not the distance from 0.
+            (x.from, x.to) = (bars[0].0, bars[bars.len() - 1].1);
+        }
+        let y = Range::new(self.y.scale, ys.into_iter(), (HEIGHT - BOTTOM, TOP));
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" y=\"{top}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\"><rect width=\"100%\" height=\"100%\" fill=\"white\"/>"
+        );
+        text(&mut svg, (LEFT, 18.0), "start", &self.title, " font-weight=\"bold\" font-size=\"13\"");
+        self.axes(&mut svg, &x, &y);
+        match &self.drawing {
+            Drawing::Lines(series) => lines(&mut svg, series, (&x, &y)),
+            Drawing::Bars(bars, curve) => histogram(&mut svg, bars, curve, (&x, &y)),
+            Drawing::Boxes(boxes) => box_plot(&mut svg, boxes, (&x, &y)),
+        }
+        svg.push_str("</svg>");
+        svg
+    }
+
+    pub(super) const fn height() -> f64 {
+        HEIGHT
+    }
+
+    pub(super) const fn width() -> f64 {
+        WIDTH
+    }
+
+    fn values(&self) -> (Vec<f64>, Vec<f64>) {
+        match &self.drawing {
+            Drawing::Lines(series) => series.iter().flat_map(|s| s.points.iter().copied()).unzip(),
+            Drawing::Bars(bars, curve) => {
+                let xs = bars.iter().flat_map(|b| [b.0, b.1]).collect();
+                (xs, bars.iter().map(|b| b.2).chain(curve.points.iter().map(|p| p.1)).chain([0.0]).collect())
+            }
+            Drawing::Boxes(boxes) => {
+                // Boxes are to be compared: outliers beyond twice the highest whisker go to the
+                // upper edge.
+                let reach = 2.0 * boxes.iter().map(|b| b.five[4]).fold(0.0, f64::max);
+                let outliers =
+                    |b: &Boxed| b.outliers.iter().copied().filter(|o| *o <= reach).collect::<Vec<_>>();
+                let ys = boxes.iter().flat_map(|b| b.five.into_iter().chain(outliers(b)));
+                ((0..=boxes.len()).map(|i| i as f64).collect(), ys.collect())
+            }
+        }
+    }
+
+    fn axes(&self, svg: &mut String, x: &Range, y: &Range) {
+        for tick in y.ticks() {
+            let at = y.at(tick);
+            line(svg, (LEFT, at), (WIDTH - RIGHT, at), "#dddddd");
+            text(svg, (LEFT - 6.0, at + 4.0), "end", &y.label(tick), "");
+        }
+        let foot = HEIGHT - BOTTOM;
+        match &self.drawing {
+            Drawing::Boxes(boxes) => {
+                for (i, boxed) in boxes.iter().enumerate() {
+                    text(svg, (x.at(i as f64 + 0.5), foot + 16.0), "middle", &boxed.name, "");
+                }
+            }
+            _ => {
+                for tick in x.ticks() {
+                    line(svg, (x.at(tick), foot), (x.at(tick), foot + 4.0), "#555555");
+                    text(svg, (x.at(tick), foot + 16.0), "middle", &x.label(tick), "");
+                }
+            }
+        }
+        line(svg, (LEFT, foot), (WIDTH - RIGHT, foot), "#555555");
+        line(svg, (LEFT, TOP), (LEFT, foot), "#555555");
+        text(svg, (f64::midpoint(LEFT, WIDTH - RIGHT), HEIGHT - 8.0), "middle", &self.x.label, "");
+        let middle = f64::midpoint(TOP, foot);
+        let turned = format!(" transform=\"rotate(-90 14 {middle})\"");
+        text(svg, (14.0, middle), "middle", &self.y.label, &turned);
+    }
+}
+
+fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range)) {
+    for (i, one) in series.iter().enumerate() {
+        let colour = COLOURS[i % COLOURS.len()];
+        let path: Vec<String> =
+            one.points.iter().map(|p| format!("{:.1},{:.1}", x.at(p.0), y.at(p.1))).collect();
+        // The second round of colours is dashed.
+        let dash = if i >= COLOURS.len() { " stroke-dasharray=\"5 3\"" } else { "" };
+        push(
+            svg,
+            format_args!(
+                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dash} points=\"{}\"/>",
+                path.join(" ")
+            ),
+        );
+        for p in &one.points {
+            push(
+                svg,
+                format_args!(
+                    "<circle class=\"p\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"><title>{}: {} → {}</title></circle>",
+                    x.at(p.0),
+                    y.at(p.1),
+                    escape(&one.name),
+                    x.label(p.0),
+                    short(p.1)
+                ),
+            );
+        }
+        let row = TOP + 8.0 + 15.0 * i as f64;
+        let (from, to) = (WIDTH - RIGHT + 6.0, WIDTH - RIGHT + 24.0);
+        push(
+            svg,
+            format_args!(
+                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dash} points=\"{from},{row} {to},{row}\"/>"
+            ),
+        );
+        let (name, size) = fitted(&one.name);
+        let size = format!(" font-size=\"{size:.1}\"");
+        text(svg, (WIDTH - RIGHT + 28.0, row + 4.0), "start", &name, &size);
+    }
+}
+
+/// A legend's name at the font size at which it fits beside the chart; of one too long for that its
+/// ends.
+fn fitted(name: &str) -> (String, f64) {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() > LEGEND_MAX {
+        let half = LEGEND_MAX / 2;
+        let ends = letters[..half].iter().chain(&['…']).chain(&letters[letters.len() - half..]);
+        return (ends.collect(), FONT * LEGEND_USUAL / LEGEND_MAX as f64);
+    }
+    (name.to_owned(), FONT * (LEGEND_USUAL / letters.len() as f64).min(1.0))
+}
+
+fn histogram(svg: &mut String, bars: &[(f64, f64, f64)], curve: &Series, (x, y): (&Range, &Range)) {
+    for &(from, to, count) in bars {
+        let (left, top) = (x.at(from), y.at(count));
+        push(
+            svg,
+            format_args!(
+                "<rect class=\"p\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"#56b4e9\"><title>{} … {}: {count}</title></rect>",
+                (x.at(to) - left - 0.5).max(0.5),
+                (y.at(0.0) - top).max(0.0),
+                short(from),
+                short(to)
+            ),
+        );
+    }
+    let path: Vec<String> =
+        curve.points.iter().map(|p| format!("{:.1},{:.1}", x.at(p.0), y.at(p.1))).collect();
+    push(
+        svg,
+        format_args!(
+            "<polyline fill=\"none\" stroke=\"#d55e00\" stroke-width=\"1.6\" points=\"{}\"/>",
+            path.join(" ")
+        ),
+    );
+    line(svg, (WIDTH - RIGHT + 8.0, TOP + 8.0), (WIDTH - RIGHT + 24.0, TOP + 8.0), "#d55e00");
+    text(svg, (WIDTH - RIGHT + 28.0, TOP + 12.0), "start", &curve.name, "");
+}
+
+fn box_plot(svg: &mut String, boxes: &[Boxed], (x, y): (&Range, &Range)) {
+    for (i, boxed) in boxes.iter().enumerate() {
+        let (left, right) = (x.at(i as f64 + 0.3), x.at(i as f64 + 0.7));
+        let middle = f64::midpoint(left, right);
+        let [low, q1, median, q3, high] = boxed.five.map(|v| y.at(v));
+        line(svg, (middle, low), (middle, q1), "#0072b2");
+        line(svg, (middle, q3), (middle, high), "#0072b2");
+        line(svg, (left + 6.0, low), (right - 6.0, low), "#0072b2");
+        line(svg, (left + 6.0, high), (right - 6.0, high), "#0072b2");
+        push(
+            svg,
+            format_args!(
+                "<rect class=\"p\" x=\"{left:.1}\" y=\"{q3:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"#cfe5f5\" stroke=\"#0072b2\"><title>{}: median {}, quartiles {} and {}, whiskers {} and {}</title></rect>",
+                right - left,
+                (q1 - q3).max(1.0),
+                escape(&boxed.name),
+                short(boxed.five[2]),
+                short(boxed.five[1]),
+                short(boxed.five[3]),
+                short(boxed.five[0]),
+                short(boxed.five[4])
+            ),
+        );
+        line(svg, (left, median), (right, median), "#d55e00");
+        for outlier in &boxed.outliers {
+            push(
+                svg,
+                format_args!(
+                    "<circle class=\"p\" cx=\"{middle:.1}\" cy=\"{:.1}\" r=\"2\" fill=\"none\" stroke=\"#999999\"><title>outlier {}</title></circle>",
+                    y.at(*outlier),
+                    short(*outlier)
+                ),
+            );
+        }
+    }
+}
+
+fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str) {
+    push(
+        svg,
+        format_args!(
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\"/>",
+            from.0, from.1, to.0, to.1
+        ),
+    );
+}
+
+fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str, more: &str) {
+    push(
+        svg,
+        format_args!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\"{more}>{}</text>",
+            at.0,
+            at.1,
+            escape(words)
+        ),
+    );
+}
+
+fn push(svg: &mut String, piece: std::fmt::Arguments<'_>) {
+    svg.write_fmt(piece).expect("a String takes all");
+}
+
+/// Text as it may stand in HTML and SVG.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_map_their_ends_to_the_frame_s() {
+        let linear = Range::new(Scale::Linear, [0.0, 100.0].into_iter(), (10.0, 110.0));
+        assert_eq!((linear.at(0.0), linear.at(105.0)), (10.0, 110.0));
+        let log = Range::new(Scale::Log10, [1.0, 1000.0].into_iter(), (0.0, 100.0));
+        assert!((log.at(1000f64.sqrt()) - 50.0).abs() < 1e-9);
+        assert_eq!(log.ticks(), [1.0, 10.0, 100.0, 1000.0]);
+        let short = Range::new(Scale::Log10, [3.0, 40.0].into_iter(), (0.0, 100.0));
+        assert_eq!(short.ticks(), [5.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn no_value_and_one_value_are_drawn_without_panic() {
+        for values in [vec![], vec![5.0], vec![0.0], vec![f64::NAN]] {
+            for scale in [Scale::Linear, Scale::Log10, Scale::Log2] {
+                let range = Range::new(scale, values.iter().copied(), (0.0, 1.0));
+                assert!(range.at(5.0).is_finite() && range.ticks().len() < 100);
+            }
+        }
+    }
+}

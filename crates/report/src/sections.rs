@@ -1,0 +1,487 @@
+//! What of each kind of record is shown, and how.
+
+use crate::chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
+use crate::record::{Optimised, Record};
+use crate::simulated::simulations;
+use crate::{Grid, Section, short};
+use fastpath_model::fit::median;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Makes the section of all records of a kind.
+type Show = fn(&[&Record]) -> Section;
+
+/// The kinds in the order of a report.
+const KINDS: [(&str, Show); 5] = [
+    ("host", host),
+    ("pipeline", pipeline),
+    ("latency", latency),
+    ("operations", operations),
+    ("simulation", simulations),
+];
+/// Lines in one chart.
+const LINES_MAX: usize = 10;
+
+pub(super) fn all(records: &[Record]) -> Vec<Section> {
+    let mut sections = Vec::new();
+    for (kind, show) in KINDS {
+        let of_kind: Vec<&Record> = records.iter().filter(|r| r.kind == kind).collect();
+        if !of_kind.is_empty() {
+            let mut section = show(&of_kind);
+            section.notes.extend(provenance(&of_kind));
+            sections.push(section);
+        }
+    }
+    let unknown: BTreeSet<&str> =
+        records.iter().map(|r| r.kind.as_str()).filter(|kind| KINDS.iter().all(|(k, _)| k != kind)).collect();
+    if !unknown.is_empty() {
+        let note = format!(
+            "records of kinds this version does not show: {}",
+            unknown.into_iter().collect::<Vec<_>>().join(", ")
+        );
+        sections.push(Section {
+            title: "Not shown".to_owned(),
+            notes: vec![note],
+            charts: vec![],
+            tables: vec![],
+        });
+    }
+    sections
+}
+
+/// Where the records come from, each different origin once.
+fn provenance(records: &[&Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for record in records {
+        let p = &record.provenance;
+        let commit = p.tool.commit.as_deref().map_or(String::new(), |c| format!(" ({c})"));
+        let build = if p.tool.optimised == Optimised::Development {
+            ", a DEVELOPMENT BUILD: its speed says nothing"
+        } else {
+            ""
+        };
+        notes.push(format!(
+            "{}: {}, {} cores, Linux {}; fastpath {}{commit}{build}; {}; n = {}, seed {}; command: {}",
+            p.machine.name,
+            p.machine.cpu,
+            p.machine.cores,
+            p.machine.kernel,
+            p.tool.version,
+            p.day(),
+            p.n,
+            p.seed,
+            p.command_line.join(" ")
+        ));
+    }
+    notes.sort();
+    notes.dedup();
+    let disturbed = records.iter().filter(|r| r.provenance.disturbance.disturbed).count();
+    if disturbed > 0 {
+        notes.push(format!(
+            "{disturbed} of {} records were made while the machine was too busy with other things to trust them to a few percent",
+            records.len()
+        ));
+    }
+    notes
+}
+
+pub(super) fn axis(label: &str, scale: Scale) -> Axis {
+    Axis { label: label.to_owned(), scale }
+}
+
+/// `2 [1, 3]`
+pub(super) fn interval(value: &Value) -> String {
+    if value.is_number() {
+        return short(number(value));
+    }
+    let [middle, low, high] = ["value", "low", "high"].map(|name| number(&value[name]));
+    if low.is_nan() && high.is_nan() && !middle.is_nan() {
+        return format!("{} (no error bar)", short(middle));
+    }
+    if low == high {
+        return short(middle);
+    }
+    format!("{} [{}, {}]", short(middle), short(low), short(high))
+}
+
+/// A time with the unit that suits it: `27.97 ns`, `4.012 ms`.
+fn span(ns: f64) -> String {
+    match ns.abs() {
+        a if !a.is_finite() => "–".to_owned(),
+        a if a >= 1e9 => format!("{} s", short(ns / 1e9)),
+        a if a >= 1e6 => format!("{} ms", short(ns / 1e6)),
+        a if a >= 1e3 => format!("{} µs", short(ns / 1e3)),
+        _ => format!("{} ns", short(ns)),
+    }
+}
+
+pub(super) fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+fn items<'a>(record: &'a Record, name: &str) -> impl Iterator<Item = &'a Value> {
+    record.results.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+pub(super) fn word(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    }
+}
+
+/// Values grouped into series by name, in the order of `key`.
+pub(super) fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>) -> Vec<Series> {
+    let mut by_key: BTreeMap<K, Series> = BTreeMap::new();
+    for (key, name, x, y) in points {
+        by_key.entry(key).or_insert_with(|| Series { name, points: Vec::new() }).points.push((x, y));
+    }
+    let mut all: Vec<Series> = by_key.into_values().collect();
+    all.iter_mut().for_each(|s| s.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    all
+}
+
+/// At most [`LINES_MAX`] of the series, evenly chosen.
+pub(super) fn thinned(all: Vec<Series>) -> Vec<Series> {
+    let every = all.len().div_ceil(LINES_MAX).max(1);
+    all.into_iter().step_by(every).collect()
+}
+
+fn host(records: &[&Record]) -> Section {
+    let (mut charts, mut tables) = (Vec::new(), Vec::new());
+    let latency = records.iter().enumerate().flat_map(|(i, r)| {
+        let name = r.provenance.machine.name.clone();
+        items(r, "latency").map(move |p| (i, name.clone(), number(&p["bytes"]), number(&p["ns"])))
+    });
+    charts.push(Chart {
+        title: "A load that depends on the one before".to_owned(),
+        x: axis("working set, bytes", Scale::Log2),
+        y: axis("ns", Scale::Log10),
+        drawing: Drawing::Lines(series(latency)),
+    });
+    for record in records {
+        for operation in ["read", "write", "copy"] {
+            let of_operation = || items(record, "throughput").filter(move |p| p["operation"] == operation);
+            let by_threads = of_operation().map(|p| {
+                let size = number(&p["bytes"]);
+                (size as u64, format!("{} B", binary(size)), number(&p["threads"]), number(&p["bytes_per_s"]))
+            });
+            charts.push(Chart {
+                title: format!("Memory, {operation}: one line per working set of a thread"),
+                x: axis("threads", Scale::Log2),
+                y: axis("bytes/s, all threads", Scale::Log10),
+                drawing: Drawing::Lines(thinned(series(by_threads))),
+            });
+        }
+        let over_size = items(record, "throughput").filter(|p| p["threads"] == 1).map(|p| {
+            let name = word(p.get("operation"));
+            (name.clone(), name, number(&p["bytes"]), number(&p["bytes_per_s"]))
+        });
+        charts.push(Chart {
+            title: "Memory, one thread".to_owned(),
+            x: axis("working set, bytes", Scale::Log2),
+            y: axis("bytes/s", Scale::Log10),
+            drawing: Drawing::Lines(series(over_size)),
+        });
+        let copies = items(record, "copying").map(|c| {
+            let off = if c["offset"] == 0 { "aligned" } else { "unaligned" };
+            let place = word(c.get("place"));
+            // Caches are L1, L2, L3.
+            let place = if place == "arena" { "router's arena".to_owned() } else { place.to_uppercase() };
+            let name = format!("{place}, {off}");
+            (name.clone(), name, number(&c["bytes"]), number(&c["ns"]))
+        });
+        charts.push(Chart {
+            title: "Copying a packet".to_owned(),
+            x: axis("bytes", Scale::Log2),
+            y: axis("ns", Scale::Log10),
+            drawing: Drawing::Lines(series(copies)),
+        });
+        tables.extend(host_tables(record));
+    }
+    Section { title: "Machines".to_owned(), notes: host_notes(records), charts, tables }
+}
+
+fn host_tables(record: &Record) -> [Grid; 2] {
+    let caches = items(record, "caches").map(|c| {
+        vec![
+            format!("L{}", word(c.get("level"))),
+            short(number(&c["ns"])),
+            binary(number(&c["fits_bytes"])),
+            binary(number(&c["exceeds_bytes"])),
+            short(100.0 * number(&c["confidence"])),
+            c.get("declared_bytes").map_or("–".to_owned(), |d| binary(number(d))),
+        ]
+    });
+    let titles = vec!["cache", "latency ns", "fits, B", "does not, B", "confidence %", "kernel says, B"];
+    let caches = Grid { titles, rows: caches.collect() };
+    let timing = record.results.get("timing").unwrap_or(&Value::Null);
+    let single = ["clock_ns", "syscall_ns", "ring_ns", "core_to_core_ns"].map(|name| {
+        vec![
+            name.trim_end_matches("_ns").replace('_', " "),
+            span(number(&timing[name])),
+            String::new(),
+            String::new(),
+        ]
+    });
+    let jitter = ["spin", "sleep"].map(|name| {
+        let at = |q: &str| span(number(&timing[name][q]));
+        vec![format!("lateness, {name}"), at("p50_ns"), at("p99_ns"), at("max_ns")]
+    });
+    let rows = single.into_iter().chain(jitter).collect();
+    [caches, Grid { titles: vec!["", "median", "p99", "worst"], rows }]
+}
+
+fn host_notes(records: &[&Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for record in records {
+        let scores: Vec<String> = items(record, "score_per_core").map(|s| short(number(s))).collect();
+        notes.push(format!("own integer score per core (not CoreMark): {} iterations/s", scores.join(", ")));
+        if let Some(score) = record.results.get("coremark") {
+            notes.push(format!("CoreMark as given: {score}"));
+        }
+        notes.extend(items(record, "notes").map(|note| word(Some(note))));
+    }
+    notes
+}
+
+/// `48Ki`
+fn binary(bytes: f64) -> String {
+    match bytes {
+        b if b >= 1_048_576.0 => format!("{}Mi", short(b / 1_048_576.0)),
+        b if b >= 1024.0 => format!("{}Ki", short(b / 1024.0)),
+        b => short(b),
+    }
+}
+
+fn pipeline(records: &[&Record]) -> Section {
+    let parameter = |r: &Record, name: &str| r.parameters.get(name).map_or(f64::NAN, number);
+    let result = |r: &Record, name: &str| r.results.get(name).map_or(f64::NAN, number);
+    let (emulated, others): (Vec<&Record>, Vec<&Record>) =
+        records.iter().partition(|r| r.parameters.contains_key("links"));
+    let mut charts = Vec::new();
+    if !others.is_empty() {
+        let varied = ["flows", "burst"]
+            .map(|name| others.iter().any(|r| r.parameters.get(name) != others[0].parameters.get(name)));
+        let lines = others.iter().map(|r| {
+            let (program, h, cores) =
+                (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
+            let mut name = format!("{program}, h = {h}");
+            if cores != 1.0 {
+                name += &format!(", {cores} cores");
+            }
+            let more = ["flows", "burst"].map(|name| parameter(r, name));
+            for ((what, value), _) in
+                ["flows", "in a burst"].into_iter().zip(more).zip(varied).filter(|(_, varied)| *varied)
+            {
+                name += &format!(", {value} {what}");
+            }
+            let more = more.map(|value| value as u64);
+            ((program, h as u64, cores as u64, more), name, parameter(r, "p"), result(r, "T_ns"))
+        });
+        charts.push(Chart {
+            title: "Time of a packet on one core".to_owned(),
+            x: axis("frame without FCS, bytes", Scale::Linear),
+            y: axis("ns·core", Scale::Linear),
+            drawing: Drawing::Lines(series(lines)),
+        });
+    }
+    if !emulated.is_empty() {
+        let lines = emulated.iter().flat_map(|r| {
+            ["packets_per_second", "ceiling_packets_per_second"].map(|name| {
+                let size = parameter(r, "size");
+                let what = if name.starts_with("ceiling") { "no emulation" } else { "emulated" };
+                // Records of before there was a choice are of one core and memory ports.
+                let cores = r.parameters.get("cores").map_or(1, |cores| number(cores) as u64);
+                let port = r.parameters.get("port").map_or(String::new(), |port| word(Some(port)));
+                let mut line = format!("{what}, {size} B");
+                if cores != 1 {
+                    line += &format!(", {cores} cores");
+                }
+                if !port.is_empty() {
+                    line += &format!(", {port}");
+                }
+                ((name, size as u64, cores, port), line, parameter(r, "links"), result(r, name))
+            })
+        });
+        charts.push(Chart {
+            title: "Packets per second over links".to_owned(),
+            x: axis("links", Scale::Log10),
+            y: axis("packets/s", Scale::Linear),
+            drawing: Drawing::Lines(series(lines)),
+        });
+    }
+    let rows = records.iter().map(|r| {
+        let stages =
+            items(r, "stages").map(|s| format!("{} {}", word(s.get("name")), short(number(&s["ns"]))));
+        vec![
+            point(r),
+            short(result(r, "T_ns")),
+            short(result(r, "packets_per_second")),
+            stages.collect::<Vec<_>>().join(", "),
+            short(result(r, "stages_minus_whole_pct")),
+        ]
+    });
+    let titles = vec!["point", "ns per packet", "packets/s", "stages, ns", "stages − whole, %"];
+    let mut tables = vec![Grid { titles, rows: rows.collect() }];
+    tables.extend(searched(records));
+    Section { title: "Pipelines".to_owned(), notes: vec![], charts, tables }
+}
+
+/// What was measured of a pipeline.
+fn point(record: &Record) -> String {
+    let names = ["port", "table", "p", "h", "cores", "size", "links", "flows", "burst"];
+    let told = names.iter().filter_map(|name| Some((name, record.parameters.get(*name)?)));
+    let told: Vec<String> = told.map(|(name, value)| format!("{name} = {}", word(Some(value)))).collect();
+    format!("{} {}", word(record.parameters.get("program")), told.join(", "))
+}
+
+/// The highest rates within a loss, where they were searched.
+fn searched(records: &[&Record]) -> Option<Grid> {
+    let rows = records.iter().flat_map(|r| {
+        let point = point(r);
+        items(r, "throughput").map(move |found| {
+            let rate = |name: &str| found.get(name).map_or("–".to_owned(), |pps| short(number(pps)));
+            let loss = format!("{} %", short(100.0 * number(&found["goal"]["loss_ratio"])));
+            let rates = ["lower_pps", "upper_pps", "conditional_pps"].map(rate);
+            [point.clone(), loss].into_iter().chain(rates).collect()
+        })
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let titles = vec!["point", "loss at most", "met up to, packets/s", "missed from", "came through"];
+    (!rows.is_empty()).then_some(Grid { titles, rows })
+}
+
+fn latency(records: &[&Record]) -> Section {
+    let size = |r: &Record| word(r.parameters.get("size"));
+    // Records of before there was a choice are of memory ports.
+    let between = |r: &Record| r.parameters.get("between").map_or("memory".to_owned(), |b| word(Some(b)));
+    let boxed = |r: &Record| {
+        let t = &r.results["t_f_ns"];
+        let five = [0, 1, 2, 3, 4].map(|i| number(&t["five"][i]));
+        let [low, high] = [0, 1].map(|i| number(&t["fences"][i]));
+        Boxed {
+            name: format!("{} B", size(r)),
+            five: [five[0].max(low), five[1], five[2], five[3], five[4].min(high)],
+            outliers: items(r, "outliers_ns").map(number).collect(),
+        }
+    };
+    let mut charts = Vec::new();
+    for place in records.iter().map(|r| between(r)).collect::<BTreeSet<String>>() {
+        let of_place: Vec<&&Record> = records.iter().filter(|r| between(r) == place).collect();
+        charts.push(Chart {
+            title: format!("t_f: input and output of a unit, by frame; between units: {place}"),
+            x: axis("frame", Scale::Linear),
+            y: axis("ns", Scale::Linear),
+            drawing: Drawing::Boxes(of_place.iter().map(|r| boxed(r)).collect()),
+        });
+        let varied = of_place.iter().filter(|r| varies(r));
+        charts.extend(varied.map(|r| histogram(r, &format!("{place}, {}", size(r)))));
+    }
+    let rows = records.iter().map(|r| {
+        let t = &r.results["t_f_ns"];
+        vec![
+            between(r),
+            size(r),
+            short(number(&r.results["median_ns"])),
+            interval(&t["mean"]),
+            interval(&t["sd"]),
+            word(t.get("outliers")),
+            word(t.get("samples")),
+            short(number(&r.results["round_trip_ns"])),
+        ]
+    });
+    let titles = vec![
+        "between units",
+        "frame, B",
+        "median t_f ns",
+        "mean",
+        "standard deviation",
+        "outliers",
+        "packets",
+        "generator to generator, ns",
+    ];
+    Section {
+        title: "Latency".to_owned(),
+        notes: vec![
+            "whiskers cover 99.3 % of a normal distribution; outliers far out are drawn at the upper edge; where all packets \
+             took the same time there is no histogram"
+                .to_owned(),
+        ],
+        charts,
+        tables: vec![Grid { titles, rows: rows.collect() }],
+    }
+}
+
+/// Whether the packets of a record took different times, in virtual time too: one bar says nothing.
+fn varies(record: &Record) -> bool {
+    let counts = record.results["histogram"]["counts"].as_array();
+    counts.into_iter().flatten().filter(|count| number(count) > 0.0).count() > 1
+}
+
+/// The histogram between the fences, and the normal distribution of the mixture's core.
+fn histogram(record: &Record, size: &str) -> Chart {
+    let h = &record.results["histogram"];
+    let (from, width) = (number(&h["from"]), number(&h["width"]));
+    // `from` is the middle of the first bin.
+    let from = from - width / 2.0;
+    let counts: Vec<f64> = h["counts"].as_array().into_iter().flatten().map(number).collect();
+    let bars: Vec<(f64, f64, f64)> = counts
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (from + i as f64 * width, from + (i + 1) as f64 * width, *c))
+        .collect();
+    let core = &record.results["t_f_ns"]["mixture"];
+    let (mean, sd) = (number(&core["core_mean"]), number(&core["core_sd"]));
+    let share = 1.0 - number(&core["outlier_share"]);
+    let n = number(&record.results["t_f_ns"]["samples"]);
+    let density = |x: f64| (-0.5 * ((x - mean) / sd).powi(2)).exp() / (sd * std::f64::consts::TAU.sqrt());
+    // What hardly varies within a bin has no curve worth drawing.
+    let steps = if 10.0 * sd < width { 0 } else { 4 * counts.len() };
+    let curve = (1..=steps).map(|i| {
+        let x = from + i as f64 * width / 4.0;
+        (x, share * n * width * density(x))
+    });
+    Chart {
+        title: format!("t_f: {size} B"),
+        x: axis("ns", Scale::Linear),
+        y: axis("packets", Scale::Linear),
+        drawing: Drawing::Bars(
+            bars,
+            Series { name: format!("normal {} ± {}", short(mean), short(sd)), points: curve.collect() },
+        ),
+    }
+}
+
+fn operations(records: &[&Record]) -> Section {
+    let lines = records.iter().flat_map(|r| {
+        let name = word(r.parameters.get("operation"));
+        // Each N is measured several times, in turn.
+        let mut repeats: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for point in items(r, "points") {
+            repeats.entry(number(&point[0]) as u64).or_default().push(number(&point[1]));
+        }
+        repeats
+            .into_iter()
+            .map(move |(n, times)| (name.clone(), name.clone(), n as f64, median(times.into_iter())))
+    });
+    let chart = Chart {
+        title: "A forwarder that does an operation N times per packet, medians".to_owned(),
+        x: axis("N", Scale::Linear),
+        y: axis("ns per packet", Scale::Linear),
+        drawing: Drawing::Lines(series(lines)),
+    };
+    let rows = records.iter().map(|r| {
+        let cost = &r.results["cost_ns"];
+        vec![
+            word(r.parameters.get("operation")),
+            short(number(&cost["value"])),
+            format!("{} … {}", short(number(&cost["low"])), short(number(&cost["high"]))),
+            format!("{:.4}", r.results.get("r2").map_or(f64::NAN, number)),
+        ]
+    });
+    let tables =
+        vec![Grid { titles: vec!["operation", "ns each", "95 % interval", "R²"], rows: rows.collect() }];
+    Section { title: "Operations".to_owned(), notes: vec![], charts: vec![chart], tables }
+}
