@@ -1,19 +1,20 @@
 //! Descriptions of networks: spec files and Emulab scripts.
 
-use fastpath_net::{EdgeId, Mistake, Network, Options, Topology, Warning};
+use fastpath_net::{EdgeId, Network, Options};
+use fastpath_spec::{Mistake, Topology, Warning};
 use fastpath_units::Time;
 use std::num::NonZeroUsize;
 
 /// A spec file from anywhere: a network that runs, or mistakes that stand in the file.
 pub fn spec(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
-    description(&text, fastpath_net::spec::parse(&text));
+    description(&text, fastpath_spec::parse(&text));
 }
 
 /// An Emulab script from anywhere, likewise.
 pub fn ns(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
-    description(&text, fastpath_net::ns::parse(&text));
+    description(&text, fastpath_emulab::parse(&text));
 }
 
 pub(super) fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), Vec<Mistake>>) {
@@ -34,7 +35,7 @@ pub(super) fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), V
 /// books.
 fn run(topology: Topology) {
     let pool_limit = NonZeroUsize::new(1 << 20).expect("not zero");
-    let mut network = Network::new(topology, Options { seed: 1, pool_limit });
+    let mut network = Network::new(topology, Options::new(1, pool_limit));
     let edges = network.edges().len().min(16);
     for edge in 0..edges {
         if let Some(frame) = network.pool_mut().insert(&[0xff; 60]) {

@@ -1,7 +1,7 @@
 //! Traces of links, in every format.
 
-use fastpath_net::trace::{Format, Timeline};
-use fastpath_net::{Mistake, spec};
+use fastpath_spec::trace::{Format, Timeline};
+use fastpath_spec::{self as spec, Mistake};
 use fastpath_units::Duration;
 
 /// A trace from anywhere: one that a network follows, or mistakes that stand in the file.
@@ -29,7 +29,8 @@ pub fn trace(text: &[u8]) {
                 let link = format!(
                     "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\ntrace = {{ file = \"t\", format = \"{name}\" }}\n"
                 );
-                super::spec::description(&link, spec::parse_with(&link, &|_| Ok(text.to_string())));
+                let read = spec::read(&link, &|_| Ok(text.to_string()));
+                super::spec::description(&link, read.map(|(spec, warnings)| (spec.topology, warnings)));
             }
         }
     }

@@ -1,8 +1,7 @@
 //! From the path of a network description to a topology, with the file's name before every remark.
 
-use crate::commands::switch::executor;
 use anyhow::{Context, anyhow, ensure};
-use fastpath_net::{Executors, Mistake, NodeId, NodeKind, Topology, Warning, ns, spec};
+use fastpath_spec::{Mistake, Spec, Warning};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -11,7 +10,7 @@ use std::path::Path;
 const BYTES_MAX: u64 = 64 << 20;
 
 /// What a description says, or all its mistakes.
-pub(crate) type Parsed = Result<(Topology, Vec<Warning>), Vec<Mistake>>;
+pub(crate) type Parsed = Result<(Spec, Vec<Warning>), Vec<Mistake>>;
 
 /// Reads a spec file, or an Emulab script if the name ends in `.ns`. The error is a file that
 /// cannot be read. Files that a spec names are looked for from where it is.
@@ -22,41 +21,26 @@ pub(crate) fn parse(path: &Path) -> anyhow::Result<Parsed> {
         let place = path.parent().unwrap_or(Path::new("")).join(file);
         self::text(&place).map_err(|error| crate::explain(&error))
     };
-    let mut parsed = if is_script { ns::parse(&text) } else { spec::parse_with(&text, &beside) };
-    if let Ok((topology, _)) = &mut parsed {
-        topology.executors = Executors(executor);
-        read_rules(path, topology)?;
+    if !is_script {
+        return Ok(fastpath_spec::read(&text, &beside));
     }
-    Ok(parsed)
-}
-
-/// Reads the rule files of OpenFlow nodes, which stand beside the spec.
-fn read_rules(path: &Path, topology: &mut Topology) -> anyhow::Result<()> {
-    for index in 0..topology.nodes.len() {
-        let NodeKind::OpenFlow { file: Some(file), .. } = &topology.nodes[index].kind else { continue };
-        let file = path.with_file_name(file);
-        let rules = self::text(&file).with_context(|| file.display().to_string())?;
-        topology.set_rules(NodeId(index as u32), &rules).map_err(|mistakes| {
-            let lines: Vec<String> = mistakes.iter().map(|mistake| remark(&file, mistake)).collect();
-            anyhow!(lines.join("\n"))
-        })?;
-    }
-    Ok(())
+    let spec = |(topology, warnings)| (Spec { topology, ..Spec::default() }, warnings);
+    Ok(fastpath_emulab::parse(&text).map(spec))
 }
 
 /// The topology of a description without mistakes; warnings go to standard error.
-pub(crate) fn load(path: &Path) -> anyhow::Result<Topology> {
-    let (topology, warnings) = read(path)?;
+pub(crate) fn load(path: &Path) -> anyhow::Result<Spec> {
+    let (spec, warnings) = read(path)?;
     warnings.iter().for_each(|warning| eprintln!("{}", remark(path, warning)));
-    Ok(topology)
+    Ok(spec)
 }
 
 /// The same, whose warnings have been said before.
-pub(crate) fn load_again(path: &Path) -> anyhow::Result<Topology> {
+pub(crate) fn load_again(path: &Path) -> anyhow::Result<Spec> {
     Ok(read(path)?.0)
 }
 
-fn read(path: &Path) -> anyhow::Result<(Topology, Vec<Warning>)> {
+fn read(path: &Path) -> anyhow::Result<(Spec, Vec<Warning>)> {
     match parse(path)? {
         Ok(read) => Ok(read),
         Err(mistakes) => {

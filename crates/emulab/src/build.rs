@@ -1,17 +1,17 @@
 //! From what a script has made to a topology.
 
-use super::simulator::{Act, End, Link, Pipe, Queue, Simulator};
-use crate::address;
-use crate::mistake::{Remarks, several};
-use crate::spec;
-use crate::topology::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
+use crate::simulator::{Act, End, Link, Pipe, Queue, Simulator};
 use fastpath_link::{Change, LinkState, LossSpec, PipeSpec, QueueSpec};
+use fastpath_spec as spec;
+use fastpath_spec::address;
+use fastpath_spec::mistake::{Remarks, several};
+use fastpath_spec::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
 use fastpath_units::Probability;
 use ipnet::{IpNet, Ipv4Net};
 use std::collections::BTreeSet;
 
 /// The topology of a script without mistakes; what does not fit together goes to the remarks.
-pub(super) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Topology {
+pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Topology {
     let mut topology = Topology::default();
     if simulator.nodes.is_empty() {
         remarks.mistake(0, "the script makes no nodes", "write set n0 [$ns node]");

@@ -1,12 +1,12 @@
 //! The Tcl commands that descriptions of networks use.
 
-use super::expr::Number;
-use super::interp::{Flow, Interp, Outcome, Procedure, mistake};
-use super::syntax::{Parser, Value, element, elements, length, list, push_element};
+use crate::expr::Number;
+use crate::interp::{Flow, Interp, Outcome, Procedure, mistake};
+use crate::syntax::{Parser, Value, element, elements, length, list, push_element};
 use std::rc::Rc;
 
 /// The commands below, for suggestions.
-pub(super) const NAMES: [&str; 38] = [
+pub(crate) const NAMES: [&str; 38] = [
     "set", "unset", "incr", "append", "lappend", "expr", "if", "for", "foreach", "while", "proc", "return",
     "break", "continue", "global", "variable", "list", "llength", "lindex", "lrange", "lsearch", "lsort",
     "concat", "join", "split", "format", "string", "puts", "source", "eval", "catch", "error", "info",
@@ -14,7 +14,7 @@ pub(super) const NAMES: [&str; 38] = [
 ];
 
 /// Calls a Tcl command; `None` if `name` is none of them.
-pub(super) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
+pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
     Some(match name {
         "set" | "unset" | "incr" | "append" | "lappend" | "global" | "variable" | "array" | "info" => {
             variables(tcl, name, words)
@@ -497,7 +497,7 @@ fn convert(kind: char, value: &Value, precision: Option<usize>) -> Result<String
 }
 
 /// Substitutes variables and commands in a text that was kept in braces.
-pub(super) fn substituted(tcl: &mut Interp, text: &Value) -> Outcome {
+pub(crate) fn substituted(tcl: &mut Interp, text: &Value) -> Outcome {
     match Parser::quoted(text) {
         Ok(parts) => tcl.substitute(&parts),
         Err(_) => Ok(text.clone()),

@@ -5,18 +5,18 @@
 //! each direction; a lan is a switch whose every member's link has half the lan's delay each way
 //! and 1 − √(1 − loss) of loss, so that between two members the figures given come out.
 
-use super::interp::{Flow, Interp, Outcome, mistake};
-use super::simulator::{
+use crate::interp::{Flow, Interp, Outcome, mistake};
+use crate::simulator::{
     Act, End, Event, Lan, Link, Made, Object, PREFIX_LENGTH, Parameter, Pipe, Queue, Simulator,
 };
-use super::syntax::{Value, elements};
-use super::{builtins, elsewhere, quantity};
-use crate::mistake::nearest;
+use crate::syntax::{Value, elements};
+use crate::{builtins, elsewhere, quantity};
+use fastpath_spec::mistake::nearest;
 use fastpath_units::{Duration, Probability, Time};
 use std::net::Ipv4Addr;
 
 /// Commands, for suggestions.
-pub(super) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 15] = [
     "new",
     "tb-set-noshaping",
     "tb-set-link-loss",
@@ -49,7 +49,7 @@ const METHODS: [&str; 11] = [
 ];
 /// Calls a command about the network; `None` if `name` is none. A mistake is reported here and the
 /// value is one about which nothing more is said, so that a script goes on.
-pub(super) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
+pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
     let outcome = match tcl.simulator.object(name) {
         Some(object) => method(tcl, object, words),
         None if name == "new" => new(tcl, words),

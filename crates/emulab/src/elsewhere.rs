@@ -5,7 +5,7 @@
 //! The lists: Emulab's `tb_compat.tcl` and `sim.tcl`, and ns-2's `ns-lib.tcl`.
 
 /// Of a testbed.
-pub(super) const TESTBED: [&str; 80] = [
+pub(crate) const TESTBED: [&str; 80] = [
     "tb-allow-external",
     "tb-bind-parent",
     "tb-elab-in-elab",
@@ -89,7 +89,7 @@ pub(super) const TESTBED: [&str; 80] = [
 ];
 
 /// Of `$ns`.
-pub(super) const METHODS: [&str; 38] = [
+pub(crate) const METHODS: [&str; 38] = [
     "add-agent-trace",
     "after",
     "attach-agent",
@@ -131,7 +131,7 @@ pub(super) const METHODS: [&str; 38] = [
 ];
 
 /// Of `$ns`, for the eye only: nothing is said of them.
-pub(super) const VISUAL: [&str; 10] = [
+pub(crate) const VISUAL: [&str; 10] = [
     "duplex-link-op",
     "simplex-link-op",
     "color",
@@ -145,7 +145,7 @@ pub(super) const VISUAL: [&str; 10] = [
 ];
 
 /// Of `$ns`, for what is said otherwise here.
-pub(super) const OTHERWISE: [(&str, &str); 5] = [
+pub(crate) const OTHERWISE: [(&str, &str); 5] = [
     ("lossmodel", "tb-set-link-loss $link 0.05"),
     ("link-lossmodel", "tb-set-link-loss $link 0.05"),
     ("rtmodel", "$ns at 10.0 \"$link down\""),

@@ -1,7 +1,7 @@
 //! `expr`: arithmetic, comparison and logic (Tcl expr(n)) on integers, floating-point numbers and
 //! strings.
 
-use super::syntax::Value;
+use crate::syntax::Value;
 use fastpath_units::Rng;
 
 /// Nesting of parentheses and operators deeper than this is refused.
@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 60;
 
 /// Why an expression has no value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(super) enum ExprError {
+pub(crate) enum ExprError {
     #[error("'{0}' is not an expression")]
     Syntax(String),
     #[error("the expression ends too early")]
@@ -28,14 +28,14 @@ pub(super) enum ExprError {
 
 /// A value of an expression.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Integer(i64),
     Real(f64),
     Text(String),
 }
 
 impl Number {
-    pub(super) fn parse(text: &str) -> Number {
+    pub(crate) fn parse(text: &str) -> Number {
         let trimmed = text.trim();
         let hexadecimal = trimmed.strip_prefix("0x").or_else(|| trimmed.strip_prefix("0X"));
         if let Some(integer) = hexadecimal.and_then(|digits| i64::from_str_radix(digits, 16).ok()) {
@@ -67,7 +67,7 @@ impl Number {
         }
     }
 
-    pub(super) fn truth(&self) -> Result<bool, ExprError> {
+    pub(crate) fn truth(&self) -> Result<bool, ExprError> {
         match self {
             Number::Integer(integer) => Ok(*integer != 0),
             Number::Real(real) => Ok(*real != 0.0),
@@ -80,7 +80,7 @@ impl Number {
     }
 
     /// As Tcl prints it: a real number always shows that it is one.
-    pub(super) fn print(&self) -> String {
+    pub(crate) fn print(&self) -> String {
         match self {
             Number::Integer(integer) => integer.to_string(),
             Number::Real(real) => format!("{real:?}"),
@@ -90,7 +90,7 @@ impl Number {
 }
 
 /// The value of an expression whose variables and commands have been replaced by their values.
-pub(super) fn evaluate(tokens: Vec<Token>, rng: &mut Rng) -> Result<Number, ExprError> {
+pub(crate) fn evaluate(tokens: Vec<Token>, rng: &mut Rng) -> Result<Number, ExprError> {
     let mut parser = Parser { tokens, at: 0, depth: 0, rng };
     let value = parser.ternary()?;
     match parser.tokens.get(parser.at) {
@@ -101,7 +101,7 @@ pub(super) fn evaluate(tokens: Vec<Token>, rng: &mut Rng) -> Result<Number, Expr
 
 /// A token of an expression.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Token {
+pub(crate) enum Token {
     Operand(Number),
     /// A bare word: a function's name, or an operator such as `eq`.
     Word(String),
@@ -109,7 +109,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    pub(super) fn operand(value: &Value) -> Token {
+    pub(crate) fn operand(value: &Value) -> Token {
         Token::Operand(Number::parse(value))
     }
 
@@ -123,7 +123,7 @@ impl Token {
 }
 
 /// Operators, the longest first where one begins another.
-pub(super) const OPERATORS: [&str; 26] = [
+pub(crate) const OPERATORS: [&str; 26] = [
     "**", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "!", "~", "&",
     "|", "^", "?", ":", "(", ")", ",",
 ];

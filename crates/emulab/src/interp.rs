@@ -1,11 +1,11 @@
 //! The Tcl interpreter: evaluates the commands of a script within bounds, and goes on after a
 //! mistake with the next command of the script, so that all are found at once.
 
-use super::expr::{self, ExprError, Number, OPERATORS, Token};
-use super::simulator::Simulator;
-use super::syntax::{Command, Parser, Part, SyntaxError, Value};
-use super::{builtins, commands};
-use crate::mistake::{Remarks, nearest};
+use crate::expr::{self, ExprError, Number, OPERATORS, Token};
+use crate::simulator::Simulator;
+use crate::syntax::{Command, Parser, Part, SyntaxError, Value};
+use crate::{builtins, commands};
+use fastpath_spec::mistake::{Remarks, nearest};
 use fastpath_units::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,7 +21,7 @@ const VALUE_MAX: usize = 1 << 22;
 
 /// Why a command has no value.
 #[derive(Debug)]
-pub(super) enum Flow {
+pub(crate) enum Flow {
     /// The author's mistake: what, and what to write.
     Mistake(String, String),
     /// The same with its place.
@@ -35,10 +35,10 @@ pub(super) enum Flow {
     Stop,
 }
 
-pub(super) type Outcome = Result<Value, Flow>;
+pub(crate) type Outcome = Result<Value, Flow>;
 
 /// A mistake to report at the command that is being evaluated.
-pub(super) fn mistake<T>(what: impl Into<String>, instead: impl Into<String>) -> Result<T, Flow> {
+pub(crate) fn mistake<T>(what: impl Into<String>, instead: impl Into<String>) -> Result<T, Flow> {
     Err(Flow::Mistake(what.into(), instead.into()))
 }
 
@@ -59,19 +59,19 @@ struct Frame {
 
 /// A procedure: parameters with their defaults, and the body.
 #[derive(Debug)]
-pub(super) struct Procedure {
-    pub(super) parameters: Vec<(String, Option<Value>)>,
-    pub(super) body: Value,
+pub(crate) struct Procedure {
+    pub(crate) parameters: Vec<(String, Option<Value>)>,
+    pub(crate) body: Value,
 }
 
 /// A script being evaluated.
-pub(super) struct Interp<'t> {
-    pub(super) remarks: Remarks<'t>,
-    pub(super) simulator: Simulator,
-    pub(super) procedures: BTreeMap<String, Rc<Procedure>>,
-    pub(super) rng: Rng,
+pub(crate) struct Interp<'t> {
+    pub(crate) remarks: Remarks<'t>,
+    pub(crate) simulator: Simulator,
+    pub(crate) procedures: BTreeMap<String, Rc<Procedure>>,
+    pub(crate) rng: Rng,
     /// Where the command being evaluated stands.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     frames: Vec<Frame>,
     depth: usize,
     fuel: u64,
@@ -80,7 +80,7 @@ pub(super) struct Interp<'t> {
 }
 
 impl<'t> Interp<'t> {
-    pub(super) fn new(remarks: Remarks<'t>) -> Interp<'t> {
+    pub(crate) fn new(remarks: Remarks<'t>) -> Interp<'t> {
         let mut globals = Frame::default();
         for (name, value) in [("argc", "0"), ("argv", ""), ("argv0", "fastpath"), ("tcl_version", "8.4")] {
             globals.variables.insert(name.to_owned(), Value::from(value));
@@ -99,7 +99,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Evaluates a whole script; mistakes go to the remarks.
-    pub(super) fn run(&mut self, text: &str) {
+    pub(crate) fn run(&mut self, text: &str) {
         let script = Value { text: Rc::new(text.to_owned()), at: Some(0) };
         let mut parser = Parser::new(&script);
         loop {
@@ -125,7 +125,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Evaluates a body.
-    pub(super) fn eval(&mut self, script: &Value) -> Outcome {
+    pub(crate) fn eval(&mut self, script: &Value) -> Outcome {
         self.spend(script.len() as u64)?;
         self.deeper()?;
         let mut parser = Parser::new(script);
@@ -169,7 +169,7 @@ impl<'t> Interp<'t> {
     }
 
     /// The value of a word.
-    pub(super) fn substitute(&mut self, parts: &[Part]) -> Outcome {
+    pub(crate) fn substitute(&mut self, parts: &[Part]) -> Outcome {
         if let [part] = parts {
             return self.part(part);
         }
@@ -209,7 +209,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Calls the command that the words name.
-    pub(super) fn call(&mut self, words: &[Value]) -> Outcome {
+    pub(crate) fn call(&mut self, words: &[Value]) -> Outcome {
         let Some((name, arguments)) = words.split_first() else { return Ok(Value::default()) };
         let name: &str = name.strip_prefix("::").unwrap_or(name);
         if let Some(procedure) = self.procedures.get(name).cloned() {
@@ -258,7 +258,7 @@ impl<'t> Interp<'t> {
     }
 
     /// The value of an expression.
-    pub(super) fn expr(&mut self, text: &Value) -> Result<Number, Flow> {
+    pub(crate) fn expr(&mut self, text: &Value) -> Result<Number, Flow> {
         self.spend(text.len() as u64 + COMMAND_FUEL)?;
         let tokens = self.tokens(text)?;
         Ok(expr::evaluate(tokens, &mut self.rng)?)
@@ -304,7 +304,7 @@ impl<'t> Interp<'t> {
         Ok(tokens)
     }
 
-    pub(super) fn get(&mut self, name: &str) -> Outcome {
+    pub(crate) fn get(&mut self, name: &str) -> Outcome {
         let name = name.strip_prefix("::").unwrap_or(name);
         if let Some(value) = self.frame_of(name).variables.get(name) {
             return Ok(value.clone());
@@ -321,7 +321,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Sets a variable. An object gets the name of the first global variable that holds it.
-    pub(super) fn set(&mut self, name: &str, value: Value) -> Outcome {
+    pub(crate) fn set(&mut self, name: &str, value: Value) -> Outcome {
         if value.len() > VALUE_MAX {
             return self.exhausted();
         }
@@ -335,7 +335,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Removes a variable or array; false if there was none.
-    pub(super) fn unset(&mut self, name: &str) -> bool {
+    pub(crate) fn unset(&mut self, name: &str) -> bool {
         let name = name.strip_prefix("::").unwrap_or(name).to_owned();
         let variables = &mut self.frame_of(&name).variables;
         let indices: Vec<String> = array(variables, &name).map(|(key, _)| key.clone()).collect();
@@ -344,7 +344,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Changes a variable's text in place; a new one starts empty.
-    pub(super) fn modify(&mut self, name: &str, change: impl FnOnce(&mut String)) -> Outcome {
+    pub(crate) fn modify(&mut self, name: &str, change: impl FnOnce(&mut String)) -> Outcome {
         let plain = name.strip_prefix("::").unwrap_or(name).to_owned();
         let value = self.frame_of(name).variables.entry(plain).or_default();
         value.at = None;
@@ -356,14 +356,14 @@ impl<'t> Interp<'t> {
         if len > VALUE_MAX { self.exhausted() } else { Ok(value) }
     }
 
-    pub(super) fn exists(&mut self, name: &str) -> bool {
+    pub(crate) fn exists(&mut self, name: &str) -> bool {
         let name = name.strip_prefix("::").unwrap_or(name).to_owned();
         let variables = &self.frame_of(&name).variables;
         variables.contains_key(&name) || array(variables, &name).next().is_some()
     }
 
     /// The elements of an array as index and value, in the order of the indices.
-    pub(super) fn array(&mut self, name: &str) -> Vec<(String, Value)> {
+    pub(crate) fn array(&mut self, name: &str) -> Vec<(String, Value)> {
         let name = name.strip_prefix("::").unwrap_or(name).to_owned();
         let index = |key: &String| key[name.len() + 1..key.len() - 1].to_owned();
         array(&self.frame_of(&name).variables, &name)
@@ -372,7 +372,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Makes a name mean the global variable in this procedure.
-    pub(super) fn import(&mut self, name: &str) {
+    pub(crate) fn import(&mut self, name: &str) {
         if self.frames.len() > 1 {
             self.frames.last_mut().expect("a frame").globals.insert(name.to_owned());
         }
@@ -389,12 +389,12 @@ impl<'t> Interp<'t> {
         &mut self.frames[index]
     }
 
-    pub(super) fn warn(&mut self, what: impl Into<String>) {
+    pub(crate) fn warn(&mut self, what: impl Into<String>) {
         self.remarks.warn(self.at, what);
     }
 
     /// Pays for `bytes` of text handled.
-    pub(super) fn spend(&mut self, bytes: u64) -> Result<(), Flow> {
+    pub(crate) fn spend(&mut self, bytes: u64) -> Result<(), Flow> {
         match self.fuel.checked_sub(bytes) {
             Some(left) => {
                 self.fuel = left;
@@ -404,7 +404,7 @@ impl<'t> Interp<'t> {
         }
     }
 
-    pub(super) fn exhausted<T>(&mut self) -> Result<T, Flow> {
+    pub(crate) fn exhausted<T>(&mut self) -> Result<T, Flow> {
         let what = "the script does more than a description of a network needs (an endless loop?)";
         self.remarks.mistake(self.at, what, "write a loop that ends");
         Err(Flow::Stop)

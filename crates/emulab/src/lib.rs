@@ -35,8 +35,8 @@ mod quantity;
 mod simulator;
 mod syntax;
 
-use crate::mistake::{Mistake, Remarks, Warning};
-use crate::topology::Topology;
+use fastpath_spec::Topology;
+use fastpath_spec::{Mistake, Warning, mistake::Remarks};
 
 /// Reads a script. The error is every mistake in it, in the order of the text.
 pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {

@@ -9,11 +9,11 @@ use std::net::Ipv4Addr;
 /// Objects in one script.
 const OBJECTS_MAX: usize = 1 << 20;
 /// The netmask Emulab gives to links and lans: /24.
-pub(super) const PREFIX_LENGTH: u8 = 24;
+pub(crate) const PREFIX_LENGTH: u8 = 24;
 
 /// What a handle stands for; the numbers are places in [`Simulator`]'s vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Object {
+pub(crate) enum Object {
     Simulator,
     Node(usize),
     Link(usize),
@@ -31,88 +31,88 @@ pub(super) enum Object {
 
 /// Everything a script has made.
 #[derive(Debug, Default)]
-pub(super) struct Simulator {
+pub(crate) struct Simulator {
     objects: Vec<Object>,
     /// The name each object got: that of the first global variable to hold it.
     names: Vec<Option<String>>,
     by_name: BTreeMap<String, usize>,
-    pub(super) nodes: Vec<Made>,
-    pub(super) lans: Vec<Lan>,
-    pub(super) links: Vec<Link>,
-    pub(super) events: Vec<Event>,
-    pub(super) ran: bool,
+    pub(crate) nodes: Vec<Made>,
+    pub(crate) lans: Vec<Lan>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) ran: bool,
 }
 
 /// An object's number and where the script makes it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Made {
-    pub(super) object: usize,
-    pub(super) at: usize,
+pub(crate) struct Made {
+    pub(crate) object: usize,
+    pub(crate) at: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Lan {
-    pub(super) made: Made,
+pub(crate) struct Lan {
+    pub(crate) made: Made,
     /// Its links, one per member.
-    pub(super) links: Vec<usize>,
+    pub(crate) links: Vec<usize>,
 }
 
 /// An end of a link: a node or a lan.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     Node(usize),
     Lan(usize),
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// `None` for a member's link to a lan.
-    pub(super) made: Option<Made>,
-    pub(super) at: usize,
-    pub(super) ends: [End; 2],
+    pub(crate) made: Option<Made>,
+    pub(crate) at: usize,
+    pub(crate) ends: [End; 2],
     /// From end 0 to end 1, and back; `None` where only the other direction was made.
-    pub(super) pipes: [Option<Pipe>; 2],
+    pub(crate) pipes: [Option<Pipe>; 2],
     /// The addresses given to the ends, with their place in the script.
-    pub(super) addresses: [Option<(Ipv4Addr, usize)>; 2],
-    pub(super) prefix_length: u8,
+    pub(crate) addresses: [Option<(Ipv4Addr, usize)>; 2],
+    pub(crate) prefix_length: u8,
 }
 
 /// One direction of a link.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Pipe {
-    pub(super) rate: Option<Rate>,
-    pub(super) delay: Duration,
-    pub(super) loss: Probability,
-    pub(super) queue: Queue,
+pub(crate) struct Pipe {
+    pub(crate) rate: Option<Rate>,
+    pub(crate) delay: Duration,
+    pub(crate) loss: Probability,
+    pub(crate) queue: Queue,
 }
 
 /// An ns-2 queue; the defaults are Emulab's and ns-2's.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Queue {
-    pub(super) red: bool,
-    pub(super) gentle: bool,
-    pub(super) ecn: bool,
-    pub(super) in_bytes: bool,
-    pub(super) limit: u32,
-    pub(super) min: u32,
-    pub(super) max: u32,
-    pub(super) weight: Probability,
+pub(crate) struct Queue {
+    pub(crate) red: bool,
+    pub(crate) gentle: bool,
+    pub(crate) ecn: bool,
+    pub(crate) in_bytes: bool,
+    pub(crate) limit: u32,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+    pub(crate) weight: Probability,
     /// 1 / max_p.
-    pub(super) linterm: f64,
-    pub(super) mean_packet: u32,
+    pub(crate) linterm: f64,
+    pub(crate) mean_packet: u32,
 }
 
 /// `$ns at`: what happens to the pipes of some links.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Event {
-    pub(super) at: Time,
-    pub(super) link: usize,
-    pub(super) ends: [bool; 2],
-    pub(super) act: Act,
+pub(crate) struct Event {
+    pub(crate) at: Time,
+    pub(crate) link: usize,
+    pub(crate) ends: [bool; 2],
+    pub(crate) act: Act,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Act {
+pub(crate) enum Act {
     Rate(Option<Rate>),
     Delay(Duration),
     Loss(Probability),
@@ -123,7 +123,7 @@ pub(super) enum Act {
 
 /// A parameter of a queue, as `$queue set limit_ 40` gives it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Parameter {
+pub(crate) enum Parameter {
     Limit(u32),
     Min(u32),
     Max(u32),
@@ -143,7 +143,7 @@ impl Default for Queue {
             gentle: false,
             ecn: false,
             in_bytes: false,
-            limit: crate::queue::PACKETS,
+            limit: fastpath_spec::DEFAULT_QUEUE_PACKETS,
             min: 5,
             max: 15,
             weight: Probability::new(0.002).expect("0.002 is a probability"),
@@ -155,7 +155,7 @@ impl Default for Queue {
 
 impl Queue {
     /// A queue type by name, in any case; `None` if it is not known.
-    pub(super) fn named(name: &str) -> Option<Queue> {
+    pub(crate) fn named(name: &str) -> Option<Queue> {
         let (red, gentle) = match name.to_ascii_lowercase().as_str() {
             "droptail" => (false, false),
             "red" => (true, false),
@@ -165,7 +165,7 @@ impl Queue {
         Some(Queue { red, gentle, ..Queue::default() })
     }
 
-    pub(super) fn set(&mut self, parameter: Parameter) {
+    pub(crate) fn set(&mut self, parameter: Parameter) {
         match parameter {
             Parameter::Limit(limit) => self.limit = limit,
             Parameter::Min(min) => self.min = min,
@@ -180,7 +180,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn spec(&self) -> QueueSpec {
+    pub(crate) fn spec(&self) -> QueueSpec {
         let limit = match self.in_bytes {
             true => Limit::Bytes(Bytes(u64::from(self.limit))),
             false => Limit::Packets(self.limit),
@@ -202,7 +202,7 @@ impl Queue {
 }
 
 impl Pipe {
-    pub(super) fn spec(&self) -> PipeSpec {
+    pub(crate) fn spec(&self) -> PipeSpec {
         PipeSpec {
             rate: self.rate,
             overhead: 0,
@@ -216,7 +216,7 @@ impl Pipe {
 
 impl Simulator {
     /// A handle for a new object; `None` when there are too many.
-    pub(super) fn add(&mut self, object: Object) -> Option<usize> {
+    pub(crate) fn add(&mut self, object: Object) -> Option<usize> {
         if self.objects.len() == OBJECTS_MAX {
             return None;
         }
@@ -226,11 +226,11 @@ impl Simulator {
     }
 
     /// What the text stands for: a handle, or the name of an object.
-    pub(super) fn object(&self, text: &str) -> Option<Object> {
+    pub(crate) fn object(&self, text: &str) -> Option<Object> {
         self.index(text).map(|index| self.objects[index])
     }
 
-    pub(super) fn handle(index: usize) -> String {
+    pub(crate) fn handle(index: usize) -> String {
         format!("_o{index}")
     }
 
@@ -241,7 +241,7 @@ impl Simulator {
 
     /// Names an object by the variable that holds it, as Emulab does: `nodes(3)` is `nodes-3`. The
     /// first counts.
-    pub(super) fn name_object(&mut self, handle: &str, variable: &str) {
+    pub(crate) fn name_object(&mut self, handle: &str, variable: &str) {
         let Some(index) = self.index(handle).filter(|_| handle.starts_with("_o")) else { return };
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '-' };
         let name: String = variable.trim_end_matches(')').chars().map(plain).collect();
@@ -251,17 +251,17 @@ impl Simulator {
         }
     }
 
-    pub(super) fn name(&self, made: Made) -> Option<&str> {
+    pub(crate) fn name(&self, made: Made) -> Option<&str> {
         self.names[made.object].as_deref()
     }
 
     /// The name of what the text stands for.
-    pub(super) fn name_of(&self, text: &str) -> Option<&str> {
+    pub(crate) fn name_of(&self, text: &str) -> Option<&str> {
         self.names[self.index(text)?].as_deref()
     }
 
     /// The last link made between two nodes, and the end at the first.
-    pub(super) fn between(&self, a: usize, b: usize) -> Option<(usize, usize)> {
+    pub(crate) fn between(&self, a: usize, b: usize) -> Option<(usize, usize)> {
         let (a, b) = (End::Node(a), End::Node(b));
         let end = |link: &Link| match link.ends {
             ends if ends == [a, b] => Some(0),
@@ -272,12 +272,12 @@ impl Simulator {
     }
 
     /// The link between a node and a lan; the node is its end 0.
-    pub(super) fn member(&self, lan: usize, node: usize) -> Option<usize> {
+    pub(crate) fn member(&self, lan: usize, node: usize) -> Option<usize> {
         self.lans[lan].links.iter().copied().find(|&link| self.links[link].ends[0] == End::Node(node))
     }
 
     /// The one link of a node.
-    pub(super) fn only_link(&self, node: usize) -> Option<(usize, usize)> {
+    pub(crate) fn only_link(&self, node: usize) -> Option<(usize, usize)> {
         let at = |link: &Link| link.ends.iter().position(|end| *end == End::Node(node));
         let mut found = self.links.iter().enumerate().filter_map(|(index, link)| Some((index, at(link)?)));
         found.next().filter(|_| found.next().is_none())

@@ -10,9 +10,9 @@ const DEPTH_MAX: usize = 100;
 
 /// A string, and where in the script it stands verbatim, if it does.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Value {
-    pub(super) text: Rc<String>,
-    pub(super) at: Option<usize>,
+pub(crate) struct Value {
+    pub(crate) text: Rc<String>,
+    pub(crate) at: Option<usize>,
 }
 
 impl From<String> for Value {
@@ -36,14 +36,14 @@ impl std::ops::Deref for Value {
 
 /// A command and its place in the script.
 #[derive(Debug)]
-pub(super) struct Command {
-    pub(super) at: Option<usize>,
-    pub(super) words: Vec<Vec<Part>>,
+pub(crate) struct Command {
+    pub(crate) at: Option<usize>,
+    pub(crate) words: Vec<Vec<Part>>,
 }
 
 /// A piece of a word.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Text(Value),
     Variable { name: String, index: Option<Vec<Part>> },
     Script(Vec<Command>),
@@ -51,7 +51,7 @@ pub(super) enum Part {
 
 /// What is wrong with the syntax, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(super) enum SyntaxError {
+pub(crate) enum SyntaxError {
     #[error("this '{{' is never closed")]
     Brace(Option<usize>),
     #[error("this '\"' is never closed")]
@@ -65,14 +65,14 @@ pub(super) enum SyntaxError {
 }
 
 impl SyntaxError {
-    pub(super) fn at(self) -> Option<usize> {
+    pub(crate) fn at(self) -> Option<usize> {
         match self {
             SyntaxError::Brace(at) | SyntaxError::Quote(at) | SyntaxError::Bracket(at) => at,
             SyntaxError::Index(at) | SyntaxError::Depth(at) => at,
         }
     }
 
-    pub(super) fn instead(self) -> &'static str {
+    pub(crate) fn instead(self) -> &'static str {
         match self {
             SyntaxError::Brace(_) => "write its '}'",
             SyntaxError::Quote(_) => "write its '\"'",
@@ -84,7 +84,7 @@ impl SyntaxError {
 }
 
 /// Reads commands one after the other.
-pub(super) struct Parser<'s> {
+pub(crate) struct Parser<'s> {
     text: &'s str,
     /// Where `text` stands in the script.
     base: Option<usize>,
@@ -93,18 +93,18 @@ pub(super) struct Parser<'s> {
 }
 
 impl<'s> Parser<'s> {
-    pub(super) fn new(script: &'s Value) -> Parser<'s> {
+    pub(crate) fn new(script: &'s Value) -> Parser<'s> {
         Parser { text: script, base: script.at, at: 0, depth: 0 }
     }
 
     /// The parts of a whole text, as between quotes.
-    pub(super) fn quoted(text: &'s Value) -> Result<Vec<Part>, SyntaxError> {
+    pub(crate) fn quoted(text: &'s Value) -> Result<Vec<Part>, SyntaxError> {
         Parser::new(text).parts(|_| false)
     }
 
     /// The operand of an expression at `at`: a variable, a command, or text in quotes or braces.
     /// `None` if there is none; else `at` is after it.
-    pub(super) fn operand(text: &'s Value, at: &mut usize) -> Result<Option<Vec<Part>>, SyntaxError> {
+    pub(crate) fn operand(text: &'s Value, at: &mut usize) -> Result<Option<Vec<Part>>, SyntaxError> {
         let mut parser = Parser { at: *at, ..Parser::new(text) };
         let parts = match parser.peek() {
             Some(b'$') => parser.variable()?.map(|part| vec![part]),
@@ -117,7 +117,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The next command, or `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Command>, SyntaxError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Command>, SyntaxError> {
         loop {
             self.skip_blanks();
             match self.peek() {
@@ -348,17 +348,17 @@ fn push_text(parts: &mut Vec<Part>, text: &mut String, at: Option<usize>) {
 }
 
 /// The elements of a Tcl list.
-pub(super) fn elements(list: &Value) -> Vec<Value> {
+pub(crate) fn elements(list: &Value) -> Vec<Value> {
     ranges(list).map(|range| part_of(list, range)).collect()
 }
 
 /// The element at `index`, without making the others.
-pub(super) fn element(list: &Value, index: usize) -> Option<Value> {
+pub(crate) fn element(list: &Value, index: usize) -> Option<Value> {
     ranges(list).nth(index).map(|range| part_of(list, range))
 }
 
 /// How many elements a list has.
-pub(super) fn length(list: &str) -> usize {
+pub(crate) fn length(list: &str) -> usize {
     ranges(list).count()
 }
 
@@ -399,7 +399,7 @@ fn ranges(text: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
 }
 
 /// Appends an element to a list, quoted if it must be.
-pub(super) fn push_element(list: &mut String, element: &str) {
+pub(crate) fn push_element(list: &mut String, element: &str) {
     if !list.is_empty() {
         list.push(' ');
     }
@@ -412,7 +412,7 @@ pub(super) fn push_element(list: &mut String, element: &str) {
 }
 
 /// A list of these elements.
-pub(super) fn list<S: AsRef<str>>(elements: impl IntoIterator<Item = S>) -> Value {
+pub(crate) fn list<S: AsRef<str>>(elements: impl IntoIterator<Item = S>) -> Value {
     let mut text = String::new();
     elements.into_iter().for_each(|element| push_element(&mut text, element.as_ref()));
     Value::from(text)

@@ -1,11 +1,11 @@
 //! Golden tables: scripts and what becomes of them.
 
 use super::*;
-use crate::topology::{Direction, Link, NodeKind};
 use fastpath_link::{Change, Limit, LinkState, LossSpec, PipeSpec, QueueSpec, RedSpec};
+use fastpath_spec::{Direction, Link, NodeKind};
 use fastpath_units::{Duration, Probability, Rate, Time};
 
-const FIGURE_2_1: &str = include_str!("../../../../examples/emulab-fig2-1.ns");
+const FIGURE_2_1: &str = include_str!("../../../examples/emulab-fig2-1.ns");
 
 fn topology(text: &str) -> Topology {
     match parse(text) {
@@ -92,7 +92,7 @@ fn every_example_is_valid() {
         };
         let parsed = match extension {
             "ns" => super::parse(&text),
-            _ => crate::spec::parse_with(&text, &beside),
+            _ => fastpath_spec::read(&text, &beside).map(|(spec, warnings)| (spec.topology, warnings)),
         };
         let mistakes = parsed.err().unwrap_or_default();
         assert!(mistakes.is_empty(), "{}: {mistakes:?}", path.display());

@@ -16,7 +16,8 @@ use common::{finish, options};
 use fastpath_engine::port::{BURST, Memory, MemoryEnd, Port};
 use fastpath_engine::{Idle, Ports, start};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
-use fastpath_net::{EdgeId, NodeKind, Topology};
+use fastpath_net::EdgeId;
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Duration, Probability, Rate};
 use std::time::Instant;
 

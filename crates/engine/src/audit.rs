@@ -4,7 +4,7 @@
 //! that a call took the `i`-th (from 0) counts as released after `i/n` of the time the call needed.
 
 use crate::watch::Watch;
-use fastpath_net::Late;
+use fastpath_spec::Late;
 use fastpath_units::{Duration, Time};
 use hdrhistogram::Histogram;
 

@@ -11,7 +11,8 @@ use crate::sys::thread;
 use crate::team::Team;
 use crate::worker::{Crew, Worker};
 use fastpath_net::ledger::Ledger;
-use fastpath_net::{EdgeId, Idle, Late, Network, Node, NodeKind, Observer, Topology, Workers};
+use fastpath_net::{EdgeId, Network, Observer, Part};
+use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeKind, Topology, Workers};
 use fastpath_units::Duration;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -31,14 +32,13 @@ pub type Ports = Vec<(EdgeId, Box<dyn Port>)>;
 pub struct Options {
     /// Seed and memory of the network.
     pub network: fastpath_net::Options,
-    /// What to do when nothing is due; otherwise what the spec says, otherwise [`Idle::Save`].
+    /// What to do when nothing is due; otherwise [`Idle::Save`].
     pub idle: Option<Idle>,
-    /// How late a frame may be released; otherwise what the spec says. Where neither says it, a
-    /// millisecond is what [`Report::broken`] and the counters of late frames go by.
+    /// How late a frame may be released. Without it a millisecond is what [`Report::broken`] and the counters of late frames go by.
     pub tolerance: Option<Duration>,
-    /// What becomes of later ones; otherwise what the spec says, otherwise they are delivered.
+    /// What becomes of later ones; otherwise they are delivered.
     pub late: Option<Late>,
-    /// How many threads, and where; otherwise what the spec says, otherwise [`Workers::Auto`].
+    /// How many threads, and where; otherwise [`Workers::Auto`].
     pub workers: Option<Workers>,
     /// Where to listen for `fastpath ctl`; nowhere if `None`.
     pub control: Option<PathBuf>,
@@ -56,6 +56,16 @@ impl Options {
         let notice = |text: &str| eprintln!("fastpath: {text}");
         let (idle, tolerance, late, workers) = (None, None, None, None);
         Options { network, idle, tolerance, late, workers, control: None, http: None, ledger: None, notice }
+    }
+
+    /// Takes the settings of a spec for the options that are not given.
+    pub fn fill_from(&mut self, settings: &EngineSettings) {
+        self.tolerance = self.tolerance.or(settings.tolerance);
+        self.late = self.late.or(settings.late);
+        self.idle = self.idle.or(settings.idle);
+        if self.workers.is_none() {
+            self.workers.clone_from(&settings.workers);
+        }
     }
 }
 
@@ -134,13 +144,13 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
     let ledger = options.ledger.clone().map(open).transpose()?;
     let mut ports: Vec<Option<Box<dyn Port>>> = in_order(&topology, ports)?.into_iter().map(Some).collect();
     let open_ports = Arc::new(AtomicUsize::new(ports.len()));
-    let workers = options.workers.as_ref().or(topology.real_time.workers.as_ref());
+    let workers = options.workers.as_ref();
     let mut cores = cores_for(workers)?;
     if ledger.is_some() {
         // The ledger is one account in the order of time.
         cores.truncate(1);
     }
-    let parts = topology.split(NonZeroUsize::new(cores.len()).unwrap_or(NonZeroUsize::MIN));
+    let parts = Part::split(&topology, NonZeroUsize::new(cores.len()).unwrap_or(NonZeroUsize::MIN));
     if let Some(asked) = workers.and_then(Workers::asked).filter(|asked| parts.len() < *asked) {
         let why = match options.ledger {
             Some(_) => "one keeps the ledger",
@@ -160,7 +170,7 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
     let pool_limit = options.network.pool_limit.get() / parts.len();
     let network = fastpath_net::Options {
         pool_limit: NonZeroUsize::new(pool_limit).unwrap_or(NonZeroUsize::MIN),
-        ..options.network
+        ..options.network.clone()
     };
     let (stopper, notice) = (Stopper(team.clone()), options.notice);
     let mut running =
@@ -175,8 +185,8 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
         let crew = Crew {
             clock,
             ports,
-            idle: options.idle.or(shown.real_time.idle).unwrap_or_default(),
-            promise: promise(&options, &shown),
+            idle: options.idle.unwrap_or_default(),
+            promise: promise(&options),
             inbox,
             notice: options.notice,
             core,
@@ -184,20 +194,21 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
         };
         // Given up half-way, it ends what runs already.
         running.workers.push(match queue.take() {
-            None => work(Network::new(part.topology, network), crew, team.clone()),
-            Some(ledger) => work(Network::observed(part.topology, network, ledger), crew, team.clone()),
+            None => work(Network::new(part.topology, network.clone()), crew, team.clone()),
+            Some(ledger) => {
+                work(Network::observed(part.topology, network.clone(), ledger), crew, team.clone())
+            }
         }?);
     }
     Ok(running)
 }
 
-/// What the command line, or else the spec, promises.
-fn promise(options: &Options, topology: &Topology) -> Promise {
-    let tolerance = options.tolerance.or(topology.real_time.tolerance);
+fn promise(options: &Options) -> Promise {
+    let tolerance = options.tolerance;
     Promise {
         tolerance: tolerance.unwrap_or(audit::TOLERANCE),
         is_stated: tolerance.is_some(),
-        late: options.late.or(topology.real_time.late).unwrap_or_default(),
+        late: options.late.unwrap_or_default(),
     }
 }
 

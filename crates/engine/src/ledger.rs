@@ -2,8 +2,8 @@
 //! them. When the disk is too slow the queue fills, and what finds no place in it is counted: the
 //! network itself never waits.
 
-use fastpath_net::Topology;
 use fastpath_net::ledger::{Entry, SNAP_LEN, Sink, Writer};
+use fastpath_spec::Topology;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -87,7 +87,8 @@ fn write(mut writer: Writer<BufWriter<File>>, waiting: &Receiver<Record>) -> io:
 mod tests {
     use super::*;
     use fastpath_net::ledger::End;
-    use fastpath_net::{LinkId, NodeKind, PipeId, Place, Reason};
+    use fastpath_net::{PipeId, Place, Reason};
+    use fastpath_spec::{LinkId, NodeKind};
     use fastpath_units::Time;
 
     #[test]

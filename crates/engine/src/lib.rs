@@ -33,7 +33,7 @@ pub use audit::BOUNDS_NS;
 pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{AttachError, Options, Panicked, Ports, Running, StartError, Stopper, attach, start};
-pub use fastpath_net::{Idle, Late, Workers};
+pub use fastpath_spec::{Idle, Late, Workers};
 pub use report::{
     Books, Interruptions, Lateness, LinkReport, PipeReport, PortReport, Promise, Report, WorkerReport,
 };

@@ -2,7 +2,8 @@
 //! whole, and answers are put together.
 
 use crate::mail::{EdgeState, Mailbox, PipeState, Refusal, Snapshot, When};
-use fastpath_net::{Conservation, EdgeId, LinkChange, LinkId, Part};
+use fastpath_net::{Conservation, EdgeId, LinkChange, Part};
+use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
 use std::sync::Arc;
 

@@ -21,7 +21,8 @@ use crate::ready::Ready;
 use crate::slack::Slack;
 use crate::sys::thread::{minimise_timer_slack, set_high_priority};
 use crate::watch::Watch;
-use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Idle, Late, LinkChange, LinkId, Network, Observer};
+use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
+use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::io;
@@ -511,7 +512,8 @@ mod tests {
     use crate::port::{Memory, MemoryEnd};
     use crate::sys::heap;
     use fastpath_link::{Change, Limit, PipeSpec, QueueSpec};
-    use fastpath_net::{Direction, NodeKind, Options, Topology};
+    use fastpath_net::Options;
+    use fastpath_spec::{Direction, NodeKind, Topology};
     use fastpath_units::{Probability, Rate};
     use std::num::NonZeroUsize;
 
@@ -536,7 +538,7 @@ mod tests {
                 ends.push(end);
             }
         }
-        let options = Options { seed: 1, pool_limit: NonZeroUsize::new(64 << 20).unwrap() };
+        let options = Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
         let open_ports = Arc::new(AtomicUsize::new(ports.len()));
         let (_, inbox) = Mailbox::new().unwrap();
         let promise = Promise { tolerance: Duration::from_secs(1), is_stated: false, late: Late::Deliver };

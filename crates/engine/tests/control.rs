@@ -7,7 +7,8 @@ use common::{finish, options};
 use fastpath_engine::control::{Changes, HttpAddress, Request, Response, Setting, call, openapi};
 use fastpath_engine::port::{Memory, Port};
 use fastpath_engine::{Idle, Options, Running, start};
-use fastpath_net::{EdgeId, spec};
+use fastpath_net::EdgeId;
+use fastpath_spec as spec;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +23,7 @@ const TRACE: &str = "duration_s,rate_mbps\n1000,3\n1000,4\n";
 
 fn run(test: &str) -> (Running, SocketAddr, PathBuf) {
     let path = std::env::temp_dir().join(format!("fastpath-control-{test}-{}.sock", std::process::id()));
-    let (topology, _) = spec::parse_with(SPEC, &|_| Ok(TRACE.to_owned())).unwrap();
+    let topology = spec::read(SPEC, &|_| Ok(TRACE.to_owned())).unwrap().0.topology;
     let ports = [0, 1].map(|edge| {
         let port: Box<dyn Port> = Box::new(Memory::new(&format!("m{edge}"), 1 << 16).0);
         (EdgeId(edge), port)
@@ -282,7 +283,7 @@ fn curl_reads_a_report_over_both() {
 #[test]
 fn two_engines_do_not_share_an_address() {
     let (running, address, _) = run("taken");
-    let (topology, _) = spec::parse_with(SPEC, &|_| Ok(TRACE.to_owned())).unwrap();
+    let topology = spec::read(SPEC, &|_| Ok(TRACE.to_owned())).unwrap().0.topology;
     let ports = [0, 1].map(|edge| {
         let port: Box<dyn Port> = Box::new(Memory::new(&format!("m{edge}"), 1 << 16).0);
         (EdgeId(edge), port)

@@ -14,7 +14,8 @@ use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::latency::quantile_of;
 use fastpath_model::seeds::linkem::TABLE_5_1;
-use fastpath_net::{EdgeId, Network, NodeKind, Topology};
+use fastpath_net::{EdgeId, Network};
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
 use std::num::NonZeroUsize;
 use std::thread;
@@ -238,7 +239,7 @@ fn saturate(pipe: PipeSpec, frames: u64, left: &mut dyn FnMut(Time)) {
     let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
     let pool_limit = NonZeroUsize::new(1 << 20).expect("not zero");
-    let mut network = Network::new(topology, fastpath_net::Options { seed: SEED, pool_limit });
+    let mut network = Network::new(topology, fastpath_net::Options::new(SEED, pool_limit));
     let (gap, _) = rate.transmission(Bytes(u64::from(FRAME)), Fraction::ZERO);
     // A little faster than the link, and paused while its queue is full: it never idles, and
     // nothing is dropped.

@@ -20,7 +20,8 @@ use fastpath_lab::Namespace;
 use fastpath_lab::netlink::{LinkParameters, Netlink};
 use fastpath_lab::{Host, HostError};
 use fastpath_link::PipeSpec;
-use fastpath_net::{EdgeId, NodeId, NodeKind, Routes, Topology};
+use fastpath_net::{EdgeId, Routes};
+use fastpath_spec::{NodeId, NodeKind, Topology};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -315,7 +316,7 @@ impl Field {
 
 /// The options of every engine that is measured in real time.
 pub(super) fn options() -> Options {
-    let network = fastpath_net::Options { seed: 1, pool_limit: POOL_LIMIT };
+    let network = fastpath_net::Options::new(1, POOL_LIMIT);
     // What goes wrong shows in the figures.
     Options { idle: Some(Idle::Busy), notice: |_| {}, ..Options::new(network) }
 }

@@ -10,7 +10,8 @@ use fastpath_lab::audit::flood::{self, Late, Stream};
 use fastpath_lab::audit::judge::loss_interval;
 use fastpath_link::PipeSpec;
 use fastpath_model::seeds::linkem::TABLE_5_6;
-use fastpath_net::{EdgeId, Network, NodeKind, Topology};
+use fastpath_net::{EdgeId, Network};
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Duration, Probability, Time};
 use std::num::NonZeroUsize;
 use std::time;
@@ -117,7 +118,7 @@ fn delivered(pipe: PipeSpec) -> u64 {
     let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
     let pool_limit = NonZeroUsize::new(1 << 20).expect("not zero");
-    let mut network = Network::new(topology, fastpath_net::Options { seed: SEED, pool_limit });
+    let mut network = Network::new(topology, fastpath_net::Options::new(SEED, pool_limit));
     let mut delivered = 0;
     for i in 0..FRAMES {
         let now = Time::ZERO + Duration::from_us(i * 1_000_000 / PER_SECOND);

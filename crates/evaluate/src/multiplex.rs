@@ -6,7 +6,8 @@ use super::rig::{self, FRAME, Question};
 use super::{Context, Effort, Needs, Outcome, Part, PartError, Rule, SEED};
 use fastpath_link::PipeSpec;
 use fastpath_model::seeds::linkem::{FIGURE_5_6, FIGURE_5_8};
-use fastpath_net::{EdgeId, Network, NodeKind, Topology};
+use fastpath_net::{EdgeId, Network};
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Bytes, Rate, Time};
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -238,7 +239,7 @@ fn inexact(links: usize, bps: u64) -> usize {
         topology.connect(format!("l{i}"), ends[0], ends[1], [pipe.clone(), pipe.clone()]);
     }
     let pool_limit = NonZeroUsize::MAX;
-    let mut network = Network::new(topology, fastpath_net::Options { seed: SEED, pool_limit });
+    let mut network = Network::new(topology, fastpath_net::Options::new(SEED, pool_limit));
     // The shortest frame: the rate is exact for any length, and so there is room for many.
     let frame = [0; 60];
     let bits = u128::from(Bytes(frame.len() as u64).bits());

@@ -6,7 +6,8 @@ use super::{Context, PartError, field};
 use fastpath_engine::port::{BURST, Memory, MemoryEnd, Port};
 use fastpath_engine::{Ports, Report, Workers};
 use fastpath_link::PipeSpec;
-use fastpath_net::{EdgeId, NodeKind, Topology};
+use fastpath_net::EdgeId;
+use fastpath_spec::{NodeKind, Topology};
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 

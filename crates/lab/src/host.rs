@@ -4,7 +4,8 @@
 use crate::namespace::{Namespace, NotPermitted};
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{OpenError, TapPort};
-use fastpath_net::{Interface, Node, NodeId, Route};
+use fastpath_net::Route;
+use fastpath_spec::{Interface, Node, NodeId};
 use ipnet::IpNet;
 use nix::net::if_::if_nametoindex;
 use std::fs;

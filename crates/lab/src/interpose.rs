@@ -14,7 +14,8 @@
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
 use fastpath_engine::{Panicked, Ports, Report, Running, StartError};
-use fastpath_net::{EdgeId, Topology};
+use fastpath_net::EdgeId;
+use fastpath_spec::Topology;
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};

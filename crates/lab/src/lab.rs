@@ -5,7 +5,8 @@ use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::state::{self, Claim, ClaimError, HostState, State};
 use fastpath_engine::{AttachError, Options, Panicked, Ports, Report, Running, StartError};
-use fastpath_net::{EdgeId, Routes, Topology};
+use fastpath_net::{EdgeId, Routes};
+use fastpath_spec::Topology;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -249,7 +250,7 @@ mod tests {
     use super::*;
     use crate::leftovers::{Mark, programs_in};
     use crate::skip;
-    use fastpath_net::{NodeKind, Topology};
+    use fastpath_spec::{NodeKind, Topology};
     use std::io::Read;
     use std::num::NonZeroUsize;
     use std::process::Stdio;
@@ -268,7 +269,7 @@ mod tests {
     }
 
     fn up(test: &str) -> Option<Lab> {
-        let network = fastpath_net::Options { seed: 1, pool_limit: NonZeroUsize::new(64 << 20).unwrap() };
+        let network = fastpath_net::Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
         let name = format!("{test}-{}", std::process::id());
         match Lab::up(pair(), &name, Options::new(network)) {
             Ok(lab) => Some(lab),

@@ -63,7 +63,7 @@ fn traceroute_sees_every_router() {
     let hops: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
     let owner = |hop: &&str| {
         let hop: IpAddr = hop.parse().unwrap_or_else(|_| panic!("{text}"));
-        let mine = |node: &&fastpath_net::Node| {
+        let mine = |node: &&fastpath_spec::Node| {
             node.interfaces.iter().flat_map(|i| &i.addresses).any(|net| net.addr() == hop)
         };
         topology.nodes.iter().find(mine).map(|node| node.name.as_str()).unwrap_or("nobody")

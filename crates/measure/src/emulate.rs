@@ -10,7 +10,8 @@ use super::{Progress, Wire};
 use fastpath_engine::Clock;
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
-use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Network, NodeKind, Options, Topology};
+use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Network, Options};
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Duration, Probability, Rate, Time};
 use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
@@ -275,7 +276,7 @@ pub fn weigh(links: usize, seed: u64) -> LinkWeight {
     let empty = resident();
     let topology = topology(links, LinkKind::Full, 100_000);
     let described = resident();
-    let network = Network::new(topology, Options { seed, pool_limit: POOL_LIMIT });
+    let network = Network::new(topology, Options::new(seed, POOL_LIMIT));
     let running = resident();
     drop(black_box(network));
     let per_link = |more: f64, less: f64| (more - less).max(0.0) / links as f64;
@@ -311,7 +312,7 @@ impl Emulator {
     }
 
     fn on(port: Box<dyn Port>, question: &EmulationQuestion, links: usize) -> Emulator {
-        let options = Options { seed: question.seed, pool_limit: POOL_LIMIT };
+        let options = Options::new(question.seed, POOL_LIMIT);
         let mut stations = StationTable::new(links);
         // The first host of each link sends; its edge is the even one.
         (0..links).for_each(|link| stations.insert(mac(link), EdgeId(2 * link as u32)));

@@ -20,7 +20,8 @@ use fastpath_engine::{Idle, Options, Ports, StartError};
 use fastpath_lab::namespace::{NotPermitted, gain_privilege};
 use fastpath_lab::{Host, HostError};
 use fastpath_model::latency::{Latency, LatencyError, summarise};
-use fastpath_net::{EdgeId, Frame, FramePool, NodeKind, Routes, Topology};
+use fastpath_net::{EdgeId, Frame, FramePool, Routes};
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -218,7 +219,7 @@ fn between_namespaces(size: usize, packets: usize, progress: Progress<'_>) -> Re
         }
     }
     // At its most exact: the engine spins on its core. What goes wrong shows as a lost packet.
-    let network = fastpath_net::Options { seed: 1, pool_limit: POOL_LIMIT };
+    let network = fastpath_net::Options::new(1, POOL_LIMIT);
     let options = Options { idle: Some(Idle::Busy), notice: |_| {}, ..Options::new(network) };
     let port = |host: usize, interface: &str| -> Result<Box<dyn Port>, BetweenError> {
         Ok(Box::new(hosts[host].namespace.within(|| AfPacket::open(interface))??))

@@ -5,7 +5,8 @@
 
 use divan::counter::ItemsCount;
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
-use fastpath_net::{EdgeId, Network, NodeKind, Options, Topology};
+use fastpath_net::{EdgeId, Network, Options};
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Duration, Probability, Rate, Time};
 use std::num::NonZeroUsize;
 
@@ -30,7 +31,7 @@ fn network(links: usize) -> Network {
             ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
         topology.connect(format!("l{i}"), a, b, [pipe.clone(), pipe.clone()]);
     }
-    Network::new(topology, Options { seed: 1, pool_limit: NonZeroUsize::MAX })
+    Network::new(topology, Options::new(1, NonZeroUsize::MAX))
 }
 
 #[divan::bench(args = [1, 10, 1000, 100_000, 1_000_000])]

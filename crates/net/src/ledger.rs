@@ -20,8 +20,8 @@ use crate::fate::Reason;
 use crate::network::EdgeId;
 use crate::observer::{Observer, Passage, PipeId, Place};
 use crate::pool::Frame;
-use crate::topology::{NodeKind, Topology};
 use fastpath_link::{Alteration, Fate};
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::Time;
 use fastpath_wire::pcap::{Interface, LINKTYPE_ETHERNET, NgWriter};
 use std::collections::BTreeMap;
@@ -266,7 +266,7 @@ impl<W: Write> Writer<W> {
 mod tests {
     use super::*;
     use crate::network::{Network, Options};
-    use crate::topology::NodeId;
+    use fastpath_spec::NodeId;
     use fastpath_wire::pcap::Reader;
     use std::num::NonZeroUsize;
 
@@ -286,12 +286,12 @@ mod tests {
     }
 
     fn options() -> Options {
-        Options { seed: 1, pool_limit: NonZeroUsize::MAX }
+        Options::new(1, NonZeroUsize::MAX)
     }
 
     /// Frames of `lens` bytes enter at host 0 at time 0; all that happens is noted.
     fn ledger(spec: &str, lens: &[usize]) -> Vec<String> {
-        let (topology, _) = crate::spec::parse(spec).expect("a valid spec");
+        let (topology, _) = fastpath_spec::parse(spec).expect("a valid spec");
         let mut network = Network::observed(topology, options(), Ledger::new(Comments::default()));
         for &len in lens {
             let frame = network.pool_mut().insert(&vec![0xff; len]).expect("room");
@@ -375,9 +375,9 @@ mod tests {
     fn the_file_reads_back_with_an_interface_for_each_direction() {
         let spec =
             "[host.a]\n[router.r]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'b']";
-        let (topology, _) = crate::spec::parse(spec).expect("a valid spec");
+        let (topology, _) = fastpath_spec::parse(spec).expect("a valid spec");
         let mut writer = Writer::new(Vec::new(), &topology, 1_000_000_000).expect("memory");
-        let pipe = PipeId { link: crate::LinkId(1), index: 1 };
+        let pipe = PipeId { link: fastpath_spec::LinkId(1), index: 1 };
         let at = Time::from_ps(2_500_000);
         let mut entry = Entry {
             place: Place::Pipe(pipe),

@@ -18,26 +18,35 @@
 use crate::bridge::Bridge;
 use crate::fate::{Act, Conservation, Reason};
 use crate::observer::{Observer, Passage, PipeId, Place};
-use crate::openflow::Tables;
+use crate::openflow::{Executors, Tables};
 use crate::pool::{Frame, FramePool};
 use crate::route::Routes;
 use crate::router::Router;
 use crate::schedule::{LinkChange, Schedule, ScheduleFull};
-use crate::segment;
-use crate::topology::{Direction, LinkId, NodeId, NodeKind, Topology};
 use fastpath_link::{Alteration, Change, Exit, Fate, Packet, PipeInit, PipeRef, Pipes, PopLimit, Verdict};
+use fastpath_spec::segment;
+use fastpath_spec::{Direction, LinkId, NodeId, NodeKind, Topology};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::{Headers, ecn};
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
 
 /// What a run needs besides the topology.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Every random choice of the run follows from it.
     pub seed: u64,
     /// Bytes of memory for frames in flight; beyond it frames are dropped and counted.
     pub pool_limit: NonZeroUsize,
+    /// What executes the tables of OpenFlow nodes.
+    pub executors: Executors,
+}
+
+impl Options {
+    /// Options with the default executors.
+    pub const fn new(seed: u64, pool_limit: NonZeroUsize) -> Options {
+        Options { seed, pool_limit, executors: Executors::planned() }
+    }
 }
 
 /// Up to this many edges their pipes stay in the cache by themselves.
@@ -54,7 +63,7 @@ pub struct EdgeId(pub u32);
 pub struct Edge {
     /// The host.
     pub node: NodeId,
-    /// The interface, as its place in [`crate::Node::interfaces`].
+    /// The interface, as its place in [`fastpath_spec::Node::interfaces`].
     pub interface: usize,
 }
 
@@ -173,7 +182,8 @@ impl<O: Observer> Network<O> {
             true => Pipes::recording_departures(plans, frames_max),
             false => Pipes::new(plans, frames_max),
         };
-        let Wiring { stations, inner_ends, first_pipes } = Wiring::of(&topology, &mut pipes);
+        let Wiring { stations, inner_ends, first_pipes } =
+            Wiring::of(&topology, &options.executors, &mut pipes);
         Network {
             pipes,
             pool: FramePool::new(options.pool_limit),
@@ -670,7 +680,7 @@ struct Wiring {
 
 impl Wiring {
     /// Labels the pipes with where they lead.
-    fn of(topology: &Topology, pipes: &mut Pipes<Frame>) -> Wiring {
+    fn of(topology: &Topology, executors: &Executors, pipes: &mut Pipes<Frame>) -> Wiring {
         let hosts = || topology.hosts().map(|(_, node)| node.interfaces.len());
         let mut wiring = Wiring {
             stations: Vec::new(),
@@ -691,7 +701,7 @@ impl Wiring {
                     StationKind::Switch(Bridge::new(std::mem::take(&mut forwarding[i])))
                 }
                 (NodeKind::OpenFlow { lines, .. }, _, _) => {
-                    let tables = Tables::new(lines, node.interfaces.len(), topology.executors);
+                    let tables = Tables::new(lines, node.interfaces.len(), executors);
                     StationKind::OpenFlow(Box::new(tables))
                 }
                 _ => {

@@ -4,8 +4,8 @@
 use crate::fate::Reason;
 use crate::network::EdgeId;
 use crate::pool::Frame;
-use crate::topology::{LinkId, NodeId};
 use fastpath_link::Fate;
+use fastpath_spec::{LinkId, NodeId};
 use fastpath_units::Time;
 
 /// One direction of a link of the network.

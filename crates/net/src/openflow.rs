@@ -7,17 +7,21 @@
 
 use crate::fate::{Act, Reason};
 use crate::pool::{Frame, FramePool};
-use crate::topology::{NodeId, NodeKind, Topology};
+use fastpath_spec::rules;
 use fastpath_switch::execute::Post;
-use fastpath_switch::ofctl::{self, Line, Mistake, PortNames};
-use fastpath_switch::{Executor, Limits, Outbox, Planned, Port, Switch, Verdict};
+use fastpath_switch::ofctl::{self, Line};
+use fastpath_switch::{Executor, Outbox, Planned, Switch, Verdict};
 use fastpath_units::Time;
 use std::fmt;
+use std::sync::Arc;
 
-/// What makes the executor of each node; the usual one interprets, with plans. It is no part of
-/// what a topology says: all executors do the same to packets.
-#[derive(Clone, Copy)]
-pub struct Executors(pub fn(&mut Switch) -> Box<dyn Executor>);
+/// A function that makes the executor of a switch. Workers share it.
+pub type MakeExecutor = dyn Fn(&mut Switch) -> Box<dyn Executor> + Send + Sync;
+
+/// Makes the executor of each OpenFlow node. The default interprets plans; every executor does the
+/// same to packets.
+#[derive(Clone, Default)]
+pub struct Executors(Option<Arc<MakeExecutor>>);
 
 /// The running node.
 pub(crate) struct Tables {
@@ -26,15 +30,22 @@ pub(crate) struct Tables {
     out: Outbox,
 }
 
-impl Default for Executors {
-    fn default() -> Executors {
-        Executors(|switch| Box::new(Planned::new(switch)))
+impl Executors {
+    /// The executors that interpret plans ([`Planned`]).
+    pub const fn planned() -> Executors {
+        Executors(None)
     }
-}
 
-impl PartialEq for Executors {
-    fn eq(&self, _: &Executors) -> bool {
-        true
+    /// The executors that `make` makes.
+    pub fn new(make: impl Fn(&mut Switch) -> Box<dyn Executor> + Send + Sync + 'static) -> Executors {
+        Executors(Some(Arc::new(make)))
+    }
+
+    fn make(&self, switch: &mut Switch) -> Box<dyn Executor> {
+        match &self.0 {
+            Some(make) => make(switch),
+            None => Box::new(Planned::new(switch)),
+        }
     }
 }
 
@@ -50,43 +61,14 @@ impl fmt::Debug for Tables {
     }
 }
 
-impl Topology {
-    /// Gives an OpenFlow node its rules, in the syntax of ovs-ofctl.
-    ///
-    /// # Errors
-    /// Every mistake in them. Nothing happens to other nodes.
-    pub fn set_rules(&mut self, node: NodeId, text: &str) -> Result<(), Vec<Mistake>> {
-        let interfaces = &self.node(node).interfaces;
-        let named = (1..).zip(interfaces).map(|(number, interface)| {
-            let (far, _) = self.peer(interface);
-            (self.node(far).name.clone(), number)
-        });
-        let names: PortNames = named.collect();
-        let parsed = ofctl::parse(text, &names)?;
-        let count = interfaces.len();
-        ofctl::load(&mut switch(count), Time::ZERO, &parsed)?;
-        if let NodeKind::OpenFlow { lines, .. } = &mut self.nodes[node.0 as usize].kind {
-            *lines = parsed;
-        }
-        Ok(())
-    }
-}
-
-/// A switch with this many ports and no rules.
-fn switch(ports: usize) -> Switch {
-    let mut switch = Switch::new(Limits::default());
-    (1..=ports as u32).for_each(|number| switch.set_port(number, Port::up()));
-    switch
-}
-
 impl Tables {
-    /// A node with these rules, which [`Topology::set_rules`] has checked.
-    pub(crate) fn new(lines: &[Line], ports: usize, executors: Executors) -> Tables {
-        let mut switch = switch(ports);
+    /// A node with these rules, which [`rules`] has checked.
+    pub(crate) fn new(lines: &[Line], ports: usize, executors: &Executors) -> Tables {
+        let mut switch = rules::switch(ports);
         if let Err(mistakes) = ofctl::load(&mut switch, Time::ZERO, lines) {
             panic!("{} rules that were not checked", mistakes.len());
         }
-        let executor = executors.0(&mut switch);
+        let executor = executors.make(&mut switch);
         Tables { switch, executor, out: Outbox::default() }
     }
 
@@ -151,7 +133,7 @@ fn answer(out: &Outbox, mut frame: Frame, pool: &mut FramePool, acts: &mut Vec<A
 #[cfg(test)]
 mod tests {
     use crate::network::{EdgeId, Network, Options};
-    use crate::spec;
+    use fastpath_spec as spec;
     use fastpath_units::{Duration, Time};
     use std::num::NonZeroUsize;
 
@@ -180,7 +162,7 @@ delay = "3ms"
     #[test]
     fn links_are_emulated_between_the_ports_of_tables() {
         let (topology, _) = spec::parse(SPEC).unwrap();
-        let options = Options { seed: 1, pool_limit: NonZeroUsize::new(1 << 20).unwrap() };
+        let options = Options::new(1, NonZeroUsize::new(1 << 20).unwrap());
         let mut network = Network::new(topology, options);
         let frame = [&[2; 12][..], &[0x88, 0xb5], &[7; 46]].concat();
         for edge in [0, 1, 2] {

@@ -6,7 +6,7 @@
 //! frames fare as in the whole.
 
 use crate::network::EdgeId;
-use crate::topology::{Event, LinkId, NodeId, NodeKind, Topology, Track};
+use fastpath_spec::{Event, LinkId, NodeId, NodeKind, Topology, Track};
 use std::num::NonZeroUsize;
 
 /// Some of a topology's links with the nodes at their ends.
@@ -20,15 +20,15 @@ pub struct Part {
     pub edges: Vec<EdgeId>,
 }
 
-impl Topology {
-    /// At most `count` parts of about equally many links, which together are the whole. One if
-    /// there are groups.
-    pub fn split(&self, count: NonZeroUsize) -> Vec<Part> {
-        let components = self.components();
+impl Part {
+    /// Splits a topology into at most `count` parts of about equally many links, which together are
+    /// the whole. A topology with groups stays in one part.
+    pub fn split(topology: &Topology, count: NonZeroUsize) -> Vec<Part> {
+        let components = components(topology);
         // Links of a group may have to start together, at the first packet of any: they stay in one
         // part.
-        if count.get() == 1 || components.len() <= 1 || !self.groups.is_empty() {
-            return vec![self.whole()];
+        if count.get() == 1 || components.len() <= 1 || !topology.groups.is_empty() {
+            return vec![Part::whole(topology)];
         }
         let mut groups: Vec<Vec<usize>> = vec![Vec::new(); count.get().min(components.len())];
         let mut by_size: Vec<Vec<usize>> = components;
@@ -40,60 +40,31 @@ impl Topology {
         }
         groups.iter_mut().for_each(|links| links.sort_unstable());
         groups.sort();
-        groups.iter().map(|links| self.part(links)).collect()
+        groups.iter().map(|links| Part::of(topology, links)).collect()
     }
 
-    fn whole(&self) -> Part {
-        let edges = self.hosts().map(|(_, host)| host.interfaces.len()).sum::<usize>();
+    fn whole(topology: &Topology) -> Part {
+        let edges = topology.hosts().map(|(_, host)| host.interfaces.len()).sum::<usize>();
         Part {
-            topology: self.clone(),
-            links: (0..self.links.len() as u32).map(LinkId).collect(),
+            topology: topology.clone(),
+            links: (0..topology.links.len() as u32).map(LinkId).collect(),
             edges: (0..edges as u32).map(EdgeId).collect(),
         }
     }
 
-    /// The links, by what joins them; in the order of their first links.
-    fn components(&self) -> Vec<Vec<usize>> {
-        let mut leader: Vec<usize> = (0..self.links.len()).collect();
-        let find = |leader: &mut Vec<usize>, mut link: usize| {
-            while leader[link] != link {
-                leader[link] = leader[leader[link]];
-                link = leader[link];
-            }
-            link
-        };
-        for node in self.nodes.iter().filter(|node| !matches!(node.kind, NodeKind::Host { .. })) {
-            let mut links = node.interfaces.iter().map(|interface| interface.link.0 as usize);
-            let Some(first) = links.next() else { continue };
-            for link in links {
-                let (a, b) = (find(&mut leader, first), find(&mut leader, link));
-                // The lower number leads.
-                leader[a.max(b)] = a.min(b);
-            }
-        }
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.links.len()];
-        for link in 0..self.links.len() {
-            members[find(&mut leader, link)].push(link);
-        }
-        members.retain(|links| !links.is_empty());
-        members
-    }
-
     /// The part with these links, in their order.
-    fn part(&self, links: &[usize]) -> Part {
-        let mut place = vec![None; self.links.len()];
+    fn of(topology: &Topology, links: &[usize]) -> Part {
+        let mut place = vec![None; topology.links.len()];
         for (number, &link) in links.iter().enumerate() {
             place[link] = Some(LinkId(number as u32));
         }
         let mut part = Topology {
-            seed: self.seed,
-            real_time: self.real_time.clone(),
-            executors: self.executors,
-            links: links.iter().map(|&link| self.links[link].clone()).collect(),
+            seed: topology.seed,
+            links: links.iter().map(|&link| topology.links[link].clone()).collect(),
             ..Topology::default()
         };
         let (mut edges, mut edge) = (Vec::new(), 0);
-        for node in &self.nodes {
+        for node in &topology.nodes {
             let is_host = matches!(node.kind, NodeKind::Host { .. });
             let mut copy = node.clone();
             copy.interfaces.clear();
@@ -101,7 +72,7 @@ impl Topology {
                 if let Some(link) = place[interface.link.0 as usize] {
                     let end = (NodeId(part.nodes.len() as u32), copy.interfaces.len());
                     part.links[link.0 as usize].ends[interface.end] = end;
-                    copy.interfaces.push(crate::topology::Interface { link, ..interface.clone() });
+                    copy.interfaces.push(fastpath_spec::Interface { link, ..interface.clone() });
                     edges.extend(is_host.then_some(EdgeId(edge)));
                 }
                 edge += u32::from(is_host);
@@ -111,9 +82,36 @@ impl Topology {
             }
         }
         let of_part = |event: &Event| Some(Event { link: place[event.link.0 as usize]?, ..event.clone() });
-        part.events = self.events.iter().filter_map(of_part).collect();
+        part.events = topology.events.iter().filter_map(of_part).collect();
         let of_part = |track: &Track| Some(Track { link: place[track.link.0 as usize]?, ..track.clone() });
-        part.tracks = self.tracks.iter().filter_map(of_part).collect();
+        part.tracks = topology.tracks.iter().filter_map(of_part).collect();
         Part { topology: part, links: links.iter().map(|&link| LinkId(link as u32)).collect(), edges }
     }
+}
+
+/// The links, by what joins them; in the order of their first links.
+fn components(topology: &Topology) -> Vec<Vec<usize>> {
+    let mut leader: Vec<usize> = (0..topology.links.len()).collect();
+    let find = |leader: &mut Vec<usize>, mut link: usize| {
+        while leader[link] != link {
+            leader[link] = leader[leader[link]];
+            link = leader[link];
+        }
+        link
+    };
+    for node in topology.nodes.iter().filter(|node| !matches!(node.kind, NodeKind::Host { .. })) {
+        let mut links = node.interfaces.iter().map(|interface| interface.link.0 as usize);
+        let Some(first) = links.next() else { continue };
+        for link in links {
+            let (a, b) = (find(&mut leader, first), find(&mut leader, link));
+            // The lower number leads.
+            leader[a.max(b)] = a.min(b);
+        }
+    }
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); topology.links.len()];
+    for link in 0..topology.links.len() {
+        members[find(&mut leader, link)].push(link);
+    }
+    members.retain(|links| !links.is_empty());
+    members
 }

@@ -5,8 +5,8 @@
 //! routers forward: a host with several links is not a way through. Every hop brings a packet
 //! nearer, so there are no loops.
 
-use crate::segment::Segments;
-use crate::topology::{Interface, NodeId, NodeKind, Topology};
+use fastpath_spec::segment::Segments;
+use fastpath_spec::{Interface, NodeId, NodeKind, Topology};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -224,7 +224,7 @@ fn key(address: IpAddr) -> (usize, u128) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec;
+    use fastpath_spec as spec;
     use proptest::prelude::*;
 
     fn network(text: &str) -> Topology {

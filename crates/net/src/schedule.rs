@@ -11,9 +11,9 @@
 //! then tracks in the order of the spec. A track is exact however long it runs: its steps are at
 //! start + rounds × length + time of the step.
 
-use crate::topology::{Direction, End, LinkId, Start, Topology};
-use crate::trace::Timeline;
 use fastpath_link::Change;
+use fastpath_spec::trace::Timeline;
+use fastpath_spec::{Direction, End, LinkId, Start, Topology};
 use fastpath_units::{Duration, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -235,7 +235,12 @@ impl Schedule {
         }
     }
 
-    fn schedule_turn(&mut self, index: usize, track: &crate::topology::Track, steps: &crate::trace::Steps) {
+    fn schedule_turn(
+        &mut self,
+        index: usize,
+        track: &fastpath_spec::Track,
+        steps: &fastpath_spec::trace::Steps,
+    ) {
         let player = &mut self.players[index];
         let past_end = player.index == steps.steps().len();
         let place = steps.steps().get(player.index).map_or(steps.length(), |step| step.at);
@@ -277,9 +282,9 @@ impl Player {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{Group, NodeKind, Track};
-    use crate::trace::Format;
     use fastpath_link::PipeSpec;
+    use fastpath_spec::trace::Format;
+    use fastpath_spec::{Group, NodeKind, Track};
     use fastpath_units::Rate;
 
     fn topology(trace: &str, end: End, offset: Duration, start: Option<Start>) -> Topology {
@@ -362,7 +367,8 @@ mod tests {
     fn at_one_instant_events_come_first_then_what_was_asked_for_then_tracks() {
         let mut topology = topology(TRACE, End::Hold, Duration::ZERO, None);
         let to = |bps| Change { rate: Some(Rate::from_bps(bps)), ..Change::default() };
-        let event = crate::Event { at: ms(10), link: LinkId(0), direction: Direction::Both, change: to(7) };
+        let event =
+            fastpath_spec::Event { at: ms(10), link: LinkId(0), direction: Direction::Both, change: to(7) };
         topology.events.push(event);
         let mut schedule = Schedule::new(&topology);
         for bps in [5, 6] {

@@ -2,7 +2,8 @@
 //! wrong.
 
 use fastpath_link::{Change, PipeSpec};
-use fastpath_net::{Delivery, Direction, EdgeId, Event, Network, NodeKind, Options, Topology};
+use fastpath_net::{Delivery, EdgeId, Network, Options};
+use fastpath_spec::{Direction, Event, NodeKind, Topology};
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 use fastpath_wire::arp::Arp;
 use fastpath_wire::build::Ip;
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 
-const OPTIONS: Options = Options { seed: 1, pool_limit: NonZeroUsize::new(64 << 20).unwrap() };
+const OPTIONS: Options = Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
 const HOST: NodeKind = NodeKind::Host { port: None };
 const A: EdgeId = EdgeId(0);
 const B: EdgeId = EdgeId(1);

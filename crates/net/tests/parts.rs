@@ -1,6 +1,7 @@
 //! A topology in parts does what the whole does, to the picosecond and the byte.
 
-use fastpath_net::{Delivery, EdgeId, Network, Options, Part, Topology, spec};
+use fastpath_net::{Delivery, EdgeId, Network, Options, Part};
+use fastpath_spec::{self as spec, Topology};
 use fastpath_units::{Duration, Rng, Time};
 use std::num::NonZeroUsize;
 
@@ -55,7 +56,7 @@ link = "two"
 delay = "7ms"
 "#;
 
-const OPTIONS: Options = Options { seed: 7, pool_limit: NonZeroUsize::new(64 << 20).unwrap() };
+const OPTIONS: Options = Options::new(7, NonZeroUsize::new(64 << 20).unwrap());
 
 fn whole() -> Topology {
     spec::parse(SPEC).expect("a valid spec").0
@@ -69,7 +70,7 @@ fn frame(topology: &Topology, edge: usize, number: u16, rng: &mut Rng) -> Vec<u8
     let target = interfaces[(edge + usize::from(number)) % interfaces.len()];
     let mac = |mac: Option<fastpath_wire::MacAddr>| mac.expect("assigned");
     let to = if peer.addresses.is_empty() { mac(target.mac) } else { mac(peer.mac) };
-    let address = |interface: &fastpath_net::Interface| interface.addresses[0].addr();
+    let address = |interface: &fastpath_spec::Interface| interface.addresses[0].addr();
     let ends = ((mac(interface.mac), address(interface)), (to, address(target)));
     let payload = vec![number as u8; rng.below(1200) as usize];
     fastpath_wire::build::Ip::between(ends.0, ends.1).udp(1000, number, &payload)
@@ -106,7 +107,7 @@ fn any_number_of_parts_gives_the_same_bytes_at_the_same_picoseconds() {
         })
         .collect();
     let outcome = |count: usize| {
-        let parts = topology.split(NonZeroUsize::new(count).unwrap());
+        let parts = Part::split(&topology, NonZeroUsize::new(count).unwrap());
         let mut out: Vec<_> = parts.iter().flat_map(|part| run(part, &traffic)).collect();
         // Stable: at one edge the order of the network stays.
         out.sort_by_key(|(at, edge, _)| (*at, *edge));
@@ -124,12 +125,12 @@ fn any_number_of_parts_gives_the_same_bytes_at_the_same_picoseconds() {
 #[test]
 fn one_part_is_the_whole() {
     let topology = whole();
-    let parts = topology.split(NonZeroUsize::MIN);
+    let parts = Part::split(&topology, NonZeroUsize::MIN);
     assert_eq!(parts.len(), 1);
     assert_eq!(parts[0].topology, topology);
     assert!(parts[0].links.iter().enumerate().all(|(place, link)| link.0 as usize == place));
     assert!(parts[0].edges.iter().enumerate().all(|(place, edge)| edge.0 as usize == place));
-    assert_eq!(Topology::default().split(NonZeroUsize::MIN).len(), 1);
+    assert_eq!(Part::split(&Topology::default(), NonZeroUsize::MIN).len(), 1);
 }
 
 #[test]
@@ -137,11 +138,11 @@ fn parts_are_about_equally_large() {
     let mut topology = Topology::default();
     for link in 0..100 {
         let ends = ["a", "b"].map(|end| {
-            topology.add_node(format!("{end}{link}"), fastpath_net::NodeKind::Host { port: None })
+            topology.add_node(format!("{end}{link}"), fastpath_spec::NodeKind::Host { port: None })
         });
         topology.connect(format!("l{link}"), ends[0], ends[1], Default::default());
     }
     let sizes: Vec<usize> =
-        topology.split(NonZeroUsize::new(3).unwrap()).iter().map(|part| part.links.len()).collect();
+        Part::split(&topology, NonZeroUsize::new(3).unwrap()).iter().map(|part| part.links.len()).collect();
     assert_eq!(sizes, [34, 33, 33]);
 }

@@ -1,8 +1,9 @@
 //! Traces in a spec, against models written apart: a list of opportunities gone through one by one,
 //! and fractions.
 
-use fastpath_net::spec;
-use fastpath_net::{Network, Options, Topology};
+use fastpath_net::{Network, Options};
+use fastpath_spec as spec;
+use fastpath_spec::Topology;
 use fastpath_units::{Duration, Rng, Time};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -14,11 +15,11 @@ fn topology(text: &str, files: &[(&str, &str)]) -> Topology {
         let found = files.iter().find(|(name, _)| *name == path);
         found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "no such file".to_owned())
     };
-    spec::parse_with(text, &find).unwrap_or_else(|mistakes| panic!("{}", mistakes[0])).0
+    spec::read(text, &find).unwrap_or_else(|mistakes| panic!("{}", mistakes[0])).0.topology
 }
 
 fn network(topology: Topology) -> Network {
-    Network::new(topology, Options { seed: 5, pool_limit: NonZeroUsize::new(64 << 20).unwrap() })
+    Network::new(topology, Options::new(5, NonZeroUsize::new(64 << 20).unwrap()))
 }
 
 /// Sends frames of these lengths from the first host at these picoseconds, as a transparent bridge
@@ -26,7 +27,7 @@ fn network(topology: Topology) -> Network {
 /// `end`.
 fn run(network: &mut Network, arrivals: &[(u64, usize)], end: u64) -> Vec<(u32, u64)> {
     let mut delivered = Vec::new();
-    let edge = network.edge_of(fastpath_net::NodeId(0), 0).unwrap();
+    let edge = network.edge_of(fastpath_spec::NodeId(0), 0).unwrap();
     let drain = |network: &mut Network, until: u64, delivered: &mut Vec<(u32, u64)>| {
         while let Some(delivery) = network.pop(Time::from_ps(until)) {
             let bytes = network.pool().bytes(&delivery.frame);
@@ -203,7 +204,7 @@ fn links_of_a_group_start_together_with_the_first_packet_of_any() {
                 [[link]]\nbetween = [\"c\", \"s\"]\n";
     let text = "duration_ms,delay_ms\n10,1\n10,2\n";
     let mut network = network(topology(spec, &[("t.csv", text)]));
-    let delay = |network: &Network, link: u32| network.pipe(fastpath_net::LinkId(link), 0).spec().delay;
+    let delay = |network: &Network, link: u32| network.pipe(fastpath_spec::LinkId(link), 0).spec().delay;
     let ms = Duration::from_ms;
     assert_eq!(network.next_at(), None);
     let at = |ms: u64| Time::from_ps(ms * MS);
@@ -228,7 +229,7 @@ fn a_slow_path_of_pantheons_delivers_as_many_opportunities_as_it_has() {
     // follow.
     let arrivals: Vec<_> = (0..length / (10 * MS)).map(|i| (1 + 10 * i * MS, FRAME)).collect();
     let found = run(&mut network, &arrivals, 2 * length);
-    let fastpath_net::trace::Timeline::Opportunities(opportunities) =
+    let fastpath_spec::trace::Timeline::Opportunities(opportunities) =
         network.topology().tracks[0].timeline.clone()
     else {
         panic!("the example has opportunities");
@@ -240,7 +241,7 @@ fn a_slow_path_of_pantheons_delivers_as_many_opportunities_as_it_has() {
     assert_eq!(first_round, expected[..first_round.len()]);
     assert!(first_round.len() >= times.len() - 14, "{} of {}", first_round.len(), times.len());
     // 4.77 % of what came is lost before the queue: within the binomial 99.9 % interval.
-    let counters = network.pipe(fastpath_net::LinkId(0), 0).counters();
+    let counters = network.pipe(fastpath_spec::LinkId(0), 0).counters();
     let (n, lost) = (arrivals.len() as f64, counters.dropped_for(fastpath_link::DropReason::Loss) as f64);
     assert!((lost - 0.0477 * n).abs() < 3.29 * (n * 0.0477 * 0.9523).sqrt(), "{lost} of {n}");
 }

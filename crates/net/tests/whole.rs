@@ -1,7 +1,8 @@
 //! Segments of super-packets that are kept whole cross a network as frames with bytes of their own
 //! do, and nobody sees the difference.
 
-use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Network, Options, spec};
+use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Network, Options};
+use fastpath_spec as spec;
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
 use fastpath_wire::build::{Ip, Tcp, tcp_flags};
@@ -42,7 +43,7 @@ between = ["s", "e"]
 duplicate = "10%"
 "#;
 
-const OPTIONS: Options = Options { seed: 7, pool_limit: NonZeroUsize::new(64 << 20).unwrap() };
+const OPTIONS: Options = Options::new(7, NonZeroUsize::new(64 << 20).unwrap());
 
 type Arrived = Vec<(Time, EdgeId, Vec<u8>)>;
 

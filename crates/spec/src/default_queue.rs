@@ -7,11 +7,11 @@ use fastpath_units::{Bytes, Duration, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Dummynet's, ns-2's and Emulab's default, in packets.
-pub(crate) const PACKETS: u32 = 50;
+pub const DEFAULT_QUEUE_PACKETS: u32 = 50;
 /// A packet's bytes when a bandwidth × delay product is counted in packets.
 const PACKET_BYTES: u64 = 1500;
 
-/// Gives every pipe of `unqueued` that ever has a rate a drop-tail queue of [`PACKETS`], or of its
+/// Gives every pipe of `unqueued` that ever has a rate a drop-tail queue of [`DEFAULT_QUEUE_PACKETS`], or of its
 /// highest rate × the longest round trip of its link if that is more. Returns what to say about it,
 /// by the size chosen: the pipes and a sentence.
 pub(crate) fn fill(
@@ -25,7 +25,8 @@ pub(crate) fn fill(
         let round_trip =
             limits.delay[link.0 as usize].into_iter().fold(Duration::ZERO, Duration::saturating_add);
         let Bytes(product) = rate.bytes_in(round_trip);
-        let packets = u32::try_from(product.div_ceil(PACKET_BYTES)).unwrap_or(u32::MAX).max(PACKETS);
+        let packets =
+            u32::try_from(product.div_ceil(PACKET_BYTES)).unwrap_or(u32::MAX).max(DEFAULT_QUEUE_PACKETS);
         topology.links[link.0 as usize].pipes[end].queue = QueueSpec::DropTail(Limit::Packets(packets));
         chosen.entry(packets).or_default().push((link, end));
     }
@@ -34,7 +35,7 @@ pub(crate) fn fill(
         let mut names: Vec<&str> = pipes.iter().map(|(link, _)| topology.link(*link).name.as_str()).collect();
         names.dedup();
         let text = format!(
-            "no queue given for {}: drop-tail of {packets} packets (at least {PACKETS}, at least rate × round trip)",
+            "no queue given for {}: drop-tail of {packets} packets (at least {DEFAULT_QUEUE_PACKETS}, at least rate × round trip)",
             several(names.into_iter())
         );
         (pipes, text)

@@ -16,16 +16,16 @@
 //! corrupt   = "0.1%"    # packets with a flipped bit, or { probability = …, correlation = … }, or { bits = 1e-6 }
 //! ```
 
-use super::Files;
-use super::fields::{Field, Fields};
-use super::loss::{optional, required, word};
+use crate::Files;
+use crate::fields::{Field, Fields};
+use crate::loss::{optional, required, word};
 use crate::mistake::{Mistake, Remarks};
 use crate::trace::delays;
+use crate::tree::Tree;
 use fastpath_link::{
     Chance, CorruptSpec, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Reorder, ReorderSpec,
 };
 use fastpath_units::{Duration, Probability};
-use toml::de::DeValue;
 
 const LAWS: [&str; 7] = ["uniform", "normal", "lognormal", "pareto", "exponential", "table", "trace"];
 const ORDERS: [&str; 3] = ["never", "allow", "drop"];
@@ -33,7 +33,7 @@ const ORDERS: [&str; 3] = ["never", "allow", "drop"];
 const SHAPE_MAX: f64 = 1000.0;
 
 /// Reads a jitter; `Some(None)` is none.
-pub(super) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<JitterSpec>>> {
+pub(crate) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<JitterSpec>>> {
     if field.is_none() {
         return Some(None);
     }
@@ -58,7 +58,7 @@ pub(super) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Opt
 }
 
 /// A law alone, of what is not the delay; true if there was something beside it.
-pub(super) fn law(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<(JitterLaw, bool)> {
+pub(crate) fn law(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<(JitterLaw, bool)> {
     let mut fields = field.table("law", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
     let law = law_of(&mut fields, files, remarks)?;
     let beside = ["half_life", "correlation", "reorder"].iter().any(|key| fields.get(key).is_some());
@@ -70,7 +70,7 @@ fn correlation(fields: &mut Fields, remarks: &mut Remarks) -> Option<JitterCorre
     match [fields.get("half_life"), fields.get("correlation")] {
         [None, None] => Some(JitterCorrelation::None),
         [Some(field), None] => {
-            super::queue::positive(&field, "50ms", remarks).map(JitterCorrelation::HalfLife)
+            crate::queue::positive(&field, "50ms", remarks).map(JitterCorrelation::HalfLife)
         }
         [None, Some(field)] => field.probability(remarks).map(JitterCorrelation::PerPacket),
         [Some(_), Some(field)] => {
@@ -111,8 +111,8 @@ fn law_of(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Option<J
 }
 
 /// Reads which packets skip the delay; `Some(None)` is none.
-pub(super) fn reorder(field: &Field, remarks: &mut Remarks) -> Option<Option<ReorderSpec>> {
-    if !matches!(field.value, DeValue::Table(_)) {
+pub(crate) fn reorder(field: &Field, remarks: &mut Remarks) -> Option<Option<ReorderSpec>> {
+    if !matches!(field.value, Tree::Table(_)) {
         let chance = Chance::from(field.probability(remarks)?);
         return Some((!chance.probability.is_never()).then_some(ReorderSpec { chance, gap: 1 }));
     }
@@ -127,8 +127,8 @@ pub(super) fn reorder(field: &Field, remarks: &mut Remarks) -> Option<Option<Reo
 }
 
 /// Reads which packets leave twice.
-pub(super) fn duplicate(field: &Field, remarks: &mut Remarks) -> Option<Duplication> {
-    if !matches!(field.value, DeValue::Table(_)) {
+pub(crate) fn duplicate(field: &Field, remarks: &mut Remarks) -> Option<Duplication> {
+    if !matches!(field.value, Tree::Table(_)) {
         return field.probability(remarks).map(Duplication::from);
     }
     let mut fields = field.table("duplicate", "\"1%\"", remarks)?;
@@ -142,8 +142,8 @@ pub(super) fn duplicate(field: &Field, remarks: &mut Remarks) -> Option<Duplicat
 }
 
 /// Reads which packets are corrupted; `Some(None)` is none.
-pub(super) fn corrupt(field: &Field, remarks: &mut Remarks) -> Option<Option<CorruptSpec>> {
-    if !matches!(field.value, DeValue::Table(_)) {
+pub(crate) fn corrupt(field: &Field, remarks: &mut Remarks) -> Option<Option<CorruptSpec>> {
+    if !matches!(field.value, Tree::Table(_)) {
         let probability = field.probability(remarks)?;
         return Some((!probability.is_never()).then_some(CorruptSpec::Packets(probability.into())));
     }
@@ -167,7 +167,7 @@ fn span(fields: &mut Fields, key: &str, remarks: &mut Remarks) -> Option<Duratio
         remarks.mistake(fields.at, format!("{} has no {key}", fields.what), format!("write {key} = \"2ms\""));
         return None;
     };
-    super::queue::positive(&field, "2ms", remarks)
+    crate::queue::positive(&field, "2ms", remarks)
 }
 
 fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {

@@ -1,24 +1,81 @@
-//! `[engine]`: what the spec asks of a run in real time.
+//! `[engine]`: the settings of a run in real time: how late is too late, and what the threads do.
+//! A run in virtual time ignores them. The command line overrides them.
 //!
 //! ```toml
 //! [engine]
 //! tolerance = "1ms"       # a frame released later breaks the run: it exits with 1 and names the links
 //! late      = "deliver"   # or "drop": what becomes of such a frame
-//! idle      = "save"      # or "busy": spin instead of sleeping
+//! idle      = "save"      # or "busy": poll instead of sleeping
 //! workers   = "auto"      # or a number of threads, or the cores they run on: [1, 3]
 //! ```
 
-use super::fields::{Field, Fields};
+use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
-use crate::real_time::{Idle, Late, RealTime, Workers};
+use crate::tree::Tree;
 use fastpath_units::Duration;
 use std::num::NonZeroUsize;
-use toml::de::DeValue;
+
+/// The `[engine]` table of a spec; what is not given is up to the engine.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EngineSettings {
+    /// How late a frame may be released; later ones break the run's promise.
+    pub tolerance: Option<Duration>,
+    /// What becomes of frames that are later.
+    pub late: Option<Late>,
+    /// What a worker does when nothing is due.
+    pub idle: Option<Idle>,
+    /// How many workers, and where.
+    pub workers: Option<Workers>,
+}
+
+/// What becomes of a frame that is released later than tolerated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Late {
+    /// It goes out late, and is counted.
+    #[default]
+    Deliver,
+    /// It is dropped, and counted as `late`.
+    Drop,
+}
+
+/// What a worker does when nothing is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Idle {
+    /// Looks again at once: the most exact where it has a core to itself, which it takes whole.
+    Busy,
+    /// Sleeps until frames arrive or shortly before the next is due, then looks again and again.
+    #[default]
+    Save,
+}
+
+/// How many threads share the work, and on which cores they run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Workers {
+    /// One for each part of the network that exchanges no frames with the rest, on at most half of
+    /// the cores; wherever the system puts them.
+    #[default]
+    Auto,
+    /// This many at most, each on a core of its own while there are enough.
+    Count(NonZeroUsize),
+    /// One for each of these cores.
+    Cores(Vec<u32>),
+}
+
+impl Workers {
+    /// How many, where that is said.
+    pub fn asked(&self) -> Option<usize> {
+        match self {
+            Workers::Auto => None,
+            Workers::Count(count) => Some(count.get()),
+            Workers::Cores(cores) => Some(cores.len()),
+        }
+    }
+}
 
 /// More workers than any machine has cores.
 const WORKERS_MAX: u64 = 1024;
 
-pub(super) fn read(mut fields: Fields, remarks: &mut Remarks) -> RealTime {
+pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> EngineSettings {
     let tolerance = fields.get("tolerance").and_then(|field| tolerance(&field, remarks));
     let late = fields
         .get("late")
@@ -28,7 +85,7 @@ pub(super) fn read(mut fields: Fields, remarks: &mut Remarks) -> RealTime {
         .and_then(|field| word(&field, [("busy", Idle::Busy), ("save", Idle::Save)], remarks));
     let workers = fields.get("workers").and_then(|field| workers(&field, remarks));
     fields.finish(remarks);
-    RealTime { tolerance, late, idle, workers }
+    EngineSettings { tolerance, late, idle, workers }
 }
 
 fn tolerance(field: &Field, remarks: &mut Remarks) -> Option<Duration> {
@@ -65,7 +122,7 @@ fn workers(field: &Field, remarks: &mut Remarks) -> Option<Workers> {
         }
         return Some(Workers::Cores(cores));
     }
-    if matches!(field.value, DeValue::String(_)) {
+    if matches!(field.value, Tree::Text(_)) {
         return word(field, [("auto", ())], remarks).map(|()| Workers::Auto);
     }
     let count = field.whole(1..=WORKERS_MAX, remarks)?;

@@ -14,17 +14,17 @@
 //! loss = ["1%", { kind = "uniform", probability = "2%", at = "egress" }]
 //! ```
 
-use super::fields::{Field, Fields};
+use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
+use crate::tree::Tree;
 use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossPlan, LossSpec, Outage, Runs};
 use fastpath_units::{Duration, Probability};
-use toml::de::DeValue;
 
 const KINDS: [&str; 7] = ["uniform", "gilbert-elliott", "four-state", "runs", "outage", "packets", "bytes"];
 const PLACES: [&str; 2] = ["ingress", "egress"];
 
 /// Reads a loss into a change: before the queue, and behind the bottleneck.
-pub(super) fn read(field: &Field, change: &mut Change, remarks: &mut Remarks) {
+pub(crate) fn read(field: &Field, change: &mut Change, remarks: &mut Remarks) {
     if field.is_none() {
         (change.loss, change.egress_loss) =
             (Some(Probability::NEVER.into()), Some(Probability::NEVER.into()));
@@ -48,7 +48,7 @@ pub(super) fn read(field: &Field, change: &mut Change, remarks: &mut Remarks) {
 }
 
 fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<Ecn>)> {
-    if !matches!(field.value, DeValue::Table(_)) {
+    if !matches!(field.value, Tree::Table(_)) {
         return Some((0, field.probability(remarks)?.into(), None));
     }
     let mut fields = field.table("loss", "\"1%\"", remarks)?;
@@ -92,7 +92,7 @@ fn uniform(fields: &mut Fields, remarks: &mut Remarks) -> Option<LossSpec> {
 }
 
 /// Which of `known` the field says.
-pub(super) fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
+pub(crate) fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
     let text = field.text(known[0], remarks)?;
     let found = known.iter().position(|word| *word == text);
     if found.is_none() {
@@ -158,11 +158,11 @@ fn outage(fields: &mut Fields, remarks: &mut Remarks) -> Option<Outage> {
         remarks.mistake(fields.at, "outage has no duration", "write for = \"500ms\"");
         return None;
     };
-    let length = super::queue::positive(&span, "500ms", remarks)?;
+    let length = crate::queue::positive(&span, "500ms", remarks)?;
     let every = match every {
         None => None,
         Some(field) => {
-            let every = super::queue::positive(&field, "60s", remarks)?;
+            let every = crate::queue::positive(&field, "60s", remarks)?;
             if every <= length {
                 remarks.mistake(
                     field.at,
@@ -194,7 +194,7 @@ fn ascending(mut numbers: Vec<u64>) -> Vec<u64> {
     numbers
 }
 
-pub(super) fn required(
+pub(crate) fn required(
     fields: &mut Fields,
     key: &str,
     example: &str,
@@ -211,7 +211,7 @@ pub(super) fn required(
     field.probability(remarks)
 }
 
-pub(super) fn optional(
+pub(crate) fn optional(
     fields: &mut Fields,
     key: &str,
     default: Probability,

@@ -54,7 +54,7 @@ const MISTAKES_MAX: usize = 1000;
 
 /// The remarks collected on one text, by byte offset.
 #[derive(Debug)]
-pub(crate) struct Remarks<'t> {
+pub struct Remarks<'t> {
     text: &'t str,
     /// Byte offset of the start of each line.
     lines: Vec<usize>,
@@ -63,7 +63,7 @@ pub(crate) struct Remarks<'t> {
 }
 
 impl<'t> Remarks<'t> {
-    pub(crate) fn new(text: &'t str) -> Remarks<'t> {
+    pub fn new(text: &'t str) -> Remarks<'t> {
         let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
         Remarks {
             text,
@@ -73,7 +73,7 @@ impl<'t> Remarks<'t> {
         }
     }
 
-    pub(crate) fn mistake(&mut self, at: usize, what: impl Into<String>, instead: impl Into<String>) {
+    pub fn mistake(&mut self, at: usize, what: impl Into<String>, instead: impl Into<String>) {
         if self.mistakes.len() < MISTAKES_MAX {
             let (line, column) = self.position(at);
             self.mistakes.push(Mistake { line, column, what: what.into(), instead: instead.into() });
@@ -81,25 +81,25 @@ impl<'t> Remarks<'t> {
     }
 
     /// Those in another file, which is named at `at`.
-    pub(crate) fn mistakes_in(&mut self, path: &str, at: usize, mistakes: Vec<Mistake>) {
+    pub fn mistakes_in(&mut self, path: &str, at: usize, mistakes: Vec<Mistake>) {
         for Mistake { line, column, what, instead } in mistakes {
             self.mistake(at, format!("{path}:{line}:{column}: {what}"), instead);
         }
     }
 
-    pub(crate) fn warn(&mut self, at: usize, what: impl Into<String>) {
+    pub fn warn(&mut self, at: usize, what: impl Into<String>) {
         if self.warnings.len() < MISTAKES_MAX {
             let (line, column) = self.position(at);
             self.warnings.push(Warning { line, column, what: what.into() });
         }
     }
 
-    pub(crate) fn is_clean(&self) -> bool {
+    pub fn is_clean(&self) -> bool {
         self.mistakes.is_empty()
     }
 
     /// The warnings, or all mistakes in the order of the text, each said once.
-    pub(crate) fn finish(mut self) -> Result<Vec<Warning>, Vec<Mistake>> {
+    pub fn finish(mut self) -> Result<Vec<Warning>, Vec<Mistake>> {
         let mut said = BTreeSet::new();
         self.mistakes.retain(|mistake| said.insert(mistake.clone()));
         // What is said of one place stays in its order: it may be about the lines of another file.
@@ -118,7 +118,7 @@ impl<'t> Remarks<'t> {
 }
 
 /// The known word nearest to `word`, if it is near enough to be what was meant.
-pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let near = word.chars().count().max(3) / 3;
     let distance = |other: &'w str| (edits(word, other), other);
     known
@@ -130,7 +130,7 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
 }
 
 /// Names in a sentence: `a, b, c` and, if there are many, how many more.
-pub(crate) fn several<'n>(names: impl Iterator<Item = &'n str>) -> String {
+pub fn several<'n>(names: impl Iterator<Item = &'n str>) -> String {
     const SHOWN: usize = 5;
     let names: Vec<&str> = names.collect();
     // One more is no longer than its count.

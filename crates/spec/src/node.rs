@@ -1,32 +1,41 @@
 //! The nodes of a spec: addresses, hardware addresses, ports and routes. They are read before the
 //! links and attached to interfaces after them.
 
-use super::Spec;
-use super::fields::{Field, Fields};
+use crate::Files;
 use crate::address::AddressError;
+use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
+use crate::reader::Reader;
 use crate::topology::{NodeId, NodeKind};
+use crate::tree::Tree;
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use std::net::IpAddr;
-use toml::de::DeValue;
 
 /// How `run` may be told to reach an interface, before its name.
 const WAYS: [&str; 4] = ["xdp:", "xdp-native:", "xdp-generic:", "packet:"];
 
 /// What was written about a node, with its place in the text.
-pub(super) struct NodeDraft {
+pub(crate) struct NodeDraft {
     /// Offset of the node's name.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     addresses: Vec<Given<IpNet>>,
     mac: Vec<Given<MacAddr>>,
     routes: Vec<(usize, IpNet, IpAddr)>,
     /// Of an OpenFlow switch.
-    rules: Option<(usize, String)>,
+    rules: Option<Rules>,
     /// Where each address ended up: interface, address, offset.
     placed: Vec<(usize, Option<IpAddr>, usize)>,
     /// The interfaces whose hardware address was given.
-    pub(super) macs: Vec<(NodeId, usize)>,
+    pub(crate) macs: Vec<(NodeId, usize)>,
+}
+
+/// The rules of an OpenFlow switch.
+struct Rules {
+    /// Where the spec gives them or names their file.
+    at: usize,
+    file: Option<String>,
+    text: String,
 }
 
 /// A value for the interface on `link`, or for the only one.
@@ -38,7 +47,7 @@ struct Given<T> {
 
 impl NodeDraft {
     /// Where the text says what `error` is about.
-    pub(super) fn position(&self, interface: usize, error: &AddressError) -> Option<usize> {
+    pub(crate) fn position(&self, interface: usize, error: &AddressError) -> Option<usize> {
         if let AddressError::NoGateway(via) = error {
             return self.routes.iter().find(|(_, _, gateway)| gateway == via).map(|(at, ..)| *at);
         }
@@ -50,11 +59,12 @@ impl NodeDraft {
 }
 
 /// Reads the table of a node.
-pub(super) fn read(
+pub(crate) fn read(
     kind: &str,
     name: &str,
     at: usize,
     mut fields: Fields,
+    files: &Files,
     remarks: &mut Remarks,
 ) -> (NodeKind, NodeDraft) {
     let mut draft = NodeDraft {
@@ -81,11 +91,17 @@ pub(super) fn read(
         if let (Some(_), Some(file)) = (&rules, &file) {
             remarks.mistake(file.at, "rules and file are both given", "write one of them");
         }
-        let text = rules.and_then(|field| Some((field.at, field.text("actions=flood", remarks)?.to_owned())));
-        let file = file.and_then(|field| field.text("rules.txt", remarks).map(str::to_owned));
-        draft.rules = text;
+        draft.rules = match (rules, file) {
+            (Some(field), _) => field.text("actions=flood", remarks).map(|text| Rules {
+                at: field.at,
+                file: None,
+                text: text.to_owned(),
+            }),
+            (None, Some(field)) => rules_of_file(&field, files, remarks),
+            (None, None) => None,
+        };
         fields.finish(remarks);
-        return (NodeKind::OpenFlow { lines: Vec::new(), file }, draft);
+        return (NodeKind::OpenFlow { rules: String::new(), lines: Vec::new() }, draft);
     }
     let (one, many) = (fields.get("address"), fields.get("addresses"));
     if let (Some(_), Some(many)) = (&one, &many) {
@@ -108,6 +124,18 @@ pub(super) fn read(
     (kind, draft)
 }
 
+fn rules_of_file(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Rules> {
+    let file = field.text("rules.txt", remarks)?;
+    match files(file) {
+        Ok(text) => Some(Rules { at: field.at, file: Some(file.to_owned()), text }),
+        Err(why) => {
+            let instead = "write the path of a file of rules, from where this file is";
+            remarks.mistake(field.at, format!("{file}: {why}"), instead);
+            None
+        }
+    }
+}
+
 /// Values given as one text, as a list, or by link in a table of these.
 fn by_link<T>(
     field: &Field,
@@ -116,7 +144,7 @@ fn by_link<T>(
     read: fn(&str) -> Result<T, (String, String)>,
 ) -> Vec<Given<T>> {
     let mut places: Vec<(Option<String>, Field)> = vec![(None, field.clone())];
-    if let DeValue::Table(_) = field.value {
+    if let Tree::Table(_) = field.value {
         let table =
             field.table(field.key.clone(), "{ }", remarks).map(|mut table| table.all()).unwrap_or_default();
         places = table.into_iter().map(|(_, field)| (Some(field.key.clone()), field)).collect();
@@ -198,7 +226,7 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(usize, IpNet, IpAddr)> {
 }
 
 /// Puts what was written about the nodes on their interfaces, now that the links are known.
-pub(super) fn attach(spec: &mut Spec) {
+pub(crate) fn attach(spec: &mut Reader) {
     let mut ports: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
     for index in 0..spec.drafts.len() {
         let mut draft = std::mem::replace(&mut spec.drafts[index], empty());
@@ -244,11 +272,14 @@ pub(super) fn attach(spec: &mut Spec) {
         }
         spec.topology.nodes[index].routes =
             draft.routes.iter().map(|&(_, prefix, via)| (prefix, via)).collect();
-        if let Some((at, text)) = &draft.rules
+        if let Some(Rules { at, file, text }) = &draft.rules
             && let Err(mistakes) = spec.topology.set_rules(id, text)
         {
             for mistake in mistakes {
-                let what = format!("rule {}: {}", mistake.line, mistake.what);
+                let what = match file {
+                    Some(file) => format!("{file}:{}: {}", mistake.line, mistake.what),
+                    None => format!("rule {}: {}", mistake.line, mistake.what),
+                };
                 spec.remarks.mistake(*at, what, mistake.instead);
             }
         }
@@ -269,7 +300,7 @@ fn empty() -> NodeDraft {
 }
 
 /// The interface on `link`, or the only one.
-fn interface(spec: &mut Spec, id: NodeId, at: usize, link: Option<&str>, key: &str) -> Option<usize> {
+fn interface(spec: &mut Reader, id: NodeId, at: usize, link: Option<&str>, key: &str) -> Option<usize> {
     let node = spec.topology.node(id);
     let links: Vec<&str> = node.interfaces.iter().map(|i| spec.topology.link(i.link).name.as_str()).collect();
     let by_link = || format!("write {key} = {{ {} = … }}", links.first().unwrap_or(&"LINK"));

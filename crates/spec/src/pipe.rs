@@ -1,13 +1,13 @@
 //! The values of a pipe in a spec, in a link, in one of its directions,
 //! in an event, and in what is asked of a running network.
 
-use super::fields::{Field, Fields};
-use super::{Files, effects, loss, queue, slots};
+use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
+use crate::tree::Tree;
+use crate::{Files, effects, loss, queue, slots};
 use fastpath_link::{Cells, Change, Framing, LinkState};
 use fastpath_units::{Duration, Rate};
 use std::num::NonZeroU32;
-use toml::de::DeValue;
 
 /// Bytes on an Ethernet wire beyond the frame: preamble 8, FCS 4, gap 12 (IEEE 802.3 §3.1.1,
 /// §4.4.2).
@@ -17,7 +17,7 @@ const OVERHEAD_MAX: i64 = 1500;
 /// No cell is larger.
 const CELL_MAX: u64 = 65_535;
 /// The keys [`read`] knows.
-pub(super) const KEYS: [&str; 11] = [
+pub(crate) const KEYS: [&str; 11] = [
     "rate",
     "overhead",
     "delay",
@@ -32,7 +32,7 @@ pub(super) const KEYS: [&str; 11] = [
 ];
 
 /// The values written in a table; `files` gives the files it names.
-pub(super) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Change {
+pub(crate) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Change {
     let mut change =
         Change { rate: fields.get("rate").and_then(|field| rate(&field, remarks)), ..Change::default() };
     if let Some(field) = fields.get("overhead") {
@@ -46,8 +46,8 @@ pub(super) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) ->
     change.jitter = fields.get("jitter").and_then(|field| effects::jitter(&field, files, remarks));
     if let Some(field) = fields.get("reorder") {
         change.reorder = effects::reorder(&field, remarks);
-        if let (Some(Some(_)), Some(DeValue::Table(jitter))) = (change.reorder, fields.peek("jitter"))
-            && let Some(DeValue::String(order)) = jitter.get("reorder").map(toml::Spanned::get_ref)
+        if let (Some(Some(_)), Some(Tree::Table(jitter))) = (change.reorder, fields.peek("jitter"))
+            && let Some(Tree::Text(order)) = jitter.get("reorder").map(|placed| &placed.value)
             && order == "never"
         {
             let what = "the jitter is never to reorder, and reorder lets packets pass by its delay";
@@ -83,7 +83,7 @@ pub fn assignment(key: &str, value: &str) -> String {
 
 fn rate(field: &Field, remarks: &mut Remarks) -> Option<Option<Rate>> {
     match field.value {
-        DeValue::String(text) if text == "unlimited" => Some(None),
+        Tree::Text(text) if text == "unlimited" => Some(None),
         _ => field.quantity("10Mbit", remarks).map(Some),
     }
 }
@@ -92,13 +92,13 @@ fn rate(field: &Field, remarks: &mut Remarks) -> Option<Option<Rate>> {
 fn overhead(field: &Field, change: &mut Change, remarks: &mut Remarks) {
     let plain = |bytes: u32| (Some(bytes), Some(None));
     (change.overhead, change.framing) = match field.value {
-        DeValue::String(text) if text == "ethernet" => plain(ETHERNET_OVERHEAD),
-        DeValue::String(text) => {
+        Tree::Text(text) if text == "ethernet" => plain(ETHERNET_OVERHEAD),
+        Tree::Text(text) => {
             let instead = "write overhead = \"ethernet\", or a number of bytes";
             remarks.mistake(field.at, format!("overhead '{text}' is not known"), instead);
             return;
         }
-        DeValue::Table(_) => (None, framing(field, remarks).map(Some)),
+        Tree::Table(_) => (None, framing(field, remarks).map(Some)),
         _ => match field
             .integer(-OVERHEAD_MAX..=OVERHEAD_MAX, remarks)
             .map(|bytes| (bytes, u32::try_from(bytes)))

@@ -47,45 +47,46 @@
 //! errors of a file at once. toml_edit keeps formatting nobody needs here; serde would stop at the
 //! first mistake.
 
-mod classes;
-mod effects;
-mod engine;
-mod fields;
-mod loss;
-mod node;
-pub(crate) mod pipe;
-mod queue;
-mod slots;
-mod trace;
-mod write;
-
-use crate::address;
+use crate::engine_settings::{self, EngineSettings};
+use crate::fields::{Field, Fields};
 use crate::mistake::{Mistake, Remarks, Warning, nearest, several};
+use crate::node::{self, NodeDraft};
 use crate::topology::{Direction, Event, Group, LinkId, NodeId, NodeKind, Start, Topology, Track};
+use crate::trace_key::{self, Files, TraceDraft};
 use crate::traced::{self, Traced};
+use crate::tree::{Table, Tree};
+use crate::{address, default_queue, pipe};
 use fastpath_link::{Change, PipeSpec};
 use fastpath_units::{Duration, Time};
-use fields::{Field, Fields};
-use node::NodeDraft;
-pub use pipe::assignment;
 use std::collections::{BTreeMap, BTreeSet};
-use toml::de::{DeTable, DeValue};
-pub use trace::Files;
-use trace::TraceDraft;
-pub use write::{inline, values};
+use toml::de::DeTable;
 
 /// The smallest MTU (RFC 791) and the largest a TAP takes.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_521;
 /// Nodes and links in one spec.
 const COUNT_MAX: usize = 1 << 20;
 
-/// Reads a spec that names no other files. The error is every mistake in the text, in its order.
-pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
-    parse_with(text, &|_| Err("no files can be read here".to_owned()))
+/// A description that was read: the network, and the settings of its engine.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Spec {
+    /// The network.
+    pub topology: Topology,
+    /// The settings of a run in real time.
+    pub engine: EngineSettings,
 }
 
-/// Reads a spec; `files` gives the files it names, traces.
-pub fn parse_with(text: &str, files: &Files) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+/// Reads the topology of a spec that names no other files. The error is every mistake in the text,
+/// in its order.
+pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+    let no_files: &Files = &|_| Err("no files can be read here".to_owned());
+    read(text, no_files).map(|(spec, warnings)| (spec.topology, warnings))
+}
+
+/// Reads a spec. `files` returns the text of a file that the spec names, or says why it cannot.
+///
+/// # Errors
+/// Every mistake in the text and in the files it names, in the order of the text.
+pub fn read(text: &str, files: &Files) -> Result<(Spec, Vec<Warning>), Vec<Mistake>> {
     let mut remarks = Remarks::new(text);
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -96,13 +97,14 @@ pub fn parse_with(text: &str, files: &Files) -> Result<(Topology, Vec<Warning>),
         // What could be recovered is incomplete: judging it would report things that are there.
         return Err(remarks.finish().unwrap_err());
     }
-    let mut spec = Spec::new(remarks, files);
-    spec.read(document.get_ref());
-    if spec.remarks.is_clean() {
-        spec.check();
+    let document = Table::of_toml(document.into_inner());
+    let mut reader = Reader::new(remarks, files);
+    reader.read(&document);
+    if reader.remarks.is_clean() {
+        reader.check();
     }
-    let topology = spec.topology;
-    spec.remarks.finish().map(|warnings| (topology, warnings))
+    let spec = Spec { topology: reader.topology, engine: reader.engine };
+    reader.remarks.finish().map(|warnings| (spec, warnings))
 }
 
 /// Whether a value of a link can be given under `key`.
@@ -127,10 +129,11 @@ pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
     if !errors.is_empty() {
         return Err(remarks.finish().unwrap_err());
     }
-    let mut fields = Fields::new("a link", 0, document.get_ref());
+    let document = Table::of_toml(document.into_inner());
+    let mut fields = Fields::new("a link", 0, &document);
     let no_files: &Files = &|_| Err("files are read when a network starts: write values".to_owned());
     let change = pipe::read(&mut fields, no_files, &mut remarks);
-    let named = !document.get_ref().is_empty();
+    let named = !document.entries.is_empty();
     fields.finish(&mut remarks);
     if change == Change::default() && !named {
         remarks.mistake(0, "nothing to change", format!("write one of {}", pipe::KEYS.join(", ")));
@@ -150,31 +153,33 @@ fn syntax_advice(message: &str) -> &'static str {
 }
 
 /// Whether a name can be a file's, a namespace's and a word on a command line.
-pub(crate) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=32).contains(&name.len()) && name.chars().all(known) && !name.starts_with(['-', '.'])
 }
 
 /// A spec being read.
-struct Spec<'t> {
-    remarks: Remarks<'t>,
-    files: &'t Files<'t>,
-    topology: Topology,
+pub(crate) struct Reader<'t> {
+    pub(crate) remarks: Remarks<'t>,
+    pub(crate) files: &'t Files<'t>,
+    pub(crate) topology: Topology,
+    engine: EngineSettings,
     nodes: BTreeMap<String, NodeId>,
     links: BTreeMap<String, LinkId>,
-    drafts: Vec<NodeDraft>,
+    pub(crate) drafts: Vec<NodeDraft>,
     /// Offset of each link's table.
     link_at: Vec<usize>,
     /// The pipes whose queue was not given.
     unqueued: BTreeSet<(LinkId, usize)>,
 }
 
-impl<'t> Spec<'t> {
-    fn new(remarks: Remarks<'t>, files: &'t Files<'t>) -> Spec<'t> {
-        Spec {
+impl<'t> Reader<'t> {
+    fn new(remarks: Remarks<'t>, files: &'t Files<'t>) -> Reader<'t> {
+        Reader {
             remarks,
             files,
             topology: Topology::default(),
+            engine: EngineSettings::default(),
             nodes: BTreeMap::new(),
             links: BTreeMap::new(),
             drafts: Vec::new(),
@@ -183,18 +188,18 @@ impl<'t> Spec<'t> {
         }
     }
 
-    fn read(&mut self, document: &DeTable) {
+    fn read(&mut self, document: &Table) {
         let mut top = Fields::new("the spec", 0, document);
         self.topology.seed = top.get("seed").and_then(|field| field.whole(0..=u64::MAX, &mut self.remarks));
         let engine = top.get("engine");
         if let Some(table) = engine.and_then(|field| field.table("[engine]", "{ }", &mut self.remarks)) {
-            self.topology.real_time = engine::read(table, &mut self.remarks);
+            self.engine = engine_settings::read(table, &mut self.remarks);
         }
         self.read_nodes(&mut top);
         self.read_groups(&mut top);
         let links = self.tables(top.get("link"), "link");
         let name = |table: &Fields| match table.peek("name")? {
-            DeValue::String(name) => Some(name.to_string()),
+            Tree::Text(name) => Some(name.to_string()),
             _ => None,
         };
         let reserved = links.iter().filter_map(name).collect();
@@ -239,7 +244,7 @@ impl<'t> Spec<'t> {
                     "write another name: hosts, routers and switches share one set",
                 );
             }
-            let (kind, draft) = node::read(kind, &name, at, fields, &mut self.remarks);
+            let (kind, draft) = node::read(kind, &name, at, fields, self.files, &mut self.remarks);
             self.topology.add_node(name, kind);
             self.drafts.push(draft);
         }
@@ -259,7 +264,7 @@ impl<'t> Spec<'t> {
             else {
                 continue;
             };
-            let start = trace::start(&mut fields, &mut self.remarks);
+            let start = trace_key::start(&mut fields, &mut self.remarks);
             fields.finish(&mut self.remarks);
             self.topology.groups.push(Group { name, start, links: Vec::new() });
         }
@@ -305,7 +310,7 @@ impl<'t> Spec<'t> {
         let values = pipe::read(&mut fields, self.files, &mut self.remarks);
         let presets = self.read_preset(&mut fields);
         let group = fields.get("group").and_then(|field| self.read_group(&field));
-        let traces = fields.get("trace").map(|field| trace::read(&field, self.files, &mut self.remarks));
+        let traces = fields.get("trace").map(|field| trace_key::read(&field, self.files, &mut self.remarks));
         let Some([a, b]) = ends else {
             // The names of the directions are not known: leave keys that look like one alone.
             fields.allow(|key| key.contains("_to_"));
@@ -466,7 +471,7 @@ impl<'t> Spec<'t> {
             let mut direction = field.table(key, example, &mut self.remarks)?;
             let values = pipe::read(&mut direction, self.files, &mut self.remarks);
             let traces = direction.get("trace");
-            let traces = traces.map(|field| trace::read(&field, self.files, &mut self.remarks));
+            let traces = traces.map(|field| trace_key::read(&field, self.files, &mut self.remarks));
             direction.finish(&mut self.remarks);
             Some((field.at, values, traces))
         });
@@ -612,11 +617,11 @@ impl<'t> Spec<'t> {
             self.remarks.mistake(at.unwrap_or(0), error.to_string(), error.instead());
         }
         self.warn_of_unreachable(first);
-        for (pipes, text) in crate::queue::fill(&mut self.topology, &self.unqueued) {
+        for (pipes, text) in default_queue::fill(&mut self.topology, &self.unqueued) {
             let at = pipes.first().map_or(0, |(link, _)| self.link_at[link.0 as usize]);
             self.remarks.warn(at, text);
         }
-        for (link, text) in crate::queue::timeless(&self.topology) {
+        for (link, text) in default_queue::timeless(&self.topology) {
             self.remarks.warn(self.link_at[link.0 as usize], text);
         }
     }
@@ -685,4 +690,5 @@ fn written(values: &Change) -> [bool; pipe::KEYS.len()] {
 }
 
 #[cfg(test)]
+#[path = "tests.rs"]
 mod tests;

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The routed interfaces (of hosts and routers) on the same segment as `(node, interface)`, itself
 /// included: the other end of the link, or everything reachable through switches.
-pub(crate) fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet<(NodeId, usize)> {
+pub fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet<(NodeId, usize)> {
     let mut seen = BTreeSet::from([(node, interface)]);
     let mut crossed = BTreeSet::new();
     let mut waiting = VecDeque::from([(node, interface)]);
@@ -29,25 +29,25 @@ pub(crate) fn stations(topology: &Topology, node: NodeId, interface: usize) -> B
 
 /// All segments of a topology, each once, in the order in which the links first touch them.
 #[derive(Debug)]
-pub(crate) struct Segments {
-    pub(crate) all: Vec<Segment>,
+pub struct Segments {
+    pub all: Vec<Segment>,
     /// Per node and interface the place in `all`; meaningless for switches.
     places: Vec<Vec<usize>>,
 }
 
 /// The interfaces, as `(node, interface)`, that hear each other's broadcasts.
 #[derive(Debug, Default)]
-pub(crate) struct Segment {
+pub struct Segment {
     /// Those of hosts and routers, in the order of the links.
-    pub(crate) stations: Vec<(NodeId, usize)>,
+    pub stations: Vec<(NodeId, usize)>,
     /// The routers' among them.
-    pub(crate) routers: Vec<(NodeId, usize)>,
+    pub routers: Vec<(NodeId, usize)>,
     /// The subnets of their addresses.
-    pub(crate) subnets: BTreeSet<IpNet>,
+    pub subnets: BTreeSet<IpNet>,
 }
 
 impl Segments {
-    pub(crate) fn of(topology: &Topology) -> Segments {
+    pub fn of(topology: &Topology) -> Segments {
         let places = topology.nodes.iter().map(|node| vec![usize::MAX; node.interfaces.len()]).collect();
         let mut segments = Segments { all: Vec::new(), places };
         for (id, index) in topology.links.iter().flat_map(|link| link.ends) {
@@ -73,7 +73,7 @@ impl Segments {
     }
 
     /// The segment of a host's or router's interface, as its place in `all`.
-    pub(crate) fn at(&self, node: NodeId, interface: usize) -> usize {
+    pub fn at(&self, node: NodeId, interface: usize) -> usize {
         self.places[node.0 as usize][interface]
     }
 }
@@ -82,7 +82,7 @@ impl Segments {
 /// those that close a loop, seen from the switch that comes first in the spec, nearest first (the
 /// tree that IEEE 802.1D would settle on with equal costs and bridge priorities in the order of the
 /// spec).
-pub(crate) fn forwarding(topology: &Topology) -> Vec<Vec<bool>> {
+pub fn forwarding(topology: &Topology) -> Vec<Vec<bool>> {
     let is_switch = |id: NodeId| matches!(topology.node(id).kind, NodeKind::Switch);
     let mut forwarding: Vec<Vec<bool>> =
         topology.nodes.iter().map(|node| vec![true; node.interfaces.len()]).collect();

@@ -7,22 +7,22 @@
 //! slots = "none"
 //! ```
 
-use super::Files;
-use super::effects;
-use super::fields::{Field, Fields};
+use crate::Files;
+use crate::effects;
+use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
+use crate::tree::Tree;
 use fastpath_link::{SlotSpec, SlotWait};
 use fastpath_units::{Bytes, Duration};
-use toml::de::DeValue;
 
 /// Reads slots; `Some(None)` is none.
-pub(super) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<SlotSpec>>> {
+pub(crate) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<SlotSpec>>> {
     let mut spec =
         SlotSpec { wait: SlotWait::Between(Duration::ZERO, Duration::ZERO), packets: None, bytes: None };
     match field.value {
         _ if field.is_none() => return Some(None),
-        DeValue::String(_) => {
-            let wait = super::queue::positive(field, "2ms", remarks)?;
+        Tree::Text(_) => {
+            let wait = crate::queue::positive(field, "2ms", remarks)?;
             spec.wait = SlotWait::Between(wait, wait);
             return Some(Some(Box::new(spec)));
         }

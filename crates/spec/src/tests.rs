@@ -1,7 +1,7 @@
 //! Golden tables: specs and what becomes of them.
 
 use super::*;
-use crate::real_time::{Idle, Late, RealTime, Workers};
+use crate::engine_settings::{EngineSettings, Idle, Late, Workers};
 use crate::topology::Link;
 use fastpath_link::{
     AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
@@ -683,7 +683,7 @@ fn an_event_that_a_trace_undoes_is_a_warning() {
                 [[event]]\nat = '5s'\nlink = 'a-b'\nrate = '1Mbit'\n[[event]]\nat = '10s'\nlink = 'a-b'\nrate = '1Mbit'\n\
                 [[event]]\nat = '11s'\nlink = 'a-b'\nrate = '1Mbit'";
     let files = |_: &str| Ok("duration_s,rate_mbps\n10,3\n10,4\n".to_owned());
-    let (_, warnings) = parse_with(text, &files).unwrap();
+    let (_, warnings) = read(text, &files).unwrap();
     let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     let expected = "link a-b: the trace t.csv sets its rate: this stays until its next step";
     assert_eq!(said, ["10:8", "14:8"].map(|place| format!("{place}: {expected}")));
@@ -739,7 +739,7 @@ proptest::proptest! {
 fn the_engine_table_says_how_to_keep_time() {
     let with = |table: &str| {
         let text = format!("[engine]\n{table}\n[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n");
-        topology(&text).real_time
+        super::read(&text, &|_| Err(String::new())).unwrap().0.engine
     };
     let all = with("tolerance = '200us'\nlate = 'drop'\nidle = 'busy'\nworkers = 2");
     assert_eq!(all.tolerance, Some(Duration::from_us(200)));
@@ -747,7 +747,7 @@ fn the_engine_table_says_how_to_keep_time() {
     assert_eq!(all.workers, Some(Workers::Count(2.try_into().unwrap())));
     assert_eq!(with("workers = [3, 1]").workers, Some(Workers::Cores(vec![3, 1])));
     assert_eq!(with("workers = 'auto'").workers, Some(Workers::Auto));
-    assert_eq!(with(""), RealTime::default());
+    assert_eq!(with(""), EngineSettings::default());
 }
 
 #[test]

@@ -4,8 +4,6 @@
 //! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it
 //! keeps `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
 
-use crate::openflow::Executors;
-use crate::real_time::RealTime;
 use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_switch::ofctl::Line;
@@ -30,8 +28,6 @@ pub const DEFAULT_MTU: u32 = 1500;
 pub struct Topology {
     /// The seed of the run, unless the command line gives one.
     pub seed: Option<u64>,
-    /// What the spec asks of a run in real time.
-    pub real_time: RealTime,
     /// Nodes in the order of the spec.
     pub nodes: Vec<Node>,
     /// Links in the order of the spec.
@@ -42,8 +38,6 @@ pub struct Topology {
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
     pub groups: Vec<Group>,
-    /// What executes the tables of OpenFlow nodes.
-    pub executors: Executors,
 }
 
 /// A host, router or switch.
@@ -76,10 +70,10 @@ pub enum NodeKind {
     Switch,
     /// Forwards frames inside the engine by OpenFlow tables.
     OpenFlow {
-        /// The rules, checked by [`Topology::set_rules`].
+        /// The rules in the syntax of ovs-ofctl, as the author wrote them.
+        rules: String,
+        /// The same rules, parsed and checked by [`Topology::set_rules`].
         lines: Vec<Line>,
-        /// The file, beside the spec, that the rules are still to be read from.
-        file: Option<String>,
     },
 }
 

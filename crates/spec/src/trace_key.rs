@@ -17,14 +17,14 @@
 //! last values stay; `reset`: the link's own values return; `stop`: nothing is sent any more.
 //! `.csv` is CSV with named columns, `.json` netem-trace, anything else Mahimahi.
 
-use super::fields::{Field, Fields};
-use super::loss::word;
+use crate::fields::{Field, Fields};
+use crate::loss::word;
 use crate::mistake::Remarks;
 use crate::topology::{End, Start};
 use crate::trace::{Format, Timeline};
+use crate::tree::Tree;
 use fastpath_link::Opportunities;
 use fastpath_units::{Duration, Rate, Time};
-use toml::de::DeValue;
 
 const FORMATS: [&str; 4] = ["mahimahi", "csv", "theaterq", "netem-trace"];
 const ENDS: [&str; 4] = ["repeat", "hold", "reset", "stop"];
@@ -36,15 +36,15 @@ pub type Files<'f> = dyn Fn(&str) -> Result<String, String> + 'f;
 
 /// A trace as a pipe of the spec has it.
 #[derive(Clone, Debug)]
-pub(super) struct TraceDraft {
-    pub(super) source: String,
-    pub(super) timeline: Timeline,
-    pub(super) end: End,
-    pub(super) offset: Duration,
+pub(crate) struct TraceDraft {
+    pub(crate) source: String,
+    pub(crate) timeline: Timeline,
+    pub(crate) end: End,
+    pub(crate) offset: Duration,
 }
 
 /// The traces of a link or direction.
-pub(super) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Vec<TraceDraft> {
+pub(crate) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Vec<TraceDraft> {
     let elements = field.elements().unwrap_or_else(|| vec![field.clone()]);
     let mut drafts: Vec<TraceDraft> = Vec::new();
     for element in &elements {
@@ -62,7 +62,7 @@ pub(super) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Vec<T
 }
 
 fn one(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<TraceDraft> {
-    if let DeValue::String(path) = field.value {
+    if let Tree::Text(path) = field.value {
         let timeline = file(field, path, by_ending(path), files, remarks)?;
         return Some(TraceDraft {
             source: path.to_string(),
@@ -165,7 +165,7 @@ fn poisson(field: &Field, fields: &mut Fields, remarks: &mut Remarks) -> Option<
     let rate: Rate = field.quantity("5Mbit", remarks)?;
     let length = match fields.get("length") {
         None => POISSON_LENGTH,
-        Some(field) => super::queue::positive(&field, "60s", remarks)?,
+        Some(field) => crate::queue::positive(&field, "60s", remarks)?,
     };
     let seed = match fields.get("seed") {
         None => 1,
@@ -180,11 +180,11 @@ fn poisson(field: &Field, fields: &mut Fields, remarks: &mut Remarks) -> Option<
 }
 
 /// When the traces of a group start.
-pub(super) fn start(fields: &mut Fields, remarks: &mut Remarks) -> Start {
+pub(crate) fn start(fields: &mut Fields, remarks: &mut Remarks) -> Start {
     let Some(field) = fields.get("start") else { return Start::At(Time::ZERO) };
     match field.value {
-        DeValue::String(text) if text == "first-packet" => Start::FirstPacket,
-        DeValue::String(text) if text == "command" => Start::Command,
+        Tree::Text(text) if text == "first-packet" => Start::FirstPacket,
+        Tree::Text(text) if text == "command" => Start::Command,
         _ => {
             let at: Option<Duration> = field.quantity("10s", remarks);
             Start::At(Time::ZERO + at.unwrap_or(Duration::ZERO))

@@ -45,7 +45,7 @@ impl Topology {
     }
 
     /// When a trace starts; `None`: with a packet or a command, so that nobody knows beforehand.
-    pub(crate) fn start_of(&self, track: &Track) -> Option<Time> {
+    pub fn start_of(&self, track: &Track) -> Option<Time> {
         match track.group.map_or(Start::At(Time::ZERO), |group| self.groups[group].start) {
             Start::At(at) => Some(at),
             Start::FirstPacket | Start::Command => None,
@@ -111,7 +111,7 @@ impl Traced<'_> {
     }
 
     /// What becomes of a change made all the same.
-    pub(crate) fn outcome(&self) -> String {
+    pub fn outcome(&self) -> String {
         match (&self.track.timeline, self.until) {
             (Timeline::Opportunities(_), Some(until)) => format!("{self}, until {until}"),
             _ => format!("{self}: this stays until its next step"),

@@ -2,7 +2,7 @@
 
 use crate::{Answer, spec_file};
 use clap::Args;
-use fastpath_net::{Group, Mistake, Start, Topology, Track, Warning};
+use fastpath_spec::{Group, Mistake, Spec, Start, Topology, Track, Warning};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ impl Check {
             return Ok(answer);
         }
         match parsed {
-            Ok((topology, warnings)) => {
+            Ok((Spec { topology, .. }, warnings)) => {
                 for warning in &warnings {
                     writeln!(out, "{}", spec_file::remark(&self.spec, warning))?;
                 }
@@ -89,7 +89,7 @@ fn track_json(topology: &Topology, track: &Track) -> Value {
 
 fn json(parsed: &spec_file::Parsed) -> Value {
     match parsed {
-        Ok((topology, warnings)) => json!({
+        Ok((Spec { topology, .. }, warnings)) => json!({
             "ok": true,
             "nodes": topology.nodes.len(),
             "links": topology.links.len(),

@@ -9,7 +9,7 @@ use comfy_table::CellAlignment;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{PipeReport, Report};
 use fastpath_lab::control_socket;
-use fastpath_net::spec;
+use fastpath_spec as spec;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;

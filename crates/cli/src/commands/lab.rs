@@ -2,6 +2,7 @@
 //! audit.
 
 use super::replay::Replay;
+use super::switch::executor;
 use crate::{Answer, explain, spec_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
@@ -9,7 +10,8 @@ use fastpath_engine::control::HttpAddress;
 use fastpath_engine::{Books, Idle, Late, Report, Workers};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
-use fastpath_net::Topology;
+use fastpath_net::Executors;
+use fastpath_spec::{Spec, Topology};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::env;
@@ -301,9 +303,12 @@ impl NetworkArgs {
         &self,
         way: impl FnOnce(Topology, &str, fastpath_engine::Options) -> Result<Lab, UpError>,
     ) -> anyhow::Result<Lab> {
-        let topology = spec_file::load(&self.spec)?;
+        let Spec { topology, engine } = spec_file::load(&self.spec)?;
         let seed = self.seed.or(topology.seed).unwrap_or(SEED);
-        let network = fastpath_net::Options { seed, pool_limit: POOL_LIMIT };
+        let network = fastpath_net::Options {
+            executors: Executors::new(executor),
+            ..fastpath_net::Options::new(seed, POOL_LIMIT)
+        };
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));
         let mut options = fastpath_engine::Options {
             ledger: self.ledger.clone(),
@@ -311,6 +316,7 @@ impl NetworkArgs {
             ..fastpath_engine::Options::new(network)
         };
         self.real_time.apply_to(&mut options);
+        options.fill_from(&engine);
         let lab = way(topology, &name, options)?;
         if let Some(address) = lab.http() {
             eprintln!("fastpath: control at http://{address}/");

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use fastpath_engine::Options;
 use fastpath_engine::control::HttpAddress;
 use fastpath_lab::interpose::{Interposed, guard};
-use fastpath_net::netem;
+use fastpath_spec::netem;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ impl Dev {
         }
         let stop = stop_on_signals()?;
         let seed = arguments.seed.unwrap_or(SEED);
-        let network = fastpath_net::Options { seed, pool_limit: POOL_LIMIT };
+        let network = fastpath_net::Options::new(seed, POOL_LIMIT);
         let options =
             Options { ledger: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
         let mut guard = self.guard()?;

@@ -3,7 +3,7 @@
 use crate::Answer;
 use crate::print::table;
 use clap::Args;
-use fastpath_net::preset::{self, Preset};
+use fastpath_spec::preset::{self, Preset};
 use serde_json::json;
 use std::io::{self, Write};
 

@@ -7,7 +7,7 @@ use clap::Args;
 use fastpath_engine::Options;
 use fastpath_engine::control::HttpAddress;
 use fastpath_lab::shell::{Block, Shell};
-use fastpath_net::{Topology, spec};
+use fastpath_spec::{self as spec, Spec, Topology};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::env;
 use std::ffi::OsString;
@@ -90,7 +90,7 @@ impl ShellArgs {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let block = Block::find()?;
         let topology = self.topology(block)?;
-        let network = fastpath_net::Options { seed: self.seed, pool_limit: POOL_LIMIT };
+        let network = fastpath_net::Options::new(self.seed, POOL_LIMIT);
         let options =
             Options { ledger: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
         let stop = Arc::new(AtomicBool::new(false));
@@ -164,8 +164,8 @@ impl ShellArgs {
             writeln!(text, "{direction} = {{ {} }}", values.join(", "))?;
         }
         let files = |path: &str| fs::read_to_string(path).map_err(|error| error.to_string());
-        match spec::parse_with(&text, &files) {
-            Ok((mut topology, warnings)) => {
+        match spec::read(&text, &files) {
+            Ok((Spec { mut topology, .. }, warnings)) => {
                 warnings.iter().for_each(|warning| eprintln!("fastpath: {}", warning.what));
                 for node in &mut topology.nodes {
                     node.interfaces[0].addresses.retain(|address| address.addr().is_ipv4());

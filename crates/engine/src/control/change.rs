@@ -4,7 +4,8 @@
 use super::{Changes, GroupReport, Setting};
 use crate::mail::Snapshot;
 use fastpath_link::Change;
-use fastpath_net::{Direction, LinkChange, LinkId, Start, Topology, spec};
+use fastpath_net::LinkChange;
+use fastpath_spec::{self as spec, Direction, LinkId, Start, Topology};
 use fastpath_units::{Duration, Time};
 
 /// Changes of links in one request.
@@ -59,7 +60,7 @@ pub(super) fn groups(topology: &Topology) -> Vec<GroupReport> {
         Start::FirstPacket => "first-packet".to_owned(),
         Start::Command => "command".to_owned(),
     };
-    let report = |group: &fastpath_net::Group| GroupReport {
+    let report = |group: &fastpath_spec::Group| GroupReport {
         name: group.name.clone(),
         start: start(group.start),
         links: group.links.iter().map(|link| topology.link(*link).name.clone()).collect(),

@@ -29,7 +29,7 @@ pub use routes::openapi;
 pub(crate) use server::Server;
 
 use crate::report::Report;
-use fastpath_net::spec;
+use fastpath_spec as spec;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;

@@ -68,7 +68,7 @@ pub(crate) fn schema() -> Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpath_net::spec;
+    use fastpath_spec as spec;
 
     #[test]
     fn every_key_of_a_spec_is_here_and_its_examples_are_read() {

@@ -1,7 +1,7 @@
 //! Topologies that the tests of the audit share.
 
 use fastpath_link::{PipeSpec, QueueSpec, RedSpec};
-use fastpath_net::{NodeId, NodeKind, Topology};
+use fastpath_spec::{NodeId, NodeKind, Topology};
 use fastpath_units::Probability;
 
 /// A pipe with a drop-tail queue of 50 packets.

@@ -3,7 +3,7 @@
 
 use super::path::Path;
 use fastpath_link::{JitterCorrelation, JitterSpec, LossSpec, PipeSpec, QueueSpec};
-use fastpath_net::Topology;
+use fastpath_spec::Topology;
 use fastpath_units::{Bytes, Duration, Fraction};
 use std::net::IpAddr;
 

@@ -1,7 +1,8 @@
 //! Which pipes a packet takes from one host to another.
 
 use fastpath_link::PipeSpec;
-use fastpath_net::{Fib, LinkId, NodeId, Routes, Topology};
+use fastpath_net::{Fib, Routes};
+use fastpath_spec::{LinkId, NodeId, Topology};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Brings `spec` up; `None`, and said so, where the machine does not permit it.
 pub(crate) fn up(test: &str, spec: &str) -> Option<Lab> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let (topology, _) = fastpath_net::spec::parse(spec).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-    let network = fastpath_net::Options { seed: 1, pool_limit: NonZeroUsize::new(256 << 20).unwrap() };
+    let (topology, _) = fastpath_spec::parse(spec).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let network = fastpath_net::Options::new(1, NonZeroUsize::new(256 << 20).unwrap());
     let name = format!("test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     match Lab::up(topology, &name, fastpath_engine::Options::new(network)) {
         Ok(lab) => Some(lab),

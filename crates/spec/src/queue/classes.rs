@@ -9,25 +9,25 @@
 //!
 //! The class without `dscp` takes every packet that no other takes.
 
-use super::fields::{Field, Fields};
-use super::queue::{limit, size};
+use super::{limit, size};
+use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
+use crate::tree::Tree;
 use fastpath_link::{Classes, DrrShare, DrrSpec, Limit, PrioSpec};
 use fastpath_units::Bytes;
-use toml::de::DeValue;
 
 /// There are no more DSCPs.
 const CLASSES_MAX: usize = 64;
 
 /// Reads strict priority.
-pub(super) fn prio(fields: &mut Fields, remarks: &mut Remarks) -> Option<PrioSpec> {
+pub(crate) fn prio(fields: &mut Fields, remarks: &mut Remarks) -> Option<PrioSpec> {
     let example = "bands = [{ dscp = \"EF\", limit = \"20p\" }, { limit = \"50p\" }]";
     let (bands, classes) = read(fields, "bands", example, remarks, class_limit)?;
     Some(PrioSpec { bands, classes })
 }
 
 /// Reads deficit round robin.
-pub(super) fn drr(fields: &mut Fields, remarks: &mut Remarks) -> Option<DrrSpec> {
+pub(crate) fn drr(fields: &mut Fields, remarks: &mut Remarks) -> Option<DrrSpec> {
     let example = "classes = [{ dscp = \"EF\", quantum = \"3028B\", limit = \"20p\" }, { limit = \"50p\" }]";
     let (shares, classes) = read(fields, "classes", example, remarks, |fields, remarks| {
         let quantum = size(fields, "quantum", Bytes(1514), remarks);
@@ -110,7 +110,7 @@ fn dscps(field: &Field, remarks: &mut Remarks) -> Vec<(usize, u8)> {
     let elements = field.elements().unwrap_or_else(|| vec![field.clone()]);
     let read = |element: &Field| {
         let dscp = match element.value {
-            DeValue::String(name) => {
+            Tree::Text(name) => {
                 let known = by_name(name);
                 if known.is_none() {
                     let what = format!("'{name}' is not a DSCP");

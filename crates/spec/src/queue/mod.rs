@@ -23,15 +23,17 @@
 //!
 //! What is left out is as the discipline's RFC or, where that is silent, Linux has it.
 
-use super::classes;
-use super::fields::{Field, Fields};
+mod classes;
+pub(crate) mod write;
+
+use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
+use crate::tree::Tree;
 use fastpath_link::{
     AredSpec, CodelSpec, DualPi2Spec, DualScheduler, Ecn, FqCodelSpec, Limit, Peak, PieSpec, QueueSpec,
     RedSpec, SojournSpec, TokenBucketSpec,
 };
 use fastpath_units::{Bytes, Duration, Rate};
-use toml::de::DeValue;
 
 const KINDS: [&str; 12] = [
     "drop-tail",
@@ -49,14 +51,14 @@ const KINDS: [&str; 12] = [
 ];
 
 /// Reads a queue.
-pub(super) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
+pub(crate) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
     match field.value {
-        DeValue::String(text) if text == "unlimited" => return Some(QueueSpec::default()),
-        DeValue::String(text) if text.ends_with('s') => {
+        Tree::Text(text) if text == "unlimited" => return Some(QueueSpec::default()),
+        Tree::Text(text) if text.ends_with('s') => {
             let longest = positive(field, "20ms", remarks)?;
             return Some(QueueSpec::Sojourn(SojournSpec { longest, limit: Limit::Packets(u32::MAX) }));
         }
-        DeValue::Table(_) => {}
+        Tree::Table(_) => {}
         _ => return limit(field, "50p", remarks).map(QueueSpec::DropTail),
     }
     let mut fields = field.table("queue", "\"50p\"", remarks)?;
@@ -116,7 +118,7 @@ fn required_limit(fields: &mut Fields, remarks: &mut Remarks) -> Option<Limit> {
 /// A limit in packets, bytes or time.
 fn drop_tail(fields: &mut Fields, remarks: &mut Remarks) -> Option<QueueSpec> {
     match fields.peek("limit") {
-        Some(DeValue::String(text)) if text.ends_with('s') => {
+        Some(Tree::Text(text)) if text.ends_with('s') => {
             let field = fields.get("limit")?;
             positive(&field, "20ms", remarks).map(QueueSpec::DropTailTime)
         }
@@ -272,7 +274,7 @@ fn time(fields: &mut Fields, key: &str, default: Duration, remarks: &mut Remarks
 }
 
 /// A time above 0.
-pub(super) fn positive(field: &Field, example: &str, remarks: &mut Remarks) -> Option<Duration> {
+pub(crate) fn positive(field: &Field, example: &str, remarks: &mut Remarks) -> Option<Duration> {
     let time: Duration = field.quantity(example, remarks)?;
     if time.is_zero() {
         remarks.mistake(
@@ -286,7 +288,7 @@ pub(super) fn positive(field: &Field, example: &str, remarks: &mut Remarks) -> O
 }
 
 /// A number of bytes above 0.
-pub(super) fn size(fields: &mut Fields, key: &str, default: Bytes, remarks: &mut Remarks) -> Option<Bytes> {
+pub(crate) fn size(fields: &mut Fields, key: &str, default: Bytes, remarks: &mut Remarks) -> Option<Bytes> {
     let Some(field) = fields.get(key) else { return Some(default) };
     let size: Bytes = field.quantity(&default.to_string(), remarks)?;
     if size == Bytes::ZERO {
@@ -380,7 +382,7 @@ fn threshold(field: &Field, unit: Limit, remarks: &mut Remarks) -> Option<u64> {
 }
 
 /// `"50p"` or `"64KiB"`, at least one.
-pub(super) fn limit(field: &Field, example: &str, remarks: &mut Remarks) -> Option<Limit> {
+pub(crate) fn limit(field: &Field, example: &str, remarks: &mut Remarks) -> Option<Limit> {
     let instead = format!("write {} = \"{example}\"", field.key);
     let text = field.text(example, remarks)?.trim();
     let limit = match text.strip_suffix('p').map(str::trim_end) {

@@ -167,7 +167,7 @@ impl Steps {
     }
 
     /// What is so from the step at `index` on: its values, and those that earlier ones have left.
-    pub(crate) fn merged(&self, index: usize) -> Values {
+    pub fn merged(&self, index: usize) -> Values {
         self.steps[..=index].iter().fold(Values::default(), |before, step| {
             let Values { rate, delay, loss, queue, jitter, duplicate } = &step.values;
             Values {
@@ -182,7 +182,7 @@ impl Steps {
     }
 
     /// Back to what `spec` says of all that the steps set.
-    pub(crate) fn undo(&self, spec: &PipeSpec) -> Change {
+    pub fn undo(&self, spec: &PipeSpec) -> Change {
         let mut change = Change::default();
         for key in &self.keys {
             match *key {

@@ -19,7 +19,8 @@ mod run;
 use crate::{Answer, spec_file};
 use anyhow::{bail, ensure};
 use clap::Args;
-use fastpath_net::{Conservation, Topology};
+use fastpath_net::Conservation;
+use fastpath_spec::Topology;
 use merge::Merge;
 use place::Place;
 use run::{Jitter, Run};
@@ -82,7 +83,7 @@ impl Replay {
         seed: Option<u64>,
         json: bool,
     ) -> anyhow::Result<Replay> {
-        let topology = spec_file::load_again(&spec)?;
+        let topology = spec_file::load_again(&spec)?.topology;
         let Some((_, host)) = topology.hosts().next() else {
             bail!("{}: there is no host to replay at", spec.display())
         };
@@ -103,7 +104,7 @@ impl Replay {
 
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let load = if self.warned { spec_file::load_again } else { spec_file::load };
-        let topology = load(&self.spec)?;
+        let topology = load(&self.spec)?.topology;
         let (inputs, outputs) = self.places(&topology)?;
         ensure!(!inputs.is_empty(), "nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap");
         let notes = self.times.iter().chain(&self.ledger).map(PathBuf::as_path);

@@ -1,7 +1,8 @@
 //! `HOST=FILE` and `HOST:INTERFACE=FILE`: which file belongs to which edges of the network.
 
 use anyhow::{Context, bail};
-use fastpath_net::{EdgeId, Network, Node, NodeKind, Observer, Topology};
+use fastpath_net::{EdgeId, Network, Observer};
+use fastpath_spec::{Node, NodeKind, Topology};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

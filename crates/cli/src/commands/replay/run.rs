@@ -3,10 +3,12 @@
 use super::follow::Follower;
 use super::merge::{Entry, Merge};
 use super::place::Place;
+use crate::commands::switch::executor;
 use anyhow::{Context, ensure};
 use fastpath_engine::DelayReport;
 use fastpath_net::ledger::{self, Ledger};
-use fastpath_net::{Conservation, Delivery, EdgeId, FRAME_MAX, LinkId, Network, Options, Reason, Topology};
+use fastpath_net::{Conservation, Delivery, EdgeId, Executors, FRAME_MAX, Network, Options, Reason};
+use fastpath_spec::{LinkId, Topology};
 use fastpath_units::Time;
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
 use serde::Serialize;
@@ -64,7 +66,7 @@ impl Run {
         start_ns: u64,
         ledger: Option<&Path>,
     ) -> anyhow::Result<Run> {
-        let options = Options { seed, pool_limit: POOL_LIMIT };
+        let options = Options { executors: Executors::new(executor), ..Options::new(seed, POOL_LIMIT) };
         let ledger = ledger.map(|path| Book::create(path, &topology, start_ns)).transpose()?;
         let network = Network::observed(topology, options, (Follower::default(), ledger.map(Ledger::new)));
         let edges = network.edges().len();

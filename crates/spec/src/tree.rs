@@ -1,0 +1,95 @@
+//! The values of a file with their places: what the readers read. TOML and JSON are parsed into
+//! the same tree, so that one reader serves both.
+
+use std::borrow::Cow;
+use std::fmt;
+use toml::de::{DeTable, DeValue};
+
+/// A value.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Tree<'t> {
+    Text(Cow<'t, str>),
+    Integer(Integer<'t>),
+    /// As written, without underscores.
+    Float(Cow<'t, str>),
+    Boolean(bool),
+    Date,
+    Array(Vec<Placed<'t>>),
+    Table(Table<'t>),
+}
+
+/// A whole number as written: digits in a radix, without a prefix.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Integer<'t> {
+    pub(crate) digits: Cow<'t, str>,
+    pub(crate) radix: u32,
+}
+
+/// A value at a byte offset of the text.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Placed<'t> {
+    pub(crate) at: usize,
+    pub(crate) value: Tree<'t>,
+}
+
+/// Keys and values in the order of the text; every key stands once.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Table<'t> {
+    pub(crate) entries: Vec<Entry<'t>>,
+}
+
+/// A key of a table and its value.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Entry<'t> {
+    pub(crate) key: Cow<'t, str>,
+    /// Byte offset of the key.
+    pub(crate) key_at: usize,
+    pub(crate) placed: Placed<'t>,
+}
+
+impl<'t> Table<'t> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Placed<'t>> {
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.placed)
+    }
+
+    pub(crate) fn of_toml(table: DeTable<'t>) -> Table<'t> {
+        let entry = |(key, value): (toml::Spanned<Cow<'t, str>>, toml::Spanned<DeValue<'t>>)| Entry {
+            key_at: key.span().start,
+            key: key.into_inner(),
+            placed: Placed::of_toml(value),
+        };
+        let mut entries: Vec<Entry> = table.into_iter().map(entry).collect();
+        entries.sort_by_key(|entry| entry.key_at);
+        Table { entries }
+    }
+}
+
+impl<'t> Placed<'t> {
+    fn of_toml(value: toml::Spanned<DeValue<'t>>) -> Placed<'t> {
+        let at = value.span().start;
+        let value = match value.into_inner() {
+            DeValue::String(text) => Tree::Text(text),
+            DeValue::Integer(number) => {
+                Tree::Integer(Integer { digits: number.as_str().to_owned().into(), radix: number.radix() })
+            }
+            DeValue::Float(number) => Tree::Float(number.as_str().to_owned().into()),
+            DeValue::Boolean(value) => Tree::Boolean(value),
+            DeValue::Datetime(_) => Tree::Date,
+            DeValue::Array(elements) => Tree::Array(elements.into_iter().map(Placed::of_toml).collect()),
+            DeValue::Table(table) => Tree::Table(Table::of_toml(table)),
+        };
+        Placed { at, value }
+    }
+}
+
+impl fmt::Display for Integer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = match self.radix {
+            2 => "0b",
+            8 => "0o",
+            16 => "0x",
+            _ => "",
+        };
+        write!(f, "{prefix}{}", self.digits)
+    }
+}
