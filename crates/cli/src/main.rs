@@ -6,10 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod network_file;
 mod print;
 mod progress;
 mod records;
-mod spec_file;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;
@@ -46,7 +46,7 @@ enum Command {
     Netem(commands::netem::NetemCommand),
     Check(commands::check::Check),
     Presets(commands::presets::Presets),
-    Replay(commands::replay::Replay),
+    Replay(Box<commands::replay::ReplayCommand>),
     Switch(Box<commands::switch::SwitchCommand>),
     #[cfg(target_os = "linux")]
     Measure(commands::measure::MeasureCommand),
@@ -117,6 +117,11 @@ fn with_any_value(command: clap::Command) -> clap::Command {
     };
     let command = command.mut_args(|arg| if is_quantity(&arg) { arg.allow_hyphen_values(true) } else { arg });
     command.mut_subcommands(with_any_value)
+}
+
+/// Prints a notice of a library to standard error.
+pub(crate) fn notice(text: &str) {
+    eprintln!("fastpath: {text}");
 }
 
 /// An error and its causes in one line. Many errors name their cause themselves; it is not said

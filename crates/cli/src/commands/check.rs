@@ -1,6 +1,6 @@
 //! `fastpath check SPEC`: every mistake of a description at once, or what it describes.
 
-use crate::{Answer, spec_file};
+use crate::Answer;
 use clap::Args;
 use fastpath_spec::{Group, Mistake, Spec, Start, Topology, Track, Warning};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let parsed = spec_file::parse(&self.spec)?;
+        let parsed = fastpath::parse(&self.spec)?;
         let answer = if parsed.is_ok() { Answer::Yes } else { Answer::No };
         let mut out = io::stdout().lock();
         if self.json {
@@ -29,7 +29,7 @@ impl Check {
         match parsed {
             Ok((Spec { topology, .. }, warnings)) => {
                 for warning in &warnings {
-                    writeln!(out, "{}", spec_file::remark(&self.spec, warning))?;
+                    writeln!(out, "{}", fastpath::at(&self.spec, warning))?;
                 }
                 writeln!(out, "{}: ok: {}", self.spec.display(), summary(&topology))?;
                 for track in &topology.tracks {
@@ -38,7 +38,7 @@ impl Check {
             }
             Err(mistakes) => {
                 for mistake in &mistakes {
-                    writeln!(out, "{}", spec_file::remark(&self.spec, mistake))?;
+                    writeln!(out, "{}", fastpath::at(&self.spec, mistake))?;
                 }
             }
         }
@@ -87,7 +87,7 @@ fn track_json(topology: &Topology, track: &Track) -> Value {
     })
 }
 
-fn json(parsed: &spec_file::Parsed) -> Value {
+fn json(parsed: &fastpath::Parsed) -> Value {
     match parsed {
         Ok((Spec { topology, .. }, warnings)) => json!({
             "ok": true,

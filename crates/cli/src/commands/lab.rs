@@ -1,16 +1,15 @@
 //! `fastpath lab`: hosts as network namespaces of this machine, real programs in them, and the
 //! audit.
 
-use super::replay::Replay;
-use super::switch::executor;
-use crate::{Answer, explain, spec_file};
+use super::replay;
+use crate::network_file::load_with_warnings;
+use crate::{Answer, explain, notice};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use fastpath_engine::control::HttpAddress;
 use fastpath_engine::{Books, Idle, Late, Report, Workers};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
-use fastpath_net::Executors;
 use fastpath_spec::{Spec, Topology};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -261,7 +260,7 @@ impl Run {
         }
         eprintln!("fastpath: {}", explain(why));
         eprintln!("fastpath: replaying {} through the network in virtual time instead", capture.display());
-        Replay::at_first_host(self.network.spec.clone(), &capture, self.network.seed, self.json)?.run()
+        replay::at_first_host(&self.network.spec, &capture, self.network.seed, self.json)
     }
 
     fn print(&self, found: &Audit) -> anyhow::Result<()> {
@@ -303,10 +302,10 @@ impl NetworkArgs {
         &self,
         way: impl FnOnce(Topology, &str, fastpath_engine::Options) -> Result<Lab, UpError>,
     ) -> anyhow::Result<Lab> {
-        let Spec { topology, engine } = spec_file::load(&self.spec)?;
+        let Spec { topology, engine } = load_with_warnings(&self.spec)?.spec;
         let seed = self.seed.or(topology.seed).unwrap_or(SEED);
         let network = fastpath_net::Options {
-            executors: Executors::new(executor),
+            executors: fastpath::switch::compiled(notice),
             ..fastpath_net::Options::new(seed, POOL_LIMIT)
         };
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));

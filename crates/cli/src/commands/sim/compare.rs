@@ -1,7 +1,7 @@
 //! `fastpath sim compare`: the same question put to several machines.
 
 use super::plot::Plot;
-use super::source::Question;
+use super::question::Question;
 use super::{Finished, show, simulate};
 use crate::Answer;
 use anyhow::Context;

@@ -2,19 +2,18 @@
 //!
 //! ```text
 //! MACHINE ─┐
-//! program ─┼─▶ source (texts, changed by --set) ─▶ fastpath_sim ─▶ outcome ─▶ show (tables), JSON
+//! program ─┼─▶ fastpath::simulate (texts, changed by --set) ─▶ fastpath_sim ─▶ outcome ─▶ show (tables), JSON
 //! workload ┘
 //! ```
 //!
-//! Read first: `source.rs`.
+//! Read first: `question.rs`.
 
 mod compare;
 mod experiment;
 mod list;
-mod measured;
 pub(super) mod plot;
 mod show;
-pub(super) mod source;
+pub(super) mod question;
 
 use crate::{Answer, print};
 use anyhow::Context;
@@ -24,7 +23,7 @@ use fastpath_sim::run::{Remedy, TraceError, Visit, trace};
 use fastpath_sim::{Outcome, observe, remedy, run};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
-use source::Question;
+use question::Question;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -185,7 +184,7 @@ impl Finished {
 
     /// Where the run is among others and what it found, for records and plots.
     fn row(&self, question: &Question) -> plot::Row {
-        let mut place = question.place();
+        let mut place = question.parameters();
         place.insert("machine".to_owned(), json!(self.machine));
         let outcome = &self.outcome;
         let mut found = Map::from_iter([

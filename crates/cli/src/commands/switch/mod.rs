@@ -6,7 +6,6 @@
 //!  explain.rs  what the tables became, and one packet's way through
 //! ```
 
-mod executor;
 mod explain;
 mod offline;
 mod rules;
@@ -16,7 +15,6 @@ mod serve;
 use crate::Answer;
 use anyhow::bail;
 use clap::{Args, Subcommand};
-pub(crate) use executor::executor;
 use rules::SwitchArgs;
 
 /// Switch by rules: OpenFlow 1.3 tables, from a rule file, from controllers, or both.
@@ -60,7 +58,7 @@ impl SwitchCommand {
         if let Some(Action::Explain(explain)) = self.action {
             return explain.run();
         }
-        let is_offline = self.offline.is_asked_for();
+        let is_offline = self.offline.is_given();
         #[cfg(target_os = "linux")]
         {
             let serves = !(self.serve.ports.is_empty()

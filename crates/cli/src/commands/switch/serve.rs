@@ -1,7 +1,6 @@
 //! A switch between real ports, driven by controllers.
 
-use super::executor::executor;
-use super::rules::{SwitchArgs, number};
+use super::rules::SwitchArgs;
 use crate::Answer;
 use crate::commands::lab::stop_on_signals;
 use anyhow::{Context, bail, ensure};
@@ -9,6 +8,7 @@ use clap::{Args, ValueEnum};
 use fastpath_engine::port::{AfPacket, Port, TapPort};
 use fastpath_engine::switching::{Control, Datapath, LinkWatch, PacketInLimit, SwitchBooks, Void, serve};
 use fastpath_openflow::agent::{self, Agent, Doorbell, FailMode, Listen, PortInfo, Target, TlsFiles};
+use fastpath::switch::{executor, number_ports};
 use fastpath_wire::MacAddr;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
     let stop = stop_on_signals()?;
     let notice = |text: &str| eprintln!("fastpath: {text}");
     let names: Vec<String> = args.ports.iter().map(|port| port.name.clone()).collect();
-    let numbers = number(names.iter().map(String::as_str))?;
+    let numbers = number_ports(names.iter().map(String::as_str))?;
     let mut switch = switch_args.switch();
     let by_name = numbers.iter().map(|(number, name)| ((*name).to_owned(), *number)).collect();
     let mut ports: Vec<(u32, Box<dyn Port>)> = Vec::new();
@@ -140,7 +140,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
     let info: BTreeMap<u32, PortInfo> = numbers.iter().map(info).collect();
 
     let doorbell = Doorbell::new()?;
-    let best = executor(&mut switch);
+    let best = executor(&mut switch, &notice);
     let limit = PacketInLimit { per_second: args.packet_in_rate, ..PacketInLimit::default() };
     let control = Control::new(switch, best, limit, doorbell.ringer())?;
     let running = serve(&control, Datapath::new(&control, ports, POOL, notice))?;

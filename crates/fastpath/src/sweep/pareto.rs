@@ -1,40 +1,43 @@
-//! The Pareto view: the rows that no cheaper row equals or beats, and the cheapest that carries its
-//! workload.
+//! The Pareto front of a sweep: the rows that no cheaper row equals or beats, and the cheapest row
+//! that carries its workload.
 
-use crate::print;
-use anyhow::{Context, ensure};
-use std::io::{self, Write};
+use crate::error::{Error, Result};
 use std::str::FromStr;
 
-/// A row whose machine forwards this share of what is offered carries its workload.
-const CARRIES: f64 = 0.999;
+/// A machine that forwards this share of the offered load carries its workload.
+pub const CARRIES: f64 = 0.999;
 
-/// Two columns, the first of which may be a product.
+/// The two columns of a Pareto front: cost (may be a product of columns) and throughput. Written
+/// `COST,THROUGHPUT` or `A*B,THROUGHPUT`.
 #[derive(Clone, Debug)]
-pub(super) struct Goals {
+pub struct Goals {
     cost: Vec<String>,
     throughput: String,
 }
 
-/// Where those columns are.
-pub(super) struct Columns {
+/// The positions of the columns of [`Goals`] in a table.
+pub struct FrontColumns {
     cost: Vec<(usize, String)>,
     throughput: (usize, String),
     share: usize,
     problem: usize,
 }
 
-/// A row of the front.
-pub(super) struct Front<'r> {
-    pub(super) row: &'r [String],
-    cost: f64,
-    throughput: f64,
-    carries: bool,
+/// A row of the Pareto front.
+pub struct FrontRow<'r> {
+    /// The row of the table.
+    pub row: &'r [String],
+    /// Its cost.
+    pub cost: f64,
+    /// Its throughput.
+    pub throughput: f64,
+    /// Whether it forwards at least [`CARRIES`] of the offered load.
+    pub carries: bool,
 }
 
 impl FromStr for Goals {
     type Err = &'static str;
-    fn from_str(text: &str) -> Result<Goals, &'static str> {
+    fn from_str(text: &str) -> std::result::Result<Goals, &'static str> {
         let hint = "write COST,THROUGHPUT, e.g. machine.cpu.cores,forwarded_pps";
         let (cost, throughput) = text.split_once(',').ok_or(hint)?;
         let cost: Vec<String> = cost.split('*').map(|name| name.trim().to_owned()).collect();
@@ -48,15 +51,20 @@ impl FromStr for Goals {
 }
 
 impl Goals {
-    pub(super) fn columns(&self, known: &[String]) -> anyhow::Result<Columns> {
-        let find = |name: &String| -> anyhow::Result<(usize, String)> {
+    /// Finds the columns among the `known` ones.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if there is no such column.
+    pub fn columns(&self, known: &[String]) -> Result<FrontColumns> {
+        let find = |name: &String| -> Result<(usize, String)> {
             let at = known.iter().position(|column| column == name);
-            let at =
-                at.with_context(|| format!("--pareto: no column {name:?} (have: {})", known.join(", ")))?;
+            let unknown =
+                || Error::Argument(format!("--pareto: no column {name:?} (have: {})", known.join(", ")));
+            let at = at.ok_or_else(unknown)?;
             Ok((at, name.clone()))
         };
-        Ok(Columns {
-            cost: self.cost.iter().map(find).collect::<anyhow::Result<_>>()?,
+        Ok(FrontColumns {
+            cost: self.cost.iter().map(find).collect::<Result<_>>()?,
             throughput: find(&self.throughput)?,
             share: find(&"share".to_owned())?.0,
             problem: known.len() - 1,
@@ -64,29 +72,34 @@ impl Goals {
     }
 }
 
-impl Columns {
-    /// The front, cheapest first.
-    pub(super) fn front<'r>(
+impl FrontColumns {
+    /// Returns the front, cheapest first.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if a cell is not a number, or two rows use different units.
+    pub fn front<'r>(
         &self,
         rows: impl Iterator<Item = &'r [String]>,
-    ) -> anyhow::Result<Vec<Front<'r>>> {
+    ) -> Result<Vec<FrontRow<'r>>> {
         let mut units: Vec<Option<&str>> = vec![None; self.cost.len() + 1];
         let mut all = Vec::new();
         for row in rows.filter(|row| row[self.problem].is_empty()) {
             let mut numbers = Vec::with_capacity(units.len());
             for ((at, name), unit) in self.cost.iter().chain([&self.throughput]).zip(&mut units) {
-                let (number, its) = quantity(&row[*at])
-                    .with_context(|| format!("--pareto: {name} is {:?} in a row, not a number", row[*at]))?;
+                let not_a_number =
+                    || Error::Argument(format!("--pareto: {name} is {:?} in a row, not a number", row[*at]));
+                let (number, its) = quantity(&row[*at]).ok_or_else(not_a_number)?;
                 let first = *unit.get_or_insert(its);
-                ensure!(
-                    first == its,
-                    "--pareto: {name} is in {first:?} in one row and in {its:?} in another; write the axis in one unit"
-                );
+                if first != its {
+                    return Err(Error::Argument(format!(
+                        "--pareto: {name} is in {first:?} in one row and in {its:?} in another; write the axis in one unit"
+                    )));
+                }
                 numbers.push(number);
             }
             let throughput = numbers.pop().expect("cost and throughput");
             let carries = row[self.share].parse::<f64>().is_ok_and(|share| share >= CARRIES);
-            all.push(Front { row, cost: numbers.iter().product(), throughput, carries });
+            all.push(FrontRow { row, cost: numbers.iter().product(), throughput, carries });
         }
         // Stable: of equals the first point stays.
         all.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.throughput.total_cmp(&a.throughput)));
@@ -106,34 +119,6 @@ fn quantity(cell: &str) -> Option<(f64, &str)> {
     Some((cell[..unit].parse().ok()?, &cell[unit..]))
 }
 
-/// The front as a table: the axes stand from the third column on.
-pub(super) fn show(out: &mut impl Write, columns: &[String], front: &[Front], axes: usize) -> io::Result<()> {
-    let mut table = print::table(["cost", "throughput", "carries it", "bottleneck", "point"]);
-    let bottleneck = columns.iter().position(|column| column == "bottleneck").unwrap_or_default();
-    for f in front {
-        let point: Vec<String> = columns
-            .iter()
-            .zip(f.row)
-            .skip(2)
-            .take(axes)
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let carries = if f.carries { "yes" } else { "no" };
-        table.add_row([
-            print::number(f.cost),
-            print::number(f.throughput),
-            carries.to_owned(),
-            f.row[bottleneck].clone(),
-            point.join(" "),
-        ]);
-    }
-    writeln!(out, "{table}")?;
-    match front.iter().find(|f| f.carries) {
-        Some(f) => writeln!(out, "the cheapest that carries its workload costs {}", print::number(f.cost)),
-        None => writeln!(out, "none carries its workload (forwards {} % of it)", 100.0 * CARRIES),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,7 +127,7 @@ mod tests {
         text.lines().map(|line| line.split_whitespace().map(|c| c.replace('_', "")).collect()).collect()
     }
 
-    fn front(goals: &str, table: &[Vec<String>]) -> anyhow::Result<Vec<(f64, f64, bool)>> {
+    fn front(goals: &str, table: &[Vec<String>]) -> Result<Vec<(f64, f64, bool)>> {
         let known = ["cores", "clock", "pps", "share", "problem"].map(str::to_owned);
         let goals: Goals = goals.parse().map_err(anyhow::Error::msg)?;
         let front = goals.columns(&known)?.front(table.iter().map(Vec::as_slice))?;

@@ -6,17 +6,18 @@
 //! simulated, with a cost per packet and, where frames of several sizes were measured, per byte.
 //! Both are texts like any other, so every number can be seen and changed.
 
-use anyhow::{Context, ensure};
+use crate::error::{Error, Result};
 use fastpath_sim::parameter::Text;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 /// The machine of the last host record in `file`.
-pub(super) fn machine(file: &str) -> anyhow::Result<Text> {
+pub(super) fn machine(file: &str) -> Result<Text> {
     let records = read(file)?;
     let host = records.iter().rev().find(|r| r["kind"] == "host");
-    let host = host.with_context(|| format!("{file}: no record of `fastpath measure host` in it"))?;
+    let host = host.ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure host` in it")))?;
     let (results, of) = (&host["results"], &host["provenance"]["machine"]);
     let cores = results["score_per_core"].as_array().map_or(1, Vec::len).max(1);
     let caches = results["caches"].as_array().map_or(&[][..], Vec::as_slice);
@@ -32,7 +33,7 @@ pub(super) fn machine(file: &str) -> anyhow::Result<Text> {
         levels.push_str(&line);
     }
     let memory = latency.last().and_then(|point| number(&point["ns"]));
-    let memory = memory.with_context(|| format!("{file}: the host record holds no memory latencies"))?;
+    let memory = memory.ok_or_else(|| Error::Argument(format!("{file}: the host record holds no memory latencies")))?;
     let name = |key: &str| of[key].as_str().unwrap_or("unknown").replace(['"', '\\'], "");
     let text = format!(
         r#"# Made of a record of `fastpath measure host`.
@@ -78,10 +79,10 @@ source = "measured: plateaus of the latency of dependent loads, and the last of 
 
 /// The program of the pipeline records in `file`: those like the last one, with the fewest steps of
 /// parsing there are.
-pub(super) fn program(file: &str) -> anyhow::Result<Text> {
+pub(super) fn program(file: &str) -> Result<Text> {
     let records: Vec<Value> = read(file)?.into_iter().filter(|r| r["kind"] == "pipeline").collect();
     let last =
-        records.last().with_context(|| format!("{file}: no record of `fastpath measure pipeline` in it"))?;
+        records.last().ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure pipeline` in it")))?;
     let same = |r: &&Value| {
         ["program", "cores", "links"].iter().all(|k| r["parameters"][k] == last["parameters"][k])
     };
@@ -93,7 +94,7 @@ pub(super) fn program(file: &str) -> anyhow::Result<Text> {
     for record in records.iter().filter(same).filter(|record| steps(record) == fewest) {
         let size = record["parameters"].get("p").or(record["parameters"].get("size"));
         let size =
-            size.and_then(Value::as_f64).with_context(|| format!("{file}: a record without a frame size"))?;
+            size.and_then(Value::as_f64).ok_or_else(|| Error::Argument(format!("{file}: a record without a frame size")))?;
         for stage in record["results"]["stages"].as_array().into_iter().flatten() {
             let (Some(name), Some(ns)) = (stage["name"].as_str(), stage["ns"].as_f64()) else { continue };
             if !stages.contains_key(name) {
@@ -102,7 +103,9 @@ pub(super) fn program(file: &str) -> anyhow::Result<Text> {
             stages.entry(name.to_owned()).or_default().push((size, ns.max(0.0)));
         }
     }
-    ensure!(!order.is_empty(), "{file}: the pipeline records hold no stages");
+    if order.is_empty() {
+        return Err(Error::Argument(format!("{file}: the pipeline records hold no stages")));
+    }
     let mut text = format!(
         "# Made of records of `fastpath measure pipeline`.\nname = \"{what}\"\nsource = \"{}: medians of each stage, per packet and core\"\n",
         file.replace(['"', '\\'], "")
@@ -113,15 +116,21 @@ pub(super) fn program(file: &str) -> anyhow::Result<Text> {
             text,
             "\n[[stage]]\nname = \"{name}\"\non = \"cpu\"\nsteps = [{{ time = \"{fixed:.3}ns\" }}, {{ time = \"{:.0}ps\", per = \"byte\" }}]\n",
             1000.0 * per_byte
-        )?;
+        )
+        .expect("writing to a string cannot fail");
     }
     text.push_str("\n[[stage]]\nname = \"send on the wire\"\non = \"wire\"\n");
     Ok(Text::new(format!("pipeline={file}"), text))
 }
 
-fn read(file: &str) -> anyhow::Result<Vec<Value>> {
-    let text = std::fs::read_to_string(file).with_context(|| file.to_owned())?;
-    crate::records::parse(&text).with_context(|| file.to_owned())
+fn read(file: &str) -> Result<Vec<Value>> {
+    let text = std::fs::read_to_string(file).map_err(Error::file(Path::new(file)))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let record = |(index, line): (usize, &str)| {
+        let parsed = serde_json::from_str(line);
+        parsed.map_err(|_| Error::Argument(format!("{file}: line {}: not a record (one JSON object)", index + 1)))
+    };
+    lines.map(record).collect()
 }
 
 /// Cost of a frame without bytes and of a byte, by least squares, neither below 0. Frames in memory

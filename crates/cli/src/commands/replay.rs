@@ -1,0 +1,125 @@
+//! `fastpath replay`: captures through a network, offline, in virtual time.
+
+use crate::network_file::load_with_warnings;
+use crate::{Answer, progress};
+use anyhow::bail;
+use clap::Args;
+use fastpath::net::Conservation;
+use fastpath::replay::{BytesRead, CaptureAt, RealisedDelays};
+use fastpath::{ReplaySummary, replay};
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Send captures through a network offline, exactly.
+///
+/// Frames of a capture enter at a host at their times. Frames that reach a host are written with
+/// their times of arrival. Time is virtual: no privileges are needed and nothing waits.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fastpath replay dsl.toml in.pcap out.pcap
+  fastpath replay net.ns --in client=c.pcap --out server=s.pcap --times times.csv")]
+pub(crate) struct ReplayCommand {
+    /// The network: a spec file (TOML), or an Emulab script (.ns).
+    spec: PathBuf,
+    /// In a network of two hosts: the capture that enters at the first host.
+    #[arg(value_name = "IN.pcap", requires = "output", conflicts_with_all = ["inputs", "outputs"])]
+    input: Option<PathBuf>,
+    /// In a network of two hosts: the file for frames that reach the second host.
+    #[arg(value_name = "OUT.pcap")]
+    output: Option<PathBuf>,
+    /// A capture that enters at a host; with several interfaces, HOST:INTERFACE=FILE. May be
+    /// repeated.
+    #[arg(long = "in", value_name = "HOST=FILE")]
+    inputs: Vec<CaptureAt>,
+    /// The file for frames that reach a host, or one interface of it. May be repeated.
+    #[arg(long = "out", value_name = "HOST=FILE")]
+    outputs: Vec<CaptureAt>,
+    /// Write the exact times of every frame (CSV): index, in_ps, out_ps or the drop reason.
+    #[arg(long, value_name = "FILE")]
+    times: Option<PathBuf>,
+    /// Write a per-packet log (pcapng; times and drop reasons as packet comments).
+    #[arg(long, value_name = "FILE.pcapng")]
+    ledger: Option<PathBuf>,
+    /// The seed of every random choice; by default the seed of the spec, otherwise 1.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl ReplayCommand {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        let network = load_with_warnings(&self.spec)?;
+        let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.ledger);
+        if let Some(seed) = self.seed {
+            replay = replay.seed(seed);
+        }
+        replay = match (&self.input, &self.output) {
+            (Some(input), Some(output)) => replay.between_two_hosts(input, output)?,
+            _ => replay.inputs(self.inputs).outputs(self.outputs),
+        };
+        run(replay, self.json)
+    }
+}
+
+/// Sends a capture into the first host of a network whose warnings have been printed.
+pub(crate) fn at_first_host(
+    spec: &Path,
+    capture: &Path,
+    seed: Option<u64>,
+    as_json: bool,
+) -> anyhow::Result<Answer> {
+    let mut replay = fastpath::Replay::new(&fastpath::load(spec)?).at_first_host(capture)?;
+    if let Some(seed) = seed {
+        replay = replay.seed(seed);
+    }
+    run(replay, as_json)
+}
+
+fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
+    let bar = progress::bar(0, "{bytes} of {total_bytes}, {eta} left");
+    let summary = replay.run_with_progress(&mut |BytesRead { done, total }| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let summary = summary?;
+    if summary.out_of_order > 0 {
+        let count = summary.out_of_order;
+        eprintln!("fastpath: {count} packets are older than their predecessor in the capture; they entered late");
+    }
+    print(&summary, as_json)?;
+    let Some((first, others)) = summary.problems.split_first() else { return Ok(Answer::Yes) };
+    others.iter().for_each(|other| eprintln!("fastpath: {other}"));
+    bail!("{first}")
+}
+
+fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
+    let ReplaySummary { frames, jitter, seed, .. } = summary;
+    let Conservation { delivered, dropped, held, .. } = frames;
+    let mut out = io::stdout().lock();
+    if as_json {
+        let conservation =
+            json!({ "in": frames.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
+        let mut all = json!({ "conservation": conservation, "seed": seed });
+        if !jitter.is_empty() {
+            all["jitter"] = json!(jitter);
+        }
+        return writeln!(out, "{all}");
+    }
+    writeln!(out, "in         {:>12}", frames.total_in())?;
+    writeln!(out, "delivered  {delivered:>12}")?;
+    writeln!(out, "dropped    {:>12}", frames.total_dropped())?;
+    for (reason, count) in dropped {
+        writeln!(out, "  {reason:<13}{count:>8}")?;
+    }
+    writeln!(out, "held       {held:>12}")?;
+    writeln!(out, "seed       {seed:>12}")?;
+    for RealisedDelays { from, to, delays, .. } in jitter {
+        writeln!(out, "delay      {from} → {to}: {delays}")?;
+    }
+    Ok(())
+}

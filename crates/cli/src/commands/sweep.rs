@@ -1,0 +1,140 @@
+//! `fastpath sweep`: many simulations on all cores, resumable and in shards.
+
+use super::sim::plot::{Plot, Row};
+use super::sim::question::Question;
+use crate::{Answer, print, progress};
+use clap::Args;
+use fastpath::sweep::{self, Axis, CARRIES, Design, FrontRow, Goals, Results, Shard, Sweep, SweepOptions};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Simulate over a grid or sample of parameters, resumable and in shards.
+///
+/// The table does not depend on the number of threads. With --output every finished point is
+/// appended to the file at once. Run the same command again to do only what is missing. The files
+/// of shards may be concatenated: the same command without --shard then checks that nothing is
+/// missing, and sorts. The exit code is 1 if a point could not be run; its row has the reason.
+#[derive(Args)]
+#[command(after_help = "\
+Axes (--vary): NAME=A,B,C | NAME=LOW..HIGH | NAME=LOW..HIGH/COUNT
+  NAME is machine.UNIT.FIELD, program.PARAMETER, workload.FIELD, seed, machine or program.
+  A range has whole numbers unless an end has a decimal point; units follow the numbers: 1.0GHz..3.0GHz
+
+Examples:
+  fastpath sweep xeon-e5-2687wv4 --program netcope --vary machine.cpu.cores=1..12 --vary program.h=0,10,50
+      --workload line-rate,size=512,duration=2ms --pareto machine.cpu.cores,forwarded_pps
+  fastpath sweep ixp1200 --program linkem --vary machine.egress.engines=1,2,4 --vary workload.size=64..1518
+      --halton 200 -o ixp.csv --shard 1/4")]
+pub(crate) struct SweepCommand {
+    /// A shipped machine or a machine file (TOML).
+    machine: String,
+    #[command(flatten)]
+    question: Question,
+    /// A parameter to vary and its values (may be repeated).
+    #[arg(long, value_name = "NAME=VALUES", required = true)]
+    vary: Vec<Axis>,
+    /// Simulate this many random points instead of the whole grid.
+    #[arg(long, value_name = "POINTS", conflicts_with = "halton")]
+    random: Option<u64>,
+    /// Simulate this many points of a Halton sequence, which fill the space evenly, instead of the
+    /// whole grid.
+    #[arg(long, value_name = "POINTS")]
+    halton: Option<u64>,
+    /// Do only part I of N of the points.
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    shard: Shard,
+    /// Number of threads; by default one per core.
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Write the results to this file (CSV) and skip points that it already holds. By default the
+    /// results are printed.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Show only the Pareto front of two columns. COST may be a product of several (a*b).
+    #[arg(long, value_name = "COST,THROUGHPUT")]
+    pareto: Option<Goals>,
+    #[command(flatten)]
+    plot: Plot,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl SweepCommand {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        let design = match (self.random, self.halton) {
+            (Some(n), _) => Design::Random(n),
+            (None, Some(n)) => Design::Halton(n),
+            (None, None) => Design::Grid,
+        };
+        let sweep = sweep::sweep(&self.question.simulation()?, &self.machine, self.vary.clone(), design)?;
+        let goals = self.pareto.as_ref().map(|goals| goals.columns(&sweep.columns())).transpose()?;
+        let options =
+            SweepOptions { shard: self.shard, threads: self.threads, output: self.output.clone() };
+        let bar = progress::bar(0, "{pos}/{len} points ({elapsed}, {eta} left)");
+        let results = sweep::run(&sweep, &options, &|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        });
+        bar.finish_and_clear();
+        let results = results?;
+        let rows = results.rows().map(|row| sweep::split_row(&sweep, row, self.vary.len()));
+        self.plot.write(self.question.seed(), rows.collect::<Vec<Row>>())?;
+        let front = goals.as_ref().map(|goals| goals.front(results.rows())).transpose()?;
+        self.print(&sweep, &results, front)?;
+        let failed = sweep::failed(&sweep, &results);
+        if failed > 0 {
+            eprintln!("fastpath: {failed} points could not be run to their end; see the column problem");
+        }
+        Ok(if failed > 0 { Answer::No } else { Answer::Yes })
+    }
+
+    fn print(&self, sweep: &Sweep, results: &Results, front: Option<Vec<FrontRow>>) -> anyhow::Result<()> {
+        let (mut out, columns) = (io::stdout().lock(), sweep.columns());
+        if self.json {
+            let object = |row: &[String]| -> Map<String, Value> {
+                let cells = columns.iter().zip(row);
+                cells.map(|(name, cell)| (name.clone(), sweep::cell_value(name, cell))).collect()
+            };
+            let rows: Vec<_> = results.rows().map(object).collect();
+            let pareto = front.map(|front| front.iter().map(|f| object(f.row)).collect::<Vec<_>>());
+            let value = json!({ "configuration": sweep.configuration(), "rows": rows, "pareto": pareto });
+            writeln!(out, "{value}")?;
+            return Ok(());
+        }
+        match (front, &self.output) {
+            (Some(front), _) => show_front(&mut out, &columns, &front, self.vary.len())?,
+            (None, Some(path)) => {
+                let (done, all) = (results.rows().count(), sweep.points());
+                writeln!(out, "{}: {done} of {all} points", path.display())?;
+            }
+            (None, None) => out.write_all(&results.csv())?,
+        }
+        Ok(())
+    }
+}
+
+/// Prints the Pareto front as a table. The axes are the columns from the third on.
+fn show_front(out: &mut impl Write, columns: &[String], front: &[FrontRow], axes: usize) -> io::Result<()> {
+    let mut table = print::table(["cost", "throughput", "carries it", "bottleneck", "point"]);
+    let bottleneck = columns.iter().position(|column| column == "bottleneck").unwrap_or_default();
+    for f in front {
+        let axes = columns.iter().zip(f.row).skip(2).take(axes);
+        let point: Vec<String> = axes.map(|(name, value)| format!("{name}={value}")).collect();
+        let carries = if f.carries { "yes" } else { "no" };
+        table.add_row([
+            print::number(f.cost),
+            print::number(f.throughput),
+            carries.to_owned(),
+            f.row[bottleneck].clone(),
+            point.join(" "),
+        ]);
+    }
+    writeln!(out, "{table}")?;
+    match front.iter().find(|f| f.carries) {
+        Some(f) => writeln!(out, "the cheapest that carries its workload costs {}", print::number(f.cost)),
+        None => writeln!(out, "none carries its workload (forwards {} % of it)", 100.0 * CARRIES),
+    }
+}

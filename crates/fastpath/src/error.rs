@@ -1,0 +1,61 @@
+//! The error of every operation of this crate.
+
+use fastpath_sim::case::CaseError;
+use fastpath_sim::run::RunError;
+use fastpath_wire::pcap::ReadError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an operation could not be carried out. The text says what, where, and what to write instead.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be opened, read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// A capture cannot be read to its end.
+    #[error("{}: {source}", path.display())]
+    Capture {
+        /// The capture.
+        path: PathBuf,
+        /// What is wrong with its contents.
+        source: ReadError,
+    },
+    /// A network description or a rule file has mistakes. One line per mistake, each with its place
+    /// (`FILE:LINE:COLUMN`).
+    #[error("{}", .0.join("\n"))]
+    Mistakes(Vec<String>),
+    /// An argument is outside its range, names something that does not exist, or contradicts
+    /// another.
+    #[error("{0}")]
+    Argument(String),
+    /// A simulated machine, program or workload cannot be read or combined.
+    #[error(transparent)]
+    Case(#[from] CaseError),
+    /// A simulation cannot start.
+    #[error(transparent)]
+    Simulation(#[from] RunError),
+    /// Frame accounting does not balance. This is a defect of fastpath.
+    #[error("internal error: frame accounting does not balance ({0}); please report this")]
+    Accounting(String),
+}
+
+/// The result of an operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An [`Error::Argument`] with this text.
+    pub(crate) fn argument(text: impl Into<String>) -> Error {
+        Error::Argument(text.into())
+    }
+
+    /// Makes an [`Error::File`] of an error of the operating system.
+    pub(crate) fn file(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
+        move |source| Error::File { path: path.to_owned(), source }
+    }
+}

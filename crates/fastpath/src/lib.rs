@@ -1,0 +1,49 @@
+//! The library behind the `fastpath` program: load a network, replay captures through it, run real
+//! programs in it, switch by OpenFlow tables, measure, fit, simulate, sweep and evaluate.
+//!
+//! ```text
+//!  file ─▶ load ─▶ Loaded ─┬─▶ Replay     captures through the network in virtual time
+//!                          └─▶ lab        real programs on hosts of this machine (Linux)
+//!  rules ─▶ switch                        captures, or ports with controllers (Linux)
+//!  machine + program + workload ─▶ simulate, sweep
+//!  measure ─▶ records ─▶ model ─▶ report
+//! ```
+//!
+//! Each of the crates below is usable alone; they are re-exported here under short names. This crate
+//! adds what reads files and combines them. `examples/` has a runnable program of at most 40 lines
+//! for each operation.
+#![forbid(unsafe_code)]
+
+mod error;
+mod load;
+pub mod replay;
+pub mod simulate;
+pub mod sweep;
+pub mod switch;
+
+pub use error::{Error, Result};
+pub use load::{Loaded, Parsed, at, load, parse};
+pub use replay::{Replay, ReplaySummary};
+
+pub use fastpath_link as link;
+pub use fastpath_model as model;
+pub use fastpath_net as net;
+pub use fastpath_sim as sim;
+pub use fastpath_spec as spec;
+pub use fastpath_switch as tables;
+pub use fastpath_units as units;
+pub use fastpath_wire as wire;
+
+#[cfg(target_os = "linux")]
+pub use fastpath_engine as engine;
+#[cfg(target_os = "linux")]
+pub use fastpath_lab as lab;
+
+/// What most programs need: `use fastpath::prelude::*;`.
+pub mod prelude {
+    pub use crate::simulate::Simulation;
+    pub use crate::{Error, Loaded, Replay, ReplaySummary, Result, load};
+    pub use fastpath_net::Network;
+    pub use fastpath_spec::Topology;
+    pub use fastpath_units::{Bytes, Duration, Rate, Time};
+}

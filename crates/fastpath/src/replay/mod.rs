@@ -1,0 +1,216 @@
+//! Sends captures through a network in virtual time. The same network, captures and seed give the
+//! same bytes and times on every machine.
+//!
+//! ```text
+//!  a.pcap ─┐                                         ┌─▶ b.pcap      (nanoseconds)
+//!          ├─▶ merge by time ─▶ Network ─▶ deliveries ┤
+//!  c.pcap ─┘                       └─▶ follow         └─▶ d.pcap
+//!                                        └─▶ times file              (picoseconds)
+//! ```
+//!
+//! Time zero of the run is the earliest time of the captures. Memory is bounded: one packet of each
+//! capture, and what the network holds. Read first: `run.rs`, then `follow.rs`.
+
+mod attachment;
+mod captures;
+mod follow;
+mod run;
+
+use crate::error::{Error, Result};
+use crate::load::Loaded;
+use crate::switch::compiled;
+pub use attachment::{CaptureAt, HostInterface};
+pub use captures::BytesRead;
+pub(crate) use captures::Captures;
+use fastpath_net::{Conservation, Options};
+use fastpath_spec::Topology;
+use run::ReplayRun;
+pub use run::RealisedDelays;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Memory for frames in the network: 0.8 s of 10 Gbit/s.
+const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
+/// The seed of random choices when neither the caller nor the description gives one.
+pub const DEFAULT_SEED: u64 = 1;
+
+/// A replay to be run: a network, the captures that enter it, and the files that are written.
+///
+/// ```no_run
+/// use fastpath::{Replay, load};
+///
+/// let network = load("examples/two-hosts.toml")?;
+/// let summary = Replay::new(&network).input("a=in.pcap")?.output("b=out.pcap")?.seed(7).run()?;
+/// println!("{} of {} frames arrived", summary.frames.delivered, summary.frames.total_in());
+/// # Ok::<(), fastpath::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Replay {
+    topology: Topology,
+    inputs: Vec<CaptureAt>,
+    outputs: Vec<CaptureAt>,
+    times: Option<PathBuf>,
+    packet_log: Option<PathBuf>,
+    seed: u64,
+}
+
+/// What a replay found.
+#[derive(Debug)]
+pub struct ReplaySummary {
+    /// Where all frames are: in = delivered + dropped (by reason) + held.
+    pub frames: Conservation,
+    /// Configured and realised delay of each direction of a link that has jitter.
+    pub jitter: Vec<RealisedDelays>,
+    /// The seed that was used.
+    pub seed: u64,
+    /// Packets with a time before that of their predecessor in the same capture. They entered at
+    /// the time of their predecessor.
+    pub out_of_order: u64,
+    /// Captures that could not be read to their end. Their complete packets were used.
+    pub problems: Vec<Error>,
+}
+
+impl Replay {
+    /// A replay through a loaded network, with the seed of its description.
+    pub fn new(network: &Loaded) -> Replay {
+        Replay::through(network.spec.topology.clone())
+    }
+
+    /// A replay through a topology, with the seed that the topology names or [`DEFAULT_SEED`].
+    pub fn through(topology: Topology) -> Replay {
+        let seed = topology.seed.unwrap_or(DEFAULT_SEED);
+        let (inputs, outputs) = (Vec::new(), Vec::new());
+        Replay { topology, inputs, outputs, times: None, packet_log: None, seed }
+    }
+
+    /// Adds a capture that enters at a host: `HOST=FILE` or `HOST:INTERFACE=FILE`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if the text has another form.
+    pub fn input(mut self, capture: &str) -> Result<Replay> {
+        self.inputs.push(capture.parse().map_err(Error::Argument)?);
+        Ok(self)
+    }
+
+    /// Adds a file for the frames that reach a host: `HOST=FILE` or `HOST:INTERFACE=FILE`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if the text has another form.
+    pub fn output(mut self, capture: &str) -> Result<Replay> {
+        self.outputs.push(capture.parse().map_err(Error::Argument)?);
+        Ok(self)
+    }
+
+    /// Adds captures that enter.
+    pub fn inputs(mut self, captures: impl IntoIterator<Item = CaptureAt>) -> Replay {
+        self.inputs.extend(captures);
+        self
+    }
+
+    /// Adds files for frames that leave.
+    pub fn outputs(mut self, captures: impl IntoIterator<Item = CaptureAt>) -> Replay {
+        self.outputs.extend(captures);
+        self
+    }
+
+    /// Writes the exact times of every frame to a CSV file: `index,in_ps,out_ps`, or the drop reason
+    /// in place of `out_ps`.
+    pub fn times(mut self, file: Option<PathBuf>) -> Replay {
+        self.times = file;
+        self
+    }
+
+    /// Writes a per-packet log (pcapng; times and drop reasons as packet comments).
+    pub fn packet_log(mut self, file: Option<PathBuf>) -> Replay {
+        self.packet_log = file;
+        self
+    }
+
+    /// Sets the seed of all random choices.
+    pub fn seed(mut self, seed: u64) -> Replay {
+        self.seed = seed;
+        self
+    }
+
+    /// Uses the capture as input of the first host of a network.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if the network has no host.
+    pub fn at_first_host(mut self, capture: &Path) -> Result<Replay> {
+        let first = self.topology.hosts().next().map(|(_, host)| CaptureAt::new(&host.name, capture));
+        self.inputs.push(first.ok_or_else(|| Error::argument("there is no host to replay at"))?);
+        Ok(self)
+    }
+
+    /// Uses the first host of a network of two hosts as the source of `input`, and writes what
+    /// reaches the second to `output`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if the network does not have exactly two hosts.
+    pub fn between_two_hosts(mut self, input: &Path, output: &Path) -> Result<Replay> {
+        let hosts: Vec<&str> = self.topology.hosts().map(|(_, host)| host.name.as_str()).collect();
+        let [first, second] = hosts[..] else {
+            return Err(Error::Argument(format!(
+                "the network has {} hosts: name them with --in HOST=FILE --out HOST=FILE",
+                hosts.len()
+            )));
+        };
+        let (first, second) = (CaptureAt::new(first, input), CaptureAt::new(second, output));
+        self.inputs.push(first);
+        self.outputs.push(second);
+        Ok(self)
+    }
+
+    /// Runs the replay to its end.
+    ///
+    /// # Errors
+    /// Unknown hosts, a file named twice, files that cannot be read or written, captures that span
+    /// more than 213 days. A capture that is damaged further on is not an error: see
+    /// [`ReplaySummary::problems`].
+    pub fn run(self) -> Result<ReplaySummary> {
+        self.run_with_progress(&mut |_| {})
+    }
+
+    /// Like [`Replay::run`]; calls `progress` now and then.
+    ///
+    /// # Errors
+    /// As for [`Replay::run`].
+    pub fn run_with_progress(self, progress: &mut dyn FnMut(BytesRead)) -> Result<ReplaySummary> {
+        if self.inputs.is_empty() {
+            return Err(Error::argument("nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap"));
+        }
+        let logs = self.times.iter().chain(&self.packet_log).map(PathBuf::as_path);
+        refuse_overwriting(&self.inputs, &self.outputs, logs)?;
+        let captures = Captures::open(self.inputs.iter().map(|capture| capture.file.as_path()))?;
+        let start_ns = captures.start_ns().unwrap_or(0);
+        let executors = compiled(|_| {});
+        let options = Options { executors, ..Options::new(self.seed, POOL_LIMIT) };
+        let mut run = ReplayRun::new(self.topology, options, start_ns, self.packet_log.as_deref())?;
+        run.attach(&self.inputs, &self.outputs, self.times.as_deref())?;
+        let problems = run.play(captures, progress)?;
+        let (jitter, out_of_order) = (run.realised_delays(), run.out_of_order());
+        Ok(ReplaySummary { frames: run.finish()?, jitter, seed: self.seed, out_of_order, problems })
+    }
+}
+
+/// Refuses an output that is also an input, or that is named twice.
+fn refuse_overwriting<'p>(
+    inputs: &[CaptureAt],
+    outputs: &'p [CaptureAt],
+    logs: impl Iterator<Item = &'p Path>,
+) -> Result<()> {
+    let mut taken: Vec<PathBuf> =
+        inputs.iter().filter_map(|capture| fs::canonicalize(&capture.file).ok()).collect();
+    for file in outputs.iter().map(|capture| capture.file.as_path()).chain(logs) {
+        // A file that does not exist yet has no canonical form; two names of it differ only in
+        // their directory.
+        let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        if taken.contains(&path) {
+            let file = file.display();
+            return Err(Error::Argument(format!("{file}: named twice; give every output a file of its own")));
+        }
+        taken.push(path);
+    }
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! A running replay: drives the network in virtual time from the captures to the output files.
+
+use super::attachment::CaptureAt;
+use super::captures::{BytesRead, CapturedPacket, Captures};
+use super::follow::Follower;
+use crate::error::{Error, Result};
+use fastpath_engine::DelayReport;
+use fastpath_net::ledger::{self, Ledger};
+use fastpath_net::{Conservation, Delivery, EdgeId, FRAME_MAX, Network, Options, Reason};
+use fastpath_spec::{LinkId, Topology};
+use fastpath_units::Time;
+use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+const PS_PER_NS: u64 = 1000;
+/// Packets between two reports of progress.
+const PACKETS_PER_REPORT: u64 = 4096;
+
+/// The observers of a replay: the times file, and the per-packet log if there is one.
+type Observers = (Follower, Option<Ledger<PacketLog>>);
+
+/// See the head of this file.
+pub(super) struct ReplayRun {
+    network: Network<Observers>,
+    /// By capture: the edge at which its frames enter.
+    entrances: Vec<EdgeId>,
+    /// By edge: the index in `outputs` of the file for what is delivered there.
+    exits: Vec<Option<usize>>,
+    outputs: Vec<OutputCapture>,
+    times: Box<dyn Write>,
+    times_path: PathBuf,
+    /// Time zero, nanoseconds since 1970.
+    start_ns: u64,
+    now: Time,
+    /// Frames that could not enter.
+    refused: BTreeMap<Reason, u64>,
+    /// Packets with a time before that of their predecessor.
+    out_of_order: u64,
+}
+
+/// Configured and realised delay of one direction of a link.
+#[derive(Debug, Serialize)]
+pub struct RealisedDelays {
+    /// The link.
+    pub link: String,
+    /// The node at which the direction begins.
+    pub from: String,
+    /// The node at which it ends.
+    pub to: String,
+    /// The delays.
+    #[serde(flatten)]
+    pub delays: DelayReport,
+}
+
+struct OutputCapture {
+    path: PathBuf,
+    writer: Writer<BufWriter<File>>,
+}
+
+impl ReplayRun {
+    /// An idle network whose time zero is `start_ns` after 1970.
+    pub(super) fn new(
+        topology: Topology,
+        options: Options,
+        start_ns: u64,
+        packet_log: Option<&Path>,
+    ) -> Result<ReplayRun> {
+        let log = packet_log.map(|path| PacketLog::create(path, &topology, start_ns)).transpose()?;
+        let network = Network::observed(topology, options, (Follower::default(), log.map(Ledger::new)));
+        let edges = network.edges().len();
+        Ok(ReplayRun {
+            exits: vec![None; edges],
+            network,
+            entrances: Vec::new(),
+            outputs: Vec::new(),
+            times: Box::new(io::sink()),
+            times_path: PathBuf::new(),
+            start_ns,
+            now: Time::ZERO,
+            refused: BTreeMap::new(),
+            out_of_order: 0,
+        })
+    }
+
+    /// Finds the edges of inputs and outputs, and creates the output files.
+    pub(super) fn attach(
+        &mut self,
+        inputs: &[CaptureAt],
+        outputs: &[CaptureAt],
+        times: Option<&Path>,
+    ) -> Result<()> {
+        self.entrances = inputs.iter().map(|input| input.edge(&self.network)).collect::<Result<_>>()?;
+        for (index, output) in outputs.iter().enumerate() {
+            for edge in output.edges(&self.network)? {
+                let exit = &mut self.exits[edge.0 as usize];
+                if exit.is_some() {
+                    let text = format!("{output}: this interface has an output already; give it one");
+                    return Err(Error::Argument(text));
+                }
+                *exit = Some(index);
+            }
+        }
+        self.outputs =
+            outputs.iter().map(|output| OutputCapture::create(&output.file)).collect::<Result<_>>()?;
+        if let Some(path) = times {
+            self.times = Box::new(create(path)?);
+            self.times_path = path.to_owned();
+            writeln!(self.times, "index,in_ps,out_ps").map_err(Error::file(path))?;
+        }
+        Ok(())
+    }
+
+    /// Plays everything. Returns the errors of captures that ended early.
+    pub(super) fn play(
+        &mut self,
+        mut captures: Captures,
+        progress: &mut dyn FnMut(BytesRead),
+    ) -> Result<Vec<Error>> {
+        let (mut spent, mut latest_ns, mut packets) = (None, self.start_ns, 0_u64);
+        while let Some(packet) = captures.next(spent.take()) {
+            self.out_of_order += u64::from(packet.ns < latest_ns);
+            latest_ns = latest_ns.max(packet.ns);
+            self.advance(self.time_of(&packet)?)?;
+            self.enter(&packet);
+            spent = Some(packet);
+            packets += 1;
+            if packets.is_multiple_of(PACKETS_PER_REPORT) {
+                progress(captures.bytes_read());
+            }
+        }
+        self.drain()?;
+        Ok(captures.into_problems())
+    }
+
+    /// Packets with a time before that of their predecessor in the same capture.
+    pub(super) fn out_of_order(&self) -> u64 {
+        self.out_of_order
+    }
+
+    /// Runs the network until it is empty. With traces that repeat for ever the run ends when no
+    /// frame is left, or when the remaining frames have waited for two rounds of the longest
+    /// trace: their link never sends again.
+    fn drain(&mut self) -> Result<()> {
+        let mut still_since = None;
+        while let Some(at) = self.network.next_at() {
+            if let (Some(round), true) = (self.network.endless_round(), self.network.is_still()) {
+                let since = *still_since.get_or_insert(at);
+                let waited = at.since(since) > round.saturating_add(round);
+                if waited || self.network.conservation().held == 0 {
+                    break;
+                }
+            } else {
+                still_since = None;
+            }
+            self.advance(at)?;
+        }
+        Ok(())
+    }
+
+    /// Configured and realised delays of each direction of a link that has jitter at the end.
+    pub(super) fn realised_delays(&self) -> Vec<RealisedDelays> {
+        let topology = self.network.topology();
+        let directions = (0..topology.links.len()).flat_map(|link| [(link, 0), (link, 1)]);
+        let report = |(link, index): (usize, usize)| {
+            let pipe = self.network.pipe(LinkId(link as u32), index);
+            let delays = DelayReport::of(&pipe.spec(), pipe.delays()?)?;
+            let link = &topology.links[link];
+            let [from, to] = [index, 1 - index].map(|end| topology.node(link.ends[end].0).name.clone());
+            Some(RealisedDelays { link: link.name.clone(), from, to, delays })
+        };
+        directions.filter_map(report).collect()
+    }
+
+    /// Completes the files. Returns the frame accounting.
+    pub(super) fn finish(mut self) -> Result<Conservation> {
+        let start_ps = self.start_ps();
+        let rest = self.network.observer_mut().0.write_rest(start_ps, &mut self.times);
+        rest.and_then(|()| self.times.flush()).map_err(Error::file(&self.times_path))?;
+        for OutputCapture { path, writer } in self.outputs {
+            writer.finish().map_err(Error::file(&path))?;
+        }
+        let mut frames = self.network.conservation();
+        for (reason, count) in self.refused {
+            frames.entered += count;
+            *frames.dropped.entry(reason.name()).or_default() += count;
+        }
+        if let Some(log) = self.network.into_observer().1 {
+            log.into_sink().finish()?;
+        }
+        if frames.holds() { Ok(frames) } else { Err(Error::Accounting(format!("{frames:?}"))) }
+    }
+
+    fn time_of(&self, packet: &CapturedPacket) -> Result<Time> {
+        let after_ns = packet.ns.saturating_sub(self.start_ns);
+        let at = after_ns.checked_mul(PS_PER_NS).map(Time::from_ps);
+        at.ok_or_else(|| {
+            Error::argument("the captures span more than 213 days; shift the times of one (editcap -t)")
+        })
+    }
+
+    /// Lets time pass to `at`. Writes what is due and the rows that are complete.
+    fn advance(&mut self, at: Time) -> Result<()> {
+        // Time does not run backwards: a packet that is out of order enters late.
+        self.now = self.now.max(at);
+        while let Some(delivery) = self.network.pop(self.now) {
+            self.write(&delivery)?;
+            self.network.pool_mut().free(delivery.frame);
+        }
+        let start_ps = self.start_ps();
+        let written = self.network.observer_mut().0.write_closed(start_ps, &mut self.times);
+        written.map_err(Error::file(&self.times_path))
+    }
+
+    /// Sends the frame of a capture from its host, at its length on the wire. Bytes that a snap
+    /// length cut are zero.
+    fn enter(&mut self, packet: &CapturedPacket) {
+        let Some(mut frame) = self.network.pool_mut().alloc(packet.wire_len) else {
+            let reason = if packet.wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
+            *self.refused.entry(reason).or_default() += 1;
+            self.network.observer_mut().0.refused(self.now, reason);
+            return;
+        };
+        let (known, unknown) = self.network.pool_mut().bytes_mut(&mut frame).split_at_mut(packet.data.len());
+        known.copy_from_slice(&packet.data);
+        unknown.fill(0);
+        if packet.data.len() < packet.wire_len {
+            self.network.observer_mut().0.cut(&frame, packet.data.len());
+        }
+        self.network.push(self.now, self.entrances[packet.capture], frame);
+    }
+
+    fn write(&mut self, delivery: &Delivery) -> Result<()> {
+        let captured = self.network.observer_mut().0.captured(&delivery.frame);
+        let Some(index) = self.exits[delivery.edge.0 as usize] else { return Ok(()) };
+        let bytes = self.network.pool().bytes(&delivery.frame);
+        let ns = self.start_ns + delivery.at.as_ns();
+        let output = &mut self.outputs[index];
+        let written = output.writer.write_packet(ns, bytes.len() as u32, &bytes[..captured]);
+        written.map_err(Error::file(&output.path))
+    }
+
+    fn start_ps(&self) -> u128 {
+        u128::from(self.start_ns) * u128::from(PS_PER_NS)
+    }
+}
+
+/// The file of the per-packet log, and the first error of writing it.
+struct PacketLog {
+    path: PathBuf,
+    writer: ledger::Writer<BufWriter<File>>,
+    failure: io::Result<()>,
+}
+
+impl PacketLog {
+    fn create(path: &Path, topology: &Topology, start_ns: u64) -> Result<PacketLog> {
+        let writer = ledger::Writer::new(create(path)?, topology, start_ns).map_err(Error::file(path))?;
+        Ok(PacketLog { path: path.to_owned(), writer, failure: Ok(()) })
+    }
+
+    fn finish(self) -> Result<()> {
+        let written = self.failure.and_then(|()| self.writer.finish());
+        written.map(drop).map_err(Error::file(&self.path))
+    }
+}
+
+impl ledger::Sink for PacketLog {
+    fn take(&mut self, entry: ledger::Entry, bytes: &[u8]) {
+        if self.failure.is_ok() {
+            self.failure = self.writer.write(&entry, bytes);
+        }
+    }
+}
+
+impl OutputCapture {
+    fn create(path: &Path) -> Result<OutputCapture> {
+        let writer = Writer::new(create(path)?, LINKTYPE_ETHERNET).map_err(Error::file(path))?;
+        Ok(OutputCapture { path: path.to_owned(), writer })
+    }
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>> {
+    let file = File::create(path).map_err(Error::file(path))?;
+    Ok(BufWriter::new(file))
+}

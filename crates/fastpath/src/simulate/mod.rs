@@ -1,0 +1,13 @@
+//! Simulates packet processors: reads machines, programs and workloads by name or from files, and
+//! runs them with `fastpath_sim`.
+//!
+//! ```text
+//! machine: shipped, a file, this-host=RECORDS ─┐
+//! program: shipped, a file, pipeline=RECORDS  ─┼─▶ Simulation ─▶ Case ─▶ fastpath_sim ─▶ Outcome
+//! workload, changes, seed                     ─┘
+//! ```
+
+mod measured;
+mod source;
+
+pub use source::{Simulation, machine_text, program_text};

@@ -1,0 +1,157 @@
+//! Sweeps: many simulations on all cores that can be stopped and resumed.
+//!
+//! ```text
+//! points of the shard ─▶ threads: sweep.row(point) ─▶ results (a line each) ─▶ sorted table ─▶ Pareto front
+//!        not yet done ◀─────────────────────────────── results.csv
+//! ```
+//!
+//! Which points exist and what a row says is decided in `fastpath_sim::sweep`, without threads and
+//! files. This module runs the points and keeps the rows.
+
+mod pareto;
+mod results;
+
+use crate::error::Result;
+use crate::simulate::{Simulation, machine_text, program_text};
+use fastpath_sim::case::Target;
+use fastpath_sim::sweep::SweepError;
+pub use fastpath_sim::sweep::{Axis, Design, Shard, Sweep};
+pub use pareto::{CARRIES, FrontColumns, FrontRow, Goals};
+pub use results::Results;
+use serde_json::{Map, Value};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Points that are tried before the arguments themselves are refused.
+const TRIED_FIRST: usize = 100;
+/// Columns before the axes: the configuration and the number of the point.
+const COLUMNS_BEFORE_AXES: usize = 2;
+
+/// How a sweep is carried out.
+#[derive(Clone, Debug, Default)]
+pub struct SweepOptions {
+    /// The part of the points to do.
+    pub shard: Shard,
+    /// Number of threads; one per core by default.
+    pub threads: Option<NonZeroUsize>,
+    /// The file of results (CSV). Points that it already holds are not done again.
+    pub output: Option<PathBuf>,
+}
+
+/// Describes a sweep of `simulation` on `machine` along `axes`.
+///
+/// # Errors
+/// Unknown names, files that cannot be read, axes that do not fit the design.
+pub fn sweep(simulation: &Simulation, machine: &str, axes: Vec<Axis>, design: Design) -> Result<Sweep> {
+    let mut case = simulation.on(machine)?;
+    for axis in &axes {
+        for name in axis.names(&Target::Machine) {
+            case.files.insert(name.clone(), machine_text(name)?);
+        }
+        for name in axis.names(&Target::Program) {
+            case.files.insert(name.clone(), program_text(name)?);
+        }
+    }
+    Sweep::new(case, axes, design).map_err(|error| match error {
+        SweepError::Case(error) => error.into(),
+        other => crate::Error::Argument(other.to_string()),
+    })
+}
+
+/// Runs the points of a sweep that are not done yet. `progress` is called with the number of
+/// finished points and of all points to do.
+///
+/// The table does not depend on the number of threads. A point that could not be run has the reason
+/// in its last column; see [`failed`].
+///
+/// # Errors
+/// A file of another sweep, arguments with which no point can be read, a disk that is full.
+pub fn run(sweep: &Sweep, options: &SweepOptions, progress: &dyn Fn(usize, usize)) -> Result<Results> {
+    let mut results = Results::open(sweep, options.output.as_deref())?;
+    let is_missing = |&point: &u64| options.shard.has(point) && !results.has(point);
+    let todo: Vec<u64> = (0..sweep.points()).filter(is_missing).collect();
+    refuse_nonsense(sweep, &todo)?;
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = options.threads.map_or(cores, NonZeroUsize::get).min(todo.len());
+    work(sweep, &todo, threads, &mut results, progress)?;
+    results.finish()?;
+    Ok(results)
+}
+
+/// The number of points that could not be run to their end.
+pub fn failed(sweep: &Sweep, results: &Results) -> usize {
+    let problem = sweep.columns().len() - 1;
+    results.rows().filter(|row| !row[problem].is_empty()).count()
+}
+
+/// Splits a row into its place (the axes) and what was found there, as typed values by column.
+pub fn split_row(sweep: &Sweep, row: &[String], axes: usize) -> (Map<String, Value>, Map<String, Value>) {
+    let columns = sweep.columns();
+    let object = |range: Range<usize>| -> Map<String, Value> {
+        let cells = columns[range.clone()].iter().zip(&row[range]);
+        cells.map(|(name, cell)| (name.clone(), cell_value(name, cell))).filter(|(_, v)| !v.is_null()).collect()
+    };
+    let axes = COLUMNS_BEFORE_AXES..COLUMNS_BEFORE_AXES + axes;
+    (object(axes.clone()), object(axes.end..columns.len()))
+}
+
+/// Returns a cell as a value: a number where it is one, null where it is empty. A fingerprint that
+/// looks like a number stays text.
+pub fn cell_value(column: &str, cell: &str) -> Value {
+    if cell.is_empty() {
+        return Value::Null;
+    }
+    if matches!(column, "configuration" | "trace_hash") {
+        return Value::from(cell);
+    }
+    let whole = cell.parse::<u64>().map(Value::from).ok();
+    let real = || cell.parse::<f64>().ok().and_then(serde_json::Number::from_f64).map(Value::from);
+    whole.or_else(real).unwrap_or_else(|| Value::from(cell))
+}
+
+/// Runs each point of `todo` once, on `threads` threads.
+fn work(
+    sweep: &Sweep,
+    todo: &[u64],
+    threads: usize,
+    results: &mut Results,
+    progress: &dyn Fn(usize, usize),
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    // Bounded: a thread waits when writing is slow, so rows do not pile up.
+    let (to_writer, from_threads) = mpsc::sync_channel(2 * threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (to_writer, next) = (to_writer.clone(), &next);
+            scope.spawn(move || {
+                while let Some(&point) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // The writer has failed and dropped its end.
+                    if to_writer.send((point, sweep.row(point))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(to_writer);
+        for (done, (point, row)) in (1..).zip(from_threads) {
+            results.add(point, row)?;
+            progress(done, todo.len());
+        }
+        Ok(())
+    })
+}
+
+/// Refuses arguments with which none of the first points can even be read.
+fn refuse_nonsense(sweep: &Sweep, todo: &[u64]) -> Result<()> {
+    let mut first = None;
+    for &point in todo.iter().take(TRIED_FIRST) {
+        match sweep.case(point).and_then(|case| case.input()) {
+            Ok(_) => return Ok(()),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    first.map_or(Ok(()), |error| Err(error.into()))
+}

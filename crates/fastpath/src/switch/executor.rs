@@ -1,0 +1,22 @@
+//! The executor of switches and of OpenFlow nodes in networks.
+
+use fastpath_jit::Compiled;
+use fastpath_net::Executors;
+use fastpath_switch::{Executor, Planned, Switch};
+
+/// Returns machine code for the tables of a switch. Where none can be made, `notice` is called with
+/// the reason and the interpreter runs the same plans.
+pub fn executor(switch: &mut Switch, notice: &dyn Fn(&str)) -> Box<dyn Executor> {
+    match Compiled::new(switch) {
+        Ok(compiled) => Box::new(compiled),
+        Err(error) => {
+            notice(&format!("{error}; continuing with the interpreter"));
+            Box::new(Planned::new(switch))
+        }
+    }
+}
+
+/// Machine code for the tables of every OpenFlow node of a network; see [`executor`].
+pub fn compiled(notice: impl Fn(&str) + Send + Sync + 'static) -> Executors {
+    Executors::new(move |switch| executor(switch, &notice))
+}
