@@ -28,6 +28,7 @@ pub use replay::{Replay, ReplaySummary};
 pub use fastpath_link as link;
 pub use fastpath_model as model;
 pub use fastpath_net as net;
+pub use fastpath_report as report;
 pub use fastpath_sim as sim;
 pub use fastpath_spec as spec;
 pub use fastpath_switch as tables;
@@ -37,7 +38,11 @@ pub use fastpath_wire as wire;
 #[cfg(target_os = "linux")]
 pub use fastpath_engine as engine;
 #[cfg(target_os = "linux")]
+pub use fastpath_evaluate as evaluate;
+#[cfg(target_os = "linux")]
 pub use fastpath_lab as lab;
+#[cfg(target_os = "linux")]
+pub use fastpath_measure as measure;
 
 /// What most programs need: `use fastpath::prelude::*;`.
 pub mod prelude {

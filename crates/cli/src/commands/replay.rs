@@ -89,7 +89,9 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
     let summary = summary?;
     if summary.out_of_order > 0 {
         let count = summary.out_of_order;
-        eprintln!("fastpath: {count} packets are older than their predecessor in the capture; they entered late");
+        eprintln!(
+            "fastpath: {count} packets are older than their predecessor in the capture; they entered late"
+        );
     }
     print(&summary, as_json)?;
     let Some((first, others)) = summary.problems.split_first() else { return Ok(Answer::Yes) };

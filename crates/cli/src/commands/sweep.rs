@@ -71,8 +71,7 @@ impl SweepCommand {
         };
         let sweep = sweep::sweep(&self.question.simulation()?, &self.machine, self.vary.clone(), design)?;
         let goals = self.pareto.as_ref().map(|goals| goals.columns(&sweep.columns())).transpose()?;
-        let options =
-            SweepOptions { shard: self.shard, threads: self.threads, output: self.output.clone() };
+        let options = SweepOptions { shard: self.shard, threads: self.threads, output: self.output.clone() };
         let bar = progress::bar(0, "{pos}/{len} points ({elapsed}, {eta} left)");
         let results = sweep::run(&sweep, &options, &|done, all| {
             bar.set_length(all as u64);

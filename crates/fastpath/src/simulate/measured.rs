@@ -17,7 +17,8 @@ use std::path::Path;
 pub(super) fn machine(file: &str) -> Result<Text> {
     let records = read(file)?;
     let host = records.iter().rev().find(|r| r["kind"] == "host");
-    let host = host.ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure host` in it")))?;
+    let host =
+        host.ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure host` in it")))?;
     let (results, of) = (&host["results"], &host["provenance"]["machine"]);
     let cores = results["score_per_core"].as_array().map_or(1, Vec::len).max(1);
     let caches = results["caches"].as_array().map_or(&[][..], Vec::as_slice);
@@ -33,7 +34,8 @@ pub(super) fn machine(file: &str) -> Result<Text> {
         levels.push_str(&line);
     }
     let memory = latency.last().and_then(|point| number(&point["ns"]));
-    let memory = memory.ok_or_else(|| Error::Argument(format!("{file}: the host record holds no memory latencies")))?;
+    let memory = memory
+        .ok_or_else(|| Error::Argument(format!("{file}: the host record holds no memory latencies")))?;
     let name = |key: &str| of[key].as_str().unwrap_or("unknown").replace(['"', '\\'], "");
     let text = format!(
         r#"# Made of a record of `fastpath measure host`.
@@ -81,8 +83,9 @@ source = "measured: plateaus of the latency of dependent loads, and the last of 
 /// parsing there are.
 pub(super) fn program(file: &str) -> Result<Text> {
     let records: Vec<Value> = read(file)?.into_iter().filter(|r| r["kind"] == "pipeline").collect();
-    let last =
-        records.last().ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure pipeline` in it")))?;
+    let last = records
+        .last()
+        .ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure pipeline` in it")))?;
     let same = |r: &&Value| {
         ["program", "cores", "links"].iter().all(|k| r["parameters"][k] == last["parameters"][k])
     };
@@ -93,8 +96,9 @@ pub(super) fn program(file: &str) -> Result<Text> {
     let mut stages: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for record in records.iter().filter(same).filter(|record| steps(record) == fewest) {
         let size = record["parameters"].get("p").or(record["parameters"].get("size"));
-        let size =
-            size.and_then(Value::as_f64).ok_or_else(|| Error::Argument(format!("{file}: a record without a frame size")))?;
+        let size = size
+            .and_then(Value::as_f64)
+            .ok_or_else(|| Error::Argument(format!("{file}: a record without a frame size")))?;
         for stage in record["results"]["stages"].as_array().into_iter().flatten() {
             let (Some(name), Some(ns)) = (stage["name"].as_str(), stage["ns"].as_f64()) else { continue };
             if !stages.contains_key(name) {
@@ -128,7 +132,9 @@ fn read(file: &str) -> Result<Vec<Value>> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let record = |(index, line): (usize, &str)| {
         let parsed = serde_json::from_str(line);
-        parsed.map_err(|_| Error::Argument(format!("{file}: line {}: not a record (one JSON object)", index + 1)))
+        parsed.map_err(|_| {
+            Error::Argument(format!("{file}: line {}: not a record (one JSON object)", index + 1))
+        })
     };
     lines.map(record).collect()
 }

@@ -61,7 +61,8 @@ impl Simulation {
         self.changes.iter().try_for_each(|(target, value)| case.set(target, value))?;
         // A change that makes no sense is reported as such, in addition to the line that it changed.
         for (target, value) in &self.changes {
-            let named = |error: &dyn std::fmt::Display| Error::Argument(format!("--set {target}={value}: {error}"));
+            let named =
+                |error: &dyn std::fmt::Display| Error::Argument(format!("--set {target}={value}: {error}"));
             match target {
                 Target::MachineValue(_) => drop(case.machine.machine().map_err(|error| named(&error))?),
                 Target::ProgramValue(_) => drop(case.program.program().map_err(|error| named(&error))?),
@@ -102,7 +103,9 @@ fn file(name: &str, unknown: impl Fn() -> Error) -> Result<Text> {
     let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes));
     read.map_err(Error::file(path))?;
     if bytes.len() as u64 > TEXT_BYTES_MAX {
-        return Err(Error::Argument(format!("{name}: longer than {TEXT_BYTES_MAX} bytes; is this a description?")));
+        return Err(Error::Argument(format!(
+            "{name}: longer than {TEXT_BYTES_MAX} bytes; is this a description?"
+        )));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::Argument(format!("{name}: not UTF-8 text; is this a TOML file?")))?;
@@ -113,7 +116,8 @@ fn file(name: &str, unknown: impl Fn() -> Error) -> Result<Text> {
 /// bytes as on the wire.
 fn capture(path: &Path) -> Result<Vec<(Time, u32)>> {
     let damaged = |source| Error::Capture { path: path.to_owned(), source };
-    let refused = |text: &str| Error::File { path: path.to_owned(), source: io::Error::other(text.to_owned()) };
+    let refused =
+        |text: &str| Error::File { path: path.to_owned(), source: io::Error::other(text.to_owned()) };
     let mut reader = Reader::new(File::open(path).map_err(Error::file(path))?).map_err(damaged)?;
     let (mut frames, mut start) = (Vec::new(), None);
     while let Some(packet) = reader.read_packet().map_err(damaged)? {
@@ -121,12 +125,14 @@ fn capture(path: &Path) -> Result<Vec<(Time, u32)>> {
             return Err(refused(&format!("more than {FRAMES_MAX} packets; cut it (editcap)")));
         }
         let ns = packet.ns;
-        let ns = ns.ok_or_else(|| refused("packets without times (pcapng simple packets) are no workload"))?;
+        let ns =
+            ns.ok_or_else(|| refused("packets without times (pcapng simple packets) are no workload"))?;
         // A packet older than the first arrives with it. The order of the file is the order of
         // arrival.
         let after = ns.saturating_sub(*start.get_or_insert(ns));
         let at = after.checked_mul(1000).map(Duration::from_ps);
-        let at = at.ok_or_else(|| refused("the capture lasts more than 213 days; shift its times (editcap -t)"))?;
+        let at =
+            at.ok_or_else(|| refused("the capture lasts more than 213 days; shift its times (editcap -t)"))?;
         let size = packet.orig_len.saturating_add(FCS);
         frames.push((Time::ZERO + at, size.clamp(*FRAME_SIZE.start(), *FRAME_SIZE.end())));
     }

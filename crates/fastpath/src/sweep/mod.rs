@@ -92,7 +92,10 @@ pub fn split_row(sweep: &Sweep, row: &[String], axes: usize) -> (Map<String, Val
     let columns = sweep.columns();
     let object = |range: Range<usize>| -> Map<String, Value> {
         let cells = columns[range.clone()].iter().zip(&row[range]);
-        cells.map(|(name, cell)| (name.clone(), cell_value(name, cell))).filter(|(_, v)| !v.is_null()).collect()
+        cells
+            .map(|(name, cell)| (name.clone(), cell_value(name, cell)))
+            .filter(|(_, v)| !v.is_null())
+            .collect()
     };
     let axes = COLUMNS_BEFORE_AXES..COLUMNS_BEFORE_AXES + axes;
     (object(axes.clone()), object(axes.end..columns.len()))

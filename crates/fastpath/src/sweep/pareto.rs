@@ -77,10 +77,7 @@ impl FrontColumns {
     ///
     /// # Errors
     /// [`Error::Argument`] if a cell is not a number, or two rows use different units.
-    pub fn front<'r>(
-        &self,
-        rows: impl Iterator<Item = &'r [String]>,
-    ) -> Result<Vec<FrontRow<'r>>> {
+    pub fn front<'r>(&self, rows: impl Iterator<Item = &'r [String]>) -> Result<Vec<FrontRow<'r>>> {
         let mut units: Vec<Option<&str>> = vec![None; self.cost.len() + 1];
         let mut all = Vec::new();
         for row in rows.filter(|row| row[self.problem].is_empty()) {

@@ -97,7 +97,9 @@ impl Results {
                 continue;
             }
             if i == 0 {
-                return Err(refuse("not the results of this sweep: other columns; name another file".to_owned()));
+                return Err(refuse(
+                    "not the results of this sweep: other columns; name another file".to_owned(),
+                ));
             }
             if row.len() != self.columns.len() || row[0] != sweep.configuration() {
                 return Err(refuse(format!(

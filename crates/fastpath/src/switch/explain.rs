@@ -159,8 +159,7 @@ impl PacketPath {
 impl fmt::Display for PacketPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Described { in_port, frame, assumed } = &self.packet;
-        let assumed =
-            if assumed.is_empty() { String::new() } else { format!("; assumed: {assumed}") };
+        let assumed = if assumed.is_empty() { String::new() } else { format!("; assumed: {assumed}") };
         writeln!(f, "\npacket of {} bytes on port {in_port}{assumed}", frame.len())?;
         for Lookup { table_id, rank, instructions } in &self.lookups {
             match rank {

@@ -67,7 +67,8 @@ mod tests {
     #[test]
     fn ports_have_the_numbers_in_their_names_or_the_next_ones_free() {
         let numbers = |names: &[&str]| {
-            number_ports(names.iter().copied()).map(|all| all.iter().map(|(number, _)| *number).collect::<Vec<_>>())
+            number_ports(names.iter().copied())
+                .map(|all| all.iter().map(|(number, _)| *number).collect::<Vec<_>>())
         };
         assert_eq!(numbers(&["p1", "p2"]).unwrap(), [1, 2]);
         assert_eq!(numbers(&["eth7", "p3", "p1", "lan"]).unwrap(), [2, 3, 1, 4]);
