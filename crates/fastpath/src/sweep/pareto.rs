@@ -126,7 +126,7 @@ mod tests {
 
     fn front(goals: &str, table: &[Vec<String>]) -> Result<Vec<(f64, f64, bool)>> {
         let known = ["cores", "clock", "pps", "share", "problem"].map(str::to_owned);
-        let goals: Goals = goals.parse().map_err(anyhow::Error::msg)?;
+        let goals: Goals = goals.parse().map_err(Error::argument)?;
         let front = goals.columns(&known)?.front(table.iter().map(Vec::as_slice))?;
         Ok(front.iter().map(|f| (f.cost, f.throughput, f.carries)).collect())
     }
