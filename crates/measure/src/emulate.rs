@@ -6,7 +6,7 @@
 use super::pipeline::{Cost, Device, End, Meter, Source, Stage, on_cores, rounds, send};
 use super::rate::{self, Hunt};
 use super::search::{Found, SearchError};
-use super::{Progress, Wire};
+use super::{DutPort, Progress};
 use fastpath_engine::Clock;
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
@@ -141,13 +141,13 @@ pub fn emulate(question: &EmulationQuestion, weight: LinkWeight, progress: Progr
 pub fn emulate_over(
     question: &EmulationQuestion,
     weight: LinkWeight,
-    wire: Wire,
+    dut_port: DutPort,
     hunt: Hunt<'_>,
     progress: Progress<'_>,
 ) -> Result<(Emulation, Vec<Found>), SearchError> {
     let question = EmulationQuestion { cores: 1, ..*question };
     let links = question.links;
-    let (port, far) = wire.apart();
+    let (port, far) = dut_port.into_parts();
     let (mut source, packets) = (Stations::new(&question, links), question.packets.max(2 * links as u64));
     let mut forwarder = Forwarder::on(port);
     let (ceiling, far) = rate::cost_over(&mut forwarder, &mut source, far, packets, progress);
@@ -506,9 +506,9 @@ impl<E: End> Source<E> for Stations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::tests::open_or_skip;
+    use super::super::dut_port::tests::open_or_skip;
     use super::*;
-    use crate::{Cable, Goal};
+    use crate::{DutAttachment, Goal};
 
     #[test]
     fn every_station_is_found_and_nobody_else() {
@@ -565,15 +565,18 @@ mod tests {
     }
 
     #[test]
-    fn links_work_at_the_end_of_a_wire() {
-        let Some(wire) = open_or_skip(&Cable::Veth, "links_work_at_the_end_of_a_wire") else { return };
+    fn links_work_behind_a_dut_port() {
+        let Some(dut_port) = open_or_skip(&DutAttachment::Veth, "links_work_behind_a_dut_port") else {
+            return;
+        };
         // Whoever else needs the core may hold up the kernel's half of the way: then a part is not
         // there in time.
         let goals = [Goal { loss_ratio: 0.9 }];
         let hunt =
             Hunt { goals: &goals, duration: std::time::Duration::from_millis(2), width: 0.1, queue: 4096 };
         let weight = LinkWeight { running: 0.0, description: 0.0 };
-        let (found, rates) = emulate_over(&question(1), weight, wire, hunt, &|_, _, _| {}).expect("a rate");
+        let (found, rates) =
+            emulate_over(&question(1), weight, dut_port, hunt, &|_, _, _| {}).expect("a rate");
         assert_eq!(found.entered, found.delivered + found.dropped + found.held);
         assert!(found.entered >= 10_000 && found.ceiling_packets_per_second > 0.0, "{found:?}");
         assert!(rates[0].lower_pps.is_some(), "frames come through: {rates:?}");

@@ -8,7 +8,7 @@
 //! | `memory.rs` | what does memory cost, by working set, and where do the caches end? |
 //! | `timing.rs` | what do clocks, sleeps, system calls and rings cost? |
 //! | `host.rs` | all of these, as one record |
-//! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `switched.rs`, `wire.rs` | what does a packet cost a pipeline? |
+//! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `switched.rs`, `dut_port.rs` | what does a packet cost a pipeline? |
 //! | `passes.rs` | and on a machine whose speed changes? |
 //! | `slowdown.rs` | what if the core were slower? |
 //! | `rate.rs`, `search.rs`, `offered.rs` | what is the highest rate without loss? |
@@ -23,6 +23,7 @@
 
 mod caches;
 mod copying;
+mod dut_port;
 mod emulate;
 mod host;
 mod latency;
@@ -40,10 +41,10 @@ mod slowdown;
 mod switched;
 mod switching;
 mod timing;
-mod wire;
 
 pub use caches::CacheEdge;
 pub use copying::{CopyRate, Place};
+pub use dut_port::{DutAttachment, DutPort, DutPortError, ParseAttachmentError};
 pub use emulate::{
     Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, emulate_over, emulate_throughput, weigh,
 };
@@ -64,7 +65,6 @@ pub use switching::{
     SwitchQuestion, Updates, switch_cost,
 };
 pub use timing::{Jitter, Timing};
-pub use wire::{Cable, NoCable, Wire, WireError};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;

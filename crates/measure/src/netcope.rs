@@ -2,11 +2,11 @@
 //! VLAN tag, send. Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain
 //! forwarder.
 
+use super::dut_port::DutPort;
 use super::pipeline::{self, Cost, Device, InTurn, Stage};
 use super::rate::{self, Hunt};
 use super::search::{Found, SearchError};
 use super::slowdown::Slowed;
-use super::wire::Wire;
 use super::{Progress, Slowdown};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_net::{Frame, FramePool};
@@ -130,11 +130,11 @@ impl Netcope {
 /// As [`netcope_throughput`].
 pub fn netcope_over(
     question: &NetcopeQuestion,
-    wire: Wire,
+    dut_port: DutPort,
     hunt: Hunt<'_>,
     progress: Progress<'_>,
 ) -> Result<(Netcope, Vec<Found>), SearchError> {
-    let (port, far) = wire.apart();
+    let (port, far) = dut_port.into_parts();
     let (mut device, mut source) = (Application::on(port, question), source(question));
     let (cost, far) = rate::cost_over(&mut device, &mut source, far, question.packets, progress);
     let rates = rate::search_over(&mut device, &mut source, far, cost.median_ns, hunt, progress)?;
@@ -279,10 +279,10 @@ fn source(question: &NetcopeQuestion) -> InTurn {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dut_port::DutAttachment;
+    use super::super::dut_port::tests::open_or_skip;
     use super::super::pipeline::{End, Source};
     use super::super::search::Goal;
-    use super::super::wire::Cable;
-    use super::super::wire::tests::open_or_skip;
     use super::*;
     use std::time::{Duration, Instant};
 
@@ -342,20 +342,21 @@ mod tests {
 
     #[test]
     fn frames_pass_a_veth_pair_with_either_socket() {
-        for cable in [Cable::Veth, Cable::Xdp] {
-            let Some(wire) = open_or_skip(&cable, "frames_pass_a_veth_pair_with_either_socket") else {
+        for attachment in [DutAttachment::Veth, DutAttachment::Xdp] {
+            let Some(dut_port) = open_or_skip(&attachment, "frames_pass_a_veth_pair_with_either_socket")
+            else {
                 return;
             };
             let question = NetcopeQuestion { packets: 64, ..question(1514, 1) };
-            let (port, far) = wire.apart();
+            let (port, far) = dut_port.into_parts();
             let mut device = Application::on(port, &question);
-            assert_eq!(source(&question).fill(&far), 64, "{cable:?}");
+            assert_eq!(source(&question).fill(&far), 64, "{attachment:?}");
             let (mut out, started) = (0, Instant::now());
             while out < 64 && started.elapsed() < Duration::from_secs(5) {
                 device.turn(&mut |_| {});
                 out += far.take();
             }
-            assert_eq!((out, device.pool.live()), (64, 0), "{cable:?}");
+            assert_eq!((out, device.pool.live()), (64, 0), "{attachment:?}");
         }
     }
 

@@ -1,10 +1,10 @@
 //! The highest rate of a device: by trials in its own time (`offered.rs`), or in real time where
 //! its port is on a cable of this machine. The search is in `search.rs`.
 
+use super::dut_port::TesterPort;
 use super::offered::{Arrivals, Served};
 use super::pipeline::{self, Cost, Device, End, Source};
 use super::search::{Found, Goal, SearchError, Trial, search, usual_trials};
-use super::wire::Far;
 use super::{Progress, clock_cost_ns, on_core, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -55,11 +55,11 @@ impl Hunt<'_> {
 /// What a packet costs a device at the other end of a wire, on the first core.
 pub(super) fn cost_over(
     device: &mut (impl Device + Send),
-    source: &mut (impl Source<Far> + Send),
-    far: Far,
+    source: &mut (impl Source<TesterPort> + Send),
+    far: TesterPort,
     packets: u64,
     progress: Progress<'_>,
-) -> (Cost, Far) {
+) -> (Cost, TesterPort) {
     // The far end stays with one thread, which moves to the device's core and back.
     on_core(0, move || (pipeline::run(device, source, &far, packets, progress), far))
 }
@@ -68,8 +68,8 @@ pub(super) fn cost_over(
 /// wire is not ours.
 pub(super) fn search_over(
     device: &mut (impl Device + Send),
-    source: &mut (impl Source<Far> + Send),
-    far: Far,
+    source: &mut (impl Source<TesterPort> + Send),
+    far: TesterPort,
     t_ns: f64,
     hunt: Hunt<'_>,
     progress: Progress<'_>,
@@ -77,7 +77,7 @@ pub(super) fn search_over(
     if hunt.goals.is_empty() {
         return Ok(Vec::new());
     }
-    if far.is_ours() {
+    if far.is_veth() {
         return in_own_time(device, source, far, t_ns, hunt, progress);
     }
     let trial = move |load, time| in_real_time(device, source, &far, (load, time), t_ns * 1e-9);

@@ -6,7 +6,7 @@ use super::pipeline::{self, Device, InTurn};
 use super::rate::{self, Hunt};
 use super::search::Found;
 use super::switching::{SwitchError, SwitchQuestion, prepared};
-use super::{Progress, Wire};
+use super::{DutPort, Progress};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_jit::{Fate, Live, Worker};
 use fastpath_net::{Frame, FramePool};
@@ -50,12 +50,12 @@ pub fn switched(
 pub fn switched_over(
     question: &SwitchQuestion,
     frames: SwitchFrames,
-    wire: Wire,
+    dut_port: DutPort,
     hunt: Hunt<'_>,
     progress: Progress<'_>,
 ) -> Result<(Netcope, Vec<Found>), SwitchError> {
     let tables = Prepared::new(question, frames, 1)?;
-    let (port, far) = wire.apart();
+    let (port, far) = dut_port.into_parts();
     let (mut device, mut source) = (tables.device(0, port), tables.source());
     let (cost, far) = rate::cost_over(&mut device, &mut source, far, frames.packets, progress);
     let rates = rate::search_over(&mut device, &mut source, far, cost.median_ns, hunt, progress)?;
@@ -183,9 +183,9 @@ impl Device for Tables {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::tests::open_or_skip;
+    use super::super::dut_port::tests::open_or_skip;
     use super::*;
-    use crate::{Cable, Effort, Goal, Rules};
+    use crate::{DutAttachment, Effort, Goal, Rules};
     use std::time::Duration;
 
     #[test]
@@ -213,13 +213,16 @@ mod tests {
     }
 
     #[test]
-    fn it_works_at_the_end_of_a_wire() {
-        let Some(wire) = open_or_skip(&Cable::Veth, "it_works_at_the_end_of_a_wire") else { return };
+    fn the_switch_works_behind_a_dut_port() {
+        let Some(dut_port) = open_or_skip(&DutAttachment::Veth, "the_switch_works_behind_a_dut_port") else {
+            return;
+        };
         // Whoever else needs the core may hold up the kernel's half of the way: then a part is not
         // there in time.
         let goals = [Goal { loss_ratio: 0.4 }];
         let hunt = Hunt { goals: &goals, duration: Duration::from_millis(2), width: 0.1, queue: 4096 };
-        let (found, rates) = switched_over(&question(), FRAMES, wire, hunt, &|_, _, _| {}).expect("a rate");
+        let (found, rates) =
+            switched_over(&question(), FRAMES, dut_port, hunt, &|_, _, _| {}).expect("a rate");
         assert!(found.t_ns > 0.0 && rates.len() == 1, "{found:?} {rates:?}");
         // What lost half of the frames would not have it.
         assert!(rates[0].lower_pps.is_some(), "frames come through: {rates:?}");

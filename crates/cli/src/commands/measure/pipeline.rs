@@ -7,9 +7,9 @@ use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_measure::Watch;
 use fastpath_measure::{
-    Cable, Effort, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight, NetcopeQuestion, Progress, Results,
-    Rules, SEARCH, Slowdown, Stage, SwitchFrames, SwitchQuestion, Tag, Wire, emulate, emulate_over,
-    emulate_throughput, netcope, netcope_over, netcope_throughput, switched, switched_over,
+    DutAttachment, DutPort, Effort, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight, NetcopeQuestion,
+    Progress, Results, Rules, SEARCH, Slowdown, Stage, SwitchFrames, SwitchQuestion, Tag, emulate,
+    emulate_over, emulate_throughput, netcope, netcope_over, netcope_throughput, switched, switched_over,
     switched_throughput, typical, weigh,
 };
 use fastpath_model::fcs::{self, Fcs};
@@ -113,13 +113,16 @@ struct Point {
 #[derive(Clone, PartialEq, Eq)]
 enum Port {
     Memory,
-    Over(Cable),
+    Over(DutAttachment),
 }
 
 fn port(text: &str) -> Result<Port, String> {
     match text {
         "memory" => Ok(Port::Memory),
-        other => other.parse().map(Port::Over).map_err(|error: fastpath_measure::NoCable| error.to_string()),
+        other => other
+            .parse()
+            .map(Port::Over)
+            .map_err(|error: fastpath_measure::ParseAttachmentError| error.to_string()),
     }
 }
 
@@ -254,11 +257,11 @@ impl PipelineCommand {
         let goals: Vec<Goal> =
             self.loss_ratio.iter().filter(|_| searches).map(|&loss_ratio| Goal { loss_ratio }).collect();
         let hunt = Hunt { goals: &goals, duration: TRIAL, width: WIDTH, queue: QUEUE };
-        let wire = match &self.port {
+        let dut_port = match &self.port {
             Port::Memory => None,
-            Port::Over(cable) => Some(Wire::open(cable, size)?),
+            Port::Over(attachment) => Some(DutPort::open(attachment, size)?),
         };
-        let port = wire.as_ref().map(Wire::kind);
+        let port = dut_port.as_ref().map(DutPort::kind);
         let (mut parameters, mut results, rates) = match weight {
             Some(weight) => {
                 let question = EmulationQuestion {
@@ -270,8 +273,8 @@ impl PipelineCommand {
                     link: LinkKind::default(),
                     cores,
                 };
-                let (found, rates) = match wire {
-                    Some(wire) => emulate_over(&question, weight, wire, hunt, progress)?,
+                let (found, rates) = match dut_port {
+                    Some(dut_port) => emulate_over(&question, weight, dut_port, hunt, progress)?,
                     None => {
                         let found = emulate(&question, weight, progress);
                         let rates = emulate_throughput(&question, found.t_ns, hunt, progress)?;
@@ -286,8 +289,8 @@ impl PipelineCommand {
                 let table = format!("{rules:?}");
                 let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
                 let frames = SwitchFrames { size, burst, packets };
-                let (found, rates) = match wire {
-                    Some(wire) => switched_over(&question, frames, wire, hunt, progress)?,
+                let (found, rates) = match dut_port {
+                    Some(dut_port) => switched_over(&question, frames, dut_port, hunt, progress)?,
                     None => {
                         let found = switched(&question, frames, cores, progress)?;
                         let rates = switched_throughput(&question, frames, found.t_ns, hunt, progress)?;
@@ -314,8 +317,8 @@ impl PipelineCommand {
                     tag: if self.program == Program::Netcope { Tag::Push } else { Tag::None },
                     slowdown: self.slowdown.factor(),
                 };
-                let (found, rates) = match wire {
-                    Some(wire) => netcope_over(&question, wire, hunt, progress)?,
+                let (found, rates) = match dut_port {
+                    Some(dut_port) => netcope_over(&question, dut_port, hunt, progress)?,
                     None => {
                         let found = netcope(&question, progress);
                         let rates = netcope_throughput(&question, found.t_ns, hunt, progress)?;

@@ -1,13 +1,12 @@
-//! A device's port on a real interface, and the far end of the cable where the source and the sink
-//! are.
+//! The port of a device under test (DUT, RFC 2544) on a real interface, and the tester's port that
+//! the DUT is attached to. The source and the sink use the tester's port.
 //!
 //! ```text
-//!  source ─▶ far end ══ veth pair, or a cable between two interfaces ══ device's port ─▶ device
-//!  sink   ◀─                                                                         ◀─
+//!  source ─▶ tester's port ══ veth pair, or a cable between two interfaces ══ DUT's port ─▶ DUT
+//!  sink   ◀─                                                                            ◀─
 //! ```
 //!
-//! Both ends of a veth pair are alone in a namespace of their own, so nothing but what is measured
-//! passes.
+//! Each end of a veth pair is in a network namespace of its own, so that only measured frames pass.
 
 use super::pipeline::{End, send};
 use fastpath_engine::port::{AfPacket, AfXdp, Burst, OpenError, Port, XdpMemory};
@@ -31,40 +30,40 @@ const MTU_SPARE: u32 = 8;
 const MTU_USUAL: u32 = 1500;
 const HEADERS: u32 = 14;
 
-/// What joins source and device.
+/// How the DUT is attached to the tester.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Cable {
-    /// A veth pair, the device's port a packet socket.
+pub enum DutAttachment {
+    /// A veth pair. The DUT's port is a packet socket.
     Veth,
-    /// A veth pair, the device's port an AF_XDP socket.
+    /// A veth pair. The DUT's port is an AF_XDP socket.
     Xdp,
-    /// Two interfaces of this machine with a cable between: the device's, then the source's.
+    /// Two interfaces of this machine joined by a cable: the DUT's, then the tester's.
     Interfaces(String, String),
 }
 
-/// Not a cable.
+/// A text that names no attachment.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("port {0:?}: write memory, veth, xdp, or DEVICE+SOURCE: two interfaces joined by a cable")]
-pub struct NoCable(String);
+pub struct ParseAttachmentError(String);
 
-impl FromStr for Cable {
-    type Err = NoCable;
-    fn from_str(text: &str) -> Result<Cable, NoCable> {
+impl FromStr for DutAttachment {
+    type Err = ParseAttachmentError;
+    fn from_str(text: &str) -> Result<DutAttachment, ParseAttachmentError> {
         match text.split_once('+') {
-            None if text == "veth" => Ok(Cable::Veth),
-            None if text == "xdp" => Ok(Cable::Xdp),
+            None if text == "veth" => Ok(DutAttachment::Veth),
+            None if text == "xdp" => Ok(DutAttachment::Xdp),
             Some((device, source)) if !device.is_empty() && !source.is_empty() && device != source => {
-                Ok(Cable::Interfaces(device.to_owned(), source.to_owned()))
+                Ok(DutAttachment::Interfaces(device.to_owned(), source.to_owned()))
             }
-            _ => Err(NoCable(text.to_owned())),
+            _ => Err(ParseAttachmentError(text.to_owned())),
         }
     }
 }
 
-/// Why there is no wire.
+/// Why the DUT cannot be attached.
 #[derive(Debug, thiserror::Error)]
-pub enum WireError {
-    /// No namespaces on this machine.
+pub enum DutPortError {
+    /// Network namespaces are not permitted here.
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
     /// An interface cannot be used.
@@ -80,30 +79,30 @@ pub enum WireError {
     },
 }
 
-/// A device's port and what it leads to. Dropping it removes what was made for it.
-pub struct Wire {
+/// The DUT's port, attached to the tester's. Dropping it removes the interfaces made for it.
+pub struct DutPort {
     device: Box<dyn Port>,
-    far: Far,
+    tester: TesterPort,
 }
 
-impl Wire {
-    /// Joins a device to the far end, for frames of up to `frame` bytes. Without the privilege for
+impl DutPort {
+    /// Attaches the DUT to the tester, for frames of up to `frame` bytes. Without the privilege for
     /// namespaces the process first becomes root in a user namespace of its own, for which it must
     /// still be single-threaded.
     ///
     /// # Errors
-    /// [`WireError`] where interfaces cannot be made or opened.
-    pub fn open(cable: &Cable, frame: usize) -> Result<Wire, WireError> {
-        let (device, far, namespaces): (Box<dyn Port>, _, _) = match cable {
-            Cable::Interfaces(device, source) => {
+    /// [`DutPortError`] where interfaces cannot be made or opened.
+    pub fn open(attachment: &DutAttachment, frame: usize) -> Result<DutPort, DutPortError> {
+        let (device, far, namespaces): (Box<dyn Port>, _, _) = match attachment {
+            DutAttachment::Interfaces(device, source) => {
                 (Box::new(AfPacket::open(device)?), AfPacket::open(source)?, Vec::new())
             }
-            Cable::Veth | Cable::Xdp => {
+            DutAttachment::Veth | DutAttachment::Xdp => {
                 gain_privilege()?;
                 let namespaces = [Namespace::new()?, Namespace::new()?];
                 join(&namespaces, (frame as u32).saturating_sub(HEADERS) + MTU_SPARE)?;
                 let [near, away] = &namespaces;
-                let device = inside(near, "opening the device's port", || open_device(cable))??;
+                let device = inside(near, "opening the device's port", || open_device(attachment))??;
                 let far = inside(away, "opening the source's port", || AfPacket::open(VETHS[1]))??;
                 (device, far, Vec::from(namespaces))
             }
@@ -114,33 +113,35 @@ impl Wire {
             burst: Burst::new(),
             out: VecDeque::new(),
         });
-        Ok(Wire { device, far: Far { ends, namespaces } })
+        Ok(DutPort { device, tester: TesterPort { ends, namespaces } })
     }
 
-    /// The device's port, and the rest.
-    pub(super) fn apart(self) -> (Box<dyn Port>, Far) {
-        (self.device, self.far)
+    /// Splits into the DUT's port and the tester's.
+    pub(super) fn into_parts(self) -> (Box<dyn Port>, TesterPort) {
+        (self.device, self.tester)
     }
 
-    /// What the device's port is and what it got from the kernel.
+    /// Describes the DUT's port and the features that the kernel granted it.
     pub fn kind(&self) -> String {
         self.device.kind()
     }
 }
 
-fn open_device(cable: &Cable) -> Result<Box<dyn Port>, OpenError> {
+fn open_device(attachment: &DutAttachment) -> Result<Box<dyn Port>, OpenError> {
     let name = VETHS[0];
-    Ok(match cable {
-        Cable::Xdp => Box::new(AfXdp::open(name, None, &mut XdpMemory::for_ports([name].into_iter()))?),
+    Ok(match attachment {
+        DutAttachment::Xdp => {
+            Box::new(AfXdp::open(name, None, &mut XdpMemory::for_ports([name].into_iter()))?)
+        }
         _ => Box::new(AfPacket::open(name)?),
     })
 }
 
 /// A veth pair between two namespaces, up and silent.
-fn join([near, away]: &[Namespace; 2], mtu: u32) -> Result<(), WireError> {
+fn join([near, away]: &[Namespace; 2], mtu: u32) -> Result<(), DutPortError> {
     let made =
         inside(near, "making a veth pair", || Netlink::open()?.add_veth(VETHS[0], VETHS[1], away.as_fd()))?;
-    made.map_err(|source| WireError::Kernel { what: "making a veth pair", source })?;
+    made.map_err(|source| DutPortError::Kernel { what: "making a veth pair", source })?;
     for (namespace, name) in [near, away].into_iter().zip(VETHS) {
         let up = || {
             // It fails where IPv6 is not in the kernel: then there is nothing to silence.
@@ -149,7 +150,7 @@ fn join([near, away]: &[Namespace; 2], mtu: u32) -> Result<(), WireError> {
             Netlink::open()?.bring_up(if_nametoindex(name)?, parameters)
         };
         let what = "bringing a veth up";
-        inside(namespace, what, up)?.map_err(|source| WireError::Kernel { what, source })?;
+        inside(namespace, what, up)?.map_err(|source| DutPortError::Kernel { what, source })?;
     }
     Ok(())
 }
@@ -158,19 +159,20 @@ fn inside<T: Send>(
     namespace: &Namespace,
     what: &'static str,
     work: impl FnOnce() -> T + Send,
-) -> Result<T, WireError> {
-    namespace.within(work).map_err(|source| WireError::Kernel { what, source })
+) -> Result<T, DutPortError> {
+    namespace.within(work).map_err(|source| DutPortError::Kernel { what, source })
 }
 
-/// Where the source sends and the sink receives, and what the wire was made of.
-pub(super) struct Far {
+/// The tester's port, where the source sends and the sink receives, and the namespaces made for it.
+pub(super) struct TesterPort {
     ends: RefCell<Ends>,
     namespaces: Vec<Namespace>,
 }
 
-impl Far {
-    /// Whether the wire was made for the measurement: frames are across as soon as they are sent.
-    pub(super) fn is_ours(&self) -> bool {
+impl TesterPort {
+    /// Whether the attachment is a veth pair made for the measurement: a sent frame is across at
+    /// once.
+    pub(super) fn is_veth(&self) -> bool {
         !self.namespaces.is_empty()
     }
 }
@@ -182,7 +184,7 @@ struct Ends {
     out: VecDeque<Frame>,
 }
 
-impl End for Far {
+impl End for TesterPort {
     fn give<'a>(&self, frames: impl IntoIterator<Item = &'a [u8]>) -> usize {
         let Ends { port, pool, out, .. } = &mut *self.ends.borrow_mut();
         out.extend(frames.into_iter().filter_map(|bytes| pool.insert(bytes)));
@@ -205,7 +207,7 @@ impl End for Far {
     }
 }
 
-/// Measured frames go to one station each; what the kernel says unasked goes to many.
+/// Measured frames have unicast destinations. The kernel's own frames are multicast.
 fn is_measured(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|to| !MacAddr(*to).is_multicast())
 }
@@ -214,24 +216,26 @@ fn is_measured(bytes: &[u8]) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    /// A wire, or none where this machine permits none and `test` is skipped.
-    pub(in super::super) fn open_or_skip(cable: &Cable, test: &str) -> Option<Wire> {
-        match Wire::open(cable, 1518) {
-            Ok(wire) => return Some(wire),
-            Err(WireError::NotPermitted(why)) => crate::skip(test, &why.to_string()),
-            Err(WireError::Open(why)) if *cable == Cable::Xdp => crate::skip(test, &why.to_string()),
-            Err(other) => panic!("{cable:?}: {other}"),
+    /// Opens a DUT port. Returns `None`, and reports `test` as skipped, where that is not permitted.
+    pub(in super::super) fn open_or_skip(attachment: &DutAttachment, test: &str) -> Option<DutPort> {
+        match DutPort::open(attachment, 1518) {
+            Ok(dut_port) => return Some(dut_port),
+            Err(DutPortError::NotPermitted(why)) => crate::skip(test, &why.to_string()),
+            Err(DutPortError::Open(why)) if *attachment == DutAttachment::Xdp => {
+                crate::skip(test, &why.to_string())
+            }
+            Err(other) => panic!("{attachment:?}: {other}"),
         }
         None
     }
 
     #[test]
-    fn cables_are_told_apart() {
-        assert_eq!("veth".parse(), Ok(Cable::Veth));
-        assert_eq!("xdp".parse(), Ok(Cable::Xdp));
-        assert_eq!("eth1+eth2".parse(), Ok(Cable::Interfaces("eth1".to_owned(), "eth2".to_owned())));
+    fn attachments_are_parsed() {
+        assert_eq!("veth".parse(), Ok(DutAttachment::Veth));
+        assert_eq!("xdp".parse(), Ok(DutAttachment::Xdp));
+        assert_eq!("eth1+eth2".parse(), Ok(DutAttachment::Interfaces("eth1".to_owned(), "eth2".to_owned())));
         for bad in ["", "eth1", "eth1+", "eth1+eth1"] {
-            assert!(bad.parse::<Cable>().unwrap_err().to_string().contains("DEVICE+SOURCE"), "{bad}");
+            assert!(bad.parse::<DutAttachment>().unwrap_err().to_string().contains("DEVICE+SOURCE"), "{bad}");
         }
     }
 }
