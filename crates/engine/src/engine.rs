@@ -1,15 +1,15 @@
 //! Starting and stopping: a topology and its ports become threads, and in the end a [`Report`].
 
-use crate::audit::{self, Promise};
 use crate::clock::Clock;
+use crate::command::{Inbox, Mailbox, Snapshot};
 use crate::control::{HttpAddress, Server};
-use crate::ledger::{self, Scribe};
-use crate::mail::{Inbox, Mailbox, Snapshot};
+use crate::lateness::{self, Promise};
+use crate::packet_log::{self, Scribe};
 use crate::port::{AfPacket, AfXdp, OpenError, Port, XdpMemory, XdpMode};
 use crate::report::Report;
 use crate::sys::thread;
-use crate::team::Team;
 use crate::worker::{Crew, Worker};
+use crate::worker_group::Team;
 use fastpath_net::ledger::Ledger;
 use fastpath_net::{EdgeId, Network, Observer, Part};
 use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeKind, Topology, Workers};
@@ -138,7 +138,7 @@ pub struct Stopper(Team);
 /// Runs `topology` between `ports`, one for each edge, from now on.
 pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Running, StartError> {
     let open = |path: PathBuf| {
-        let ledger = ledger::open(&path, &topology);
+        let ledger = packet_log::open(&path, &topology);
         ledger.map_err(|source| StartError::Ledger { path, source })
     };
     let ledger = options.ledger.clone().map(open).transpose()?;
@@ -206,7 +206,7 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
 fn promise(options: &Options) -> Promise {
     let tolerance = options.tolerance;
     Promise {
-        tolerance: tolerance.unwrap_or(audit::TOLERANCE),
+        tolerance: tolerance.unwrap_or(lateness::TOLERANCE),
         is_stated: tolerance.is_some(),
         late: options.late.unwrap_or_default(),
     }

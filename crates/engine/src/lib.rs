@@ -11,29 +11,29 @@
 //! Read first: `worker.rs` (the loop), then `port/mod.rs`; `engine.rs` starts and stops it all.
 #![cfg(target_os = "linux")]
 
-mod audit;
 mod clock;
+mod command;
 pub mod control;
 mod delays;
 mod engine;
-mod ledger;
-mod mail;
+mod lateness;
+mod packet_log;
 pub mod port;
 pub mod priority;
 mod ready;
 mod report;
-mod slack;
+mod sleep_margin;
 pub mod switching;
 mod sys;
-mod team;
-mod watch;
 mod worker;
+mod worker_clock;
+mod worker_group;
 
-pub use audit::BOUNDS_NS;
 pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{AttachError, Options, Panicked, Ports, Running, StartError, Stopper, attach, start};
 pub use fastpath_spec::{Idle, Late, Workers};
+pub use lateness::BOUNDS_NS;
 pub use report::{
     Books, Interruptions, Lateness, LinkReport, PipeReport, PortReport, Promise, Report, WorkerReport,
 };

@@ -1,12 +1,12 @@
 //! What an engine tells about itself, in words and numbers for people and programs: the answer to
 //! `report` on the control socket, and the end of a run.
 
-use crate::audit::{BOUNDS_NS, Releases};
+use crate::command::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::control::values;
 use crate::delays::DelayReport;
-use crate::mail::{EdgeState, PipeState, Snapshot, WorkerState};
+use crate::lateness::{BOUNDS_NS, Releases};
 use crate::port::PortCounters;
-use crate::watch::Gaps;
+use crate::worker_clock::Gaps;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_spec::trace::Timeline;
 use fastpath_spec::{self as spec, LinkId, NodeKind, Topology, Track};

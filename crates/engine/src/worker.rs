@@ -13,14 +13,14 @@
 //! Read beside it: `ready.rs` (which ports are looked at), `audit.rs` (how late frames are),
 //! `watch.rs` (when the thread did not run).
 
-use crate::audit::{Promise, Releases};
 use crate::clock::Clock;
-use crate::mail::{Command, EdgeState, Inbox, PipeState, Refusal, Snapshot, When, WorkerState};
+use crate::command::{Command, EdgeState, Inbox, PipeState, Refusal, Snapshot, When, WorkerState};
+use crate::lateness::{Promise, Releases};
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
-use crate::slack::Slack;
+use crate::sleep_margin::Slack;
 use crate::sys::thread::{minimise_timer_slack, set_high_priority};
-use crate::watch::Watch;
+use crate::worker_clock::Watch;
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_units::{Duration, Time};
@@ -508,7 +508,7 @@ fn stamp(from: Time, to: Time, frames: usize) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mail::Mailbox;
+    use crate::command::Mailbox;
     use crate::port::{Memory, MemoryEnd};
     use crate::sys::heap;
     use fastpath_link::{Change, Limit, PipeSpec, QueueSpec};

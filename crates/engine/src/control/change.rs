@@ -2,7 +2,7 @@
 //! only valid ones.
 
 use super::{Changes, GroupReport, Setting};
-use crate::mail::Snapshot;
+use crate::command::Snapshot;
 use fastpath_link::Change;
 use fastpath_net::LinkChange;
 use fastpath_spec::{self as spec, Direction, LinkId, Start, Topology};

@@ -1,7 +1,7 @@
 //! A report as Prometheus reads it (text exposition format 0.0.4).
 
-use crate::audit::BOUNDS_NS;
 use crate::delays::DelayReport;
+use crate::lateness::BOUNDS_NS;
 use crate::report::{PipeReport, Report};
 use std::fmt::Write;
 

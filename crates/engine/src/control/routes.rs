@@ -2,9 +2,9 @@
 //! declarations as the routes.
 
 use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics};
-use crate::mail::Refusal;
+use crate::command::Refusal;
 use crate::report::{LinkReport, Report};
-use crate::team::Team;
+use crate::worker_group::Team;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};

@@ -2,7 +2,7 @@
 
 use super::address::HttpAddress;
 use super::routes::{self, Engine};
-use crate::team::Team;
+use crate::worker_group::Team;
 use axum::Router;
 use axum::http::{Request, StatusCode, header};
 use axum::middleware::{self, Next};

@@ -21,6 +21,7 @@ mod claim;
 mod injector;
 mod memory;
 mod merging;
+mod null;
 mod offload;
 mod pcap;
 mod tap;
@@ -29,6 +30,7 @@ pub use af_packet::AfPacket;
 pub use af_xdp::{AfXdp, XdpMemory, XdpMode};
 pub use injector::Injector;
 pub use memory::{Memory, MemoryEnd};
+pub use null::NullPort;
 pub use pcap::Pcap;
 pub use tap::TapPort;
 

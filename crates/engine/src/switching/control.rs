@@ -1,6 +1,6 @@
 //! The control side of a switch that runs: requests, counters, packet-ins and packet-outs, expiry.
 
-use super::books::{Counts, SwitchBooks};
+use super::accounting::{Counts, SwitchBooks};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
 use crate::priority::with_low_priority;

@@ -15,18 +15,17 @@
 //!
 //! Read first: `datapath.rs`, then `control.rs`.
 
-mod books;
+mod accounting;
 mod control;
 mod datapath;
 mod links;
 mod packet_ins;
 mod running;
-mod void;
 
-pub use books::SwitchBooks;
+pub use crate::port::NullPort as Void;
+pub use accounting::SwitchBooks;
 pub use control::Control;
 pub use datapath::Datapath;
 pub use links::LinkWatch;
 pub use packet_ins::{PacketInLimit, QueuedPacketIn};
 pub use running::{SwitchRunning, serve};
-pub use void::Void;

@@ -1,7 +1,7 @@
 //! Packets on their way to the controllers: bounded in number, bytes and rate, so that no traffic
 //! can drown the agent or its memory.
 
-use super::books::Counts;
+use super::accounting::Counts;
 use fastpath_switch::execute::PacketInHead;
 use fastpath_units::Time;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Starting and stopping the threads of a switch.
 
-use super::books::SwitchBooks;
+use super::accounting::SwitchBooks;
 use super::control::Control;
 use super::datapath::Datapath;
 use crate::sys::thread::{minimise_timer_slack, set_high_priority};

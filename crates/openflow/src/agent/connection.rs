@@ -6,7 +6,7 @@
 //! [`REPLIES_MAX`] bytes wait, and gets no packet-ins when [`EVENTS_MAX`] do.
 
 use super::stream::{Moved, Stream};
-use super::world::Event;
+use super::switch_state::Event;
 use crate::message::{Async, Fault, HEADER_LEN, Hello, MORE, Message, Role, decode, frame_len};
 use crate::message::{ErrorMessage, TableFeatures};
 use fastpath_switch::{FlowFilter, Rank};
@@ -63,7 +63,7 @@ pub(super) struct Connection {
     /// When it last took bytes.
     took_at: Instant,
     probed: bool,
-    /// The number of the first of the [news](super::news::News) that it has not been told.
+    /// The number of the first of the [news](super::async_messages::News) that it has not been told.
     pub(super) told: u64,
     /// Events this controller was not told because it does not read.
     pub(super) untold: u64,

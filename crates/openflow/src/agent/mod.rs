@@ -13,23 +13,23 @@
 //! Read first: `connection.rs`, then `requests.rs`.
 
 mod address;
+mod async_messages;
 mod connection;
+mod event_loop;
 mod features;
-mod life;
-mod news;
 mod requests;
 mod standalone;
 mod statistics;
 mod stream;
+mod switch_state;
 mod tls;
-mod world;
 
 pub use address::{Listen, ParseAddressError, Security, Target};
+pub use switch_state::PortInfo;
 pub use tls::{TlsError, TlsFiles};
-pub use world::PortInfo;
 
+use event_loop::{Life, WAKE};
 use fastpath_engine::switching::{Control, LinkWatch};
-use life::{Life, WAKE};
 use mio::{Poll, Waker};
 use std::collections::BTreeMap;
 use std::io;

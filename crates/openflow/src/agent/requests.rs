@@ -3,7 +3,7 @@
 use super::connection::{Connection, Incoming};
 use super::features::TABLE_CONFIG;
 use super::statistics;
-use super::world::{Event, World};
+use super::switch_state::{Event, World};
 use crate::message::{
     Async, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
 };

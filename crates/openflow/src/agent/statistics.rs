@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
-use super::world::World;
+use super::switch_state::World;
 use crate::message::{
     Description, Fault, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
     MeterDescription, MeterFeatures, MeterStats, Pages, PortStats, Reply, Request, TableFeatures, TableStats,

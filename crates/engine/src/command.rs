@@ -1,10 +1,10 @@
 //! Letters to a worker from other threads, and its answers: how things stand, copied at one
 //! instant.
 
-use crate::audit::{Promise, Releases};
+use crate::lateness::{Promise, Releases};
 use crate::port::PortCounters;
 use crate::sys::poll::Bell;
-use crate::watch::Gaps;
+use crate::worker_clock::Gaps;
 use fastpath_link::{Counters, Delays, PipeSpec, Volume};
 use fastpath_net::{Conservation, LinkChange, ScheduleFull};
 use fastpath_units::{Duration, Time};

@@ -1,25 +1,25 @@
 //! A port whose far side is nothing: no frame comes, and what is sent is counted and gone.
 
-use crate::port::{Burst, Port, PortCounters, PortError};
+use super::{Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
 use std::collections::VecDeque;
 
 /// See the head of this file.
 #[derive(Debug)]
-pub struct Void {
+pub struct NullPort {
     name: String,
     counters: PortCounters,
 }
 
-impl Void {
+impl NullPort {
     /// A port of this name.
-    pub fn new(name: &str) -> Void {
-        Void { name: name.to_owned(), counters: PortCounters::default() }
+    pub fn new(name: &str) -> NullPort {
+        NullPort { name: name.to_owned(), counters: PortCounters::default() }
     }
 }
 
-impl Port for Void {
+impl Port for NullPort {
     fn name(&self) -> &str {
         &self.name
     }

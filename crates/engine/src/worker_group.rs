@@ -1,7 +1,7 @@
 //! Several workers as one: each runs a part of the network; requests come with the numbers of the
 //! whole, and answers are put together.
 
-use crate::mail::{EdgeState, Mailbox, PipeState, Refusal, Snapshot, When};
+use crate::command::{EdgeState, Mailbox, PipeState, Refusal, Snapshot, When};
 use fastpath_net::{Conservation, EdgeId, LinkChange, Part};
 use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};

@@ -9,7 +9,7 @@
 //! those that find no room are dropped at once.
 
 use super::connection::Connection;
-use super::world::Event;
+use super::switch_state::Event;
 use std::collections::VecDeque;
 use std::time::Instant;
 

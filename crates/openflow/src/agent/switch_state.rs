@@ -1,7 +1,7 @@
 //! What all connections of an agent share: the switch, what it is called, elections, and events not
 //! yet told.
 
-use super::news::News;
+use super::async_messages::News;
 use crate::message::{Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus};
 use fastpath_engine::switching::{Control, QueuedPacketIn};
 use fastpath_switch::port::Link;

@@ -1,13 +1,13 @@
 //! The agent's thread: waits, serves each connection in turn, tells events, keeps the time.
 
+use super::async_messages::News;
 use super::connection::{Connection, Kind, State};
-use super::news::News;
 use super::requests;
 use super::standalone;
 use super::statistics;
 use super::stream::Stream;
+use super::switch_state::{Event, World};
 use super::tls::Tls;
-use super::world::{Event, World};
 use super::{FailMode, Listen, Options, Security, StartError, Target};
 use crate::message::{Config, Fault, Message, Role};
 use fastpath_engine::switching::Control;

@@ -3,7 +3,7 @@
 //! A frame is released when its port has taken it. A port takes frames one by one, so of `n` frames
 //! that a call took the `i`-th (from 0) counts as released after `i/n` of the time the call needed.
 
-use crate::watch::Watch;
+use crate::worker_clock::Watch;
 use fastpath_spec::Late;
 use fastpath_units::{Duration, Time};
 use hdrhistogram::Histogram;
