@@ -14,7 +14,7 @@ mod common;
 
 use common::{finish, options};
 use fastpath_engine::port::{BURST, Memory, MemoryEnd, Port};
-use fastpath_engine::{Idle, Ports, start};
+use fastpath_engine::{EdgePorts, Idle, start};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_net::EdgeId;
 use fastpath_spec::{NodeKind, Topology};
@@ -78,7 +78,7 @@ fn rate(links: usize, size: usize) -> f64 {
 }
 
 /// Links with a memory port at each end.
-fn network(links: usize) -> (Topology, Ports, Vec<MemoryEnd>) {
+fn network(links: usize) -> (Topology, EdgePorts, Vec<MemoryEnd>) {
     let pipe = PipeSpec {
         rate: Rate::from_bps(TOTAL_BPS / links as u64),
         delay: Duration::from_us(10),
@@ -87,7 +87,7 @@ fn network(links: usize) -> (Topology, Ports, Vec<MemoryEnd>) {
         ..PipeSpec::default()
     };
     let mut topology = Topology::default();
-    let (mut ports, mut ends): (Ports, _) = (Vec::new(), Vec::new());
+    let (mut ports, mut ends): (EdgePorts, _) = (Vec::new(), Vec::new());
     for i in 0..links {
         let [a, b] =
             ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));

@@ -1,10 +1,10 @@
 //! Letters to a worker from other threads, and its answers: how things stand, copied at one
 //! instant.
 
-use crate::lateness::{Promise, Releases};
+use crate::lateness::{LatenessPolicy, Releases};
 use crate::port::PortCounters;
 use crate::sys::poll::Bell;
-use crate::worker_clock::Gaps;
+use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, Volume};
 use fastpath_net::{Conservation, LinkChange, ScheduleFull};
 use fastpath_units::{Duration, Time};
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Commands that may wait for the worker.
-const MAIL_MAX: usize = 16;
+const COMMANDS_MAX: usize = 16;
 
 /// A request to the worker. Answers go to channels with room for one, so that answering never
 /// waits.
 pub(crate) enum Command {
     /// Says how things stand.
-    Look { answer: SyncSender<Snapshot> },
+    Snapshot { answer: SyncSender<Snapshot> },
     /// Changes links, all at one instant. Answers when that is.
     Change { when: When, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
     /// Starts the traces of a group at the instant it is read.
@@ -59,7 +59,7 @@ pub(crate) struct Snapshot {
     /// One per edge.
     pub(crate) edges: Vec<EdgeState>,
     pub(crate) workers: Vec<WorkerState>,
-    pub(crate) promise: Promise,
+    pub(crate) policy: LatenessPolicy,
 }
 
 pub(crate) struct PipeState {
@@ -91,38 +91,38 @@ pub(crate) struct WorkerState {
     /// In turns that moved frames.
     pub(crate) busy: Duration,
     pub(crate) sleeps: u64,
-    pub(crate) paused: Gaps,
-    pub(crate) preempted: Gaps,
+    pub(crate) stalled: InterruptionTotals,
+    pub(crate) preempted: InterruptionTotals,
     /// Bytes of the frame pool.
     pub(crate) pool_reserved: usize,
 }
 
 /// The worker's letter box: commands, the stop sign, and the bell that wakes it.
-pub(crate) struct Mailbox {
+pub(crate) struct CommandSender {
     commands: SyncSender<Command>,
     shared: Arc<Shared>,
 }
 
 struct Shared {
     bell: Bell,
-    has_mail: AtomicBool,
+    has_commands: AtomicBool,
     stop: AtomicBool,
 }
 
-impl Mailbox {
-    pub(crate) fn new() -> std::io::Result<(Mailbox, Inbox)> {
-        let (commands, receiver) = sync_channel(MAIL_MAX);
+impl CommandSender {
+    pub(crate) fn new() -> std::io::Result<(CommandSender, CommandReceiver)> {
+        let (commands, receiver) = sync_channel(COMMANDS_MAX);
         let shared = Arc::new(Shared {
             bell: Bell::new()?,
-            has_mail: AtomicBool::new(false),
+            has_commands: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
-        Ok((Mailbox { commands, shared: Arc::clone(&shared) }, Inbox { receiver, shared }))
+        Ok((CommandSender { commands, shared: Arc::clone(&shared) }, CommandReceiver { receiver, shared }))
     }
 
     /// How things stand; `None` if the worker has ended.
-    pub(crate) fn look(&self) -> Option<Snapshot> {
-        self.ask(|answer| Command::Look { answer })
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        self.ask(|answer| Command::Snapshot { answer })
     }
 
     /// Changes links, all at one instant; `None` if the worker has ended.
@@ -138,7 +138,7 @@ impl Mailbox {
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Option<T> {
         let (answer, answered) = sync_channel(1);
         self.commands.send(command(answer)).ok()?;
-        self.shared.has_mail.store(true, Ordering::Release);
+        self.shared.has_commands.store(true, Ordering::Release);
         self.shared.bell.ring();
         answered.recv().ok()
     }
@@ -150,22 +150,23 @@ impl Mailbox {
     }
 }
 
-/// The worker's side of a [`Mailbox`].
-pub(crate) struct Inbox {
+/// The worker's side of a [`CommandSender`].
+pub(crate) struct CommandReceiver {
     receiver: Receiver<Command>,
     shared: Arc<Shared>,
 }
 
-impl Inbox {
+impl CommandReceiver {
     /// True once the worker is to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Acquire)
     }
 
     /// True if there may be commands, once.
-    pub(crate) fn has_mail(&self) -> bool {
+    pub(crate) fn has_commands(&self) -> bool {
         // A load alone leaves the line of memory shared.
-        self.shared.has_mail.load(Ordering::Relaxed) && self.shared.has_mail.swap(false, Ordering::AcqRel)
+        self.shared.has_commands.load(Ordering::Relaxed)
+            && self.shared.has_commands.swap(false, Ordering::AcqRel)
     }
 
     /// The oldest command.

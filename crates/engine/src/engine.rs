@@ -1,15 +1,16 @@
 //! Starting and stopping: a topology and its ports become threads, and in the end a [`Report`].
 
 use crate::clock::Clock;
-use crate::command::{Inbox, Mailbox, Snapshot};
+use crate::command::{CommandReceiver, CommandSender, Snapshot};
 use crate::control::{HttpAddress, Server};
-use crate::lateness::{self, Promise};
-use crate::packet_log::{self, Scribe};
+use crate::lateness::{self, LatenessPolicy};
+use crate::notice::Notice;
+use crate::packet_log::{self, LogThread};
 use crate::port::{AfPacket, AfXdp, OpenError, Port, XdpMemory, XdpMode};
 use crate::report::Report;
 use crate::sys::thread;
-use crate::worker::{Crew, Worker};
-use crate::worker_group::Team;
+use crate::worker::{Worker, WorkerConfig};
+use crate::worker_group::WorkerGroup;
 use fastpath_net::ledger::Ledger;
 use fastpath_net::{EdgeId, Network, Observer, Part};
 use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeKind, Topology, Workers};
@@ -25,7 +26,7 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 /// Ports by the edge each serves.
-pub type Ports = Vec<(EdgeId, Box<dyn Port>)>;
+pub type EdgePorts = Vec<(EdgeId, Box<dyn Port>)>;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -45,17 +46,27 @@ pub struct Options {
     /// One more place to listen for the same.
     pub http: Option<HttpAddress>,
     /// Where to write what became of every packet, as pcapng; nowhere if `None`.
-    pub ledger: Option<PathBuf>,
+    pub packet_log: Option<PathBuf>,
     /// Told what happens by itself during the run: a port that fails.
-    pub notice: fn(&str),
+    pub notice: Notice,
 }
 
 impl Options {
     /// Saves power, does not listen, tells notices on stderr.
     pub fn new(network: fastpath_net::Options) -> Options {
-        let notice = |text: &str| eprintln!("fastpath: {text}");
         let (idle, tolerance, late, workers) = (None, None, None, None);
-        Options { network, idle, tolerance, late, workers, control: None, http: None, ledger: None, notice }
+        let notice = Notice::to_stderr();
+        Options {
+            network,
+            idle,
+            tolerance,
+            late,
+            workers,
+            control: None,
+            http: None,
+            packet_log: None,
+            notice,
+        }
     }
 
     /// Takes the settings of a spec for the options that are not given.
@@ -100,7 +111,7 @@ pub enum StartError {
     },
     /// The ledger could not be made.
     #[error("ledger {}: {source}", path.display())]
-    Ledger {
+    PacketLog {
         /// Where.
         path: PathBuf,
         /// Why.
@@ -123,8 +134,8 @@ pub struct Panicked {
 #[derive(Debug)]
 pub struct Running {
     workers: Vec<JoinHandle<Result<Snapshot, Panicked>>>,
-    scribe: Option<Scribe>,
-    notice: fn(&str),
+    log_thread: Option<LogThread>,
+    notice: Notice,
     /// Closes its sockets when it is dropped.
     server: Server,
     topology: Arc<Topology>,
@@ -133,15 +144,15 @@ pub struct Running {
 
 /// Ends a [`Running`] engine, from any thread.
 #[derive(Clone)]
-pub struct Stopper(Team);
+pub struct Stopper(WorkerGroup);
 
 /// Runs `topology` between `ports`, one for each edge, from now on.
-pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Running, StartError> {
+pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<Running, StartError> {
     let open = |path: PathBuf| {
         let ledger = packet_log::open(&path, &topology);
-        ledger.map_err(|source| StartError::Ledger { path, source })
+        ledger.map_err(|source| StartError::PacketLog { path, source })
     };
-    let ledger = options.ledger.clone().map(open).transpose()?;
+    let ledger = options.packet_log.clone().map(open).transpose()?;
     let mut ports: Vec<Option<Box<dyn Port>>> = in_order(&topology, ports)?.into_iter().map(Some).collect();
     let open_ports = Arc::new(AtomicUsize::new(ports.len()));
     let workers = options.workers.as_ref();
@@ -152,19 +163,19 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
     }
     let parts = Part::split(&topology, NonZeroUsize::new(cores.len()).unwrap_or(NonZeroUsize::MIN));
     if let Some(asked) = workers.and_then(Workers::asked).filter(|asked| parts.len() < *asked) {
-        let why = match options.ledger {
+        let why = match options.packet_log {
             Some(_) => "one keeps the ledger",
             None => "links that exchange frames have one together",
         };
-        (options.notice)(&format!("{} of the {asked} workers asked for: {why}", parts.len()));
+        options.notice.send(&format!("{} of the {asked} workers asked for: {why}", parts.len()));
     }
-    let mailboxes = parts.iter().map(|_| Mailbox::new()).collect::<io::Result<Vec<_>>>()?;
-    let (mailboxes, inboxes): (Vec<Mailbox>, Vec<Inbox>) = mailboxes.into_iter().unzip();
-    let team = Team::new(mailboxes.into_iter().zip(parts.iter().cloned()));
+    let senders = parts.iter().map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
+    let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
+    let group = WorkerGroup::new(senders.into_iter().zip(parts.iter().cloned()));
     let shown = Arc::new(topology);
     let addresses: Vec<HttpAddress> =
         options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();
-    let server = Server::start(&addresses, Arc::clone(&shown), team.clone())
+    let server = Server::start(&addresses, Arc::clone(&shown), group.clone())
         .map_err(|(address, source)| StartError::Control { address, source })?;
     let clock = Clock::start();
     let pool_limit = options.network.pool_limit.get() / parts.len();
@@ -172,40 +183,46 @@ pub fn start(topology: Topology, ports: Ports, options: Options) -> Result<Runni
         pool_limit: NonZeroUsize::new(pool_limit).unwrap_or(NonZeroUsize::MIN),
         ..options.network.clone()
     };
-    let (stopper, notice) = (Stopper(team.clone()), options.notice);
-    let mut running =
-        Running { workers: Vec::new(), scribe: None, notice, server, topology: Arc::clone(&shown), stopper };
+    let (stopper, notice) = (Stopper(group.clone()), options.notice.clone());
+    let mut running = Running {
+        workers: Vec::new(),
+        log_thread: None,
+        notice,
+        server,
+        topology: Arc::clone(&shown),
+        stopper,
+    };
     let mut queue = None;
     if let Some((ledger, writer)) = ledger {
-        (queue, running.scribe) = (Some(Ledger::new(ledger)), Some(writer));
+        (queue, running.log_thread) = (Some(Ledger::new(ledger)), Some(writer));
     }
-    for ((part, inbox), core) in parts.into_iter().zip(inboxes).zip(cores) {
+    for ((part, commands), core) in parts.into_iter().zip(receivers).zip(cores) {
         let ports =
             part.edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();
-        let crew = Crew {
+        let config = WorkerConfig {
             clock,
             ports,
             idle: options.idle.unwrap_or_default(),
-            promise: promise(&options),
-            inbox,
-            notice: options.notice,
+            policy: lateness_policy(&options),
+            commands,
+            notice: options.notice.clone(),
             core,
             open_ports: Arc::clone(&open_ports),
         };
         // Given up half-way, it ends what runs already.
         running.workers.push(match queue.take() {
-            None => work(Network::new(part.topology, network.clone()), crew, team.clone()),
+            None => work(Network::new(part.topology, network.clone()), config, group.clone()),
             Some(ledger) => {
-                work(Network::observed(part.topology, network.clone(), ledger), crew, team.clone())
+                work(Network::observed(part.topology, network.clone(), ledger), config, group.clone())
             }
         }?);
     }
     Ok(running)
 }
 
-fn promise(options: &Options) -> Promise {
+fn lateness_policy(options: &Options) -> LatenessPolicy {
     let tolerance = options.tolerance;
-    Promise {
+    LatenessPolicy {
         tolerance: tolerance.unwrap_or(lateness::TOLERANCE),
         is_stated: tolerance.is_some(),
         late: options.late.unwrap_or_default(),
@@ -232,22 +249,26 @@ fn cores_for(workers: Option<&Workers>) -> Result<Vec<Option<u32>>, StartError> 
 }
 
 /// Starts the thread that runs `network`. If it stops by a defect the others end too.
-fn work<O>(network: Network<O>, crew: Crew, team: Team) -> io::Result<JoinHandle<Result<Snapshot, Panicked>>>
+fn work<O>(
+    network: Network<O>,
+    config: WorkerConfig,
+    group: WorkerGroup,
+) -> io::Result<JoinHandle<Result<Snapshot, Panicked>>>
 where
     O: Observer + Send + 'static,
 {
     let run = move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
-            if let Some(core) = crew.core {
+            if let Some(core) = config.core {
                 thread::stay_on(core).map_err(|error| format!("core {core}: {error}"))?;
             }
-            let mut worker = Worker::new(network, crew).map_err(|error| error.to_string())?;
+            let mut worker = Worker::new(network, config).map_err(|error| error.to_string())?;
             worker.run();
-            Ok(worker.look())
+            Ok(worker.snapshot())
         }));
         let result = result.unwrap_or_else(|payload| Err(panic_message(&*payload)));
         result.map_err(|message| {
-            team.stop();
+            group.stop();
             Panicked { message }
         })
     };
@@ -258,8 +279,8 @@ where
 /// `packet:`, `xdp:`, `xdp-native:` or `xdp-generic:` before the name. Where AF_XDP is asked for
 /// and not to be had, a packet socket takes its place and `notice` is told why. Without a word it
 /// is a packet socket, which alone sees super-packets and VLAN tags as their sender meant them.
-pub fn attach(topology: &Topology, notice: fn(&str)) -> Result<Ports, AttachError> {
-    let (mut ports, mut hosts_on): (Ports, _) = (Vec::new(), BTreeMap::new());
+pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachError> {
+    let (mut ports, mut hosts_on): (EdgePorts, _) = (Vec::new(), BTreeMap::new());
     let names = topology.hosts().filter_map(|(_, host)| match &host.kind {
         NodeKind::Host { port: Some(name) } => Some(way(name)),
         _ => None,
@@ -303,14 +324,14 @@ fn way(port: &str) -> (Way, &str) {
     found.unwrap_or((Way::Packet, port))
 }
 
-fn open(way: Way, name: &str, memory: &mut XdpMemory, notice: fn(&str)) -> Result<Box<dyn Port>, OpenError> {
+fn open(way: Way, name: &str, memory: &mut XdpMemory, notice: &Notice) -> Result<Box<dyn Port>, OpenError> {
     if let Way::Xdp(mode) = way {
         match AfXdp::open(name, mode, memory) {
             Ok(port) => return Ok(Box::new(port)),
             Err(error @ (OpenError::NoSuchInterface { .. } | OpenError::InUse { process: Some(_), .. })) => {
                 return Err(error);
             }
-            Err(why) => notice(&format!("{why}; a packet socket takes the place of AF_XDP")),
+            Err(why) => notice.send(&format!("{why}; a packet socket takes the place of AF_XDP")),
         }
     }
     Ok(Box::new(AfPacket::open(name)?))
@@ -353,7 +374,7 @@ impl Drop for Running {
         self.stopper.stop();
         // How it ended is told by `join` and `stop`.
         self.workers.drain(..).for_each(|worker| drop(worker.join()));
-        let _ = self.scribe.take().map(Scribe::finish);
+        let _ = self.log_thread.take().map(LogThread::finish);
     }
 }
 
@@ -383,8 +404,8 @@ impl Running {
         // All of them, before the first failure is told.
         let ended: Vec<_> = self.workers.drain(..).map(join).collect();
         // The worker has dropped its end of the ledger's queue.
-        if let Some(Err(missing)) = self.scribe.take().map(Scribe::finish) {
-            (self.notice)(&missing);
+        if let Some(Err(missing)) = self.log_thread.take().map(LogThread::finish) {
+            self.notice.send(&missing);
         }
         let snapshots = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok(Report::of(&self.topology, &self.stopper.0.join(snapshots)))
@@ -398,7 +419,7 @@ impl Running {
 
     /// How it stands; `None` if it has ended.
     pub fn report(&self) -> Option<Report> {
-        self.stopper.0.look().map(|snapshot| Report::of(&self.topology, &snapshot))
+        self.stopper.0.snapshot().map(|snapshot| Report::of(&self.topology, &snapshot))
     }
 }
 
@@ -415,7 +436,7 @@ impl std::fmt::Debug for Stopper {
     }
 }
 
-fn in_order(topology: &Topology, mut ports: Ports) -> Result<Vec<Box<dyn Port>>, StartError> {
+fn in_order(topology: &Topology, mut ports: EdgePorts) -> Result<Vec<Box<dyn Port>>, StartError> {
     // Edges are numbered like this: hosts, then their interfaces.
     let interfaces = |host: &'_ Node| -> Vec<_> {
         host.interfaces.iter().map(|interface| (host.name.clone(), interface.name.clone())).collect()

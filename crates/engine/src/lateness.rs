@@ -3,7 +3,7 @@
 //! A frame is released when its port has taken it. A port takes frames one by one, so of `n` frames
 //! that a call took the `i`-th (from 0) counts as released after `i/n` of the time the call needed.
 
-use crate::worker_clock::Watch;
+use crate::worker_clock::WorkerClock;
 use fastpath_spec::Late;
 use fastpath_units::{Duration, Time};
 use hdrhistogram::Histogram;
@@ -32,7 +32,7 @@ const EXACT_EDGES: usize = 1024;
 
 /// What was promised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Promise {
+pub(crate) struct LatenessPolicy {
     pub(crate) tolerance: Duration,
     /// Whether somebody asked for it.
     pub(crate) is_stated: bool,
@@ -62,21 +62,27 @@ impl Releases {
 
     /// A frame due at `due` was released at `released`.
     #[inline]
-    pub(crate) fn record(&mut self, due: Time, released: Time, promise: &Promise, watch: &Watch) {
+    pub(crate) fn record(&mut self, due: Time, released: Time, policy: &LatenessPolicy, clock: &WorkerClock) {
         let lateness = released.since(due);
         self.histogram.saturating_record(lateness.as_ns());
         self.sum = self.sum.saturating_add(lateness);
-        if lateness > promise.tolerance {
-            self.count_late(due, released, promise, watch);
+        if lateness > policy.tolerance {
+            self.count_late(due, released, policy, clock);
         }
     }
 
     /// A frame was released, or dropped, later than tolerated.
     #[cold]
-    pub(crate) fn count_late(&mut self, due: Time, released: Time, promise: &Promise, watch: &Watch) {
+    pub(crate) fn count_late(
+        &mut self,
+        due: Time,
+        released: Time,
+        policy: &LatenessPolicy,
+        clock: &WorkerClock,
+    ) {
         self.late += 1;
-        let own = released.since(due).saturating_sub(watch.interrupted_within(due, released));
-        self.late_interrupted += u64::from(own <= promise.tolerance);
+        let own = released.since(due).saturating_sub(clock.interrupted_within(due, released));
+        self.late_interrupted += u64::from(own <= policy.tolerance);
     }
 
     /// Frames measured.
@@ -120,8 +126,8 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
 
-    const PROMISE: Promise =
-        Promise { tolerance: Duration::from_ms(1), is_stated: true, late: Late::Deliver };
+    const POLICY: LatenessPolicy =
+        LatenessPolicy { tolerance: Duration::from_ms(1), is_stated: true, late: Late::Deliver };
 
     fn at(us: u64) -> Time {
         Time::ZERO + Duration::from_us(us)
@@ -129,9 +135,9 @@ mod tests {
 
     #[test]
     fn what_is_later_than_tolerated_is_counted_and_the_rest_is_not() {
-        let (mut releases, watch) = (Releases::new(2), Watch::new(Clock::start()));
+        let (mut releases, clock) = (Releases::new(2), WorkerClock::new(Clock::start()));
         for us in [0, 1, 999, 1000, 1001, 5000] {
-            releases.record(at(100), at(100 + us), &PROMISE, &watch);
+            releases.record(at(100), at(100 + us), &POLICY, &clock);
         }
         assert_eq!((releases.frames(), releases.late, releases.late_interrupted), (6, 2, 0));
         assert_eq!(releases.sum(), Duration::from_us(8001));
@@ -141,9 +147,9 @@ mod tests {
     #[test]
     fn counts_by_bound_never_fall_and_end_with_all_frames() {
         for edges in [1, EXACT_EDGES + 1] {
-            let (mut releases, watch) = (Releases::new(edges), Watch::new(Clock::start()));
+            let (mut releases, clock) = (Releases::new(edges), WorkerClock::new(Clock::start()));
             for us in [0, 1, 3, 4, 15, 15, 700, 3000, 50_000] {
-                releases.record(at(0), at(us), &PROMISE, &watch);
+                releases.record(at(0), at(us), &POLICY, &clock);
             }
             let counts = releases.within();
             assert!(counts.is_sorted() && counts[counts.len() - 1] == 9, "{counts:?}");

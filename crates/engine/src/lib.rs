@@ -17,6 +17,7 @@ pub mod control;
 mod delays;
 mod engine;
 mod lateness;
+mod notice;
 mod packet_log;
 pub mod port;
 pub mod priority;
@@ -31,10 +32,12 @@ mod worker_group;
 
 pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
-pub use engine::{AttachError, Options, Panicked, Ports, Running, StartError, Stopper, attach, start};
+pub use engine::{AttachError, EdgePorts, Options, Panicked, Running, StartError, Stopper, attach, start};
 pub use fastpath_spec::{Idle, Late, Workers};
 pub use lateness::BOUNDS_NS;
+pub use notice::Notice;
 pub use report::{
-    Books, Interruptions, Lateness, LinkReport, PipeReport, PortReport, Promise, Report, WorkerReport,
+    FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport, PortReport, Report,
+    WorkerReport,
 };
 pub use sys::large_blocks::LargeBlocks;

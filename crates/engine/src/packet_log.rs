@@ -18,21 +18,21 @@ const WAITING_MAX: usize = 1 << 15;
 
 /// The worker's end of the queue.
 #[derive(Debug)]
-pub(crate) struct Queue {
-    records: SyncSender<Record>,
+pub(crate) struct LogQueue {
+    records: SyncSender<LogRecord>,
     lost: Arc<AtomicU64>,
 }
 
 /// An entry with the first bytes of its frame.
-struct Record {
+struct LogRecord {
     entry: Entry,
     len: usize,
     bytes: [u8; SNAP_LEN],
 }
 
-impl Sink for Queue {
+impl Sink for LogQueue {
     fn take(&mut self, entry: Entry, bytes: &[u8]) {
-        let mut record = Record { entry, len: bytes.len(), bytes: [0; SNAP_LEN] };
+        let mut record = LogRecord { entry, len: bytes.len(), bytes: [0; SNAP_LEN] };
         record.bytes[..bytes.len()].copy_from_slice(bytes);
         if self.records.try_send(record).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -40,16 +40,16 @@ impl Sink for Queue {
     }
 }
 
-/// The thread that writes. It ends when the [`Queue`] is dropped and everything is in the file.
+/// The thread that writes. It ends when the [`LogQueue`] is dropped and everything is in the file.
 #[derive(Debug)]
-pub(crate) struct Scribe {
+pub(crate) struct LogThread {
     thread: JoinHandle<io::Result<()>>,
     path: PathBuf,
     lost: Arc<AtomicU64>,
 }
 
 /// Creates the ledger of `topology` at `path`, whose time zero is now.
-pub(crate) fn open(path: &Path, topology: &Topology) -> io::Result<(Queue, Scribe)> {
+pub(crate) fn open(path: &Path, topology: &Topology) -> io::Result<(LogQueue, LogThread)> {
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let start_ns = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
     let writer = Writer::new(BufWriter::new(File::create(path)?), topology, start_ns)?;
@@ -57,10 +57,10 @@ pub(crate) fn open(path: &Path, topology: &Topology) -> io::Result<(Queue, Scrib
     let lost = Arc::new(AtomicU64::new(0));
     let write = move || write(writer, &waiting);
     let thread = std::thread::Builder::new().name("fastpath-ledger".to_owned()).spawn(write)?;
-    Ok((Queue { records, lost: Arc::clone(&lost) }, Scribe { thread, path: path.to_owned(), lost }))
+    Ok((LogQueue { records, lost: Arc::clone(&lost) }, LogThread { thread, path: path.to_owned(), lost }))
 }
 
-impl Scribe {
+impl LogThread {
     /// Waits until the file is complete; says what is missing from it.
     pub(crate) fn finish(self) -> Result<(), String> {
         let path = self.path.display();
@@ -76,8 +76,8 @@ impl Scribe {
     }
 }
 
-fn write(mut writer: Writer<BufWriter<File>>, waiting: &Receiver<Record>) -> io::Result<()> {
-    for Record { entry, len, bytes } in waiting {
+fn write(mut writer: Writer<BufWriter<File>>, waiting: &Receiver<LogRecord>) -> io::Result<()> {
+    for LogRecord { entry, len, bytes } in waiting {
         writer.write(&entry, &bytes[..len])?;
     }
     writer.finish().map(drop)
@@ -95,7 +95,7 @@ mod tests {
     fn a_full_queue_counts_what_it_cannot_take() {
         let (records, waiting) = sync_channel(2);
         let lost = Arc::new(AtomicU64::new(0));
-        let mut queue = Queue { records, lost: Arc::clone(&lost) };
+        let mut queue = LogQueue { records, lost: Arc::clone(&lost) };
         let place = Place::Pipe(PipeId { link: LinkId(0), index: 0 });
         let end = End::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
@@ -110,7 +110,7 @@ mod tests {
         let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
         topology.connect("a-b", a, b, Default::default());
         let path = std::env::temp_dir().join(format!("fastpath-ledger-{}.pcapng", std::process::id()));
-        let (mut queue, scribe) = open(&path, &topology).unwrap();
+        let (mut queue, log_thread) = open(&path, &topology).unwrap();
         let place = Place::Pipe(PipeId { link: LinkId(0), index: 1 });
         let end = End::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
@@ -118,7 +118,7 @@ mod tests {
             queue.take(Entry { place, frame, arrived: at, dequeued, at, end, len: 60 }, &[0; 60]);
         }
         drop(queue);
-        assert_eq!(scribe.finish(), Ok(()));
+        assert_eq!(log_thread.finish(), Ok(()));
         let file = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut reader = fastpath_wire::pcap::Reader::new(&file[..]).unwrap();

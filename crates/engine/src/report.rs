@@ -6,7 +6,7 @@ use crate::control::values;
 use crate::delays::DelayReport;
 use crate::lateness::{BOUNDS_NS, Releases};
 use crate::port::PortCounters;
-use crate::worker_clock::Gaps;
+use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_spec::trace::Timeline;
 use fastpath_spec::{self as spec, LinkId, NodeKind, Topology, Track};
@@ -22,14 +22,14 @@ pub struct Report {
     /// Seconds since the engine started.
     pub uptime_s: f64,
     /// Where all frames went.
-    pub conservation: Books,
+    pub conservation: FrameAccounting,
     /// In the order of the spec.
     pub links: Vec<LinkReport>,
     /// One per host interface, in the order of the spec.
     pub ports: Vec<PortReport>,
     /// How late a frame may be released.
     #[serde(default)]
-    pub promise: Promise,
+    pub lateness: LatenessReport,
     /// The threads that do it.
     #[serde(default)]
     pub workers: Vec<WorkerReport>,
@@ -37,7 +37,7 @@ pub struct Report {
 
 /// How late a frame may be released.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct Promise {
+pub struct LatenessReport {
     /// `1ms`.
     pub tolerance: String,
     /// Whether somebody asked for it; otherwise it is only what late frames are counted by.
@@ -60,7 +60,7 @@ pub struct WorkerReport {
     /// How often it slept.
     pub sleeps: u64,
     /// Times when the whole machine stood still: a hypervisor, or interrupts.
-    pub paused: Interruptions,
+    pub stalled: Interruptions,
     /// Times when other threads had its core.
     pub preempted: Interruptions,
     /// Bytes of memory for frames.
@@ -81,7 +81,7 @@ pub struct Interruptions {
 /// Every frame is in one of these. A frame that the network delivered counts as delivered when its
 /// port sent it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct Books {
+pub struct FrameAccounting {
     /// Frames that entered at a port, and those made inside (copies, fragments, answers of
     /// routers).
     #[serde(rename = "in")]
@@ -94,7 +94,7 @@ pub struct Books {
     pub held: u64,
 }
 
-impl Books {
+impl FrameAccounting {
     /// in = delivered + dropped + held.
     pub fn holds(&self) -> bool {
         self.total_in == self.delivered + self.dropped.values().sum::<u64>() + self.held
@@ -235,7 +235,7 @@ impl Report {
         let directions =
             self.links.iter().flat_map(|link| link.directions.iter().map(move |pipe| (link, pipe)));
         let broken = directions.filter_map(|(link, pipe)| {
-            let complaint = pipe.lateness?.complaint(&self.promise.tolerance)?;
+            let complaint = pipe.lateness?.complaint(&self.lateness.tolerance)?;
             Some(format!("link {}, {} → {}: {complaint}", link.name, pipe.from, pipe.to))
         });
         broken.collect()
@@ -243,7 +243,7 @@ impl Report {
 
     /// Whether a tolerance was asked for and not kept.
     pub fn is_broken(&self) -> bool {
-        self.promise.stated && self.promise.late > 0
+        self.lateness.stated && self.lateness.late > 0
     }
 
     pub(crate) fn of(topology: &Topology, snapshot: &Snapshot) -> Report {
@@ -259,7 +259,7 @@ impl Report {
         let mut lateness_of = lateness_of.chunks_exact(2);
         Report {
             uptime_s: snapshot.at.as_secs_f64(),
-            conservation: books(snapshot),
+            conservation: accounting(snapshot),
             links: links
                 .zip(0..)
                 .map(|((link, pipes), number)| {
@@ -274,9 +274,9 @@ impl Report {
                 })
                 .collect(),
             ports: edge_hosts.zip(&snapshot.edges).map(|(host, edge)| port_report(host, edge)).collect(),
-            promise: Promise {
-                tolerance: snapshot.promise.tolerance.to_string(),
-                stated: snapshot.promise.is_stated,
+            lateness: LatenessReport {
+                tolerance: snapshot.policy.tolerance.to_string(),
+                stated: snapshot.policy.is_stated,
                 late: snapshot.edges.iter().map(|edge| edge.releases.late).sum(),
             },
             workers: snapshot.workers.iter().map(|worker| worker_report(worker, snapshot.at)).collect(),
@@ -285,7 +285,7 @@ impl Report {
 }
 
 /// The network's books, carried on through the ports.
-fn books(snapshot: &Snapshot) -> Books {
+fn accounting(snapshot: &Snapshot) -> FrameAccounting {
     let network = &snapshot.conservation;
     let mut dropped: BTreeMap<String, u64> =
         network.dropped.iter().map(|(&reason, &count)| (reason.to_owned(), count)).collect();
@@ -305,7 +305,7 @@ fn books(snapshot: &Snapshot) -> Books {
         lost += counters.tx_dropped();
         waiting += edge.waiting as u64;
     }
-    Books {
+    FrameAccounting {
         total_in: network.total_in(),
         delivered: network.delivered - lost - waiting,
         dropped,
@@ -388,13 +388,13 @@ fn worker_report(worker: &WorkerState, at: Time) -> WorkerReport {
         busy_s: worker.busy.as_secs_f64(),
         load: worker.busy.as_secs_f64() / at.since(Time::ZERO).max(Duration::from_ns(1)).as_secs_f64(),
         sleeps: worker.sleeps,
-        paused: interruptions(&worker.paused),
+        stalled: interruptions(&worker.stalled),
         preempted: interruptions(&worker.preempted),
         pool_bytes: worker.pool_reserved,
     }
 }
 
-fn interruptions(gaps: &Gaps) -> Interruptions {
-    let Gaps { count, total, longest } = *gaps;
+fn interruptions(gaps: &InterruptionTotals) -> Interruptions {
+    let InterruptionTotals { count, total, longest } = *gaps;
     Interruptions { count, total_ms: total.as_ms_f64(), longest_ms: longest.as_ms_f64() }
 }

@@ -11,16 +11,17 @@
 //! needs. Requests from outside come as [`Command`]s, looked at once a turn.
 //!
 //! Read beside it: `ready.rs` (which ports are looked at), `audit.rs` (how late frames are),
-//! `watch.rs` (when the thread did not run).
+//! `clock.rs` (when the thread did not run).
 
 use crate::clock::Clock;
-use crate::command::{Command, EdgeState, Inbox, PipeState, Refusal, Snapshot, When, WorkerState};
-use crate::lateness::{Promise, Releases};
+use crate::command::{Command, CommandReceiver, EdgeState, PipeState, Refusal, Snapshot, When, WorkerState};
+use crate::lateness::{LatenessPolicy, Releases};
+use crate::notice::Notice;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
-use crate::sleep_margin::Slack;
+use crate::sleep_margin::SleepMargin;
 use crate::sys::thread::{minimise_timer_slack, set_high_priority};
-use crate::worker_clock::Watch;
+use crate::worker_clock::WorkerClock;
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_units::{Duration, Time};
@@ -43,7 +44,7 @@ const LINGER: Duration = Duration::from_us(50);
 /// How long before the end of a look a frame that it found alone is taken to have come. The look
 /// itself takes a microsecond, and ten where the kernel's code has left the caches, most of it with
 /// the frame already found; if the machine stands still just then, a frame may leave so much early.
-const LOOK: Duration = Duration::from_us(20);
+const ARRIVAL_UNCERTAINTY_MAX: Duration = Duration::from_us(20);
 /// The longest sleep while a port has to be asked, having no descriptor to wait on.
 const ASK_EVERY: Duration = Duration::from_us(200);
 /// The longest sleep of all, and how often ports are looked at that have said nothing: a TAP that
@@ -54,14 +55,14 @@ const HEARTBEAT: Duration = Duration::from_ms(100);
 const SUSPECTS: usize = 64;
 
 /// What a worker works on, and how.
-pub(crate) struct Crew {
+pub(crate) struct WorkerConfig {
     pub(crate) clock: Clock,
     /// One for each edge of the network, in their order.
     pub(crate) ports: Vec<Box<dyn Port>>,
     pub(crate) idle: Idle,
-    pub(crate) promise: Promise,
-    pub(crate) inbox: Inbox,
-    pub(crate) notice: fn(&str),
+    pub(crate) policy: LatenessPolicy,
+    pub(crate) commands: CommandReceiver,
+    pub(crate) notice: Notice,
     /// The core its thread is bound to.
     pub(crate) core: Option<u32>,
     /// Ports of all workers that have not failed.
@@ -70,7 +71,7 @@ pub(crate) struct Crew {
 
 /// See the head of this file.
 pub(crate) struct Worker<O> {
-    watch: Watch,
+    clock: WorkerClock,
     network: Network<O>,
     /// By [`EdgeId`].
     edges: Vec<EdgePort>,
@@ -87,18 +88,18 @@ pub(crate) struct Worker<O> {
     /// A burst with its edge, and frames that are due; empty between turns, kept for their memory.
     arrived: Vec<(EdgeId, Frame)>,
     due: Vec<Delivery>,
-    inbox: Inbox,
+    commands: CommandReceiver,
     idle: Idle,
-    promise: Promise,
+    policy: LatenessPolicy,
     core: Option<u32>,
-    slack: Slack,
+    sleep_margin: SleepMargin,
     /// When a frame last came or went.
     moved_at: Time,
     /// When silent ports are looked at next.
     heartbeat_at: Time,
     busy: Duration,
     sleeps: u64,
-    notice: fn(&str),
+    notice: Notice,
 }
 
 /// An edge of the network and its port.
@@ -125,16 +126,16 @@ struct Backlog {
 
 impl<O: Observer> Worker<O> {
     /// A worker for a network whose every edge has a port. To be made by the thread that runs it.
-    pub(crate) fn new(network: Network<O>, crew: Crew) -> io::Result<Worker<O>> {
-        let Crew { clock, ports, idle, promise, inbox, notice, core, open_ports } = crew;
-        let watch = Watch::new(clock);
+    pub(crate) fn new(network: Network<O>, config: WorkerConfig) -> io::Result<Worker<O>> {
+        let WorkerConfig { clock: time, ports, idle, policy, commands, notice, core, open_ports } = config;
+        let clock = WorkerClock::new(time);
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
-        let ready = Ready::new(&fds, inbox.bell(), idle)?;
+        let ready = Ready::new(&fds, commands.bell(), idle)?;
         let count = ports.len();
         let edges = ports.into_iter().map(|port| EdgePort::new(port, count, O::WATCHES)).collect();
-        let now = clock.now();
+        let now = time.now();
         let mut worker = Worker {
-            watch,
+            clock,
             network,
             edges,
             open_ports,
@@ -145,11 +146,11 @@ impl<O: Observer> Worker<O> {
             burst: Burst::new(),
             arrived: Vec::with_capacity(Burst::MAX),
             due: Vec::with_capacity(RELEASE),
-            inbox,
+            commands,
             idle,
-            promise,
+            policy,
             core,
-            slack: Slack::default(),
+            sleep_margin: SleepMargin::default(),
             moved_at: now,
             heartbeat_at: now,
             busy: Duration::ZERO,
@@ -168,20 +169,20 @@ impl<O: Observer> Worker<O> {
             minimise_timer_slack();
             set_high_priority();
         }
-        while !self.inbox.is_stopped() && self.open_ports.load(Ordering::Relaxed) > 0 {
+        while !self.commands.is_stopped() && self.open_ports.load(Ordering::Relaxed) > 0 {
             self.turn();
         }
     }
 
     /// Looks at everything once; waits if there was nothing to do.
     fn turn(&mut self) {
-        let start = self.watch.now();
+        let start = self.clock.now();
         let received = self.receive(start);
         let released = self.release(RELEASE.max(2 * received));
         // Answering may take long, and is no interruption.
-        let now = if self.read_mail() { self.watch.after_waiting() } else { self.watch.now() };
+        let now = if self.answer_commands() { self.clock.after_waiting() } else { self.clock.now() };
         let has_moved = received > 0 || released;
-        self.watch.expect(has_moved);
+        self.clock.expect(has_moved);
         if has_moved {
             self.busy = self.busy.saturating_add(now.since(start));
             self.moved_at = now;
@@ -194,7 +195,7 @@ impl<O: Observer> Worker<O> {
     /// were.
     fn receive(&mut self, start: Time) -> usize {
         if self.ready.refresh() {
-            self.inbox.silence();
+            self.commands.silence();
         }
         if start >= self.heartbeat_at {
             self.heartbeat_at = start.saturating_add(HEARTBEAT);
@@ -206,10 +207,10 @@ impl<O: Observer> Worker<O> {
                 place += 1;
                 continue;
             };
-            let looks_at = self.watch.now();
+            let looks_at = self.clock.now();
             let result = port.rx_burst(looks_at, self.network.pool_mut(), &mut self.burst);
             if !self.burst.is_empty() {
-                let stamp = stamp(looks_at, self.watch.now(), self.burst.len());
+                let stamp = stamp(looks_at, self.clock.now(), self.burst.len());
                 received += self.burst.len();
                 self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
                 self.network.push_burst(stamp, &mut self.arrived);
@@ -228,7 +229,7 @@ impl<O: Observer> Worker<O> {
     fn release(&mut self, most: usize) -> bool {
         let mut released = 0;
         while released < most {
-            let now = self.watch.now();
+            let now = self.clock.now();
             let mut due = std::mem::take(&mut self.due);
             self.network.pop_burst(now, RELEASE, &mut due);
             let count = due.len();
@@ -277,8 +278,8 @@ impl<O: Observer> Worker<O> {
                 unreachable!("edge {index} waits without a backlog")
             };
             let pool = self.network.pool_mut();
-            if self.promise.late == Late::Drop {
-                let dropped = backlog.drop_late(now, &self.promise, &mut edge.releases, &self.watch, pool);
+            if self.policy.late == Late::Drop {
+                let dropped = backlog.drop_late(now, &self.policy, &mut edge.releases, &self.clock, pool);
                 edge.counters.tx_late += dropped;
             }
             let offered = backlog.frames.len();
@@ -291,11 +292,11 @@ impl<O: Observer> Worker<O> {
                 }
             };
             let (from, taken) = (now, offered - backlog.frames.len());
-            now = self.watch.now();
+            now = self.clock.now();
             let step = Duration::from_ps(now.since(from).as_ps().checked_div(taken as u64).unwrap_or(0));
             let mut at = from;
             for due in backlog.due.drain(..taken) {
-                edge.releases.record(due, at, &self.promise, &self.watch);
+                edge.releases.record(due, at, &self.policy, &self.clock);
                 at = at.saturating_add(step);
             }
             match result {
@@ -319,27 +320,27 @@ impl<O: Observer> Worker<O> {
             edge.failure = Some(error.to_string());
             self.ready.remove(index, port.fd());
             self.open_ports.fetch_sub(1, Ordering::Relaxed);
-            (self.notice)(&format!("{error}; going on without it"));
+            self.notice.send(&format!("{error}; going on without it"));
         }
         self.find_silent_ports();
     }
 
     /// Answers commands; true if there were any.
-    fn read_mail(&mut self) -> bool {
-        if !self.inbox.has_mail() {
+    fn answer_commands(&mut self) -> bool {
+        if !self.commands.has_commands() {
             return false;
         }
-        while let Some(command) = self.inbox.next() {
+        while let Some(command) = self.commands.next() {
             // Whoever asked may have gone; then nobody wants the answer.
             match command {
-                Command::Look { answer } => {
-                    let _ = answer.try_send(self.look());
+                Command::Snapshot { answer } => {
+                    let _ = answer.try_send(self.snapshot());
                 }
                 Command::Change { when, changes, answer } => {
                     let _ = answer.try_send(self.change(when, changes));
                 }
                 Command::Start { group, answer } => {
-                    let now = self.watch.now();
+                    let now = self.clock.now();
                     self.network.start_group(now, group);
                     let _ = answer.try_send(now);
                 }
@@ -349,7 +350,7 @@ impl<O: Observer> Worker<O> {
     }
 
     fn change(&mut self, when: When, changes: Vec<LinkChange>) -> Result<Time, Refusal> {
-        let now = self.watch.now();
+        let now = self.clock.now();
         match when {
             When::At(at) if at < now => Err(Refusal::Past { now }),
             When::At(at) | When::Agreed(at) => {
@@ -366,8 +367,8 @@ impl<O: Observer> Worker<O> {
     }
 
     /// How things stand.
-    pub(crate) fn look(&mut self) -> Snapshot {
-        let now = self.watch.now();
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
+        let now = self.clock.now();
         // What is shown is how things stand then: changes whose time has come have happened.
         self.network.advance(now);
         let network = &self.network;
@@ -380,8 +381,8 @@ impl<O: Observer> Worker<O> {
             edges: self.edges.len(),
             busy: self.busy,
             sleeps: self.sleeps,
-            paused: self.watch.paused,
-            preempted: self.watch.preempted,
+            stalled: self.clock.stalled,
+            preempted: self.clock.preempted,
             pool_reserved: network.pool().reserved(),
         };
         Snapshot {
@@ -400,9 +401,9 @@ impl<O: Observer> Worker<O> {
                     }
                 })
                 .collect(),
-            edges: self.edges.iter_mut().map(EdgePort::look).collect(),
+            edges: self.edges.iter_mut().map(EdgePort::snapshot).collect(),
             workers: vec![worker],
-            promise: self.promise,
+            policy: self.policy,
         }
     }
 
@@ -414,11 +415,11 @@ impl<O: Observer> Worker<O> {
         };
         self.sleeps += 1;
         let is_woken = self.ready.wait(until.since(now).to_std());
-        let now = self.watch.after_waiting();
+        let now = self.clock.after_waiting();
         if is_woken {
-            self.inbox.silence();
+            self.commands.silence();
         } else {
-            self.slack.learn(now.since(until));
+            self.sleep_margin.learn(now.since(until));
         }
     }
 
@@ -432,7 +433,7 @@ impl<O: Observer> Worker<O> {
         let due = ports.filter_map(Port::next_at).chain(self.network.next_at()).min();
         let longest =
             now.saturating_add(if self.must_ask || !self.waiting.is_empty() { ASK_EVERY } else { HEARTBEAT });
-        let until = due.map_or(longest, |at| at.saturating_sub(self.slack.get()).min(longest));
+        let until = due.map_or(longest, |at| at.saturating_sub(self.sleep_margin.get()).min(longest));
         (until > now).then_some(until)
     }
 
@@ -452,14 +453,14 @@ impl Backlog {
     fn drop_late(
         &mut self,
         now: Time,
-        promise: &Promise,
+        policy: &LatenessPolicy,
         releases: &mut Releases,
-        watch: &Watch,
+        clock: &WorkerClock,
         pool: &mut FramePool,
     ) -> u64 {
         let mut dropped = 0;
-        while let Some(due) = self.due.pop_front_if(|due| now.since(*due) > promise.tolerance) {
-            releases.count_late(due, now, promise, watch);
+        while let Some(due) = self.due.pop_front_if(|due| now.since(*due) > policy.tolerance) {
+            releases.count_late(due, now, policy, clock);
             pool.free(self.frames.pop_front().expect("a frame for each due time"));
             dropped += 1;
         }
@@ -482,7 +483,7 @@ impl EdgePort {
         }
     }
 
-    fn look(&mut self) -> EdgeState {
+    fn snapshot(&mut self) -> EdgeState {
         let mut counters = self.counters;
         if let Some(port) = &mut self.port {
             counters += port.counters();
@@ -502,13 +503,13 @@ impl EdgePort {
 /// look began, or came while the kernel turned to it; of several, all but the first may have come
 /// while others were taken.
 fn stamp(from: Time, to: Time, frames: usize) -> Time {
-    if frames == 1 { from.max(to.saturating_sub(LOOK)) } else { to }
+    if frames == 1 { from.max(to.saturating_sub(ARRIVAL_UNCERTAINTY_MAX)) } else { to }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Mailbox;
+    use crate::command::CommandSender;
     use crate::port::{Memory, MemoryEnd};
     use crate::sys::heap;
     use fastpath_link::{Change, Limit, PipeSpec, QueueSpec};
@@ -540,11 +541,21 @@ mod tests {
         }
         let options = Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
         let open_ports = Arc::new(AtomicUsize::new(ports.len()));
-        let (_, inbox) = Mailbox::new().unwrap();
-        let promise = Promise { tolerance: Duration::from_secs(1), is_stated: false, late: Late::Deliver };
+        let (_, commands) = CommandSender::new().unwrap();
+        let policy =
+            LatenessPolicy { tolerance: Duration::from_secs(1), is_stated: false, late: Late::Deliver };
         let (clock, idle) = (Clock::start(), Idle::Busy);
-        let crew = Crew { clock, ports, idle, promise, inbox, notice: |_| {}, core: None, open_ports };
-        (Worker::new(Network::new(topology, options), crew).unwrap(), ends)
+        let config = WorkerConfig {
+            clock,
+            ports,
+            idle,
+            policy,
+            commands,
+            notice: Notice::none(),
+            core: None,
+            open_ports,
+        };
+        (Worker::new(Network::new(topology, options), config).unwrap(), ends)
     }
 
     #[test]
@@ -562,7 +573,7 @@ mod tests {
             // once: no later burst needs more.
             let pace = |worker: &mut Worker<()>, bps: u64| {
                 let change = Change { rate: Some(Rate::from_bps(bps)), ..Change::default() };
-                let now = worker.watch.now();
+                let now = worker.clock.now();
                 for link in 0..links as u32 {
                     worker.network.apply(now, LinkId(link), Direction::Both, &change);
                 }

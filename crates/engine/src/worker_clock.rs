@@ -10,13 +10,13 @@ use fastpath_units::{Duration, Time};
 /// The longest that the work between two readings takes: a burst of one port.
 const WORK_MAX: Duration = Duration::from_ms(1);
 /// As [`WORK_MAX`], while there is nothing to do but look.
-const LOOK_MAX: Duration = Duration::from_us(100);
+const POLL_MAX: Duration = Duration::from_us(100);
 /// Interruptions remembered to explain late frames with.
 const REMEMBERED: usize = 16;
 
 /// Interruptions of one kind.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(crate) struct Gaps {
+pub(crate) struct InterruptionTotals {
     pub(crate) count: u64,
     pub(crate) total: Duration,
     pub(crate) longest: Duration,
@@ -24,29 +24,29 @@ pub(crate) struct Gaps {
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct WorkerClock {
     clock: Clock,
     last: Time,
-    patience: Duration,
+    gap_max: Duration,
     run_delay: RunDelay,
     /// The machine stood still.
-    pub(crate) paused: Gaps,
+    pub(crate) stalled: InterruptionTotals,
     /// Other threads ran on this core.
-    pub(crate) preempted: Gaps,
+    pub(crate) preempted: InterruptionTotals,
     recent: [(Time, Time); REMEMBERED],
     place: usize,
 }
 
-impl Watch {
+impl WorkerClock {
     /// To be made by the thread that uses it.
-    pub(crate) fn new(clock: Clock) -> Watch {
-        Watch {
+    pub(crate) fn new(clock: Clock) -> WorkerClock {
+        WorkerClock {
             clock,
             last: clock.now(),
-            patience: WORK_MAX,
+            gap_max: WORK_MAX,
             run_delay: RunDelay::of_this_thread(),
-            paused: Gaps::default(),
-            preempted: Gaps::default(),
+            stalled: InterruptionTotals::default(),
+            preempted: InterruptionTotals::default(),
             recent: [(Time::ZERO, Time::ZERO); REMEMBERED],
             place: 0,
         }
@@ -56,7 +56,7 @@ impl Watch {
     #[inline]
     pub(crate) fn now(&mut self) -> Time {
         let now = self.clock.now();
-        if now.since(self.last) > self.patience {
+        if now.since(self.last) > self.gap_max {
             self.interrupted(now);
         }
         self.last = now;
@@ -73,14 +73,14 @@ impl Watch {
     /// What comes until the next call moves frames, or only looks for some.
     #[inline]
     pub(crate) fn expect(&mut self, is_moving: bool) {
-        self.patience = if is_moving { WORK_MAX } else { LOOK_MAX };
+        self.gap_max = if is_moving { WORK_MAX } else { POLL_MAX };
     }
 
     #[cold]
     fn interrupted(&mut self, now: Time) {
         let gap = now.since(self.last);
         let waited = self.run_delay.since_last();
-        let kind = if waited.as_ps() >= gap.as_ps() / 2 { &mut self.preempted } else { &mut self.paused };
+        let kind = if waited.as_ps() >= gap.as_ps() / 2 { &mut self.preempted } else { &mut self.stalled };
         kind.count += 1;
         kind.total = kind.total.saturating_add(gap);
         kind.longest = kind.longest.max(gap);
@@ -101,15 +101,15 @@ mod tests {
 
     #[test]
     fn a_late_frame_is_explained_by_the_interruption_it_fell_into() {
-        let mut watch = Watch::new(Clock::start());
+        let mut clock = WorkerClock::new(Clock::start());
         let at = |ms: u64| Time::ZERO + Duration::from_ms(ms);
-        watch.recent[0] = (at(100), at(109));
-        watch.recent[1] = (at(200), at(202));
+        clock.recent[0] = (at(100), at(109));
+        clock.recent[1] = (at(200), at(202));
         for (due, released, explained_ms) in
             [(99, 110, 9), (105, 109, 4), (105, 107, 2), (110, 120, 0), (90, 95, 0), (100, 205, 11)]
         {
             assert_eq!(
-                watch.interrupted_within(at(due), at(released)),
+                clock.interrupted_within(at(due), at(released)),
                 Duration::from_ms(explained_ms),
                 "{due} … {released}"
             );
@@ -118,15 +118,15 @@ mod tests {
 
     #[test]
     fn readings_far_apart_are_noted_as_one_kind_or_the_other() {
-        let mut watch = Watch::new(Clock::start());
-        watch.expect(false);
-        assert!(watch.now() >= watch.last);
+        let mut clock = WorkerClock::new(Clock::start());
+        clock.expect(false);
+        assert!(clock.now() >= clock.last);
         // As if the last reading were long ago.
-        watch.last = Time::ZERO;
-        while watch.clock.now().since(Time::ZERO) <= LOOK_MAX {}
-        let before = watch.paused.count + watch.preempted.count;
-        watch.now();
-        assert_eq!(watch.paused.count + watch.preempted.count, before + 1);
-        assert!(watch.paused.longest.max(watch.preempted.longest) > LOOK_MAX);
+        clock.last = Time::ZERO;
+        while clock.clock.now().since(Time::ZERO) <= POLL_MAX {}
+        let before = clock.stalled.count + clock.preempted.count;
+        clock.now();
+        assert_eq!(clock.stalled.count + clock.preempted.count, before + 1);
+        assert!(clock.stalled.longest.max(clock.preempted.longest) > POLL_MAX);
     }
 }

@@ -1,7 +1,7 @@
 //! Several workers as one: each runs a part of the network; requests come with the numbers of the
 //! whole, and answers are put together.
 
-use crate::command::{EdgeState, Mailbox, PipeState, Refusal, Snapshot, When};
+use crate::command::{CommandSender, EdgeState, PipeState, Refusal, Snapshot, When};
 use fastpath_net::{Conservation, EdgeId, LinkChange, Part};
 use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
@@ -12,26 +12,29 @@ const AHEAD: Duration = Duration::from_ms(10);
 
 /// The letter boxes of all workers. A copy reaches the same ones.
 #[derive(Clone)]
-pub(crate) struct Team(Arc<Vec<Member>>);
+pub(crate) struct WorkerGroup(Arc<Vec<Member>>);
 
 /// A worker and what its numbers are in the whole.
 struct Member {
-    mailbox: Mailbox,
+    commands: CommandSender,
     links: Vec<LinkId>,
     edges: Vec<EdgeId>,
 }
 
-impl Team {
+impl WorkerGroup {
     /// A worker for each part.
-    pub(crate) fn new(members: impl IntoIterator<Item = (Mailbox, Part)>) -> Team {
-        let member =
-            |(mailbox, part): (Mailbox, Part)| Member { mailbox, links: part.links, edges: part.edges };
-        Team(Arc::new(members.into_iter().map(member).collect()))
+    pub(crate) fn new(members: impl IntoIterator<Item = (CommandSender, Part)>) -> WorkerGroup {
+        let member = |(commands, part): (CommandSender, Part)| Member {
+            commands,
+            links: part.links,
+            edges: part.edges,
+        };
+        WorkerGroup(Arc::new(members.into_iter().map(member).collect()))
     }
 
     /// How things stand; `None` if a worker has ended.
-    pub(crate) fn look(&self) -> Option<Snapshot> {
-        let all: Option<Vec<Snapshot>> = self.0.iter().map(|member| member.mailbox.look()).collect();
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        let all: Option<Vec<Snapshot>> = self.0.iter().map(|member| member.commands.snapshot()).collect();
         Some(self.join(all?))
     }
 
@@ -49,7 +52,7 @@ impl Team {
         }
         let mut when = at.map_or(When::Now, When::At);
         if shares.iter().filter(|share| !share.is_empty()).count() > 1 {
-            let now = self.look()?.at;
+            let now = self.snapshot()?.at;
             let soonest = now.saturating_add(AHEAD);
             if at.is_some_and(|at| at < now) {
                 return Some(Err(Refusal::Past { now }));
@@ -58,7 +61,7 @@ impl Team {
         }
         let mut done = None;
         for (member, share) in self.0.iter().zip(shares).filter(|(_, share)| !share.is_empty()) {
-            match member.mailbox.change(when, share)? {
+            match member.commands.change(when, share)? {
                 Ok(at) => done = Some(Ok(at)),
                 refused => return Some(refused),
             }
@@ -69,12 +72,12 @@ impl Team {
     /// Starts the traces of a group; `None` if its worker has ended. A network with groups has one
     /// worker.
     pub(crate) fn start(&self, group: usize) -> Option<Time> {
-        self.0[0].mailbox.start(group)
+        self.0[0].commands.start(group)
     }
 
     /// Asks all workers to end.
     pub(crate) fn stop(&self) {
-        self.0.iter().for_each(|member| member.mailbox.stop());
+        self.0.iter().for_each(|member| member.commands.stop());
     }
 
     /// One answer of the answers of all workers, in their order.

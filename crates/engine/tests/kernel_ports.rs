@@ -7,7 +7,7 @@ mod common;
 use common::lab::{Lab, Namespace, TRANSFER, ip, receive, with_namespaces, with_taps};
 use common::{finish, options, two_hosts};
 use fastpath_engine::port::{AfPacket, Burst, Port, TapPort};
-use fastpath_engine::{Idle, Report, attach, start};
+use fastpath_engine::{Idle, Notice, Report, attach, start};
 use fastpath_link::{CorruptSpec, PipeSpec};
 use fastpath_net::{EdgeId, Frame, FramePool};
 use fastpath_spec::{NodeKind, Topology};
@@ -267,8 +267,9 @@ fn interfaces_that_cannot_be_opened_say_why() {
                 std::process::id()
             );
             assert_eq!(error("lo"), expected);
-            let error =
-                |ports| attach(&two_hosts(PipeSpec::default(), ports), |_| {}).err().unwrap().to_string();
+            let error = |ports| {
+                attach(&two_hosts(PipeSpec::default(), ports), &Notice::none()).err().unwrap().to_string()
+            };
             assert!(error([Some("eth7"), Some("eth8")]).starts_with("port eth7: no such interface"));
             assert!(error([Some("eth7"), None]).contains("eth7") && error([None, None]).contains("[host.a]"));
             let _tap = TapPort::open("tap0").unwrap();

@@ -77,7 +77,7 @@ fn a_broken_tolerance_names_the_direction_of_the_link() {
     let lateness = forward.lateness.unwrap();
     assert_eq!((lateness.frames, lateness.late, backward.lateness.unwrap().frames), (200, 200, 0));
     assert_eq!(lateness.within[lateness.within.len() - 1], 200);
-    assert!(report.is_broken() && report.promise.late == 200);
+    assert!(report.is_broken() && report.lateness.late == 200);
     let broken = report.broken();
     assert_eq!(broken.len(), 1);
     assert!(broken[0].starts_with("link a-b, a → b: 200 frames more than 1ns late"), "{broken:?}");
@@ -92,7 +92,7 @@ fn a_broken_tolerance_names_the_direction_of_the_link() {
 fn late_frames_are_dropped_where_that_is_wanted_and_the_books_hold() {
     let report = run_with_tolerance(Duration::from_ns(1), Late::Drop);
     let books = &report.conservation;
-    assert_eq!((books.delivered, books.dropped["late"], report.promise.late), (0, 200, 200));
+    assert_eq!((books.delivered, books.dropped["late"], report.lateness.late), (0, 200, 200));
     assert!(report.is_broken());
     let report = run_with_tolerance(Duration::from_secs(3600), Late::Drop);
     assert_eq!((report.conservation.delivered, report.conservation.dropped.len()), (200, 0));
@@ -187,7 +187,7 @@ fn what_nobody_asked_for_is_counted_but_not_broken() {
     a.send([[1u8; 60].as_slice()]);
     assert_eq!(receive(&b, 1).len(), 1);
     let report = finish(running);
-    assert_eq!((report.promise.tolerance.as_str(), report.promise.stated), ("1ms", false));
+    assert_eq!((report.lateness.tolerance.as_str(), report.lateness.stated), ("1ms", false));
     assert!(!report.is_broken());
 }
 

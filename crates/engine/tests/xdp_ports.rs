@@ -7,14 +7,14 @@ mod common;
 use common::lab::{Lab, Namespace, TRANSFER, configure, ip, receive, veth_with_queues, with_namespaces};
 use common::{finish, options, two_hosts};
 use fastpath_engine::port::{AfPacket, AfXdp, Burst, OpenError, Port, XdpMemory, XdpMode};
-use fastpath_engine::{Idle, Options, Report, attach, start};
+use fastpath_engine::{Idle, Notice, Options, Report, attach, start};
 use fastpath_link::PipeSpec;
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 const WAYS: [&str; 2] = ["xdp-generic:", "xdp-native:"];
@@ -185,7 +185,7 @@ fn frames_of_every_queue_come() {
             }
             let names = ["va", "vb"].map(|name| format!("{way}{name}"));
             let topology = two_hosts(PipeSpec::default(), names.each_ref().map(|name| Some(name.as_str())));
-            let ports = middle.run(|| attach(&topology, |_| {}).unwrap());
+            let ports = middle.run(|| attach(&topology, &Notice::none()).unwrap());
             let running = start(topology, ports, options(Idle::Save)).unwrap();
             let sink = hosts[1].run(|| UdpSocket::bind("10.9.0.2:5000").unwrap());
             sink.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
@@ -225,7 +225,6 @@ fn a_removed_interface_under_xdp_is_noticed_and_one_that_was_down_comes_back() {
 
 #[test]
 fn where_xdp_is_not_to_be_had_a_packet_socket_says_why_and_works() {
-    static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
     with_namespaces("where_xdp_is_not_to_be_had_a_packet_socket_says_why_and_works", || {
         let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
         for (end, name) in ["va", "vb"].into_iter().enumerate() {
@@ -234,13 +233,15 @@ fn where_xdp_is_not_to_be_had_a_packet_socket_says_why_and_works() {
             middle.run(|| ip(&format!("link set {name} mtu 9000")));
         }
         let topology = two_hosts(PipeSpec::default(), [Some("xdp:va"), Some("xdp:vb")]);
-        let notice = |text: &str| SAID.lock().unwrap().push(text.to_owned());
-        let ports = middle.run(|| attach(&topology, notice).unwrap());
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&said);
+        let notice = Notice::new(move |text| log.lock().unwrap().push(text.to_owned()));
+        let ports = middle.run(|| attach(&topology, &notice).unwrap());
         let running = start(topology, ports, Options { notice, ..options(Idle::Save) }).unwrap();
         let lab = Lab { hosts, middle, running };
         lab.transfer("10.9.0.2");
         assert_eq!(kinds(&finish(lab.running)), ["AF_PACKET"; 2]);
-        let said = SAID.lock().unwrap();
+        let said = said.lock().unwrap();
         assert_eq!(
             said[0],
             "port va: its MTU of 9000 is more than the 3818 that AF_XDP carries; a packet socket takes the place of AF_XDP"

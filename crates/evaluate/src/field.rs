@@ -15,7 +15,7 @@ use super::copier::Copier;
 use super::rattan::{self, Rattan, Treatment};
 use super::testpmd::{self, Testpmd};
 use fastpath_engine::port::{Port, TapPort};
-use fastpath_engine::{Idle, Options, Ports, Report, Running};
+use fastpath_engine::{EdgePorts, Idle, Notice, Options, Report, Running};
 use fastpath_lab::Namespace;
 use fastpath_lab::netlink::{LinkParameters, Netlink};
 use fastpath_lab::{Host, HostError};
@@ -186,7 +186,7 @@ impl Field {
             }
         } else {
             let numbered = taps.into_iter().enumerate();
-            let ports: Ports =
+            let ports: EdgePorts =
                 numbered.map(|(n, tap)| (EdgeId(n as u32), Box::new(tap) as Box<dyn Port>)).collect();
             field.engine = Some(fastpath_engine::start(topology, ports, options)?);
         }
@@ -248,7 +248,7 @@ impl Field {
         if let [Between::Veths(..), ..] = between {
             let topology = topology(between);
             bring_up_ports(&middle, between.len())?;
-            let ports = within(&middle, || fastpath_engine::attach(&topology, options.notice))??;
+            let ports = within(&middle, || fastpath_engine::attach(&topology, &options.notice))??;
             field.engine = Some(fastpath_engine::start(topology, ports, options)?);
         } else if let [Between::Testpmd, ..] = between {
             bring_up_ports(&middle, between.len())?;
@@ -318,7 +318,7 @@ impl Field {
 pub(super) fn options() -> Options {
     let network = fastpath_net::Options::new(1, POOL_LIMIT);
     // What goes wrong shows in the figures.
-    Options { idle: Some(Idle::Busy), notice: |_| {}, ..Options::new(network) }
+    Options { idle: Some(Idle::Busy), notice: Notice::none(), ..Options::new(network) }
 }
 
 /// The hosts of all pairs with our links between.

@@ -127,8 +127,8 @@ fn engine(links: Links, pace: Pace, context: &Context<'_>) -> Result<Turn, PartE
         quantiles_us: [lateness.p50_us, lateness.p99_us, lateness.p999_us],
         max_us: lateness.max_us,
         released: lateness.frames,
-        pauses: worker.paused.count + worker.preempted.count,
-        paused_ms: worker.paused.total_ms + worker.preempted.total_ms,
+        pauses: worker.stalled.count + worker.preempted.count,
+        paused_ms: worker.stalled.total_ms + worker.preempted.total_ms,
         load: worker.load,
     })
 }

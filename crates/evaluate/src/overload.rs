@@ -63,8 +63,8 @@ fn told(
     .detail("frames_delivered", report.conservation.delivered as f64)
     .detail("frames_dropped", report.conservation.dropped.values().sum::<u64>() as f64)
     .detail("frames_held", report.conservation.held as f64)
-    .detail("late_frames", report.promise.late as f64)
-    .detail("control_late_frames", calm_report.promise.late as f64)
+    .detail("late_frames", report.lateness.late as f64)
+    .detail("control_late_frames", calm_report.lateness.late as f64)
     .detail("control_frames_offered", calm.wanted as f64);
     let books = report.conservation.holds() && calm_report.conservation.holds();
     outcome.pass &= books && report.is_broken();

@@ -4,7 +4,7 @@
 use super::rig::POOL_LIMIT;
 use super::{Context, PartError, field};
 use fastpath_engine::port::{BURST, Memory, MemoryEnd, Port};
-use fastpath_engine::{Ports, Report, Workers};
+use fastpath_engine::{EdgePorts, Report, Workers};
 use fastpath_link::PipeSpec;
 use fastpath_net::EdgeId;
 use fastpath_spec::{NodeKind, Topology};
@@ -32,7 +32,7 @@ pub(super) struct Paced {
 /// Links between pairs of hosts, each with a memory port.
 pub(super) struct Links {
     topology: Topology,
-    ports: Ports,
+    ports: EdgePorts,
     ends: Vec<MemoryEnd>,
 }
 

@@ -13,7 +13,7 @@
 
 use super::{Context, PartError, field};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
-use fastpath_engine::{Ports, Report};
+use fastpath_engine::{EdgePorts, Report};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_net::{EdgeId, FramePool};
 use fastpath_spec::{LinkId, NodeId, NodeKind, Topology};
@@ -168,7 +168,7 @@ pub(super) fn bare(pairs: usize, window: Duration, context: &Context<'_>) -> Res
 }
 
 /// Carries frames between the ports of each pair.
-fn forward(ports: Ports, done: &AtomicBool) {
+fn forward(ports: EdgePorts, done: &AtomicBool) {
     let mut ports: Vec<Box<dyn Port>> = ports.into_iter().map(|(_, port)| port).collect();
     let (mut pool, mut burst) = (FramePool::new(POOL_LIMIT), Burst::new());
     let mut waiting: Vec<VecDeque<_>> = ports.iter().map(|_| VecDeque::new()).collect();
@@ -188,7 +188,7 @@ fn forward(ports: Ports, done: &AtomicBool) {
 }
 
 /// A memory port for each host, left and right of each pair in turn.
-fn ports(pairs: usize) -> (Ports, Vec<MemoryEnd>) {
+fn ports(pairs: usize) -> (EdgePorts, Vec<MemoryEnd>) {
     let made = (0..2 * pairs).map(|i| {
         let (port, end) = Memory::new(&format!("port{i}"), RING);
         ((EdgeId(i as u32), Box::new(port) as Box<dyn Port>), end)

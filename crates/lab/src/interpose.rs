@@ -13,7 +13,7 @@
 
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
-use fastpath_engine::{Panicked, Ports, Report, Running, StartError};
+use fastpath_engine::{EdgePorts, Panicked, Report, Running, StartError};
 use fastpath_net::EdgeId;
 use fastpath_spec::Topology;
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
@@ -95,7 +95,7 @@ impl Interposed {
         let mut netlink = Netlink::open().map_err(failed("opening netlink"))?;
         let parameters = LinkParameters { mac: None, mtu: Some(u32::from(u16::MAX) - 14) };
         netlink.bring_up(tap_index, parameters).map_err(failed("bringing the TAP up"))?;
-        let ports: Ports =
+        let ports: EdgePorts =
             vec![(EdgeId(0), Box::new(tap) as Box<dyn Port>), (EdgeId(1), Box::new(out) as Box<dyn Port>)];
         let engine = fastpath_engine::start(topology, ports, options)?;
         // From here on there is something to undo.

@@ -4,7 +4,7 @@ use crate::enter::{EnterError, alive, environment, see_names};
 use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::state::{self, Claim, ClaimError, HostState, State};
-use fastpath_engine::{AttachError, Options, Panicked, Ports, Report, Running, StartError};
+use fastpath_engine::{AttachError, EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
 use fastpath_spec::Topology;
 use std::fmt::Write;
@@ -50,7 +50,7 @@ struct Place {
     claim: Claim,
     privilege: Privilege,
     hosts: Vec<Host>,
-    ports: Ports,
+    ports: EdgePorts,
 }
 
 /// Why a lab did not come up. Nothing is left behind.
@@ -110,7 +110,7 @@ impl Lab {
         let privilege = gain_privilege()?;
         let routes = Routes::compute(&topology);
         let mut hosts = Vec::new();
-        let mut ports: Ports = Vec::new();
+        let mut ports: EdgePorts = Vec::new();
         for (id, node) in topology.hosts() {
             let (host, taps) = Host::new(id, node, routes.of(id))?;
             hosts.push(host);
@@ -127,10 +127,12 @@ impl Lab {
     /// run programs in.
     pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let (base, claim) = (state::base(), Claim::new(name)?);
-        let ports = fastpath_engine::attach(&topology, options.notice)?;
+        let ports = fastpath_engine::attach(&topology, &options.notice)?;
         for (_, port) in ports.iter().filter(|(_, port)| is_down(port.name())) {
             let name = port.name();
-            (options.notice)(&format!("port {name} is down, so nothing passes there: ip link set {name} up"));
+            options
+                .notice
+                .send(&format!("port {name} is down, so nothing passes there: ip link set {name} up"));
         }
         let place = Place { base, claim, privilege: Privilege::Own, hosts: Vec::new(), ports };
         Lab::start(topology, name, options, place)

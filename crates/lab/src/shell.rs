@@ -19,7 +19,7 @@
 use crate::host::{Host, HostError};
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{OpenError, Port, TapPort};
-use fastpath_engine::{Options, Panicked, Ports, Report, Running, StartError};
+use fastpath_engine::{EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
 use fastpath_spec::{NodeId, Topology};
 use ipnet::{IpNet, Ipv4Net};
@@ -129,7 +129,7 @@ impl Shell {
         // /proc/sys prevents it.
         let _ = inside.namespace.within(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"));
         let inner = taps.pop().expect("one interface for its one link");
-        let ports: Ports = vec![
+        let ports: EdgePorts = vec![
             (EdgeId(0), Box::new(outside) as Box<dyn Port>),
             (EdgeId(1), Box::new(inner) as Box<dyn Port>),
         ];

@@ -16,7 +16,7 @@
 use super::pipeline::send;
 use super::{Progress, clock_cost_ns, on_core};
 use fastpath_engine::port::{AfPacket, Burst, Memory, MemoryEnd, OpenError, Port};
-use fastpath_engine::{Idle, Options, Ports, StartError};
+use fastpath_engine::{EdgePorts, Idle, Notice, Options, StartError};
 use fastpath_lab::namespace::{NotPermitted, gain_privilege};
 use fastpath_lab::{Host, HostError};
 use fastpath_model::latency::{Latency, LatencyError, summarise};
@@ -210,7 +210,7 @@ fn between_namespaces(size: usize, packets: usize, progress: Progress<'_>) -> Re
     topology.connect("left", generator, forward, Default::default());
     topology.connect("right", forward, swap, Default::default());
     let routes = Routes::compute(&topology);
-    let (mut hosts, mut taps): (Vec<Host>, Ports) = (Vec::new(), Vec::new());
+    let (mut hosts, mut taps): (Vec<Host>, EdgePorts) = (Vec::new(), Vec::new());
     for (id, node) in topology.hosts() {
         let (host, of_host) = Host::new(id, node, routes.of(id))?;
         hosts.push(host);
@@ -220,7 +220,7 @@ fn between_namespaces(size: usize, packets: usize, progress: Progress<'_>) -> Re
     }
     // At its most exact: the engine spins on its core. What goes wrong shows as a lost packet.
     let network = fastpath_net::Options::new(1, POOL_LIMIT);
-    let options = Options { idle: Some(Idle::Busy), notice: |_| {}, ..Options::new(network) };
+    let options = Options { idle: Some(Idle::Busy), notice: Notice::none(), ..Options::new(network) };
     let port = |host: usize, interface: &str| -> Result<Box<dyn Port>, BetweenError> {
         Ok(Box::new(hosts[host].namespace.within(|| AfPacket::open(interface))??))
     };
@@ -331,7 +331,7 @@ fn is_number(bytes: &[u8], number: u32) -> bool {
     bytes[MACS..].starts_with(&ETHERTYPE) && bytes.get(NUMBER) == Some(&number.to_be_bytes()[..])
 }
 
-/// Ports of a unit.
+/// EdgePorts of a unit.
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 

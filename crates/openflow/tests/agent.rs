@@ -44,7 +44,7 @@ fn after_a_barrier_a_rule_is_in_force() {
         assert_eq!(bench.receive(to), frame(n));
     }
     let books = bench.stop();
-    assert!(books.balance(), "{books:?}");
+    assert!(books.balances(), "{books:?}");
     assert_eq!((books.received, books.sent), (50, 50));
 }
 
@@ -75,7 +75,7 @@ fn who_changes_rules_faster_than_structures_are_made_waits_and_nobody_else_does(
     drop(go);
     busy.barrier();
     assert_eq!(count(), 2);
-    assert!(bench.stop().balance());
+    assert!(bench.stop().balances());
 }
 
 #[test]
@@ -581,7 +581,7 @@ fn messages_with_wrong_bytes_in_them_are_done_or_refused_and_the_agent_goes_on()
         good.barrier();
     }
     let books = bench.stop();
-    assert!(books.balance(), "{books:?}");
+    assert!(books.balances(), "{books:?}");
 }
 
 #[test]
@@ -604,7 +604,7 @@ fn groups_that_multiply_packets_are_stopped() {
     bench.send(1, &frame(2));
     assert_eq!(bench.receive(3), frame(2));
     let books = bench.stop();
-    assert!(books.balance(), "{books:?}");
+    assert!(books.balances(), "{books:?}");
     assert!(books.copied < 10_000 && books.dropped["too-many-copies"] > 0, "{books:?}");
 }
 
@@ -696,7 +696,7 @@ fn a_switch_dials_again_and_forwards_by_addresses_while_nobody_answers() {
     bench.send(1, &to_2);
     while bench.receive(2) != to_2 {}
     let books = bench.stop();
-    assert!(books.balance(), "{books:?}");
+    assert!(books.balances(), "{books:?}");
 }
 
 #[test]
@@ -720,7 +720,7 @@ fn the_machine_itself_is_behind_local_and_normal_finds_it_there() {
     controller.say(&Message::PacketOut(out));
     assert_eq!(bench.receive(1), stations(9, 1), "packet-outs know what was learned");
     let books = bench.stop();
-    assert!(books.balance() && books.sent == 3 + 4, "{books:?}");
+    assert!(books.balances() && books.sent == 3 + 4, "{books:?}");
 }
 
 /// A frame from one station to another.

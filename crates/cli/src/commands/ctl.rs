@@ -244,7 +244,7 @@ fn beside(pipe: &PipeReport) -> String {
 }
 
 fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let over = format!("over {}", report.promise.tolerance);
+    let over = format!("over {}", report.lateness.tolerance);
     let mut table = table(["host", "port", "late p50 µs", "p99", "p99.9", "max", &over, "state"]);
     for port in &report.ports {
         let late = port.lateness;
@@ -258,7 +258,7 @@ fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
         format!(
             "\nworker {number}: load {:.0} %, machine paused {:.1} ms, others had its core {:.1} ms",
             100.0 * worker.load,
-            worker.paused.total_ms,
+            worker.stalled.total_ms,
             worker.preempted.total_ms
         )
     });

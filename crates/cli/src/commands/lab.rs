@@ -7,7 +7,7 @@ use crate::{Answer, explain, notice};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use fastpath_engine::control::HttpAddress;
-use fastpath_engine::{Books, Idle, Late, Report, Workers};
+use fastpath_engine::{FrameAccounting, Idle, Late, Report, Workers};
 use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
 use fastpath_spec::{Spec, Topology};
@@ -310,7 +310,7 @@ impl NetworkArgs {
         };
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));
         let mut options = fastpath_engine::Options {
-            ledger: self.ledger.clone(),
+            packet_log: self.ledger.clone(),
             http: self.http.clone(),
             ..fastpath_engine::Options::new(network)
         };
@@ -432,11 +432,11 @@ pub(super) fn finish_books(report: &Report) {
 }
 
 /// Where all frames are, and why some were dropped.
-pub(super) fn books_line(books: &Books) -> String {
+pub(super) fn books_line(books: &FrameAccounting) -> String {
     let dropped: u64 = books.dropped.values().sum();
     let reasons: Vec<String> = books.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
     let why = if dropped == 0 { String::new() } else { format!(" ({})", reasons.join(", ")) };
-    let Books { total_in, delivered, held, .. } = books;
+    let FrameAccounting { total_in, delivered, held, .. } = books;
     format!("frames: {total_in} in = {delivered} delivered + {dropped} dropped{why} + {held} held")
 }
 
@@ -450,11 +450,11 @@ fn finish_promise(report: &Report) -> bool {
         let _ = writeln!(
             err,
             "released late: p50 {:.1} p99 {:.1} µs on the worst link, at most {max:.1} µs; {} frames by more than {}",
-            worst.p50_us, worst.p99_us, report.promise.late, report.promise.tolerance
+            worst.p50_us, worst.p99_us, report.lateness.late, report.lateness.tolerance
         );
     }
     for (number, worker) in report.workers.iter().enumerate() {
-        let (paused, preempted) = (&worker.paused, &worker.preempted);
+        let (paused, preempted) = (&worker.stalled, &worker.preempted);
         let _ = writeln!(
             err,
             "worker {number}: load {:.0} %; the machine paused {} times, {:.1} ms (at most {:.1}); other threads had \
@@ -471,7 +471,7 @@ fn finish_promise(report: &Report) -> bool {
         for line in report.broken() {
             let _ = writeln!(err, "fastpath: {line}");
         }
-        let _ = writeln!(err, "fastpath: the tolerance of {} was broken", report.promise.tolerance);
+        let _ = writeln!(err, "fastpath: the tolerance of {} was broken", report.lateness.tolerance);
     }
     !report.is_broken()
 }

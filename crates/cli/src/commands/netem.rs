@@ -84,7 +84,7 @@ impl Dev {
         let seed = arguments.seed.unwrap_or(SEED);
         let network = fastpath_net::Options::new(seed, POOL_LIMIT);
         let options =
-            Options { ledger: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
+            Options { packet_log: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
         let mut guard = self.guard()?;
         let interposed = Interposed::start(&self.interface, topology, options)?;
         if let Some(pipe) = guard.0.stdin.as_mut().filter(|_| interposed.made_room()) {

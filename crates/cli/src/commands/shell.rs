@@ -92,7 +92,7 @@ impl ShellArgs {
         let topology = self.topology(block)?;
         let network = fastpath_net::Options::new(self.seed, POOL_LIMIT);
         let options =
-            Options { ledger: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
+            Options { packet_log: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;

@@ -124,7 +124,7 @@ fn workers(text: &mut String, report: &Report) {
     family(text, "worker_busy_seconds_total", "counter", "In turns that moved frames.", busy);
     let pauses = || {
         workers().flat_map(|(number, worker)| {
-            [("machine", worker.paused), ("scheduler", worker.preempted)]
+            [("machine", worker.stalled), ("scheduler", worker.preempted)]
                 .map(|(kind, pauses)| (format!("worker=\"{number}\",kind=\"{kind}\""), pauses))
         })
     };

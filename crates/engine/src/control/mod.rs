@@ -2,7 +2,7 @@
 //! address.
 //!
 //! ```text
-//!  ctl, curl, Prometheus ──HTTP──▶ server.rs ─▶ routes.rs ──▶ Team ──▶ workers
+//!  ctl, curl, Prometheus ──HTTP──▶ server.rs ─▶ routes.rs ──▶ WorkerGroup ──▶ workers
 //!                                  (a thread of its own, never the data path)
 //!  GET  /report /links /links/{name} /groups /metrics /openapi.json
 //!  POST /set   {"changes":[{"link":"a-b","from":"a","set":{"rate":"1Mbit"}}],"at":"10s"}

@@ -4,7 +4,7 @@
 use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics};
 use crate::command::Refusal;
 use crate::report::{LinkReport, Report};
-use crate::worker_group::Team;
+use crate::worker_group::WorkerGroup;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 #[derive(Clone)]
 pub(super) struct Engine {
     pub(super) topology: Arc<Topology>,
-    pub(super) team: Team,
+    pub(super) workers: WorkerGroup,
 }
 
 #[derive(OpenApi)]
@@ -111,7 +111,7 @@ async fn groups(State(engine): State<Engine>) -> Json<Vec<GroupReport>> {
 async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Path<String>) -> Answer<Done> {
     is_json(&headers)?;
     let group = change::group(&engine.topology, &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
-    engine.team.start(group).map(done).ok_or_else(ended)
+    engine.workers.start(group).map(done).ok_or_else(ended)
 }
 
 /// New values for links, all at one instant, and all or none.
@@ -135,12 +135,12 @@ async fn set(
         .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
     let (at, changes) = change::read(&engine.topology, &changes).map_err(wrong)?;
     if !engine.topology.tracks.is_empty() {
-        let snapshot = engine.team.look().ok_or_else(ended)?;
+        let snapshot = engine.workers.snapshot().ok_or_else(ended)?;
         let at = at.unwrap_or(snapshot.at);
         change::check(&engine.topology, &snapshot, at, &changes)
             .map_err(|why| Refused(StatusCode::CONFLICT, why))?;
     }
-    match engine.team.change(at, changes).ok_or_else(ended)? {
+    match engine.workers.change(at, changes).ok_or_else(ended)? {
         Ok(at) => Ok(done(at)),
         Err(Refusal::Past { now }) => {
             let what = format!("that time is past: the engine has run for {:.3}s", now.as_secs_f64());
@@ -154,8 +154,8 @@ async fn set(
 #[utoipa::path(post, path = "/stop", responses((status = 200, body = Done), (status = 415, body = Failure)))]
 async fn stop(State(engine): State<Engine>, headers: HeaderMap) -> Answer<Done> {
     is_json(&headers)?;
-    let at = engine.team.look().map(|snapshot| snapshot.at).ok_or_else(ended)?;
-    engine.team.stop();
+    let at = engine.workers.snapshot().map(|snapshot| snapshot.at).ok_or_else(ended)?;
+    engine.workers.stop();
     Ok(done(at))
 }
 
@@ -169,7 +169,7 @@ async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
 
 impl Engine {
     fn report(&self) -> Result<Report, Refused> {
-        let snapshot = self.team.look().ok_or_else(ended)?;
+        let snapshot = self.workers.snapshot().ok_or_else(ended)?;
         Ok(Report::of(&self.topology, &snapshot))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::address::HttpAddress;
 use super::routes::{self, Engine};
-use crate::worker_group::Team;
+use crate::worker_group::WorkerGroup;
 use axum::Router;
 use axum::http::{Request, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -56,7 +56,7 @@ impl Server {
     pub(crate) fn start(
         addresses: &[HttpAddress],
         topology: Arc<Topology>,
-        team: Team,
+        workers: WorkerGroup,
     ) -> Result<Server, (HttpAddress, io::Error)> {
         let at = |address: &HttpAddress| {
             let address = address.clone();
@@ -83,7 +83,7 @@ impl Server {
         let Some(first) = addresses.first() else { return Ok(server) };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
-        let app = routes::router(Engine { topology, team });
+        let app = routes::router(Engine { topology, workers });
         let serve = move || runtime.block_on(serve(unix, tcp, app, stopped));
         let thread = std::thread::Builder::new().name("fastpath-control".to_owned()).spawn(serve);
         server.thread = Some(thread.map_err(at(first))?);

@@ -12,7 +12,7 @@
 
 use super::claim::Claim;
 use super::merging::Merging;
-use super::offload::{Arrivals, HEADER_LEN, Scratch};
+use super::offload::{HEADER_LEN, RxSink, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use crate::sys::interface;
 use crate::sys::packet::{PacketSocket, Received};
@@ -121,7 +121,7 @@ impl Port for AfPacket {
     }
 
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
+        let mut arrivals = RxSink { pool, burst, counters: &mut self.counters };
         while !arrivals.burst.is_full() {
             let scratch = &mut self.scratch;
             let Some(rest) = self.socket.receive(|frame| accept(&frame, &mut arrivals, scratch)) else {
@@ -199,7 +199,7 @@ enum Rest {
 }
 
 /// Takes a frame out of its ring slot.
-fn accept(frame: &Received<'_>, arrivals: &mut Arrivals<'_>, scratch: &mut Scratch) -> Rest {
+fn accept(frame: &Received<'_>, arrivals: &mut RxSink<'_>, scratch: &mut Scratch) -> Rest {
     if frame.long {
         return Rest::InSocket { tag: frame.tag };
     }
@@ -216,7 +216,7 @@ fn take(
     header: &[u8; HEADER_LEN],
     frame: &[u8],
     tag: Option<[u16; 2]>,
-    arrivals: &mut Arrivals<'_>,
+    arrivals: &mut RxSink<'_>,
     scratch: &mut Scratch,
 ) {
     match tag {

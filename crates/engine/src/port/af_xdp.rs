@@ -16,7 +16,7 @@
 
 use super::claim::Claim;
 use super::merging::Merging;
-use super::offload::{Arrivals, Scratch, infer};
+use super::offload::{RxSink, Scratch, infer};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use crate::sys::bpf::{Mode, Redirect};
 use crate::sys::epoll::Epoll;
@@ -270,7 +270,7 @@ impl Port for AfXdp {
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
         // What the device had no room for is tried again, also when nothing new comes to send.
         self.send()?;
-        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
+        let mut arrivals = RxSink { pool, burst, counters: &mut self.counters };
         let (whole, scratch, mtu) = (&mut self.whole, &mut self.scratch, self.mtu);
         for socket in &mut self.sockets {
             if arrivals.burst.is_full() {

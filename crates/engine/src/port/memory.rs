@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 /// Looks at a taken lock before the core is left to others, one of whom may hold it.
-const LOOKS: u32 = 1000;
+const SPINS_MAX: u32 = 1000;
 
 /// The engine's side.
 pub struct Memory {
@@ -134,7 +134,7 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..SPINS_MAX {
                 match self.ring.try_lock() {
                     Ok(ring) => return ring,
                     // A ring is whole between calls, so a panic elsewhere leaves nothing to protect

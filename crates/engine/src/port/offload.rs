@@ -26,13 +26,13 @@ pub(super) struct Scratch {
 }
 
 /// Where received frames go.
-pub(super) struct Arrivals<'a> {
+pub(super) struct RxSink<'a> {
     pub(super) pool: &'a mut FramePool,
     pub(super) burst: &'a mut Burst,
     pub(super) counters: &'a mut PortCounters,
 }
 
-impl Arrivals<'_> {
+impl RxSink<'_> {
     /// Takes a frame, or the segments it stands for, with correct checksums.
     pub(super) fn take(&mut self, header: &[u8; HEADER_LEN], frame: &[u8], scratch: &mut Scratch) {
         match VnetHeader::parse(header) {
@@ -42,7 +42,7 @@ impl Arrivals<'_> {
         }
     }
 
-    /// As [`Arrivals::take`], for a frame that the kernel took a VLAN tag off: protocol and control
+    /// As [`RxSink::take`], for a frame that the kernel took a VLAN tag off: protocol and control
     /// information go back behind the MAC addresses.
     pub(super) fn take_tagged(
         &mut self,
@@ -200,7 +200,7 @@ mod tests {
         let mut pool = FramePool::new(NonZeroUsize::new(16 << 20).unwrap());
         let (mut burst, mut counters, mut scratch) =
             (Burst::new(), PortCounters::default(), Scratch::default());
-        let mut arrivals = Arrivals { pool: &mut pool, burst: &mut burst, counters: &mut counters };
+        let mut arrivals = RxSink { pool: &mut pool, burst: &mut burst, counters: &mut counters };
         let bytes = header.to_bytes();
         let bytes = bytes.first_chunk().unwrap();
         match tag {
@@ -209,7 +209,7 @@ mod tests {
         }
         let frames = bytes_of(&mut burst, &mut pool);
         if let (Some(gso), None) = (header.gso, tag) {
-            let mut arrivals = Arrivals { pool: &mut pool, burst: &mut burst, counters: &mut counters };
+            let mut arrivals = RxSink { pool: &mut pool, burst: &mut burst, counters: &mut counters };
             let slot = arrivals.pool.insert(frame).unwrap();
             arrivals.take_whole(gso, slot, &mut scratch);
             let kept = bytes_of(&mut burst, &mut pool);

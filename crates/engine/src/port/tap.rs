@@ -7,7 +7,7 @@
 //! with receive offload. The interface lives in the network namespace of the thread that opens the
 //! port; the port itself then works from any thread.
 
-use super::offload::{Arrivals, HEADER_LEN, Scratch};
+use super::offload::{HEADER_LEN, RxSink, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use crate::sys::interface;
 use crate::sys::tap::{PARTS_MAX, Tap};
@@ -118,7 +118,7 @@ impl Port for TapPort {
     }
 
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        let mut arrivals = Arrivals { pool, burst, counters: &mut self.counters };
+        let mut arrivals = RxSink { pool, burst, counters: &mut self.counters };
         let mut header = [0; HEADER_LEN];
         // Where the next frame stays if it is a super-packet.
         let mut slot = None;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The books of a switch as they stand.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct SwitchBooks {
+pub struct SwitchAccounting {
     /// Frames that arrived on ports.
     pub received: u64,
     /// Packet-outs.
@@ -24,9 +24,9 @@ pub struct SwitchBooks {
     pub held: u64,
 }
 
-impl SwitchBooks {
+impl SwitchAccounting {
     /// Whether they balance.
-    pub fn balance(&self) -> bool {
+    pub fn balances(&self) -> bool {
         let dropped: u64 = self.dropped.values().sum();
         self.received + self.injected + self.copied == self.sent + self.to_controllers + dropped + self.held
     }
@@ -55,7 +55,7 @@ impl Counts {
     }
 
     /// The books, with what ports sent and dropped and what waits.
-    pub(super) fn books(&self, sent: u64, port_dropped: u64, held: u64) -> SwitchBooks {
+    pub(super) fn accounting(&self, sent: u64, port_dropped: u64, held: u64) -> SwitchAccounting {
         let more = [
             ("packet-in-limit", self.packet_in_limit),
             ("packet-in-full", self.packet_in_full),
@@ -64,7 +64,7 @@ impl Counts {
             ("port", port_dropped),
         ];
         let reasons = self.dropped.iter().map(|(reason, count)| (reason.name(), *count));
-        SwitchBooks {
+        SwitchAccounting {
             received: self.received,
             injected: self.injected,
             copied: self.outcomes.saturating_sub(self.received + self.injected),

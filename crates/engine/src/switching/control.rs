@@ -1,6 +1,6 @@
 //! The control side of a switch that runs: requests, counters, packet-ins and packet-outs, expiry.
 
-use super::accounting::{Counts, SwitchBooks};
+use super::accounting::{Counts, SwitchAccounting};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
 use crate::priority::with_low_priority;
@@ -141,7 +141,7 @@ impl Control {
 
     /// As [`Control::read`], for whoever looks at no counters: what this takes does not grow with
     /// the flows there are.
-    pub fn look<R>(&self, look: impl FnOnce(&Switch) -> R) -> R {
+    pub fn peek<R>(&self, look: impl FnOnce(&Switch) -> R) -> R {
         look(&self.lock().switch)
     }
 
@@ -248,10 +248,10 @@ impl Control {
     }
 
     /// The books as they stand; frames a port holds count as the worker last saw them.
-    pub fn books(&self) -> SwitchBooks {
+    pub fn accounting(&self) -> SwitchAccounting {
         let core = self.lock();
         let held = core.backlog + (core.packet_ins.len() + core.injected.len()) as u64;
-        core.counts.books(core.sent, core.port_dropped, held)
+        core.counts.accounting(core.sent, core.port_dropped, held)
     }
 
     fn bring_up_to_date(&self, core: &mut Core) {

@@ -4,6 +4,7 @@
 //! does not take waits, bounded, and beyond that is counted.
 
 use super::control::Control;
+use crate::notice::Notice;
 use crate::port::{Burst, Port, PortCounters, PortError};
 use crate::sys::poll::PollSet;
 use fastpath_net::{Frame, FramePool};
@@ -28,25 +29,25 @@ const HEARTBEAT: Duration = Duration::from_ms(500);
 /// See the head of this file.
 pub struct Datapath {
     control: Control,
-    ports: Ports,
+    ports: PortTable,
     pool: FramePool,
     burst: Burst,
     out: Outbox,
     poll: PollSet,
     moved_at: Time,
-    notice: fn(&str),
+    notice: Notice,
 }
 
 /// The ports, and by number where each is.
-struct Ports {
-    attached: Vec<Attached>,
+struct PortTable {
+    attached: Vec<AttachedPort>,
     places: Vec<Option<usize>>,
     /// Of ports with numbers from [`LOW`] on.
     high: BTreeMap<u32, usize>,
 }
 
 /// A port and what waits for it.
-struct Attached {
+struct AttachedPort {
     /// Its number in the switch.
     number: u32,
     /// `None` once it has failed.
@@ -58,7 +59,7 @@ struct Attached {
     refused: (u64, u64),
 }
 
-impl Attached {
+impl AttachedPort {
     fn put(&mut self, pool: &mut FramePool, frame: Frame) {
         if self.port.is_some() && self.backlog.len() < BACKLOG_MAX {
             self.backlog.push_back(frame);
@@ -82,7 +83,7 @@ impl Datapath {
         control: &Control,
         ports: Vec<(u32, Box<dyn Port>)>,
         memory: NonZeroUsize,
-        notice: fn(&str),
+        notice: Notice,
     ) -> Datapath {
         let (mut places, mut high) = (Vec::new(), BTreeMap::new());
         for (place, (number, _)) in ports.iter().enumerate() {
@@ -94,7 +95,7 @@ impl Datapath {
             places.resize(places.len().max(low + 1), None);
             places[low] = Some(place);
         }
-        let attached = |(number, port)| Attached {
+        let attached = |(number, port)| AttachedPort {
             number,
             port: Some(port),
             backlog: VecDeque::with_capacity(BACKLOG_MAX),
@@ -103,7 +104,7 @@ impl Datapath {
         };
         let mut datapath = Datapath {
             control: control.clone(),
-            ports: Ports { attached: ports.into_iter().map(attached).collect(), places, high },
+            ports: PortTable { attached: ports.into_iter().map(attached).collect(), places, high },
             pool: FramePool::new(memory),
             burst: Burst::new(),
             out: Outbox::default(),
@@ -214,7 +215,7 @@ impl Datapath {
         let attached = &mut self.ports.attached[index];
         if let Some(mut port) = attached.port.take() {
             attached.counters += port.counters();
-            (self.notice)(&format!("{error}; going on without it"));
+            self.notice.send(&format!("{error}; going on without it"));
         }
         for frame in std::mem::take(&mut attached.backlog) {
             attached.put(&mut self.pool, frame);
@@ -252,7 +253,7 @@ impl Datapath {
             std::hint::spin_loop();
             return;
         }
-        let must_ask = |attached: &Attached| {
+        let must_ask = |attached: &AttachedPort| {
             let is_asked = |port: &dyn Port| port.fd().is_none() && port.next_at().is_none();
             !attached.backlog.is_empty() || attached.port.as_deref().is_some_and(is_asked)
         };
@@ -273,7 +274,7 @@ impl Datapath {
     }
 }
 
-impl Ports {
+impl PortTable {
     /// A frame for the port of this number.
     fn put(&mut self, pool: &mut FramePool, number: u32, frame: Frame) {
         let place = self.places.get(number as usize).copied().flatten();
@@ -288,7 +289,8 @@ impl Ports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switching::{PacketInLimit, Void};
+    use crate::port::NullPort;
+    use crate::switching::PacketInLimit;
     use fastpath_switch::port::Link;
     use fastpath_switch::{Limits, Planned, Switch};
 
@@ -319,8 +321,9 @@ mod tests {
         (1..=2).for_each(|number| switch.set_port(number, fastpath_switch::Port::up()));
         let executor = Box::new(Planned::new(&mut switch));
         let control = Control::new(switch, executor, PacketInLimit::default(), || ()).unwrap();
-        let ports: Vec<(u32, Box<dyn Port>)> = vec![(1, Box::new(Gone)), (2, Box::new(Void::new("p2")))];
-        let mut datapath = Datapath::new(&control, ports, NonZeroUsize::new(1 << 16).unwrap(), |_| ());
+        let ports: Vec<(u32, Box<dyn Port>)> = vec![(1, Box::new(Gone)), (2, Box::new(NullPort::new("p2")))];
+        let mut datapath =
+            Datapath::new(&control, ports, NonZeroUsize::new(1 << 16).unwrap(), Notice::none());
         let links = || control.read(|switch, _| [1, 2].map(|number| switch.port(number).unwrap().link));
         let changes = || control.take_link_changes().into_iter().collect::<Vec<_>>();
         datapath.turn();

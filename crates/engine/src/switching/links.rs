@@ -24,7 +24,7 @@ impl LinkWatch {
     }
 
     /// How every link is now.
-    pub fn look(&self) -> impl Iterator<Item = (u32, Link)> {
+    pub fn states(&self) -> impl Iterator<Item = (u32, Link)> {
         self.interfaces.iter().map(|(number, name)| {
             let is_running = interface::is_running(self.socket.as_fd(), name).unwrap_or(false);
             (*number, if is_running { Link::Up } else { Link::Down })

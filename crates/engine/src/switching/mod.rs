@@ -22,8 +22,7 @@ mod links;
 mod packet_ins;
 mod running;
 
-pub use crate::port::NullPort as Void;
-pub use accounting::SwitchBooks;
+pub use accounting::SwitchAccounting;
 pub use control::Control;
 pub use datapath::Datapath;
 pub use links::LinkWatch;

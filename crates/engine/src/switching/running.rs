@@ -1,6 +1,6 @@
 //! Starting and stopping the threads of a switch.
 
-use super::accounting::SwitchBooks;
+use super::accounting::SwitchAccounting;
 use super::control::Control;
 use super::datapath::Datapath;
 use crate::sys::thread::{minimise_timer_slack, set_high_priority};
@@ -39,9 +39,9 @@ impl SwitchRunning {
     }
 
     /// Ends it; the books at the end.
-    pub fn stop(mut self) -> SwitchBooks {
+    pub fn stop(mut self) -> SwitchAccounting {
         self.join();
-        self.control.books()
+        self.control.accounting()
     }
 
     fn join(&mut self) {

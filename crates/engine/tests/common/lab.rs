@@ -83,7 +83,7 @@ impl Lab {
         }
         let ports = ["va", "vb"].map(|name| format!("{way}{name}"));
         let topology = two_hosts(pipe, ports.each_ref().map(|port| Some(port.as_str())));
-        let ports = middle.run(|| attach(&topology, options.notice).unwrap());
+        let ports = middle.run(|| attach(&topology, &options.notice).unwrap());
         Lab { hosts, middle, running: start(topology, ports, options).unwrap() }
     }
 

@@ -3,7 +3,7 @@
 
 pub(crate) mod lab;
 
-use fastpath_engine::{Idle, Options, Report, Running};
+use fastpath_engine::{Idle, Notice, Options, Report, Running};
 use fastpath_link::PipeSpec;
 use fastpath_spec::{NodeKind, Topology};
 use std::num::NonZeroUsize;
@@ -22,7 +22,7 @@ pub(crate) fn two_hosts(pipe: PipeSpec, ports: [Option<&str>; 2]) -> Topology {
 /// Options of a quiet run.
 pub(crate) fn options(idle: Idle) -> Options {
     let network = fastpath_net::Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
-    Options { idle: Some(idle), notice: |_| {}, ..Options::new(network) }
+    Options { idle: Some(idle), notice: Notice::none(), ..Options::new(network) }
 }
 
 /// Ends a run and checks its books.

@@ -3,7 +3,7 @@
 use super::implied::Implied;
 use super::judge::{bursty_loss_interval, quantile, rate_agrees, rtt_agrees};
 use super::{Observed, Subject};
-use fastpath_engine::{Books, LinkReport, Report};
+use fastpath_engine::{FrameAccounting, LinkReport, Report};
 use fastpath_units::Duration;
 use serde::Serialize;
 use std::fmt;
@@ -16,7 +16,7 @@ pub struct Audit {
     /// The links, with what passed them.
     pub links: Vec<LinkReport>,
     /// Where all frames went.
-    pub conservation: Books,
+    pub conservation: FrameAccounting,
     /// What the reader should know about the figures.
     pub notes: Vec<String>,
     /// Whether everything judged is within its tolerance.
@@ -211,7 +211,7 @@ impl fmt::Display for Audit {
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
-        let Books { total_in, delivered, dropped, held } = &self.conservation;
+        let FrameAccounting { total_in, delivered, dropped, held } = &self.conservation;
         let reasons: Vec<String> =
             dropped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let all = dropped.values().sum::<u64>();

@@ -9,7 +9,7 @@
 //! those that find no room are dropped at once.
 
 use super::connection::Connection;
-use super::switch_state::Event;
+use super::event::Event;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -18,13 +18,13 @@ const WAITING_MAX: usize = 1 << 20;
 
 /// See the head of this file.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct AsyncMessages {
     /// The number of the first that is here.
     first: u64,
     events: VecDeque<Event>,
 }
 
-impl News {
+impl AsyncMessages {
     /// Something has happened.
     pub(super) fn push(&mut self, event: Event) {
         self.events.push_back(event);
@@ -43,37 +43,37 @@ impl News {
         now: Instant,
         mut encode: impl FnMut(u64, &Event) -> Option<Vec<u8>>,
     ) {
-        if !connection.hears_events() {
-            connection.told = self.end();
+        if !connection.receives_async() {
+            connection.delivered = self.end();
         }
-        let reads = connection.reads(now);
-        while connection.told < self.end() && (connection.has_room_for_news() || !reads) {
-            let event = &self.events[(connection.told - self.first) as usize];
+        let is_reading = connection.is_reading(now);
+        while connection.delivered < self.end() && (connection.has_room_for_async() || !is_reading) {
+            let event = &self.events[(connection.delivered - self.first) as usize];
             if connection.wants(event) {
-                if connection.has_room_for_news() {
-                    if let Some(bytes) = encode(connection.told, event) {
+                if connection.has_room_for_async() {
+                    if let Some(bytes) = encode(connection.delivered, event) {
                         connection.tell(&bytes);
                     }
                 } else {
-                    connection.untold += 1;
+                    connection.missed += 1;
                 }
             }
-            connection.told += 1;
+            connection.delivered += 1;
         }
     }
 
     /// Forgets what all these connections have been told, and the oldest of what is too much.
     pub(super) fn tidy<'a>(&mut self, connections: impl Iterator<Item = &'a mut Connection>) {
         let mut connections: Vec<_> = connections.collect();
-        let told = connections.iter().map(|one| one.told).min().unwrap_or(self.end());
+        let told = connections.iter().map(|one| one.delivered).min().unwrap_or(self.end());
         self.events.drain(..(told - self.first) as usize);
         self.first = told;
         while self.events.len() > WAITING_MAX
             && let Some(event) = self.events.pop_front()
         {
-            for connection in connections.iter_mut().filter(|one| one.told == self.first) {
-                connection.untold += u64::from(connection.wants(&event));
-                connection.told += 1;
+            for connection in connections.iter_mut().filter(|one| one.delivered == self.first) {
+                connection.missed += u64::from(connection.wants(&event));
+                connection.delivered += 1;
             }
             self.first += 1;
         }

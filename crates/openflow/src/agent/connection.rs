@@ -5,8 +5,8 @@
 //! messages to be done; a connection whose controller does not read is not served further when
 //! [`REPLIES_MAX`] bytes wait, and gets no packet-ins when [`EVENTS_MAX`] do.
 
+use super::event::Event;
 use super::stream::{Moved, Stream};
-use super::switch_state::Event;
 use crate::message::{Async, Fault, HEADER_LEN, Hello, MORE, Message, Role, decode, frame_len};
 use crate::message::{ErrorMessage, TableFeatures};
 use fastpath_switch::{FlowFilter, Rank};
@@ -23,9 +23,9 @@ const REPLIES_MAX: usize = 256 << 10;
 /// Bytes that wait to be sent before packet-ins are dropped.
 const EVENTS_MAX: usize = 2 << 20;
 /// Bytes that wait to be sent before news wait: half of what replies may take, so that those go on.
-const NEWS_MAX: usize = REPLIES_MAX / 2;
+const ASYNC_MAX: usize = REPLIES_MAX / 2;
 /// Who takes nothing for so long while that much waits does not read.
-const READS_WITHIN: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of a request in several parts.
 const PARTS_MAX: usize = 1 << 20;
 /// Bytes of a request that an error message repeats (§7.4.4: at least 64).
@@ -33,7 +33,7 @@ const ERROR_DATA: usize = 64;
 /// Messages understood at a time.
 pub(super) const BATCH_MAX: usize = 128;
 /// The hello must come within this.
-const HELLO_WITHIN: Duration = Duration::from_secs(10);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection.
 pub(super) struct Connection {
@@ -61,12 +61,12 @@ pub(super) struct Connection {
     since: Instant,
     heard_at: Instant,
     /// When it last took bytes.
-    took_at: Instant,
+    accepted_at: Instant,
     probed: bool,
-    /// The number of the first of the [news](super::async_messages::News) that it has not been told.
-    pub(super) told: u64,
+    /// The number of the first of the [news](super::async_messages::AsyncMessages) not yet delivered to it.
+    pub(super) delivered: u64,
     /// Events this controller was not told because it does not read.
-    pub(super) untold: u64,
+    pub(super) missed: u64,
 }
 
 /// What a connection is for.
@@ -147,10 +147,10 @@ impl Connection {
             has_ended: false,
             since: now,
             heard_at: now,
-            took_at: now,
+            accepted_at: now,
             probed: false,
-            told: 0,
-            untold: 0,
+            delivered: 0,
+            missed: 0,
         };
         if state != State::Connecting {
             connection.greet();
@@ -218,28 +218,28 @@ impl Connection {
 
     /// Whether it is to be told an event.
     pub(super) fn wants(&self, event: &Event) -> bool {
-        self.hears_events() && event.mask(&self.masks, self.is_slave())
+        self.receives_async() && event.passes(&self.masks, self.is_slave())
     }
 
     /// Whether it is one that events are for.
-    pub(super) fn hears_events(&self) -> bool {
+    pub(super) fn receives_async(&self) -> bool {
         self.state == State::Up && self.kind != Kind::Snoop
     }
 
     /// Whether news may be added.
-    pub(super) fn has_room_for_news(&self) -> bool {
-        self.output.len() <= NEWS_MAX
+    pub(super) fn has_room_for_async(&self) -> bool {
+        self.output.len() <= ASYNC_MAX
     }
 
     /// Whether news are kept until there is room for them.
-    pub(super) fn reads(&self, now: Instant) -> bool {
-        self.has_room_for_news() || now.duration_since(self.took_at) < READS_WITHIN
+    pub(super) fn is_reading(&self, now: Instant) -> bool {
+        self.has_room_for_async() || now.duration_since(self.accepted_at) < STALL_TIMEOUT
     }
 
     /// Adds bytes of an event, unless too much waits already.
     pub(super) fn tell(&mut self, bytes: &[u8]) {
         if self.output.len() > EVENTS_MAX {
-            self.untold += 1;
+            self.missed += 1;
         } else {
             self.output.extend_from_slice(bytes);
         }
@@ -258,7 +258,7 @@ impl Connection {
     }
 
     /// Whether nothing more will come of it.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.has_ended && self.waiting.is_empty() && self.dump.is_none() && !self.has_message()
     }
 
@@ -273,7 +273,7 @@ impl Connection {
     }
 
     /// Reads nothing for now: what may have been said counts as heard.
-    pub(super) fn put_off(&mut self) {
+    pub(super) fn defer_reading(&mut self) {
         if self.readable {
             self.heard_at = Instant::now();
         }
@@ -326,7 +326,7 @@ impl Connection {
             let before = self.output.len();
             let moved = self.stream.write(&mut self.output)?;
             if self.output.len() < before {
-                self.took_at = Instant::now();
+                self.accepted_at = Instant::now();
             }
             self.writable = moved == Moved::Some || self.output.is_empty();
         }
@@ -336,10 +336,10 @@ impl Connection {
     /// Says nothing for too long: asks, then gives up. `Err` says why the connection is over.
     pub(super) fn check(&mut self, now: Instant, probe_every: Duration) -> Result<(), &'static str> {
         let silent = now.duration_since(self.heard_at);
-        if self.state != State::Up && now.duration_since(self.since) > HELLO_WITHIN {
+        if self.state != State::Up && now.duration_since(self.since) > HELLO_TIMEOUT {
             return Err("no hello came");
         }
-        let is_stuck = !self.writable && now.duration_since(self.took_at) > READS_WITHIN;
+        let is_stuck = !self.writable && now.duration_since(self.accepted_at) > STALL_TIMEOUT;
         if self.has_ended && is_stuck {
             return Err("closed");
         }

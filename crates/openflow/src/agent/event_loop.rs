@@ -1,12 +1,13 @@
 //! The agent's thread: waits, serves each connection in turn, tells events, keeps the time.
 
-use super::async_messages::News;
+use super::async_messages::AsyncMessages;
 use super::connection::{Connection, Kind, State};
+use super::event::Event;
 use super::requests;
 use super::standalone;
 use super::statistics;
 use super::stream::Stream;
-use super::switch_state::{Event, World};
+use super::switch_state::SwitchState;
 use super::tls::Tls;
 use super::{FailMode, Listen, Options, Security, StartError, Target};
 use crate::message::{Config, Fault, Message, Role};
@@ -33,9 +34,9 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
 /// See the head of this file.
-pub(super) struct Life {
+pub(super) struct EventLoop {
     poll: Poll,
-    world: World,
+    switch: SwitchState,
     options: Options,
     tls: Option<Tls>,
     listeners: Vec<Listener>,
@@ -69,14 +70,14 @@ struct Dialled {
     has_failed: bool,
 }
 
-impl Life {
+impl EventLoop {
     pub(super) fn new(
         control: Control,
         poll: Poll,
         options: Options,
         stop: Arc<AtomicBool>,
         waker: Arc<Waker>,
-    ) -> Result<Life, StartError> {
+    ) -> Result<EventLoop, StartError> {
         let tls = options.tls.as_ref().map(Tls::load).transpose()?;
         let listen = options.listen.iter().map(|listen| (*listen, Kind::Answered));
         let listen: Vec<(Listen, Kind)> =
@@ -88,14 +89,14 @@ impl Life {
             return Err(StartError::NoTls { address });
         }
         let now = Instant::now();
-        let mut life = Life {
-            world: World {
+        let mut event_loop = EventLoop {
+            switch: SwitchState {
                 datapath_id: options.datapath_id,
                 ports: options.ports.clone(),
                 config: Config { flags: 0, miss_send_len: 128 },
                 table_names: BTreeMap::new(),
                 generation_id: None,
-                news: News::default(),
+                async_messages: AsyncMessages::default(),
                 started: control.now(),
                 control,
             },
@@ -114,9 +115,9 @@ impl Life {
             options,
         };
         for (listen, kind) in listen {
-            life.listen(listen, kind).map_err(|source| StartError::Listen { listen, source })?;
+            event_loop.listen(listen, kind).map_err(|source| StartError::Listen { listen, source })?;
         }
-        life.next_token = 1 + life.listeners.len();
+        event_loop.next_token = 1 + event_loop.listeners.len();
         let dialled = |target: &Target| Dialled {
             target: target.clone(),
             state: Err(now),
@@ -124,8 +125,8 @@ impl Life {
             backoff: BACKOFF_FIRST,
             has_failed: false,
         };
-        life.targets = life.options.connect.iter().map(dialled).collect();
-        Ok(life)
+        event_loop.targets = event_loop.options.connect.iter().map(dialled).collect();
+        Ok(event_loop)
     }
 
     fn listen(&mut self, listen: Listen, kind: Kind) -> io::Result<()> {
@@ -148,7 +149,7 @@ impl Life {
             if let Err(error) = self.poll.poll(&mut events, Some(wait))
                 && error.kind() != ErrorKind::Interrupted
             {
-                (self.options.notice)(&format!("the agent cannot wait for its sockets: {error}; it ends"));
+                self.options.notice.send(&format!("the agent cannot wait for its sockets: {error}; it ends"));
                 return;
             }
             for event in &events {
@@ -165,7 +166,7 @@ impl Life {
             for token in self.connections.keys().copied().collect::<Vec<_>>() {
                 self.serve(token);
             }
-            self.live();
+            self.housekeep();
             self.tell();
         }
         // What was said last, if the sockets take it at once.
@@ -176,10 +177,12 @@ impl Life {
 
     /// How long nothing has to be done.
     fn wait(&self) -> Duration {
-        let control = &self.world.control;
+        let control = &self.switch.control;
         let is_behind = control.is_behind();
         let has_work = |one: &Connection| {
-            let has_news = one.told < self.world.news.end() && one.hears_events() && one.has_room_for_news();
+            let has_news = one.delivered < self.switch.async_messages.end()
+                && one.receives_async()
+                && one.has_room_for_async();
             has_news || one.has_work() && !(is_behind && one.has_changed)
         };
         if self.connections.values().any(has_work) {
@@ -208,14 +211,14 @@ impl Life {
                 Err(_) => return,
             };
             if self.connections.len() >= CONNECTIONS_MAX {
-                (self.options.notice)(&format!("{peer}: refused: {CONNECTIONS_MAX} connections are open"));
+                self.options.notice.send(&format!("{peer}: refused: {CONNECTIONS_MAX} connections are open"));
                 continue;
             }
             let tls = match (&self.tls, security) {
                 (Some(tls), Security::Tls) => match tls.answered() {
                     Ok(session) => Some(session),
                     Err(error) => {
-                        (self.options.notice)(&format!("{peer}: {error}"));
+                        self.options.notice.send(&format!("{peer}: {error}"));
                         continue;
                     }
                 },
@@ -232,11 +235,11 @@ impl Life {
         let token = self.next_token;
         let both = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(&mut connection.stream, Token(token), both) {
-            (self.options.notice)(&format!("{}: {error}", connection.peer));
+            self.options.notice.send(&format!("{}: {error}", connection.peer));
             return None;
         }
         self.next_token += 1;
-        connection.told = self.world.news.end();
+        connection.delivered = self.switch.async_messages.end();
         self.connections.insert(token, connection);
         Some(token)
     }
@@ -262,9 +265,9 @@ impl Life {
         let is_watched = self.connections.values().any(|other| other.kind == Kind::Snoop);
         let mut heard = Vec::new();
         // Who changes rules faster than structures can be made of them waits in its socket.
-        let is_put_off = connection.has_changed && self.world.control.is_behind();
-        if is_put_off {
-            connection.put_off();
+        let is_deferred = connection.has_changed && self.switch.control.is_behind();
+        if is_deferred {
+            connection.defer_reading();
         } else {
             let hear = |bytes: &[u8]| {
                 if is_watched {
@@ -278,9 +281,9 @@ impl Life {
         if connection.kind == Kind::Snoop {
             connection.waiting.clear();
         } else {
-            open = is_put_off || self.understand(connection);
+            open = is_deferred || self.understand(connection);
             while connection.dump.is_some() && connection.may_serve() {
-                statistics::page(&self.world, connection);
+                statistics::page(&self.switch, connection);
             }
         }
         if is_watched && connection.kind != Kind::Snoop {
@@ -288,7 +291,7 @@ impl Life {
             self.show(&heard);
         }
         connection.send().map_err(text)?;
-        if open && !connection.is_over() { Ok(()) } else { Err("closed".to_owned()) }
+        if open && !connection.is_finished() { Ok(()) } else { Err("closed".to_owned()) }
     }
 
     /// Does what messages say. False when the connection is over.
@@ -310,10 +313,10 @@ impl Life {
             connection.state = State::Up;
             if let Kind::Dialled(index) = connection.kind {
                 self.targets[index].backoff = BACKOFF_FIRST;
-                (self.options.notice)(&format!("{}: connected", connection.peer));
+                self.options.notice.send(&format!("{}: connected", connection.peer));
             }
         }
-        for _election in requests::handle(&mut self.world, connection) {
+        for _election in requests::handle(&mut self.switch, connection) {
             for other in self.connections.values_mut().filter(|other| other.role == Role::Master) {
                 other.take_role(Role::Slave);
             }
@@ -333,17 +336,16 @@ impl Life {
     fn close(&mut self, mut connection: Connection, why: &str) {
         let _ = connection.send();
         let _ = self.poll.registry().deregister(&mut connection.stream);
-        if connection.untold > 0 {
-            let untold = connection.untold;
-            (self.options.notice)(&format!(
-                "{}: {untold} events were not told: it did not read",
-                connection.peer
-            ));
+        if connection.missed > 0 {
+            let missed = connection.missed;
+            self.options
+                .notice
+                .send(&format!("{}: {missed} events were not delivered: it did not read", connection.peer));
         }
         if let Kind::Dialled(index) = connection.kind {
             let dialled = &mut self.targets[index];
             if !dialled.has_failed || connection.state == State::Up {
-                (self.options.notice)(&format!("{}: {why}; dialling again", connection.peer));
+                self.options.notice.send(&format!("{}: {why}; dialling again", connection.peer));
             }
             dialled.fail(self.options.backoff_max);
         }
@@ -356,19 +358,19 @@ impl Life {
     }
 
     /// What a switch does by itself.
-    fn live(&mut self) {
+    fn housekeep(&mut self) {
         let now = Instant::now();
-        let control = self.world.control.clone();
+        let control = self.switch.control.clone();
         if control.next_at().is_some_and(|at| at <= control.now()) {
             let removed = control.expire();
-            self.world.note_removed(removed);
+            self.switch.note_removed(removed);
         }
         if let Some(links) = self.options.links.as_ref().filter(|_| now >= self.links_at) {
-            links.look().for_each(|(number, link)| control.set_link(number, link));
+            links.states().for_each(|(number, link)| control.set_link(number, link));
             self.links_at = now + LINKS_EVERY;
         }
         for number in control.take_link_changes() {
-            self.world.news.push(Event::PortStatus(number));
+            self.switch.async_messages.push(Event::PortStatus(number));
         }
         for index in 0..self.targets.len() {
             if self.targets[index].state.is_err_and(|at| at <= now) {
@@ -396,7 +398,7 @@ impl Life {
         }
         let is_up = |one: &Connection| one.state == State::Up && matches!(one.kind, Kind::Dialled(_));
         let has_controller = self.connections.values().any(is_up);
-        let control = &self.world.control;
+        let control = &self.switch.control;
         if self.is_standalone && has_controller {
             standalone::end(control);
             self.is_standalone = false;
@@ -404,7 +406,7 @@ impl Life {
             && !has_controller
             && self.targets.iter().all(|dialled| dialled.has_failed)
         {
-            (self.options.notice)("no controller: forwarding by learned addresses");
+            self.options.notice.send("no controller: forwarding by learned addresses");
             standalone::begin(control);
             self.is_standalone = true;
         }
@@ -419,7 +421,7 @@ impl Life {
             Ok(None) => self.targets[index].fail(self.options.backoff_max),
             Err(why) => {
                 if !self.targets[index].has_failed {
-                    (self.options.notice)(&format!("{target}: {why}; dialling again"));
+                    self.options.notice.send(&format!("{target}: {why}; dialling again"));
                 }
                 self.targets[index].fail(self.options.backoff_max);
             }
@@ -476,18 +478,18 @@ impl Life {
 
     /// Tells the controllers what happened.
     fn tell(&mut self) {
-        for packet in self.world.control.take_packet_ins() {
+        for packet in self.switch.control.take_packet_ins() {
             let event = Event::PacketIn(packet);
             if !self.connections.values().any(|one| one.wants(&event)) {
                 continue;
             }
-            let Some(bytes) = self.world.encode(&event) else { continue };
+            let Some(bytes) = self.switch.encode(&event) else { continue };
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
                 connection.tell(&bytes);
             }
             self.show(&bytes);
         }
-        self.tell_news();
+        self.send_async_messages();
         for token in self.connections.keys().copied().collect::<Vec<_>>() {
             let sent = self.connections.get_mut(&token).map_or(Ok(()), Connection::send);
             if let Err(error) = sent {
@@ -497,14 +499,14 @@ impl Life {
     }
 }
 
-impl Life {
+impl EventLoop {
     /// Tells what is told once; who watches is shown it the first time.
-    fn tell_news(&mut self) {
+    fn send_async_messages(&mut self) {
         let now = Instant::now();
         let mut shown = Vec::new();
         for connection in self.connections.values_mut() {
-            self.world.news.tell(connection, now, |number, event| {
-                let bytes = self.world.encode(event)?;
+            self.switch.async_messages.tell(connection, now, |number, event| {
+                let bytes = self.switch.encode(event)?;
                 if number >= self.shown {
                     shown.extend_from_slice(&bytes);
                     self.shown = number + 1;
@@ -513,7 +515,7 @@ impl Life {
             });
         }
         self.show(&shown);
-        self.world.news.tidy(self.connections.values_mut());
+        self.switch.async_messages.tidy(self.connections.values_mut());
     }
 }
 

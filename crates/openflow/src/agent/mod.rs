@@ -3,7 +3,7 @@
 //! ```text
 //!  controllers ═ TCP, TLS ═▶ Connection ─ batch of messages ─▶ requests, statistics ─▶ Control ─▶ (data path)
 //!              ◀═ bounded output ═════════ replies ◀───────────┘        packet-ins ◀──┘
-//!              ◀═ when there is room ══ News: flow-removed, port-status
+//!              ◀═ when there is room ══ AsyncMessages: flow-removed, port-status
 //! ```
 //!
 //! One thread serves all connections, in turns of at most a batch each, with sockets that never
@@ -15,6 +15,7 @@
 mod address;
 mod async_messages;
 mod connection;
+mod event;
 mod event_loop;
 mod features;
 mod requests;
@@ -28,7 +29,8 @@ pub use address::{Listen, ParseAddressError, Security, Target};
 pub use switch_state::PortInfo;
 pub use tls::{TlsError, TlsFiles};
 
-use event_loop::{Life, WAKE};
+use event_loop::{EventLoop, WAKE};
+use fastpath_engine::Notice;
 use fastpath_engine::switching::{Control, LinkWatch};
 use mio::{Poll, Waker};
 use std::collections::BTreeMap;
@@ -72,7 +74,7 @@ pub struct Options {
     /// The interfaces whose links are watched.
     pub links: Option<LinkWatch>,
     /// Told what happens by itself: controllers that come and go.
-    pub notice: fn(&str),
+    pub notice: Notice,
 }
 
 /// Why an agent did not start.
@@ -142,11 +144,11 @@ impl Agent {
     pub fn start(control: &Control, doorbell: Doorbell, options: Options) -> Result<Agent, StartError> {
         let stop = Arc::new(AtomicBool::new(false));
         let waker = Arc::clone(&doorbell.waker);
-        let mut life =
-            Life::new(control.clone(), doorbell.poll, options, Arc::clone(&stop), Arc::clone(&waker))?;
-        let listening = life.listening()?;
+        let mut event_loop =
+            EventLoop::new(control.clone(), doorbell.poll, options, Arc::clone(&stop), Arc::clone(&waker))?;
+        let listening = event_loop.listening()?;
         let thread =
-            std::thread::Builder::new().name("fastpath-agent".to_owned()).spawn(move || life.run())?;
+            std::thread::Builder::new().name("fastpath-agent".to_owned()).spawn(move || event_loop.run())?;
         Ok(Agent { thread: Some(thread), stop, waker, listening })
     }
 

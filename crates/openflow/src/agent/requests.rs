@@ -1,9 +1,10 @@
 //! What a connection's requests do, but for statistics.
 
 use super::connection::{Connection, Incoming};
+use super::event::Event;
 use super::features::TABLE_CONFIG;
 use super::statistics;
-use super::switch_state::{Event, World};
+use super::switch_state::SwitchState;
 use crate::message::{
     Async, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
 };
@@ -21,18 +22,18 @@ const ANY: u32 = u32::MAX;
 
 /// Does the requests that wait, in order, until one has a reply of several pages: those go out
 /// before anything else. Runs of changes are done under one lock.
-pub(super) fn handle(world: &mut World, connection: &mut Connection) -> Vec<Election> {
+pub(super) fn handle(state: &mut SwitchState, connection: &mut Connection) -> Vec<Election> {
     let mut elections = Vec::new();
     while connection.dump.is_none() && connection.may_serve() {
         let is_of_run = |one: &&Incoming| is_change(&one.content);
         let changes = connection.waiting.iter().take_while(is_of_run).count();
         if changes > 0 {
             let run = connection.waiting.drain(..changes).collect();
-            change(world, connection, run);
+            change(state, connection, run);
             continue;
         }
         let Some(incoming) = connection.waiting.pop_front() else { break };
-        elections.extend(handle_one(world, connection, incoming));
+        elections.extend(handle_one(state, connection, incoming));
     }
     elections
 }
@@ -45,7 +46,7 @@ fn is_change(content: &Result<Message, Fault>) -> bool {
 }
 
 /// Flow, group and meter mods.
-fn change(world: &mut World, connection: &mut Connection, run: Vec<Incoming>) {
+fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incoming>) {
     if connection.is_slave() {
         run.iter().for_each(|one| connection.refuse(one.xid, &Fault::IsSlave, &one.head));
         return;
@@ -62,10 +63,10 @@ fn change(world: &mut World, connection: &mut Connection, run: Vec<Incoming>) {
         }
     };
     match looks_at {
-        Some(flows) => world.control.change_flows(&flows.concat(), change),
-        None => world.control.change(change),
+        Some(flows) => state.control.change_flows(&flows.concat(), change),
+        None => state.control.change(change),
     }
-    world.note_removed(removed);
+    state.note_removed(removed);
 }
 
 /// The flows whose counts a change tells somebody, or starts from; `None` for any number of them.
@@ -108,7 +109,7 @@ fn change_one(
     Ok(removed)
 }
 
-fn handle_one(world: &mut World, connection: &mut Connection, incoming: Incoming) -> Option<Election> {
+fn handle_one(state: &mut SwitchState, connection: &mut Connection, incoming: Incoming) -> Option<Election> {
     let Incoming { xid, len, head, content } = incoming;
     let message = match content {
         Ok(message) => message,
@@ -118,11 +119,11 @@ fn handle_one(world: &mut World, connection: &mut Connection, incoming: Incoming
         }
     };
     let answered = match message {
-        Message::RoleRequest(request) => return elect(world, connection, xid, request, &head),
+        Message::RoleRequest(request) => return elect(state, connection, xid, request, &head),
         Message::MultipartRequest { flags, request } => {
-            statistics::answer(world, connection, (xid, len), flags, request)
+            statistics::answer(state, connection, (xid, len), flags, request)
         }
-        message => answer(world, connection, xid, message),
+        message => answer(state, connection, xid, message),
     };
     if let Err(fault) = answered {
         connection.refuse(xid, &fault, &head);
@@ -130,7 +131,12 @@ fn handle_one(world: &mut World, connection: &mut Connection, incoming: Incoming
     None
 }
 
-fn answer(world: &mut World, connection: &mut Connection, xid: u32, message: Message) -> Result<(), Fault> {
+fn answer(
+    state: &mut SwitchState,
+    connection: &mut Connection,
+    xid: u32,
+    message: Message,
+) -> Result<(), Fault> {
     let is_slave = connection.is_slave();
     let only_masters = move || if is_slave { Err(Fault::IsSlave) } else { Ok(()) };
     match message {
@@ -138,9 +144,9 @@ fn answer(world: &mut World, connection: &mut Connection, xid: u32, message: Mes
         Message::Hello(_) | Message::EchoReply(_) | Message::Error(_) => {}
         Message::EchoRequest(data) => connection.say(xid, &Message::EchoReply(data)),
         Message::FeaturesRequest => {
-            let tables = world.control.look(|switch| switch.limits().tables);
+            let tables = state.control.peek(|switch| switch.limits().tables);
             let features = Features {
-                datapath_id: world.datapath_id,
+                datapath_id: state.datapath_id,
                 buffers: 0,
                 tables,
                 auxiliary_id: 0,
@@ -148,22 +154,22 @@ fn answer(world: &mut World, connection: &mut Connection, xid: u32, message: Mes
             };
             connection.say(xid, &Message::FeaturesReply(features));
         }
-        Message::GetConfigRequest => connection.say(xid, &Message::GetConfigReply(world.config)),
+        Message::GetConfigRequest => connection.say(xid, &Message::GetConfigReply(state.config)),
         Message::SetConfig(config) => {
             only_masters()?;
-            set_config(world, config)?;
+            set_config(state, config)?;
         }
         Message::PacketOut(packet) => {
             only_masters()?;
-            packet_out(world, &packet)?;
+            packet_out(state, &packet)?;
         }
         Message::PortMod(request) => {
             only_masters()?;
-            port_mod(world, &request)?;
+            port_mod(state, &request)?;
         }
         Message::TableMod { table_id, config } => {
             only_masters()?;
-            let tables = world.control.look(|switch| switch.limits().tables);
+            let tables = state.control.peek(|switch| switch.limits().tables);
             if table_id >= tables && table_id != 0xff {
                 return Err(Fault::TableModBadTable(table_id));
             }
@@ -174,7 +180,7 @@ fn answer(world: &mut World, connection: &mut Connection, xid: u32, message: Mes
         // All before it is in force: changes are when they return.
         Message::BarrierRequest => connection.say(xid, &Message::BarrierReply),
         Message::QueueGetConfigRequest { port } => {
-            let is_there = world.control.look(|switch| switch.port(port).is_some());
+            let is_there = state.control.peek(|switch| switch.port(port).is_some());
             if port != ANY && !is_there {
                 return Err(Fault::QueueBadPort(port));
             }
@@ -199,31 +205,31 @@ fn known(masks: Async) -> Async {
 }
 
 /// Fragments are handled as ordinary packets, and not otherwise.
-fn set_config(world: &mut World, config: Config) -> Result<(), Fault> {
+fn set_config(state: &mut SwitchState, config: Config) -> Result<(), Fault> {
     if config.flags != 0 {
         return Err(Fault::ConfigBadFlags(config.flags));
     }
-    world.config = config;
+    state.config = config;
     Ok(())
 }
 
-fn packet_out(world: &World, packet: &PacketOut) -> Result<(), Fault> {
+fn packet_out(state: &SwitchState, packet: &PacketOut) -> Result<(), Fault> {
     if packet.buffer_id != NO_BUFFER {
         return Err(Fault::BufferUnknown(packet.buffer_id));
     }
     if packet.data.len() < 14 {
         return Err(Fault::BadPacket);
     }
-    Ok(world.control.packet_out(packet.in_port, &packet.actions, &packet.data)?)
+    Ok(state.control.packet_out(packet.in_port, &packet.actions, &packet.data)?)
 }
 
-fn port_mod(world: &mut World, request: &PortMod) -> Result<(), Fault> {
+fn port_mod(state: &mut SwitchState, request: &PortMod) -> Result<(), Fault> {
     let number = request.port;
-    let is_there = world.control.look(|switch| switch.port(number).is_some());
+    let is_there = state.control.peek(|switch| switch.port(number).is_some());
     if !is_there {
         return Err(Refusal::PortUnknown(number).into());
     }
-    if world.ports.get(&number).is_some_and(|info| info.hw_addr != request.hw_addr) {
+    if state.ports.get(&number).is_some_and(|info| info.hw_addr != request.hw_addr) {
         return Err(Fault::PortBadHwAddr(number));
     }
     if request.mask & !PORT_CONFIG != 0 {
@@ -232,14 +238,14 @@ fn port_mod(world: &mut World, request: &PortMod) -> Result<(), Fault> {
     if request.advertise != 0 {
         return Err(Fault::PortBadAdvertise(request.advertise));
     }
-    world.control.change(|switch, _| switch.port_mod(number, request.config, request.mask))?;
-    world.news.push(Event::PortStatus(number));
+    state.control.change(|switch, _| switch.port_mod(number, request.config, request.mask))?;
+    state.async_messages.push(Event::PortStatus(number));
     Ok(())
 }
 
 /// §6.3.6: the generation id orders the elections of masters.
 fn elect(
-    world: &mut World,
+    state: &mut SwitchState,
     connection: &mut Connection,
     xid: u32,
     request: RoleMessage,
@@ -248,17 +254,17 @@ fn elect(
     let RoleMessage { role, generation_id } = request;
     if matches!(role, Role::Master | Role::Slave) {
         let is_stale = |last: u64| generation_id.wrapping_sub(last) as i64 <= -1;
-        if world.generation_id.is_some_and(is_stale) {
+        if state.generation_id.is_some_and(is_stale) {
             connection.refuse(xid, &Fault::RoleStale, head);
             return None;
         }
-        world.generation_id = Some(generation_id);
+        state.generation_id = Some(generation_id);
     }
     if role != Role::NoChange {
         connection.take_role(role);
     }
     // Without an election yet, all ones say so (§7.3.9).
-    let generation_id = world.generation_id.unwrap_or(u64::MAX);
+    let generation_id = state.generation_id.unwrap_or(u64::MAX);
     connection.say(xid, &Message::RoleReply(RoleMessage { role: connection.role, generation_id }));
     (role == Role::Master).then_some(Election)
 }

@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
-use super::switch_state::World;
+use super::switch_state::SwitchState;
 use crate::message::{
     Description, Fault, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
     MeterDescription, MeterFeatures, MeterStats, Pages, PortStats, Reply, Request, TableFeatures, TableStats,
@@ -23,7 +23,7 @@ const ALL_QUEUES: u32 = u32::MAX;
 
 /// Answers a request, of so many bytes, at once, or begins a dump.
 pub(super) fn answer(
-    world: &mut World,
+    state: &mut SwitchState,
     connection: &mut Connection,
     (xid, len): (u32, usize),
     flags: u16,
@@ -31,26 +31,26 @@ pub(super) fn answer(
 ) -> Result<(), Fault> {
     let dump = |of| Some(Dump { xid, of });
     let reply = match request {
-        Request::Desc => Reply::Desc(description(world)),
+        Request::Desc => Reply::Desc(description(state)),
         Request::Flow(filter) => {
-            check_table(world, filter.table_id)?;
+            check_table(state, filter.table_id)?;
             connection.dump = dump(DumpOf::Flows { filter: Box::new(filter), next: None });
             return Ok(());
         }
         Request::Aggregate(filter) => {
-            check_table(world, filter.table_id)?;
-            aggregate(world, &filter)
+            check_table(state, filter.table_id)?;
+            aggregate(state, &filter)
         }
-        Request::Table => Reply::Table(world.control.read(|switch, _| tables(switch))),
+        Request::Table => Reply::Table(state.control.read(|switch, _| tables(switch))),
         Request::PortStats(number) => {
-            let stats = port_stats(world, number)?;
+            let stats = port_stats(state, number)?;
             let mut pages = Pages::begin(connection.output(), 4, xid);
             stats.iter().for_each(|port| pages.item(connection.output(), |out| port.write(out)));
             pages.end(connection.output(), 0);
             return Ok(());
         }
         Request::Queue { port, queue } => {
-            let is_there = world.control.look(|switch| switch.port(port).is_some());
+            let is_there = state.control.peek(|switch| switch.port(port).is_some());
             if port != port::ANY && !is_there {
                 return Err(Fault::QueueBadPort(port));
             }
@@ -68,11 +68,11 @@ pub(super) fn answer(
             connection.dump = dump(DumpOf::GroupDescriptions { next: 0 });
             return Ok(());
         }
-        Request::GroupFeatures => Reply::GroupFeatures(group_features(world)),
+        Request::GroupFeatures => Reply::GroupFeatures(group_features(state)),
         Request::Meter(id) | Request::MeterConfig(id) => {
             let only = (id != meter::ALL).then_some(id);
             if let Some(id) = only
-                && world.control.look(|switch| switch.meter(id).is_none())
+                && state.control.peek(|switch| switch.meter(id).is_none())
             {
                 return Err(Refusal::MeterUnknown(id).into());
             }
@@ -82,16 +82,16 @@ pub(super) fn answer(
             });
             return Ok(());
         }
-        Request::MeterFeatures => Reply::MeterFeatures(meter_features(world)),
+        Request::MeterFeatures => Reply::MeterFeatures(meter_features(state)),
         Request::TableFeatures(wanted) => {
-            return table_features(world, connection, (xid, len), flags, wanted);
+            return table_features(state, connection, (xid, len), flags, wanted);
         }
         Request::PortDesc => {
             let ports: Vec<_> =
-                world.control.look(|switch| switch.ports().map(|(number, port)| (number, *port)).collect());
+                state.control.peek(|switch| switch.ports().map(|(number, port)| (number, *port)).collect());
             let mut pages = Pages::begin(connection.output(), 13, xid);
             for (number, port) in ports {
-                let port = world.describe(number, &port);
+                let port = state.describe(number, &port);
                 pages.item(connection.output(), |out| Reply::PortDesc(vec![port]).write(out));
             }
             pages.end(connection.output(), 0);
@@ -103,8 +103,8 @@ pub(super) fn answer(
     Ok(())
 }
 
-fn check_table(world: &World, table_id: u8) -> Result<(), Fault> {
-    let tables = world.control.look(|switch| switch.limits().tables);
+fn check_table(state: &SwitchState, table_id: u8) -> Result<(), Fault> {
+    let tables = state.control.peek(|switch| switch.limits().tables);
     if table_id == ALL_TABLES || table_id < tables {
         Ok(())
     } else {
@@ -112,21 +112,21 @@ fn check_table(world: &World, table_id: u8) -> Result<(), Fault> {
     }
 }
 
-fn description(world: &World) -> Description {
+fn description(state: &SwitchState) -> Description {
     Description {
         manufacturer: "fastpath".to_owned(),
         hardware: "software".to_owned(),
         software: env!("CARGO_PKG_VERSION").to_owned(),
         serial: "none".to_owned(),
-        datapath: format!("{:016x}", world.datapath_id),
+        datapath: format!("{:016x}", state.datapath_id),
     }
 }
 
-fn aggregate(world: &World, filter: &FlowFilter) -> Reply {
+fn aggregate(state: &SwitchState, filter: &FlowFilter) -> Reply {
     let (mut counters, mut flows) = (Counters::default(), 0u32);
     let mut next: Option<(u8, Rank)> = None;
     loop {
-        let (seen, last) = world.control.read(|switch, _| {
+        let (seen, last) = state.control.read(|switch, _| {
             scan(switch, filter, next.as_ref(), |_, _, flow| {
                 counters.packets += flow.counters.packets;
                 counters.bytes += flow.counters.bytes;
@@ -175,10 +175,10 @@ fn tables(switch: &Switch) -> Vec<TableStats> {
         .collect()
 }
 
-fn port_stats(world: &World, wanted: u32) -> Result<Vec<PortStats>, Fault> {
-    let stats: Vec<PortStats> = world.control.read(|switch, now| {
+fn port_stats(state: &SwitchState, wanted: u32) -> Result<Vec<PortStats>, Fault> {
+    let stats: Vec<PortStats> = state.control.read(|switch, now| {
         let ports = switch.ports().filter(|(number, _)| wanted == port::ANY || *number == wanted);
-        let age = now.since(world.started);
+        let age = now.since(state.started);
         ports.map(|(port, state)| PortStats { port, counters: state.counters, age }).collect()
     });
     if stats.is_empty() && wanted != port::ANY {
@@ -187,14 +187,14 @@ fn port_stats(world: &World, wanted: u32) -> Result<Vec<PortStats>, Fault> {
     Ok(stats)
 }
 
-fn group_features(world: &World) -> GroupFeatures {
-    let most = world.control.look(|switch| switch.limits().groups) as u32;
+fn group_features(state: &SwitchState) -> GroupFeatures {
+    let most = state.control.peek(|switch| switch.limits().groups) as u32;
     // All four types; weights, liveness, chains and their checks.
     GroupFeatures { kinds: 0xf, capabilities: 0xf, most: [most; 4], actions: [features::action_bits(); 4] }
 }
 
-fn meter_features(world: &World) -> MeterFeatures {
-    let limits = world.control.look(|switch| *switch.limits());
+fn meter_features(state: &SwitchState) -> MeterFeatures {
+    let limits = state.control.peek(|switch| *switch.limits());
     // Drop and dscp-remark; kbps, pktps, burst and statistics.
     MeterFeatures {
         most: limits.meters as u32,
@@ -208,7 +208,7 @@ fn meter_features(world: &World) -> MeterFeatures {
 /// Tables are as they are: a request for that or less is fulfilled, but for names nothing changes,
 /// and a request for more is refused as a whole. Tables that are not named stay.
 fn table_features(
-    world: &mut World,
+    state: &mut SwitchState,
     connection: &mut Connection,
     (xid, len): (u32, usize),
     flags: u16,
@@ -218,7 +218,7 @@ fn table_features(
         return Err(Fault::IsSlave);
     }
     let Some(parts) = connection.collect((xid, len), flags, wanted)? else { return Ok(()) };
-    let limits = world.control.look(|switch| *switch.limits());
+    let limits = state.control.peek(|switch| *switch.limits());
     for table in &parts {
         if table.table_id >= limits.tables {
             return Err(Fault::TableFeaturesBadTable);
@@ -226,13 +226,13 @@ fn table_features(
         features::check(&features::of_table(&limits, table.table_id), table)?;
     }
     let named = parts.into_iter().filter(|table| !table.name.is_empty());
-    world.table_names.extend(named.map(|table| (table.table_id, table.name)));
+    state.table_names.extend(named.map(|table| (table.table_id, table.name)));
     connection.dump = Some(Dump { xid, of: DumpOf::Tables { next: 0 } });
     Ok(())
 }
 
 /// Gives the next page of a dump, and ends it after the last.
-pub(super) fn page(world: &World, connection: &mut Connection) {
+pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
     let Some(Dump { xid, of }) = connection.dump.take() else { return };
     let kind = match of {
         DumpOf::Flows { .. } => 1,
@@ -244,7 +244,7 @@ pub(super) fn page(world: &World, connection: &mut Connection) {
     };
     let mut page =
         Page { pages: Pages::begin(connection.output(), kind, xid), out: connection.output(), items: 0 };
-    let rest = world.control.read(|switch, now| fill(world, switch, now, of, &mut page));
+    let rest = state.control.read(|switch, now| fill(state, switch, now, of, &mut page));
     page.pages.end(page.out, if rest.is_some() { MORE } else { 0 });
     connection.dump = rest.map(|of| Dump { xid, of });
 }
@@ -264,7 +264,7 @@ impl Page<'_> {
 }
 
 /// Puts items on a page; answers with where to go on.
-fn fill(world: &World, switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<DumpOf> {
+fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<DumpOf> {
     match of {
         DumpOf::Flows { filter, next } => {
             let start = page.out.len();
@@ -342,7 +342,7 @@ fn fill(world: &World, switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'
             let end = next.saturating_add(16).min(limits.tables);
             for id in next..end {
                 let mut table = features::of_table(limits, id);
-                if let Some(name) = world.table_names.get(&id) {
+                if let Some(name) = state.table_names.get(&id) {
                     table.name.clone_from(name);
                 }
                 page.item(|out| table.write(out));

@@ -1,7 +1,8 @@
 //! What all connections of an agent share: the switch, what it is called, elections, and events not
 //! yet told.
 
-use super::async_messages::News;
+use super::async_messages::AsyncMessages;
+use super::event::Event;
 use crate::message::{Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus};
 use fastpath_engine::switching::{Control, QueuedPacketIn};
 use fastpath_switch::port::Link;
@@ -29,7 +30,7 @@ pub struct PortInfo {
 }
 
 /// See the head of this file.
-pub(super) struct World {
+pub(super) struct SwitchState {
     pub(super) control: Control,
     pub(super) datapath_id: u64,
     pub(super) ports: BTreeMap<u32, PortInfo>,
@@ -38,23 +39,15 @@ pub(super) struct World {
     pub(super) table_names: BTreeMap<u8, String>,
     /// Of the last election (§6.3.6).
     pub(super) generation_id: Option<u64>,
-    pub(super) news: News,
+    pub(super) async_messages: AsyncMessages,
     pub(super) started: Time,
 }
 
-/// Something to tell controllers that did not ask.
-#[derive(Debug)]
-pub(super) enum Event {
-    PacketIn(QueuedPacketIn),
-    FlowRemoved(Box<Removed>),
-    PortStatus(u32),
-}
-
-impl World {
+impl SwitchState {
     /// Notes flows that went; those whose flow-mod asked for it will be told.
     pub(super) fn note_removed(&mut self, removed: Vec<Removed>) {
         let told = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
-        told.for_each(|one| self.news.push(Event::FlowRemoved(Box::new(one))));
+        told.for_each(|one| self.async_messages.push(Event::FlowRemoved(Box::new(one))));
     }
 
     /// The port as a message describes it.
@@ -85,24 +78,10 @@ impl World {
             Event::PacketIn(packet) => Message::PacketIn(packet_in(packet)),
             Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(removed)),
             Event::PortStatus(number) => {
-                let port = self.control.look(|switch| switch.port(*number).copied())?;
+                let port = self.control.peek(|switch| switch.port(*number).copied())?;
                 Message::PortStatus(PortStatus { reason: 2, port: self.describe(*number, &port) })
             }
         })
-    }
-}
-
-impl Event {
-    /// The word of the masks of [`Async`](crate::message::Async) that is about the event, and its
-    /// bit.
-    pub(super) fn mask(&self, masks: &crate::message::Async, of_slave: bool) -> bool {
-        let side = usize::from(of_slave);
-        let (word, bit) = match self {
-            Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason as u8),
-            Event::FlowRemoved(removed) => (masks.flow_removed[side], removed.reason as u8),
-            Event::PortStatus(_) => (masks.port_status[side], 2),
-        };
-        word & 1 << bit != 0
     }
 }
 

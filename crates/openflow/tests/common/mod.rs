@@ -1,7 +1,8 @@
 //! A switch with three memory ports, one for itself, and an agent, and controllers for it.
 
+use fastpath_engine::Notice;
 use fastpath_engine::port::{Memory, MemoryEnd, Port};
-use fastpath_engine::switching::{Control, Datapath, PacketInLimit, SwitchBooks, SwitchRunning, serve};
+use fastpath_engine::switching::{Control, Datapath, PacketInLimit, SwitchAccounting, SwitchRunning, serve};
 use fastpath_openflow::agent::{
     Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles,
 };
@@ -109,7 +110,7 @@ impl Bench {
         let doorbell = Doorbell::new().unwrap();
         let control = Control::new(switch, executor, PacketInLimit::default(), doorbell.ringer()).unwrap();
         let memory = NonZeroUsize::new(16 << 20).unwrap();
-        let running = serve(&control, Datapath::new(&control, ports, memory, |_| ())).unwrap();
+        let running = serve(&control, Datapath::new(&control, ports, memory, Notice::none())).unwrap();
         let options = Options {
             datapath_id: 42,
             ports: info,
@@ -121,7 +122,7 @@ impl Bench {
             probe_every: Duration::from_secs(30),
             backoff_max: Duration::from_secs(1),
             links: None,
-            notice: |_| (),
+            notice: Notice::none(),
         };
         Bench { agent: Agent::start(&control, doorbell, options).unwrap(), running, ends, control }
     }
@@ -199,7 +200,7 @@ impl Bench {
         })
     }
 
-    pub(crate) fn stop(self) -> SwitchBooks {
+    pub(crate) fn stop(self) -> SwitchAccounting {
         drop(self.agent);
         self.running.stop()
     }

@@ -6,8 +6,9 @@ use crate::commands::lab::stop_on_signals;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath::switch::{executor, number_ports};
-use fastpath_engine::port::{AfPacket, Port, TapPort};
-use fastpath_engine::switching::{Control, Datapath, LinkWatch, PacketInLimit, SwitchBooks, Void, serve};
+use fastpath_engine::Notice;
+use fastpath_engine::port::{AfPacket, NullPort, Port, TapPort};
+use fastpath_engine::switching::{Control, Datapath, LinkWatch, PacketInLimit, SwitchAccounting, serve};
 use fastpath_openflow::agent::{self, Agent, Doorbell, FailMode, Listen, PortInfo, Target, TlsFiles};
 use fastpath_wire::MacAddr;
 use serde_json::json;
@@ -111,7 +112,7 @@ fn datapath_id(text: &str) -> Result<u64, String> {
 /// Serves until told to end.
 pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> anyhow::Result<Answer> {
     let stop = stop_on_signals()?;
-    let notice = |text: &str| eprintln!("fastpath: {text}");
+    let notice = Notice::to_stderr();
     let names: Vec<String> = args.ports.iter().map(|port| port.name.clone()).collect();
     let numbers = number_ports(names.iter().map(String::as_str))?;
     let mut switch = switch_args.switch();
@@ -140,10 +141,10 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
     let info: BTreeMap<u32, PortInfo> = numbers.iter().map(info).collect();
 
     let doorbell = Doorbell::new()?;
-    let best = executor(&mut switch, &notice);
+    let best = executor(&mut switch, &|text: &str| notice.send(text));
     let limit = PacketInLimit { per_second: args.packet_in_rate, ..PacketInLimit::default() };
     let control = Control::new(switch, best, limit, doorbell.ringer())?;
-    let running = serve(&control, Datapath::new(&control, ports, POOL, notice))?;
+    let running = serve(&control, Datapath::new(&control, ports, POOL, notice.clone()))?;
     let files = match (args.private_key, args.certificate, args.ca_cert) {
         (Some(private_key), Some(certificate), Some(ca_certificate)) => {
             Some(TlsFiles { private_key, certificate, ca_certificate })
@@ -197,7 +198,7 @@ fn announce(agent: &Agent, listen: &[Listen], snoop: &[Listen]) -> anyhow::Resul
 impl Attachment {
     fn open(&self) -> anyhow::Result<Box<dyn Port>> {
         Ok(match &self.kind {
-            Behind::Nothing => Box::new(Void::new(&self.name)),
+            Behind::Nothing => Box::new(NullPort::new(&self.name)),
             Behind::Interface(name) => Box::new(AfPacket::open(name)?),
             Behind::Tap(name) => Box::new(TapPort::open(name)?),
         })
@@ -216,8 +217,12 @@ fn port_states(control: &Control, numbers: &[(u32, &str)]) -> Vec<PortState> {
 }
 
 /// What became of every packet; the answer is no when the books do not balance.
-pub(super) fn summary(books: &SwitchBooks, ports: &[PortState], as_json: bool) -> anyhow::Result<Answer> {
-    let balance = books.balance();
+pub(super) fn summary(
+    books: &SwitchAccounting,
+    ports: &[PortState],
+    as_json: bool,
+) -> anyhow::Result<Answer> {
+    let balance = books.balances();
     let mut out = io::stdout().lock();
     if as_json {
         let ports: Vec<_> = ports

@@ -1,0 +1,27 @@
+//! What controllers are told without a request: asynchronous messages (OpenFlow 1.3.5 §6.1.2).
+
+use crate::message::Async;
+use fastpath_engine::switching::QueuedPacketIn;
+use fastpath_switch::Removed;
+
+/// Something that controllers learn by an asynchronous message.
+#[derive(Debug)]
+pub(super) enum Event {
+    PacketIn(QueuedPacketIn),
+    FlowRemoved(Box<Removed>),
+    PortStatus(u32),
+}
+
+impl Event {
+    /// Returns whether `masks` let the event pass to a controller, which is a slave or is not
+    /// (§7.3.10).
+    pub(super) fn passes(&self, masks: &Async, is_slave: bool) -> bool {
+        let side = usize::from(is_slave);
+        let (word, bit) = match self {
+            Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason as u8),
+            Event::FlowRemoved(removed) => (masks.flow_removed[side], removed.reason as u8),
+            Event::PortStatus(_) => (masks.port_status[side], 2),
+        };
+        word & 1 << bit != 0
+    }
+}
