@@ -13,7 +13,7 @@ impl Bytes {
     /// No bytes.
     pub const ZERO: Bytes = Bytes(0);
 
-    /// The size in bits. Saturates past 2 EiB.
+    /// Returns the size in bits, saturating above 2 EiB.
     pub const fn bits(self) -> u64 {
         self.0.saturating_mul(8)
     }
@@ -57,7 +57,7 @@ const UNITS: &[Unit] = &[
 
 impl FromStr for Bytes {
     type Err = ParseError;
-    /// Parses `64KiB`, `1500B`, `10MB`. `k`, `kb`, `m`, `mb` are powers of 1024 as in tc(8).
+    /// Parses `64KiB`, `1500B`, `10MB`. `k`, `kb`, `m` and `mb` are powers of 1024, as in tc(8).
     fn from_str(text: &str) -> Result<Bytes, ParseError> {
         parse::quantity(text, "size", UNITS, "64KiB").map(Bytes)
     }
@@ -88,7 +88,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn printing_and_parsing_a_size_gives_it_back(n: u64) {
+        fn a_printed_size_parses_to_the_same_value(n: u64) {
             proptest::prop_assert_eq!(Bytes(n).to_string().parse::<Bytes>(), Ok(Bytes(n)));
         }
     }

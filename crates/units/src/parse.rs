@@ -1,54 +1,55 @@
-//! One exact parser and printer for every quantity: a decimal number and a unit, no floating point.
+//! The parser and printer of all quantities: a decimal number and a unit, without floating point.
 
 use std::fmt;
 
-/// Why a text is not a quantity.
+/// The error of parsing a quantity. Its message names the text, the fault and a valid example.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("'{text}' is not a {what}: {reason}; write for example {example}")]
 pub struct ParseError {
-    /// What was written.
+    /// The text that was parsed.
     pub text: String,
     /// The quantity that was expected (`duration`, `rate`, …).
     pub what: &'static str,
-    /// What is wrong with it.
-    pub reason: Reason,
-    /// A text that would have been accepted.
+    /// What is wrong with the text.
+    pub reason: ParseErrorKind,
+    /// An example of a valid text.
     pub example: &'static str,
 }
 
 /// What is wrong with the text of a quantity.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Reason {
-    /// No digits.
+pub enum ParseErrorKind {
+    /// The text has no digits.
     #[error("there is no number")]
     NoNumber,
-    /// Negative.
+    /// The number is negative.
     #[error("it cannot be negative")]
     Negative,
-    /// Number without a unit.
+    /// The number has no unit; the text lists the valid units.
     #[error("the unit is missing ({0})")]
     NoUnit(String),
-    /// A unit that is not known.
+    /// The unit is unknown: its name, then the valid units.
     #[error("the unit '{0}' is not known ({1})")]
     UnknownUnit(String, String),
-    /// Larger than the type can hold.
+    /// The value exceeds the range of the type.
     #[error("it is too large")]
     TooLarge,
-    /// More digits than the resolution.
+    /// The value has more digits than the resolution of the type.
     #[error("it is finer than the resolution")]
     TooFine,
-    /// Outside the allowed range.
+    /// The value is outside the allowed range, which the text describes.
     #[error("it must be {0}")]
     OutOfRange(&'static str),
 }
 
-/// A unit by its accepted names, the first being the canonical one.
+/// A unit of measurement: its accepted names, the canonical one first, and its size in multiples
+/// of the smallest unit.
 pub(crate) struct Unit {
     pub(crate) names: &'static [&'static str],
     pub(crate) scale: u64,
 }
 
-/// Parses `number unit` exactly into multiples of the smallest unit.
+/// Parses `number unit` into multiples of the smallest unit, without rounding. `0` needs no unit.
 pub(crate) fn quantity(
     text: &str,
     what: &'static str,
@@ -62,60 +63,60 @@ pub(crate) fn quantity(
         if whole.chars().chain(fraction.chars()).all(|c| c == '0') {
             return Ok(0);
         }
-        return Err(fail(Reason::NoUnit(known())));
+        return Err(fail(ParseErrorKind::NoUnit(known())));
     } else {
         units
             .iter()
             .find(|u| u.names.contains(&suffix))
-            .ok_or_else(|| fail(Reason::UnknownUnit(suffix.to_owned(), known())))?
+            .ok_or_else(|| fail(ParseErrorKind::UnknownUnit(suffix.to_owned(), known())))?
             .scale
     };
     scaled(whole, fraction, scale).map_err(fail)
 }
 
 /// Splits `" 1.5 Mbit "` into `("1", "5", "Mbit")`.
-pub(crate) fn split(text: &str) -> Result<(&str, &str, &str), Reason> {
+pub(crate) fn split(text: &str) -> Result<(&str, &str, &str), ParseErrorKind> {
     let text = text.trim();
     if text.starts_with('-') {
-        return Err(Reason::Negative);
+        return Err(ParseErrorKind::Negative);
     }
     let number_len = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(number_len);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-        return Err(Reason::NoNumber);
+        return Err(ParseErrorKind::NoNumber);
     }
     Ok((whole, fraction, suffix.trim()))
 }
 
-/// `whole.fraction × scale`, exactly or not at all.
-pub(crate) fn scaled(whole: &str, fraction: &str, scale: u64) -> Result<u64, Reason> {
+/// Returns `whole.fraction × scale`, or an error if that is not an integer of 64 bits.
+pub(crate) fn scaled(whole: &str, fraction: &str, scale: u64) -> Result<u64, ParseErrorKind> {
     let mut value = 0u128;
     for digit in whole.bytes() {
         value = value * 10 + u128::from(digit - b'0');
         if value > u128::from(u64::MAX) {
-            return Err(Reason::TooLarge);
+            return Err(ParseErrorKind::TooLarge);
         }
     }
     value *= u128::from(scale);
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > 18 {
-        return Err(Reason::TooFine);
+        return Err(ParseErrorKind::TooFine);
     }
     if !fraction.is_empty() {
-        let digits: u128 = fraction.parse().map_err(|_| Reason::NoNumber)?;
+        let digits: u128 = fraction.parse().map_err(|_| ParseErrorKind::NoNumber)?;
         let denominator = 10u128.pow(fraction.len() as u32);
         let product = digits * u128::from(scale);
         if !product.is_multiple_of(denominator) {
-            return Err(Reason::TooFine);
+            return Err(ParseErrorKind::TooFine);
         }
         value += product / denominator;
     }
-    u64::try_from(value).map_err(|_| Reason::TooLarge)
+    u64::try_from(value).map_err(|_| ParseErrorKind::TooLarge)
 }
 
-/// Prints `value` in the largest unit in which it is exact with at most three decimals, else the
-/// smallest.
+/// Prints `value` in the largest unit that represents it exactly with at most three decimals, or in
+/// the smallest unit otherwise.
 pub(crate) fn print(
     f: &mut fmt::Formatter<'_>,
     value: u64,

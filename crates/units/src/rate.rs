@@ -1,6 +1,6 @@
-//! Rates in bits per second and the exact time a frame takes at a rate.
+//! Rates in bits per second, and the exact transmission time of a frame at a rate.
 
-use crate::parse::{self, ParseError, Reason, Unit};
+use crate::parse::{self, ParseError, ParseErrorKind, Unit};
 use crate::{Bytes, Duration};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -9,19 +9,17 @@ use std::str::FromStr;
 /// Picoseconds in one second.
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// Bits per second on the wire, 1 … 800 Gbit/s. "Unlimited" is the absence of a rate
-/// (`Option<Rate>`).
+/// A rate on the wire, 1 bit/s … 800 Gbit/s. An unlimited rate is `None` of `Option<Rate>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rate(NonZeroU64);
 
-/// What is left of a division by a rate, below one picosecond: `numerator / rate` ps. Carried from
-/// one frame to the next of a busy period, so that the sum over any whole number of frames is
-/// exact.
+/// The part of a transmission time below one picosecond: `numerator / rate` ps. It is carried from
+/// one frame to the next within a busy period, so the sum over any number of frames is exact.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Fraction(u64);
 
 impl Fraction {
-    /// Nothing left over.
+    /// No remainder.
     pub const ZERO: Fraction = Fraction(0);
 }
 
@@ -29,7 +27,7 @@ impl Rate {
     /// The fastest rate: 800 Gbit/s.
     pub const MAX: Rate = Rate(NonZeroU64::new(800_000_000_000).unwrap());
 
-    /// A rate of `bits` per second, or `None` for 0 and for more than [`Rate::MAX`].
+    /// Returns the rate of `bits` per second, or `None` for 0 and above [`Rate::MAX`].
     pub const fn from_bps(bits: u64) -> Option<Rate> {
         match NonZeroU64::new(bits) {
             Some(n) if bits <= Rate::MAX.0.get() => Some(Rate(n)),
@@ -37,22 +35,23 @@ impl Rate {
         }
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     pub const fn as_bps(self) -> u64 {
         self.0.get()
     }
 
-    /// Megabits (10⁶) per second, for reports; not exact.
+    /// Returns the rate in megabits (10⁶ bits) per second, for reports; not exact.
     pub fn as_mbit_f64(self) -> f64 {
         self.0.get() as f64 / 1e6
     }
 
-    /// The time `size` occupies the wire, after `carried` left by the frame before: whole
-    /// picoseconds and what is left over for the next. Exact for any size up to 2 GiB.
+    /// Returns the time for which `size` occupies the wire: whole picoseconds, and the remainder to
+    /// carry to the next frame. `carried` is the remainder of the previous frame. Exact for sizes
+    /// up to 2 GiB.
     pub fn transmission(self, size: Bytes, carried: Fraction) -> (Duration, Fraction) {
         let rate = self.0.get();
-        // Frames up to 2.3 MB fit 64-bit arithmetic; the rest (none on a real link) takes the slow
-        // road.
+        // Frames up to 2.3 MB fit 64-bit arithmetic. Larger ones do not occur on real links and
+        // take the slow path.
         match size.bits().checked_mul(PS_PER_S).and_then(|n| n.checked_add(carried.0)) {
             Some(n) => (Duration::from_ps(n / rate), Fraction(n % rate)),
             None => {
@@ -63,11 +62,12 @@ impl Rate {
         }
     }
 
-    /// [`Rate::transmission`] of a frame that takes `span` and `left` after nothing, after
-    /// `carried`: the same numbers without a division.
+    /// Adds the remainder `carried` to the transmission time of a frame, without a division.
+    /// `(span, left)` is [`Rate::transmission`] of the frame with no remainder carried. The result
+    /// equals [`Rate::transmission`] of the frame with `carried`.
     #[inline]
     pub const fn carry(self, (span, left): (Duration, Fraction), carried: Fraction) -> (Duration, Fraction) {
-        // Both are below the rate, so that together they make at most one picosecond.
+        // Both remainders are below the rate, so their sum is less than two picoseconds.
         let sum = left.0 + carried.0;
         match sum.checked_sub(self.0.get()) {
             Some(rest) => (span.saturating_add(Duration::from_ps(1)), Fraction(rest)),
@@ -75,8 +75,9 @@ impl Rate {
         }
     }
 
-    /// The bits that this rate would send in `left` and `carried`, sent at the rate `to` instead:
-    /// the time they take and what is left over. Exact; held at [`Duration::MAX`] past the range.
+    /// Converts a remaining transmission time to another rate. The bits that this rate sends in
+    /// `left` plus the remainder `carried` take the returned time and remainder at the rate `to`.
+    /// Exact; saturates at [`Duration::MAX`].
     pub fn retimed(self, left: Duration, carried: Fraction, to: Rate) -> (Duration, Fraction) {
         let bits = u128::from(left.as_ps()) * u128::from(self.0.get()) + u128::from(carried.0);
         let new = u128::from(to.0.get());
@@ -84,14 +85,14 @@ impl Rate {
         (Duration::from_ps(whole), Fraction((bits % new) as u64))
     }
 
-    /// The bits that fit in `span`, rounded down.
+    /// Returns the number of bits sent in `span`, rounded down.
     pub fn bits_in(self, span: Duration) -> u64 {
         let bits = u128::from(self.0.get()) * u128::from(span.as_ps()) / u128::from(PS_PER_S);
         u64::try_from(bits).unwrap_or(u64::MAX)
     }
 
-    /// The bytes that fit in `span`, rounded down: the bandwidth-delay product when `span` is a
-    /// delay.
+    /// Returns the number of bytes sent in `span`, rounded down: the bandwidth-delay product if
+    /// `span` is a delay.
     pub fn bytes_in(self, span: Duration) -> Bytes {
         Bytes(self.bits_in(span) / 8)
     }
@@ -106,7 +107,7 @@ const UNITS: &[Unit] = &[
 
 impl FromStr for Rate {
     type Err = ParseError;
-    /// Parses `10Mbit`, `1.5Mbit`, `256kbit`, `100Gbit`, `64000bit`; `b`, `bps` are bits, as in
+    /// Parses `10Mbit`, `1.5Mbit`, `256kbit`, `100Gbit`, `64000bit`. `b` and `bps` mean bits, as in
     /// ns-2.
     fn from_str(text: &str) -> Result<Rate, ParseError> {
         const EXAMPLE: &str = "10Mbit";
@@ -114,7 +115,7 @@ impl FromStr for Rate {
         Rate::from_bps(bits).ok_or_else(|| ParseError {
             text: text.trim().to_owned(),
             what: "rate",
-            reason: Reason::OutOfRange("1bit … 800Gbit (leave it out for unlimited)"),
+            reason: ParseErrorKind::OutOfRange("1bit … 800Gbit (leave it out for unlimited)"),
             example: EXAMPLE,
         })
     }
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_remainder_is_carried_so_a_link_never_drifts() {
-        // 1 byte at 3 bit/s is 2.666… s: three of them are 8 s to the picosecond.
+        // One byte at 3 bit/s takes 2.666… s; three of them take exactly 8 s.
         let mut carried = Fraction::ZERO;
         let mut total = Duration::ZERO;
         for _ in 0..3 {
@@ -170,7 +171,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_carried_can_be_added_after_the_division(bps in 1u64..=800_000_000_000, a: u32, b: u32) {
+        fn a_carried_remainder_can_be_added_after_the_division(bps in 1u64..=800_000_000_000, a: u32, b: u32) {
             let rate = rate(bps);
             let carried = rate.transmission(Bytes(a.into()), Fraction::ZERO).1;
             let alone = rate.transmission(Bytes(b.into()), Fraction::ZERO);
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_left_take_their_time_at_another_rate_and_come_back_the_same() {
+    fn converting_a_remaining_time_to_another_rate_and_back_is_exact() {
         // Four bits take 1 s at 4 bit/s and 4/7 s at 7 bit/s.
         let (span, fraction) = rate(4).retimed(Duration::from_secs(1), Fraction::ZERO, rate(7));
         assert_eq!((span, fraction), (Duration::from_ps(571_428_571_428), Fraction(4)));
@@ -188,7 +189,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_sequence_of_frames_takes_exactly_its_bits_over_the_rate(
+        fn any_sequence_of_frames_takes_exactly_its_bits_divided_by_the_rate(
             bps in 1u64..=800_000_000_000,
             sizes in proptest::collection::vec(0u64..3_000_000, 1..50),
         ) {
@@ -204,7 +205,7 @@ mod tests {
         }
 
         #[test]
-        fn printing_and_parsing_a_rate_gives_it_back(bps in 1u64..=800_000_000_000) {
+        fn a_printed_rate_parses_to_the_same_value(bps in 1u64..=800_000_000_000) {
             proptest::prop_assert_eq!(rate(bps).to_string().parse::<Rate>(), Ok(rate(bps)));
         }
     }

@@ -1,14 +1,15 @@
-//! The one random generator: xoshiro256++ 1.0 (Blackman & Vigna, <https://prng.di.unimi.it/>),
-//! seeded by SplitMix64 as its authors advise. Frozen: the same seed gives the same run for ever.
+//! The random generator: xoshiro256++ 1.0 (Blackman & Vigna, <https://prng.di.unimi.it/>), seeded
+//! by SplitMix64 as its authors recommend. The algorithm is frozen: a seed gives the same numbers
+//! in every release.
 
-/// A seeded generator of 2²⁵⁶−1 period. 32 bytes.
+/// A seeded random generator with a period of 2²⁵⁶−1. Its state is 32 bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rng {
     state: [u64; 4],
 }
 
 impl Rng {
-    /// The generator of `seed`.
+    /// Returns the generator for `seed`.
     pub fn new(seed: u64) -> Rng {
         let mut x = seed;
         let mut next = || {
@@ -21,14 +22,14 @@ impl Rng {
         Rng { state: [next(), next(), next(), next()] }
     }
 
-    /// An independent stream of the run's `seed` for the consumer numbered `stream`.
+    /// Returns an independent generator for the consumer numbered `stream` of a run with `seed`.
     pub fn stream(seed: u64, stream: u64) -> Rng {
-        // The stream number goes through the generator once so that neighbours share no structure.
+        // The generator mixes the stream number, so adjacent numbers give unrelated states.
         let mixed = Rng::new(stream).next_u64();
         Rng::new(seed ^ mixed)
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
@@ -43,13 +44,13 @@ impl Rng {
         result
     }
 
-    /// Uniform in [0, 1), 53 bits.
+    /// Returns a uniform number in [0, 1) with 53 random bits.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `0..bound`, without bias (Lemire 2019). Panics if `bound` is 0.
+    /// Returns a uniform number in `0..bound`, without bias (Lemire 2019). Panics if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "below(0) has no value to draw");
         loop {
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn below_is_uniform() {
-        // χ² with 9 degrees of freedom: 27.9 is its 99.9 % quantile.
+        // 27.9 is the 99.9 % quantile of χ² with 9 degrees of freedom.
         let mut rng = Rng::new(3);
         let mut counts = [0f64; 10];
         for _ in 0..100_000 {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// Picoseconds in one second.
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// A point in time: picoseconds since the start of the run. The range is 213 days.
+/// A point in time, in picoseconds since the start of the run. The range is 213 days.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time(u64);
 
@@ -22,32 +22,32 @@ impl Time {
     /// The last representable instant (213 days).
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The instant `ps` picoseconds after the start of the run.
+    /// Returns the instant `ps` picoseconds after the start of the run.
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
 
-    /// Picoseconds since the start of the run.
+    /// Returns the picoseconds since the start of the run.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// Whole nanoseconds since the start of the run, truncated.
+    /// Returns the nanoseconds since the start of the run, rounded down.
     pub const fn as_ns(self) -> u64 {
         self.0 / 1000
     }
 
-    /// Seconds since the start of the run, for reports; not exact.
+    /// Returns the seconds since the start of the run, for reports; not exact.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PS_PER_S as f64
     }
 
-    /// The span since `earlier`, or zero if `earlier` is later than `self`.
+    /// Returns the span since `earlier`, or zero if `earlier` is later than `self`.
     pub const fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// `self + span`, or `None` past the end of time.
+    /// Returns `self + span`, or `None` if the sum exceeds [`Time::MAX`].
     pub const fn checked_add(self, span: Duration) -> Option<Time> {
         match self.0.checked_add(span.0) {
             Some(ps) => Some(Time(ps)),
@@ -55,97 +55,97 @@ impl Time {
         }
     }
 
-    /// `self + span`, held at [`Time::MAX`].
+    /// Returns `self + span`, saturating at [`Time::MAX`].
     pub const fn saturating_add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))
     }
 
-    /// `self - span`, held at [`Time::ZERO`].
+    /// Returns `self - span`, saturating at [`Time::ZERO`].
     pub const fn saturating_sub(self, span: Duration) -> Time {
         Time(self.0.saturating_sub(span.0))
     }
 }
 
 impl Duration {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Duration = Duration(0);
     /// The longest representable span (213 days).
     pub const MAX: Duration = Duration(u64::MAX);
 
-    /// `ps` picoseconds.
+    /// Returns a span of `ps` picoseconds.
     pub const fn from_ps(ps: u64) -> Duration {
         Duration(ps)
     }
 
-    /// `ns` nanoseconds. Panics past 213 days.
+    /// Returns a span of `ns` nanoseconds. Panics above 213 days.
     pub const fn from_ns(ns: u64) -> Duration {
         Duration(ns.checked_mul(1000).expect("duration over 213 days"))
     }
 
-    /// `us` microseconds. Panics past 213 days.
+    /// Returns a span of `us` microseconds. Panics above 213 days.
     pub const fn from_us(us: u64) -> Duration {
         Duration(us.checked_mul(1_000_000).expect("duration over 213 days"))
     }
 
-    /// `ms` milliseconds. Panics past 213 days.
+    /// Returns a span of `ms` milliseconds. Panics above 213 days.
     pub const fn from_ms(ms: u64) -> Duration {
         Duration(ms.checked_mul(1_000_000_000).expect("duration over 213 days"))
     }
 
-    /// `s` seconds. Panics past 213 days.
+    /// Returns a span of `s` seconds. Panics above 213 days.
     pub const fn from_secs(s: u64) -> Duration {
         Duration(s.checked_mul(PS_PER_S).expect("duration over 213 days"))
     }
 
-    /// The nearest span to `s` seconds; negative and NaN give zero, too large gives
-    /// [`Duration::MAX`].
+    /// Returns the span nearest to `s` seconds. Negative numbers and NaN give zero; numbers beyond
+    /// the range give [`Duration::MAX`].
     pub fn from_secs_f64(s: f64) -> Duration {
         Duration((s * PS_PER_S as f64).round() as u64)
     }
 
-    /// The span in picoseconds.
+    /// Returns the span in picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// The span in whole nanoseconds, truncated.
+    /// Returns the span in nanoseconds, rounded down.
     pub const fn as_ns(self) -> u64 {
         self.0 / 1000
     }
 
-    /// The span in seconds, for reports; not exact.
+    /// Returns the span in seconds, for reports; not exact.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PS_PER_S as f64
     }
 
-    /// The span in milliseconds, for reports; not exact.
+    /// Returns the span in milliseconds, for reports; not exact.
     pub fn as_ms_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The same span for the standard library's timers, truncated to nanoseconds.
+    /// Converts to the standard library's type, rounded down to nanoseconds.
     pub const fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0 / 1000)
     }
 
-    /// `self - other`, or zero.
+    /// Returns `self - other`, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
 
-    /// `self + other`, held at [`Duration::MAX`].
+    /// Returns `self + other`, saturating at [`Duration::MAX`].
     pub const fn saturating_add(self, other: Duration) -> Duration {
         Duration(self.0.saturating_add(other.0))
     }
 
-    /// True for the empty span.
+    /// Returns true for the empty span.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 }
 
 impl From<std::time::Duration> for Duration {
-    /// Held at [`Duration::MAX`] past 213 days.
+    /// Saturates at [`Duration::MAX`].
     fn from(span: std::time::Duration) -> Duration {
         Duration(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000))
     }
@@ -173,7 +173,7 @@ impl Sub<Duration> for Time {
 
 impl Sub for Time {
     type Output = Duration;
-    /// Panics in debug builds if `earlier` is later; see [`Time::since`] for the lenient form.
+    /// Panics in debug builds if `earlier` is later than `self`. [`Time::since`] saturates instead.
     fn sub(self, earlier: Time) -> Duration {
         Duration(self.0 - earlier.0)
     }
@@ -224,14 +224,14 @@ const UNITS: &[Unit] = &[
 
 impl FromStr for Duration {
     type Err = ParseError;
-    /// Parses `25ms`, `1.5 s`, `0`, `250us`. A bare number other than 0 needs a unit.
+    /// Parses `25ms`, `1.5 s`, `250us`, `0`. Every number except 0 needs a unit.
     fn from_str(text: &str) -> Result<Duration, ParseError> {
         parse::quantity(text, "duration", UNITS, "10ms").map(Duration)
     }
 }
 
 impl fmt::Display for Duration {
-    /// The largest unit that keeps the value short: `25ms`, `1.536ms`, `0s`.
+    /// Prints in the largest unit that needs at most three decimals: `25ms`, `1.536ms`, `0s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         parse::print(
             f,
@@ -278,7 +278,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn printing_and_parsing_a_duration_gives_it_back(ps: u64) {
+        fn a_printed_duration_parses_to_the_same_value(ps: u64) {
             let text = Duration(ps).to_string();
             proptest::prop_assert_eq!(text.parse::<Duration>(), Ok(Duration(ps)));
         }
