@@ -60,6 +60,6 @@ fn sound(frame: &[u8]) {
     assert!(!matches!(headers.network, Network::Malformed(_) | Network::Other), "{headers:?}");
     assert_ne!(headers.ipv4_checksum_ok(frame), Some(false));
     if headers.network != Network::Arp {
-        assert_eq!(checksum::check_transport(frame, &headers), checksum::Check::Good);
+        assert_eq!(checksum::check_transport(frame, &headers), checksum::ChecksumStatus::Good);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::key::{Context, Key};
 use fastpath_wire::MacAddr;
 use fastpath_wire::build::{Ip, Tcp};
-use fastpath_wire::checksum::{Check, check_transport};
+use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use proptest::prelude::*;
 
 fn v4() -> Ip {
@@ -24,7 +24,7 @@ fn get(frame: &[u8], field: Field) -> Option<u128> {
 fn assert_sums_right(frame: &[u8]) {
     let headers = Headers::parse(frame);
     assert_ne!(headers.ipv4_checksum_ok(frame), Some(false));
-    assert!(!matches!(check_transport(frame, &headers), Check::Bad), "{frame:02x?}");
+    assert!(!matches!(check_transport(frame, &headers), ChecksumStatus::Bad), "{frame:02x?}");
 }
 
 #[test]

@@ -7,29 +7,30 @@ use std::net::Ipv4Addr;
 /// An ARP message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arp {
-    /// Question or answer.
+    /// Request or reply.
     pub operation: Operation,
-    /// Who sends it.
+    /// MAC address of the sender.
     pub sender_mac: MacAddr,
-    /// The sender's address; 0.0.0.0 in a probe for a free address (RFC 5227).
+    /// IP address of the sender; 0.0.0.0 in a probe for a free address (RFC 5227).
     pub sender_ip: Ipv4Addr,
-    /// Whom it is for; zero in a request.
+    /// MAC address of the receiver; zero in a request.
     pub target_mac: MacAddr,
-    /// The address asked for, or the asker's.
+    /// The requested IP address; in a reply, the IP address of the requester.
     pub target_ip: Ipv4Addr,
 }
 
-/// What an ARP message is.
+/// The operation of an ARP message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Who has `target_ip`?
+    /// Asks for the MAC address of `target_ip`.
     Request,
-    /// `sender_ip` is at `sender_mac`.
+    /// States that `sender_ip` is at `sender_mac`.
     Reply,
 }
 
 impl Arp {
-    /// Reads the ARP message of a frame; `None` when it has none for IPv4 over Ethernet.
+    /// Parses the ARP message of a frame. Returns `None` if the frame has no ARP message for IPv4
+    /// over Ethernet.
     pub fn parse(frame: &[u8], headers: &Headers) -> Option<Arp> {
         if headers.network != Network::Arp {
             return None;
@@ -53,12 +54,12 @@ impl Arp {
         })
     }
 
-    /// The question who has `target_ip`.
+    /// Returns a request for the MAC address of `target_ip`.
     pub fn request(sender_mac: MacAddr, sender_ip: Ipv4Addr, target_ip: Ipv4Addr) -> Arp {
         Arp { operation: Operation::Request, sender_mac, sender_ip, target_mac: MacAddr::ZERO, target_ip }
     }
 
-    /// The answer to this request: its target is at `mac`.
+    /// Returns the reply to this request: its target is at `mac`.
     pub fn answer(&self, mac: MacAddr) -> Arp {
         Arp {
             operation: Operation::Reply,
@@ -69,7 +70,8 @@ impl Arp {
         }
     }
 
-    /// The message as a frame of 42 bytes: requests to everybody, replies to their target.
+    /// Returns the message as a frame of 42 bytes. A request goes to the broadcast address, a reply
+    /// to its target.
     pub fn to_frame(&self) -> Vec<u8> {
         let (dst, operation) = match self.operation {
             Operation::Request => (MacAddr::BROADCAST, 1),

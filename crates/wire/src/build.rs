@@ -1,34 +1,34 @@
-//! Whole frames from fields, with lengths and checksums right: for probes, tests and answers of
-//! routers.
+//! Builds whole frames from fields, with correct lengths and checksums. Probes, tests and the
+//! messages of routers are built this way.
 //!
-//! Not a serialiser of every header there is: options and extension headers are left out.
+//! IP options, TCP options and IPv6 extension headers are not supported.
 
 use crate::bytes::put16;
 use crate::checksum::{self, Sum};
 use crate::{MacAddr, ethertype, protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The Ethernet and IP fields of a frame to build. Take [`Ip::between`] and change what differs:
-/// `Ip { ttl: 1, ..Ip::between(a, b) }`.
+/// The Ethernet and IP fields of a frame to build. Start with [`Ip::between`] and replace single
+/// fields: `Ip { ttl: 1, ..Ip::between(a, b) }`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ip {
     /// Source MAC.
     pub src_mac: MacAddr,
     /// Destination MAC.
     pub dst_mac: MacAddr,
-    /// Both addresses.
+    /// Source and destination address.
     pub addresses: Addresses,
     /// TTL or hop limit.
     pub ttl: u8,
     /// TOS or traffic class: DSCP « 2 | ECN.
     pub traffic_class: u8,
-    /// IPv4 identification; not used by IPv6.
+    /// IPv4 identification; ignored for IPv6.
     pub id: u16,
-    /// IPv4 DF; not used by IPv6.
+    /// The DF flag of IPv4; ignored for IPv6.
     pub dont_fragment: bool,
 }
 
-/// Source and destination of one family.
+/// Source and destination address of one address family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addresses {
     /// IPv4.
@@ -74,9 +74,9 @@ pub mod tcp_flags {
     pub const RST: u8 = 0x04;
     /// Push.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: u8 = 0x20;
     /// ECN echo (RFC 3168).
     pub const ECE: u8 = 0x40;
@@ -85,7 +85,7 @@ pub mod tcp_flags {
 }
 
 impl Addresses {
-    /// Both addresses, or `None` when they are of different families.
+    /// Returns both addresses, or `None` if their families differ.
     pub fn new(src: IpAddr, dst: IpAddr) -> Option<Addresses> {
         match (src, dst) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => Some(Addresses::V4 { src, dst }),
@@ -103,8 +103,8 @@ impl Addresses {
 }
 
 impl Ip {
-    /// From one station to another, TTL 64, DF set, everything else 0. Panics when the addresses
-    /// are of different families.
+    /// Returns the fields of a frame between two stations, each given by MAC and IP address: TTL
+    /// 64, DF set, everything else 0. Panics if the address families differ.
     pub fn between(src: (MacAddr, IpAddr), dst: (MacAddr, IpAddr)) -> Ip {
         let addresses = Addresses::new(src.1, dst.1);
         Ip {
@@ -119,15 +119,15 @@ impl Ip {
         }
     }
 
-    /// A frame with `payload` after the IP header. Like every builder here it panics when the
-    /// packet would be over 65 535 bytes.
+    /// Builds a frame with `payload` after the IP header. Like the other builders, it panics if the
+    /// packet would exceed 65 535 bytes.
     pub fn packet(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
         let mut frame = self.start(protocol, payload.len());
         frame.extend_from_slice(payload);
         frame
     }
 
-    /// A UDP datagram.
+    /// Builds a UDP datagram.
     pub fn udp(&self, src_port: u16, dst_port: u16, payload: &[u8]) -> Vec<u8> {
         let len = 8 + payload.len();
         let mut frame = self.start(protocol::UDP, len);
@@ -141,7 +141,7 @@ impl Ip {
         frame
     }
 
-    /// A TCP segment without options.
+    /// Builds a TCP segment without options.
     pub fn tcp(&self, tcp: &Tcp, payload: &[u8]) -> Vec<u8> {
         let len = 20 + payload.len();
         let mut frame = self.start(protocol::TCP, len);
@@ -159,7 +159,7 @@ impl Ip {
         frame
     }
 
-    /// An ICMP or ICMPv6 echo request, by the family of the addresses.
+    /// Builds an ICMP or ICMPv6 echo request, depending on the address family.
     pub fn echo_request(&self, id: u16, seq: u16, payload: &[u8]) -> Vec<u8> {
         let kind = match self.addresses {
             Addresses::V4 { .. } => 8,
@@ -168,7 +168,7 @@ impl Ip {
         self.icmp(kind, 0, u32::from(id) << 16 | u32::from(seq), payload)
     }
 
-    /// An ICMP or ICMPv6 echo reply, by the family of the addresses.
+    /// Builds an ICMP or ICMPv6 echo reply, depending on the address family.
     pub fn echo_reply(&self, id: u16, seq: u16, payload: &[u8]) -> Vec<u8> {
         let kind = match self.addresses {
             Addresses::V4 { .. } => 0,
@@ -177,7 +177,7 @@ impl Ip {
         self.icmp(kind, 0, u32::from(id) << 16 | u32::from(seq), payload)
     }
 
-    /// An ICMP message of any type; `word` is the second word of its header.
+    /// Builds an ICMP message of any type; `word` is the second word of its header.
     pub(crate) fn icmp(&self, kind: u8, code: u8, word: u32, body: &[u8]) -> Vec<u8> {
         let len = 8 + body.len();
         let (protocol, pseudo) = match self.addresses {
@@ -194,7 +194,7 @@ impl Ip {
         frame
     }
 
-    /// The Ethernet and IP headers of a packet with `payload_len` bytes to follow.
+    /// Returns the Ethernet and IP headers of a packet with `payload_len` bytes of payload.
     fn start(&self, protocol: u8, payload_len: usize) -> Vec<u8> {
         let mut frame = Vec::with_capacity(54 + payload_len);
         frame.extend(self.dst_mac.0);
@@ -228,12 +228,12 @@ impl Ip {
     }
 }
 
-/// An Ethernet frame of any EtherType.
+/// Builds an Ethernet frame of any EtherType.
 pub fn ethernet(src: MacAddr, dst: MacAddr, ethertype: u16, payload: &[u8]) -> Vec<u8> {
     [&dst.0[..], &src.0, &ethertype.to_be_bytes(), payload].concat()
 }
 
-/// Replaces both MACs of a frame, as a router does. Panics when the frame is shorter than 12 bytes.
+/// Replaces both MACs of a frame, as a router does. Panics if the frame is shorter than 12 bytes.
 pub fn set_macs(frame: &mut [u8], src: MacAddr, dst: MacAddr) {
     frame[..6].copy_from_slice(&dst.0);
     frame[6..12].copy_from_slice(&src.0);

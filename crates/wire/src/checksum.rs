@@ -1,49 +1,50 @@
-//! The Internet checksum: ones-complement sums (RFC 1071), incremental update (RFC 1624), and the
-//! check a receiver makes.
+//! The Internet checksum: ones-complement sums (RFC 1071), incremental update (RFC 1624), and
+//! verification as a receiver does it.
 //!
-//! Values are the numbers of the big-endian field, whatever the machine's byte order.
+//! All values are those of the big-endian field, independent of the byte order of the machine.
 
 use crate::bytes::be16;
 use crate::{Headers, Network, protocol};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A ones-complement sum being built, piece by piece. Every piece but the last must have an even
+/// A ones-complement sum, built piece by piece. Every piece except the last must have an even
 /// length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sum(u64);
 
-/// What a receiver finds in the transport checksum of a packet.
+/// The result of verifying the transport checksum of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Check {
-    /// Right.
+pub enum ChecksumStatus {
+    /// The checksum is correct.
     Good,
-    /// Wrong, or the transport header or length is impossible.
+    /// The checksum is wrong, or the transport header or length is invalid.
     Bad,
-    /// UDP over IPv4 without a checksum (RFC 768: field 0).
+    /// A UDP datagram over IPv4 has no checksum (RFC 768: field 0).
     Absent,
-    /// Not checkable from this frame: a fragment, not IP, or a protocol without an Internet
-    /// checksum.
+    /// This frame cannot be verified: it is a fragment, it is not IP, or its protocol has no
+    /// Internet checksum.
     NotApplicable,
 }
 
 impl Sum {
-    /// Nothing summed yet.
+    /// The empty sum.
     pub const ZERO: Sum = Sum(0);
 
-    /// The pseudo-header of TCP, UDP and ICMPv6 over IPv6, or of TCP and UDP over IPv4 (RFC 9293
-    /// §3.1, RFC 8200 §8.1). `len` is the bytes of transport header and payload.
+    /// Returns the sum of the pseudo-header of TCP or UDP over IPv4 (RFC 9293 §3.1). `len` is the
+    /// length of transport header and payload in bytes.
     pub fn pseudo_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: u32) -> Sum {
         Sum::ZERO.bytes(&src.octets()).bytes(&dst.octets()).word32(u32::from(protocol)).word32(len)
     }
 
-    /// As [`Sum::pseudo_v4`], for IPv6.
+    /// Returns the sum of the pseudo-header of TCP, UDP or ICMPv6 over IPv6 (RFC 8200 §8.1). `len`
+    /// is the length of transport header and payload in bytes.
     pub fn pseudo_v6(src: Ipv6Addr, dst: Ipv6Addr, protocol: u8, len: u32) -> Sum {
         Sum::ZERO.bytes(&src.octets()).bytes(&dst.octets()).word32(u32::from(protocol)).word32(len)
     }
 
-    /// Adds bytes, the last odd one padded with zero. Words are added in the machine's order and
-    /// swapped once at the end (RFC 1071 §2B), 32 bits at a time into 64, so carries need no care
-    /// below 16 GiB.
+    /// Adds bytes; a last odd byte is padded with zero. Words are added in the byte order of the
+    /// machine and swapped once at the end (RFC 1071 §2B). Words of 32 bits are added into 64 bits,
+    /// so no carry is lost below 16 GiB.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Sum {
         let (words, rest) = bytes.as_chunks::<4>();
@@ -66,18 +67,19 @@ impl Sum {
         Sum(self.0 + u64::from(value))
     }
 
-    /// The sum folded to 16 bits, not complemented: what a partial checksum holds.
+    /// Returns the sum folded to 16 bits, not complemented: the content of a partial checksum.
     pub fn folded(self) -> u16 {
         fold(self.0)
     }
 
-    /// The checksum field: the complement of the folded sum. 0 over data that includes a right
-    /// checksum.
+    /// Returns the checksum field: the complement of the folded sum. It is 0 if the summed data
+    /// includes a correct checksum.
     pub fn checksum(self) -> u16 {
         !self.folded()
     }
 
-    /// The checksum field of UDP, where 0 means "none" and is sent as 0xffff (RFC 768).
+    /// Returns the checksum field of UDP. A sum of 0 is sent as 0xffff, because 0 means "no
+    /// checksum" (RFC 768).
     pub fn udp_checksum(self) -> u16 {
         match self.checksum() {
             0 => 0xffff,
@@ -86,33 +88,33 @@ impl Sum {
     }
 }
 
-/// The checksum field over `bytes`; 0 when `bytes` include a right one.
+/// Returns the checksum field for `bytes`. It is 0 if `bytes` includes a correct checksum.
 pub fn of(bytes: &[u8]) -> u16 {
     Sum::ZERO.bytes(bytes).checksum()
 }
 
-/// The checksum field after one 16-bit field under it changed from `old` to `new` (RFC 1624 eqn.
-/// 3).
+/// Returns the checksum field after one 16-bit field of the summed data has changed from `old` to
+/// `new` (RFC 1624 eqn. 3).
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     Sum::ZERO.word(!checksum).word(!old).word(new).checksum()
 }
 
-/// Checks the TCP, UDP, ICMP or ICMPv6 checksum of a packet as its receiver would. With an IPv6
-/// routing header the destination in the packet must already be the final one.
-pub fn check_transport(frame: &[u8], headers: &Headers) -> Check {
+/// Verifies the TCP, UDP, ICMP or ICMPv6 checksum of a packet as its receiver does. If the packet
+/// has an IPv6 routing header, its destination address must already be the final one.
+pub fn check_transport(frame: &[u8], headers: &Headers) -> ChecksumStatus {
     let (protocol, start, end) = match headers.network {
         Network::Ipv4(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset(), ip.end()),
         Network::Ipv6(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset, ip.end()),
-        _ => return Check::NotApplicable,
+        _ => return ChecksumStatus::NotApplicable,
     };
-    let Some(mut segment) = frame.get(start..end) else { return Check::NotApplicable };
+    let Some(mut segment) = frame.get(start..end) else { return ChecksumStatus::NotApplicable };
     if protocol == protocol::UDP {
         match udp_length(segment) {
             Some(len) => segment = &segment[..len],
-            None => return Check::Bad,
+            None => return ChecksumStatus::Bad,
         }
         if be16(segment, 6) == Some(0) && matches!(headers.network, Network::Ipv4(_)) {
-            return Check::Absent;
+            return ChecksumStatus::Absent;
         }
     }
     let len = segment.len() as u32;
@@ -123,12 +125,16 @@ pub fn check_transport(frame: &[u8], headers: &Headers) -> Check {
         (Network::Ipv6(ip), protocol::TCP) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 20),
         (Network::Ipv6(ip), protocol::UDP) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 8),
         (Network::Ipv6(ip), protocol::ICMPV6) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 4),
-        _ => return Check::NotApplicable,
+        _ => return ChecksumStatus::NotApplicable,
     };
-    if segment.len() < len_min || pseudo.bytes(segment).checksum() != 0 { Check::Bad } else { Check::Good }
+    if segment.len() < len_min || pseudo.bytes(segment).checksum() != 0 {
+        ChecksumStatus::Bad
+    } else {
+        ChecksumStatus::Good
+    }
 }
 
-/// The length field of a UDP header, when it fits the bytes that are there.
+/// Returns the length field of a UDP header, or `None` if it exceeds the datagram.
 fn udp_length(datagram: &[u8]) -> Option<usize> {
     let len = usize::from(be16(datagram, 4)?);
     (8..=datagram.len()).contains(&len).then_some(len)
@@ -149,7 +155,7 @@ mod tests {
     use crate::build::Ip;
     use proptest::prelude::*;
 
-    /// RFC 1071 §4.1, word by word.
+    /// RFC 1071 §4.1, one word at a time.
     fn naive(bytes: &[u8]) -> u16 {
         let mut sum: u32 = 0;
         for pair in bytes.chunks(2) {
@@ -184,22 +190,25 @@ mod tests {
                 check_transport(&frame, &Headers::parse(&frame))
             })
         };
-        assert_eq!(check([0xfe80, 0, 0, 0, 0, 0, 0, 1], [192, 0, 2, 1]), [Check::Absent, Check::Bad]);
+        assert_eq!(
+            check([0xfe80, 0, 0, 0, 0, 0, 0, 1], [192, 0, 2, 1]),
+            [ChecksumStatus::Absent, ChecksumStatus::Bad]
+        );
     }
 
     #[test]
-    fn impossible_transport_lengths_are_bad_and_fragments_not_checked() {
+    fn invalid_transport_lengths_are_bad_and_fragments_are_not_checked() {
         let end = (MacAddr::from_index(1), [192, 0, 2, 1].into());
         let check = |frame: &[u8]| check_transport(frame, &Headers::parse(frame));
         let mut frame = Ip::between(end, end).udp(1, 2, b"x");
         frame[39] = 7;
-        assert_eq!(check(&frame), Check::Bad, "UDP shorter than its header");
+        assert_eq!(check(&frame), ChecksumStatus::Bad, "UDP shorter than its header");
         frame[39] = 10;
-        assert_eq!(check(&frame), Check::Bad, "UDP longer than its packet");
+        assert_eq!(check(&frame), ChecksumStatus::Bad, "UDP longer than its packet");
         frame[20] = 0x20;
-        assert_eq!(check(&frame), Check::NotApplicable);
-        assert_eq!(check(&Ip::between(end, end).packet(6, &[0; 19])), Check::Bad, "TCP cut");
-        assert_eq!(check(&Ip::between(end, end).packet(132, &[0; 19])), Check::NotApplicable);
+        assert_eq!(check(&frame), ChecksumStatus::NotApplicable);
+        assert_eq!(check(&Ip::between(end, end).packet(6, &[0; 19])), ChecksumStatus::Bad, "TCP cut");
+        assert_eq!(check(&Ip::between(end, end).packet(132, &[0; 19])), ChecksumStatus::NotApplicable);
     }
 
     #[test]
@@ -225,8 +234,8 @@ mod tests {
             let at = (at * 2).min((bytes.len() - 2) & !1);
             let (before, old) = (of(&bytes), u16::from_be_bytes([bytes[at], bytes[at + 1]]));
             bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
-            // Both representations of zero are right over all-zero data (RFC 1624 §3); elsewhere
-            // they agree.
+            // Over all-zero data both representations of zero are correct (RFC 1624 §3). Over
+            // other data the two results are equal.
             prop_assert_eq!(update(before, old, new) % 0xffff, of(&bytes) % 0xffff);
         }
     }

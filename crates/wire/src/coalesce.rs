@@ -1,17 +1,17 @@
-//! Segments into super-packets, the inverse of `segment.rs`: consecutive TCP segments of one flow
-//! become one frame that a kernel takes in one write.
+//! Merges segments into super-packets, as GRO does: consecutive TCP segments of one flow become one
+//! frame, which a kernel accepts in one write. This is the inverse of `segment.rs`.
 //!
-//! Exact: cutting what comes out gives back the very frames that went in, so nobody can tell, and a
-//! frame whose checksum is wrong is passed on alone and stays wrong.
+//! The merge is lossless: segmenting a super-packet gives exactly the frames that were merged. A
+//! frame with a wrong checksum is not merged and stays wrong.
 
 use crate::bytes::{be16, be32};
-use crate::checksum::{Check, check_transport};
+use crate::checksum::{ChecksumStatus, check_transport};
 use crate::segment::{GsoTransport, IpVersion, Layout};
 use crate::vnet::{Gso, GsoKind, VnetHeader};
 use crate::{Headers, build::tcp_flags};
 
-/// Takes a frame and those that continue it. Full at 65 535 bytes of IP packet. It keeps no
-/// payload: the frames are written from where they are.
+/// Merges a frame with the frames that continue it, up to 65 535 bytes of IP packet. The coalescer
+/// copies headers only: the caller writes the payloads from the frames themselves.
 ///
 /// ```
 /// # use fastpath_wire::coalesce::Coalescer;
@@ -21,7 +21,7 @@ use crate::{Headers, build::tcp_flags};
 /// while !rest.is_empty() {
 ///     let count = rest.iter().take_while(|frame| coalescer.append(frame)).count();
 ///     let joined = coalescer.take().expect("an empty coalescer takes any frame");
-///     // Write joined.vnet, joined.headers, and from each of these frames what is behind joined.skip bytes.
+///     // Write joined.vnet and joined.headers; then each of these frames from joined.skip on.
 ///     rest = &rest[count..];
 ///     # writes += 1;
 /// }
@@ -29,81 +29,82 @@ use crate::{Headers, build::tcp_flags};
 /// ```
 #[derive(Debug, Default)]
 pub struct Coalescer {
-    /// Those of the first frame, while it may be continued or has been.
+    /// The headers of the first frame, if it can be merged.
     headers: Vec<u8>,
-    /// Bytes of the packet so far.
+    /// Length of the merged packet so far, in bytes.
     len: usize,
-    held: Held,
+    state: MergeState,
 }
 
-/// Frames as one packet: `headers`, then the bytes of each frame but its first `skip`.
+/// Frames merged into one packet: `headers`, then each frame without its first `skip` bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Joined<'a> {
-    /// What the receiving kernel has to know.
+    /// The virtio header for the receiving kernel.
     pub vnet: VnetHeader,
-    /// Headers for all of them; empty for a single frame, which goes as it is.
+    /// The headers of the merged packet; empty for a single frame, which is written unchanged.
     pub headers: &'a [u8],
-    /// Bytes of headers of each frame.
+    /// Length of the headers of each frame, in bytes.
     pub skip: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Held {
-    /// No frame.
+enum MergeState {
+    /// There is no frame.
     #[default]
-    Nothing,
-    /// A frame that nothing can continue.
-    Closed(Option<Run>),
-    /// A frame that may be continued.
-    Open(Run),
+    Empty,
+    /// No further frame can be merged.
+    Closed(Option<SegmentTrain>),
+    /// Further frames can be merged.
+    Open(SegmentTrain),
 }
 
-/// The segments in the packet so far.
+/// The segments merged so far.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct SegmentTrain {
     layout: Layout,
-    /// Payload bytes of each segment but perhaps the last.
+    /// Payload bytes of each segment; the last one can have fewer.
     size: usize,
     segments: u16,
 }
 
 impl Coalescer {
-    /// Takes the frame if nothing is held or if it continues what is held; otherwise
-    /// [`Coalescer::take`] first.
-    #[must_use = "a frame that was not taken must be offered again"]
+    /// Adds a frame if the coalescer is empty or the frame continues the merged packet. Returns
+    /// false otherwise: call [`Coalescer::take`], then append the frame again.
+    #[must_use = "a frame that was not appended must be appended again after `take`"]
     pub fn append(&mut self, frame: &[u8]) -> bool {
-        match self.held {
-            Held::Nothing => {
+        match self.state {
+            MergeState::Empty => {
                 self.hold_first(frame);
                 true
             }
-            Held::Closed(_) => false,
-            Held::Open(run) => self.append_to(run, frame),
+            MergeState::Closed(_) => false,
+            MergeState::Open(train) => self.append_to(train, frame),
         }
     }
 
-    /// What is held, as one packet; `None` when nothing is.
+    /// Returns the appended frames as one packet, or `None` if there are none. The coalescer is
+    /// empty afterwards.
     pub fn take(&mut self) -> Option<Joined<'_>> {
-        let run = match std::mem::take(&mut self.held) {
-            Held::Nothing => return None,
-            Held::Closed(run) => run,
-            Held::Open(run) => Some(run),
+        let train = match std::mem::take(&mut self.state) {
+            MergeState::Empty => return None,
+            MergeState::Closed(train) => train,
+            MergeState::Open(train) => Some(train),
         };
-        let Some(run) = run.filter(|run| run.segments > 1) else {
+        let Some(train) = train.filter(|train| train.segments > 1) else {
             return Some(Joined { vnet: VnetHeader::default(), headers: &[], skip: 0 });
         };
-        run.layout.set_lengths(&mut self.headers, self.len);
-        let kind = match run.layout.kind.network {
+        train.layout.set_lengths(&mut self.headers, self.len);
+        let kind = match train.layout.kind.network {
             IpVersion::V4 => {
-                run.layout.set_header_checksum(&mut self.headers);
+                train.layout.set_header_checksum(&mut self.headers);
                 GsoKind::TcpV4
             }
             IpVersion::V6 => GsoKind::TcpV6,
         };
-        run.layout.start_checksum(&mut self.headers, self.len);
-        let gso = Gso { kind, size: run.size as u16, ecn: false };
+        train.layout.start_checksum(&mut self.headers, self.len);
+        let gso = Gso { kind, size: train.size as u16, ecn: false };
         Some(Joined {
-            vnet: run.layout.vnet_header(Some(gso)),
+            vnet: train.layout.vnet_header(Some(gso)),
             headers: &self.headers,
             skip: self.headers.len(),
         })
@@ -112,43 +113,44 @@ impl Coalescer {
     fn hold_first(&mut self, frame: &[u8]) {
         self.len = frame.len();
         self.headers.clear();
-        self.held = match mergeable(frame) {
+        self.state = match mergeable(frame) {
             Some(layout) => {
                 self.headers.extend_from_slice(&frame[..layout.header_len]);
                 let size = frame.len() - layout.header_len;
-                after(frame, Run { layout, size, segments: 1 }, size)
+                after(frame, SegmentTrain { layout, size, segments: 1 }, size)
             }
-            None => Held::Closed(None),
+            None => MergeState::Closed(None),
         };
     }
 
-    fn append_to(&mut self, run: Run, frame: &[u8]) -> bool {
+    fn append_to(&mut self, train: SegmentTrain, frame: &[u8]) -> bool {
         let Some(layout) = mergeable(frame) else { return false };
         let payload = frame.len() - layout.header_len;
-        let ip_len = self.len - run.layout.ip + payload;
-        let data_len = (self.len - run.layout.header_len) as u32;
-        if payload > run.size
+        let ip_len = self.len - train.layout.ip + payload;
+        let data_len = (self.len - train.layout.header_len) as u32;
+        if payload > train.size
             || ip_len > usize::from(u16::MAX)
-            || !continues(&self.headers, data_len, &run, frame, &layout)
+            || !continues(&self.headers, data_len, &train, frame, &layout)
         {
             return false;
         }
         self.len += payload;
-        let flags = run.layout.transport + 13;
+        let flags = train.layout.transport + 13;
         self.headers[flags] |= frame[flags] & tcp_flags::PSH;
-        self.held = after(frame, Run { segments: run.segments + 1, ..run }, payload);
+        self.state = after(frame, SegmentTrain { segments: train.segments + 1, ..train }, payload);
         true
     }
 }
 
-/// A run after a frame with `len` bytes of payload: PSH and a short segment end it.
-fn after(frame: &[u8], run: Run, len: usize) -> Held {
-    let pushed = frame[run.layout.transport + 13] & tcp_flags::PSH != 0;
-    if pushed || len < run.size { Held::Closed(Some(run)) } else { Held::Open(run) }
+/// Returns the state after `frame`, which has `len` bytes of payload. PSH and a short segment end a
+/// super-packet.
+fn after(frame: &[u8], train: SegmentTrain, len: usize) -> MergeState {
+    let pushed = frame[train.layout.transport + 13] & tcp_flags::PSH != 0;
+    if pushed || len < train.size { MergeState::Closed(Some(train)) } else { MergeState::Open(train) }
 }
 
-/// The layout of a frame that may be part of a super-packet: plain TCP data with nothing to say but
-/// ACK and PSH, no IP options or extension headers, no padding, every checksum right.
+/// Returns the layout of a frame that can be part of a super-packet: TCP data with no flags except
+/// ACK and PSH, without IP options, extension headers or padding, and with correct checksums.
 fn mergeable(frame: &[u8]) -> Option<Layout> {
     let headers = Headers::parse(frame);
     let layout = Layout::of(frame, &headers)?;
@@ -161,16 +163,18 @@ fn mergeable(frame: &[u8]) -> Option<Layout> {
         && layout.transport - layout.ip == plain_header_len
         && Some(frame.len()) == headers.packet_end()
         && frame[layout.transport + 13] & !tcp_flags::PSH == tcp_flags::ACK;
-    let is_right =
-        || headers.ipv4_checksum_ok(frame) != Some(false) && check_transport(frame, &headers) == Check::Good;
+    let is_right = || {
+        headers.ipv4_checksum_ok(frame) != Some(false)
+            && check_transport(frame, &headers) == ChecksumStatus::Good
+    };
     (has_data && is_plain && is_right()).then_some(layout)
 }
 
-/// Whether `frame` is the next segment of a packet with these headers and `data_len` bytes of
-/// payload: the next sequence number and IPv4 identification, and all other headers the same but
-/// for lengths, checksums and PSH.
-fn continues(packet: &[u8], data_len: u32, run: &Run, frame: &[u8], layout: &Layout) -> bool {
-    if *layout != run.layout {
+/// Returns whether `frame` is the next segment of a packet with the headers `packet` and `data_len`
+/// bytes of payload. Sequence number and IPv4 identification must be the next ones. All other
+/// header fields must be equal, except lengths, checksums and PSH.
+fn continues(packet: &[u8], data_len: u32, train: &SegmentTrain, frame: &[u8], layout: &Layout) -> bool {
+    if *layout != train.layout {
         return false;
     }
     let same = |from: usize, to: usize| packet[from..to] == frame[from..to];
@@ -182,7 +186,9 @@ fn continues(packet: &[u8], data_len: u32, run: &Run, frame: &[u8], layout: &Lay
         IpVersion::V6 => same(0, ip + 4) && same(ip + 6, ip + 40),
     };
     let next_id = match layout.kind.network {
-        IpVersion::V4 => be16(packet, ip + 4).map(|id| id.wrapping_add(run.segments)) == be16(frame, ip + 4),
+        IpVersion::V4 => {
+            be16(packet, ip + 4).map(|id| id.wrapping_add(train.segments)) == be16(frame, ip + 4)
+        }
         IpVersion::V6 => true,
     };
     let next_seq = be32(packet, tcp + 4).map(|seq| seq.wrapping_add(data_len)) == be32(frame, tcp + 4);

@@ -2,17 +2,17 @@
 
 use crate::{Headers, Network, ipv4, ipv6};
 
-/// The two ECN bits of a traffic class: Congestion Experienced.
+/// Congestion Experienced: both ECN bits of a traffic class are set.
 pub const CE: u8 = 0b11;
 
-/// Whether a traffic class says that its sender understands marks (ECT(0), ECT(1) or already CE).
+/// Returns whether a traffic class is ECN-capable: ECT(0), ECT(1) or CE.
 pub const fn is_capable(traffic_class: u8) -> bool {
     traffic_class & CE != 0
 }
 
-/// Marks a packet Congestion Experienced, updating an IPv4 header checksum incrementally. Packets
-/// that are not ECN-capable, and frames that are not IP, stay as they are. `headers` are those of
-/// `frame`.
+/// Marks a packet Congestion Experienced and updates its IPv4 header checksum incrementally.
+/// Packets that are not ECN-capable and frames that are not IP remain unchanged. `headers` must be
+/// those of `frame`.
 pub fn set_ce(frame: &mut [u8], headers: &Headers) {
     if !is_capable(headers.traffic_class()) {
         return;

@@ -1,4 +1,4 @@
-//! What a frame is: one pass over its headers, by value, without allocation and without trusting a
+//! Parses the headers of a frame in one pass: by value, without allocation, without trusting any
 //! byte.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //!  dst  src   [802.1Q …]  ethertype    IP header [opts]  TCP/UDP/…
 //! ```
 //!
-//! Not a validator of everything above IP: a router must drop [`Network::Malformed`] and may
-//! forward the rest. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
+//! Headers above IP are not validated. A router must drop [`Network::Malformed`] and can forward
+//! everything else. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
 
 use crate::bytes::{be16, mac, v4, v6};
 use crate::{MacAddr, checksum};
@@ -45,64 +45,67 @@ pub mod protocol {
     pub const SCTP: u8 = 132;
 }
 
-/// VLAN tags read before giving up; deeper stacks are [`Network::Other`].
+/// The maximum number of VLAN tags read; frames with more are [`Network::Other`].
 const TAGS_MAX: usize = 8;
 /// Bytes of an IPv6 header without extensions.
 const IPV6_HEADER_LEN: usize = 40;
-/// IPv6 extension headers read before giving up; longer chains have no [`Headers::transport`].
+/// The maximum number of IPv6 extension headers read; packets with more have no
+/// [`Headers::transport`].
 const EXTENSIONS_MAX: usize = 16;
 
 /// The headers of one frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Headers {
-    /// Destination MAC; zero when the frame is shorter than an Ethernet header.
+    /// Destination MAC; zero if the frame is shorter than an Ethernet header.
     pub dst: MacAddr,
-    /// Source MAC; zero when the frame is shorter than an Ethernet header.
+    /// Source MAC; zero if the frame is shorter than an Ethernet header.
     pub src: MacAddr,
-    /// The EtherType after all VLAN tags; below 0x0600 it is an 802.3 length.
+    /// The EtherType after all VLAN tags; a value below 0x0600 is an 802.3 length.
     pub ethertype: u16,
-    /// Bytes from the start of the frame to the network header, VLAN tags included.
+    /// Offset of the network header in bytes, VLAN tags included.
     pub l2_len: usize,
     /// The network layer.
     pub network: Network,
-    /// Ports, when the packet is TCP, UDP or SCTP, not a later fragment, and long enough to have
-    /// them.
+    /// The ports of a TCP, UDP or SCTP packet; `None` for later fragments and for packets too short
+    /// to contain the ports.
     pub transport: Option<Transport>,
 }
 
 /// The network layer of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Network {
-    /// IPv4 whose base header and lengths are sound. The header checksum is *not* verified:
+    /// IPv4 with a valid base header and valid lengths. The header checksum is *not* verified; see
     /// [`ipv4_checksum_ok`](Headers::ipv4_checksum_ok).
     Ipv4(Ipv4),
-    /// IPv6 whose base header and lengths are sound.
+    /// IPv6 with a valid base header and valid lengths.
     Ipv6(Ipv6),
-    /// An ARP EtherType; `arp::Arp::parse` looks inside.
+    /// The EtherType of ARP; `arp::Arp::parse` reads the message.
     Arp,
-    /// Anything else. MPLS is here too: the label stack is not skipped and `l2_len` ends before it.
+    /// Any other protocol, including MPLS: `l2_len` ends before the label stack.
     Other,
-    /// Too short or contradictory: a bridge carries it, a router counts and drops it.
+    /// The frame is too short, or its fields contradict each other. A bridge forwards the frame; a
+    /// router drops and counts it.
     Malformed(Malformed),
 }
 
 /// What is wrong with a malformed frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Malformed {
-    /// Fewer than 14 bytes, or cut inside a VLAN tag.
+    /// The frame is shorter than 14 bytes, or ends inside a VLAN tag.
     Ethernet,
-    /// The IP header is cut, its version is not the EtherType's, or the IHL is below 5 words.
+    /// The IP header is truncated, its version contradicts the EtherType, or the IHL is below 5
+    /// words.
     IpHeader,
-    /// The IP length is below its header's or beyond the end of the frame.
+    /// The IP length is smaller than the header, or exceeds the frame.
     IpLength,
 }
 
 /// An IPv4 header (RFC 791 §3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ipv4 {
-    /// Where the header starts in the frame.
+    /// Offset of the header in the frame.
     pub offset: usize,
-    /// Bytes of the header with options, 20–60.
+    /// Length of the header with options, 20–60 bytes.
     pub header_len: usize,
     /// Source address.
     pub src: Ipv4Addr,
@@ -114,28 +117,28 @@ pub struct Ipv4 {
     pub protocol: u8,
     /// Type of service: DSCP « 2 | ECN.
     pub tos: u8,
-    /// Bytes of header and payload; the frame may be longer (Ethernet padding).
+    /// Length of header and payload in bytes; the frame can be longer (Ethernet padding).
     pub total_len: u16,
     /// Identification, shared by the fragments of one datagram.
     pub id: u16,
-    /// DF: routers must not fragment it.
+    /// DF: routers must not fragment the packet.
     pub dont_fragment: bool,
     /// MF: this is not the last fragment.
     pub more_fragments: bool,
-    /// Position of the payload in the whole datagram, in bytes.
+    /// Offset of the payload in the original datagram, in bytes.
     pub fragment_offset: u16,
 }
 
-/// An IPv6 header (RFC 8200 §3) and what its extension headers lead to.
+/// An IPv6 header (RFC 8200 §3) and the protocol after its extension headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ipv6 {
-    /// Where the header starts in the frame.
+    /// Offset of the header in the frame.
     pub offset: usize,
     /// Source address.
     pub src: Ipv6Addr,
     /// Destination address.
     pub dst: Ipv6Addr,
-    /// Hops it may still take.
+    /// Hop limit.
     pub hop_limit: u8,
     /// Traffic class: DSCP « 2 | ECN.
     pub traffic_class: u8,
@@ -143,23 +146,23 @@ pub struct Ipv6 {
     pub flow_label: u32,
     /// Bytes after the 40-byte base header, extension headers included.
     pub payload_len: u16,
-    /// Protocol after the extension headers (see [`protocol`]); where the chain is cut, the header
-    /// that is cut.
+    /// Protocol after the extension headers (see [`protocol`]). If the chain of extension headers
+    /// is truncated, the number of the truncated header.
     pub protocol: u8,
-    /// Where that protocol's header starts in the frame.
+    /// Offset of the header of that protocol in the frame.
     pub payload_offset: usize,
-    /// The fragment header's M flag; false without one.
+    /// The M flag of the fragment header; false without a fragment header.
     pub more_fragments: bool,
-    /// Position of the payload in the whole packet, in bytes; 0 without a fragment header.
+    /// Offset of the payload in the original packet, in bytes; 0 without a fragment header.
     pub fragment_offset: u16,
 }
 
-/// Where the transport header is, and its ports.
+/// The position of the transport header, and its ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transport {
     /// [`protocol::TCP`], [`protocol::UDP`] or [`protocol::SCTP`].
     pub protocol: u8,
-    /// Where the header starts in the frame.
+    /// Offset of the header in the frame.
     pub offset: usize,
     /// Source port.
     pub src_port: u16,
@@ -168,14 +171,14 @@ pub struct Transport {
 }
 
 impl Headers {
-    /// Reads the headers of a whole frame.
+    /// Parses the headers of a complete frame.
     pub fn parse(frame: &[u8]) -> Headers {
         Headers::parse_captured(frame, frame.len())
     }
 
-    /// Reads the headers of the first bytes of a frame that was `wire_len` bytes long, as captures
-    /// cut by a snap length hold them: IP lengths are judged against `wire_len`, and headers must
-    /// be in `frame`.
+    /// Parses the headers of a frame truncated by a capture's snap length. `frame` holds the first
+    /// bytes, including all headers. `wire_len` is the length on the wire, against which the IP
+    /// lengths are checked.
     pub fn parse_captured(frame: &[u8], wire_len: usize) -> Headers {
         let Some((ethertype, l2_len)) = parse_ethertype(frame) else { return Headers::truncated(frame) };
         let wire_len = wire_len.max(frame.len());
@@ -206,7 +209,7 @@ impl Headers {
         }
     }
 
-    /// IPv4 TOS or IPv6 traffic class (DSCP « 2 | ECN); 0 for anything that is not IP.
+    /// Returns the IPv4 TOS or IPv6 traffic class (DSCP « 2 | ECN), or 0 if the frame is not IP.
     pub fn traffic_class(&self) -> u8 {
         match self.network {
             Network::Ipv4(ip) => ip.tos,
@@ -215,7 +218,7 @@ impl Headers {
         }
     }
 
-    /// Source and destination address of an IP packet.
+    /// Returns the source and destination address of an IP packet.
     pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
         match self.network {
             Network::Ipv4(ip) => Some((ip.src.into(), ip.dst.into())),
@@ -224,7 +227,7 @@ impl Headers {
         }
     }
 
-    /// Where an IP packet ends in the frame; what follows is Ethernet padding.
+    /// Returns the end of an IP packet in the frame; Ethernet padding can follow.
     pub fn packet_end(&self) -> Option<usize> {
         match self.network {
             Network::Ipv4(ip) => Some(ip.end()),
@@ -233,12 +236,13 @@ impl Headers {
         }
     }
 
-    /// A hash of the flow, the same on every machine and in every release: source and destination
-    /// address, protocol and ports of IP packets (no ports for any fragment, so that all fragments
-    /// of a datagram stay together); MACs and EtherType of other frames. Not symmetric.
+    /// Returns a hash of the flow, which is the same on every machine and in every release. The key
+    /// of an IP packet is source address, destination address, protocol and ports. The ports of
+    /// fragments are excluded, so that all fragments of a datagram have one hash. The key of other
+    /// frames is MACs and EtherType. The hash is not symmetric.
     ///
     /// Each 64-bit word `w` of the key is mixed by `h = (h ^ w) * 0x9e3779b97f4a7c15; h ^= h >>
-    /// 32`, starting from 0, and the upper 32 bits of a last multiplication are the hash.
+    /// 32`, starting from 0. The hash is the upper 32 bits of a final multiplication.
     pub fn flow_hash(&self) -> u32 {
         let h = match self.network {
             Network::Ipv4(ip) => {
@@ -269,7 +273,8 @@ impl Headers {
         u64::from(protocol) << 32 | ports
     }
 
-    /// Whether the checksum of an IPv4 header is right; `None` when the frame is not IPv4.
+    /// Returns whether the checksum of an IPv4 header is correct, or `None` if the frame is not
+    /// IPv4.
     pub fn ipv4_checksum_ok(&self, frame: &[u8]) -> Option<bool> {
         let Network::Ipv4(ip) = self.network else { return None };
         let header = frame.get(ip.offset..ip.offset + ip.header_len)?;
@@ -278,41 +283,41 @@ impl Headers {
 }
 
 impl Ipv4 {
-    /// Where the payload starts in the frame.
+    /// Returns the offset of the payload in the frame.
     pub fn payload_offset(&self) -> usize {
         self.offset + self.header_len
     }
 
-    /// Where the packet ends in the frame; what follows is Ethernet padding.
+    /// Returns the end of the packet in the frame; Ethernet padding can follow.
     pub fn end(&self) -> usize {
         self.offset + usize::from(self.total_len)
     }
 
-    /// Whether the header carries options, which routers handle on the slow path.
+    /// Returns whether the header has options, which routers handle on the slow path.
     pub fn has_options(&self) -> bool {
         self.header_len > 20
     }
 
-    /// Whether this is any fragment of a larger datagram, the first included.
+    /// Returns whether the packet is a fragment of a larger datagram, the first fragment included.
     pub fn is_fragment(&self) -> bool {
         self.more_fragments || self.fragment_offset != 0
     }
 }
 
 impl Ipv6 {
-    /// Where the packet ends in the frame; what follows is Ethernet padding.
+    /// Returns the end of the packet in the frame; Ethernet padding can follow.
     pub fn end(&self) -> usize {
         self.offset + IPV6_HEADER_LEN + usize::from(self.payload_len)
     }
 
-    /// Whether this is any fragment of a larger packet, the first included. (An "atomic" fragment
-    /// is whole.)
+    /// Returns whether the packet is a fragment of a larger packet, the first fragment included. An
+    /// atomic fragment (RFC 6946) is not a fragment of a larger packet.
     pub fn is_fragment(&self) -> bool {
         self.more_fragments || self.fragment_offset != 0
     }
 }
 
-/// 2^64 divided by the golden ratio: odd, with well-spread bits.
+/// 2^64 divided by the golden ratio: an odd number with evenly distributed bits.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn mix(h: u64, word: u64) -> u64 {
@@ -320,13 +325,13 @@ fn mix(h: u64, word: u64) -> u64 {
     h ^ (h >> 32)
 }
 
-/// The EtherType after all tags and where the network header starts; `None` when the frame ends
-/// before that.
+/// Returns the EtherType after all VLAN tags and the offset of the network header, or `None` if the
+/// frame ends before them.
 fn parse_ethertype(frame: &[u8]) -> Option<(u16, usize)> {
     let mut ethertype = be16(frame, 12)?;
     let mut l2_len = 14;
     for _ in 0..TAGS_MAX {
-        // 0x9100 and 0x9200 are the older service tags still seen in captures.
+        // 0x9100 and 0x9200 are older service tags, which still occur in captures.
         if !matches!(ethertype, ethertype::VLAN | ethertype::SERVICE_VLAN | 0x9100 | 0x9200) {
             break;
         }
@@ -394,8 +399,8 @@ fn parse_ipv6(frame: &[u8], offset: usize, wire_len: usize) -> Network {
     Network::Ipv6(ip)
 }
 
-/// Walks the extension headers (RFC 8200 §4) to the upper-layer protocol. A router need not
-/// understand them, so a cut chain is not malformed: the walk ends there.
+/// Follows the extension headers (RFC 8200 §4) to the upper-layer protocol. A truncated chain ends
+/// the search but is not malformed, because routers do not have to read extension headers.
 fn skip_extensions(frame: &[u8], ip: &mut Ipv6) {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -422,7 +427,7 @@ fn skip_extensions(frame: &[u8], ip: &mut Ipv6) {
         }
         ip.protocol = next;
         ip.payload_offset += len;
-        // What follows in a later fragment is the middle of a payload, not a header.
+        // A later fragment continues with the middle of a payload, not with a header.
         if ip.fragment_offset != 0 {
             return;
         }
@@ -449,8 +454,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// 192.0.2.1:1000 → 198.51.100.2:53, UDP, TOS 0xb9, DF, TTL 64, eight bytes of payload missing
-    /// from `total_len`.
+    /// 192.0.2.1:1000 → 198.51.100.2:53, UDP without payload, TOS 0xb9, DF, TTL 64.
     fn udp4() -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
         frame.extend([0x45, 0xb9, 0, 28, 0x12, 0x34, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2]);
@@ -490,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_contradictory_is_malformed() {
+    fn truncated_or_contradictory_frames_are_malformed() {
         let malformed = |frame: &[u8]| match Headers::parse(frame).network {
             Network::Malformed(what) => what,
             other => panic!("not malformed: {other:?}"),
@@ -511,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_cut_by_a_snap_length_is_judged_by_its_length_on_the_wire() {
+    fn a_frame_truncated_by_a_snap_length_is_checked_against_its_length_on_the_wire() {
         let frame = udp4();
         let headers = Headers::parse_captured(&frame[..38], 42);
         assert_eq!(headers.transport.map(|t| t.dst_port), Some(53));
@@ -519,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ip_is_other() {
+    fn frames_that_are_not_ip_are_other() {
         let frame = |start: &[u8]| [&udp4()[..12], start, &[0; 40]].concat();
         let deep: Vec<u8> = [0x81, 0, 0, 1].repeat(TAGS_MAX + 1);
         for (start, ethertype, l2_len) in [
@@ -538,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_of_a_datagram_hash_alike_and_later_ones_have_no_ports() {
+    fn fragments_of_a_datagram_have_one_hash_and_later_ones_have_no_ports() {
         let (mut first, mut later) = (udp4(), udp4());
         (first[20], later[20], later[21]) = (0x20, 0x00, 0x01);
         assert!(Headers::parse(&first).transport.is_some());
@@ -552,13 +556,13 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_extension_headers_are_walked() {
+    fn ipv6_extension_headers_are_followed() {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd];
         frame.extend([0x6b, 0x91, 0x23, 0x45, 0, 24, 0, 9]);
         frame.extend(Ipv6Addr::LOCALHOST.octets());
         frame.extend(Ipv6Addr::LOCALHOST.octets());
         frame.extend([44, 0, 1, 4, 0, 0, 0, 0]); // hop-by-hop, then fragment
-        frame.extend([17, 0, 0, 1, 0, 0, 0, 7]); // first fragment, more to come
+        frame.extend([17, 0, 0, 1, 0, 0, 0, 7]); // first fragment, more follow
         frame.extend([0x03, 0xe8, 0, 53, 0, 8, 0, 0]);
         let headers = Headers::parse(&frame);
         let Network::Ipv6(ip) = headers.network else { panic!("{headers:?}") };
@@ -572,7 +576,7 @@ mod tests {
         assert_eq!(headers.transport, None);
         frame[54 + 1] = 3; // a hop-by-hop header longer than the packet
         let Network::Ipv6(ip) = Headers::parse(&frame).network else {
-            panic!("a router need not read extensions")
+            panic!("a router does not have to read extension headers")
         };
         assert_eq!((ip.protocol, ip.payload_offset), (0, 54));
     }

@@ -1,41 +1,41 @@
-//! What routers say: ICMP and ICMPv6 errors about a frame, and echo replies.
+//! ICMP and ICMPv6 messages of routers: errors about a frame, and echo replies.
 //!
-//! One [`Problem`] names the error in both families; the offending frame decides which. Rate
-//! limiting (RFC 4443 §2.4f, RFC 1812 §4.3.2.8) is the caller's, who has the clock. Read first: RFC
-//! 1812 §4.3.2, RFC 4443 §2.4 and §3.
+//! A [`Problem`] stands for the error message of both address families; the offending frame
+//! determines the family. Rate limiting (RFC 4443 §2.4f, RFC 1812 §4.3.2.8) needs a clock and is
+//! left to the caller. Read first: RFC 1812 §4.3.2, RFC 4443 §2.4 and §3.
 
 use crate::build::Ip;
 use crate::bytes::be32;
-use crate::checksum::{self, Check};
+use crate::checksum::{self, ChecksumStatus};
 use crate::{Headers, Ipv4, Ipv6, MacAddr, Network, protocol};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Why a packet could not be delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Problem {
-    /// Its TTL or hop limit ran out: ICMP 11/0, ICMPv6 3/0.
+    /// The TTL or hop limit expired: ICMP 11/0, ICMPv6 3/0.
     HopLimit,
-    /// No route to its destination: ICMP 3/0, ICMPv6 1/0.
+    /// There is no route to the destination: ICMP 3/0, ICMPv6 1/0.
     NoRoute,
-    /// The last hop does not answer: ICMP 3/1, ICMPv6 1/3.
+    /// The destination does not answer ARP or Neighbor Discovery: ICMP 3/1, ICMPv6 1/3.
     HostUnreachable,
-    /// Nothing listens on the port of a router's own address: ICMP 3/3, ICMPv6 1/4.
+    /// The packet is addressed to a port of the router, which is closed: ICMP 3/3, ICMPv6 1/4.
     PortUnreachable,
-    /// It is larger than the next link's MTU, in bytes of IP packet: ICMP 3/4, ICMPv6 2/0.
+    /// The IP packet exceeds the MTU of the next link: ICMP 3/4, ICMPv6 2/0.
     TooBig {
-        /// The MTU to report (RFC 1191, RFC 8201).
+        /// The MTU to report, in bytes of IP packet (RFC 1191, RFC 8201).
         mtu: u32,
     },
 }
 
-/// An ICMP error datagram over IPv4 has at most this many bytes (RFC 1812 §4.3.2.3).
+/// The maximum size of an ICMP error datagram over IPv4 (RFC 1812 §4.3.2.3).
 const V4_BYTES_MAX: usize = 576;
-/// An ICMPv6 error packet has at most this many bytes, the least IPv6 MTU (RFC 4443 §2.4c).
+/// The maximum size of an ICMPv6 error packet: the minimum IPv6 MTU (RFC 4443 §2.4c).
 const V6_BYTES_MAX: usize = 1280;
 
-/// The error message about `frame`, back to its sender, VLAN tags kept; `None` when none may be
-/// sent ([`may_answer`]) or `from` is of the other family. `headers` are those of `frame`; `from`
-/// is the router's interface that received it.
+/// Builds the error message about `frame` for its sender, with the VLAN tags of `frame`. Returns
+/// `None` if no error may be sent ([`may_answer`]) or if `from` has another address family.
+/// `headers` must be those of `frame`. `from` is the router interface that received the frame.
 pub fn error(frame: &[u8], headers: &Headers, problem: Problem, from: (MacAddr, IpAddr)) -> Option<Vec<u8>> {
     if !may_answer(frame, headers, problem) {
         return None;
@@ -56,10 +56,10 @@ pub fn error(frame: &[u8], headers: &Headers, problem: Problem, from: (MacAddr, 
     Some(tagged_like(frame, headers, ip.icmp(kind, code, word, quote)))
 }
 
-/// Whether an error about `frame` may be sent at all (RFC 1122 §3.2.2, RFC 1812 §4.3.2.7, RFC 4443
-/// §2.4e): never about ICMP errors, broadcast or multicast (but ICMPv6 packet-too-big may be),
-/// later IPv4 fragments, or when the source is not one host. A subnet's directed broadcast is known
-/// only to the caller.
+/// Returns whether an error about `frame` may be sent (RFC 1122 §3.2.2, RFC 1812 §4.3.2.7, RFC 4443
+/// §2.4e). It may not be sent about an ICMP error, a broadcast, a multicast (except ICMPv6
+/// packet-too-big), a later IPv4 fragment, or a packet whose source is not a single host. The
+/// caller must check for the directed broadcast of a subnet.
 pub fn may_answer(frame: &[u8], headers: &Headers, problem: Problem) -> bool {
     match headers.network {
         Network::Ipv4(ip) => !headers.dst.is_multicast() && may_answer_v4(frame, &ip),
@@ -71,9 +71,9 @@ pub fn may_answer(frame: &[u8], headers: &Headers, problem: Problem) -> bool {
     }
 }
 
-/// The answer to an echo request, from the address it was sent to and back to its sender, VLAN tags
-/// kept; `None` for anything else: other packets, fragments, wrong checksums, groups as source or
-/// destination.
+/// Builds the reply to an echo request, with the VLAN tags of the request. The source of the reply
+/// is the destination of the request. Returns `None` for other packets, fragments, wrong checksums,
+/// and multicast sources or destinations.
 pub fn echo_reply(frame: &[u8], headers: &Headers) -> Option<Vec<u8>> {
     let (start, end, request) = match headers.network {
         Network::Ipv4(ip) if ip.protocol == protocol::ICMP && may_answer_v4(frame, &ip) => {
@@ -87,7 +87,7 @@ pub fn echo_reply(frame: &[u8], headers: &Headers) -> Option<Vec<u8>> {
     let (src, dst) = headers.addresses()?;
     if headers.dst.is_multicast()
         || dst.is_multicast()
-        || checksum::check_transport(frame, headers) != Check::Good
+        || checksum::check_transport(frame, headers) != ChecksumStatus::Good
     {
         return None;
     }
@@ -106,7 +106,7 @@ pub fn echo_reply(frame: &[u8], headers: &Headers) -> Option<Vec<u8>> {
 }
 
 impl Problem {
-    /// Type, code and second header word (RFC 792, RFC 1191 §4).
+    /// Returns type, code and second header word (RFC 792, RFC 1191 §4).
     fn in_v4(self) -> (u8, u8, u32) {
         match self {
             Problem::HopLimit => (11, 0, 0),
@@ -117,7 +117,7 @@ impl Problem {
         }
     }
 
-    /// Type, code and second header word (RFC 4443 §3).
+    /// Returns type, code and second header word (RFC 4443 §3).
     fn in_v6(self) -> (u8, u8, u32) {
         match self {
             Problem::HopLimit => (3, 0, 0),
@@ -130,7 +130,7 @@ impl Problem {
 }
 
 fn may_answer_v4(frame: &[u8], ip: &Ipv4) -> bool {
-    // Queries and replies; whatever else ICMP grows is taken for an error, as Linux does.
+    // Queries and replies. Unknown ICMP types count as errors, as in Linux.
     let is_query = |kind: &u8| matches!(*kind, 0 | 8..=10 | 13..=18 | 42 | 43);
     let icmp_error = ip.protocol == protocol::ICMP && !frame.get(ip.payload_offset()).is_some_and(is_query);
     let src_is_one_host =
@@ -141,8 +141,8 @@ fn may_answer_v4(frame: &[u8], ip: &Ipv4) -> bool {
 }
 
 fn may_answer_v6(frame: &[u8], ip: &Ipv6) -> bool {
-    // RFC 4443 §2.4e has no rule about fragments, but a later one of an ICMPv6 message hides its
-    // type.
+    // RFC 4443 §2.4e has no rule about fragments. A later fragment of an ICMPv6 message does not
+    // contain the type, so it counts as an error.
     let is_informational = |kind: &u8| *kind >= 128 && *kind != 137 && ip.fragment_offset == 0;
     let icmp_error =
         ip.protocol == protocol::ICMPV6 && !frame.get(ip.payload_offset).is_some_and(is_informational);
@@ -150,7 +150,7 @@ fn may_answer_v6(frame: &[u8], ip: &Ipv6) -> bool {
     src_is_one_host && !icmp_error
 }
 
-/// Gives an untagged answer the VLAN tags of the frame it answers.
+/// Inserts the VLAN tags of `frame` into the untagged frame `answer`.
 fn tagged_like(frame: &[u8], headers: &Headers, mut answer: Vec<u8>) -> Vec<u8> {
     answer.splice(12..12, frame[12..headers.l2_len - 2].iter().copied());
     answer

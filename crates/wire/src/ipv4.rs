@@ -1,20 +1,20 @@
-//! Changing IPv4 packets: one hop's work, fragmentation, and ECN marks.
+//! Changes IPv4 packets: TTL, fragmentation, ECN marks.
 
 use crate::bytes::{be16, put16};
 use crate::{Headers, Ipv4, Network, checksum};
 
-/// What a router does with a packet after counting the hop.
+/// The decision of a router after decrementing the TTL or hop limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hop {
-    /// Forward it; the field has been decremented.
+    /// The field was decremented: forward the packet.
     Forward,
-    /// Its life ends here; the packet is as it was, to be quoted in a time-exceeded message.
+    /// The field expired: drop the packet. It is unchanged, so that a time-exceeded message can
+    /// quote it.
     Expired,
 }
 
-/// Counts one hop in the TTL of the header at `offset` ([`crate::Ipv4::offset`]) and updates its
-/// checksum incrementally, so that a wrong checksum stays wrong. Panics when the frame has no
-/// header there.
+/// Decrements the TTL of the header at `offset` ([`crate::Ipv4::offset`]). The checksum is updated
+/// incrementally, so a wrong checksum stays wrong. Panics if the frame ends inside the header.
 pub fn decrement_ttl(frame: &mut [u8], offset: usize) -> Hop {
     let header = &mut frame[offset..offset + 20];
     if header[8] <= 1 {
@@ -27,26 +27,26 @@ pub fn decrement_ttl(frame: &mut [u8], offset: usize) -> Hop {
 /// Why a packet cannot be fragmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FragmentError {
-    /// The frame is not a whole IPv4 packet.
-    #[error("the frame is not a whole IPv4 packet")]
+    /// The frame is not a complete IPv4 packet.
+    #[error("the frame is not a complete IPv4 packet")]
     NotIpv4,
-    /// DF is set: report [`TooBig`](crate::icmp::Problem::TooBig) to the sender instead.
-    #[error("the packet has DF set; report that it is too big instead")]
+    /// DF is set: report [`TooBig`](crate::icmp::Problem::TooBig) to the sender.
+    #[error("the packet has DF set; send \"fragmentation needed\" instead")]
     DontFragment,
-    /// Not even eight bytes of payload fit after the header.
-    #[error("an MTU of {mtu} bytes leaves no room for payload after a header of {header_len}")]
+    /// Fewer than eight bytes of payload fit after the header.
+    #[error("an MTU of {mtu} bytes has no room for payload after a header of {header_len} bytes")]
     MtuTooSmall {
-        /// The MTU asked for, in bytes of IP packet.
+        /// The requested MTU, in bytes of IP packet.
         mtu: usize,
-        /// Bytes of the IP header.
+        /// Length of the IP header in bytes.
         header_len: usize,
     },
 }
 
-/// Splits a packet into frames whose IP packets have at most `mtu` bytes (RFC 791 §3.2), the
-/// Ethernet header and VLAN tags on each, padding dropped; a packet that fits comes back alone.
-/// Fragments may be fragmented again. The header checksum must have been right: the fragments' are
-/// made anew.
+/// Splits a packet into frames whose IP packets have at most `mtu` bytes (RFC 791 §3.2). Each frame
+/// has the Ethernet header and VLAN tags of the original; padding is removed. A packet that fits is
+/// returned as the only frame. Fragments can be fragmented again. The caller must have verified the
+/// header checksum, because the checksums of the fragments are computed from scratch.
 pub fn fragment(frame: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, FragmentError> {
     let Network::Ipv4(ip) = Headers::parse(frame).network else { return Err(FragmentError::NotIpv4) };
     if usize::from(ip.total_len) <= mtu {
@@ -65,7 +65,7 @@ pub fn fragment(frame: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, FragmentError>
     Ok(pieces.map(|(i, piece)| one_fragment(frame, &ip, piece, i * room, i == last)).collect())
 }
 
-/// The fragment of `frame` that carries `piece`, found `at` bytes into its payload.
+/// Builds the fragment of `frame` that carries `piece`, which starts `at` bytes into the payload.
 fn one_fragment(frame: &[u8], ip: &Ipv4, piece: &[u8], at: usize, is_last: bool) -> Vec<u8> {
     let mut fragment = frame[..ip.payload_offset()].to_vec();
     let header = &mut fragment[ip.offset..];
@@ -82,8 +82,8 @@ fn one_fragment(frame: &[u8], ip: &Ipv4, piece: &[u8], at: usize, is_last: bool)
     fragment
 }
 
-/// Turns options without the copied flag, which belong in the first fragment only, into
-/// no-operations.
+/// Replaces options without the copied flag by no-operations: these options belong in the first
+/// fragment only.
 fn blank_uncopied_options(mut options: &mut [u8]) {
     const END: u8 = 0;
     const NOP: u8 = 1;
@@ -107,7 +107,7 @@ pub(crate) fn set_ce(frame: &mut [u8], offset: usize) {
     rewrite(&mut frame[offset..offset + 20], 0, |word| word | 0b11);
 }
 
-/// Changes the 16-bit field at `at` of an IPv4 header and its checksum with it.
+/// Changes the 16-bit field at `at` of an IPv4 header and updates the header checksum.
 fn rewrite(header: &mut [u8], at: usize, change: impl FnOnce(u16) -> u16) {
     let old = u16::from_be_bytes([header[at], header[at + 1]]);
     let new = change(old);
@@ -129,8 +129,8 @@ mod tests {
         Ip { dont_fragment: false, id: 7, ..Ip::between(end(1), end(2)) }
     }
 
-    /// The header of a packet with an option of each sort: record route (not copied),
-    /// then a router alert (copied).
+    /// A packet with one option of each kind: a record route (not copied), then a router alert
+    /// (copied).
     fn with_options(payload: &[u8]) -> Vec<u8> {
         let mut frame = ip().packet(17, payload);
         frame.splice(34..34, [7, 4, 4, 0, 0x94, 4, 0, 0]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_keeps_a_right_checksum_right_and_a_wrong_one_wrong() {
+    fn a_hop_keeps_a_correct_checksum_correct_and_a_wrong_one_wrong() {
         for ttl in 2..=255 {
             let mut frame = Ip { ttl, ..ip() }.udp(1, 2, b"x");
             assert_eq!(decrement_ttl(&mut frame, 14), Hop::Forward);
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(fragment(&free[..30], 100), Err(FragmentError::NotIpv4));
     }
 
-    /// Puts the fragments of one datagram together again, in order of offset.
+    /// Reassembles the fragments of one datagram, which are in order of offset.
     fn reassemble(fragments: &[Vec<u8>]) -> Vec<u8> {
         let mut payload = Vec::new();
         for (i, frame) in fragments.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Changing IPv6 packets: one hop's work, and ECN marks. There is no header checksum.
+//! Changes IPv6 packets: hop limit and ECN marks. IPv6 has no header checksum.
 
 use crate::ipv4::Hop;
 
-/// Counts one hop in the header at `offset` ([`crate::Ipv6::offset`]). Panics when the frame has no
-/// header there.
+/// Decrements the hop limit of the header at `offset` ([`crate::Ipv6::offset`]). Panics if the
+/// frame ends before the field.
 pub fn decrement_hop_limit(frame: &mut [u8], offset: usize) -> Hop {
     let hop_limit = &mut frame[offset + 7];
     if *hop_limit <= 1 {
@@ -15,7 +15,8 @@ pub fn decrement_hop_limit(frame: &mut [u8], offset: usize) -> Hop {
 
 /// Sets the ECN field of the header at `offset` to Congestion Experienced (RFC 3168 §5).
 pub(crate) fn set_ce(frame: &mut [u8], offset: usize) {
-    // Version, eight bits of traffic class, flow label: ECN is bits 4 and 5 of the second byte.
+    // The header starts with 4 bits of version and 8 bits of traffic class. The ECN bits are the
+    // last two of the traffic class: 0x30 of the second byte.
     frame[offset + 1] |= 0b0011_0000;
 }
 
@@ -41,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_is_counted_until_the_last() {
+    fn the_hop_limit_is_decremented_until_it_expires() {
         let mut frame = Ip { ttl: 2, ..ip() }.udp(1, 2, b"x");
         assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (Hop::Forward, 1));
         assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (Hop::Expired, 1));

@@ -7,30 +7,30 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MacAddr(pub [u8; 6]);
 
-/// A text that is not an Ethernet address.
+/// The error of parsing a [`MacAddr`]; holds the text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("'{0}' is not a MAC address; write six bytes in hexadecimal, for example 02:00:00:00:00:2a")]
 pub struct ParseMacError(pub String);
 
 impl MacAddr {
-    /// Every station: `ff:ff:ff:ff:ff:ff`.
+    /// The broadcast address, `ff:ff:ff:ff:ff:ff`.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
-    /// `00:00:00:00:00:00`, nobody's address.
+    /// `00:00:00:00:00:00`, which is no station's address.
     pub const ZERO: MacAddr = MacAddr([0; 6]);
 
-    /// The `index`-th locally administered unicast address, `02:00` followed by the index, so that
-    /// addresses of a topology are distinct and the same in every run.
+    /// Returns the `index`-th locally administered unicast address: `02:00` followed by the index.
+    /// The addresses of a topology are distinct and the same in every run.
     pub const fn from_index(index: u32) -> MacAddr {
         let [a, b, c, d] = index.to_be_bytes();
         MacAddr([0x02, 0x00, a, b, c, d])
     }
 
-    /// Whether the group bit is set; true of broadcast too.
+    /// Returns whether the group bit is set, which is true for the broadcast address too.
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether this is `ff:ff:ff:ff:ff:ff`.
+    /// Returns whether this is `ff:ff:ff:ff:ff:ff`.
     pub fn is_broadcast(self) -> bool {
         self == MacAddr::BROADCAST
     }
@@ -57,7 +57,7 @@ impl FromStr for MacAddr {
     }
 }
 
-/// Six pairs of hexadecimal digits separated by `:` or, as some vendors print them, by `-`.
+/// Parses six pairs of hexadecimal digits separated by `:`, or by `-` as some vendors print them.
 fn parse(text: &str) -> Option<MacAddr> {
     let separator = if text.contains('-') { '-' } else { ':' };
     let mut parts = text.split(separator);
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_round_trips() {
+    fn an_address_prints_and_parses() {
         let mac = MacAddr([0x02, 0, 0xab, 0xcd, 0xef, 0x01]);
         assert_eq!(mac.to_string(), "02:00:ab:cd:ef:01");
         assert_eq!("02:00:AB:cd:ef:01".parse(), Ok(mac));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn other_texts_are_rejected() {
         for bad in [
             "",
             "02:00:ab:cd:ef",

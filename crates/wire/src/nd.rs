@@ -1,44 +1,47 @@
-//! Neighbour discovery for IPv6 (RFC 4861): solicitations and advertisements, what ARP is to IPv4.
+//! Neighbor Discovery for IPv6 (RFC 4861): neighbor solicitations and advertisements, the
+//! counterpart of ARP.
 
 use crate::build::Ip;
 use crate::bytes::{mac, v6};
-use crate::checksum::{self, Check};
+use crate::checksum::{self, ChecksumStatus};
 use crate::{Headers, MacAddr, Network, protocol};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// All nodes of a link: ff02::1.
+/// The group of all nodes of a link: ff02::1.
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// A neighbour discovery message.
+/// A Neighbor Discovery message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Neighbor {
-    /// Who has an address?
+    /// Asks for the MAC address of an IP address.
     Solicitation(Solicitation),
-    /// An address is at a MAC.
+    /// States the MAC address of an IP address.
     Advertisement(Advertisement),
 }
 
-/// A question (RFC 4861 §4.3).
+/// A neighbor solicitation (RFC 4861 §4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Solicitation {
-    /// Who asks; unspecified when checking for duplicates of `target` (RFC 4862).
+    /// Address of the sender; unspecified in duplicate address detection for `target` (RFC 4862).
     pub source: Ipv6Addr,
-    /// Where the answer goes: the source link-layer address option, or else the MAC of the frame.
+    /// MAC address for the answer: the source link-layer address option, or else the source MAC of
+    /// the frame.
     pub source_mac: MacAddr,
-    /// The address asked for.
+    /// The requested address.
     pub target: Ipv6Addr,
 }
 
-/// An answer (RFC 4861 §4.4).
+/// A neighbor advertisement (RFC 4861 §4.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Advertisement {
-    /// The address that was asked for.
+    /// The advertised address.
     pub target: Ipv6Addr,
-    /// Where it is: the target link-layer address option, or else the MAC of the frame.
+    /// MAC address of `target`: the target link-layer address option, or else the source MAC of the
+    /// frame.
     pub target_mac: MacAddr,
 }
 
-/// Who answers; the R flag of an advertisement.
+/// The role of the sender of an advertisement: its R flag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// A host.
@@ -53,15 +56,18 @@ const OPTION_SOURCE_MAC: u8 = 1;
 const OPTION_TARGET_MAC: u8 = 2;
 
 impl Neighbor {
-    /// Reads a solicitation or advertisement, with every check of RFC 4861 §7.1; `None` when the
-    /// frame is something else or must be ignored.
+    /// Parses a solicitation or advertisement with all validity checks of RFC 4861 §7.1. Returns
+    /// `None` for other frames and for messages that must be ignored.
     pub fn parse(frame: &[u8], headers: &Headers) -> Option<Neighbor> {
         let Network::Ipv6(ip) = headers.network else { return None };
         if ip.protocol != protocol::ICMPV6 || ip.hop_limit != 255 {
             return None;
         }
         let message = frame.get(ip.payload_offset..ip.end())?;
-        if message.len() < 24 || message[1] != 0 || checksum::check_transport(frame, headers) != Check::Good {
+        if message.len() < 24
+            || message[1] != 0
+            || checksum::check_transport(frame, headers) != ChecksumStatus::Good
+        {
             return None;
         }
         let target = v6(message, 8)?;
@@ -94,7 +100,7 @@ impl Neighbor {
 }
 
 impl Solicitation {
-    /// The question from `source`, as a frame to the solicited-node group of its target.
+    /// Returns the solicitation as a frame to the solicited-node group of its target.
     pub fn to_frame(&self) -> Vec<u8> {
         let group = solicited_node(self.target);
         let ip = hop_limit_255((self.source_mac, self.source), (multicast_mac(group), group));
@@ -106,8 +112,9 @@ impl Solicitation {
         ip.icmp(SOLICITATION, 0, 0, &body)
     }
 
-    /// The frame that answers: the target is at `mac`. To the asker, or to all nodes when the asker
-    /// has no address yet (RFC 4861 §7.2.4).
+    /// Returns the advertisement that answers this solicitation, as a frame: the target is at
+    /// `mac`. The frame goes to the source of the solicitation, or to all nodes if the source is
+    /// unspecified (RFC 4861 §7.2.4).
     pub fn answer(&self, mac: MacAddr, role: Role) -> Vec<u8> {
         const ROUTER: u32 = 1 << 31;
         const SOLICITED: u32 = 1 << 30;
@@ -128,13 +135,13 @@ impl Solicitation {
     }
 }
 
-/// The group a node joins for each of its addresses: ff02::1:ffXX:XXXX (RFC 4291 §2.7.1).
+/// Returns the solicited-node group of an address: ff02::1:ffXX:XXXX (RFC 4291 §2.7.1).
 pub fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     const PREFIX: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000;
     Ipv6Addr::from_bits(PREFIX | (address.to_bits() & 0x00ff_ffff))
 }
 
-/// The Ethernet group of an IPv6 group: 33:33 and its last four bytes (RFC 2464 §7).
+/// Returns the Ethernet group of an IPv6 group: 33:33 and its last four bytes (RFC 2464 §7).
 pub fn multicast_mac(group: Ipv6Addr) -> MacAddr {
     let [.., a, b, c, d] = group.octets();
     MacAddr([0x33, 0x33, a, b, c, d])
@@ -144,8 +151,8 @@ fn hop_limit_255(from: (MacAddr, Ipv6Addr), to: (MacAddr, Ipv6Addr)) -> Ip {
     Ip { ttl: 255, ..Ip::between((from.0, IpAddr::V6(from.1)), (to.0, IpAddr::V6(to.1))) }
 }
 
-/// The MAC in the option `wanted`, if it is there; `None` when the options are broken (length 0 or
-/// cut), for which RFC 4861 §4.6 has the whole message ignored.
+/// Returns the MAC in the option `wanted`, if that option is present. Returns `None` if the options
+/// are malformed (length 0 or truncated): RFC 4861 §4.6 requires such messages to be ignored.
 fn link_layer_option(mut options: &[u8], wanted: u8) -> Option<Option<MacAddr>> {
     let mut found = None;
     while let [kind, words, ..] = *options {

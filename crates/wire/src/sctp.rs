@@ -1,10 +1,10 @@
-//! SCTP's checksum (RFC 9260 §6.8), which is no sum but a CRC32c of the whole packet.
+//! The checksum of SCTP (RFC 9260 §6.8): a CRC32c of the whole packet.
 
-/// Where it stands in the packet.
+/// The position of the checksum in the packet.
 pub const CHECKSUM: std::ops::Range<usize> = 8..12;
 
-/// The checksum of a packet from its common header on, as it stands in it; what stands there now
-/// counts as zero.
+/// Returns the checksum of a packet, in the byte order of the checksum field. `packet` starts with
+/// the common header. The current content of the checksum field counts as zero.
 pub fn checksum(packet: &[u8]) -> [u8; 4] {
     let crc = packet.iter().enumerate().fold(u32::MAX, |crc, (i, byte)| {
         let byte = if CHECKSUM.contains(&i) { 0 } else { *byte };
@@ -24,6 +24,6 @@ mod tests {
         let mut packet: Vec<u8> = (0..50).collect();
         let sum = checksum(&packet);
         packet[CHECKSUM].copy_from_slice(&sum);
-        assert_eq!(checksum(&packet), sum, "what stands in the field does not count");
+        assert_eq!(checksum(&packet), sum, "the content of the field does not count");
     }
 }

@@ -1,8 +1,8 @@
-//! Super-packets into segments: what a network card does to a TSO or USO frame, done right here, so
-//! that a link can count, delay and lose every segment by itself.
+//! Splits super-packets into segments, as a network card does with a TSO or USO frame. A link can
+//! then count, delay and lose each segment separately.
 //!
-//! The hosts' kernels hand over TCP in frames of up to 64 KiB. Only the outermost IP header is
-//! understood: no tunnels. Read first: `vnet.rs`.
+//! The kernels of the hosts send TCP in frames of up to 64 KiB. Only the outermost IP header is
+//! parsed: tunnels are not supported. Read first: `vnet.rs`.
 
 use crate::bytes::{be16, be32, put16, put32};
 use crate::checksum::{self, Sum};
@@ -10,22 +10,21 @@ use crate::vnet::{Gso, GsoKind, PartialChecksum, VnetError, VnetHeader, complete
 use crate::{Headers, Network, build::tcp_flags, protocol};
 use std::ops::Range;
 
-/// Why a super-packet cannot be cut.
+/// Why a super-packet cannot be segmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// The headers are not those its virtio header says, or are not all there.
-    #[error("the super-packet is not a whole {0:?} packet")]
+    /// The headers contradict the virtio header, or are incomplete.
+    #[error("the frame is not a complete {0:?} super-packet")]
     Mismatch(GsoKind),
-    /// Segments without payload.
-    #[error("the super-packet says zero bytes a segment")]
+    /// The GSO size is zero.
+    #[error("the super-packet has a GSO size of zero")]
     ZeroSize,
-    /// The checksum to finish is outside the frame.
+    /// The checksum to complete is outside the frame.
     #[error(transparent)]
     Checksum(#[from] VnetError),
 }
 
-/// A super-packet, ready to be cut into segments numbered from 0, each written wherever there is
-/// room for it.
+/// A validated super-packet. Its segments are numbered from 0; each can be written to any buffer.
 pub struct SuperPacket<'a> {
     layout: Layout,
     kind: GsoKind,
@@ -34,18 +33,18 @@ pub struct SuperPacket<'a> {
     payload: &'a [u8],
 }
 
-/// Where the fields are that differ from segment to segment.
+/// The positions of the fields that differ between segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     /// Offset of the IP header.
     pub(crate) ip: usize,
     /// Offset of the transport header.
     pub(crate) transport: usize,
-    /// Bytes of all headers.
+    /// Length of all headers in bytes.
     pub(crate) header_len: usize,
-    /// Which fields there are.
+    /// Network and transport protocol.
     pub(crate) kind: Kind,
-    /// The pseudo-header but for its length.
+    /// The sum of the pseudo-header without its length field.
     pseudo: Sum,
 }
 
@@ -56,23 +55,23 @@ pub(crate) struct Kind {
     pub(crate) transport: GsoTransport,
 }
 
-/// Version of IP.
+/// The version of IP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum IpVersion {
     V4,
     V6,
 }
 
-/// Transports that can be cut.
+/// The transport protocols that can be segmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GsoTransport {
     Tcp,
     Udp,
 }
 
-/// Writes what a frame from a TAP stands for: its segments when it is a super-packet, otherwise the
-/// frame itself with its checksum finished. Each goes through `scratch` (reused, so nothing is
-/// allocated once it has grown) to `emit`, in order. At most 65 535 segments.
+/// Splits a frame read from a TAP. Calls `emit` for each segment of a super-packet in order, or
+/// once for any other frame, with its checksum completed. `scratch` is a buffer for one segment; it
+/// allocates only until it has its final size. A super-packet has at most 65 535 segments.
 pub fn segment(
     frame: &[u8],
     header: &VnetHeader,
@@ -98,8 +97,7 @@ pub fn segment(
 }
 
 impl<'a> SuperPacket<'a> {
-    /// Checks that `frame` is what its virtio header says. Whatever the checksum fields hold is not
-    /// used.
+    /// Validates that `frame` matches `gso` of its virtio header. The checksum fields are ignored.
     pub fn new(frame: &'a [u8], gso: Gso) -> Result<SuperPacket<'a>, SegmentError> {
         if gso.size == 0 {
             return Err(SegmentError::ZeroSize);
@@ -113,28 +111,29 @@ impl<'a> SuperPacket<'a> {
         Ok(SuperPacket { layout, kind: gso.kind, size: gso.size.into(), headers, payload })
     }
 
-    /// How many segments it has, at least one.
+    /// Returns the number of segments, at least one.
     pub fn count(&self) -> usize {
         self.payload.len().div_ceil(self.size).max(1)
     }
 
-    /// Bytes of the headers that every segment has.
+    /// Returns the length of the headers, which each segment repeats, in bytes.
     pub fn header_len(&self) -> usize {
         self.headers.len()
     }
 
-    /// Bytes of all segments' payload.
+    /// Returns the length of the whole payload in bytes.
     pub fn payload_len(&self) -> usize {
         self.payload.len()
     }
 
-    /// Bytes of the `i`-th segment.
+    /// Returns the length of the `i`-th segment in bytes.
     pub fn len_of(&self, i: usize) -> usize {
         let from = i * self.size;
         self.headers.len() + self.payload.len().min(from + self.size) - from
     }
 
-    /// Writes the `i`-th segment, all checksums right, to `out`, which has exactly its length.
+    /// Writes the `i`-th segment with correct checksums to `out`, which must have the length of the
+    /// segment ([`SuperPacket::len_of`]).
     pub fn write(&self, i: usize, out: &mut [u8]) {
         let payload = self.payload_of(i..i + 1);
         let len = self.headers.len();
@@ -144,9 +143,9 @@ impl<'a> SuperPacket<'a> {
         self.layout.complete_checksum(out);
     }
 
-    /// Some segments, at least one, as the packet that stands for them: what the receiving kernel
-    /// has to know, and the payload, which stays where it is. The headers go to `headers`, which is
-    /// emptied before.
+    /// Returns a range of segments, at least one, as a packet: its virtio header for the receiving
+    /// kernel, and its payload, which is not copied. Replaces the content of `headers` by the
+    /// headers of that packet.
     pub fn part(&self, segments: Range<usize>, headers: &mut Vec<u8>) -> (VnetHeader, &'a [u8]) {
         let payload = self.payload_of(segments.clone());
         headers.clear();
@@ -161,8 +160,8 @@ impl<'a> SuperPacket<'a> {
         &self.payload[segments.start * self.size..self.payload.len().min(segments.end * self.size)]
     }
 
-    /// Makes the super-packet's headers those of the packet of `len` bytes that stands for some of
-    /// its segments. Its transport checksum is the sum of the pseudo-header.
+    /// Turns a copy of the super-packet's headers into the headers of a packet of `len` bytes that
+    /// consists of `segments`. Its transport checksum field holds the sum of the pseudo-header.
     fn set_fields(&self, segments: Range<usize>, headers: &mut [u8], len: usize) {
         let layout = &self.layout;
         layout.set_lengths(headers, len);
@@ -174,7 +173,8 @@ impl<'a> SuperPacket<'a> {
         if layout.kind.transport == GsoTransport::Tcp {
             let seq = be32(headers, layout.transport + 4).unwrap_or(0);
             put32(headers, layout.transport + 4, seq.wrapping_add((segments.start * self.size) as u32));
-            // RFC 3168 §6.1.2: CWR says something once. FIN and PSH belong to the last byte.
+            // RFC 3168 §6.1.2: CWR is set on the first segment only. FIN and PSH apply to the last
+            // byte.
             let not_first = if segments.start > 0 { tcp_flags::CWR } else { 0 };
             let not_last = if segments.end < self.count() { tcp_flags::FIN | tcp_flags::PSH } else { 0 };
             headers[layout.transport + 13] &= !(not_first | not_last);
@@ -195,7 +195,7 @@ impl Kind {
 }
 
 impl Layout {
-    /// The layout of a whole TCP or UDP packet; `None` for anything else.
+    /// Returns the layout of a complete TCP or UDP packet, or `None` for other frames.
     pub(crate) fn of(frame: &[u8], headers: &Headers) -> Option<Layout> {
         let (transport, end) = (headers.transport?, headers.packet_end()?);
         let (network, ip, is_fragment, pseudo) = match headers.network {
@@ -226,20 +226,19 @@ impl Layout {
         Some(Layout { ip, transport: transport.offset, header_len, kind, pseudo })
     }
 
-    /// The virtio header of a packet of this layout whose transport checksum is unfinished.
+    /// Returns the virtio header of a packet with this layout and a partial transport checksum.
     pub(crate) fn vnet_header(&self, gso: Option<Gso>) -> VnetHeader {
         let checksum =
             PartialChecksum { start: self.transport as u16, offset: self.checksum_offset() as u16 };
         VnetHeader { checksum: Some(checksum), gso, header_len: self.header_len as u16 }
     }
 
-    /// Whether a flag of TCP is set in these headers.
+    /// Returns whether a TCP flag is set in `headers`.
     fn has_flag(&self, headers: &[u8], flag: u8) -> bool {
         self.kind.transport == GsoTransport::Tcp && headers[self.transport + 13] & flag != 0
     }
 
-    /// Makes the length fields of IP and UDP those of a frame of `len` bytes that begins with
-    /// these.
+    /// Sets the length fields of IP and UDP for a frame of `len` bytes. `frame` holds the headers.
     pub(crate) fn set_lengths(&self, frame: &mut [u8], len: usize) {
         match self.kind.network {
             IpVersion::V4 => put16(frame, self.ip + 2, (len - self.ip) as u16),
@@ -250,7 +249,7 @@ impl Layout {
         }
     }
 
-    /// Computes the IPv4 header checksum anew.
+    /// Computes the IPv4 header checksum from scratch.
     pub(crate) fn set_header_checksum(&self, frame: &mut [u8]) {
         let header = &mut frame[self.ip..self.transport];
         put16(header, 10, 0);
@@ -258,8 +257,8 @@ impl Layout {
         put16(header, 10, sum);
     }
 
-    /// Puts the sum of the pseudo-header in the transport checksum field of a frame of `len` bytes,
-    /// the rest to be done by a device.
+    /// Writes the sum of the pseudo-header to the transport checksum field of a frame of `len`
+    /// bytes. A device completes the checksum.
     pub(crate) fn start_checksum(&self, frame: &mut [u8], len: usize) {
         let len = (len - self.transport) as u32;
         put16(frame, self.transport + self.checksum_offset(), self.pseudo.word32(len).folded());

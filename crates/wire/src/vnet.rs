@@ -1,70 +1,70 @@
-//! The header a TAP or virtio device puts before a frame: unfinished checksums and super-packets
-//! (virtio 1.2 §5.1.6). Read next: `segment.rs`, `coalesce.rs`.
+//! The virtio header, which a TAP or virtio device puts before a frame. It describes partial
+//! checksums and super-packets (virtio 1.2 §5.1.6). Read next: `segment.rs`, `coalesce.rs`.
 
 use crate::bytes::{be16, put16};
 use crate::checksum::Sum;
 use crate::{Headers, Network, protocol, sctp};
 
-/// What the sender left for the device to do.
+/// The work that the sender of a frame leaves to the device: checksum and segmentation offload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VnetHeader {
-    /// A transport checksum that holds only the sum of its pseudo-header so far.
+    /// The position of a partial transport checksum, which holds the sum of the pseudo-header.
     pub checksum: Option<PartialChecksum>,
-    /// The frame is many segments in one.
+    /// Set if the frame is a super-packet of several segments.
     pub gso: Option<Gso>,
-    /// Bytes of all headers, as a hint; nothing here relies on it.
+    /// Length of all headers in bytes. This is a hint, which this crate ignores.
     pub header_len: u16,
 }
 
-/// Where an unfinished checksum is: the sum from `start` to the end of the frame goes to `start +
-/// offset`.
+/// The position of a partial checksum: the sum from `start` to the end of the frame belongs at
+/// `start + offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartialChecksum {
-    /// First byte summed, from the start of the frame.
+    /// Offset of the first summed byte in the frame.
     pub start: u16,
-    /// The field, in bytes from `start`: 16 for TCP, 6 for UDP.
+    /// Offset of the checksum field from `start`: 16 for TCP, 6 for UDP.
     pub offset: u16,
 }
 
-/// How a super-packet is to be cut.
+/// How a super-packet is segmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gso {
-    /// The protocol whose header every segment repeats.
+    /// The protocols of the super-packet.
     pub kind: GsoKind,
-    /// Payload bytes of every segment but the last.
+    /// Payload bytes of each segment except the last.
     pub size: u16,
-    /// CWR is set and belongs on the first segment alone.
+    /// Set if the TCP header has CWR, which belongs on the first segment only.
     pub ecn: bool,
 }
 
-/// The protocol of a super-packet. The obsolete UDP fragmentation offload is not among them.
+/// The protocols of a super-packet. The obsolete UDP fragmentation offload is not supported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GsoKind {
     /// TCP over IPv4.
     TcpV4,
     /// TCP over IPv6.
     TcpV6,
-    /// UDP over either, one datagram per segment.
+    /// UDP over IPv4 or IPv6, one datagram per segment.
     Udp,
 }
 
-/// Why a virtio header cannot be honoured.
+/// Why a virtio header cannot be processed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VnetError {
-    /// Fewer than ten bytes.
-    #[error("a virtio network header has 10 bytes, here are {0}")]
+    /// The header has fewer than ten bytes.
+    #[error("a virtio network header has 10 bytes, but only {0} are present")]
     Truncated(usize),
-    /// A sort of super-packet that was not negotiated.
-    #[error("gso type {0:#04x} is not known; leave that offload off")]
+    /// The GSO type was not negotiated.
+    #[error("GSO type {0:#04x} is not supported; disable that offload")]
     UnknownGso(u8),
-    /// The checksum field is not inside the frame.
+    /// The checksum field is outside the frame.
     #[error("the checksum at {start} + {offset} is outside the frame of {len} bytes")]
     ChecksumOutside {
-        /// First byte summed.
+        /// Offset of the first summed byte.
         start: u16,
-        /// The field, from there.
+        /// Offset of the field from `start`.
         offset: u16,
-        /// Bytes of the frame.
+        /// Length of the frame in bytes.
         len: usize,
     },
 }
@@ -77,12 +77,12 @@ const GSO_UDP: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
 impl VnetHeader {
-    /// Bytes of the header a TAP uses by default.
+    /// Length of the header that a TAP uses by default, in bytes.
     pub const LEN: usize = 10;
-    /// Bytes of the header with the `num_buffers` field.
+    /// Length of the header with the `num_buffers` field, in bytes.
     pub const LEN_WITH_BUFFERS: usize = 12;
 
-    /// Reads a little-endian header from its first ten bytes; `num_buffers` is not needed.
+    /// Parses the first ten bytes of a little-endian header; `num_buffers` is ignored.
     pub fn parse(bytes: &[u8]) -> Result<VnetHeader, VnetError> {
         let Some(&[flags, gso_type, ref fields @ ..]) = bytes.first_chunk::<{ VnetHeader::LEN }>() else {
             return Err(VnetError::Truncated(bytes.len()));
@@ -103,7 +103,8 @@ impl VnetHeader {
         })
     }
 
-    /// The little-endian header with `num_buffers` 0; the first ten bytes are the short form.
+    /// Returns the little-endian header with `num_buffers` 0. Its first ten bytes are the short
+    /// form.
     pub fn to_bytes(&self) -> [u8; VnetHeader::LEN_WITH_BUFFERS] {
         let flags = if self.checksum.is_some() { NEEDS_CHECKSUM } else { 0 };
         let (gso_type, size) = self.gso.map_or((GSO_NONE, 0), |gso| (gso.type_byte(), gso.size));
@@ -127,9 +128,9 @@ impl Gso {
     }
 }
 
-/// Finishes a checksum that the sender left to the device: the field holds the sum of the
-/// pseudo-header, or is of no meaning if it is SCTP's. (Linux says of that too only where it
-/// stands.)
+/// Completes a checksum that the sender left to the device. The field of TCP and UDP holds the sum
+/// of the pseudo-header; the content of SCTP's field is ignored. Linux describes an SCTP checksum
+/// by its position only, so SCTP is recognised from the headers.
 pub fn complete_checksum(frame: &mut [u8], checksum: PartialChecksum) -> Result<(), VnetError> {
     const UDP_FIELD: u16 = 6;
     let PartialChecksum { start, offset } = checksum;
@@ -149,7 +150,7 @@ pub fn complete_checksum(frame: &mut [u8], checksum: PartialChecksum) -> Result<
     Ok(())
 }
 
-/// The SCTP packet that begins at `start`, if there is one.
+/// Returns the SCTP packet that begins at `start`, if there is one.
 fn sctp_packet(frame: &mut [u8], start: usize) -> Option<&mut [u8]> {
     let headers = Headers::parse(frame);
     headers
@@ -168,18 +169,18 @@ mod tests {
     use super::*;
     use crate::MacAddr;
     use crate::build::Ip;
-    use crate::checksum::{Check, check_transport};
+    use crate::checksum::{ChecksumStatus, check_transport};
     use proptest::prelude::*;
 
     #[test]
-    fn sctp_has_its_own_checksum() {
+    fn an_sctp_checksum_is_completed_as_crc32c() {
         let packet: Vec<u8> = (0..40).collect();
         let ip = Ip::between(
             (MacAddr::from_index(1), [10, 0, 0, 1].into()),
             (MacAddr::from_index(2), [10, 0, 0, 2].into()),
         );
         let mut frame = ip.packet(protocol::SCTP, &packet);
-        // What pads a short frame is not of the packet.
+        // The padding of a short frame is not part of the packet.
         frame.extend_from_slice(&[7; 9]);
         let mut finished = frame.clone();
         complete_checksum(&mut finished, PartialChecksum { start: 34, offset: 8 }).unwrap();
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_header_of_the_kernel_is_read_and_written() {
-        // TCPv4 super-packet with ECN, 66 bytes of headers, 1448 a segment, checksum at 34 + 16.
+        // TCP over IPv4 with ECN, 66 bytes of headers, GSO size 1448, checksum at 34 + 16.
         let bytes = [1, 0x81, 66, 0, 0xa8, 0x05, 34, 0, 16, 0, 0, 0];
         let header = VnetHeader {
             checksum: Some(PartialChecksum { start: 34, offset: 16 }),
@@ -203,26 +204,26 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_cannot_be_honoured_are_refused() {
+    fn invalid_and_unsupported_headers_are_rejected() {
         assert_eq!(VnetHeader::parse(&[0; 9]), Err(VnetError::Truncated(9)));
         assert_eq!(VnetHeader::parse(&[0, 3, 0, 0, 0, 0, 0, 0, 0, 0]), Err(VnetError::UnknownGso(3)));
     }
 
     #[test]
-    fn an_unfinished_checksum_is_finished() {
+    fn a_partial_checksum_is_completed() {
         let end = |i| (MacAddr::from_index(i), std::net::Ipv4Addr::new(192, 0, 2, i as u8).into());
         let good = Ip::between(end(1), end(2)).udp(1, 2, b"odd");
         let mut frame = good.clone();
         let pseudo = Sum::pseudo_v4([192, 0, 2, 1].into(), [192, 0, 2, 2].into(), 17, 11).folded();
         put16(&mut frame, 40, pseudo);
-        assert_eq!(check_transport(&frame, &Headers::parse(&frame)), Check::Bad);
+        assert_eq!(check_transport(&frame, &Headers::parse(&frame)), ChecksumStatus::Bad);
         assert_eq!(complete_checksum(&mut frame, PartialChecksum { start: 34, offset: 6 }), Ok(()));
         assert_eq!(frame, good);
     }
 
     proptest! {
         #[test]
-        fn random_headers_and_places_never_panic(bytes: [u8; 12], len in 0usize..100) {
+        fn random_headers_and_positions_never_panic(bytes: [u8; 12], len in 0usize..100) {
             if let Ok(header) = VnetHeader::parse(&bytes) {
                 prop_assert_eq!(VnetHeader::parse(&header.to_bytes()), Ok(header));
                 if let Some(checksum) = header.checksum {

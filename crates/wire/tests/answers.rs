@@ -1,9 +1,9 @@
-//! What routers and neighbours answer, as bytes from the RFCs and as etherparse reads it.
+//! Answers of routers and neighbors, compared with bytes from the RFCs and with etherparse.
 
 use etherparse::{Icmpv4Type, Icmpv6Type, SlicedPacket, TransportSlice, icmpv4, icmpv6};
 use fastpath_wire::arp::{Arp, Operation};
 use fastpath_wire::build::{Ip, Tcp, ethernet};
-use fastpath_wire::checksum::{Check, check_transport};
+use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use fastpath_wire::icmp::{self, Problem};
 use fastpath_wire::nd::{self, Neighbor, Role, Solicitation};
 use fastpath_wire::{Headers, MacAddr, Network, ethertype};
@@ -21,7 +21,7 @@ fn v6(last: u16) -> IpAddr {
     IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, last])
 }
 
-/// From host 1 by way of the router to somewhere else.
+/// The fields of a frame from the host to another network by way of the router.
 fn through(src: IpAddr, dst: IpAddr) -> Ip {
     Ip::between((HOST_MAC, src), (ROUTER_MAC, dst))
 }
@@ -32,11 +32,11 @@ fn error(frame: &[u8], problem: Problem) -> Option<Vec<u8>> {
     icmp::error(frame, &headers, problem, (ROUTER_MAC, from))
 }
 
-/// The ends of an answer, after its checksums convinced us.
+/// Verifies the checksums of an answer and returns its MACs and IP addresses.
 fn ends(frame: &[u8]) -> (MacAddr, MacAddr, IpAddr, IpAddr) {
     let headers = Headers::parse(frame);
     assert_ne!(headers.ipv4_checksum_ok(frame), Some(false));
-    assert_eq!(check_transport(frame, &headers), Check::Good);
+    assert_eq!(check_transport(frame, &headers), ChecksumStatus::Good);
     let (src, dst) = headers.addresses().expect("answers are IP");
     (headers.src, headers.dst, src, dst)
 }
@@ -60,7 +60,7 @@ fn each_problem_has_its_icmp_message() {
         let packet = SlicedPacket::from_ethernet(&answer).unwrap();
         let Some(TransportSlice::Icmpv4(icmp)) = packet.transport else { panic!("{problem:?}") };
         assert_eq!(icmp.icmp_type(), message);
-        assert_eq!(answer.len() - 14, 576, "as much as fits (RFC 1812 §4.3.2.3)");
+        assert_eq!(answer.len() - 14, 576, "the quote has the maximum length (RFC 1812 §4.3.2.3)");
         assert_eq!(icmp.payload(), &frame[14..14 + 548]);
     }
 }
@@ -81,13 +81,13 @@ fn each_problem_has_its_icmpv6_message() {
         let packet = SlicedPacket::from_ethernet(&answer).unwrap();
         let Some(TransportSlice::Icmpv6(icmp)) = packet.transport else { panic!("{problem:?}") };
         assert_eq!(icmp.icmp_type(), message);
-        assert_eq!(answer.len() - 14, 1280, "as much as fits the least MTU (RFC 4443 §2.4c)");
+        assert_eq!(answer.len() - 14, 1280, "the quote fills the minimum MTU (RFC 4443 §2.4c)");
         assert_eq!(icmp.payload(), &frame[14..14 + 1232]);
     }
 }
 
 #[test]
-fn a_short_packet_is_quoted_whole_without_its_padding_and_keeps_its_tags() {
+fn a_short_packet_is_quoted_completely_without_padding_and_the_error_has_its_tags() {
     let mut frame = through(v4(1), v4(2)).udp(1, 2, b"hi");
     frame.extend([0; 16]);
     frame.splice(12..12, [0x81, 0, 0, 7]);
@@ -97,13 +97,13 @@ fn a_short_packet_is_quoted_whole_without_its_padding_and_keeps_its_tags() {
 }
 
 #[test]
-fn nothing_is_said_about_these() {
+fn no_error_is_sent_about_these() {
     let silent = |frame: &[u8]| error(frame, Problem::HopLimit).is_none();
     let good = through(v4(1), v4(2)).udp(1, 2, b"x");
     assert!(!silent(&good));
     let from = |src: [u8; 4]| through(src.into(), v4(2)).udp(1, 2, b"x");
     for src in [[0; 4], [0, 0, 0, 9], [127, 0, 0, 1], [224, 0, 0, 1], [240, 0, 0, 1], [255; 4]] {
-        assert!(silent(&from(src)), "source {src:?} is not one host");
+        assert!(silent(&from(src)), "source {src:?} is not a single host");
     }
     for dst in [[224, 0, 0, 251], [255; 4]] {
         assert!(silent(&through(v4(1), dst.into()).udp(1, 2, b"x")), "destination {dst:?} is a group");
@@ -127,7 +127,7 @@ fn nothing_is_said_about_these() {
 }
 
 #[test]
-fn nothing_is_said_about_these_in_ipv6() {
+fn no_icmpv6_error_is_sent_about_these() {
     let group = IpAddr::from([0xff02, 0, 0, 0, 0, 0, 0, 1]);
     let to_group = through(v6(1), group).udp(1, 2, &[0; 1400]);
     assert!(error(&to_group, Problem::HopLimit).is_none());
@@ -168,7 +168,7 @@ fn an_echo_request_is_answered_and_nothing_else_is() {
 }
 
 #[test]
-fn arp_is_these_bytes() {
+fn an_arp_request_has_exactly_these_bytes() {
     let request = Arp::request(HOST_MAC, Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 254));
     #[rustfmt::skip]
     let golden = [
@@ -194,7 +194,7 @@ fn arp_is_these_bytes() {
 }
 
 #[test]
-fn groups_of_a_solicited_node_are_those_of_the_rfcs() {
+fn solicited_node_groups_are_those_of_the_rfcs() {
     // RFC 4291 §2.7.1 and RFC 2464 §7.
     let group = nd::solicited_node("4037::01:800:200E:8C6C".parse().unwrap());
     assert_eq!(group, "FF02::1:FF0E:8C6C".parse::<Ipv6Addr>().unwrap());
@@ -217,14 +217,14 @@ fn a_solicitation_is_read_and_answered() {
     assert_eq!(ends(&answer), (ROUTER_MAC, HOST_MAC, v6(0xfe), v6(1)));
     assert_eq!(answer[54 + 4], 0xe0, "router, solicited, override");
     assert_eq!(question.answer(ROUTER_MAC, Role::Host)[54 + 4], 0x60);
-    let Some(Neighbor::Advertisement(learnt)) = Neighbor::parse(&answer, &Headers::parse(&answer)) else {
+    let Some(Neighbor::Advertisement(learned)) = Neighbor::parse(&answer, &Headers::parse(&answer)) else {
         panic!("an advertisement");
     };
-    assert_eq!((learnt.target, learnt.target_mac), (question.target, ROUTER_MAC));
+    assert_eq!((learned.target, learned.target_mac), (question.target, ROUTER_MAC));
 }
 
 #[test]
-fn a_check_for_duplicates_is_answered_to_all_nodes() {
+fn duplicate_address_detection_is_answered_to_all_nodes() {
     let question = Solicitation { source: Ipv6Addr::UNSPECIFIED, ..solicitation() };
     let frame = question.to_frame();
     assert_eq!(Neighbor::parse(&frame, &Headers::parse(&frame)), Some(Neighbor::Solicitation(question)));
@@ -242,11 +242,11 @@ fn solicitations_that_must_be_ignored_are() {
         change(&mut frame);
         Neighbor::parse(&frame, &Headers::parse(&frame)).is_none()
     };
-    assert!(ignored(&|f| f[21] = 254), "it came through a router");
+    assert!(ignored(&|f| f[21] = 254), "a hop limit below 255: it passed a router");
     assert!(ignored(&|f| f[60] ^= 1), "a wrong checksum");
-    assert!(ignored(&|f| f.truncate(80)), "cut");
-    // Option length 0, its checksum kept right by the byte beside it (RFC 1071: the sum does not
-    // see swaps).
+    assert!(ignored(&|f| f.truncate(80)), "a truncated frame");
+    // The option length becomes 0. Two bytes at the same position in their words are swapped, so
+    // the checksum stays correct (RFC 1071 §2A).
     assert!(ignored(&|f| f[78..82].copy_from_slice(&[1, 0, 2, 1])), "an option of length zero");
 }
 
@@ -273,7 +273,7 @@ proptest! {
         check_transport(&frame, &headers);
         for problem in [Problem::HopLimit, Problem::TooBig { mtu: 1280 }] {
             if let Some(answer) = error(&frame, problem) {
-                prop_assert_eq!(check_transport(&answer, &Headers::parse(&answer)), Check::Good);
+                prop_assert_eq!(check_transport(&answer, &Headers::parse(&answer)), ChecksumStatus::Good);
                 prop_assert!(error(&answer, problem).is_none(), "no errors about errors");
             }
         }

@@ -1,8 +1,9 @@
-//! Super-packets cut and joined: nothing is lost, everything verifies, and one undoes the other.
+//! Segmenting and merging super-packets: no byte is lost, all checksums verify, and each operation
+//! is the inverse of the other.
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use fastpath_wire::build::{Ip, Tcp, set_macs, tcp_flags};
-use fastpath_wire::checksum::{Check, check_transport};
+use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use fastpath_wire::coalesce::Coalescer;
 use fastpath_wire::segment::{SegmentError, SuperPacket, segment};
 use fastpath_wire::vnet::{Gso, GsoKind, VnetHeader};
@@ -22,12 +23,12 @@ fn ip(kind: GsoKind) -> Ip {
     }
 }
 
-/// The `len` first bytes of a payload in which no two places look alike.
+/// The first `len` bytes of a payload without repetitions.
 fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i.wrapping_mul(2_654_435_761) >> 7) as u8).collect()
 }
 
-/// A super-packet with `flags`, tagged for VLAN 7 when asked, sequence numbers about to wrap.
+/// A super-packet with `flags` and VLAN tags `tags`; its sequence numbers wrap.
 fn big(kind: GsoKind, len: usize, flags: u8, tags: &[u8]) -> Vec<u8> {
     let tcp = Tcp { src_port: 1, dst_port: 2, seq: u32::MAX - 1000, ack: 9, flags, window: 512 };
     let mut frame = match kind {
@@ -40,7 +41,7 @@ fn big(kind: GsoKind, len: usize, flags: u8, tags: &[u8]) -> Vec<u8> {
 
 fn cut(frame: &[u8], header: &VnetHeader) -> Vec<Vec<u8>> {
     let (mut scratch, mut segments) = (Vec::new(), Vec::new());
-    segment(frame, header, &mut scratch, |s| segments.push(s.to_vec())).expect("it can be cut");
+    segment(frame, header, &mut scratch, |s| segments.push(s.to_vec())).expect("a valid super-packet");
     segments
 }
 
@@ -48,7 +49,7 @@ fn gso(kind: GsoKind, size: u16) -> VnetHeader {
     VnetHeader { gso: Some(Gso { kind, size, ecn: false }), ..VnetHeader::default() }
 }
 
-/// What the coalescer makes of frames: packets with their headers.
+/// Merges frames and returns the packets with their virtio headers.
 fn join(frames: &[Vec<u8>]) -> Vec<(VnetHeader, Vec<u8>)> {
     let (mut coalescer, mut packets, mut rest) = (Coalescer::default(), Vec::new(), frames);
     while !rest.is_empty() {
@@ -62,7 +63,7 @@ fn join(frames: &[Vec<u8>]) -> Vec<(VnetHeader, Vec<u8>)> {
     packets
 }
 
-/// The transport header and payload as etherparse reads them, once both checksums convinced it.
+/// Verifies both checksums with etherparse and returns sequence number, flags and payload.
 fn verified(frame: &[u8]) -> (Option<u32>, u8, Vec<u8>) {
     let packet = SlicedPacket::from_ethernet(frame).expect("etherparse reads every segment");
     if let Some(NetSlice::Ipv4(ip)) = &packet.net {
@@ -112,10 +113,10 @@ fn flags_and_numbers_go_where_a_network_card_puts_them() {
 }
 
 #[test]
-fn what_is_not_what_it_says_is_refused() {
+fn a_frame_that_contradicts_its_virtio_header_is_rejected() {
     let frame = big(GsoKind::TcpV4, 100, tcp_flags::ACK, &[]);
     let refused = |frame: &[u8], kind, size| {
-        segment(frame, &gso(kind, size), &mut Vec::new(), |_| panic!("nothing comes of it")).unwrap_err()
+        segment(frame, &gso(kind, size), &mut Vec::new(), |_| panic!("no segment")).unwrap_err()
     };
     assert_eq!(refused(&frame, GsoKind::TcpV6, 10), SegmentError::Mismatch(GsoKind::TcpV6));
     assert_eq!(refused(&frame, GsoKind::Udp, 10), SegmentError::Mismatch(GsoKind::Udp));
@@ -124,7 +125,7 @@ fn what_is_not_what_it_says_is_refused() {
 }
 
 #[test]
-fn frames_that_differ_are_not_joined() {
+fn frames_that_differ_are_not_merged() {
     let segments = cut(&big(GsoKind::TcpV4, 3000, tcp_flags::ACK, &[]), &gso(GsoKind::TcpV4, 1000));
     assert_eq!(join(&segments).len(), 1);
     let apart = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -142,13 +143,13 @@ fn frames_that_differ_are_not_joined() {
     {
         let special =
             cut(&big(GsoKind::TcpV4, 2000, tcp_flags::ACK | flags, &[]), &gso(GsoKind::TcpV4, 1000));
-        // FIN and CWR are on one segment only, so nothing precedes or follows them alike.
+        // CWR is on the first segment only and FIN on the last only. Such a segment is not merged.
         assert_eq!(join(&special).len(), 2, "{flags:#x}");
     }
 }
 
 #[test]
-fn a_corrupted_frame_stays_as_it_was() {
+fn a_corrupted_frame_is_not_merged_and_not_changed() {
     let mut segments = cut(&big(GsoKind::TcpV4, 3000, tcp_flags::ACK, &[]), &gso(GsoKind::TcpV4, 1000));
     segments[0][60] ^= 1;
     let packets = join(&segments);
@@ -170,7 +171,7 @@ fn a_super_packet_stays_within_64_kib() {
 
 proptest! {
     #[test]
-    fn segments_verify_and_conserve_the_payload(
+    fn segments_have_correct_checksums_and_contain_the_payload(
         kind in prop::sample::select(&KINDS[..]), len in 0usize..20_000, size in 200u16..3000, tagged: bool,
     ) {
         let tags: &[u8] = if tagged { &[0x81, 0, 0, 7] } else { &[] };
@@ -179,7 +180,7 @@ proptest! {
         prop_assert_eq!(segments.len(), len.div_ceil(size.into()).max(1));
         let mut conserved = Vec::new();
         for (i, segment) in segments.iter().enumerate() {
-            prop_assert_eq!(check_transport(segment, &Headers::parse(segment)), Check::Good);
+            prop_assert_eq!(check_transport(segment, &Headers::parse(segment)), ChecksumStatus::Good);
             let (_, _, part) = verified(segment);
             prop_assert_eq!(part.len() == usize::from(size), i + 1 < segments.len() || (len > 0 && len % usize::from(size) == 0));
             conserved.extend(part);
@@ -188,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn joining_undoes_cutting(tcp_v6: bool, len in 1usize..20_000, size in 200u16..3000, push: bool) {
+    fn merging_is_the_inverse_of_segmenting(tcp_v6: bool, len in 1usize..20_000, size in 200u16..3000, push: bool) {
         let kind = if tcp_v6 { GsoKind::TcpV6 } else { GsoKind::TcpV4 };
         let flags = if push { tcp_flags::ACK | tcp_flags::PSH } else { tcp_flags::ACK };
         let frame = big(kind, len, flags, &[]);
@@ -201,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_is_the_segments_it_stands_for(
+    fn a_part_segments_into_its_own_segments(
         kind in prop::sample::select(&KINDS[..]), len in 1usize..20_000, size in 200u16..3000, flags: u8,
         runs in prop::collection::vec(1usize..12, 100), tagged: bool,
     ) {
@@ -226,12 +227,12 @@ proptest! {
     }
 
     #[test]
-    fn cutting_undoes_joining(lens in prop::collection::vec((1usize..400, any::<bool>(), 0u32..12), 1..20), tcp_v6: bool) {
+    fn segmenting_is_the_inverse_of_merging(lens in prop::collection::vec((1usize..400, any::<bool>(), 0u32..12), 1..20), tcp_v6: bool) {
         let kind = if tcp_v6 { GsoKind::TcpV6 } else { GsoKind::TcpV4 };
         let (mut seq, mut id) = (7u32, 0xfff8u16);
         let mut frames = Vec::new();
         for (len, push, gap) in lens {
-            // Mostly equal lengths in sequence, sometimes a gap.
+            // Most segments have equal length and follow each other; some have a gap before them.
             let len = if len < 300 { 300 } else { len };
             seq = seq.wrapping_add(if gap == 0 { 5 } else { 0 });
             let flags = if push { tcp_flags::ACK | tcp_flags::PSH } else { tcp_flags::ACK };

@@ -1,8 +1,8 @@
-//! Built and parsed frames against etherparse, an independent implementation.
+//! Compares built and parsed frames with etherparse, an independent implementation.
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use fastpath_wire::build::{Ip, Tcp, tcp_flags};
-use fastpath_wire::checksum::{Check, check_transport};
+use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use fastpath_wire::{Headers, MacAddr, Network};
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..300)
 }
 
-/// Everything both parsers know about a built frame is the same, and its checksum convinces both.
+/// Asserts that both parsers read the same fields and that both accept the checksums.
 fn agree(frame: &[u8], ip: &Ip) -> Result<(), TestCaseError> {
     let ours = Headers::parse(frame);
     let theirs = SlicedPacket::from_ethernet(frame).expect("etherparse reads what we build");
@@ -53,13 +53,13 @@ fn agree(frame: &[u8], ip: &Ip) -> Result<(), TestCaseError> {
         }
         NetSlice::Arp(_) => panic!("it is IP"),
     }
-    prop_assert_eq!(check_transport(frame, &ours), Check::Good);
+    prop_assert_eq!(check_transport(frame, &ours), ChecksumStatus::Good);
     let sum_of_theirs = transport_checksums(&theirs);
     prop_assert_eq!(sum_of_theirs.0, sum_of_theirs.1);
     Ok(())
 }
 
-/// The transport checksum in the frame and the one etherparse computes.
+/// Returns the transport checksum in the frame and the one that etherparse computes.
 fn transport_checksums(packet: &SlicedPacket) -> (u16, u16) {
     let net = packet.net.as_ref().expect("it is IP");
     match (net, packet.transport.as_ref().expect("it has a transport")) {
@@ -87,13 +87,13 @@ fn transport_checksums(packet: &SlicedPacket) -> (u16, u16) {
                 icmp.icmp_type().calc_checksum(h.source(), h.destination(), icmp.payload()).unwrap(),
             )
         }
-        other => panic!("not built here: {other:?}"),
+        other => panic!("not built in this test: {other:?}"),
     }
 }
 
 proptest! {
     #[test]
-    fn udp_is_read_alike(ip in ends(), ports: (u16, u16), payload in payload()) {
+    fn udp_is_parsed_as_by_etherparse(ip in ends(), ports: (u16, u16), payload in payload()) {
         let frame = ip.udp(ports.0, ports.1, &payload);
         agree(&frame, &ip)?;
         let transport = Headers::parse(&frame).transport.expect("UDP");
@@ -102,20 +102,20 @@ proptest! {
     }
 
     #[test]
-    fn tcp_is_read_alike(ip in ends(), ports: (u16, u16), numbers: (u32, u32, u16), payload in payload()) {
+    fn tcp_is_parsed_as_by_etherparse(ip in ends(), ports: (u16, u16), numbers: (u32, u32, u16), payload in payload()) {
         let (seq, ack, window) = numbers;
         let tcp = Tcp { src_port: ports.0, dst_port: ports.1, seq, ack, flags: tcp_flags::ACK, window };
         agree(&ip.tcp(&tcp, &payload), &ip)?;
     }
 
     #[test]
-    fn echoes_are_read_alike(ip in ends(), ids: (u16, u16), payload in payload()) {
+    fn echoes_are_parsed_as_by_etherparse(ip in ends(), ids: (u16, u16), payload in payload()) {
         agree(&ip.echo_request(ids.0, ids.1, &payload), &ip)?;
         agree(&ip.echo_reply(ids.0, ids.1, &payload), &ip)?;
     }
 
     #[test]
-    fn mangled_frames_are_read_alike(ip in ends(), tags in 0usize..3, length in any::<u16>(), mangled in prop::collection::vec((14usize..80, any::<u8>()), 0..4)) {
+    fn mangled_frames_are_parsed_as_by_etherparse(ip in ends(), tags in 0usize..3, length in any::<u16>(), mangled in prop::collection::vec((14usize..80, any::<u8>()), 0..4)) {
         let mut frame = ip.udp(1000, 53, &[0; 40]);
         for _ in 0..tags {
             frame.splice(12..12, [0x81, 0, 0, 7]);
@@ -124,7 +124,7 @@ proptest! {
             frame[at] = byte;
         }
         frame.truncate(frame.len().saturating_sub(usize::from(length % 40).saturating_sub(20)));
-        // Whatever etherparse accepts, we read the same way.
+        // Frames that etherparse accepts must be parsed in the same way.
         let ours = Headers::parse(&frame);
         let Ok(theirs) = SlicedPacket::from_ethernet(&frame) else { return Ok(()) };
         match &theirs.net {
@@ -159,10 +159,10 @@ proptest! {
     #[test]
     fn a_flipped_bit_is_a_bad_checksum(ip in ends(), payload in payload(), at in any::<prop::sample::Index>(), bit in 0u32..8) {
         let mut frame = ip.udp(1, 2, &payload);
-        // Anywhere but in the length, which changes what is summed.
+        // Any byte except the length field, which changes the summed range.
         let udp = Headers::parse(&frame).transport.expect("UDP").offset;
         let places: Vec<usize> = (udp..udp + 4).chain(udp + 6..frame.len()).collect();
         frame[places[at.index(places.len())]] ^= 1u8 << bit;
-        prop_assert_ne!(check_transport(&frame, &Headers::parse(&frame)), Check::Good);
+        prop_assert_ne!(check_transport(&frame, &Headers::parse(&frame)), ChecksumStatus::Good);
     }
 }

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use fastpath_wire::MacAddr;
     use fastpath_wire::build::{Ip, Tcp};
-    use fastpath_wire::checksum::{Check, check_transport};
+    use fastpath_wire::checksum::{ChecksumStatus, check_transport};
     use std::num::NonZeroUsize;
 
     /// What comes out for a frame with a header and perhaps a tag, and how much was malformed. A
@@ -249,7 +249,7 @@ mod tests {
             let lens: Vec<usize> = frames.iter().map(Vec::len).collect();
             assert_eq!((lens, malformed), ([1454, 1454, 254].map(|len| len + tag_len).to_vec(), 0));
             for frame in &frames {
-                assert_eq!(check_transport(frame, &Headers::parse(frame)), Check::Good);
+                assert_eq!(check_transport(frame, &Headers::parse(frame)), ChecksumStatus::Good);
                 assert!(tag.is_none() || frame[12..16] == [0x81, 0, 0x20, 5]);
             }
         }
@@ -294,7 +294,7 @@ mod tests {
         let lens: Vec<usize> = frames.iter().map(Vec::len).collect();
         assert_eq!((lens, malformed), (vec![1514, 1514, 54 + 3000 - 2 * 1460], 0));
         for frame in &frames {
-            assert_eq!(check_transport(frame, &Headers::parse(frame)), Check::Good);
+            assert_eq!(check_transport(frame, &Headers::parse(frame)), ChecksumStatus::Good);
         }
         for cut in 0..70 {
             infer(&long[..cut], 1500);

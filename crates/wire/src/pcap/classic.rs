@@ -1,10 +1,11 @@
-//! pcap files: a 24-byte header, then records of 16 bytes and data (draft-ietf-opsawg-pcap §4–5).
+//! Reads pcap files: a header of 24 bytes, then records of 16 bytes followed by data
+//! (draft-ietf-opsawg-pcap §4–5).
 
 use super::source::Source;
 use super::{Endian, ReadError, Record};
 use std::io::Read;
 
-/// What the header says about every record.
+/// The file header, which applies to every record.
 pub(super) struct Header {
     endian: Endian,
     ns_per_tick: u64,
@@ -12,7 +13,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Byte order and nanoseconds per tick, by the first four bytes of the file.
+    /// Returns byte order and nanoseconds per tick for the first four bytes of a file, or `None` if
+    /// the file is not pcap.
     pub(super) fn magic(magic: [u8; 4]) -> Option<(Endian, u64)> {
         match u32::from_le_bytes(magic) {
             0xa1b2_c3d4 => Some((Endian::Little, 1000)),
@@ -23,14 +25,14 @@ impl Header {
         }
     }
 
-    /// The header after its magic.
+    /// Reads the header after its magic number.
     pub(super) fn read<R: Read>(source: &mut Source<R>, magic: (Endian, u64)) -> Result<Header, ReadError> {
         let (endian, ns_per_tick) = magic;
-        // Version, two reserved fields, snap length (which files exceed, so it is no limit), link
-        // type.
+        // Version, two reserved fields, snap length, link type. The snap length is not enforced,
+        // because files exceed it.
         let rest = source.header_bytes::<20>()?;
         let [_, _, _, _, network] = endian.words(&rest);
-        // The upper half says how long an FCS is, if there is one; the lower is the link type.
+        // The upper half contains the FCS length, the lower half the link type.
         Ok(Header { endian, ns_per_tick, link_type: network as u16 })
     }
 

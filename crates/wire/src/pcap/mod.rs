@@ -1,13 +1,13 @@
-//! Captures: streaming readers and writers of pcap and pcapng, exact to the nanosecond.
+//! Captures: streaming readers and writers of pcap and pcapng with nanosecond resolution.
 //!
-//! The reader finds the format in the first bytes, holds one packet at a time, and trusts no
-//! length: a file cut in the middle gives all its complete packets and then one error that says
-//! where. Compressed files are not opened here.
+//! The reader detects the format from the first bytes, keeps one packet in memory and trusts no
+//! length field. A truncated file gives all its complete packets, then an error with the position.
+//! Compressed files are not supported.
 //!
-//! Written here because neither crate for it does this: pcap-parser (0.17) reads `if_tsoffset`
-//! little-endian in big-endian sections and keeps 32 bits of the seconds; pcap-file (3.0.0-rc.3)
-//! refuses packets over the snap length, which real files hold; and neither says which packet is
-//! broken.
+//! Two existing crates were rejected. pcap-parser (0.17) reads `if_tsoffset` as little-endian in
+//! big-endian sections and keeps only 32 bits of the seconds. pcap-file (3.0.0-rc.3) rejects
+//! packets longer than the snap length, which occur in real files. Neither reports which packet is
+//! damaged.
 //!
 //! Read first: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng §4.
 
@@ -23,72 +23,73 @@ pub use write::{Interface, NgWriter, Writer};
 use source::Source;
 use std::io::Read;
 
-/// LINKTYPE of Ethernet frames, the only ones the rest of this crate understands.
+/// The LINKTYPE of Ethernet frames. The rest of this crate supports no other link type.
 pub const LINKTYPE_ETHERNET: u16 = 1;
 
-/// No packet of a capture may be longer than this, in bytes; longer lengths are damage, not data.
+/// The maximum length of a captured packet in bytes. A larger length field means that the file is
+/// damaged.
 pub const PACKET_BYTES_MAX: u32 = 1 << 20;
 
-/// One packet of a capture; its bytes live in the reader until the next one is read.
+/// One packet of a capture. Its bytes are valid until the next packet is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet<'a> {
-    /// Nanoseconds since 1970-01-01 UTC, finer resolutions truncated; `None` in pcapng's simple
-    /// packet blocks.
+    /// Nanoseconds since 1970-01-01 UTC; finer resolutions are rounded down. `None` for the simple
+    /// packet blocks of pcapng.
     pub ns: Option<u64>,
-    /// Bytes of the frame on the wire, never less than `data.len()`: more when a snap length cut
-    /// it.
+    /// Length of the frame on the wire in bytes: greater than `data.len()` if a snap length
+    /// truncated the frame, equal otherwise.
     pub orig_len: u32,
-    /// Index of the interface within its section; 0 in pcap.
+    /// Index of the interface within its section; 0 for pcap.
     pub interface: u32,
-    /// LINKTYPE of `data`, [`LINKTYPE_ETHERNET`] for frames.
+    /// LINKTYPE of `data`: [`LINKTYPE_ETHERNET`] for Ethernet frames.
     pub link_type: u16,
-    /// The bytes captured.
+    /// The captured bytes.
     pub data: &'a [u8],
 }
 
-/// Why a capture cannot be read further. Packets are numbered from 1, offsets in bytes from 0.
+/// Why a capture cannot be read further. Packets are numbered from 1; offsets are in bytes from 0.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Nothing in it.
+    /// The file has no bytes.
     #[error("the file is empty; a capture has at least a header")]
     Empty,
-    /// Another sort of file.
+    /// The file has another format.
     #[error("not a pcap or pcapng file: it starts with {0:02x?}; convert it, or decompress it first")]
     UnknownFormat([u8; 4]),
-    /// It ends inside its header.
+    /// The file ends inside its header.
     #[error("file is cut in the middle of its header")]
     CutHeader,
-    /// It ends inside a packet or another record.
+    /// The file ends inside a packet or another record.
     #[error(
-        "file is cut in the middle of packet {packet} (offset {offset}); the packets before it are whole"
+        "file is cut in the middle of packet {packet} (offset {offset}); the packets before it are complete"
     )]
     Cut {
-        /// Number of the packet that is not whole, or that would follow a cut record of another
-        /// sort.
+        /// Number of the incomplete packet, or of the packet that would follow the incomplete
+        /// record.
         packet: u64,
-        /// Where its record starts.
+        /// Offset of the record.
         offset: u64,
     },
-    /// What is written there cannot be.
+    /// A record has invalid content.
     #[error(
-        "file is damaged at packet {packet} (offset {offset}): {damage}; the packets before it are whole"
+        "file is damaged at packet {packet} (offset {offset}): {damage}; the packets before it are complete"
     )]
     Damaged {
-        /// Number of the packet that should come there.
+        /// Number of the damaged packet, or of the packet that would follow the damaged record.
         packet: u64,
-        /// Where the record starts.
+        /// Offset of the record.
         offset: u64,
         /// What is wrong.
         damage: Damage,
     },
-    /// The input itself failed.
+    /// Reading the input failed.
     #[error("reading packet {packet} (offset {offset}): {error}")]
     Io {
         /// Number of the packet that was being read.
         packet: u64,
-        /// Where its record starts.
+        /// Offset of its record.
         offset: u64,
-        /// What the input said.
+        /// The error of the input.
         error: std::io::Error,
     },
 }
@@ -96,35 +97,36 @@ pub enum ReadError {
 /// What is wrong with a record of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Damage {
-    /// A length over [`PACKET_BYTES_MAX`].
-    #[error("it claims {0} bytes, more than {PACKET_BYTES_MAX}")]
+    /// A length exceeds [`PACKET_BYTES_MAX`].
+    #[error("the packet length {0} exceeds the maximum of {PACKET_BYTES_MAX} bytes")]
     PacketTooLong(u32),
-    /// A block length that is not a multiple of four or too small for its type, or parts that do
-    /// not fit in it.
-    #[error("the block length {0} cannot be")]
+    /// A block length is not a multiple of four, too small for its type, or too small for the
+    /// content of the block.
+    #[error("the block length {0} is invalid")]
     BlockLength(u32),
-    /// The length at the end of a block is not the one at its start.
-    #[error("the block is {0} bytes long at its start and {1} at its end")]
+    /// The length at the end of a block differs from the length at its start.
+    #[error("the block length is {0} at the start of the block and {1} at its end")]
     BlockTrailer(u32, u32),
-    /// A section whose byte order cannot be told.
-    #[error("the byte-order magic is {0:#010x}")]
+    /// The byte-order magic of a section is unknown.
+    #[error("the byte-order magic {0:#010x} is unknown")]
     ByteOrder(u32),
-    /// A major version other than 1.
-    #[error("pcapng version {0} is not known")]
+    /// The major version is not 1.
+    #[error("pcapng version {0} is not supported")]
     Version(u16),
-    /// A packet of an interface that was not described.
-    #[error("interface {0} has no description before it")]
+    /// A packet refers to an interface without a preceding description.
+    #[error("interface {0} has no interface description block before this packet")]
     UnknownInterface(u32),
-    /// More interfaces than anybody has.
-    #[error("more than {0} interfaces")]
+    /// A section has too many interfaces.
+    #[error("the section has more than {0} interfaces")]
     TooManyInterfaces(usize),
-    /// Before 1970 or after 2554.
+    /// A timestamp is before 1970 or after 2554.
     #[error("the timestamp is before 1970 or after 2554")]
     Timestamp,
 }
 
-/// A streaming reader of pcap (both byte orders, microseconds and nanoseconds) and pcapng (any
-/// sections, interfaces and resolutions; enhanced, simple and the obsolete packet blocks).
+/// A streaming reader of captures. It supports pcap with both byte orders, in microseconds and
+/// nanoseconds, and pcapng with any sections, interfaces and resolutions, and with enhanced, simple
+/// and obsolete packet blocks.
 ///
 /// ```
 /// # let file = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
@@ -146,7 +148,7 @@ enum Format {
     Ng(ng::Section),
 }
 
-/// A packet's fields while its bytes are in the reader's buffer.
+/// The fields of a packet whose bytes are in the reader's buffer.
 struct Record {
     ns: Option<u64>,
     orig_len: u32,
@@ -154,7 +156,7 @@ struct Record {
     link_type: u16,
 }
 
-/// Order of bytes in a file.
+/// The byte order of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Endian {
     Little,
@@ -162,7 +164,7 @@ enum Endian {
 }
 
 impl<R: Read> Reader<R> {
-    /// Opens a capture by its first bytes. Buffers its input itself.
+    /// Opens a capture and detects its format. The reader buffers `input`.
     pub fn new(input: R) -> Result<Reader<R>, ReadError> {
         let mut source = Source::new(input);
         let magic = source.header_bytes::<4>()?;
@@ -174,8 +176,7 @@ impl<R: Read> Reader<R> {
         Ok(Reader { source, format, data: Vec::new(), done: false })
     }
 
-    /// The next packet; `None` at the end. After an error there is nothing more: the next call
-    /// gives `None`.
+    /// Reads the next packet. Returns `None` at the end of the file and after an error.
     pub fn read_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
         if self.done {
             return Ok(None);
@@ -218,7 +219,7 @@ impl Endian {
         }
     }
 
-    /// The words of a record's fixed part.
+    /// Decodes the 32-bit words of a record.
     fn words<const N: usize>(self, bytes: &[u8]) -> [u32; N] {
         let (words, _) = bytes.as_chunks::<4>();
         std::array::from_fn(|i| self.u32(words[i]))

@@ -1,14 +1,14 @@
-//! pcapng files: sections of blocks, each with its length before and after it
+//! Reads pcapng files: sections of blocks, each with its length before and after its body
 //! (draft-ietf-opsawg-pcapng §3–4).
 //!
-//! Only what gives packets their bytes and times is read; every other block and option is passed
-//! over.
+//! Only the blocks and options that determine the bytes and times of packets are read; all others
+//! are skipped.
 
 use super::source::Source;
 use super::{Damage, Endian, ReadError, Record};
 use std::io::Read;
 
-/// The block type of a section header, the same in both byte orders.
+/// The block type of a section header, which is the same in both byte orders.
 pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -16,20 +16,20 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// More interfaces than any section has; a bound on memory.
+/// The maximum number of interfaces of a section, which bounds the memory used.
 const INTERFACES_MAX: usize = 1 << 16;
-/// Type and both lengths.
+/// Length of the block type and both block lengths in bytes.
 const BLOCK_OVERHEAD: u32 = 12;
 
 /// The section being read.
 pub(super) struct Section {
     endian: Endian,
-    interfaces: Vec<Clock>,
+    interfaces: Vec<InterfaceClock>,
 }
 
-/// An interface: what its packets are and how its clock ticks.
+/// An interface: the link type, snap length and clock of its packets.
 #[derive(Clone, Copy)]
-struct Clock {
+struct InterfaceClock {
     link_type: u16,
     snap_len: u32,
     resolution: Resolution,
@@ -46,7 +46,7 @@ enum Resolution {
 }
 
 impl Section {
-    /// The first section header, after its block type.
+    /// Reads the first section header, after its block type.
     pub(super) fn read_first<R: Read>(source: &mut Source<R>) -> Result<Section, ReadError> {
         let mut section = Section { endian: Endian::Little, interfaces: Vec::new() };
         match section.read_header(source) {
@@ -92,7 +92,8 @@ impl Section {
         Ok(None)
     }
 
-    /// A section header (§4.1) after its type: a new byte order, and no interfaces yet.
+    /// Reads a section header (§4.1) after its type. It sets the byte order and clears the
+    /// interfaces.
     fn read_header<R: Read>(&mut self, source: &mut Source<R>) -> Result<(), ReadError> {
         const MAGIC: u32 = 0x1a2b_3c4d;
         let len = source.bytes::<4>()?;
@@ -111,12 +112,12 @@ impl Section {
         if version != 1 {
             return Err(source.damaged(Damage::Version(version)));
         }
-        // Minor version, section length (not relied on), options.
+        // Minor version, section length (ignored), options.
         source.skip(len - BLOCK_OVERHEAD - 6)?;
         self.read_trailer(source, len)
     }
 
-    /// An interface description (§4.2).
+    /// Reads an interface description (§4.2).
     fn read_interface<R: Read>(&mut self, source: &mut Source<R>, body: u32) -> Result<(), ReadError> {
         let options = self.left(source, body, 8)?;
         if self.interfaces.len() == INTERFACES_MAX {
@@ -126,18 +127,18 @@ impl Section {
         source.skip(2)?;
         let snap_len = self.endian.u32(source.bytes()?);
         let resolution = Resolution::Decimal(6);
-        let mut clock = Clock { link_type, snap_len, resolution, offset_secs: 0 };
+        let mut clock = InterfaceClock { link_type, snap_len, resolution, offset_secs: 0 };
         self.read_clock_options(source, options, &mut clock)?;
         self.interfaces.push(clock);
         Ok(())
     }
 
-    /// `if_tsresol` and `if_tsoffset` among the options (§3.5, §4.2) of `len` bytes.
+    /// Reads `if_tsresol` and `if_tsoffset` from the options (§3.5, §4.2), which have `len` bytes.
     fn read_clock_options<R: Read>(
         &self,
         source: &mut Source<R>,
         mut len: u32,
-        clock: &mut Clock,
+        clock: &mut InterfaceClock,
     ) -> Result<(), ReadError> {
         const END: u16 = 0;
         const TSRESOL: u16 = 9;
@@ -163,7 +164,7 @@ impl Section {
         source.skip(len)
     }
 
-    /// An enhanced packet (§4.3).
+    /// Reads an enhanced packet block (§4.3).
     fn read_enhanced<R: Read>(
         &self,
         source: &mut Source<R>,
@@ -175,7 +176,7 @@ impl Section {
         self.read_timed(source, (interface, high, low, orig_len), len, room, data)
     }
 
-    /// A packet block as written before enhanced ones (appendix A).
+    /// Reads an obsolete packet block, the predecessor of the enhanced one (appendix A).
     fn read_obsolete<R: Read>(
         &self,
         source: &mut Source<R>,
@@ -189,7 +190,7 @@ impl Section {
         self.read_timed(source, (interface, high, low, orig_len), len, room, data)
     }
 
-    /// The data of a packet block, of which `room` bytes are left, and what its clock says.
+    /// Reads the data of a packet block with `room` remaining bytes and converts its timestamp.
     fn read_timed<R: Read>(
         &self,
         source: &mut Source<R>,
@@ -205,8 +206,8 @@ impl Section {
         Ok(Record { ns: Some(ns), orig_len, interface, link_type: clock.link_type })
     }
 
-    /// A simple packet (§4.4): the first interface's, without a time, as long as its snap length
-    /// allows.
+    /// Reads a simple packet block (§4.4). It belongs to the first interface and has no timestamp;
+    /// the snap length of the interface limits its data.
     fn read_simple<R: Read>(
         &self,
         source: &mut Source<R>,
@@ -221,7 +222,7 @@ impl Section {
         Ok(Record { ns: None, orig_len, interface: 0, link_type: clock.link_type })
     }
 
-    /// `len` bytes of packet, then padding and options, `room` bytes in all.
+    /// Reads `len` bytes of packet and skips padding and options: `room` bytes in total.
     fn read_data<R: Read>(
         &self,
         source: &mut Source<R>,
@@ -234,12 +235,12 @@ impl Section {
         source.skip(rest)
     }
 
-    fn clock<R: Read>(&self, source: &Source<R>, interface: u32) -> Result<Clock, ReadError> {
+    fn clock<R: Read>(&self, source: &Source<R>, interface: u32) -> Result<InterfaceClock, ReadError> {
         let clock = self.interfaces.get(interface as usize).copied();
         clock.ok_or_else(|| source.damaged(Damage::UnknownInterface(interface)))
     }
 
-    /// What is left of `room` bytes after `taken`.
+    /// Returns `room - taken`, or the error that the block is too short.
     fn left<R: Read>(&self, source: &Source<R>, room: u32, taken: u32) -> Result<u32, ReadError> {
         room.checked_sub(taken).ok_or_else(|| source.damaged(Damage::BlockLength(room + BLOCK_OVERHEAD)))
     }
@@ -250,14 +251,14 @@ impl Section {
     }
 }
 
-impl Clock {
-    /// Nanoseconds since 1970 at a tick; `None` when a `u64` cannot hold them.
+impl InterfaceClock {
+    /// Converts ticks to nanoseconds since 1970; `None` if these exceed a `u64`.
     fn ns(&self, ticks: u64) -> Option<u64> {
         const NS_PER_S: u128 = 1_000_000_000;
         let scaled = u128::from(ticks) * NS_PER_S;
         let ns = match self.resolution {
-            // 10^38 is the largest power of ten in a u128; a u64 of finer ticks is less than a
-            // nanosecond.
+            // 10^38 is the largest power of ten in a u128. With finer ticks any u64 is less than
+            // one nanosecond.
             Resolution::Decimal(n) => {
                 10u128.checked_pow(n.into()).map_or(0, |per_second| scaled / per_second)
             }
@@ -269,7 +270,7 @@ impl Clock {
 }
 
 impl Resolution {
-    /// The `if_tsresol` option: the top bit chooses the base.
+    /// Decodes the `if_tsresol` option: its top bit selects the base.
     fn new(option: u8) -> Resolution {
         match option {
             0..=0x7f => Resolution::Decimal(option),

@@ -1,4 +1,4 @@
-//! The input of a reader, which knows where it is: packet number and offset go into every error.
+//! The input of a reader. It counts packets and bytes, so that every error names its position.
 
 use super::{Damage, PACKET_BYTES_MAX, ReadError};
 use std::io::{BufReader, ErrorKind, Read};
@@ -6,11 +6,11 @@ use std::io::{BufReader, ErrorKind, Read};
 /// A buffered input that counts bytes and packets.
 pub(super) struct Source<R> {
     input: BufReader<R>,
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     offset: u64,
-    /// Where the current record starts.
+    /// Offset of the current record.
     record: u64,
-    /// Number of the packet that comes next, from 1.
+    /// Number of the next packet, from 1.
     packet: u64,
 }
 
@@ -19,7 +19,7 @@ impl<R: Read> Source<R> {
         Source { input: BufReader::with_capacity(1 << 16, input), offset: 0, record: 0, packet: 1 }
     }
 
-    /// The next `N` bytes of the file's header.
+    /// Reads the next `N` bytes of the file header.
     pub(super) fn header_bytes<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
         self.bytes().map_err(|error| match error {
             ReadError::Cut { .. } if self.offset == 0 => ReadError::Empty,
@@ -28,7 +28,7 @@ impl<R: Read> Source<R> {
         })
     }
 
-    /// The first `N` bytes of a record, or `None` when the file ends before it.
+    /// Reads the first `N` bytes of a record. Returns `None` if the file ends before the record.
     pub(super) fn start_record<const N: usize>(&mut self) -> Result<Option<[u8; N]>, ReadError> {
         self.record = self.offset;
         match self.bytes() {
@@ -37,14 +37,14 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// The next `N` bytes of a record.
+    /// Reads the next `N` bytes of a record.
     pub(super) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// The next `len` bytes of a record into `data`. At most [`PACKET_BYTES_MAX`].
+    /// Reads the next `len` bytes of a record into `data`, at most [`PACKET_BYTES_MAX`].
     pub(super) fn data(&mut self, len: u32, data: &mut Vec<u8>) -> Result<(), ReadError> {
         if len > PACKET_BYTES_MAX {
             return Err(self.damaged(Damage::PacketTooLong(len)));
@@ -53,7 +53,7 @@ impl<R: Read> Source<R> {
         self.fill(data)
     }
 
-    /// Passes over `len` bytes of a record without keeping them.
+    /// Skips `len` bytes of a record.
     pub(super) fn skip(&mut self, len: u32) -> Result<(), ReadError> {
         let copied = std::io::copy(&mut (&mut self.input).take(len.into()), &mut std::io::sink());
         let copied = copied.map_err(|error| self.failed(error))?;
@@ -61,7 +61,7 @@ impl<R: Read> Source<R> {
         if copied == u64::from(len) { Ok(()) } else { Err(self.cut()) }
     }
 
-    /// Counts a packet read.
+    /// Counts a packet that was read completely.
     pub(super) fn end_packet(&mut self) {
         self.packet += 1;
     }
@@ -78,7 +78,7 @@ impl<R: Read> Source<R> {
         ReadError::Io { packet: self.packet, offset: self.record, error }
     }
 
-    /// As `read_exact`, but `offset` tells how far it came.
+    /// Like `read_exact`, but keeps `offset` correct if the input ends early.
     fn fill(&mut self, mut bytes: &mut [u8]) -> Result<(), ReadError> {
         while !bytes.is_empty() {
             match self.input.read(bytes) {

@@ -1,13 +1,13 @@
-//! Captures as bytes: what is written is read, in every order and resolution, whole, cut or
-//! damaged.
+//! Tests of captures: written files are read back, in both byte orders and all resolutions,
+//! complete, truncated or damaged.
 
 use super::*;
 use proptest::prelude::*;
 
-/// How a file writes a word: `u32::to_le_bytes` or `u32::to_be_bytes`.
+/// The encoding of a 32-bit word: `u32::to_le_bytes` or `u32::to_be_bytes`.
 type Word = fn(u32) -> [u8; 4];
 
-/// A packet kept.
+/// A packet with its own copy of the bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Kept {
     ns: Option<u64>,
@@ -17,7 +17,7 @@ struct Kept {
     data: Vec<u8>,
 }
 
-/// All packets of a file and how it ended.
+/// Returns all packets of a file and the result at its end.
 fn read(file: &[u8]) -> (Vec<Kept>, Result<(), ReadError>) {
     let mut packets = Vec::new();
     let mut reader = match Reader::new(file) {
@@ -38,14 +38,14 @@ fn read(file: &[u8]) -> (Vec<Kept>, Result<(), ReadError>) {
     }
 }
 
-/// A pcap file with one packet of four bytes out of six, at 5 s and seven ticks.
+/// A pcap file with one packet at 5 s and seven ticks: four captured bytes of six on the wire.
 fn classic(word: Word, magic: u32) -> Vec<u8> {
     let version = if word(1)[0] == 1 { 4 << 16 | 2 } else { 2 << 16 | 4 };
     let words = [magic, version, 0, 0, 65535, 1, 5, 7, 4, 6];
     [&words.map(word).concat()[..], &[0xde, 0xad, 0xbe, 0xef]].concat()
 }
 
-/// A block of pcapng with its lengths.
+/// A pcapng block with its lengths.
 fn block(word: Word, kind: u32, body: &[u8]) -> Vec<u8> {
     let len = word(body.len() as u32 + 12);
     [&word(kind), &len, body, &len].concat()
@@ -123,7 +123,7 @@ fn every_clock_of_pcapng_is_exact() {
 }
 
 #[test]
-fn sections_start_afresh_and_unknown_blocks_are_passed_over() {
+fn a_section_forgets_interfaces_of_earlier_ones_and_unknown_blocks_are_skipped() {
     let (le, be): (Word, Word) = (u32::to_le_bytes, u32::to_be_bytes);
     let simple = block(le, 3, &[&le(3)[..], &[1, 2, 3, 0]].concat());
     let obsolete = block(le, 2, &[&[0, 0, 9, 9][..], &[0, 5, 2, 2].map(le).concat(), &[8, 9, 0, 0]].concat());
@@ -152,7 +152,7 @@ fn sections_start_afresh_and_unknown_blocks_are_passed_over() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn damage_is_reported_with_its_position() {
     let le: Word = u32::to_le_bytes;
     let start = [section(le), interface(le, &[]), enhanced(le, 1)].concat();
     let at = start.len();
@@ -179,7 +179,7 @@ fn damage_is_told_with_its_place() {
 }
 
 #[test]
-fn other_files_are_refused_by_name() {
+fn other_files_are_rejected() {
     assert!(matches!(read(b"").1, Err(ReadError::Empty)));
     assert!(matches!(read(&[0xd4, 0xc3]).1, Err(ReadError::CutHeader)));
     let text = read(b"hello, world").1.unwrap_err().to_string();
@@ -187,7 +187,7 @@ fn other_files_are_refused_by_name() {
 }
 
 #[test]
-fn a_file_cut_anywhere_gives_its_whole_packets_and_says_where() {
+fn a_truncated_file_gives_its_complete_packets_and_the_position() {
     let mut classic = Writer::new(Vec::new(), LINKTYPE_ETHERNET).unwrap();
     let mut ng = NgWriter::new(Vec::new(), "fastpath").unwrap();
     let lan = Interface { link_type: LINKTYPE_ETHERNET, name: "lan0", description: "" };
@@ -204,7 +204,7 @@ fn a_file_cut_anywhere_gives_its_whole_packets_and_says_where() {
             let (packets, end) = read(&file[..len]);
             assert_eq!(packets, whole[..packets.len()]);
             match end {
-                // Between two records nobody can tell.
+                // A file that ends between two records is a valid file.
                 Ok(()) | Err(ReadError::Empty | ReadError::CutHeader) => {}
                 Err(ReadError::Cut { packet, offset }) => {
                     assert_eq!(packet, packets.len() as u64 + 1);
@@ -219,14 +219,14 @@ fn a_file_cut_anywhere_gives_its_whole_packets_and_says_where() {
 }
 
 #[test]
-fn times_a_pcap_cannot_hold_are_refused() {
+fn times_beyond_the_range_of_pcap_are_rejected() {
     let mut writer = Writer::new(Vec::new(), LINKTYPE_ETHERNET).unwrap();
     assert!(writer.write_packet(u64::MAX, 0, &[]).is_err());
     assert!(writer.write_packet(0xffff_ffff * 1_000_000_000, 0, &[]).is_ok());
 }
 
 #[test]
-fn a_written_pcapng_is_these_bytes() {
+fn a_written_pcapng_has_exactly_these_bytes() {
     let mut ng = NgWriter::new(Vec::new(), "fp").unwrap();
     let lan = Interface { link_type: LINKTYPE_ETHERNET, name: "a", description: "b" };
     ng.add_interface(&lan).unwrap();
@@ -245,7 +245,7 @@ fn a_written_pcapng_is_these_bytes() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(packets in prop::collection::vec((any::<u64>(), any::<u32>(), prop::collection::vec(any::<u8>(), 0..90)), 0..8)) {
+    fn written_packets_are_read_back(packets in prop::collection::vec((any::<u64>(), any::<u32>(), prop::collection::vec(any::<u8>(), 0..90)), 0..8)) {
         let mut classic = Writer::new(Vec::new(), LINKTYPE_ETHERNET).unwrap();
         let mut ng = NgWriter::new(Vec::new(), "").unwrap();
         let lan = Interface { link_type: LINKTYPE_ETHERNET, name: "", description: "" };
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_after_a_good_start_never_panic(which in 0usize..4, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_after_a_valid_start_never_panic(which in 0usize..4, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let le: Word = u32::to_le_bytes;
         let start = match which {
             0 => Vec::new(),

@@ -1,17 +1,17 @@
-//! Writers of pcap and pcapng, little-endian, times in nanoseconds.
+//! Writers of pcap and pcapng: little-endian, with times in nanoseconds.
 
 use std::io::{Error, ErrorKind, Result, Write};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// A pcap file with nanosecond times.
+/// A writer of a pcap file with nanosecond times.
 pub struct Writer<W> {
     out: W,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header. Every packet will be of `link_type` ([`super::LINKTYPE_ETHERNET`]).
-    /// Buffer `out`.
+    /// Writes the file header. All packets have the link type `link_type`, for example
+    /// [`super::LINKTYPE_ETHERNET`]. `out` should be buffered.
     pub fn new(mut out: W, link_type: u16) -> Result<Writer<W>> {
         // Magic, version 2.4, two reserved fields, snap length (none), link type.
         let words = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, super::PACKET_BYTES_MAX, u32::from(link_type)];
@@ -19,8 +19,8 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out })
     }
 
-    /// Appends a packet captured `ns` nanoseconds after 1970, `orig_len` bytes long on the wire.
-    /// Times after 2106 do not fit the format and are refused.
+    /// Appends a packet captured `ns` nanoseconds after 1970 with `orig_len` bytes on the wire.
+    /// Returns an error for times after 2106, which the format cannot represent.
     pub fn write_packet(&mut self, ns: u64, orig_len: u32, data: &[u8]) -> Result<()> {
         let secs = u32::try_from(ns / NS_PER_S);
         let secs =
@@ -30,14 +30,14 @@ impl<W: Write> Writer<W> {
         self.out.write_all(data)
     }
 
-    /// Flushes and gives the output back.
+    /// Flushes the output and returns it.
     pub fn finish(mut self) -> Result<W> {
         self.out.flush()?;
         Ok(self.out)
     }
 }
 
-/// A pcapng file of one section, with any number of interfaces and a comment on any packet.
+/// A writer of a pcapng file with one section, any number of interfaces and a comment per packet.
 pub struct NgWriter<W> {
     out: W,
     interfaces: u32,
@@ -49,16 +49,16 @@ pub struct NgWriter<W> {
 pub struct Interface<'a> {
     /// LINKTYPE of its packets ([`super::LINKTYPE_ETHERNET`]).
     pub link_type: u16,
-    /// Its name, such as `eth0`; not written when empty.
+    /// Name, such as `eth0`; omitted if empty.
     pub name: &'a str,
-    /// What it is, for people; not written when empty.
+    /// Description for people; omitted if empty.
     pub description: &'a str,
 }
 
 const OPTION_COMMENT: u16 = 1;
 
 impl<W: Write> NgWriter<W> {
-    /// Writes the section header, naming the application that writes. Buffer `out`.
+    /// Writes the section header with the name of the application. `out` should be buffered.
     pub fn new(out: W, application: &str) -> Result<NgWriter<W>> {
         const OPTION_APPLICATION: u16 = 4;
         let mut writer = NgWriter { out, interfaces: 0, block: Vec::new() };
@@ -69,7 +69,8 @@ impl<W: Write> NgWriter<W> {
         Ok(writer)
     }
 
-    /// Describes the next interface and gives its number, for [`NgWriter::write_packet`].
+    /// Writes an interface description and returns the number of the interface, for
+    /// [`NgWriter::write_packet`].
     pub fn add_interface(&mut self, interface: &Interface<'_>) -> Result<u32> {
         const INTERFACE_DESCRIPTION: u32 = 1;
         const OPTION_NAME: u16 = 2;
@@ -84,8 +85,8 @@ impl<W: Write> NgWriter<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Appends a packet seen on an interface `ns` nanoseconds after 1970, `orig_len` bytes long on
-    /// the wire, with a comment unless it is empty. Panics when the interface was not added.
+    /// Appends a packet captured on an interface `ns` nanoseconds after 1970 with `orig_len` bytes
+    /// on the wire. An empty comment is omitted. Panics if the interface was not added.
     pub fn write_packet(
         &mut self,
         interface: u32,
@@ -102,19 +103,19 @@ impl<W: Write> NgWriter<W> {
         self.end(ENHANCED_PACKET)
     }
 
-    /// Flushes and gives the output back.
+    /// Flushes the output and returns it.
     pub fn finish(mut self) -> Result<W> {
         self.out.flush()?;
         Ok(self.out)
     }
 
-    /// Begins a block's body.
+    /// Starts the body of a block.
     fn start(&mut self, words: &[u32]) {
         self.block.clear();
         self.block.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
 
-    /// Adds a text option, cut at the 65 535 bytes one can have; none when it is empty.
+    /// Adds a text option, truncated to the maximum of 65 535 bytes; omits it if it is empty.
     fn text(&mut self, code: u16, value: &str) {
         let value = &value[..value.floor_char_boundary(usize::from(u16::MAX))];
         if !value.is_empty() {
@@ -133,7 +134,7 @@ impl<W: Write> NgWriter<W> {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 
-    /// Ends the options and writes the block with its lengths.
+    /// Ends the options and writes the block with both lengths.
     fn end(&mut self, kind: u32) -> Result<()> {
         self.block.extend([0; 4]);
         let len = self.block.len() as u32 + 12;
