@@ -1,21 +1,31 @@
-//! Seed 004, the LinkEM thesis: its cycle tables (4.1–4.4), packet budgets (§4.2, §5.2), and the
-//! measured values of Tables 5.1–5.6 from which every percentage is worked out again.
+//! Abhijeet A. Joglekar, "High Capacity Network Link Emulation Using Network Processors", master's
+//! thesis, School of Computing, University of Utah, May 2004. The thesis describes LinkEM.
+//!
+//! Recomputed: the cycle tables (4.3, 4.4), packet budgets (§4.2, §5.2), and every percentage of
+//! Tables 5.1–5.6 from the values measured.
 
-use super::{Ours, number};
+use super::figure::{Computed, Ours, Publication, number};
 use crate::Estimate;
-use crate::assign::{Assignment, Machine, State, Task, best, evaluate};
-use crate::budget::{Formula, IXP1200_HZ, Work};
+use crate::assign::{Assignment, NetworkProcessor, State, Task, best, evaluate};
+use crate::budget::{Formula, IXP1200_HZ, PacketCycles};
 use crate::cores::wire_rate;
-use crate::regime::FRAMING_BYTES;
+use crate::fcs::FRAMING_BYTES;
 use serde::Serialize;
 
-/// Four ports of 100 Mbit/s with 64-byte frames: packets/s offered.
+/// The document.
+pub const PUBLICATION: Publication = Publication {
+    short: "Joglekar 2004",
+    citation: "Abhijeet A. Joglekar, \"High Capacity Network Link Emulation Using Network Processors\", master's thesis, University of Utah, May 2004",
+    key: "004",
+};
+
+/// Offered load of four ports of 100 Mbit/s with 64-byte frames, packets/s.
 pub const OFFERED_PPS: f64 = 4.0 * 0.1e9 / (8.0 * 84.0);
-/// The document's rounding of the 6.72 µs between them on one port.
+/// The document's rounding of the 6.72 µs between 64-byte frames on one port.
 const ROUNDED_US: f64 = 6.75;
 const THREADS: f64 = 4.0;
 
-/// A task of Table 4.3 or 4.4: name, compute cycles (low, high), memory and hash cycles.
+/// A task of Table 4.3 or 4.4: its name, compute cycles (low, high), and memory and hash cycles.
 pub type TaskRow = (&'static str, (f64, f64), f64);
 
 /// Table 4.3, microblock group 1.
@@ -28,19 +38,19 @@ pub const TABLE_4_4: [TaskRow; 4] = [
     ("Link schedule", (45.0, 50.0), 140.0),
 ];
 
-/// Work of microblock group 1, the sums of Table 4.3.
-pub fn group_1() -> Work {
+/// Returns the cycles of microblock group 1, the sums of Table 4.3.
+pub fn group_1() -> PacketCycles {
     total(&TABLE_4_3)
 }
 
-/// Work of microblock group 2, the sums of Table 4.4; compute is a range.
-pub fn group_2() -> Work {
+/// Returns the cycles of microblock group 2, the sums of Table 4.4; compute is a range.
+pub fn group_2() -> PacketCycles {
     total(&TABLE_4_4)
 }
 
-fn total(rows: &[TaskRow]) -> Work {
+fn total(rows: &[TaskRow]) -> PacketCycles {
     let (low, high) = rows.iter().fold((0.0, 0.0), |(a, b), (_, (low, high), _)| (a + low, b + high));
-    Work {
+    PacketCycles {
         compute: Estimate { value: f64::midpoint(low, high), low, high },
         memory: rows.iter().map(|r| r.2).sum(),
     }
@@ -67,59 +77,59 @@ pub const TABLES_5_3_TO_5_5: [(&str, f64, [f64; 6]); 3] = [
 ];
 /// Table 5.6: configured and observed loss, %.
 pub const TABLE_5_6: [(f64, f64); 4] = [(1.0, 1.0041), (3.0, 3.089), (7.0, 6.9983), (10.0, 10.0)];
-/// §5.2, Dummynet: kpps forwarded and offered as printed.
+// §5.2: kpps forwarded by LinkEM and Dummynet, as printed. Pairs are (forwarded, offered).
 const LINKEM_KPPS: f64 = 496.0;
 const DUMMYNET_64_KPPS: f64 = 106.0;
 const DUMMYNET_1518_KPPS: f64 = 26.2;
 const DUMMYNET_TWO_PORTS_64: (f64, f64) = (124.0, 296.0);
 const DUMMYNET_TWO_PORTS_128: (f64, f64) = (104.0, 168.0);
-/// Figure 5.2, LinkEM: packet size and share of the line rate of four ports where the text prints
-/// one, %.
+/// Figure 5.2, LinkEM: packet size, and share of the line rate of four ports in % where the text
+/// prints one.
 pub const LINKEM_SHARES: &[(u32, f64)] = &[(64, 83.0)];
-/// Figure 5.3, LinkEM before egress: line rate but at 64 bytes, where the text prints figure 5.2's
-/// share only.
+/// Figure 5.3, LinkEM before egress: line rate from 128 bytes on. At 64 bytes the text prints only
+/// the share of Figure 5.2.
 pub const LINKEM_SHARES_BEFORE_EGRESS: &[(u32, f64)] =
     &[(64, 83.0), (128, 100.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
-/// Figure 5.4, Dummynet: packet size and share of the line rate of four ports where the text prints
-/// one, %.
+/// Figure 5.4, Dummynet: packet size, and share of the line rate of four ports in % where the text
+/// prints one.
 pub const DUMMYNET_SHARES: &[(u32, f64)] = &[(64, 18.0), (1518, 81.0)];
-/// Figure 5.5, Dummynet: packet size and share of the line rate of two ports, %; line rate from 256
-/// bytes on.
+/// Figure 5.5, Dummynet: packet size, and share of the line rate of two ports in %. It is line rate
+/// from 256 bytes on.
 pub const DUMMYNET_TWO_PORT_SHARES: &[(u32, f64)] =
     &[(64, 42.0), (128, 62.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
-/// Figure 5.6: kbit/s of a link, and links over four ports that LinkEM and Dummynet carry, where
-/// the text prints them.
+/// Figure 5.6: rate of a link in kbit/s, and the links over four ports that LinkEM and Dummynet
+/// carry, where the text prints them.
 pub const FIGURE_5_6: &[(f64, f64, f64)] =
     &[(128.0, 840.0, 480.0), (2000.0, 172.0, 180.0), (10000.0, 36.0, 36.0)];
 /// Figure 5.8: the same over two ports.
 pub const FIGURE_5_8: &[(f64, f64, f64)] = &[(128.0, 1320.0, 500.0), (256.0, 680.0, 500.0)];
-/// Shares of line rate as printed, from which the thesis takes its ratios, %.
+/// Shares of line rate as printed, in %, from which the thesis computes its ratios.
 const PRINTED_SHARES: [(f64, f64); 2] = [(83.0, 18.0), (100.0, 81.0)];
 
-/// The thesis' mapping beside the best ones, by the same costs.
+/// The thesis' mapping and the best mappings, at the same costs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// Groups 1 and 2 on an engine each.
+    /// Groups 1 and 2 on one engine each.
     pub thesis: Assignment,
-    /// The best on the three engines free.
+    /// The best mapping on the three free engines.
     pub best: Assignment,
-    /// The best on two, the third given to egress as the thesis' appendix proposes.
+    /// The best mapping on two engines. The third is given to egress, as Appendix A proposes.
     pub best_on_two: Assignment,
-    /// Rate of the best over the thesis'; the interval spans u = 1 … 0.
+    /// Rate of the best mapping over the thesis'; the interval spans u = 1 … 0.
     pub gain: Estimate,
-    /// Packets/s that four ports offer at 64 bytes.
+    /// Offered load of four ports at 64 bytes, packets/s.
     pub offered_pps: f64,
-    /// What the costs leave out.
+    /// What the costs do not include.
     pub caveats: Vec<&'static str>,
 }
 
-/// Compares the thesis' mapping with the best.
+/// Compares the thesis' mapping with the best ones.
 pub fn comparison() -> Comparison {
-    let (tasks, machine) = (tasks(), machine());
-    let thesis = evaluate(&tasks, &machine, &THESIS_MAPPING).expect("it names every task once");
+    let (tasks, processor) = (tasks(), ixp1200());
+    let thesis = evaluate(&tasks, &processor, &THESIS_MAPPING).expect("it names every task once");
     let fits = "the tasks fit one engine";
-    let found = best(&tasks, &machine).expect(fits);
-    let best_on_two = best(&tasks, &Machine { engines: 2, ..machine }).expect(fits);
+    let found = best(&tasks, &processor).expect(fits);
+    let best_on_two = best(&tasks, &NetworkProcessor { engines: 2, ..processor }).expect(fits);
     let (slow, fast) = (thesis.arrival_cycles, found.arrival_cycles);
     let ratios = [slow.value / fast.value, slow.low / fast.low, slow.high / fast.high];
     let gain = Estimate {
@@ -143,8 +153,8 @@ pub fn comparison() -> Comparison {
     }
 }
 
-/// u at which T_c + (1−u)·T_m of group 1 gives the 496 kpps measured: a calibration, not a
-/// prediction.
+/// The share u at which T_c + (1−u)·T_m of group 1 gives the measured 496 kpps. This is a
+/// calibration, not a prediction.
 pub const HIDDEN_CALIBRATED: f64 = 0.62;
 /// "About 2K instructions" per engine, §4.1.2.
 const CODE_LIMIT: u32 = 2048;
@@ -155,8 +165,8 @@ const HOP_MEMORY: f64 = 26.0;
 /// Table 4.1: an SRAM lock taken and released, 4 bytes each.
 const LOCK_MEMORY: f64 = 36.0;
 
-/// The six packet-stimulated tasks with the upper compute cycles. The thesis prints no code sizes;
-/// at one instruction per cycle the compute cycles are a lower bound and stand in for them.
+/// Returns the six tasks that a packet triggers, with the upper compute cycles. The thesis prints no
+/// code sizes. At one instruction per cycle the compute cycles are a lower bound, and replace them.
 pub fn tasks() -> Vec<Task> {
     let shared = ["FIFO Enqueue", "Link schedule"];
     let task = |(name, (_, compute), memory): &TaskRow| Task {
@@ -169,9 +179,10 @@ pub fn tasks() -> Vec<Task> {
     TABLE_4_3.iter().chain(&TABLE_4_4).map(task).collect()
 }
 
-/// The three engines left beside link emulation, egress and timing (Figure 4.14).
-pub fn machine() -> Machine {
-    Machine {
+/// Returns the IXP1200 with the three engines that link emulation, egress and timing leave free
+/// (Figure 4.14).
+pub fn ixp1200() -> NetworkProcessor {
+    NetworkProcessor {
         engines: 3,
         threads: 4,
         code_limit: CODE_LIMIT,
@@ -184,19 +195,19 @@ pub fn machine() -> Machine {
     }
 }
 
-/// The thesis' mapping of [`tasks`]: groups 1 and 2 on an engine each, the third idle.
+/// The thesis' mapping of [`tasks`]: groups 1 and 2 on one engine each, the third engine idle.
 pub const THESIS_MAPPING: [(&[usize], u32); 2] = [(&[0, 1], 1), (&[2, 3, 4, 5], 1)];
 
 fn error_pct(observed: f64, configured: f64) -> f64 {
     100.0 * (observed - configured).abs() / configured
 }
 
-/// kpps of `bytes` on `ports` of 100 Mbit/s.
+/// Returns the line rate of frames of `bytes` on `ports` of 100 Mbit/s, kpps.
 fn kpps(ports: f64, bytes: f64) -> f64 {
     ports * wire_rate(0.1, bytes, FRAMING_BYTES) / 1e3
 }
 
-pub(super) fn results() -> Vec<(String, Ours)> {
+pub(super) fn results() -> Computed {
     let mut all = budgets();
     all.extend(cycles());
     for (configured, observed) in TABLE_5_1 {
@@ -212,11 +223,11 @@ pub(super) fn results() -> Vec<(String, Ours)> {
     for (configured, observed) in TABLE_5_6 {
         all.push((format!("T5.6-{configured}"), number(error_pct(observed, configured))));
     }
-    all.into_iter().map(|(id, ours)| (format!("004-{id}"), ours)).collect()
+    all
 }
 
-/// Packet times and rates.
-fn budgets() -> Vec<(String, Ours)> {
+/// Returns packet times and rates.
+fn budgets() -> Computed {
     let between_us = 1e3 / kpps(1.0, 64.0);
     let offered = kpps(4.0, 64.0);
     let figures = [
@@ -239,8 +250,8 @@ fn budgets() -> Vec<(String, Ours)> {
     figures.map(|(id, value)| (id.to_owned(), number(value))).into()
 }
 
-/// Sums of the cycle tables and four threads' compute.
-fn cycles() -> Vec<(String, Ours)> {
+/// Returns the sums of the cycle tables, and the compute cycles of four threads.
+fn cycles() -> Computed {
     let (one, two) = (group_1(), group_2());
     let text = |id: &str, text: String| (id.to_owned(), Ours::Text(text));
     let c = two.compute;

@@ -1,28 +1,43 @@
-//! The published figures, recomputed. Each document's module holds its *inputs* (samples, cycle
-//! tables, platform records) and works the figures out with this crate's own models;
-//! `data/seed_figures.csv` holds what the documents print and how each figure is to be judged.
+//! Published figures, computed again by this crate's own models.
 //!
-//! The rules: a MATCH agrees with the printed value to its printed digits or the stated tolerance;
-//! TRUNC accepts truncation or rounding; SEED-ROUND is the document's own rounding of the exact
-//! value; for a SEED-ERROR the recomputed value must come out, not the printed one; DERIVED and
-//! CODE print nothing to agree with, the value follows from the document's formula or program.
+//! Each file holds one publication: its citation, its *inputs* (samples, cycle tables, platforms)
+//! and the computation. `data/published_figures.csv` holds what the documents print, the table or
+//! section where they print it, and how each figure is judged. `docs/bibliography.md` lists the
+//! publications.
+//!
+//! | status | rule |
+//! |---|---|
+//! | MATCH | agrees with the printed value to its printed digits, or within the stated tolerance |
+//! | TRUNC | agrees after truncation or rounding |
+//! | ROUNDED-IN-SOURCE | the document rounds the exact value; agrees within the stated tolerance |
+//! | ERROR-IN-SOURCE | the printed value is wrong: the recomputed value must come out, not the printed one |
+//! | DERIVED | the document prints no value; it follows from the document's formula |
+//! | CODE | the document prints no value; it follows from the document's program |
 
 pub mod cavium;
+mod figure;
 pub mod linc;
 pub mod linkem;
 pub mod netcope;
 pub mod scion;
 
+pub use figure::{Ours, Publication};
+
+use figure::Computed;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-const FIGURES: &str = include_str!("../../data/seed_figures.csv");
-/// Our value also has to be the recomputed one, to this relative precision or its last printed
+/// The publications, in the order of the keys of their figures.
+pub const PUBLICATIONS: [Publication; 5] =
+    [cavium::PUBLICATION, linc::PUBLICATION, scion::PUBLICATION, netcope::PUBLICATION, linkem::PUBLICATION];
+
+const FIGURES: &str = include_str!("../../data/published_figures.csv");
+/// The value must also equal the recomputed one, to this relative precision or its last printed
 /// digit.
 const PRINTED_RELATIVE: f64 = 2e-5;
 
 /// How a figure is judged.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, serde::Deserialize)]
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 pub enum Status {
     /// Agrees with the document.
@@ -30,39 +45,29 @@ pub enum Status {
     /// The document truncates.
     Trunc,
     /// The document is wrong.
-    SeedError,
+    ErrorInSource,
     /// The document rounds.
-    SeedRound,
+    RoundedInSource,
     /// Follows from the document's formula.
     Derived,
     /// Follows from the document's program.
     Code,
 }
 
-/// A figure of ours: a number, or several in the document's notation.
+/// One published figure: the document's value and this crate's.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Ours {
-    /// A number.
-    Number(f64),
-    /// Several numbers, like `9.987 / 0.1300`.
-    Text(String),
-}
-
-pub(crate) fn number(value: f64) -> Ours {
-    Ours::Number(value)
-}
-
-/// One figure: the document's and ours.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct SeedResult {
-    /// Identifier of the figure.
+pub struct PublishedFigure {
+    /// Stable key of the figure: `004-T5.1-64`.
     pub id: String,
+    /// The publication, as [`Publication::short`].
+    pub publication: String,
+    /// The table, section or heading that prints it.
+    pub place: String,
     /// What it is, with its unit.
     pub quantity: String,
-    /// As the document prints it; empty if it does not.
+    /// The value as the document prints it; empty if it prints none.
     pub doc_value: String,
-    /// As this crate computes it.
+    /// The value as this crate computes it.
     pub ours: Ours,
     /// How far the two may differ.
     pub tolerance: f64,
@@ -70,28 +75,35 @@ pub struct SeedResult {
     pub status: Status,
     /// Whether it passes.
     pub pass: bool,
-    /// What is to be known about it.
+    /// A remark.
     pub note: String,
 }
 
+/// A row of `data/published_figures.csv`.
 #[derive(serde::Deserialize)]
 struct Figure {
     id: String,
+    publication: String,
+    place: String,
     quantity: String,
     doc_value: String,
     recomputed: String,
     tolerance: f64,
-    status: String,
+    status: Status,
     note: String,
 }
 
-/// Every figure of `data/seed_figures.csv` in its order, recomputed and judged.
-pub fn results() -> Vec<SeedResult> {
-    let mut computed: BTreeMap<String, Ours> =
-        [scion::results(), netcope::results(), cavium::results(), linkem::results(), linc::results()]
-            .into_iter()
-            .flatten()
-            .collect();
+/// Computes and judges every figure of `data/published_figures.csv`, in the order of the file.
+pub fn results() -> Vec<PublishedFigure> {
+    let keyed = |publication: Publication, figures: Computed| {
+        figures.into_iter().map(move |(id, ours)| (format!("{}-{id}", publication.key), ours))
+    };
+    let mut computed: BTreeMap<String, Ours> = keyed(cavium::PUBLICATION, cavium::results())
+        .chain(keyed(linc::PUBLICATION, linc::results()))
+        .chain(keyed(scion::PUBLICATION, scion::results()))
+        .chain(keyed(netcope::PUBLICATION, netcope::results()))
+        .chain(keyed(linkem::PUBLICATION, linkem::results()))
+        .collect();
     let mut reader = csv::Reader::from_reader(FIGURES.as_bytes());
     let figures =
         reader.deserialize::<Figure>().map(|figure| figure.expect("the file is part of this crate"));
@@ -103,19 +115,10 @@ pub fn results() -> Vec<SeedResult> {
         .collect()
 }
 
-fn judge(figure: Figure, ours: Ours) -> SeedResult {
-    let status = match figure.status.as_str() {
-        "MATCH" => Status::Match,
-        "TRUNC" => Status::Trunc,
-        "SEED-ERROR" => Status::SeedError,
-        "SEED-ROUND" => Status::SeedRound,
-        "DERIVED" => Status::Derived,
-        "CODE" => Status::Code,
-        other => panic!("{}: unknown status {other}", figure.id),
-    };
+fn judge(figure: Figure, ours: Ours) -> PublishedFigure {
     let (values, slack) = match &ours {
         Ours::Number(x) => (vec![*x], 0.51),
-        // Ours is rounded for printing too, so the two may differ by a whole last digit.
+        // This value is rounded for printing too, so the two may differ by a whole last digit.
         Ours::Text(text) => (numbers_of(text).into_iter().map(|(x, _)| x).collect(), 1.01),
     };
     let recomputed = numbers_of(&figure.recomputed);
@@ -136,26 +139,28 @@ fn judge(figure: Figure, ours: Ours) -> SeedResult {
             (doc - (ours * unit).trunc() / unit).abs() < 1e-9
                 || (doc - (ours * unit).round() / unit).abs() < 1e-9
         });
-    let agrees = match status {
-        Status::Match | Status::SeedRound => within,
+    let agrees = match figure.status {
+        Status::Match | Status::RoundedInSource => within,
         Status::Trunc => within || cut,
-        Status::SeedError => !within,
+        Status::ErrorInSource => !within,
         Status::Derived | Status::Code => true,
     };
-    SeedResult {
+    PublishedFigure {
         id: figure.id,
+        publication: figure.publication,
+        place: figure.place,
         quantity: figure.quantity,
         doc_value: figure.doc_value,
         ours,
         tolerance: figure.tolerance,
-        status,
+        status: figure.status,
         pass: agrees && as_recomputed,
         note: figure.note,
     }
 }
 
-/// The numbers of `9.987 / 0.13`, `135-165/515`, `204.2+/-7.5` or `2.2e-05`, each with its printed
-/// decimals.
+/// Reads the numbers of `9.987 / 0.13`, `135-165/515`, `204.2+/-7.5` or `2.2e-05`, each with its
+/// number of printed decimals.
 fn numbers_of(text: &str) -> Vec<(f64, i32)> {
     let parts: Vec<String> = match text.parse::<f64>() {
         Ok(_) => vec![text.to_owned()],
@@ -171,10 +176,11 @@ fn numbers_of(text: &str) -> Vec<(f64, i32)> {
 
 #[cfg(test)]
 mod tests {
+    use super::figure::number;
     use super::*;
 
     #[test]
-    fn all_84_figures_come_out_by_their_rules() {
+    fn all_84_figures_pass_by_their_rules() {
         let results = results();
         let failed: Vec<String> = results
             .iter()
@@ -188,8 +194,8 @@ mod tests {
         let all = [
             Status::Match,
             Status::Trunc,
-            Status::SeedRound,
-            Status::SeedError,
+            Status::RoundedInSource,
+            Status::ErrorInSource,
             Status::Derived,
             Status::Code,
         ];
@@ -197,26 +203,39 @@ mod tests {
     }
 
     #[test]
+    fn every_figure_names_its_publication_and_where_it_is_printed() {
+        for figure in results() {
+            let publication = PUBLICATIONS.iter().find(|p| p.short == figure.publication);
+            let publication = publication.unwrap_or_else(|| panic!("{}: no such publication", figure.id));
+            assert!(figure.id.starts_with(publication.key), "{}", figure.id);
+            assert!(!figure.place.is_empty() && !figure.quantity.is_empty(), "{}", figure.id);
+        }
+    }
+
+    #[test]
     fn a_wrong_figure_fails_by_every_rule() {
-        let figure = |status: &str, doc: &str| Figure {
+        let figure = |status: Status, doc: &str| Figure {
             id: "x".to_owned(),
+            publication: String::new(),
+            place: String::new(),
             quantity: String::new(),
             doc_value: doc.to_owned(),
             recomputed: "0.7578".to_owned(),
             tolerance: 0.005,
-            status: status.to_owned(),
+            status,
             note: String::new(),
         };
-        for status in ["MATCH", "TRUNC", "SEED-ROUND", "DERIVED", "CODE"] {
-            assert!(!judge(figure(status, "0.75"), number(0.77)).pass, "{status}");
+        use Status::{Code, Derived, ErrorInSource, Match, RoundedInSource, Trunc};
+        for status in [Match, Trunc, RoundedInSource, Derived, Code] {
+            assert!(!judge(figure(status, "0.75"), number(0.77)).pass, "{status:?}");
         }
-        assert!(judge(figure("TRUNC", "0.75"), number(0.7578)).pass);
-        assert!(!judge(figure("MATCH", "0.75"), number(0.7578)).pass);
+        assert!(judge(figure(Trunc, "0.75"), number(0.7578)).pass);
+        assert!(!judge(figure(Match, "0.75"), number(0.7578)).pass);
         assert!(
-            !judge(figure("SEED-ERROR", "0.01"), number(0.01)).pass,
+            !judge(figure(ErrorInSource, "0.01"), number(0.01)).pass,
             "the document's error must not come out"
         );
-        assert!(judge(figure("SEED-ERROR", "0.01"), number(0.7578)).pass);
+        assert!(judge(figure(ErrorInSource, "0.01"), number(0.7578)).pass);
     }
 
     #[test]
