@@ -164,7 +164,10 @@ fn cores_are_counted_at_values_of_columns_that_are_no_steps() {
     let constants = "const=38.6,p=0.101,h=4.07,cores=1000";
     let words = ["model", "cores", "--constants", constants, "--speeds", "100", "--frames", "64"];
     let said = refusal(&words);
-    assert!(said.contains("which of cores, h are the steps?") && said.contains("--at"), "{said}");
+    assert!(
+        said.contains("several columns could be the steps (cores, h)") && said.contains("--at"),
+        "{said}"
+    );
     let found = json(&[&words[..], &["--steps", "10", "--at", "cores=1", "--json"]].concat());
     let ns = number(&found["rows"][0]["ns_per_packet"]["value"]);
     assert!((ns - 1085.764).abs() < 1e-9 && found["at"]["cores"] == 1.0, "{found}");
@@ -180,7 +183,7 @@ fn rows_to_test_are_those_selected_and_there_must_be_some() {
     let other = file("none.csv", &netcope_grid().replace(",1,", ",2,"));
     let said =
         refusal(&[&["model", "fit", &table, "--test", &other, "--only", "cores=1"][..], &FIT].concat());
-    assert!(said.contains("none.csv: no row left where `cores` reads `1`"), "{said}");
+    assert!(said.contains("none.csv: no row left where `cores` equals `1`"), "{said}");
     let unit = refusal(&[&["model", "fit", &table, "--y-unit", "us"][..], &FIT].concat());
     assert!(unit.contains("`T_ns` carries another unit"), "{unit}");
 }
@@ -312,7 +315,7 @@ fn wrong_input_gets_one_clear_error() {
         ("p,T_ns\n1,2\n2,NaN\n3,4\n", "`NaN` is not a finite number"),
         ("p,T_ns\n1,2us\n2,3ns\n3,4us\n", "units are mixed"),
         ("p,T_ns\n1,2\n2,3\n", "2 points cannot carry 2 terms"),
-        ("p,T_ns\n5,2\n5,3\n5,4\n", "`p` cannot be told from"),
+        ("p,T_ns\n5,2\n5,3\n5,4\n", "`p` cannot be separated from"),
         ("p,T_ns\n1,2,3\n", "line 2: 3 cells where the header names 2 columns"),
         ("q,T_ns\n1,2\n", "no column `p`"),
         ("", "the table is empty"),
@@ -437,11 +440,12 @@ fn numbers_that_cannot_be_are_refused_wherever_they_are_given() {
     assert!(fit("t", "const,p", "p,t\n1,2\n2,0\n3,5\n").contains("y = 0"));
     assert!(fit("t", "const,p", "p,t\n1,2\n2,inf\n3,5\n").contains("`inf` is not a finite number"));
     assert!(
-        fit("t", "const,p,q", "p,q,t\n1,2,3\n2,4,5\n3,6,7\n4,8,11\n").contains("`q` cannot be told from `p`")
+        fit("t", "const,p,q", "p,q,t\n1,2,3\n2,4,5\n3,6,7\n4,8,11\n")
+            .contains("`q` cannot be separated from `p`")
     );
     assert!(
         fit("t", "const,p", "p;t\n1;1,234\n2;2,345\n3;3,456\n")
-            .contains("may be of thousands or of decimals")
+            .contains("may separate thousands or decimals")
     );
     for (at, reason) in [
         ("p=NaN,h=1", "`p=NaN`: give a finite number"),
@@ -464,4 +468,19 @@ fn people_get_a_table_and_the_reasons() {
         said.contains("R²") && said.contains("leave one out") && said.contains("largest residuals"),
         "{said}"
     );
+}
+
+#[test]
+fn every_published_figure_names_a_publication_of_the_bibliography() {
+    let bibliography = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bibliography.md");
+    let bibliography = fs::read_to_string(bibliography).unwrap();
+    let found = json(&["evaluate", "models", "--json"]);
+    let figures = found["results"].as_array().unwrap();
+    assert_eq!(figures.len(), 84);
+    for figure in figures {
+        let publication = figure["publication"].as_str().unwrap();
+        let row = format!("| {publication} | {} |", &figure["id"].as_str().unwrap()[..3]);
+        assert!(bibliography.contains(&row), "{row}");
+        assert!(!figure["place"].as_str().unwrap().is_empty(), "{figure}");
+    }
 }

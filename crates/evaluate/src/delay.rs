@@ -13,7 +13,7 @@ use fastpath_lab::audit::echo::{self, Echo};
 use fastpath_link::PipeSpec;
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::latency::summarise;
-use fastpath_model::seeds::linkem::{TABLE_5_2, TABLES_5_3_TO_5_5};
+use fastpath_model::publications::linkem::{TABLE_5_2, TABLES_5_3_TO_5_5};
 use fastpath_units::Duration;
 use std::time;
 

@@ -20,7 +20,7 @@ use fastpath_lab::Host;
 use fastpath_lab::audit::{AuditError, SocketError};
 use fastpath_link::PipeSpec;
 use fastpath_measure::{EmulationQuestion, LinkKind, LinkWeight, emulate};
-use fastpath_model::seeds::linkem::{
+use fastpath_model::publications::linkem::{
     DUMMYNET_SHARES, DUMMYNET_TWO_PORT_SHARES, LINKEM_SHARES, LINKEM_SHARES_BEFORE_EGRESS,
 };
 use fastpath_net::{Frame, FramePool};

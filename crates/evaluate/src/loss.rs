@@ -9,7 +9,7 @@ use fastpath_engine::priority::with_high_priority;
 use fastpath_lab::audit::flood::{self, Late, Stream};
 use fastpath_lab::audit::judge::loss_interval;
 use fastpath_link::PipeSpec;
-use fastpath_model::seeds::linkem::TABLE_5_6;
+use fastpath_model::publications::linkem::TABLE_5_6;
 use fastpath_net::{EdgeId, Network};
 use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Duration, Probability, Time};

@@ -5,7 +5,7 @@
 use super::rig::{self, FRAME, Question};
 use super::{Context, Effort, Needs, Outcome, Part, PartError, Rule, SEED};
 use fastpath_link::PipeSpec;
-use fastpath_model::seeds::linkem::{FIGURE_5_6, FIGURE_5_8};
+use fastpath_model::publications::linkem::{FIGURE_5_6, FIGURE_5_8};
 use fastpath_net::{EdgeId, Network};
 use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Bytes, Rate, Time};

@@ -11,7 +11,7 @@ use fastpath_lab::audit::bulk;
 use fastpath_lab::audit::echo::{self, Echo};
 use fastpath_lab::audit::judge::quantile;
 use fastpath_link::PipeSpec;
-use fastpath_model::fit::median;
+use fastpath_model::stats::median;
 use fastpath_units::Duration;
 use std::time;
 

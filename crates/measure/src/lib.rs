@@ -130,7 +130,7 @@ fn median(values: &mut [f64]) -> f64 {
 
 /// Quantile `p` of sorted numbers, linear between neighbours; NaN for none.
 fn quantile(sorted: &[f64], p: f64) -> f64 {
-    if sorted.is_empty() { f64::NAN } else { fastpath_model::latency::quantile_of(sorted, p) }
+    if sorted.is_empty() { f64::NAN } else { fastpath_model::stats::quantile_of(sorted, p) }
 }
 
 /// Does `work` again and again until `span` is over, at least `least` times; gives each duration in

@@ -1,38 +1,38 @@
-//! Which task on which engine: the exact best assignment of a packet's tasks to engines with little
-//! code space. Tasks that share an engine pass packets in registers; tasks on different engines pay
-//! a queue between them; a group may be replicated, and then shared state costs a lock and
-//! serialises its task.
+//! Assigns a packet's tasks to engines with little code space, and finds the best assignment exactly.
+//! Tasks on one engine pass packets in registers. Tasks on different engines need a queue between
+//! them. A group of tasks may be replicated; then shared state needs a lock, which serialises its
+//! task.
 //!
 //! ```text
 //!   ingress → bridging → classifier → loss → enqueue → schedule        tasks, in the packet's order
-//!   [---- group 1 -----]   [------------- group 2 -------------]       a partition (thesis, §4.2.2)
+//!   [---- group 1 -----]   [------------- group 2 -------------]       a partition (§4.2.2)
 //!     engine 1               engine 2                                  replicas per group
 //! ```
 //!
 //! Branch and bound over set partitions (not only contiguous ones), with the best replication of
-//! each found exactly. The thesis made *a* mapping and says so; this searches all.
+//! each. Joglekar 2004, §4.2.2 describes one mapping of LinkEM's tasks; this searches all.
 
 use crate::Estimate;
 use crate::budget::Formula;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The most tasks; their partitions are 4.2 million before pruning.
+/// Maximum number of tasks; 12 have 4.2 million partitions before pruning.
 pub const TASKS_MAX: usize = 12;
-/// The most engines.
+/// Maximum number of engines.
 pub const ENGINES_MAX: u32 = 64;
 
-/// Whether engines that run a task at once touch common state.
+/// Whether engines that run a task at the same time share its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Every engine its own, or read only.
+    /// Each engine has its own, or only reads it.
     Private,
-    /// Updated by all: replicas take a lock.
+    /// All engines update it: replicas take a lock.
     Shared,
 }
 
-/// One task of the packet's way.
+/// One task of a packet's processing.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// Its name.
@@ -41,20 +41,20 @@ pub struct Task {
     pub compute: f64,
     /// Memory and I/O cycles per packet.
     pub memory: f64,
-    /// Instructions it occupies.
+    /// Instructions of its code.
     pub code: u32,
-    /// What it shares.
+    /// Whether replicas share its state.
     pub state: State,
 }
 
-/// The engines.
+/// A network processor: the engines that are free, and what they cost.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Machine {
-    /// How many are free for these tasks.
+pub struct NetworkProcessor {
+    /// Engines free for these tasks.
     pub engines: u32,
-    /// Threads on each.
+    /// Threads per engine.
     pub threads: u32,
-    /// Instructions each can hold.
+    /// Instructions that an engine can hold.
     pub code_limit: u32,
     /// Compute cycles to put a packet into a queue between engines, and again to take it out.
     pub hop_compute: f64,
@@ -62,32 +62,32 @@ pub struct Machine {
     pub hop_memory: f64,
     /// Memory cycles to take and release a lock between engines.
     pub lock_memory: f64,
-    /// Share of memory cycles hidden, 0 … 1.
+    /// Share of the memory cycles that is hidden, 0 … 1.
     pub hidden: f64,
-    /// Which budget formula decides.
+    /// The budget formula that decides.
     pub formula: Formula,
     /// Clock in Hz.
     pub clock_hz: f64,
 }
 
-/// Tasks on one set of engines.
+/// The tasks of one set of engines.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Group {
+pub struct EngineGroup {
     /// The tasks' names, in the packet's order.
     pub tasks: Vec<String>,
-    /// Engines that run them.
+    /// Number of engines that run them.
     pub engines: u32,
-    /// Instructions on each.
+    /// Instructions on each engine.
     pub code: u32,
     /// Cycles between packets these engines sustain together.
     pub arrival_cycles: f64,
 }
 
-/// An assignment and what it sustains.
+/// An assignment and the rate it sustains.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Assignment {
     /// The groups, by their first task.
-    pub groups: Vec<Group>,
+    pub groups: Vec<EngineGroup>,
     /// Engines used.
     pub engines: u32,
     /// Cycles between packets of the slowest group; the interval spans u = 1 … 0.
@@ -124,45 +124,45 @@ pub enum AssignError {
         "the tasks' code does not fit {engines} engines of {limit} instructions: add engines or shrink tasks"
     )]
     NoRoom {
-        /// Engines there are.
+        /// Number of engines.
         engines: u32,
         /// Instructions each holds.
         limit: u32,
     },
-    /// A given mapping that is none.
+    /// A given mapping that is not a mapping of all tasks.
     #[error(
         "the mapping must name every task once and use at most {engines} engines, each group at least one"
     )]
     NotAMapping {
-        /// Engines there are.
+        /// Number of engines.
         engines: u32,
     },
 }
 
-/// The best assignment: most packets per second, then fewest engines.
+/// Finds the best assignment: most packets per second, then fewest engines.
 ///
 /// # Errors
 /// [`AssignError`] for numbers out of range or code that fits nowhere.
-pub fn best(tasks: &[Task], machine: &Machine) -> Result<Assignment, AssignError> {
-    check(tasks, machine)?;
-    let mut search = Search { tasks, machine, group_of: Vec::new(), best: None };
+pub fn best(tasks: &[Task], processor: &NetworkProcessor) -> Result<Assignment, AssignError> {
+    check(tasks, processor)?;
+    let mut search = Search { tasks, processor, group_of: Vec::new(), best: None };
     search.place();
     let found =
-        search.best.ok_or(AssignError::NoRoom { engines: machine.engines, limit: machine.code_limit })?;
-    Ok(describe(tasks, machine, &found.group_of, &found.engines))
+        search.best.ok_or(AssignError::NoRoom { engines: processor.engines, limit: processor.code_limit })?;
+    Ok(describe(tasks, processor, &found.group_of, &found.engines))
 }
 
-/// What a given mapping sustains: groups of task numbers with the engines each gets.
+/// Evaluates a given mapping: groups of task numbers, each with its number of engines.
 ///
 /// # Errors
 /// [`AssignError`] when it is no mapping of all tasks or does not fit.
 pub fn evaluate(
     tasks: &[Task],
-    machine: &Machine,
+    processor: &NetworkProcessor,
     mapping: &[(&[usize], u32)],
 ) -> Result<Assignment, AssignError> {
-    check(tasks, machine)?;
-    let not_a_mapping = AssignError::NotAMapping { engines: machine.engines };
+    check(tasks, processor)?;
+    let not_a_mapping = AssignError::NotAMapping { engines: processor.engines };
     let mut group_of = vec![usize::MAX; tasks.len()];
     for (g, (members, engines)) in mapping.iter().enumerate() {
         for &t in *members {
@@ -176,46 +176,46 @@ pub fn evaluate(
         }
     }
     let engines: Vec<u32> = mapping.iter().map(|(_, e)| *e).collect();
-    if group_of.contains(&usize::MAX) || engines.iter().sum::<u32>() > machine.engines {
+    if group_of.contains(&usize::MAX) || engines.iter().sum::<u32>() > processor.engines {
         return Err(not_a_mapping);
     }
-    if loads(tasks, machine, &group_of).iter().any(|l| l.code > machine.code_limit) {
-        return Err(AssignError::NoRoom { engines: machine.engines, limit: machine.code_limit });
+    if loads(tasks, processor, &group_of).iter().any(|l| l.code > processor.code_limit) {
+        return Err(AssignError::NoRoom { engines: processor.engines, limit: processor.code_limit });
     }
-    Ok(describe(tasks, machine, &group_of, &engines))
+    Ok(describe(tasks, processor, &group_of, &engines))
 }
 
-/// What one group costs a packet.
+/// The cost of one group per packet.
 #[derive(Clone, Copy, Default)]
 struct Load {
     compute: f64,
     memory: f64,
     code: u32,
-    /// Memory cycles of locks, paid only by replicas.
+    /// Memory cycles of locks; only replicas need them.
     locks: f64,
-    /// The longest serialised task, a floor for replicas.
+    /// The longest serialised task, a lower bound for replicas.
     serial: f64,
 }
 
 impl Load {
-    /// Cycles between packets on `engines` replicas.
-    fn arrival(&self, machine: &Machine, engines: u32, hidden: f64) -> f64 {
-        let by = |memory: f64| machine.formula.arrival(self.compute, memory, hidden, machine.threads);
+    /// Returns the cycles between packets on `engines` replicas.
+    fn arrival(&self, processor: &NetworkProcessor, engines: u32, hidden: f64) -> f64 {
+        let by = |memory: f64| processor.formula.arrival(self.compute, memory, hidden, processor.threads);
         if engines == 1 {
             return by(self.memory);
         }
         (by(self.memory + self.locks) / f64::from(engines)).max(self.serial)
     }
 
-    /// The fewest engines that take a packet every `cycles`, if any number up to the machine's
-    /// does.
-    fn engines_for(&self, machine: &Machine, cycles: f64) -> Option<u32> {
-        (1..=machine.engines).find(|&e| self.arrival(machine, e, machine.hidden) <= cycles)
+    /// Returns the fewest engines that take a packet every `cycles`, if any number up to the
+    /// processor's does.
+    fn engines_for(&self, processor: &NetworkProcessor, cycles: f64) -> Option<u32> {
+        (1..=processor.engines).find(|&e| self.arrival(processor, e, processor.hidden) <= cycles)
     }
 }
 
-/// The loads of the groups of the tasks placed so far.
-fn loads(tasks: &[Task], machine: &Machine, group_of: &[usize]) -> Vec<Load> {
+/// Returns the loads of the groups of the tasks placed so far.
+fn loads(tasks: &[Task], processor: &NetworkProcessor, group_of: &[usize]) -> Vec<Load> {
     let count = group_of.iter().max().map_or(0, |g| g + 1);
     let mut loads = vec![Load::default(); count];
     for (task, &g) in tasks.iter().zip(group_of) {
@@ -224,20 +224,20 @@ fn loads(tasks: &[Task], machine: &Machine, group_of: &[usize]) -> Vec<Load> {
         load.memory += task.memory;
         load.code = load.code.saturating_add(task.code);
         if task.state == State::Shared {
-            load.locks += machine.lock_memory;
+            load.locks += processor.lock_memory;
             load.serial = load.serial.max(task.compute + task.memory);
         }
     }
     for pair in group_of.windows(2).filter(|pair| pair[0] != pair[1]) {
         for &g in pair {
-            loads[g].compute += machine.hop_compute;
-            loads[g].memory += machine.hop_memory;
+            loads[g].compute += processor.hop_compute;
+            loads[g].memory += processor.hop_memory;
         }
     }
     loads
 }
 
-struct Found {
+struct BestSoFar {
     group_of: Vec<usize>,
     engines: Vec<u32>,
     arrival: f64,
@@ -245,25 +245,25 @@ struct Found {
 
 struct Search<'a> {
     tasks: &'a [Task],
-    machine: &'a Machine,
-    /// Group of each task placed, numbered by first task: every partition is met once.
+    processor: &'a NetworkProcessor,
+    /// EngineGroup of each task placed, numbered by first task: every partition is met once.
     group_of: Vec<usize>,
-    best: Option<Found>,
+    best: Option<BestSoFar>,
 }
 
 impl Search<'_> {
     fn place(&mut self) {
-        let loads = loads(self.tasks, self.machine, &self.group_of);
-        if loads.iter().any(|l| l.code > self.machine.code_limit) || self.hopeless(&loads) {
+        let loads = loads(self.tasks, self.processor, &self.group_of);
+        if loads.iter().any(|l| l.code > self.processor.code_limit) || self.hopeless(&loads) {
             return;
         }
         if self.group_of.len() == self.tasks.len() {
             self.complete(&loads);
             return;
         }
-        // The task's predecessor's group first: good mappings early make the bound sharp.
+        // Try the predecessor's group first: good mappings early make the bound sharp.
         let last = self.group_of.last().copied();
-        let room = loads.len() < self.machine.engines as usize;
+        let room = loads.len() < self.processor.engines as usize;
         let others = (0..loads.len() + usize::from(room)).filter(|g| Some(*g) != last);
         for g in last.into_iter().chain(others).collect::<Vec<_>>() {
             self.group_of.push(g);
@@ -272,33 +272,35 @@ impl Search<'_> {
         }
     }
 
-    /// Loads only grow as tasks are added, so what they cannot do now they never can.
+    /// Returns whether no completion can beat the best. Loads only grow as tasks are added.
     fn hopeless(&self, loads: &[Load]) -> bool {
         let Some(best) = &self.best else { return false };
         let needed =
-            loads.iter().try_fold(0, |sum, l| Some(sum + l.engines_for(self.machine, best.arrival)?));
-        let Some(needed) = needed.filter(|n| *n <= self.machine.engines) else { return true };
+            loads.iter().try_fold(0, |sum, l| Some(sum + l.engines_for(self.processor, best.arrival)?));
+        let Some(needed) = needed.filter(|n| *n <= self.processor.engines) else { return true };
         let placed = self.group_of.len();
         let rest = self.tasks[placed..].iter().map(|t| {
-            self.machine.formula.arrival(t.compute, t.memory, self.machine.hidden, self.machine.threads)
+            self.processor.formula.arrival(t.compute, t.memory, self.processor.hidden, self.processor.threads)
         });
-        let work =
-            rest.chain(loads.iter().map(|l| l.arrival(self.machine, 1, self.machine.hidden))).sum::<f64>();
+        let work = rest
+            .chain(loads.iter().map(|l| l.arrival(self.processor, 1, self.processor.hidden)))
+            .sum::<f64>();
         let fewest = needed.max((work / best.arrival * (1.0 - 1e-12)).ceil() as u32);
-        // As fast with as many engines is no better.
+        // An equal rate with as many engines is not better.
         let used: u32 = best.engines.iter().sum();
-        fewest > self.machine.engines || (fewest >= used && !self.can_be_faster(loads, work, best.arrival))
+        fewest > self.processor.engines || (fewest >= used && !self.can_be_faster(loads, work, best.arrival))
     }
 
     fn can_be_faster(&self, loads: &[Load], work: f64, arrival: f64) -> bool {
         let faster = arrival * (1.0 - 1e-12);
         let engines: Option<u32> =
-            loads.iter().try_fold(0, |s, l| Some(s + l.engines_for(self.machine, faster)?));
-        engines.is_some_and(|e| e <= self.machine.engines) && work / f64::from(self.machine.engines) < faster
+            loads.iter().try_fold(0, |s, l| Some(s + l.engines_for(self.processor, faster)?));
+        engines.is_some_and(|e| e <= self.processor.engines)
+            && work / f64::from(self.processor.engines) < faster
     }
 
     fn complete(&mut self, loads: &[Load]) {
-        let m = self.machine;
+        let m = self.processor;
         let mut candidates: Vec<f64> =
             loads.iter().flat_map(|l| (1..=m.engines).map(|e| l.arrival(m, e, m.hidden))).collect();
         candidates.sort_by(f64::total_cmp);
@@ -315,55 +317,65 @@ impl Search<'_> {
             a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).is_lt()
         });
         if better {
-            self.best = Some(Found { group_of: self.group_of.clone(), engines, arrival });
+            self.best = Some(BestSoFar { group_of: self.group_of.clone(), engines, arrival });
         }
     }
 }
 
-fn describe(tasks: &[Task], machine: &Machine, group_of: &[usize], engines: &[u32]) -> Assignment {
-    let loads = loads(tasks, machine, group_of);
+fn describe(tasks: &[Task], processor: &NetworkProcessor, group_of: &[usize], engines: &[u32]) -> Assignment {
+    let loads = loads(tasks, processor, group_of);
     let slowest =
-        |u: f64| loads.iter().zip(engines).map(|(l, e)| l.arrival(machine, *e, u)).fold(0.0, f64::max);
-    let arrival_cycles = Estimate { value: slowest(machine.hidden), low: slowest(1.0), high: slowest(0.0) };
+        |u: f64| loads.iter().zip(engines).map(|(l, e)| l.arrival(processor, *e, u)).fold(0.0, f64::max);
+    let arrival_cycles = Estimate { value: slowest(processor.hidden), low: slowest(1.0), high: slowest(0.0) };
     let names = |g: usize| {
         let members = tasks.iter().zip(group_of).filter(move |(_, group)| **group == g);
         members.map(|(t, _)| t.name.clone()).collect()
     };
     Assignment {
         groups: (0..loads.len())
-            .map(|g| Group {
+            .map(|g| EngineGroup {
                 tasks: names(g),
                 engines: engines[g],
                 code: loads[g].code,
-                arrival_cycles: loads[g].arrival(machine, engines[g], machine.hidden),
+                arrival_cycles: loads[g].arrival(processor, engines[g], processor.hidden),
             })
             .collect(),
         engines: engines.iter().sum(),
         arrival_cycles,
-        packets_per_s: arrival_cycles.map(|c| machine.clock_hz / c),
+        packets_per_s: arrival_cycles.map(|c| processor.clock_hz / c),
     }
 }
 
-fn check(tasks: &[Task], machine: &Machine) -> Result<(), AssignError> {
+fn check(tasks: &[Task], processor: &NetworkProcessor) -> Result<(), AssignError> {
     let range = |what, value: f64, good: bool, range| {
         if good { Ok(()) } else { Err(AssignError::Range { what, value, range }) }
     };
     range("tasks", tasks.len() as f64, (1..=TASKS_MAX).contains(&tasks.len()), "1 to 12")?;
-    range("engines", f64::from(machine.engines), (1..=ENGINES_MAX).contains(&machine.engines), "1 to 64")?;
-    range("threads", f64::from(machine.threads), machine.threads > 0, "above 0")?;
-    range("hidden share", machine.hidden, (0.0..=1.0).contains(&machine.hidden), "0 to 1")?;
-    range("clock", machine.clock_hz, machine.clock_hz.is_finite() && machine.clock_hz > 0.0, "above 0")?;
-    for cycles in [machine.hop_compute, machine.hop_memory, machine.lock_memory] {
+    range(
+        "engines",
+        f64::from(processor.engines),
+        (1..=ENGINES_MAX).contains(&processor.engines),
+        "1 to 64",
+    )?;
+    range("threads", f64::from(processor.threads), processor.threads > 0, "above 0")?;
+    range("hidden share", processor.hidden, (0.0..=1.0).contains(&processor.hidden), "0 to 1")?;
+    range(
+        "clock",
+        processor.clock_hz,
+        processor.clock_hz.is_finite() && processor.clock_hz > 0.0,
+        "above 0",
+    )?;
+    for cycles in [processor.hop_compute, processor.hop_memory, processor.lock_memory] {
         range("hop or lock cycles", cycles, cycles.is_finite() && cycles >= 0.0, "0 or more")?;
     }
     for task in tasks {
         range("compute cycles", task.compute, task.compute.is_finite() && task.compute > 0.0, "above 0")?;
         range("memory cycles", task.memory, task.memory.is_finite() && task.memory >= 0.0, "0 or more")?;
-        if task.code > machine.code_limit {
+        if task.code > processor.code_limit {
             return Err(AssignError::TooLarge {
                 task: task.name.clone(),
                 code: task.code,
-                limit: machine.code_limit,
+                limit: processor.code_limit,
             });
         }
     }
@@ -373,11 +385,11 @@ fn check(tasks: &[Task], machine: &Machine) -> Result<(), AssignError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seeds::linkem;
+    use crate::publications::linkem;
     use proptest::prelude::*;
 
-    fn machine(engines: u32, code_limit: u32) -> Machine {
-        Machine { engines, code_limit, ..linkem::machine() }
+    fn processor(engines: u32, code_limit: u32) -> NetworkProcessor {
+        NetworkProcessor { engines, code_limit, ..linkem::ixp1200() }
     }
 
     fn task(compute: f64, memory: f64, code: u32, state: State) -> Task {
@@ -385,7 +397,7 @@ mod tests {
     }
 
     /// The slow obvious way: every partition, every number of engines per group.
-    fn brute_force(tasks: &[Task], machine: &Machine) -> Option<(f64, u32)> {
+    fn brute_force(tasks: &[Task], processor: &NetworkProcessor) -> Option<(f64, u32)> {
         let mut best: Option<(f64, u32)> = None;
         let n = tasks.len();
         for code in 0..n.pow(n as u32) {
@@ -397,13 +409,13 @@ mod tests {
             let count = group.iter().max().map_or(0, |m| m + 1);
             let members: Vec<Vec<usize>> =
                 (0..count).map(|g| (0..n).filter(|&i| group[i] == g).collect()).collect();
-            for choice in 0..machine.engines.pow(count as u32) {
+            for choice in 0..processor.engines.pow(count as u32) {
                 let engines: Vec<u32> = (0..count)
-                    .map(|g| choice / machine.engines.pow(g as u32) % machine.engines + 1)
+                    .map(|g| choice / processor.engines.pow(g as u32) % processor.engines + 1)
                     .collect();
                 let mapping: Vec<(&[usize], u32)> =
                     members.iter().map(Vec::as_slice).zip(engines.iter().copied()).collect();
-                if let Ok(a) = evaluate(tasks, machine, &mapping) {
+                if let Ok(a) = evaluate(tasks, processor, &mapping) {
                     let key = (a.arrival_cycles.value, a.engines);
                     if best.is_none_or(|b| key < b) {
                         best = Some(key);
@@ -425,8 +437,8 @@ mod tests {
             let tasks: Vec<Task> = raw.iter().map(|&(c, m, code, shared)| {
                 task(f64::from(c), f64::from(m), code, if shared { State::Shared } else { State::Private })
             }).collect();
-            let machine = Machine { hidden, ..machine(engines, 2048) };
-            match (best(&tasks, &machine), brute_force(&tasks, &machine)) {
+            let processor = NetworkProcessor { hidden, ..processor(engines, 2048) };
+            match (best(&tasks, &processor), brute_force(&tasks, &processor)) {
                 (Ok(ours), Some((arrival, used))) => {
                     prop_assert!((ours.arrival_cycles.value - arrival).abs() < 1e-9, "{} {arrival}", ours.arrival_cycles.value);
                     prop_assert_eq!(ours.engines, used);
@@ -438,25 +450,25 @@ mod tests {
     }
 
     #[test]
-    fn the_thesis_mapping_gives_the_rate_it_measured_and_the_best_one_reaches_line_rate() {
+    fn the_mapping_of_joglekar_2004_gives_the_measured_rate_and_the_best_one_reaches_line_rate() {
         let found = linkem::comparison();
         let share = |a: &Assignment| a.packets_per_s.value / found.offered_pps;
         assert!((share(&found.thesis) - 0.80).abs() < 0.04, "{:?}", found.thesis);
         assert!(share(&found.best) > 1.0, "{:?}", found.best);
         assert!(found.gain.value > 1.5 && found.gain.low > 1.5, "{:?}", found.gain);
-        // With the third engine given to egress, two are left: still better than the thesis.
+        // With the third engine given to egress, two engines are still better than the thesis' mapping.
         assert!(share(&found.best_on_two) > share(&found.thesis));
     }
 
     #[test]
     fn code_space_forces_tasks_apart() {
         let tasks = vec![task(50.0, 0.0, 1500, State::Private), task(50.0, 0.0, 1500, State::Private)];
-        let apart = best(&tasks, &machine(2, 2048)).expect("it fits");
+        let apart = best(&tasks, &processor(2, 2048)).expect("it fits");
         assert_eq!(apart.groups.len(), 2);
-        let together = best(&tasks, &machine(2, 4096)).expect("it fits");
+        let together = best(&tasks, &processor(2, 4096)).expect("it fits");
         assert_eq!((together.groups.len(), together.groups[0].engines), (1, 2));
-        assert!(matches!(best(&tasks, &machine(1, 2048)), Err(AssignError::NoRoom { .. })));
-        assert!(matches!(best(&tasks, &machine(2, 1000)), Err(AssignError::TooLarge { .. })));
+        assert!(matches!(best(&tasks, &processor(1, 2048)), Err(AssignError::NoRoom { .. })));
+        assert!(matches!(best(&tasks, &processor(2, 1000)), Err(AssignError::TooLarge { .. })));
     }
 
     #[test]
@@ -464,14 +476,14 @@ mod tests {
         let tasks: Vec<Task> = (0..12)
             .map(|i| task(f64::from(40 + 13 * i % 70), f64::from(100 + 29 * i % 90), 400, State::Private))
             .collect();
-        let found = best(&tasks, &machine(6, 2048)).expect("it fits");
+        let found = best(&tasks, &processor(6, 2048)).expect("it fits");
         assert!(found.groups.iter().all(|g| g.code <= 2048) && found.engines <= 6);
     }
 
     #[test]
-    fn what_is_no_mapping_is_refused() {
-        let (tasks, machine) = (linkem::tasks(), linkem::machine());
-        let refused = |mapping: &[(&[usize], u32)]| evaluate(&tasks, &machine, mapping).is_err();
+    fn a_mapping_that_is_not_one_is_refused() {
+        let (tasks, processor) = (linkem::tasks(), linkem::ixp1200());
+        let refused = |mapping: &[(&[usize], u32)]| evaluate(&tasks, &processor, mapping).is_err();
         assert!(refused(&[(&[0, 1], 1)]));
         assert!(refused(&[(&[0, 1, 2, 3, 4, 5, 5], 1)]));
         assert!(refused(&[(&[0, 1, 2, 3, 4, 5], 4)]));

@@ -1,10 +1,11 @@
-//! Cycle budgets of threads on engines (seed 004 §4.1): a packet costs T_c compute cycles and T_m
-//! cycles of memory and I/O, of which the other threads hide the share u.
+//! Cycle budgets of threads on engines (Joglekar 2004, §4.1): a packet costs T_c compute cycles and
+//! T_m cycles of memory and I/O. The other threads hide the share u of the latter.
 //!
-//! The thesis gives two answers that contradict each other. Its text says a thread holds a packet
-//! for T_t = 4·T_c + (1−u)·T_m and the four threads together take one every T_a = T_c + (1−u)·T_m;
-//! yet four threads that each hold a packet for T_t take one every T_t/4 = T_c + (1−u)·T_m/4. Both
-//! are offered as [`Formula`], every answer names the one used and shows the other.
+//! The thesis gives two formulas that contradict each other. Its text says that a thread holds a
+//! packet for T_t = 4·T_c + (1−u)·T_m, and that the four threads together take one packet every
+//! T_a = T_c + (1−u)·T_m. But four threads that each hold a packet for T_t take one every
+//! T_t/4 = T_c + (1−u)·T_m/4. [`Formula`] offers both. Every result names the formula used and shows
+//! the value by the other.
 
 use crate::Estimate;
 use serde::{Deserialize, Serialize};
@@ -13,69 +14,69 @@ use thiserror::Error;
 /// Microengine clock of the thesis' board, Hz.
 pub const IXP1200_HZ: f64 = 232e6;
 
-/// What one packet costs, cycles.
+/// The cycles that one packet costs.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Work {
+pub struct PacketCycles {
     /// Compute cycles T_c; an interval where only bounds are known.
     pub compute: Estimate,
     /// Memory and I/O cycles T_m.
     pub memory: f64,
 }
 
-/// How the time between packets follows from the work.
+/// How the time between packets follows from the cycles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Formula {
-    /// T_a = T_c + (1−u)·T_m: unhidden memory stalls the whole engine. With u = 0.62 it gives the
-    /// measured 83 % of line rate at 64 B.
+    /// T_a = T_c + (1−u)·T_m: memory cycles that are not hidden stall the whole engine. With u = 0.62
+    /// it gives the measured 83 % of line rate at 64 B.
     #[default]
     PerPacket,
-    /// T_t/threads = T_c + (1−u)·T_m/threads: unhidden memory stalls one thread only. No u gives
-    /// the 83 %.
+    /// T_t/threads = T_c + (1−u)·T_m/threads: memory cycles that are not hidden stall one thread
+    /// only. No u gives the 83 %.
     PerThread,
 }
 
-/// How work is laid out on engines.
+/// How the work is distributed over engines.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Each engine does one stage; the slowest decides.
-    Pipelined(Vec<Work>),
+    /// Each engine does one stage; the slowest stage decides.
+    Pipelined(Vec<PacketCycles>),
     /// Every engine does all the work for its share of the packets.
     Parallel {
         /// The work per packet.
-        work: Work,
-        /// How many engines.
+        work: PacketCycles,
+        /// Number of engines.
         engines: u32,
     },
 }
 
-/// What is asked.
+/// The work, the engines and the offered load of a budget.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Question {
+pub struct BudgetQuery {
     /// The work and where it runs.
     pub layout: Layout,
     /// Threads per engine; 4 on the IXP1200.
     pub threads: u32,
-    /// Share u of memory cycles hidden, 0 … 1; unknown gives the range and, as value, the ideal
-    /// schedule.
+    /// Share u of the memory cycles that is hidden, 0 … 1. If unknown, the result is the range over
+    /// all u, with the ideal schedule as value.
     pub hidden: Option<f64>,
     /// Engine clock, Hz.
     pub clock_hz: f64,
-    /// Packets/s that arrive, all ports together, if a verdict is wanted.
+    /// Offered load in packets/s, all ports together, if it is to be compared.
     pub offered_pps: Option<f64>,
     /// Which formula decides.
     pub formula: Formula,
 }
 
-/// The answer.
+/// The rate that threads and engines sustain.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Budget {
     /// The formula used.
     pub formula: Formula,
-    /// Time between packets that can be sustained, cycles.
+    /// Time between packets that is sustained, cycles.
     pub arrival_cycles: Estimate,
-    /// Packets/s that can be sustained.
+    /// Packets/s that are sustained.
     pub packets_per_s: Estimate,
     /// How long a thread of the slowest engine holds a packet, cycles.
     pub thread_cycles: Estimate,
@@ -85,13 +86,13 @@ pub struct Budget {
     pub offered_cycles: Option<f64>,
     /// Sustained over offered rate, at most 1.
     pub share_of_offered: Option<Estimate>,
-    /// The least u that sustains the offered rate; none when no u does, or nothing is offered.
+    /// The least u that sustains the offered rate; none when no u does, or no load is given.
     pub hidden_needed: Option<f64>,
-    /// What the reader should know.
+    /// Reasons to doubt the result.
     pub warnings: Vec<String>,
 }
 
-/// Why there is no answer.
+/// Why there is no result.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum BudgetError {
     /// A number out of range.
@@ -104,8 +105,8 @@ pub enum BudgetError {
         /// What it must be.
         range: &'static str,
     },
-    /// No engine.
-    #[error("no engine: give one stage or one engine at least")]
+    /// There is no engine.
+    #[error("no engine: give at least one stage or one engine")]
     NoEngine,
     /// No u between 0 and 1 gives the measured rate.
     #[error(
@@ -121,35 +122,35 @@ pub enum BudgetError {
     },
 }
 
-impl Work {
-    /// Work of exactly known cycles.
-    pub fn new(compute: f64, memory: f64) -> Work {
-        Work { compute: Estimate::exact(compute), memory }
+impl PacketCycles {
+    /// PacketCycles of exactly known cycles.
+    pub fn new(compute: f64, memory: f64) -> PacketCycles {
+        PacketCycles { compute: Estimate::exact(compute), memory }
     }
 
-    fn scaled(self, by: f64) -> Work {
-        Work { compute: self.compute.map(|c| c * by), memory: self.memory * by }
+    fn scaled(self, by: f64) -> PacketCycles {
+        PacketCycles { compute: self.compute.map(|c| c * by), memory: self.memory * by }
     }
 }
 
 impl Layout {
-    /// The work cut into equal stages, one per engine.
-    pub fn even_pipeline(work: Work, engines: u32) -> Layout {
+    /// Returns the work divided into equal stages, one per engine.
+    pub fn even_pipeline(work: PacketCycles, engines: u32) -> Layout {
         Layout::Pipelined((0..engines).map(|_| work.scaled(1.0 / f64::from(engines))).collect())
     }
 
-    /// The work each engine does per packet of the whole machine.
-    fn stages(&self) -> Vec<Work> {
+    /// Returns the work that each engine does per packet of the whole processor.
+    fn stages(&self) -> Vec<PacketCycles> {
         match self {
             Layout::Pipelined(stages) => stages.clone(),
-            // Each engine sees every n-th packet: per packet of the machine a n-th of the work.
+            // Each of n engines takes every n-th packet: 1/n of the work per packet.
             Layout::Parallel { work, engines } => {
                 (0..*engines).map(|_| work.scaled(1.0 / f64::from(*engines))).collect()
             }
         }
     }
 
-    /// How many packets of the machine pass while one engine does one.
+    /// Returns how many packets of the whole processor pass while one engine handles one.
     fn replicas(&self) -> f64 {
         match self {
             Layout::Pipelined(_) => 1.0,
@@ -159,7 +160,7 @@ impl Layout {
 }
 
 impl Formula {
-    /// Cycles between packets for one engine.
+    /// Returns the cycles between packets of one engine.
     pub fn arrival(self, compute: f64, memory: f64, hidden: f64, threads: u32) -> f64 {
         match self {
             Formula::PerPacket => compute + (1.0 - hidden) * memory,
@@ -167,11 +168,11 @@ impl Formula {
         }
     }
 
-    /// The u at which one engine takes a packet every `arrival_cycles`.
+    /// Returns the u at which one engine takes a packet every `arrival_cycles`.
     ///
     /// # Errors
     /// [`BudgetError::NoHiddenShare`] when no u from 0 to 1 does.
-    pub fn hidden(self, work: Work, threads: u32, arrival_cycles: f64) -> Result<f64, BudgetError> {
+    pub fn hidden(self, work: PacketCycles, threads: u32, arrival_cycles: f64) -> Result<f64, BudgetError> {
         let at = |u| self.arrival(work.compute.value, work.memory, u, threads);
         let (low, high) = (at(1.0), at(0.0));
         let u = (high - arrival_cycles) / (high - low);
@@ -190,40 +191,37 @@ impl Formula {
     }
 }
 
-/// Answers `question`.
+/// Computes the budget of `query`.
 ///
 /// # Errors
 /// [`BudgetError`] for numbers out of range.
-pub fn budget(question: &Question) -> Result<Budget, BudgetError> {
-    check(question)?;
-    let stages = question.layout.stages();
-    let by = |formula: Formula| slowest(stages.iter().map(|s| arrival(s, question, formula)));
-    let arrival_cycles = by(question.formula);
-    let threads = f64::from(question.threads);
-    let thread_cycles = slowest(stages.iter().map(|s| {
-        hidden_range(s, question, Formula::PerThread).map(|t| t * threads * question.layout.replicas())
-    }));
-    let packets_per_s = arrival_cycles.map(|c| question.clock_hz / c);
-    let offered_cycles = question.offered_pps.map(|pps| question.clock_hz / pps);
+pub fn budget(query: &BudgetQuery) -> Result<Budget, BudgetError> {
+    check(query)?;
+    let stages = query.layout.stages();
+    let by = |formula: Formula| slowest(stages.iter().map(|s| arrival(s, query, formula)));
+    let arrival_cycles = by(query.formula);
+    let threads = f64::from(query.threads);
+    let thread_cycles =
+        slowest(stages.iter().map(|s| {
+            hidden_range(s, query, Formula::PerThread).map(|t| t * threads * query.layout.replicas())
+        }));
+    let packets_per_s = arrival_cycles.map(|c| query.clock_hz / c);
+    let offered_cycles = query.offered_pps.map(|pps| query.clock_hz / pps);
     let hidden_needed = offered_cycles.and_then(|offered| {
         let needed = stages.iter().map(|s| {
-            let at = |u| question.formula.arrival(s.compute.value, s.memory, u, question.threads);
-            if at(0.0) <= offered {
-                Some(0.0)
-            } else {
-                question.formula.hidden(*s, question.threads, offered).ok()
-            }
+            let at = |u| query.formula.arrival(s.compute.value, s.memory, u, query.threads);
+            if at(0.0) <= offered { Some(0.0) } else { query.formula.hidden(*s, query.threads, offered).ok() }
         });
         needed.collect::<Option<Vec<f64>>>().map(|all| all.into_iter().fold(0.0, f64::max))
     });
     let mut warnings = vec![format!(
-        "the thesis' two formulas contradict each other; {} is used",
-        match question.formula {
+        "the two formulas of Joglekar 2004 contradict each other; {} is used",
+        match query.formula {
             Formula::PerPacket => "T_a = T_c + (1-u) T_m",
             Formula::PerThread => "T_t/threads = T_c + (1-u) T_m/threads",
         }
     )];
-    if question.hidden.is_none() {
+    if query.hidden.is_none() {
         warnings
             .push("u is not given: the value is the ideal schedule, the interval spans u = 1 … 0".to_owned());
     }
@@ -232,39 +230,38 @@ pub fn budget(question: &Question) -> Result<Budget, BudgetError> {
             .push("the compute cycles alone exceed the offered packets' time: no u sustains them".to_owned());
     }
     Ok(Budget {
-        formula: question.formula,
+        formula: query.formula,
         arrival_cycles,
         packets_per_s,
         thread_cycles,
-        other_formula_arrival_cycles: by(question.formula.other()),
+        other_formula_arrival_cycles: by(query.formula.other()),
         offered_cycles,
-        share_of_offered: question.offered_pps.map(|offered| packets_per_s.map(|p| (p / offered).min(1.0))),
+        share_of_offered: query.offered_pps.map(|offered| packets_per_s.map(|p| (p / offered).min(1.0))),
         hidden_needed,
         warnings,
     })
 }
 
-/// One engine's time between packets: over the given u, or over all u with the ideal schedule as
-/// value.
-fn arrival(work: &Work, question: &Question, formula: Formula) -> Estimate {
-    let range = hidden_range(work, question, formula);
-    match question.hidden {
+/// Returns one engine's time between packets, at the given u, or over all u with the ideal schedule
+/// as value.
+fn arrival(work: &PacketCycles, query: &BudgetQuery, formula: Formula) -> Estimate {
+    let range = hidden_range(work, query, formula);
+    match query.hidden {
         Some(_) => range,
         None => {
             // n threads keep the engine busy if n·T_c covers one round of T_c + T_m.
-            let ideal =
-                work.compute.value.max((work.compute.value + work.memory) / f64::from(question.threads));
+            let ideal = work.compute.value.max((work.compute.value + work.memory) / f64::from(query.threads));
             Estimate { value: ideal, ..range }
         }
     }
 }
 
-fn hidden_range(work: &Work, question: &Question, formula: Formula) -> Estimate {
-    let at = |compute: f64, u: f64| formula.arrival(compute, work.memory, u, question.threads);
+fn hidden_range(work: &PacketCycles, query: &BudgetQuery, formula: Formula) -> Estimate {
+    let at = |compute: f64, u: f64| formula.arrival(compute, work.memory, u, query.threads);
     Estimate {
-        value: at(work.compute.value, question.hidden.unwrap_or(1.0)),
-        low: at(work.compute.low, question.hidden.unwrap_or(1.0)),
-        high: at(work.compute.high, question.hidden.unwrap_or(0.0)),
+        value: at(work.compute.value, query.hidden.unwrap_or(1.0)),
+        low: at(work.compute.low, query.hidden.unwrap_or(1.0)),
+        high: at(work.compute.high, query.hidden.unwrap_or(0.0)),
     }
 }
 
@@ -275,11 +272,11 @@ fn slowest(stages: impl Iterator<Item = Estimate>) -> Estimate {
             low: a.low.max(b.low),
             high: a.high.max(b.high),
         })
-        .expect("one stage at least was checked")
+        .expect("the number of stages was checked")
 }
 
-fn check(question: &Question) -> Result<(), BudgetError> {
-    let stages = question.layout.stages();
+fn check(query: &BudgetQuery) -> Result<(), BudgetError> {
+    let stages = query.layout.stages();
     if stages.is_empty() {
         return Err(BudgetError::NoEngine);
     }
@@ -290,9 +287,9 @@ fn check(question: &Question) -> Result<(), BudgetError> {
             Err(BudgetError::Range { what, value, range: "above 0" })
         }
     };
-    positive("threads", f64::from(question.threads))?;
-    positive("clock", question.clock_hz)?;
-    positive("offered rate", question.offered_pps.unwrap_or(1.0))?;
+    positive("threads", f64::from(query.threads))?;
+    positive("clock", query.clock_hz)?;
+    positive("offered rate", query.offered_pps.unwrap_or(1.0))?;
     for stage in &stages {
         positive("compute cycles", stage.compute.low)?;
         if !(stage.memory.is_finite() && stage.memory >= 0.0) {
@@ -303,7 +300,7 @@ fn check(question: &Question) -> Result<(), BudgetError> {
             });
         }
     }
-    match question.hidden {
+    match query.hidden {
         Some(u) if !(0.0..=1.0).contains(&u) => {
             Err(BudgetError::Range { what: "hidden share", value: u, range: "0 to 1" })
         }
@@ -314,10 +311,17 @@ fn check(question: &Question) -> Result<(), BudgetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seeds::linkem::{OFFERED_PPS, group_1, group_2};
+    use crate::publications::linkem::{OFFERED_PPS, group_1, group_2};
 
-    fn question(layout: Layout, hidden: Option<f64>, formula: Formula) -> Question {
-        Question { layout, threads: 4, hidden, clock_hz: IXP1200_HZ, offered_pps: Some(OFFERED_PPS), formula }
+    fn query(layout: Layout, hidden: Option<f64>, formula: Formula) -> BudgetQuery {
+        BudgetQuery {
+            layout,
+            threads: 4,
+            hidden,
+            clock_hz: IXP1200_HZ,
+            offered_pps: Some(OFFERED_PPS),
+            formula,
+        }
     }
 
     #[test]
@@ -327,22 +331,22 @@ mod tests {
         assert!((u - 0.62).abs() < 0.005, "{u}");
         let error = Formula::PerThread.hidden(group_1(), 4, measured).unwrap_err().to_string();
         assert!(error.contains("spans 290.0 (all hidden) to 407.5 (none)"), "{error}");
-        let none_hidden = question(Layout::Pipelined(vec![group_1()]), Some(0.0), Formula::PerThread);
+        let none_hidden = query(Layout::Pipelined(vec![group_1()]), Some(0.0), Formula::PerThread);
         let share = budget(&none_hidden).expect("in range").share_of_offered.expect("offered");
         assert!((share.value - 0.956).abs() < 0.0006, "{share:?}");
     }
 
     #[test]
-    fn the_wall_clock_of_a_thread_is_the_thesis() {
-        let all_hidden = budget(&question(Layout::Pipelined(vec![group_1()]), Some(1.0), Formula::PerPacket))
+    fn the_time_a_thread_holds_a_packet_is_that_of_joglekar_2004() {
+        let all_hidden = budget(&query(Layout::Pipelined(vec![group_1()]), Some(1.0), Formula::PerPacket))
             .expect("in range");
         assert_eq!(all_hidden.thread_cycles.value, 1160.0);
-        let none = budget(&question(Layout::Pipelined(vec![group_1()]), Some(0.0), Formula::PerPacket))
+        let none = budget(&query(Layout::Pipelined(vec![group_1()]), Some(0.0), Formula::PerPacket))
             .expect("in range");
         assert_eq!(none.thread_cycles.value, 1160.0 + 470.0);
         // §4.1.2, parallel on three: 3·4·T_ci + 3·(1−u)·T_mi with T_ci a third of T_c.
-        let parallel = Layout::Parallel { work: Work::new(300.0, 600.0), engines: 3 };
-        let answer = budget(&question(parallel, Some(0.5), Formula::PerPacket)).expect("in range");
+        let parallel = Layout::Parallel { work: PacketCycles::new(300.0, 600.0), engines: 3 };
+        let answer = budget(&query(parallel, Some(0.5), Formula::PerPacket)).expect("in range");
         assert_eq!(answer.thread_cycles.value, 3.0 * 4.0 * 100.0 + 3.0 * 0.5 * 200.0);
         assert_eq!(answer.arrival_cycles.value, 100.0 + 0.5 * 200.0);
     }
@@ -350,10 +354,10 @@ mod tests {
     #[test]
     fn even_pipelines_and_replicas_take_packets_equally_fast() {
         for hidden in [None, Some(0.0), Some(0.4), Some(1.0)] {
-            let work = Work::new(455.0, 985.0);
-            let a = budget(&question(Layout::even_pipeline(work, 3), hidden, Formula::PerPacket))
-                .expect("in range");
-            let b = budget(&question(Layout::Parallel { work, engines: 3 }, hidden, Formula::PerPacket))
+            let work = PacketCycles::new(455.0, 985.0);
+            let a =
+                budget(&query(Layout::even_pipeline(work, 3), hidden, Formula::PerPacket)).expect("in range");
+            let b = budget(&query(Layout::Parallel { work, engines: 3 }, hidden, Formula::PerPacket))
                 .expect("in range");
             assert_eq!(a.arrival_cycles, b.arrival_cycles);
         }
@@ -362,7 +366,7 @@ mod tests {
     #[test]
     fn the_slowest_stage_decides_and_unknown_u_gives_the_range() {
         let two = Layout::Pipelined(vec![group_1(), group_2()]);
-        let answer = budget(&question(two, None, Formula::PerPacket)).expect("in range");
+        let answer = budget(&query(two, None, Formula::PerPacket)).expect("in range");
         assert_eq!(answer.arrival_cycles, Estimate { value: 290.0, low: 290.0, high: 760.0 });
         // 290 + (1−u)·470 = 389.76 needs u = 0.788.
         assert!((answer.hidden_needed.expect("some u") - 0.788).abs() < 5e-4);
@@ -371,15 +375,15 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_refused() {
-        let wrong = |q: Question| budget(&q).unwrap_err().to_string();
-        let base = question(Layout::Pipelined(vec![group_1()]), None, Formula::PerPacket);
+        let wrong = |q: BudgetQuery| budget(&q).unwrap_err().to_string();
+        let base = query(Layout::Pipelined(vec![group_1()]), None, Formula::PerPacket);
         assert_eq!(
-            wrong(Question { hidden: Some(1.5), ..base.clone() }),
+            wrong(BudgetQuery { hidden: Some(1.5), ..base.clone() }),
             "hidden share = 1.5: must be 0 to 1"
         );
-        assert_eq!(wrong(Question { threads: 0, ..base.clone() }), "threads = 0: must be above 0");
-        assert_eq!(wrong(Question { clock_hz: f64::NAN, ..base.clone() }), "clock = NaN: must be above 0");
-        let none = Question { layout: Layout::Pipelined(vec![]), ..base };
+        assert_eq!(wrong(BudgetQuery { threads: 0, ..base.clone() }), "threads = 0: must be above 0");
+        assert_eq!(wrong(BudgetQuery { clock_hz: f64::NAN, ..base.clone() }), "clock = NaN: must be above 0");
+        let none = BudgetQuery { layout: Layout::Pipelined(vec![]), ..base };
         assert_eq!(wrong(none), "no engine: give one stage or one engine at least");
     }
 }

@@ -1,19 +1,19 @@
-//! One cell of somebody's table: a number as people and spreadsheets write it, a word, or nothing.
+//! One cell of a table: a number as people and spreadsheets write it, a word, or nothing.
 //!
-//! `14 880 952`, `14,880,952` and `14'880'952` have separators of thousands; `0,5` a decimal comma.
-//! Which of the two a comma is shows in the table as a whole: see [`Comma::of_table`]. Where it
-//! does not show, nothing is guessed.
+//! `14 880 952`, `14,880,952` and `14'880'952` have separators of thousands; `0,5` has a decimal
+//! comma. [`Comma::of_table`] decides from the whole table which of the two a comma is. Where the
+//! table does not tell, nothing is guessed.
 
 use crate::column_unit::ColumnUnit;
 
-/// What a comma between digits is.
+/// What a comma between digits separates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Comma {
-    /// Of thousands.
+    /// Thousands.
     Thousands,
-    /// Of decimals.
+    /// Decimals.
     Decimal,
-    /// `1,234` could be either.
+    /// Thousands or decimals: `1,234` could be either.
     Unknown,
 }
 
@@ -26,14 +26,14 @@ pub(crate) enum Cell {
     Quantity(f64, String),
     /// Empty, `NaN`, `inf`, `-` or the like.
     Missing(String),
-    /// A number with a comma that could be of thousands or of decimals.
+    /// A number with a comma that could separate thousands or decimals.
     Ambiguous(String),
     /// Anything else.
     Text(String),
 }
 
 impl Comma {
-    /// What commas are in a table of these cells, whose columns `delimiter` separates.
+    /// Decides what commas separate in a table of these cells with columns separated by `delimiter`.
     pub(crate) fn of_table<'a>(cells: impl Iterator<Item = &'a str>, delimiter: u8) -> Comma {
         let mut found = if delimiter == b',' { Comma::Thousands } else { Comma::Unknown };
         for cell in cells {
@@ -80,8 +80,8 @@ impl Cell {
         }
     }
 
-    /// A word names a category (`IMIX`) or, below the header, a unit (`[ns]`); text that starts
-    /// like a number is a slip of the pen.
+    /// Returns whether the cell is a word: a category (`IMIX`) or, below the header, a unit (`[ns]`).
+    /// Text that starts like a number is a mistyped number.
     pub(crate) fn is_word(&self) -> bool {
         matches!(self, Cell::Text(text) if text.trim_start_matches(['[', '(']).starts_with(char::is_alphabetic))
     }
@@ -102,13 +102,13 @@ impl Cell {
     }
 }
 
-/// Thousands or decimals.
+/// The comma may separate thousands or decimals.
 struct Unclear;
 
-/// A number in any style; none where it is no number.
+/// Parses a number in any style; none if the text is not a number.
 fn plain(text: &str, comma: Comma) -> Option<Result<f64, Unclear>> {
     if let Ok(x) = text.parse::<f64>() {
-        // In a table with decimal commas 1.234 is not 1.234, but 14.5 can be nothing else.
+        // With decimal commas, 1.234 is 1234, but 14.5 can only be 14.5.
         let is_grouped = comma == Comma::Decimal && grouped(text, '.').is_some();
         return Some(Ok(if is_grouped { grouped(text, '.')?.parse().ok()? } else { x }));
     }
@@ -130,7 +130,7 @@ fn plain(text: &str, comma: Comma) -> Option<Result<f64, Unclear>> {
     }
 }
 
-/// The number without its separators of thousands, if they are where they belong.
+/// Removes separators of thousands, if they are at the right positions.
 fn grouped(text: &str, separator: char) -> Option<String> {
     let ends = |c: char| c != separator && ['.', ',', 'e', 'E'].contains(&c);
     let (whole, rest) = text.split_at(text.find(ends).unwrap_or(text.len()));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_comma_is_shows_in_the_table() {
+    fn the_table_decides_what_a_comma_separates() {
         let comma = |cells: &[&str], delimiter| Comma::of_table(cells.iter().copied(), delimiter);
         assert_eq!(comma(&["64", "1,5", "1,234"], b';'), Comma::Decimal);
         assert_eq!(comma(&["64", "1,234", "7.5"], b';'), Comma::Thousands);

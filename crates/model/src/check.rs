@@ -1,34 +1,32 @@
-//! A model against measurements it has not seen: the other half of a grid, another run, another
-//! paper.
+//! Compares a model with measurements that were not fitted: the other half of a grid, another run,
+//! another paper.
 //!
-//! No model predicts a point better than the point repeats. So where a prediction misses what is
-//! asked of it, the repeats say whose fault that is: the column [`SPREAD`] of records, or rows that
-//! measure one point again.
+//! No model predicts a point better than the point repeats. Where a prediction misses the acceptance
+//! criterion, the repeats tell whether the model or the measurement is the cause: the column
+//! [`SPREAD`] of records, or rows that measure one point again.
 
 use crate::Estimate;
-use crate::caps::{limits, uncapped};
-use crate::fit::{self, Fit, FitError, FitOptions, Regimes, Weighting, fit, median};
-use crate::latency::quantile_of;
+use crate::fit::prepared::Prepared;
+use crate::fit::{self, Explanation, Fit, FitError, FitOptions, fit_prepared};
 use crate::model::ModelError;
-use crate::predict::{PredictError, Question, Transfer, predict};
-use crate::regime::{self, CapHints};
-use crate::select;
+use crate::predict::{PredictError, PredictionQuery, Transfer, predict};
+use crate::stats::{median, quantile_of};
 use crate::table::Table;
-use crate::terms::{Term, Terms};
+use crate::terms::Term;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// One in so many rows is the least a half of a chessboard may have.
+/// One in this many rows is the least that half of a checkerboard may have.
 const LEAST_SHARE: usize = 4;
-/// What is asked of predictions: this median error, %.
+/// Acceptance criterion: the median error is at most this, %.
 pub const MEDIAN_PCT: f64 = 1.0;
-/// And this error at 95 % of the points, %.
+/// Acceptance criterion: 95 % of the points err by at most this, %.
 pub const P95_PCT: f64 = 5.0;
-/// The column that says by how many percent each point differed when it was measured again.
+/// Column with the difference in percent between repeated measurements of each point.
 pub const SPREAD: &str = "spread_pct";
 
-/// How far the predictions lie from the measurements.
+/// The errors of the predictions, and the verdict.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Check {
     /// Points compared.
@@ -43,14 +41,14 @@ pub struct Check {
     pub max_pct: f64,
     /// Share of points (0 … 1) inside their own prediction interval; the fit's level is expected.
     pub covered: f64,
-    /// How well the points themselves repeat, where the table tells.
+    /// How well the points themselves repeat, if the table tells.
     pub repeat: Option<Repeat>,
-    /// Whether that is what is asked: [`MEDIAN_PCT`] and [`P95_PCT`]; of another platform, that the
-    /// interval covers.
-    pub verdict: Verdict,
+    /// Whether the criteria [`MEDIAN_PCT`] and [`P95_PCT`] are met; for another platform, whether
+    /// the interval covers.
+    pub verdict: CheckVerdict,
 }
 
-/// By how much points differ when they are measured again.
+/// Differences between repeated measurements of points.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Repeat {
     /// Points measured more than once.
@@ -61,15 +59,15 @@ pub struct Repeat {
     pub p95_pct: f64,
 }
 
-/// Whether predictions are as good as asked.
+/// Whether predictions meet the acceptance criteria.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// They are.
+pub enum CheckVerdict {
+    /// They do.
     Holds,
-    /// They are not, and the points repeat well enough to say so.
+    /// They do not, and the points repeat well enough to blame the model.
     Misses,
-    /// They are not, and neither are the points known that well.
+    /// They do not, and the points do not repeat well enough to tell why.
     TooNoisy,
 }
 
@@ -79,9 +77,9 @@ pub enum CheckError {
     /// The table does not suit the fit.
     #[error(transparent)]
     Fit(#[from] FitError),
-    /// There is nothing to compare with.
+    /// There is no row to compare with.
     #[error(
-        "no row left to test: all are out by the selection, limited by a line rate or a packet-rate cap, or fitted: test more rows"
+        "no row left to test: every row is excluded by the selection, limited by a line rate or a packet-rate cap, or fitted: test more rows"
     )]
     Nothing,
     /// The model cannot answer.
@@ -92,20 +90,21 @@ pub enum CheckError {
     Predict(#[from] PredictError),
 }
 
-/// Compares `fit` with the rows of `table`, which must have the columns the fit used: those that
-/// `options` select and, where the fit left out what a line rate or a cap limits, those that the
-/// processor limits.
+/// Compares `fit` with the rows of `table`, which must have the columns that the fit used. Only rows
+/// that `options` select are compared. Where the fit left out capped rows, capped rows of `table`
+/// are left out too.
 ///
 /// # Errors
-/// [`CheckError`] when the table lacks a column, holds what is no measurement, or has no such row.
+/// [`CheckError`] when the table lacks a column, holds a cell that is no measurement, or has no row
+/// to compare.
 pub fn check(fit: &Fit, table: &Table, options: &FitOptions) -> Result<Check, CheckError> {
     let (rows, capped) = tested(fit, table, options)?;
     Ok(Check { capped, ..compare(fit, &rows)? })
 }
 
-fn compare(fit: &Fit, table: &Table) -> Result<Check, CheckError> {
+fn compare(fit: &Fit, points: &Prepared) -> Result<Check, CheckError> {
     let model = fit.model();
-    let rows = Rows::read(fit, table)?;
+    let rows = Rows::read(fit, points)?;
     let predictions = (0..rows.measured.len()).map(|row| {
         let predicted = model.predict(|name| rows.value(name, row))?;
         Ok(Estimate { value: predicted.mean.value, ..predicted.single })
@@ -113,15 +112,15 @@ fn compare(fit: &Fit, table: &Table) -> Result<Check, CheckError> {
     let predictions = predictions.collect::<Result<Vec<_>, CheckError>>()?;
     let found = rows.compare(&predictions);
     let verdict = match found.repeat {
-        _ if is_good(found.median_pct, found.p95_pct) => Verdict::Holds,
-        Some(repeat) if !is_good(repeat.median_pct, repeat.p95_pct) => Verdict::TooNoisy,
-        _ => Verdict::Misses,
+        _ if is_good(found.median_pct, found.p95_pct) => CheckVerdict::Holds,
+        Some(repeat) if !is_good(repeat.median_pct, repeat.p95_pct) => CheckVerdict::TooNoisy,
+        _ => CheckVerdict::Misses,
     };
     Ok(Check { verdict, ..found })
 }
 
-/// Compares what `fit` says of another platform with the rows of `table`, which were measured
-/// there. It holds when the interval covers as many of them as its level says.
+/// Compares what `fit` predicts for another platform with the rows of `table`, measured there. The
+/// verdict is [`CheckVerdict::Holds`] when the interval covers as many rows as its level states.
 ///
 /// # Errors
 /// [`CheckError`] as [`check`], and for platforms that cannot be compared.
@@ -132,39 +131,28 @@ pub fn elsewhere(
     transfer: &Transfer,
 ) -> Result<Check, CheckError> {
     let model = fit.model();
-    let (table, capped) = tested(fit, table, options)?;
-    let rows = Rows::read(fit, &table)?;
+    let (points, capped) = tested(fit, table, options)?;
+    let rows = Rows::read(fit, &points)?;
     let unit_ns = model.seconds_per_unit.ok_or(ModelError::NoTime)? * 1e9;
     let predictions = (0..rows.measured.len()).map(|row| {
         let at = rows.columns.iter().map(|(name, values)| ((*name).to_owned(), values[row])).collect();
         let transfer = Some(transfer.clone());
-        let question = Question { transfer, cores: 1.0, line_gbit: None, packet_cap: None, at };
-        Ok(predict(&model, &question)?.ns_per_packet.map(|ns| ns / unit_ns))
+        let query = PredictionQuery { transfer, cores: 1.0, line_gbit: None, packet_cap: None, at };
+        Ok(predict(&model, &query)?.ns_per_packet.map(|ns| ns / unit_ns))
     });
     let predictions = predictions.collect::<Result<Vec<_>, CheckError>>()?;
     let found = rows.compare(&predictions);
-    let verdict = if found.covered >= fit.level { Verdict::Holds } else { Verdict::Misses };
+    let verdict = if found.covered >= fit.level { CheckVerdict::Holds } else { CheckVerdict::Misses };
     Ok(Check { capped, verdict, ..found })
 }
 
-/// The rows of `table` to compare `fit` with, and how many were left out because something else
-/// than the processor limits them. As in the fit, other rows than those selected show where the
-/// caps are.
-fn tested(fit: &Fit, table: &Table, options: &FitOptions) -> Result<(Table, usize), CheckError> {
+/// Returns the rows of `table` to compare `fit` with, and the number of capped rows left out.
+fn tested(fit: &Fit, table: &Table, options: &FitOptions) -> Result<(Prepared, usize), CheckError> {
     let y: Term = fit.y.parse().map_err(FitError::from)?;
-    let used: Vec<&str> = fit.terms.columns().into_iter().chain(y.columns()).collect();
-    let (table, _) = table.without_words(&used).map_err(FitError::from)?;
-    let hints = CapHints { fcs: fit.fcs, ..options.hints.clone() };
-    let limits = match options.regimes {
-        Regimes::Auto | Regimes::Split if fit.is_uncapped() => {
-            regime::split(&table, &y, &hints).map_err(FitError::from)?
-        }
-        _ => None,
-    };
-    let selected = fit::only(&table, &options.only)?;
-    let Some(limits) = limits else { return Ok((table.keep(&selected), 0)) };
-    let free: Vec<usize> = limits.keep(&selected).free().into_iter().map(|i| selected[i]).collect();
-    Ok((table.keep(&free), selected.len() - free.len()))
+    let columns: Vec<&str> = fit.terms.columns().into_iter().collect();
+    let points = Prepared::for_check(table, y, &columns, fit.fcs, options, fit.is_uncapped())?;
+    let free = points.free();
+    Ok((points.keep(&free), points.table.len() - free.len()))
 }
 
 /// The rows of a table that a fit is compared with.
@@ -175,20 +163,18 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn read(fit: &'a Fit, table: &Table) -> Result<Rows<'a>, CheckError> {
-        let y: Term = fit.y.parse().map_err(FitError::from)?;
-        let used: Vec<&str> = fit.terms.columns().into_iter().chain(y.columns()).collect();
-        let (table, _) = table.without_words(&used).map_err(FitError::from)?;
+    fn read(fit: &'a Fit, points: &Prepared) -> Result<Rows<'a>, CheckError> {
+        let table = &points.table;
         if table.is_empty() {
             return Err(CheckError::Nothing);
         }
-        let measured = y.column(&table).map_err(FitError::from)?;
+        let measured = points.y.column(table).map_err(FitError::from)?;
         if let Some(row) = measured.iter().position(|y| *y <= 0.0) {
             return Err(FitError::NotPositive { line: table.line(row), value: measured[row] }.into());
         }
         let numbers = |name: &'a str| Ok((name, table.numbers(name).map_err(FitError::from)?));
         let columns = fit.terms.columns().into_iter().map(numbers).collect::<Result<Vec<_>, CheckError>>()?;
-        let repeat = repeat(&table, &columns, &measured);
+        let repeat = repeat(table, &columns, &measured);
         Ok(Rows { measured, columns, repeat })
     }
 
@@ -196,7 +182,7 @@ impl<'a> Rows<'a> {
         self.columns.iter().find(|(n, _)| *n == name).map(|(_, values)| values[row])
     }
 
-    /// How far the predictions are off; the verdict is the caller's.
+    /// Computes the errors of the predictions; the caller sets the verdict.
     fn compare(&self, predictions: &[Estimate]) -> Check {
         let pairs = || predictions.iter().zip(&self.measured);
         let mut errors: Vec<f64> =
@@ -211,7 +197,7 @@ impl<'a> Rows<'a> {
             covered: pairs().filter(|(p, measured)| p.covers(**measured)).count() as f64
                 / errors.len() as f64,
             repeat: self.repeat,
-            verdict: Verdict::Misses,
+            verdict: CheckVerdict::Misses,
         }
     }
 }
@@ -220,44 +206,33 @@ fn is_good(median_pct: f64, p95_pct: f64) -> bool {
     median_pct <= MEDIAN_PCT && p95_pct <= P95_PCT
 }
 
-/// Fits one half of a grid and checks the fit against the other. Rows that a line rate or a cap
-/// limits are in neither half.
+/// Fits one half of a grid and checks the fit against the other half. Capped rows are in neither
+/// half.
 ///
 /// # Errors
-/// As [`fit`] and [`check`].
+/// As [`fit`](crate::fit::fit) and [`check`].
 pub fn half(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<(Fit, Check), CheckError> {
-    let columns = match select::columns(terms) {
-        Some(columns) => columns,
-        None => {
-            let terms: Terms = fit::quote(terms, table).parse().map_err(FitError::from)?;
-            terms.columns().into_iter().map(str::to_owned).collect()
-        }
+    let explanation = Explanation::parse(terms, table)?;
+    let y: Term = fit::quote(y, table).parse().map_err(FitError::from)?;
+    let columns = explanation.columns();
+    // Caps are looked for in the whole table, because half of it shows less of them.
+    let points = Prepared::for_fit(table, y, &columns, options)?;
+    let fit_half = |points: &Prepared| {
+        let [fitted, tested] = halves(&points.table, &columns)?;
+        let found = fit_prepared(&points.keep(&fitted), &explanation, options)?;
+        Ok((found, points.keep(&tested), points.table.len()))
     };
-    let explained: Term = fit::quote(y, table).parse().map_err(FitError::from)?;
-    let mut used: Vec<&str> = explained.columns().chain(columns.iter().map(String::as_str)).collect();
-    if let Weighting::Column(name) = &options.weighting {
-        used.push(name);
-    }
-    let (table, notes) = table.without_words(&used).map_err(FitError::from)?;
-    // In the whole table, as in a fit: half of one shows less of its caps.
-    let limits = limits(&table, &explained, options)?;
-    let selected = fit::only(&table, &options.only)?;
-    let (table, limits) = (table.keep(&selected), limits.map(|limits| limits.keep(&selected)));
-    let plain = FitOptions { regimes: Regimes::Off, only: Vec::new(), ..options.clone() };
-    let fit_half = |table: &Table| {
-        let [fitted, tested] = halves(table, &columns)?;
-        Ok((fit(&table.keep(&fitted), y, terms, &plain)?, table.keep(&tested), table.len()))
-    };
-    let ((mut found, tested, taken), caps) = uncapped(&table, limits.as_ref(), options.regimes, fit_half)?;
-    found.tell(notes, caps);
+    let ((mut found, tested, taken), caps) = points.uncapped(options.regimes, fit_half)?;
+    found.annotate(&points.notes, caps);
     let checked = compare(&found, &tested)?;
-    Ok((found, Check { capped: table.len() - taken, ..checked }))
+    Ok((found, Check { capped: points.table.len() - taken, ..checked }))
 }
 
-/// The rows as the fields of a chessboard: those fitted, those tested. Each half has every value of
-/// every column where there are enough, and all measurements of a point are in one half. Columns
-/// that rise together touch fields of one colour only: then every other point.
-fn halves(table: &Table, columns: &[String]) -> Result<[Vec<usize>; 2], FitError> {
+/// Splits the rows like the squares of a checkerboard into those to fit and those to test. Each half
+/// has every value of every column where there are enough, and all measurements of a point are in
+/// one half. Columns that rise together touch squares of one colour only; then every other point is
+/// taken.
+fn halves(table: &Table, columns: &[&str]) -> Result<[Vec<usize>; 2], FitError> {
     let mut places = vec![Vec::with_capacity(columns.len()); table.len()];
     for column in columns {
         let texts = table.texts(column)?;
@@ -266,7 +241,7 @@ fn halves(table: &Table, columns: &[String]) -> Result<[Vec<usize>; 2], FitError
         levels.sort_by(f64::total_cmp);
         levels.dedup();
         for (row, place) in places.iter_mut().enumerate() {
-            // What is no number is for the fit to judge.
+            // The fit refuses a cell that is no number.
             place.push(values[row].map_or(texts[row].len(), |x| levels.partition_point(|level| *level < x)));
         }
     }
@@ -286,7 +261,7 @@ fn halves(table: &Table, columns: &[String]) -> Result<[Vec<usize>; 2], FitError
     Ok(by(&|row| points.partition_point(|point| *point < &places[row])))
 }
 
-/// How well the points of a table repeat.
+/// Returns how well the points of a table repeat.
 fn repeat(table: &Table, columns: &[(&str, Vec<f64>)], measured: &[f64]) -> Option<Repeat> {
     let mut differences: Vec<f64> = match table.numbers_if_any(SPREAD) {
         Ok(spread) => spread.into_iter().flatten().collect(),
@@ -316,6 +291,7 @@ fn repeat(table: &Table, columns: &[(&str, Vec<f64>)], measured: &[f64]) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fit::{Regimes, fit};
     use crate::platform::{Platform, ScoreKind};
     use crate::testing::normal;
     use fastpath_units::Rng;
@@ -334,11 +310,11 @@ mod tests {
         let table = Table::from_csv(&text).expect("a table");
         for terms in ["const,p,h", "auto:p,h"] {
             let (found, check) = half(&table, "T_ns", terms, &FitOptions::default()).expect("a fit");
-            assert_eq!((found.n, check.n, check.verdict), (28, 28, Verdict::Holds), "{check:?}");
+            assert_eq!((found.n, check.n, check.verdict), (28, 28, CheckVerdict::Holds), "{check:?}");
             assert!(check.covered >= 0.8, "{check:?}");
         }
-        // Every other field of the board: 64 B with 0, 2, 10, 50 steps, 128 B with 1, 5, 20, 100.
-        let [fitted, _] = halves(&table, &["p".to_owned(), "h".to_owned()]).expect("numbers");
+        // Every other square of the board: 64 B with 0, 2, 10, 50 steps, 128 B with 1, 5, 20, 100.
+        let [fitted, _] = halves(&table, &["p", "h"]).expect("numbers");
         assert_eq!(fitted[..8], [0, 2, 4, 6, 9, 11, 13, 15]);
     }
 
@@ -353,10 +329,10 @@ mod tests {
             let table = Table::from_csv(&text).expect("a table");
             half(&table, "T_ns", "const,p", &FitOptions::default()).expect("a fit").1
         };
-        assert_eq!((verdict("").verdict, verdict("").repeat), (Verdict::Misses, None));
-        assert_eq!(verdict(",0.4").verdict, Verdict::Misses);
+        assert_eq!((verdict("").verdict, verdict("").repeat), (CheckVerdict::Misses, None));
+        assert_eq!(verdict(",0.4").verdict, CheckVerdict::Misses);
         let noisy = verdict(",2.5");
-        assert_eq!(noisy.verdict, Verdict::TooNoisy);
+        assert_eq!(noisy.verdict, CheckVerdict::TooNoisy);
         assert_eq!(noisy.repeat, Some(Repeat { n: 4, median_pct: 2.5, p95_pct: 2.5 }));
     }
 
@@ -407,11 +383,11 @@ mod tests {
             elsewhere(&here, &there, &FitOptions::default(), &transfer).expect("two platforms")
         };
         let right = verdict(15e3, 200e9);
-        assert_eq!((right.verdict, right.n), (Verdict::Holds, 20), "{right:?}");
+        assert_eq!((right.verdict, right.n), (CheckVerdict::Holds, 20), "{right:?}");
         assert!(right.median_pct < 3.0 && right.covered == 1.0, "{right:?}");
         // A record that says the machine is as fast as this one.
         let wrong = verdict(30e3, 100e9);
-        assert!(wrong.verdict == Verdict::Misses && wrong.covered < 0.5, "{wrong:?}");
+        assert!(wrong.verdict == CheckVerdict::Misses && wrong.covered < 0.5, "{wrong:?}");
     }
 
     #[test]
@@ -432,11 +408,11 @@ mod tests {
             text += &format!("{p},{h},{t}\n{p},{h},{}\n", 1.001 * t);
         }
         let table = Table::from_csv(&text).expect("a table");
-        let [fitted, tested] = halves(&table, &["p".to_owned(), "h".to_owned()]).expect("numbers");
+        let [fitted, tested] = halves(&table, &["p", "h"]).expect("numbers");
         assert_eq!(fitted, [0, 1, 4, 5, 8, 9, 12, 13]);
         assert_eq!(tested, [2, 3, 6, 7, 10, 11, 14, 15]);
         let (found, check) = half(&table, "T_ns", "const,p,h", &FitOptions::default()).expect("a fit");
-        assert_eq!((found.n, check.n, check.verdict), (8, 8, Verdict::Holds), "{check:?}");
+        assert_eq!((found.n, check.n, check.verdict), (8, 8, CheckVerdict::Holds), "{check:?}");
     }
 
     #[test]
@@ -448,7 +424,7 @@ mod tests {
         assert_eq!(check(&found, &table.keep(&[]), &options).unwrap_err(), CheckError::Nothing);
         let only = FitOptions { only: vec![("p".to_owned(), "65".to_owned())], ..options };
         let error = check(&found, &table, &only).unwrap_err().to_string();
-        assert_eq!(error, "no row left where `p` reads `65`: correct the selection");
+        assert_eq!(error, "no row left where `p` equals `65`: correct the selection");
     }
 
     /// A processor of 60 ns + 0.02 ns per byte behind 40 Gbit/s, which limits frames of more than
@@ -472,7 +448,7 @@ mod tests {
         let (y, terms) = ("cores/mpps", "const,frame_bytes");
         let (found, checked) = half(&table, y, terms, &options).expect("a fit");
         assert_eq!((found.n, checked.n, checked.capped), (4, 4, 5), "{checked:?}");
-        assert!(checked.verdict == Verdict::Holds && checked.max_pct < 1.0, "{checked:?}");
+        assert!(checked.verdict == CheckVerdict::Holds && checked.max_pct < 1.0, "{checked:?}");
         assert!(
             found.warnings[0].contains("left out: 5 at a line rate of 40 Gbit/s"),
             "{:?}",

@@ -1,9 +1,9 @@
-//! The unit a column's name or a cell's text carries: `T_ns`, `rate [Mpps]`, `64 B`. Used to refuse
-//! tables that mix units and to turn a fitted time or rate into seconds.
+//! The unit that a column's name or a cell's text carries: `T_ns`, `rate [Mpps]`, `64 B`. It serves to
+//! refuse tables that mix units, and to convert a fitted time or rate to seconds.
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of quantity a unit measures. Two columns of one kind in one model must share a unit.
+/// The kind of quantity that a unit measures. Two columns of one kind in one model must share a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {
@@ -21,7 +21,7 @@ pub enum Dimension {
     Share,
 }
 
-/// A unit: its kind and how much of the base unit (s, cycle, byte, packet/s, bit/s) one of it is.
+/// A unit: its kind, and its size in the base unit (s, cycle, byte, packet/s, bit/s).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ColumnUnit {
     /// The kind of quantity.
@@ -30,8 +30,7 @@ pub struct ColumnUnit {
     pub scale: f64,
 }
 
-/// Spellings, in lower case. Single letters are understood only as a suffix after `_` or in
-/// brackets.
+/// Spellings, in lower case. A single letter is a unit only after `_` or in brackets.
 const UNITS: [(&str, Dimension, f64); 42] = [
     ("ps", Dimension::Time, 1e-12),
     ("ns", Dimension::Time, 1e-9),
@@ -78,20 +77,20 @@ const UNITS: [(&str, Dimension, f64); 42] = [
 ];
 
 impl ColumnUnit {
-    /// Whether the two are the same, but for rounding: scales of products are rounded.
+    /// Returns whether two units are equal up to rounding. Scales of products are rounded.
     pub(crate) fn agrees(self, other: ColumnUnit) -> bool {
         self.dimension == other.dimension && (self.scale / other.scale - 1.0).abs() < 1e-9
     }
 
-    /// The unit spelt `text`, if it is one.
+    /// Returns the unit spelt `text`, if there is one.
     pub fn parse(text: &str) -> Option<ColumnUnit> {
         let lower = text.trim().to_lowercase();
         let found = UNITS.iter().find(|(name, ..)| *name == lower)?;
         Some(ColumnUnit { dimension: found.1, scale: found.2 })
     }
 
-    /// The unit a column's name carries: its last word after `_`, `-`, a space, `(` or `[`; or a
-    /// name that says packets per second in full. `None` when the name names no unit.
+    /// Returns the unit that a column's name carries: its last word after `_`, `-`, a space, `(` or
+    /// `[`, or packets per second written out. `None` when the name carries no unit.
     pub fn of_column(name: &str) -> Option<ColumnUnit> {
         let lower = name.trim().to_lowercase();
         if ["packets_per_second", "pkts_per_s", "packets_per_s", "pkt_per_s"]
@@ -103,13 +102,13 @@ impl ColumnUnit {
         let bare = lower.trim_end_matches([')', ']']);
         let suffix = bare.rsplit(['_', '-', ' ', '(', '[']).next()?;
         let alone = suffix.len() == bare.len();
-        // A column called just `b` or `s` is a variable's name, not a unit.
+        // A column called only `b` or `s` is a variable, not a unit.
         if alone && suffix.chars().count() < 2 { None } else { ColumnUnit::parse(suffix) }
     }
 }
 
-/// Whether a column of this name holds something that cannot be negative: it carries a unit, or is
-/// called a time, a size or a count.
+/// Returns whether a column of this name holds values that cannot be negative: its name carries a
+/// unit, or contains a word for a time, a size, a rate or a count.
 pub fn cannot_be_negative(name: &str) -> bool {
     const WORDS: [&str; 12] = [
         "time", "latency", "duration", "rtt", "delay", "size", "length", "bytes", "cores", "threads",

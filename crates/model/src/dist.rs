@@ -1,30 +1,30 @@
-//! Quantiles of the distributions the intervals need, in this crate's own names. The numbers come
-//! from `statrs`; the tests hold them to printed tables.
+//! Quantiles of the distributions behind the intervals. `statrs` computes them; the tests compare
+//! them with printed tables.
 
 use statrs::distribution::{Beta, ChiSquared, ContinuousCDF, Normal, StudentsT};
 
-/// Quantile `p` (in 0 … 1, ends excluded) of the standard normal distribution.
+/// Returns quantile `p` (in 0 … 1, ends excluded) of the standard normal distribution.
 pub fn normal_quantile(p: f64) -> f64 {
     Normal::standard().inverse_cdf(p)
 }
 
-/// Quantile `p` of Student's t with `df` > 0 degrees of freedom.
+/// Returns quantile `p` of Student's t with `df` > 0 degrees of freedom.
 pub fn t_quantile(p: f64, df: f64) -> f64 {
     StudentsT::new(0.0, 1.0, df).expect("degrees of freedom are positive").inverse_cdf(p)
 }
 
-/// Quantile `p` of chi-square with `df` > 0 degrees of freedom.
+/// Returns quantile `p` of chi-square with `df` > 0 degrees of freedom.
 pub fn chi2_quantile(p: f64, df: f64) -> f64 {
     ChiSquared::new(df).expect("degrees of freedom are positive").inverse_cdf(p)
 }
 
-/// Quantile `p` of the beta distribution with shapes `a`, `b` > 0.
+/// Returns quantile `p` of the beta distribution with shapes `a`, `b` > 0.
 pub fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
     Beta::new(a, b).expect("shapes are positive").inverse_cdf(p)
 }
 
-/// The interval of a probability of which `hits` of `n` trials were seen: Clopper and Pearson
-/// (1934), exact, never too narrow. `level` is 0.95 for 95 %.
+/// Returns the interval of a probability after `hits` in `n` trials, by Clopper and Pearson (1934):
+/// exact, never too narrow. `level` is 0.95 for 95 %. Panics if `n` is 0 or `hits` is above `n`.
 pub fn binomial_interval(hits: u64, n: u64, level: f64) -> (f64, f64) {
     assert!(hits <= n && n > 0, "{hits} hits of {n} trials");
     let tail = (1.0 - level) / 2.0;

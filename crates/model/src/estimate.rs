@@ -1,8 +1,8 @@
-//! One number with its interval: what every answer of this crate is made of.
+//! A number with its interval, the result type of this crate.
 
 use serde::{Deserialize, Serialize};
 
-/// A value and the interval it is believed to lie in, in the unit the owner of the field names.
+/// A value and its confidence interval. The field that holds it names the unit.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Estimate {
     /// The best single value.
@@ -14,36 +14,35 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A number taken as given: no interval is known, so it has no width.
+    /// Returns a value that is taken as exact: its interval has no width.
     pub fn exact(value: f64) -> Estimate {
         Estimate { value, low: value, high: value }
     }
 
-    /// `value` ± `half_width`.
+    /// Returns `value` ± `half_width`.
     pub fn around(value: f64, half_width: f64) -> Estimate {
         Estimate { value, low: value - half_width, high: value + half_width }
     }
 
-    /// The same of a quantity that is never below 0, such as a time: what lies below is cut off.
+    /// Cuts off what lies below 0, for a quantity that is never negative, such as a time.
     pub fn not_below_zero(self) -> Estimate {
         self.map(|x| x.max(0.0))
     }
 
-    /// Applies a function that grows (or falls) over the whole interval; the ends swap when it
-    /// falls.
+    /// Applies a function that is monotone over the interval. The ends swap when it falls.
     pub fn map(self, monotone: impl Fn(f64) -> f64) -> Estimate {
         let (a, b) = (monotone(self.low), monotone(self.high));
         Estimate { value: monotone(self.value), low: a.min(b), high: a.max(b) }
     }
 
-    /// Whether `x` lies in the closed interval.
+    /// Returns whether `x` lies in the closed interval.
     pub fn covers(self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }
 }
 
-/// A value whose bounds may be unknown: nothing was left to judge it by, or the points do not bound
-/// it on that side. In JSON an [`Estimate`] with `null` for those.
+/// A value whose bounds may be unknown, because no degree of freedom is left or the points do not
+/// bound it on that side. In JSON an [`Estimate`] with `null` for unknown bounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Bounded {
     /// The best single value.
@@ -55,18 +54,18 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// A value without error bar.
+    /// Returns a value with unknown bounds.
     pub fn unknown(value: f64) -> Bounded {
         Bounded { value, low: None, high: None }
     }
 
-    /// In a unit of which one of this unit is `factor`, above 0.
+    /// Returns the value and its bounds multiplied by `factor`, above 0.
     pub fn scaled(self, factor: f64) -> Bounded {
         let scale = |x: f64| x * factor;
         Bounded { value: scale(self.value), low: self.low.map(scale), high: self.high.map(scale) }
     }
 
-    /// Whether `x` lies in the closed interval, of which an unknown end is no limit.
+    /// Returns whether `x` lies in the closed interval. An unknown end is no limit.
     pub fn covers(self, x: f64) -> bool {
         self.low.is_none_or(|low| low <= x) && self.high.is_none_or(|high| x <= high)
     }

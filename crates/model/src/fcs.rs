@@ -1,21 +1,22 @@
-//! Whether frame sizes count the frame check sequence (IEEE 802.3 §3.2.9), the last 4 bytes of a
-//! frame on the wire. Testers and papers count it (RFC 2544 §9.1), programs never see it; taken for
-//! each other they are 4 bytes wrong, 5 % of the smallest frame's time on a wire.
+//! Whether frame sizes count the frame check sequence (FCS, IEEE 802.3 §3.2.9), the last 4 bytes of a
+//! frame on the wire. Testers and papers count it (RFC 2544 §9.1); programs never see it. Confusing
+//! the two is an error of 4 bytes, 5 % of the smallest frame's time on the wire.
 //!
 //! ```text
 //!   60 bytes in memory + 4 FCS = 64 bytes of frame + 20 preamble and gap = 84 bytes of line time
 //! ```
 
-use crate::regime::FRAMING_BYTES;
 use crate::table::{Table, TableError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
+/// Preamble (8 B) and inter-frame gap (12 B): what Ethernet carries on top of a frame with its FCS.
+pub const FRAMING_BYTES: f64 = 20.0;
 /// Bytes of the frame check sequence.
 pub const FCS_BYTES: f64 = 4.0;
-/// The column (a parameter of records) that says how a table counts.
+/// Name of the column, and of the parameter in records, that says how frame sizes are counted.
 pub const COLUMN: &str = "fcs";
 
 /// How frame sizes are counted.
@@ -28,22 +29,22 @@ pub enum Fcs {
     Without,
 }
 
-/// A table or a caller that says wrong things of it.
+/// A wrong or contradictory statement about the FCS.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum FcsError {
-    /// No word of this column.
+    /// A cell of the column is neither `with` nor `without`.
     #[error(
-        "line {line}, column `fcs`: `{text}`: write with or without, whether the frame sizes count the FCS"
+        "line {line}, column `fcs`: `{text}`: write `with` or `without`: whether frame sizes count the FCS"
     )]
     Word {
         /// Line of the text.
         line: u64,
-        /// What stands there.
+        /// The cell.
         text: String,
     },
-    /// Rows that count differently.
+    /// Two rows count differently.
     #[error(
-        "line {line}: frame sizes {here} FCS after some {before} it: 4 bytes apart, so bring them to one"
+        "line {line}: frame sizes {here} FCS after rows {before} it, a difference of 4 bytes: convert all rows to one of the two"
     )]
     Mixed {
         /// Line of the text.
@@ -53,33 +54,33 @@ pub enum FcsError {
         /// How this one does.
         here: Fcs,
     },
-    /// The table or fit says otherwise.
-    #[error("frame sizes were recorded {recorded} FCS: leave out that they are {given} it")]
+    /// The caller contradicts the table or fit.
+    #[error("frame sizes were recorded {recorded} FCS, not {given} it: omit --fcs")]
     Recorded {
         /// How it was recorded.
         recorded: Fcs,
-        /// What the caller says.
+        /// How the caller says it was recorded.
         given: Fcs,
     },
 }
 
-/// One frame's size, all ways.
+/// The size of one frame, counted in each way.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct FrameSize {
-    /// As the model counts, bytes.
+    /// As the model counts it, bytes.
     pub model_bytes: f64,
     /// With FCS, bytes.
     pub with_fcs_bytes: f64,
-    /// Of line time: with FCS, preamble and gap, bytes.
+    /// On the wire: with FCS, preamble and inter-frame gap, bytes.
     pub wire_bytes: f64,
     /// How the model counts.
     pub fcs: Fcs,
-    /// Nobody said so.
+    /// Whether `fcs` is assumed, because neither table nor caller says it.
     pub assumed: bool,
 }
 
 impl Fcs {
-    /// Bytes a size lacks of that with FCS.
+    /// Returns the bytes to add to a size to include the FCS.
     pub fn missing_bytes(self) -> f64 {
         match self {
             Fcs::With => 0.0,
@@ -87,7 +88,7 @@ impl Fcs {
         }
     }
 
-    /// What a table says of its sizes.
+    /// Returns how a table counts its sizes, if its column says so.
     pub(crate) fn of(table: &Table) -> Result<Option<Fcs>, FcsOrTable> {
         if !table.names().iter().any(|name| name == COLUMN) {
             return Ok(None);
@@ -104,7 +105,7 @@ impl Fcs {
         Ok(found)
     }
 
-    /// What holds of what was recorded and what the caller says.
+    /// Combines what was recorded with what the caller says.
     ///
     /// # Errors
     /// [`FcsError::Recorded`] when they contradict each other.
@@ -117,8 +118,8 @@ impl Fcs {
 }
 
 impl FrameSize {
-    /// A size as a model counts it; sizes of which nobody says anything count the FCS, as published
-    /// ones do.
+    /// Converts a size as a model counts it. Without a statement the FCS is assumed to be counted, as
+    /// in published sizes.
     pub fn of_model(model_bytes: f64, fcs: Option<Fcs>) -> FrameSize {
         let (fcs, assumed) = (fcs.unwrap_or(Fcs::With), fcs.is_none());
         let with_fcs_bytes = model_bytes + fcs.missing_bytes();
@@ -143,7 +144,7 @@ impl fmt::Display for Fcs {
     }
 }
 
-/// What may go wrong while the column is read.
+/// Why the column cannot be read.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub(crate) enum FcsOrTable {
     #[error(transparent)]
@@ -173,11 +174,11 @@ mod tests {
         assert_eq!(of("p,T_ns\n64,1\n"), Ok(None));
         assert_eq!(of("p,fcs\n60,without\n64,without\n"), Ok(Some(Fcs::Without)));
         assert!(of("p,fcs\n60,without\n64,with\n").unwrap_err().starts_with("line 3: frame sizes with FCS"));
-        assert!(of("p,fcs\n60,yes\n").unwrap_err().starts_with("line 2, column `fcs`: `yes`: write with"));
+        assert!(of("p,fcs\n60,yes\n").unwrap_err().starts_with("line 2, column `fcs`: `yes`: write `with`"));
     }
 
     #[test]
-    fn what_was_recorded_is_not_talked_over() {
+    fn a_contradiction_of_what_was_recorded_is_refused() {
         use Fcs::{With, Without};
         assert_eq!(Fcs::agreed(None, Some(Without)), Ok(Some(Without)));
         assert_eq!(Fcs::agreed(Some(Without), None), Ok(Some(Without)));

@@ -1,12 +1,11 @@
-//! SCION's router performance index: I = (1/score + M·8·L/C + N) · rate, meant to be the same for
-//! one program on every platform, so that it predicts the rate on the next. M weighs copying
-//! against computing, N is a fixed time per packet. (Hugly, "Router benchmark observations and
-//! predictive model", 2024.)
+//! SCION's router performance index (Hugly 2024): I = (1/score + M·8·L/C + N) · rate. It is meant to
+//! be the same for one program on every platform, so that it predicts the rate on another platform.
+//! M weighs copying against computing; N is a fixed time per packet.
 //!
 //! 1/rate is linear in (1/I, M/I, N/I), so M and N are fitted by least squares on relative errors.
-//! With as many unknowns as platforms such a fit proves nothing, and says so. What is said of I, M,
-//! N and of another platform's rate then has the interval of that regression: quotients by Fieller
-//! (1954), predictions as those of one more point.
+//! With as many unknowns as platforms such a fit proves nothing; a warning says so. The intervals of
+//! I, M, N and of another platform's rate are those of the regression: quotients by Fieller (1954),
+//! predictions as of one further point.
 
 use crate::dist::t_quantile;
 use crate::linear::{self, Solution};
@@ -15,22 +14,22 @@ use crate::{Bounded, Estimate};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Packet length of every worked figure of the document, bytes (its text also says 152).
+/// Packet length in the worked figures of Hugly 2024, bytes (its text also says 152).
 pub const LENGTH_BYTES: f64 = 172.0;
-/// The M of the document's second proposal.
+/// M of the document's second proposal.
 pub const M_TUNED: f64 = 400.0;
-/// The fixed time per packet in the benchmark program SCION runs, seconds.
+/// The fixed time per packet in SCION's benchmark program, seconds.
 pub const N_PROGRAM_S: f64 = 1e-6;
 
-/// Which M and N are used.
+/// How M and N are chosen.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
     /// M = 1, N = 0: the document's first proposal.
     Plain,
-    /// M = 400, N = 0: its second.
+    /// M = 400, N = 0: its second proposal.
     Tuned,
-    /// M = 400, N = 1 µs: what its program computes.
+    /// M = 400, N = 1 µs: as in SCION's benchmark program.
     Program,
     /// Both given.
     Given {
@@ -39,9 +38,9 @@ pub enum Variant {
         /// N in seconds.
         n_s: f64,
     },
-    /// M fitted, N = 0; two platforms at least.
+    /// M fitted, N = 0; needs two platforms or more.
     FitM,
-    /// M and N fitted; three platforms at least.
+    /// M and N fitted; needs three platforms or more.
     FitMN,
 }
 
@@ -56,7 +55,7 @@ impl Variant {
         }
     }
 
-    /// Unknowns besides I.
+    /// Returns the number of unknowns in addition to I.
     fn unknowns(self) -> usize {
         match self {
             Variant::FitM => 1,
@@ -69,39 +68,39 @@ impl Variant {
 /// The index over a set of platforms.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Index {
-    /// Which M and N were used.
+    /// How M and N were chosen.
     pub variant: Variant,
-    /// M; exact if given, with its 95 % interval if fitted.
+    /// M: exact if given, with its 95 % interval if fitted.
     pub m: Bounded,
-    /// N in seconds; likewise.
+    /// N in seconds: exact if given, with its 95 % interval if fitted.
     pub n_s: Bounded,
     /// Packet length in bytes.
     pub length_bytes: f64,
-    /// Mean of the platforms' indices, or that fitted with M and N, with its 95 % Student interval;
-    /// without bounds where there are as many unknowns as platforms.
+    /// Mean of the platforms' indices, or the index fitted with M and N, with its 95 % Student
+    /// interval. Without bounds if there are as many unknowns as platforms.
     pub index: Bounded,
-    /// Platform by platform.
+    /// The platforms one by one.
     pub platforms: Vec<PlatformIndex>,
     /// Range of the error when one platform predicts another, in %; `None` for one platform.
     pub pairwise_error_pct: Option<(f64, f64)>,
-    /// What the reader should know.
+    /// Reasons to doubt the result.
     pub warnings: Vec<String>,
     #[serde(skip)]
     basis: Basis,
 }
 
-/// One platform's part.
+/// The index of one platform.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PlatformIndex {
     /// Its name.
     pub name: String,
     /// Its own index.
     pub index: f64,
-    /// The index with the factor 8 from bytes to bits forgotten: if this is what you expected, the
-    /// copy rate was meant in bytes/s.
+    /// The index without the factor 8 from bytes to bits. If this is the expected value, the copy rate
+    /// is in bytes/s.
     pub index_without_factor_8: f64,
-    /// Predicted over measured rate − 1 in %, when the other platforms (and M, N fitted to them)
-    /// predict it; `None` where too few others are left.
+    /// Error of the rate that the other platforms predict (with M and N fitted to them), in %; `None`
+    /// if there are too few others.
     pub left_out_error_pct: Option<f64>,
 }
 
@@ -116,7 +115,7 @@ pub enum IndexError {
         /// Unknowns.
         unknowns: usize,
     },
-    /// Scores of two kinds.
+    /// The platforms' scores are of two kinds.
     #[error("`{first}` and `{second}` carry scores of different kinds: measure both with the same")]
     MixedScores {
         /// One platform.
@@ -124,7 +123,7 @@ pub enum IndexError {
         /// The other.
         second: String,
     },
-    /// A number that is missing, not finite, or not above 0.
+    /// A number is missing, not finite, or not above 0.
     #[error("platform `{platform}`: {what} must be a number above 0: correct the record")]
     BadNumber {
         /// The platform.
@@ -132,28 +131,27 @@ pub enum IndexError {
         /// Which number.
         what: &'static str,
     },
-    /// The platforms are too alike to tell M (or N).
+    /// The platforms are too similar to determine M (or N).
     #[error(
-        "the platforms' scores and copy rates are proportional: M and N cannot be told apart from I; add a platform of another balance"
+        "the platforms' scores and copy rates are proportional: M and N cannot be separated from I; add a platform with another ratio of score to copy rate"
     )]
     Alike,
 }
 
-/// The cost of a packet in index units: 1/score + M·8·L/C + N.
+/// Returns the cost of a packet in index units: 1/score + M·8·L/C + N.
 fn cost(platform: &Platform, length: f64, m: f64, n_s: f64) -> f64 {
     1.0 / platform.score + m * 8.0 * length / platform.copy_bits_per_s + n_s
 }
 
-/// The index of one measured platform for given M and N (seconds). `rate_pps` of the platform must
-/// be known.
+/// Returns the index of one platform for given M and N (seconds); `None` if its rate is not known.
 pub fn index_of(platform: &Platform, length_bytes: f64, m: f64, n_s: f64) -> Option<f64> {
     Some(cost(platform, length_bytes, m, n_s) * platform.rate_pps?)
 }
 
-/// The index over measured platforms, cross-validated by leaving each out.
+/// Computes the index over measured platforms. Each platform is also predicted by the others.
 ///
 /// # Errors
-/// [`IndexError`]: one platform for two unknowns is refused, as are scores of different kinds.
+/// [`IndexError`] for fewer platforms than unknowns, scores of different kinds, and bad numbers.
 pub fn index(platforms: &[Platform], length_bytes: f64, variant: Variant) -> Result<Index, IndexError> {
     check(platforms)?;
     let mut warnings = Vec::new();
@@ -161,10 +159,7 @@ pub fn index(platforms: &[Platform], length_bytes: f64, variant: Variant) -> Res
         .iter()
         .filter(|p| match wire_share(p, length_bytes) {
             Some(share) if share >= 1.0 => {
-                warnings.push(format!(
-                    "`{}` left out: it forwards at the wire's rate, not the processor's",
-                    p.name
-                ));
+                warnings.push(format!("`{}` left out: the wire limits its rate, not the processor", p.name));
                 false
             }
             _ => true,
@@ -202,19 +197,19 @@ pub fn index(platforms: &[Platform], length_bytes: f64, variant: Variant) -> Res
 }
 
 impl Index {
-    /// The rate on a platform not measured, packets/s: the interval is that of one further
-    /// platform; without bounds where there are as many unknowns as platforms.
+    /// Predicts the rate on a platform that was not measured, packets/s. The interval is that of one
+    /// further platform; without bounds if there are as many unknowns as platforms.
     pub fn predict(&self, platform: &Platform) -> Bounded {
         self.basis.rate(platform, self.length_bytes)
     }
 }
 
-/// What the measured platforms say.
+/// What the measured platforms determine.
 #[derive(Clone, PartialEq, Debug)]
 enum Basis {
     /// M and N are given, so each platform has an index.
     Given { m: f64, n_s: f64, indices: Vec<f64> },
-    /// They are fitted.
+    /// M and N are fitted.
     Fitted(Regression),
 }
 
@@ -255,7 +250,7 @@ impl Basis {
     fn rate(&self, platform: &Platform, length: f64) -> Bounded {
         match self {
             Basis::Given { m, n_s, indices } => {
-                // As far off as one more index, and an index is not below 0.
+                // The interval of one further index; an index is not below 0.
                 let wider = (indices.len() as f64 + 1.0).sqrt();
                 let Bounded { value, low, .. } = mean(indices);
                 let index = low.map_or(Bounded::unknown(value), |low| {
@@ -269,12 +264,12 @@ impl Basis {
     }
 }
 
-/// 1/rate over the parts of a packet's cost: the coefficients are 1/I, M/I and N/I.
+/// The regression of 1/rate on the parts of a packet's cost. The coefficients are 1/I, M/I and N/I.
 #[derive(Clone, PartialEq, Debug)]
 struct Regression {
     solution: Solution,
-    /// Half of an interval for a relative variance of 1: Student's quantile times the deviation of
-    /// the residuals. None where there are none.
+    /// Half-width of an interval for a relative variance of 1: Student's quantile times the standard
+    /// deviation of the residuals. None if no degree of freedom is left.
     width: Option<f64>,
 }
 
@@ -297,7 +292,7 @@ impl Regression {
         Ok(Regression { solution, width })
     }
 
-    /// Coefficient `j` over the first: M and N. One that was not fitted is 0.
+    /// Returns coefficient `j` over the first one: M or N. A coefficient that was not fitted is 0.
     fn quotient(&self, j: usize) -> Bounded {
         let Solution { coefficients: b, covariance: c, .. } = &self.solution;
         let Some(&over) = b.get(j) else { return Estimate::exact(0.0).into() };
@@ -327,23 +322,23 @@ impl Regression {
         let time: f64 = b.iter().zip(x).map(|(b, x)| b * x).sum();
         let row = |i: usize| c[i].iter().zip(x).map(|(c, x)| c * x).sum::<f64>();
         let variance: f64 = (0..b.len()).map(|i| x[i] * row(i)).sum();
-        // The line's own uncertainty, and how far one more platform lies off it.
+        // The uncertainty of the line, and the distance of one further platform from it.
         inverse(time, self.width.map(|w| w * (time * time + variance.max(0.0)).sqrt()))
     }
 }
 
-/// What 1/I, M/I and N/I are multiplied by.
+/// Returns the factors of 1/I, M/I and N/I.
 fn parts(platform: &Platform, length: f64) -> [f64; 3] {
     [1.0 / platform.score, 8.0 * length / platform.copy_bits_per_s, 1.0]
 }
 
-/// 1/x of x = `value` ± `half`, above 0: without an upper bound where x may be 0.
+/// Returns 1/x for x = `value` ± `half`, above 0. Without an upper bound if x may be 0.
 fn inverse(value: f64, half: Option<f64>) -> Bounded {
     let end = |half: f64| (value + half > 0.0).then(|| 1.0 / (value + half));
     Bounded { value: 1.0 / value, low: half.and_then(end), high: half.and_then(|half| end(-half)) }
 }
 
-/// The mean of indices with its Student interval; without for one index.
+/// Returns the mean of indices with its Student interval; one index has no interval.
 fn mean(indices: &[f64]) -> Bounded {
     let n = indices.len() as f64;
     let mean = indices.iter().sum::<f64>() / n;
@@ -375,7 +370,7 @@ fn check(platforms: &[Platform]) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// The wire's time per packet over the measured one: 1 and above means the wire was the limit.
+/// Returns the wire's time per packet over the measured time. At 1 and above the wire was the limit.
 fn wire_share(platform: &Platform, length_bytes: f64) -> Option<f64> {
     Some(platform.wire?.transmission_s(length_bytes) * platform.rate_pps?)
 }
@@ -399,15 +394,14 @@ fn warn(warnings: &mut Vec<String>, platforms: usize, variant: Variant, m: f64, 
     let word = |n: usize| WORDS.get(n).map_or_else(|| n.to_string(), |w| (*w).to_owned());
     let free = variant.unknowns();
     if platforms == 1 {
-        warnings
-            .push("one platform: the index has no error bar and nothing to be checked against".to_owned());
+        warnings.push("one platform: the index has no error bar and cannot be checked".to_owned());
     }
     if platforms == free + 1 && free > 0 {
         warnings.push("as many unknowns as platforms: the fit is exact and has no error bar".to_owned());
     }
     if free > 0 && platforms <= free + 2 {
         warnings.push(format!(
-            "{} free parameter{}, {} points: the agreement of the indices is bought, not found; measure more platforms",
+            "{} free parameter{}, {} points: the fit forces the indices to agree; measure more platforms",
             word(free),
             if free == 1 { "" } else { "s" },
             word(platforms)
@@ -418,7 +412,7 @@ fn warn(warnings: &mut Vec<String>, platforms: usize, variant: Variant, m: f64, 
     }
     if m < 0.0 || n_s < 0.0 {
         warnings.push(format!(
-            "M = {m:.3}, N = {:.3} µs: a negative cost has no meaning; the model does not hold here",
+            "M = {m:.3}, N = {:.3} µs: a negative cost has no meaning; the model does not hold for these platforms",
             n_s * 1e6
         ));
     }
@@ -427,7 +421,7 @@ fn warn(warnings: &mut Vec<String>, platforms: usize, variant: Variant, m: f64, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seeds::scion::{platforms, platforms_exact};
+    use crate::publications::scion::{platforms, platforms_exact};
     use crate::testing::normal;
     use fastpath_units::Rng;
 
@@ -452,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn forgetting_the_factor_8_is_shown_beside_the_index() {
+    fn the_index_without_the_factor_8_is_shown_too() {
         let plain = index(&platforms(), LENGTH_BYTES, Variant::Plain).expect("three platforms");
         let trap: Vec<f64> = plain.platforms.iter().map(|p| p.index_without_factor_8).collect();
         close(&trap, [14.91, 21.44, 25.70], 0.005);
@@ -482,7 +476,7 @@ mod tests {
         assert!(fitted.warnings.iter().any(|w| w.starts_with("two free parameters, three points")));
         assert!(fitted.warnings.iter().any(|w| w.contains("no error bar")), "{:?}", fitted.warnings);
         assert!(fitted.platforms.iter().all(|p| p.left_out_error_pct.is_none()));
-        // An error bar of no width would say that M and N are certain.
+        // An error bar of zero width would claim that M and N are certain.
         for bar in [fitted.m, fitted.n_s, fitted.index, fitted.predict(&platforms()[0])] {
             assert_eq!(bar, Bounded::unknown(bar.value));
         }
@@ -521,7 +515,7 @@ mod tests {
         let mut covered = [0u32; 4];
         for _ in 0..TRIALS {
             let found = index(&five().map(&mut off), 172.0, Variant::FitMN).expect("five platforms");
-            // Far from the others: what is not known of M and N counts.
+            // Far from the others, so that the uncertainty of M and N counts.
             let fresh = off(made("f", 1e5, 1e11));
             let rate = fresh.rate_pps.expect("made");
             let is_in = [

@@ -1,18 +1,21 @@
-//! Latency samples: a normal distribution by maximum likelihood with intervals, outliers by Tukey's
-//! rule, and a mixture of a normal core with a broad second component by expectation maximisation,
-//! which seed 000's "points with unexpectedly large deviation" call for.
+//! Summarises latency samples: a normal distribution by maximum likelihood with intervals, outliers
+//! by Tukey's rule, and a mixture of a normal core and a broad second component by expectation
+//! maximisation. The mixture covers the "points with unexpectedly large deviation" of Hartikainen
+//! 2016, "Communication Latencies".
 
 use crate::Estimate;
 use crate::dist::{chi2_quantile, normal_quantile, t_quantile};
 use crate::fit::Quantile;
+use crate::stats::quantile_of;
 use serde::Serialize;
 use thiserror::Error;
 
-/// Tukey's fences lie this many interquartile ranges outside the quartiles; 99.3 % of a normal
-/// distribution lie within, as in seed 000's box plot.
+/// Tukey's fences lie this many interquartile ranges outside the quartiles. 99.3 % of a normal
+/// distribution lie within, as in the box plot of Hartikainen 2016.
 pub const FENCE: f64 = 1.5;
 const ROUNDS_MAX: usize = 1000;
-/// The second component must be at least this much broader than the core, or it splits the core.
+/// The second component is at least this many times broader than the core; otherwise it would split
+/// the core.
 const BROADER: f64 = 3.0;
 const SAMPLES_MIN: usize = 8;
 
@@ -20,17 +23,17 @@ const SAMPLES_MIN: usize = 8;
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum LatencyError {
     /// Too few samples.
-    #[error("{samples} samples are too few: take {needed} at least")]
+    #[error("{samples} samples are too few: take at least {needed}")]
     TooFew {
-        /// How many there are.
+        /// Number of samples.
         samples: usize,
-        /// How many are needed.
+        /// Number needed.
         needed: usize,
     },
-    /// A sample that is no latency.
-    #[error("sample {position}: {value} is no latency: it must be finite and not negative")]
+    /// A sample that is not a latency.
+    #[error("sample {position}: {value} is not a latency: it must be finite and not negative")]
     BadSample {
-        /// Which, from 1.
+        /// Position of the sample, from 1.
         position: usize,
         /// Its value.
         value: f64,
@@ -40,7 +43,7 @@ pub enum LatencyError {
 /// A summary of latency samples, in their unit.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Latency {
-    /// How many.
+    /// Number of samples.
     pub samples: usize,
     /// Maximum-likelihood mean with its interval.
     pub mean: Estimate,
@@ -66,18 +69,17 @@ pub struct Mixture {
     pub core_sd: f64,
     /// Share of the samples in the broad component, 0 … 1.
     pub outlier_share: f64,
-    /// Its mean; the core's where its share is 0.
+    /// Mean of the broad component; the core's if its share is 0.
     pub outlier_mean: f64,
-    /// Its standard deviation; the core's where its share is 0.
+    /// Standard deviation of the broad component; the core's if its share is 0.
     pub outlier_sd: f64,
     /// Whether the mixture describes the samples better than one normal, by the Bayesian
     /// information criterion; if not, the core is that one normal and the share is 0.
     pub supported: bool,
 }
 
-/// Mean of the samples with its confidence interval: quantile · s/√n, s with n − 1. A latency is
-/// not negative, so neither is the lower end, where a few samples of many times the others would
-/// have it so.
+/// Returns the mean of the samples with its confidence interval: quantile · s/√n, s with n − 1. A
+/// latency is not negative, so a lower end below 0 is set to 0.
 ///
 /// # Errors
 /// [`LatencyError`] for fewer than two samples or one that is not finite.
@@ -95,7 +97,7 @@ pub fn mean_interval(samples: &[f64], quantile: Quantile, level: f64) -> Result<
 /// Summarises at least eight samples with 95 % intervals.
 ///
 /// # Errors
-/// [`LatencyError`] for too few samples or one that is no latency.
+/// [`LatencyError`] for too few samples or one that is not a latency.
 pub fn summarise(samples: &[f64]) -> Result<Latency, LatencyError> {
     check(samples, SAMPLES_MIN)?;
     let mut sorted = samples.to_vec();
@@ -131,7 +133,7 @@ fn check(samples: &[f64], needed: usize) -> Result<(), LatencyError> {
     }
 }
 
-/// Weighted mean and variance (divided by the weight, not one less).
+/// Returns the weighted mean and variance (divided by the total weight, not one less).
 fn moments(samples: &[f64], weight: impl Fn(usize) -> f64) -> (f64, f64) {
     let total: f64 = (0..samples.len()).map(&weight).sum();
     let mean = samples.iter().enumerate().map(|(i, x)| weight(i) * x).sum::<f64>() / total;
@@ -140,19 +142,12 @@ fn moments(samples: &[f64], weight: impl Fn(usize) -> f64) -> (f64, f64) {
     (mean, variance)
 }
 
-/// Quantile `p` of sorted samples, linear between neighbours (Hyndman & Fan 1996, type 7).
-pub fn quantile_of(sorted: &[f64], p: f64) -> f64 {
-    let at = p * (sorted.len() - 1) as f64;
-    let below = at.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (at - below as f64) * (sorted[above] - sorted[below])
-}
-
 fn log_density(x: f64, mean: f64, sd: f64) -> f64 {
     -0.5 * ((x - mean) / sd).powi(2) - sd.ln() - 0.5 * std::f64::consts::TAU.ln()
 }
 
-/// EM from the samples inside and outside the fences; deterministic.
+/// Fits the mixture by expectation maximisation, starting from the samples inside and outside the
+/// fences. Deterministic.
 fn mixture(sorted: &[f64], fences: (f64, f64)) -> Mixture {
     let n = sorted.len() as f64;
     let (mean, variance) = moments(sorted, |_| 1.0);
@@ -169,7 +164,7 @@ fn mixture(sorted: &[f64], fences: (f64, f64)) -> Mixture {
         return single;
     }
     let (core_mean, core_variance) = moments(&inside, |_| 1.0);
-    // Timers are quantised: a core on one value still has some width.
+    // Timers are quantised: a core with one value still has some width.
     let floor = single.core_sd * 1e-6;
     let mut now = Mixture {
         core_mean,
@@ -194,8 +189,8 @@ fn mixture(sorted: &[f64], fences: (f64, f64)) -> Mixture {
     if better && now.outlier_share < 0.5 { now } else { single }
 }
 
-/// One round: shares of responsibility, then weighted moments. Returns the log-likelihood before
-/// it.
+/// Performs one round: responsibilities, then weighted moments. Returns the next mixture, and the
+/// log-likelihood of the current one.
 fn step(sorted: &[f64], now: &Mixture, floor: f64) -> (Mixture, f64) {
     let mut likelihood = 0.0;
     let mut broad = Vec::with_capacity(sorted.len());
@@ -279,12 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_latency_is_refused() {
+    fn samples_that_are_no_latencies_are_refused() {
         let error = |samples: &[f64]| summarise(samples).unwrap_err().to_string();
-        assert_eq!(error(&[1.0; 3]), "3 samples are too few: take 8 at least");
+        assert_eq!(error(&[1.0; 3]), "3 samples are too few: take at least 8");
         let mut bad = [1.0; 8];
         bad[4] = -2.0;
-        assert_eq!(error(&bad), "sample 5: -2 is no latency: it must be finite and not negative");
+        assert_eq!(error(&bad), "sample 5: -2 is not a latency: it must be finite and not negative");
         bad[4] = f64::NAN;
         assert!(error(&bad).contains("NaN"));
         // All alike: no spread, no outliers, no mixture.

@@ -1,24 +1,45 @@
-//! Cost models of packet processing, with honest intervals: fit them, predict with them, size with
-//! them.
+//! Cost models of packet processing: fit them to measurements, predict with them, size systems with
+//! them. Every answer has an interval.
 //!
 //! | question | module |
 //! |---|---|
 //! | What does a packet cost, by least squares? | [`fit`] over a [`table`], in [`terms`] |
-//! | How well does it predict points it has not seen? | [`check`] |
-//! | What do latency samples say? | [`latency`] |
-//! | What will it do on another platform? How many cores? | [`predict`], [`cores`] |
+//! | How well does it predict points that were not fitted? | [`check`] |
+//! | What is the distribution of latency samples? | [`latency`] |
+//! | What is the throughput on another platform? How many cores does a link need? | [`predict`], [`cores`] |
 //! | SCION's platform index | [`index`] |
-//! | Threads × engines: does it fit the packet's time? Which task on which engine? | [`budget`], [`assign`] |
-//! | Exact queueing theory, an oracle for simulators | [`queueing`] |
-//! | Do the published numbers come out? | [`seeds`] |
+//! | Do threads and engines sustain the packet rate? Which task runs on which engine? | [`budget`], [`assign`] |
+//! | Exact queueing formulas, an oracle for simulators | [`queueing`] |
+//! | Do published figures come out? | [`publications`] |
 //!
-//! Pure: text in, plain serialisable structs out. It reads no file and no clock and draws no random
-//! number. Read first: `estimate.rs`, then `fit.rs`.
+//! A table of points, a fit with intervals, and a prediction:
+//!
+//! ```
+//! use fastpath_model::Table;
+//! use fastpath_model::fit::{FitOptions, fit};
+//! use fastpath_model::predict::{PredictionQuery, predict};
+//!
+//! // Nanoseconds on one core by frame size and by table lookups.
+//! let table = Table::from_csv(
+//!     "bytes,lookups,T_ns\n64,0,45.2\n64,10,85.6\n512,0,90.1\n512,10,131.2\n1518,0,191.8\n1518,10,232.7\n",
+//! )?;
+//! let cost = fit(&table, "T_ns", "const,bytes,lookups", &FitOptions::default())?;
+//! let per_lookup = cost.coefficients["lookups"];
+//! assert!(per_lookup.low < 4.07 && 4.07 < per_lookup.high);
+//!
+//! let at = vec![("bytes".to_owned(), 256.0), ("lookups".to_owned(), 5.0)];
+//! let query = PredictionQuery { transfer: None, cores: 4.0, line_gbit: Some(100.0), packet_cap: None, at };
+//! let throughput = predict(&cost.model(), &query)?.throughput_pps;
+//! assert!(throughput.low > 40e6 && throughput.high < 60e6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Pure: the input is text or numbers, the output is serialisable structs. The crate reads no file
+//! and no clock and draws no random number. Read first: `estimate.rs`, then `fit/mod.rs`.
 #![forbid(unsafe_code)]
 
 pub mod assign;
 pub mod budget;
-mod caps;
 mod cell;
 pub mod check;
 pub mod column_unit;
@@ -27,19 +48,16 @@ pub mod dist;
 mod estimate;
 pub mod fcs;
 pub mod fit;
-#[cfg(test)]
-mod fit_tests;
 pub mod index;
 pub mod latency;
 mod linear;
 pub mod model;
 pub mod platform;
 pub mod predict;
+pub mod publications;
 pub mod queueing;
 pub mod regime;
-mod robust;
-pub mod seeds;
-mod select;
+pub mod stats;
 pub mod table;
 pub mod terms;
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Weighted least squares by Householder QR (from `nalgebra`) on columns scaled to length 1, and
-//! what can be read off the factors: leverages, condition number, the covariance without σ².
+//! Weighted least squares by Householder QR (from `nalgebra`) on columns scaled to length 1. The
+//! factors also give the leverages, the condition number, and the covariance without σ².
 //!
-//! Not the statistics: see [`crate::fit`].
+//! The statistics are in [`crate::fit`].
 
 use nalgebra::{DMatrix, DVector};
 
-/// A column counts as a combination of the earlier ones when less than this share of its length is
-/// new.
+/// A column is a combination of the earlier ones when less than this share of its length is
+/// orthogonal to them.
 const DEPENDENT_BELOW: f64 = 1e-9;
 
 /// A solved least-squares problem.
@@ -16,27 +16,28 @@ pub(crate) struct Solution {
     pub(crate) coefficients: Vec<f64>,
     /// (XᵀWX)⁻¹, square.
     pub(crate) covariance: Vec<Vec<f64>>,
-    /// Diagonal of the hat matrix, one per row: 1 means the row alone fixes a coefficient.
+    /// Diagonal of the hat matrix, one per row: 1 means that the row alone fixes a coefficient.
     pub(crate) leverage: Vec<f64>,
     /// Condition number of the scaled columns.
     pub(crate) condition: f64,
 }
 
-/// Why a problem has no single solution: column `column` is (nearly) the sum of `on` times other
-/// columns; an empty `on` means it is zero everywhere.
+/// Why a problem has no unique solution: column `column` is (nearly) a combination of the columns
+/// `on`; an empty `on` means that the column is zero everywhere.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Dependent {
     pub(crate) column: usize,
     pub(crate) on: Vec<usize>,
 }
 
-/// Minimises Σ wᵢ (yᵢ − Σⱼ bⱼ xᵢⱼ)². Needs at least as many rows as columns and positive weights.
+/// Minimises Σ wᵢ (yᵢ − Σⱼ bⱼ xᵢⱼ)². There must be at least as many rows as columns, and positive
+/// weights.
 pub(crate) fn solve(columns: &[Vec<f64>], y: &[f64], weights: &[f64]) -> Result<Solution, Dependent> {
     let (n, k) = (y.len(), columns.len());
     debug_assert!(n >= k && weights.len() == n);
     let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
     let mut x = DMatrix::from_fn(n, k, |i, j| columns[j][i] * roots[i]);
-    // Through the largest entry, so that squares neither overflow nor vanish.
+    // Divide by the largest entry first, so that squares neither overflow nor vanish.
     let length = |j: usize| {
         let largest = x.column(j).amax();
         if largest > 0.0 { largest * (x.column(j) / largest).norm() } else { 0.0 }
@@ -67,7 +68,7 @@ pub(crate) fn solve(columns: &[Vec<f64>], y: &[f64], weights: &[f64]) -> Result<
     })
 }
 
-/// The earlier columns whose combination column `j` is, from the triangle left of it.
+/// Returns the earlier columns of which column `j` is a combination.
 fn combination(r: &DMatrix<f64>, j: usize) -> Vec<usize> {
     let head = r.view((0, 0), (j, j)).into_owned();
     let side = r.view((0, j), (j, 1)).into_owned();
@@ -77,7 +78,7 @@ fn combination(r: &DMatrix<f64>, j: usize) -> Vec<usize> {
     }
 }
 
-/// Σⱼ bⱼ xᵢⱼ for every row.
+/// Returns Σⱼ bⱼ xᵢⱼ for every row.
 pub(crate) fn apply(columns: &[Vec<f64>], coefficients: &[f64], rows: usize) -> Vec<f64> {
     (0..rows).map(|i| columns.iter().zip(coefficients).map(|(x, b)| x[i] * b).sum()).collect()
 }

@@ -1,5 +1,5 @@
-//! A model ready to predict: terms, coefficients, how sure they are. It comes out of a fit or is
-//! written down from published constants, which carry no uncertainty.
+//! A model for predictions: terms, coefficients and their covariance. It comes from a fit, or from
+//! published constants, which carry no uncertainty.
 
 use crate::Estimate;
 use crate::column_unit::cannot_be_negative;
@@ -28,25 +28,25 @@ pub struct Model {
     pub width: f64,
     /// Seconds in one unit of y, when y is a time and its unit is known.
     pub seconds_per_unit: Option<f64>,
-    /// Whether frame sizes count the FCS, if somebody said so.
+    /// Whether frame sizes count the FCS, if the table or the caller says so.
     pub fcs: Option<Fcs>,
-    /// Where each column was measured; empty for published constants.
+    /// Range of each column over the fitted points; empty for published constants.
     pub ranges: BTreeMap<String, Range>,
 }
 
-/// Where a column was measured.
+/// The range of a column's values.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Range {
-    /// Its least value.
+    /// Its smallest value.
     pub low: f64,
-    /// Its largest.
+    /// Its largest value.
     pub high: f64,
 }
 
-/// Why a model cannot answer.
+/// Why a model gives no value.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ModelError {
-    /// A column of a term got no value.
+    /// A column of a term has no value.
     #[error("term `{term}` needs a value for each of its columns ({columns}): give them")]
     NoValue {
         /// The term.
@@ -55,7 +55,7 @@ pub enum ModelError {
         columns: String,
     },
     /// A size, time, rate or count below zero.
-    #[error("`{column}` = {value} is negative, and a time, size, rate or count cannot be: correct it")]
+    #[error("`{column}` = {value} is negative; a time, size, rate or count cannot be: correct it")]
     Negative {
         /// The column.
         column: String,
@@ -63,10 +63,12 @@ pub enum ModelError {
         value: f64,
     },
     /// y has no unit of time.
-    #[error("y is not a time of known unit: name the column like T_ns, fit cores/rate, or give the unit")]
+    #[error("y is not a time of known unit: name the column like T_ns, fit cores/rate, or give --y-unit")]
     NoTime,
     /// The model's cost is zero or negative there.
-    #[error("the model gives {cost} there, and a cost is above zero: the point lies outside what was fitted")]
+    #[error(
+        "the model gives {cost} there, but a cost is above zero: the point lies outside the fitted range"
+    )]
     NotPositive {
         /// The cost it gives.
         cost: f64,
@@ -84,15 +86,15 @@ pub enum ModelError {
 /// A prediction: of the mean, and of one further measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Prediction {
-    /// Where the mean lies.
+    /// The mean of measurements at the point.
     pub mean: Estimate,
-    /// Where a single new measurement lies.
+    /// One further measurement at the point.
     pub single: Estimate,
 }
 
 impl Model {
-    /// A model from published constants in seconds × `seconds_per_unit`, one per term, taken as
-    /// exact.
+    /// Builds a model from published constants, one per term, taken as exact. y has
+    /// `seconds_per_unit` seconds per unit.
     ///
     /// # Errors
     /// [`ModelError::Constants`] unless there is one finite constant per term.
@@ -118,28 +120,28 @@ impl Model {
         })
     }
 
-    /// A frame's size, all ways.
+    /// Converts a frame size as the model counts it.
     pub fn frame(&self, model_bytes: f64) -> FrameSize {
         FrameSize::of_model(model_bytes, self.fcs)
     }
 
-    /// A sentence for each column whose value lies outside of what was fitted.
+    /// Returns a warning for each column whose value lies outside the fitted range.
     pub fn extrapolations(&self, value_of: impl Fn(&str) -> Option<f64>) -> Vec<String> {
         let outside = |(name, range): (&String, &Range)| {
             let value = value_of(name).filter(|value| !(range.low..=range.high).contains(value))?;
             Some(format!(
-                "extrapolation: {name} = {value} lies outside {} … {}, where the model was fitted; the interval takes the terms for right out there too",
+                "extrapolation: {name} = {value} lies outside {} … {}, where the model was fitted; the interval assumes that the terms hold there too",
                 range.low, range.high
             ))
         };
         self.ranges.iter().filter_map(outside).collect()
     }
 
-    /// Each term's value at a point.
+    /// Returns the value of each term at a point.
     ///
     /// # Errors
-    /// [`ModelError::NoValue`] when the point lacks a column, [`ModelError::Negative`] for a size
-    /// or the like below 0.
+    /// [`ModelError::NoValue`] when the point lacks a column, [`ModelError::Negative`] for a time,
+    /// size, rate or count below 0.
     pub fn terms_at(&self, value_of: impl Fn(&str) -> Option<f64>) -> Result<Vec<f64>, ModelError> {
         for column in self.terms.columns() {
             let negative = value_of(column).filter(|value| *value < 0.0);
@@ -156,25 +158,25 @@ impl Model {
         self.terms.iter().map(at).collect()
     }
 
-    /// Σ coefficient × x.
+    /// Returns Σ coefficient × x.
     pub(crate) fn value(&self, x: &[f64]) -> f64 {
         self.coefficients.iter().zip(x).map(|(b, x)| b * x).sum()
     }
 
-    /// Variance of [`Model::value`] from the coefficients' uncertainty: xᵀ Σ x.
+    /// Returns the variance of [`Model::value`] due to the coefficients: xᵀ Σ x.
     pub(crate) fn variance(&self, x: &[f64]) -> f64 {
         let row = |i: usize| self.covariance[i].iter().zip(x).map(|(c, x)| c * x).sum::<f64>();
         x.iter().enumerate().map(|(i, xi)| xi * row(i)).sum::<f64>().max(0.0)
     }
 
-    /// Variance of a single point about the model where it gives `value`.
+    /// Returns the variance of a single point about the model, where the model gives `value`.
     pub(crate) fn scatter(&self, value: f64) -> f64 {
         let sd = if self.relative_residual { self.residual_sd * value } else { self.residual_sd };
         sd * sd
     }
 
-    /// Predicts y where `value_of` gives every column, in the unit of y, on the platform that was
-    /// fitted.
+    /// Predicts y at the point where `value_of` gives the value of every column, in the unit of y, on
+    /// the fitted platform.
     ///
     /// # Errors
     /// [`ModelError::NoValue`] when the point lacks a column.

@@ -1,11 +1,11 @@
-//! What a model needs to know of a machine: its integer score, its copy rate, and what was measured
+//! A platform as a model sees it: its integer score, its copy rate, and the forwarding rate measured
 //! on it.
 
 use crate::table::{Table, TableError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Whose integer score it is. Scores of different kinds are never compared.
+/// The benchmark of an integer score. Scores of different kinds are never compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScoreKind {
@@ -15,49 +15,49 @@ pub enum ScoreKind {
     Own,
 }
 
-/// A machine.
+/// A platform.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Platform {
     /// Its name, for reports.
     pub name: String,
     /// Integer score of one core, above 0.
     pub score: f64,
-    /// Whose score it is.
+    /// The benchmark of the score.
     pub score_kind: ScoreKind,
     /// Copy (memmove) rate in **bit/s**, above 0. Benchmarks print MiB/s: see [`bits_from_mib`].
     pub copy_bits_per_s: f64,
-    /// Measured forwarding rate of the program in question, packets/s.
+    /// Forwarding rate of the program measured on it, packets/s.
     #[serde(default)]
     pub rate_pps: Option<f64>,
-    /// The wire it was measured over, to tell whether that was the limit.
+    /// The test of the wire it was measured over, to tell whether the wire was the limit.
     #[serde(default)]
-    pub wire: Option<Wire>,
+    pub wire: Option<LineRateTest>,
 }
 
-/// What a wire and its driver can send, from a test with one large frame size (seed 002,
-/// "Transmission").
+/// A test of a wire and its driver with one large frame size (Hugly 2024, "Where might the time
+/// go").
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Wire {
-    /// Frames/s it reached.
+pub struct LineRateTest {
+    /// Frames/s reached.
     pub packets_per_s: f64,
-    /// With frames of this many bytes.
+    /// Frame size, bytes.
     pub frame_bytes: f64,
-    /// At this nominal bit rate.
+    /// Nominal bit rate.
     pub bits_per_s: f64,
 }
 
-/// bit/s of a copy rate printed in MiB/s (2²⁰ B).
+/// Converts a copy rate in MiB/s (2²⁰ B) to bit/s.
 pub fn bits_from_mib(mib_per_s: f64) -> f64 {
     mib_per_s * 1_048_576.0 * 8.0
 }
 
-impl Wire {
-    /// Per-packet overhead in seconds: po = t(m) − 8·m/R.
+impl LineRateTest {
+    /// Returns the per-packet overhead in seconds: po = t(m) − 8·m/R.
     pub fn overhead_s(&self) -> f64 {
         1.0 / self.packets_per_s - 8.0 * self.frame_bytes / self.bits_per_s
     }
 
-    /// Time to send a packet of `bytes`: t(L) = po + 8·L/R, in seconds.
+    /// Returns the time to send a packet of `bytes`, t(L) = po + 8·L/R, in seconds.
     pub fn transmission_s(&self, bytes: f64) -> f64 {
         self.overhead_s() + 8.0 * bytes / self.bits_per_s
     }
@@ -70,19 +70,19 @@ pub enum PlatformError {
     #[error(transparent)]
     Table(#[from] TableError),
     /// A column is missing under all its names.
-    #[error("no column for {what} (have: {have}): call it {names}")]
+    #[error("no column for {what} (have: {have}): name it one of {names}")]
     NoColumn {
         /// What it would hold.
         what: &'static str,
-        /// The columns there are.
+        /// The columns of the table.
         have: String,
-        /// The names understood.
+        /// The accepted names.
         names: String,
     },
 }
 
-/// Column names of a copy rate, each with bit/s per unit. Gib/s is not among them: seed 002 writes
-/// it for 10⁹ bit/s.
+/// Column names of a copy rate, each with bit/s per unit. Gib/s is not among them, because Hugly 2024
+/// uses it for 10⁹ bit/s.
 const COPY_COLUMNS: [(&str, f64); 6] = [
     ("copy_bits_per_s", 1.0),
     ("copy_bytes_per_s", 8.0),
@@ -95,8 +95,8 @@ const SCORE_COLUMNS: [(&str, ScoreKind); 2] = [("coremark", ScoreKind::Coremark)
 const RATE_COLUMNS: [(&str, f64); 4] =
     [("rate_pps", 1.0), ("packets_per_s", 1.0), ("rate_kpps", 1e3), ("rate_mpps", 1e6)];
 
-/// Reads a table with the columns `platform`, `coremark` or `score` (per core), a copy rate with
-/// its unit in the name, and optionally the measured `rate_pps`.
+/// Reads platforms from CSV text: columns `platform`, `coremark` or `score` (per core), a copy rate
+/// with its unit in the name, and optionally the measured `rate_pps`.
 ///
 /// # Errors
 /// [`PlatformError`] for a table that is wrong or lacks a column.
@@ -123,7 +123,7 @@ pub fn from_csv(text: &str) -> Result<Vec<Platform>, PlatformError> {
         .collect())
 }
 
-/// The first of the names the table has, with what the name means.
+/// Returns the first of the known names that the table has, with its meaning.
 fn column<T: Copy>(
     table: &Table,
     what: &'static str,

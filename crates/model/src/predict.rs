@@ -1,10 +1,10 @@
-//! Throughput on another platform from the two machines' records: terms that grow with the frame
-//! size scale with the copy rate, the others with the integer score (the split of seed 002's model,
-//! with weights fitted rather than assumed).
+//! Predicts throughput on another platform from the records of the two machines. Terms that grow with
+//! the frame size scale with the copy rate; the others scale with the integer score. This is the
+//! split of Hugly 2024, with fitted weights instead of assumed ones.
 //!
-//! The interval is by the delta method: covariance of the coefficients, scatter of single points,
-//! error of the two records, and a declared error of the scaling itself, which one platform cannot
-//! reveal.
+//! The interval follows from the delta method: covariance of the coefficients, scatter of single
+//! points, error of the two records, and a declared error of the scaling. One platform alone cannot
+//! reveal the error of the scaling.
 
 use crate::Estimate;
 use crate::cores::wire_rate;
@@ -16,33 +16,33 @@ use crate::terms::Term;
 use serde::Serialize;
 use thiserror::Error;
 
-/// Relative standard deviation assumed of the scaling. Declared: seed 002's indices at M = 400
-/// spread by 8 to 10 % over its three platforms.
+/// Relative standard deviation assumed for the scaling. Declared: the indices of Hugly 2024 at
+/// M = 400 differ by 8 to 10 % over its three platforms.
 pub const TRANSFER_SD: f64 = 0.10;
-/// Relative standard deviation assumed of a score or a copy rate in a record. Declared.
+/// Relative standard deviation assumed for a score or a copy rate in a record. Declared.
 pub const RECORD_SD: f64 = 0.02;
 
-/// What is asked.
+/// The point, the platform and the limits of a prediction.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Question {
-    /// The platform fitted and the one asked about; `None` for the platform fitted itself.
+pub struct PredictionQuery {
+    /// The fitted platform and the other one; `None` for the fitted platform itself.
     pub transfer: Option<Transfer>,
     /// Cores that forward, each independently.
     pub cores: f64,
-    /// Wire rate in Gbit/s, if it may be the limit.
+    /// Line rate in Gbit/s, if it may be the limit.
     pub line_gbit: Option<f64>,
-    /// Packets/s a NIC passes at most, if known.
+    /// Most packets/s that a NIC passes, if known.
     pub packet_cap: Option<f64>,
-    /// Value of each column of the model.
+    /// The value of each column of the model.
     pub at: Vec<(String, f64)>,
 }
 
-/// From which platform to which.
+/// The platforms of a prediction and their errors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Transfer {
     /// Where the model was fitted.
     pub from: Platform,
-    /// What is asked about.
+    /// The platform to predict for.
     pub to: Platform,
     /// Relative standard deviation of each record's numbers; [`RECORD_SD`] unless known.
     pub record_sd: f64,
@@ -50,40 +50,40 @@ pub struct Transfer {
     pub transfer_sd: f64,
 }
 
-/// The answer.
+/// A predicted throughput.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Throughput {
-    /// Packets/s of all cores together, limits applied.
+    /// Packets/s of all cores together, with the limits applied.
     pub throughput_pps: Estimate,
-    /// Time a packet costs one core, ns.
+    /// Time that a packet costs one core, ns.
     pub ns_per_packet: Estimate,
-    /// What limits the value.
+    /// What limits the throughput.
     pub limit: Limit,
-    /// Factor on the time of terms without a frame size; below 1 is a faster machine.
+    /// Factor on the time of terms without a frame size; below 1 on a faster machine.
     pub compute_scale: f64,
     /// Factor on the time of terms with a frame size.
     pub copy_scale: f64,
-    /// The frame's size, where one is given.
+    /// The frame size, if one is given.
     pub frame: Option<FrameSize>,
-    /// What the reader should know.
+    /// Reasons to doubt the result.
     pub warnings: Vec<String>,
 }
 
 /// Why there is no prediction.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum PredictError {
-    /// The model cannot answer.
+    /// The model gives no value.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Scores of two kinds.
+    /// The platforms' scores are of two kinds.
     #[error("`{from}` and `{to}` carry scores of different kinds: measure both with the same")]
     MixedScores {
-        /// The platform fitted.
+        /// The fitted platform.
         from: String,
-        /// The platform asked about.
+        /// The platform to predict for.
         to: String,
     },
-    /// A number that must be above zero (or at least zero) is not.
+    /// A number is out of range.
     #[error("{what} = {value}: must be a finite number above 0")]
     BadNumber {
         /// Which number.
@@ -93,17 +93,17 @@ pub enum PredictError {
     },
 }
 
-/// Predicts the throughput `question` asks for, with the interval of one further measurement.
+/// Predicts the throughput at the point of `query`, with the interval of one further measurement.
 ///
 /// # Errors
 /// [`PredictError`] for scores of different kinds, numbers out of range, a model whose y is no
 /// time.
-pub fn predict(model: &Model, question: &Question) -> Result<Throughput, PredictError> {
-    check(question)?;
+pub fn predict(model: &Model, query: &PredictionQuery) -> Result<Throughput, PredictError> {
+    check(query)?;
     let unit = model.seconds_per_unit.ok_or(ModelError::NoTime)?;
-    let value_of = |name: &str| question.at.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+    let value_of = |name: &str| query.at.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
     let x = model.terms_at(value_of)?;
-    let (compute_scale, copy_scale) = question
+    let (compute_scale, copy_scale) = query
         .transfer
         .as_ref()
         .map_or((1.0, 1.0), |t| (t.from.score / t.to.score, t.from.copy_bits_per_s / t.to.copy_bits_per_s));
@@ -119,20 +119,20 @@ pub fn predict(model: &Model, question: &Question) -> Result<Throughput, Predict
     }
     let scaled: Vec<f64> = compute_x.iter().zip(&copy_x).map(|(a, b)| a + b).collect();
     let stretch = time / model.value(&x);
-    let transfer_variance = question.transfer.as_ref().map_or(0.0, |t| {
+    let transfer_variance = query.transfer.as_ref().map_or(0.0, |t| {
         // Two records, each with its error, enter each ratio.
         2.0 * t.record_sd.powi(2) * (compute.powi(2) + copy.powi(2)) + (t.transfer_sd * time).powi(2)
     });
     let scatter = model.scatter(model.value(&x)) * stretch.powi(2);
-    // Constants of a paper carry no width of their own; the transfer's error still counts, at 95 %.
+    // Published constants have no width; the error of the transfer still counts, at 95 %.
     let width = if model.width > 0.0 { model.width } else { crate::dist::normal_quantile(0.975) };
     let sd = (model.variance(&scaled) + scatter + transfer_variance).sqrt();
     // On the log scale, so that a wide interval never reaches a negative time.
     let spread = (width * sd / time).exp();
     let ns = Estimate { value: time, low: time / spread, high: time * spread }.map(|t| t * unit * 1e9);
-    let free = ns.map(|ns| question.cores * 1e9 / ns);
-    let frame = frame(model, question);
-    let (limit, cap) = lowest_cap(question, frame);
+    let free = ns.map(|ns| query.cores * 1e9 / ns);
+    let frame = frame(model, query);
+    let (limit, cap) = lowest_cap(query, frame);
     let throughput_pps = free.map(|pps| pps.min(cap));
     Ok(Throughput {
         throughput_pps,
@@ -141,18 +141,18 @@ pub fn predict(model: &Model, question: &Question) -> Result<Throughput, Predict
         compute_scale,
         copy_scale,
         frame,
-        warnings: warnings(model, question),
+        warnings: warnings(model, query),
     })
 }
 
-fn check(question: &Question) -> Result<(), PredictError> {
+fn check(query: &PredictionQuery) -> Result<(), PredictError> {
     let positive = |what, value: f64| {
         if value.is_finite() && value > 0.0 { Ok(()) } else { Err(PredictError::BadNumber { what, value }) }
     };
-    positive("cores", question.cores)?;
-    positive("line rate", question.line_gbit.unwrap_or(1.0))?;
-    positive("packet cap", question.packet_cap.unwrap_or(1.0))?;
-    let Some(t) = &question.transfer else { return Ok(()) };
+    positive("cores", query.cores)?;
+    positive("line rate", query.line_gbit.unwrap_or(1.0))?;
+    positive("packet cap", query.packet_cap.unwrap_or(1.0))?;
+    let Some(t) = &query.transfer else { return Ok(()) };
     for platform in [&t.from, &t.to] {
         positive("score", platform.score)?;
         positive("copy rate", platform.copy_bits_per_s)?;
@@ -167,23 +167,23 @@ fn check(question: &Question) -> Result<(), PredictError> {
     }
 }
 
-fn frame(model: &Model, question: &Question) -> Option<FrameSize> {
-    question.at.iter().find(|(name, _)| is_frame(name)).map(|(_, bytes)| model.frame(*bytes))
+fn frame(model: &Model, query: &PredictionQuery) -> Option<FrameSize> {
+    query.at.iter().find(|(name, _)| is_frame(name)).map(|(_, bytes)| model.frame(*bytes))
 }
 
-/// The lowest rate anything but the processor allows.
-fn lowest_cap(question: &Question, frame: Option<FrameSize>) -> (Limit, f64) {
-    let line = question.line_gbit.zip(frame).map(|(gbit, frame)| wire_rate(gbit, frame.wire_bytes, 0.0));
-    let (line, nic) = (line.unwrap_or(f64::INFINITY), question.packet_cap.unwrap_or(f64::INFINITY));
+/// Returns the lowest rate that anything other than the processor allows.
+fn lowest_cap(query: &PredictionQuery, frame: Option<FrameSize>) -> (Limit, f64) {
+    let line = query.line_gbit.zip(frame).map(|(gbit, frame)| wire_rate(gbit, frame.wire_bytes, 0.0));
+    let (line, nic) = (line.unwrap_or(f64::INFINITY), query.packet_cap.unwrap_or(f64::INFINITY));
     if line <= nic { (Limit::LineRate, line) } else { (Limit::PacketRate, nic) }
 }
 
-fn warnings(model: &Model, question: &Question) -> Vec<String> {
-    let value_of = |name: &str| question.at.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+fn warnings(model: &Model, query: &PredictionQuery) -> Vec<String> {
+    let value_of = |name: &str| query.at.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
     let mut warnings = model.extrapolations(value_of);
-    if let Some(t) = &question.transfer {
+    if let Some(t) = &query.transfer {
         warnings.push(format!(
-            "the scaling from `{}` to `{}` is declared uncertain by {:.0} %, not measured: two fitted platforms would tell",
+            "the scaling from `{}` to `{}` has a declared uncertainty of {:.0} %, not a measured one: fit two platforms to measure it",
             t.from.name,
             t.to.name,
             t.transfer_sd * 100.0
@@ -191,16 +191,15 @@ fn warnings(model: &Model, question: &Question) -> Vec<String> {
     }
     if model.width == 0.0 {
         warnings.push(
-            "the model's constants carry no uncertainty: the interval knows only the transfer's".to_owned(),
-        );
-    }
-    if question.line_gbit.is_some() && frame(model, question).is_some_and(|frame| frame.assumed) {
-        warnings.push(
-            "frame sizes are taken to count the FCS, for nothing says: --fcs without if they do not"
+            "the model's constants carry no uncertainty: the interval includes only that of the transfer"
                 .to_owned(),
         );
     }
-    if question.line_gbit.is_some() && !question.at.iter().any(|(name, _)| is_frame(name)) {
+    if query.line_gbit.is_some() && frame(model, query).is_some_and(|frame| frame.assumed) {
+        warnings
+            .push("frame sizes are assumed to count the FCS: give --fcs without if they do not".to_owned());
+    }
+    if query.line_gbit.is_some() && !query.at.iter().any(|(name, _)| is_frame(name)) {
         warnings.push("no frame size given: the line rate is not applied".to_owned());
     }
     warnings
@@ -212,7 +211,7 @@ mod tests {
     use crate::fit::{FitOptions, fit};
     use crate::index::{LENGTH_BYTES, Variant, index};
     use crate::platform::ScoreKind;
-    use crate::seeds::{netcope, scion};
+    use crate::publications::{netcope, scion};
     use crate::table::Table;
     use crate::testing::normal;
     use fastpath_units::Rng;
@@ -232,11 +231,11 @@ mod tests {
         vec![("p".to_owned(), p), ("h".to_owned(), h)]
     }
 
-    fn here(p: f64, h: f64) -> Question {
-        Question { transfer: None, cores: 1.0, line_gbit: None, packet_cap: None, at: at(p, h) }
+    fn here(p: f64, h: f64) -> PredictionQuery {
+        PredictionQuery { transfer: None, cores: 1.0, line_gbit: None, packet_cap: None, at: at(p, h) }
     }
 
-    /// A machine with twice the compute time and half the copy time of the one fitted.
+    /// A machine with twice the compute time and half the copy time of the fitted one.
     fn transfer(record_sd: f64, transfer_sd: f64) -> Transfer {
         Transfer { from: machine("a", 30e3, 1e11), to: machine("b", 15e3, 2e11), record_sd, transfer_sd }
     }
@@ -244,15 +243,20 @@ mod tests {
     #[test]
     fn the_platform_fitted_predicts_itself_and_the_wire_caps_it() {
         let model = netcope::model();
-        let free = predict(&model, &Question { cores: 4.0, ..here(64.0, 0.0) }).expect("a time");
+        let free = predict(&model, &PredictionQuery { cores: 4.0, ..here(64.0, 0.0) }).expect("a time");
         assert!((free.throughput_pps.value - 4e9 / 45.064).abs() < 1.0);
         assert_eq!(free.limit, Limit::Cpu);
-        let capped = predict(&model, &Question { cores: 8.0, line_gbit: Some(100.0), ..here(64.0, 0.0) })
-            .expect("a time");
+        let capped =
+            predict(&model, &PredictionQuery { cores: 8.0, line_gbit: Some(100.0), ..here(64.0, 0.0) })
+                .expect("a time");
         assert_eq!(capped.limit, Limit::LineRate);
         assert!((capped.throughput_pps.value - 148.81e6).abs() < 1e4);
-        let nic =
-            Question { cores: 8.0, line_gbit: Some(100.0), packet_cap: Some(23.3e6), ..here(64.0, 0.0) };
+        let nic = PredictionQuery {
+            cores: 8.0,
+            line_gbit: Some(100.0),
+            packet_cap: Some(23.3e6),
+            ..here(64.0, 0.0)
+        };
         assert_eq!(predict(&model, &nic).expect("a time").limit, Limit::PacketRate);
     }
 
@@ -260,21 +264,21 @@ mod tests {
     fn a_wire_takes_four_bytes_more_of_a_frame_than_memory() {
         use crate::fcs::Fcs;
         let model = Model { fcs: Some(Fcs::Without), ..netcope::model() };
-        let question = Question { cores: 100.0, line_gbit: Some(10.0), ..here(60.0, 0.0) };
-        let found = predict(&model, &question).expect("a time");
+        let query = PredictionQuery { cores: 100.0, line_gbit: Some(10.0), ..here(60.0, 0.0) };
+        let found = predict(&model, &query).expect("a time");
         assert!((found.throughput_pps.value - 10e9 / 8.0 / 84.0).abs() < 1e-3, "{found:?}");
         assert_eq!(found.frame.map(|frame| frame.wire_bytes), Some(84.0));
     }
 
     #[test]
-    fn a_point_outside_of_what_was_fitted_is_told() {
+    fn a_point_outside_the_fitted_range_is_warned_of() {
         let (p, h) = ([64.0, 128.0, 256.0, 512.0, 1024.0], [0.0, 10.0, 5.0, 20.0, 1.0]);
         let t: Vec<f64> = p.iter().zip(&h).map(|(p, h)| 38.6 + 0.1 * p + 4.0 * h).collect();
         let table = Table::from_columns(&[("p", &p), ("h", &h), ("T_ns", &t)]).expect("columns");
         let model = fit(&table, "T_ns", "const,p,h", &FitOptions::default()).expect("a fit").model();
-        let told = |p, h| predict(&model, &here(p, h)).expect("a time").warnings;
-        assert_eq!(told(64.0, 20.0), Vec::<String>::new());
-        let far = told(9000.0, 30.0);
+        let warned = |p, h| predict(&model, &here(p, h)).expect("a time").warnings;
+        assert_eq!(warned(64.0, 20.0), Vec::<String>::new());
+        let far = warned(9000.0, 30.0);
         assert!(
             far.iter().any(|w| w.starts_with("extrapolation: p = 9000 lies outside 64 … 1024")),
             "{far:?}"
@@ -284,8 +288,8 @@ mod tests {
 
     #[test]
     fn compute_scales_with_the_score_and_bytes_with_the_copy_rate() {
-        let question = Question { transfer: Some(transfer(0.0, 0.0)), ..here(1000.0, 10.0) };
-        let found = predict(&netcope::model(), &question).expect("a time");
+        let query = PredictionQuery { transfer: Some(transfer(0.0, 0.0)), ..here(1000.0, 10.0) };
+        let found = predict(&netcope::model(), &query).expect("a time");
         assert!((found.ns_per_packet.value - (2.0 * (38.6 + 40.7) + 0.5 * 101.0)).abs() < 1e-9);
     }
 
@@ -311,8 +315,8 @@ mod tests {
                 let truth = off(TRANSFER_SD)
                     * (2.0 * (38.6 + 4.07 * 50.0) * off(RECORD_SD) * off(RECORD_SD)
                         + 0.5 * 101.0 * off(RECORD_SD) * off(RECORD_SD));
-                let question = Question { transfer: Some(records), ..here(1000.0, 50.0) };
-                predict(&model, &question).expect("a time").ns_per_packet.covers(truth)
+                let query = PredictionQuery { transfer: Some(records), ..here(1000.0, 50.0) };
+                predict(&model, &query).expect("a time").ns_per_packet.covers(truth)
             })
             .count();
         // Student's width at 9 degrees of freedom is applied to parts known better than that: on
@@ -334,11 +338,11 @@ mod tests {
     fn scores_of_two_kinds_and_numbers_out_of_range_are_refused() {
         let mut mixed = transfer(0.0, 0.0);
         mixed.to.score_kind = ScoreKind::Coremark;
-        let question = Question { transfer: Some(mixed), ..here(64.0, 0.0) };
-        assert!(matches!(predict(&netcope::model(), &question), Err(PredictError::MixedScores { .. })));
-        let none = Question { cores: 0.0, ..here(64.0, 0.0) };
+        let query = PredictionQuery { transfer: Some(mixed), ..here(64.0, 0.0) };
+        assert!(matches!(predict(&netcope::model(), &query), Err(PredictError::MixedScores { .. })));
+        let none = PredictionQuery { cores: 0.0, ..here(64.0, 0.0) };
         assert!(predict(&netcope::model(), &none).is_err());
-        let lacking = Question { at: vec![("p".to_owned(), 64.0)], ..here(64.0, 0.0) };
+        let lacking = PredictionQuery { at: vec![("p".to_owned(), 64.0)], ..here(64.0, 0.0) };
         assert!(matches!(
             predict(&netcope::model(), &lacking),
             Err(PredictError::Model(ModelError::NoValue { .. }))

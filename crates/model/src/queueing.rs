@@ -1,5 +1,6 @@
 //! Queueing formulas with exact answers: M/M/1, M/M/c, M/D/1, tandems, and closed networks by
-//! Buzen's convolution and by mean value analysis. Oracles for simulators, and first estimates.
+//! Buzen's convolution and by mean value analysis. They serve as oracles for simulators and as first
+//! estimates.
 //!
 //! (Kleinrock, *Queueing Systems* I, 1975; Buzen, CACM 16(9), 1973; Reiser & Lavenberg, JACM 27(2),
 //! 1980.) Rates are per any unit of time, times in the same unit.
@@ -7,9 +8,9 @@
 use serde::Serialize;
 use thiserror::Error;
 
-/// The most customers of a closed network.
+/// Maximum number of customers of a closed network.
 pub const CUSTOMERS_MAX: usize = 100_000;
-/// The most servers of a queue and stations of a network.
+/// Maximum number of servers of a queue, and of stations of a network.
 pub const SERVERS_MAX: u32 = 10_000;
 
 /// A queue in steady state.
@@ -43,8 +44,10 @@ pub struct Closed {
 /// Why there is no steady state.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum QueueError {
-    /// As much arrives as can be served, or more.
-    #[error("load {load:.4} is not below 1: the queue grows for ever; lower the arrival rate or add servers")]
+    /// The arrival rate is at least the service rate.
+    #[error(
+        "load {load:.4} is not below 1: the queue grows without bound; lower the arrival rate or add servers"
+    )]
     Unstable {
         /// Arrival rate over service rate of all servers.
         load: f64,
@@ -70,7 +73,7 @@ fn steady(arrival: f64, service_time: f64, utilisation: f64, waits: f64, wait: f
     Steady { utilisation, waits, queue_len: arrival * wait, in_system: arrival * sojourn, wait, sojourn }
 }
 
-/// M/M/1: Poisson arrivals, exponential service, one server.
+/// Solves M/M/1: Poisson arrivals, exponential service, one server.
 ///
 /// # Errors
 /// [`QueueError`] when unstable or out of range.
@@ -78,7 +81,7 @@ pub fn mm1(arrival: f64, service: f64) -> Result<Steady, QueueError> {
     mmc(arrival, service, 1)
 }
 
-/// M/M/c: `servers` servers of rate `service` each, one queue.
+/// Solves M/M/c: `servers` servers of rate `service` each, one queue.
 ///
 /// # Errors
 /// [`QueueError`] when unstable or out of range.
@@ -89,8 +92,8 @@ pub fn mmc(arrival: f64, service: f64, servers: u32) -> Result<Steady, QueueErro
     Ok(steady(arrival, 1.0 / service, offered / c, waits, waits / (c * service - arrival)))
 }
 
-/// Erlang's B: the probability that all of `servers` are busy where arrivals that find them so are
-/// lost. `offered` is arrival over service rate.
+/// Returns Erlang's B: the probability that all `servers` are busy, where arrivals that find all of
+/// them busy are lost. `offered` is the arrival rate over the service rate.
 ///
 /// # Errors
 /// [`QueueError::Range`].
@@ -103,7 +106,7 @@ pub fn erlang_b(offered: f64, servers: u32) -> Result<f64, QueueError> {
     Ok((1..=servers).fold(1.0, |b, k| offered * b / (f64::from(k) + offered * b)))
 }
 
-/// Erlang's C: the probability that an arrival at an M/M/c queue waits.
+/// Returns Erlang's C: the probability that an arrival at an M/M/c queue waits.
 ///
 /// # Errors
 /// [`QueueError`] when unstable or out of range.
@@ -113,7 +116,7 @@ pub fn erlang_c(offered: f64, servers: u32) -> Result<f64, QueueError> {
     if load >= 1.0 { Err(QueueError::Unstable { load }) } else { Ok(b / (1.0 - load * (1.0 - b))) }
 }
 
-/// M/D/1: Poisson arrivals, constant service time, one server.
+/// Solves M/D/1: Poisson arrivals, constant service time, one server.
 ///
 /// # Errors
 /// [`QueueError`] when unstable or out of range.
@@ -121,7 +124,7 @@ pub fn md1(arrival: f64, service_time: f64) -> Result<Steady, QueueError> {
     mg1(arrival, service_time, 0.0)
 }
 
-/// M/G/1 by Pollaczek and Khinchine: `variation` is the squared coefficient of variation of the
+/// Solves M/G/1 by Pollaczek and Khinchine: `variation` is the squared coefficient of variation of the
 /// service time, 0 for constant, 1 for exponential.
 ///
 /// # Errors
@@ -138,8 +141,8 @@ pub fn mg1(arrival: f64, service_time: f64, variation: f64) -> Result<Steady, Qu
     Ok(steady(arrival, service_time, load, load, wait))
 }
 
-/// Exponential queues in a row, (service rate, servers) each: by Burke's theorem each is an M/M/c
-/// queue of its own.
+/// Solves exponential queues in a row, (service rate, servers) each. By Burke's theorem each is an
+/// independent M/M/c queue.
 ///
 /// # Errors
 /// [`QueueError`] of the first stage that is unstable or out of range.
@@ -147,8 +150,8 @@ pub fn tandem(arrival: f64, stages: &[(f64, u32)]) -> Result<Vec<Steady>, QueueE
     stages.iter().map(|(service, servers)| mmc(arrival, *service, *servers)).collect()
 }
 
-/// A closed network of single exponential servers by Buzen's convolution. `demands` is the mean
-/// service time per round at each station.
+/// Solves a closed network of single exponential servers by Buzen's convolution. `demands` is the
+/// mean service time per round at each station.
 ///
 /// # Errors
 /// [`QueueError::Range`].
@@ -176,8 +179,8 @@ pub fn buzen(demands: &[f64], customers: usize) -> Result<Closed, QueueError> {
     })
 }
 
-/// The same network by mean value analysis, plus `think` time without queueing per round (0 for
-/// none).
+/// Solves the same network by mean value analysis, with `think` time without queueing per round (0
+/// for none).
 ///
 /// # Errors
 /// [`QueueError::Range`].

@@ -1,10 +1,10 @@
-//! Which points are limited by something else than the processor: a line rate or a constant packet
-//! rate (a NIC's cap). A cost fitted through such points would describe the wire. Seed 002 states
-//! the rule as bm(L) = max(r(L), t(L)); here t is found from the data.
+//! Finds the points that something other than the processor limits: a line rate, or a constant packet
+//! rate such as a NIC's cap. A cost fitted through such points would describe the wire. The rule is
+//! bm(L) = max(r(L), t(L)) of Hugly 2024, "Where might the time go"; here t comes from the data.
 //!
-//! *Line rate*: rate × (frame + framing) × 8 is the largest of the table and within 0.2 % of one to
+//! *Line rate*: rate × (frame + framing) × 8 is the largest of the table, and within 0.2 % of one to
 //! four ports of a standard Ethernet speed, at two frame sizes or in three rows at least. *Packet
-//! rate*: more cores do not bring more packets, and the rate they stop at is common to the table.
+//! rate*: more cores do not forward more packets, and several rows share the rate where they stop.
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::fcs::{Fcs, FrameSize};
@@ -13,28 +13,23 @@ use crate::terms::{Shape, Term};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Preamble (8 B) and inter-frame gap (12 B): what the wire carries on top of a frame with its FCS.
-pub const FRAMING_BYTES: f64 = 20.0;
-
 const ETHERNET_BPS: [f64; 11] = [1e8, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9];
 const PORTS_MAX: u32 = 4;
 const LINE_TOLERANCE: f64 = 0.002;
 const CAP_TOLERANCE: f64 = 0.03;
-/// Doubling the cores brings less than this share of more packets: a plateau.
+/// A plateau: doubling the cores adds less than this share of packets.
 const PLATEAU_GAIN: f64 = 0.10;
 
-/// Which columns mean what, and known line rates. What is `None` is guessed from the columns'
-/// names.
+/// Which column holds what, and known line rates. A `None` is guessed from the columns' names.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CapHints {
     /// Column of frame sizes, bytes.
     pub frame: Option<String>,
-    /// Whether they count the FCS; none: they do, as published ones.
+    /// Whether frame sizes count the FCS; none means they do, as in published sizes.
     pub fcs: Option<Fcs>,
     /// Column of core (thread, worker) counts.
     pub cores: Option<String>,
-    /// Line rates in bit/s known to apply, all ports together. Empty: standard Ethernet speeds are
-    /// tried.
+    /// Known line rates in bit/s, all ports together. If empty, standard Ethernet speeds are tried.
     pub line_bps: Vec<f64>,
 }
 
@@ -42,7 +37,7 @@ pub struct CapHints {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// The processor: these points are fitted.
+    /// The processor. These points are fitted.
     Cpu,
     /// The wire.
     LineRate,
@@ -57,28 +52,28 @@ pub struct Regime {
     pub limit: Limit,
     /// bit/s on the wire for a line rate, packets/s for a packet rate; none for the processor.
     pub rate: Option<f64>,
-    /// How many points.
+    /// Number of points.
     pub points: usize,
-    /// Their lines in the text.
+    /// Lines of the points in the text.
     pub lines: Vec<u64>,
 }
 
-/// What limits each row of a table: none is the processor, else the limit and its rate.
+/// What limits each row of a table: none is the processor, otherwise the limit and its rate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Split(Vec<Option<(Limit, f64)>>);
 
 impl Split {
-    /// The limits of the rows numbered.
+    /// Returns the limits of the numbered rows.
     pub fn keep(&self, rows: &[usize]) -> Split {
         Split(rows.iter().map(|&i| self.0[i]).collect())
     }
 
-    /// Numbers of the rows the processor limits.
+    /// Returns the numbers of the rows that the processor limits.
     pub fn free(&self) -> Vec<usize> {
         (0..self.0.len()).filter(|&i| self.0[i].is_none()).collect()
     }
 
-    /// The regimes of `table`, [`Limit::Cpu`] first.
+    /// Returns the regimes of `table`, [`Limit::Cpu`] first.
     pub fn regimes(&self, table: &Table) -> Vec<Regime> {
         let regime = |limit: Option<(Limit, f64)>| {
             let rows = || (0..self.0.len()).filter(|&i| self.0[i] == limit);
@@ -96,8 +91,8 @@ impl Split {
     }
 }
 
-/// Splits the rows of `table`; `None` when `y` is not made of a packet rate or no frame size is
-/// known.
+/// Splits the rows of `table`. Returns `None` when `y` contains no packet rate, or no column holds
+/// frame sizes.
 ///
 /// # Errors
 /// [`TableError`] when a hinted column is missing or the rate is not numeric.
@@ -128,7 +123,7 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
     Ok(Some(Split(limit)))
 }
 
-/// The packet-rate column inside `y`, with packets/s per unit.
+/// Returns the packet-rate column in `y`, and the packets/s in one of its units.
 fn rate_of(y: &Term) -> Option<(&str, f64)> {
     y.factors().iter().filter(|factor| factor.shape == Shape::Plain).find_map(
         |f| match ColumnUnit::of_column(&f.column) {
@@ -138,14 +133,14 @@ fn rate_of(y: &Term) -> Option<(&str, f64)> {
     )
 }
 
-/// The column that names frame sizes, if one does: `frame…`, `…size`, `…length`, `p`, or one in
-/// bytes.
+/// Returns the column of frame sizes, if a name says so: `frame…`, `…size`, `…length`, `p`, or a name
+/// in bytes.
 pub(crate) fn guess_frame(table: &Table) -> Option<String> {
     let named = |test: &dyn Fn(&str) -> bool| table.names().iter().find(|n| test(&n.to_lowercase())).cloned();
     named(&|n| n.contains("frame")).or_else(|| named(&is_frame))
 }
 
-/// Whether a column's name says it holds frame sizes.
+/// Returns whether a column's name says that it holds frame sizes.
 pub(crate) fn is_frame(name: &str) -> bool {
     let lower = name.to_lowercase();
     let sized = ColumnUnit::of_column(&lower).is_some_and(|u| u.dimension == Dimension::Size);
@@ -157,15 +152,15 @@ fn guess_cores(table: &Table) -> Option<String> {
     with("core").or_else(|| with("thread")).or_else(|| with("worker"))
 }
 
-/// Whether a column's name says it counts cores, threads or workers.
+/// Returns whether a column's name says that it counts cores, threads or workers.
 pub(crate) fn is_cores(name: &str) -> bool {
     let lower = name.to_lowercase();
     ["core", "thread", "worker"].iter().any(|w| lower.contains(w))
 }
 
-/// Rows on the wire's limit, each with that limit in bit/s. Frames are in bytes of line time.
+/// Returns the rows at a line rate, each with that rate in bit/s. `frames` are bytes of line time.
 fn line_limited(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Vec<(usize, f64)> {
-    // A row of unknown size gets 0 and is on no line.
+    // A row of unknown size gets 0 and is at no line rate.
     let on_wire = |(r, f): (&f64, &Option<f64>)| f.map_or(0.0, |f| r * 8.0 * f);
     let wire: Vec<f64> = rates.iter().zip(frames).map(on_wire).collect();
     let near = |line: f64| -> Vec<(usize, f64)> {
@@ -189,7 +184,7 @@ fn line_limited(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Vec<(us
     if sizes.len() >= 2 || rows.len() >= 3 { rows } else { Vec::new() }
 }
 
-/// The packet rate at which more cores stop helping, if there is a common one.
+/// Returns the packet rate at which more cores stop helping, if several rows share one.
 fn packet_cap(free: &[usize], groups: &[usize], rates: &[f64], cores: &[Option<f64>]) -> Option<f64> {
     let mut by_group: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
     for &row in free {

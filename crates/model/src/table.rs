@@ -1,21 +1,22 @@
-//! A table of measurements read from CSV text: a header line, then one line per point. Anyone's
-//! table: text columns may stand beside numbers, and only the columns a model uses are checked.
+//! A table of measurements: named columns, one row per point. It is read from CSV text or built from
+//! typed rows. Columns of text may stand next to columns of numbers; only the columns that a model
+//! uses are checked.
 //!
-//! Not a data frame: it is read and handed to [`crate::fit`].
+//! Not a data frame: it is read and passed to [`crate::fit`].
 
 use crate::cell::{Cell, Comma};
 use crate::column_unit::{ColumnUnit, cannot_be_negative};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// The most rows a table may have.
+/// Maximum number of rows.
 pub const ROWS_MAX: usize = 1_000_000;
 
-/// Mean frame of the simple IMIX mix, in bytes with FCS: (7·64 + 4·570 + 1518)/12, as the published
-/// VPP tables use it.
+/// Mean frame of the simple IMIX, in bytes with FCS: (7·64 + 4·570 + 1518)/12, as the published VPP
+/// tables use it.
 pub const IMIX_MEAN_BYTES: f64 = (7.0 * 64.0 + 4.0 * 570.0 + 1518.0) / 12.0;
 
-/// Measurements by column. Rows keep the line they came from, for error texts.
+/// Measurements by column. Each row keeps the line it came from, for error texts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Table {
     names: Vec<String>,
@@ -28,7 +29,7 @@ struct Row {
     cells: Vec<Cell>,
 }
 
-/// What is wrong with a table, where, and what to do.
+/// What is wrong with a table, where, and what to do about it.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum TableError {
     /// The text is not CSV.
@@ -36,7 +37,7 @@ pub enum TableError {
     NotCsv {
         /// Line of the text, from 1.
         line: u64,
-        /// What the CSV reader says.
+        /// The CSV reader's message.
         reason: String,
     },
     /// A row has more or fewer cells than the header.
@@ -55,7 +56,7 @@ pub enum TableError {
     #[error("the table is empty: it needs a header line and at least one row")]
     Empty,
     /// More rows than [`ROWS_MAX`].
-    #[error("more than {ROWS_MAX} rows: thin the table out")]
+    #[error("more than {ROWS_MAX} rows: use fewer")]
     TooLong,
     /// A column without a name.
     #[error("column {position} of the header has no name: name it")]
@@ -63,21 +64,21 @@ pub enum TableError {
         /// Column, from 1.
         position: usize,
     },
-    /// Two columns of one name.
+    /// Two columns with one name.
     #[error("two columns are called `{name}`: rename one")]
     Duplicate {
         /// The name.
         name: String,
     },
-    /// A column that is asked for is not there.
+    /// A requested column is missing.
     #[error("no column `{name}` (have: {have}): correct the name or the header")]
     NoColumn {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The names in the table.
         have: String,
     },
-    /// A cell that must be a number is none.
+    /// A cell that must be a number is not one.
     #[error("line {line}, column `{column}`: `{text}` is not a finite number: {}", remedy(text))]
     NotANumber {
         /// Line of the text, from 1.
@@ -87,9 +88,9 @@ pub enum TableError {
         /// The cell.
         text: String,
     },
-    /// A comma that could be of thousands or of decimals.
+    /// A comma that could separate thousands or decimals.
     #[error(
-        "line {line}, column `{column}`: the comma in `{text}` may be of thousands or of decimals: write a point, or no comma"
+        "line {line}, column `{column}`: the comma in `{text}` may separate thousands or decimals: write a decimal point, or no comma"
     )]
     Ambiguous {
         /// Line of the text, from 1.
@@ -101,7 +102,7 @@ pub enum TableError {
     },
     /// A time, size, rate or count below zero.
     #[error(
-        "line {line}, column `{column}`: {value} is negative, and a time, size, rate or count cannot be: correct or remove the row"
+        "line {line}, column `{column}`: {value} is negative; a time, size, rate or count cannot be: correct or remove the row"
     )]
     Negative {
         /// Line of the text, from 1.
@@ -111,7 +112,7 @@ pub enum TableError {
         /// The cell.
         value: f64,
     },
-    /// Cells of one column, or columns of one kind, in different units.
+    /// Cells of one column, or columns of one kind, have different units.
     #[error("{place}: units are mixed, `{first}` and `{second}`: convert to one unit")]
     MixedUnits {
         /// The line or the columns.
@@ -124,12 +125,13 @@ pub enum TableError {
 }
 
 impl Table {
-    /// Reads CSV text: comma, semicolon or tab (whichever the header line has most of) or columns
-    /// of spaces, `#` starts a comment line, which may be the header; cells are trimmed, numbers
-    /// may have separators of thousands or a decimal comma.
+    /// Reads CSV text. Columns are separated by comma, semicolon or tab, whichever the header line has
+    /// most of, or aligned by spaces; Markdown tables are read too. `#` starts a comment line, which
+    /// may be the header. Cells are trimmed. Numbers may have separators of thousands or a decimal
+    /// comma.
     ///
     /// # Errors
-    /// [`TableError`] for anything but a rectangular table with distinct column names.
+    /// [`TableError`] unless the text is a rectangular table with distinct column names.
     pub fn from_csv(text: &str) -> Result<Table, TableError> {
         let (text, delimiter) = laid_out(text);
         let mut reader = csv::ReaderBuilder::new()
@@ -137,7 +139,7 @@ impl Table {
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
             .from_reader(text.as_bytes());
-        // A name may be broken over lines.
+        // A name may span several lines.
         let in_one_line = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut names: Vec<String> =
             reader.headers().map_err(from_csv_error)?.iter().map(in_one_line).collect();
@@ -147,13 +149,13 @@ impl Table {
             if lines.len() == ROWS_MAX {
                 return Err(TableError::TooLong);
             }
-            // Spreadsheets write rows of nothing.
+            // Spreadsheets write empty rows.
             if record.iter().any(|cell| !cell.is_empty()) || names.len() == 1 {
                 let line = record.position().map_or(0, csv::Position::line);
                 lines.push((line, record.iter().map(str::to_owned).collect()));
             }
         }
-        // And columns of nothing, at the end.
+        // And empty columns at the end.
         while names.len() > 1
             && names.last().is_some_and(String::is_empty)
             && lines.iter().all(|(_, cells)| cells[names.len() - 1].is_empty())
@@ -173,8 +175,10 @@ impl Table {
         if rows.is_empty() { Err(TableError::Empty) } else { Ok(Table { names, rows }) }
     }
 
-    /// A table of numbers, for measurements that never were text. Panics if a column's length
-    /// differs.
+    /// Builds a table of numbers. Panics if the columns differ in length.
+    ///
+    /// # Errors
+    /// [`TableError`] unless the names are distinct and not empty.
     pub fn from_columns(columns: &[(&str, &[f64])]) -> Result<Table, TableError> {
         let names: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
         check_names(&names)?;
@@ -187,32 +191,32 @@ impl Table {
         Ok(Table { names, rows })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether no row is left after [`Table::keep`].
+    /// Returns whether there is no row, as after [`Table::keep`] of none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The columns' names in order.
+    /// Returns the names of the columns in order.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The line of the text row `row` was read from.
+    /// Returns the line of the text that row `row` was read from.
     pub fn line(&self, row: usize) -> u64 {
         self.rows[row].line
     }
 
-    /// The rows numbered, in the order given.
+    /// Returns the numbered rows, in the given order.
     pub fn keep(&self, rows: &[usize]) -> Table {
         Table { names: self.names.clone(), rows: rows.iter().map(|&i| self.rows[i].clone()).collect() }
     }
 
-    /// Numbers of the rows whose cell in `column` reads `text`.
+    /// Returns the numbers of the rows whose cell in `column` equals `text`.
     ///
     /// # Errors
     /// [`TableError::NoColumn`].
@@ -221,8 +225,8 @@ impl Table {
         Ok((0..self.rows.len()).filter(|&i| self.rows[i].cells[c].reads(text)).collect())
     }
 
-    /// Leaves out the rows where a used column holds a word instead of a number, and says so.
-    /// `IMIX` is not left out but read as [`IMIX_MEAN_BYTES`].
+    /// Returns the table without the rows in which a used column holds a word instead of a number,
+    /// and a note for each column with such rows. `IMIX` is read as [`IMIX_MEAN_BYTES`] instead.
     ///
     /// # Errors
     /// [`TableError::NoColumn`]; [`TableError::NotANumber`] when a column holds nothing but words.
@@ -251,7 +255,7 @@ impl Table {
                     return Err(self.not_a_number(table.rows[first].line, c, text));
                 }
                 notes.push(format!(
-                    "{} rows left out: `{}` is no number there (first: `{text}`, line {})",
+                    "{} rows left out: `{}` is not a number there (first: `{text}`, line {})",
                     words.len(),
                     self.names[c],
                     table.rows[first].line
@@ -262,10 +266,10 @@ impl Table {
         Ok((table, notes))
     }
 
-    /// Column `name` as numbers.
+    /// Returns column `name` as numbers.
     ///
     /// # Errors
-    /// [`TableError`] for a missing column, a cell that is no finite number, a negative time, size,
+    /// [`TableError`] for a missing column, a cell that is not a finite number, a negative time, size,
     /// rate or count, and cells in different units.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>, TableError> {
         let c = self.position(name)?;
@@ -307,7 +311,7 @@ impl Table {
                 }
             }
         }
-        // A companion column called `unit` says how each row is meant.
+        // A column called `unit` or `NAME_unit` gives the unit of each row.
         for (c, name) in self.names.iter().enumerate() {
             let lower = name.to_lowercase();
             let companion = ["unit", "units"].contains(&lower.as_str())
@@ -324,7 +328,7 @@ impl Table {
         Ok(())
     }
 
-    /// The unit of column `name`: its name's, or that of the first cell that has one.
+    /// Returns the unit of column `name`: that of its name, or that of the first cell with a unit.
     ///
     /// # Errors
     /// [`TableError::NoColumn`].
@@ -337,7 +341,7 @@ impl Table {
         Ok(ColumnUnit::of_column(name).or_else(|| self.rows.iter().find_map(of_cell)))
     }
 
-    /// Column `name` as text, as read.
+    /// Returns the cells of column `name` as text.
     ///
     /// # Errors
     /// [`TableError::NoColumn`].
@@ -346,7 +350,8 @@ impl Table {
         Ok(self.rows.iter().map(|row| row.cells[c].text()).collect())
     }
 
-    /// Column `name` where it is a number (or `IMIX`), for columns that inform but are not fitted.
+    /// Returns the cells of column `name` that are numbers (or `IMIX`), for columns that are not
+    /// fitted.
     pub(crate) fn numbers_if_any(&self, name: &str) -> Result<Vec<Option<f64>>, TableError> {
         let c = self.position(name)?;
         let number = |row: &Row| match &row.cells[c] {
@@ -357,7 +362,8 @@ impl Table {
         Ok(self.rows.iter().map(number).collect())
     }
 
-    /// A group number per row: rows share one when they agree in every column `counts` accepts.
+    /// Returns a group number per row. Rows share a number when they agree in every column that
+    /// `counts` accepts.
     pub(crate) fn groups(&self, counts: &dyn Fn(&str) -> bool) -> Vec<usize> {
         let mut seen: BTreeMap<Vec<String>, usize> = BTreeMap::new();
         let used: Vec<usize> = (0..self.names.len()).filter(|&c| counts(&self.names[c])).collect();
@@ -376,8 +382,8 @@ impl Table {
         found.ok_or_else(|| TableError::NoColumn { name: name.to_owned(), have: self.names.join(", ") })
     }
 
-    /// Cells like `5us` must all carry one unit, the header's if it has one; bare numbers take the
-    /// header's.
+    /// Refuses cells with different units. Cells like `5us` must all carry one unit, the header's if it
+    /// has one. Numbers without a unit have the header's.
     fn check_one_unit(&self, c: usize) -> Result<(), TableError> {
         let header = ColumnUnit::of_column(&self.names[c]);
         let described = |cell: &Cell| match cell {
@@ -416,7 +422,7 @@ impl Table {
     }
 }
 
-/// What to do about a cell that should be a number.
+/// Returns what to do about a cell that should be a number.
 fn remedy(text: &str) -> &'static str {
     let is_number = |text: &str| text.trim().parse::<f64>().is_ok_and(f64::is_finite);
     if text.contains(['±', '∓']) {
@@ -428,8 +434,8 @@ fn remedy(text: &str) -> &'static str {
     }
 }
 
-/// A table as Markdown has it, as columns of tabs; line by line, so that numbers of lines stay.
-/// None for what is none.
+/// Converts a Markdown table to columns separated by tabs, line by line, so that line numbers stay.
+/// Returns none for a text that is not a Markdown table.
 fn from_markdown(text: &str) -> Option<String> {
     let inside = |line: &str| {
         Some(line.trim().strip_prefix('|')?.strip_suffix('|')?.replace('\t', " ").replace('|', "\t"))
@@ -440,7 +446,7 @@ fn from_markdown(text: &str) -> Option<String> {
     if !is_rule || header.is_empty() {
         return None;
     }
-    // Its second row has no content: an empty one is left out later.
+    // The rule below the header becomes an empty row, which is left out later.
     let row = |line: &str| {
         let row = inside(line).unwrap_or_else(|| line.to_owned());
         if row.chars().all(|c| "-: \t".contains(c)) { row.replace(['-', ':'], "") } else { row }
@@ -448,10 +454,10 @@ fn from_markdown(text: &str) -> Option<String> {
     Some(text.lines().map(row).collect::<Vec<_>>().join("\n"))
 }
 
-/// The text with `\n` alone between lines, a header that is no comment, and one delimiter between
-/// columns, which it says.
+/// Returns the text with `\n` between lines, a header that is no comment, and one delimiter between
+/// columns; and that delimiter.
 fn laid_out(text: &str) -> (String, u8) {
-    // The CSV reader counts a line late after CR LF.
+    // With CR LF the CSV reader would count lines wrongly.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n").replace('\r', "\n");
     if let Some(table) = from_markdown(&text) {
         return (table, b'\t');
@@ -485,7 +491,7 @@ fn laid_out(text: &str) -> (String, u8) {
     (lines.join("\n"), delimiter.unwrap_or(b','))
 }
 
-/// The cells of a line, roughly: for the look of it.
+/// Splits a line into cells, without regard to quotes.
 fn cells(line: &str) -> Vec<&str> {
     match delimiter(line) {
         Some(delimiter) => line.split(char::from(delimiter)).map(str::trim).collect(),
@@ -493,7 +499,7 @@ fn cells(line: &str) -> Vec<&str> {
     }
 }
 
-/// What the line has most of, if any: the first of the most frequent.
+/// Returns the most frequent delimiter of a line, if it has one.
 fn delimiter(line: &str) -> Option<u8> {
     let outside: String = line.split('"').step_by(2).collect();
     let count = |delimiter: &u8| outside.bytes().filter(|byte| byte == delimiter).count();
@@ -542,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_with_letters_of_scale_or_deviations_are_refused_with_what_to_do() {
+    fn numbers_with_scale_letters_or_deviations_are_refused_with_a_remedy() {
         let said = |cell: &str| numbers(&format!("rate\n{cell}\n"), "rate").unwrap_err();
         assert!(
             said("15.950M").ends_with("name the unit in the header, such as rate (Mpps)"),
@@ -627,7 +633,7 @@ mod tests {
             ),
             (
                 "q;p\n1;1,234\n",
-                "line 2, column `p`: the comma in `1,234` may be of thousands or of decimals: write a point, or no comma",
+                "line 2, column `p`: the comma in `1,234` may separate thousands or decimals: write a decimal point, or no comma",
             ),
             (
                 "p\n5%\n7\n",

@@ -1,8 +1,8 @@
 //! Terms of a model written as text: `const,p,h,p*h`, `h^2`, `cores/rate`, `ceil(p/64)`,
-//! `max(p-256,0)`. A term is a product of factors with whole powers; the coefficient in front is
-//! what a fit finds. A factor is a column, or one of the two shapes in which costs of packets
-//! depart from straight lines: steps of so much (cache lines), and what lies above so much (a copy
-//! that works differently from there on).
+//! `max(p-256,0)`. A term is a product of factors with integer powers; a fit finds the coefficient
+//! in front. A factor is a column, or one of the two shapes in which packet costs depart from a
+//! straight line: steps of a fixed size (cache lines), and the part above a threshold (a copy that
+//! changes its method there).
 
 use crate::table::{Table, TableError};
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,15 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The most terms a model may have.
+/// Maximum number of terms of a model.
 pub const TERMS_MAX: usize = 64;
 const POWER_MAX: i32 = 9;
 
-/// A product of factors; none at all is the constant 1.
+/// A product of factors; the empty product is the constant 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Term {
     text: String,
-    /// In one order, whatever the text's; no power is 0.
+    /// In a canonical order; no power is 0.
     factors: Vec<Factor>,
 }
 
@@ -29,20 +29,20 @@ pub struct Term {
 pub struct Factor {
     /// The column's name.
     pub column: String,
-    /// What is made of it.
+    /// The function applied to it.
     pub shape: Shape,
     /// The power, not 0.
     pub power: i32,
 }
 
-/// What a factor makes of a column's value.
+/// The function that a factor applies to a column's value.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub enum Shape {
     /// The value itself.
     Plain,
-    /// `ceil(p/64)`: in whole pieces of so much, above 0.
+    /// `ceil(p/64)`: the number of whole pieces of this size, above 0.
     Ceil(f64),
-    /// `max(p-256,0)`: what lies above so much.
+    /// `max(p-256,0)`: the part above this threshold.
     Above(f64),
 }
 
@@ -60,15 +60,15 @@ pub enum TermError {
         /// The text.
         text: String,
     },
-    /// A power that is no whole number from −9 to 9.
-    #[error("in `{text}`: the power `{power}` must be a whole number from -9 to 9, not 0")]
+    /// A power that is not an integer from −9 to 9, or is 0.
+    #[error("in `{text}`: the power `{power}` must be an integer from -9 to 9, not 0")]
     Power {
         /// The text.
         text: String,
         /// The power.
         power: String,
     },
-    /// A call of something else than the two functions there are.
+    /// A call of a function other than `ceil` and `max`.
     #[error("in `{text}`: write ceil(COLUMN/NUMBER) or max(COLUMN-NUMBER,0), the number above 0")]
     Function {
         /// The text.
@@ -76,7 +76,7 @@ pub enum TermError {
     },
     /// A number other than 1.
     #[error(
-        "in `{text}`: `{number}` is a number: its value is what the fit finds, leave it out (1 and const mean the constant)"
+        "in `{text}`: `{number}` is a number: omit it, because the fit finds the factor in front (1 and const mean the constant)"
     )]
     Number {
         /// The text.
@@ -93,46 +93,46 @@ pub enum TermError {
         second: String,
     },
     /// More terms than [`TERMS_MAX`].
-    #[error("{count} terms are more than {TERMS_MAX}: leave some out")]
+    #[error("{count} terms are more than {TERMS_MAX}: omit some")]
     TooMany {
-        /// How many there are.
+        /// Number of terms.
         count: usize,
     },
 }
 
 impl Term {
-    /// The term as written, without spaces.
+    /// Returns the term as written, without spaces.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the term is the constant.
+    /// Returns whether the term is the constant.
     pub fn is_const(&self) -> bool {
         self.factors.is_empty()
     }
 
-    /// What the term multiplies.
+    /// Returns the factors.
     pub fn factors(&self) -> &[Factor] {
         &self.factors
     }
 
-    /// The columns of its factors.
+    /// Returns the columns of the factors.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.factors.iter().map(|factor| factor.column.as_str())
     }
 
-    /// The term's value where `value_of` gives each column's; `None` when it does not know one.
+    /// Returns the value of the term where `value_of` gives the value of each column; `None` when a
+    /// column has none.
     pub fn value(&self, value_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         self.factors
             .iter()
             .try_fold(1.0, |product, factor| Some(product * factor.of(value_of(&factor.column)?)))
     }
 
-    /// The term's value in every row of `table`.
+    /// Returns the value of the term in every row of `table`.
     ///
     /// # Errors
-    /// [`TableError`] for a missing column or a cell that is no number, also where a zero is
-    /// divided by.
+    /// [`TableError`] for a missing column, a cell that is not a number, and a division by zero.
     pub fn column(&self, table: &Table) -> Result<Vec<f64>, TableError> {
         let mut product = vec![1.0; table.len()];
         for factor in &self.factors {
@@ -153,7 +153,7 @@ impl Term {
 }
 
 impl Factor {
-    /// The factor where its column is `x`.
+    /// Returns the value of the factor where its column is `x`.
     fn of(&self, x: f64) -> f64 {
         let shaped = match self.shape {
             Shape::Plain => x,
@@ -196,8 +196,8 @@ impl FromStr for Term {
     }
 }
 
-/// Reads `name`, `"any name"` or a function of one, and `^power`; returns what follows, which is
-/// empty or starts with an operator.
+/// Parses `name`, `"any name"` or a function of a name, and `^power`. Returns the rest, which is empty
+/// or starts with an operator.
 fn factor<'a>(rest: &'a str, text: &str) -> Result<(Factor, &'a str), TermError> {
     let rest = rest.trim_start();
     let missing = || TermError::Missing { text: text.trim().to_owned() };
@@ -233,7 +233,7 @@ fn factor<'a>(rest: &'a str, text: &str) -> Result<(Factor, &'a str), TermError>
     }
 }
 
-/// Reads `ceil(p/64)` or `max(p-256,0)`: the column, its shape, what follows.
+/// Parses `ceil(p/64)` or `max(p-256,0)`. Returns the column, its shape, and the rest.
 fn function(text: &str) -> Option<(&str, Shape, &str)> {
     let (name, rest) = text.split_once('(')?;
     let (inside, after) = rest.split_at(closing(rest)?);
@@ -242,7 +242,7 @@ fn function(text: &str) -> Option<(&str, Shape, &str)> {
         "ceil" => (inside, '/'),
         _ => (inside.trim_end().strip_suffix('0')?.trim_end().strip_suffix(',')?, '-'),
     };
-    // The operator may stand in the column's name too, and a minus sign in the number.
+    // The column's name may contain the operator, and the number a minus sign.
     let (at, number) =
         inside.match_indices(operator).find_map(|(at, _)| Some((at, number(&inside[at + 1..])?)))?;
     let column = inside[..at].trim();
@@ -251,7 +251,7 @@ fn function(text: &str) -> Option<(&str, Shape, &str)> {
     Some((column, shape, &after[1..]))
 }
 
-/// Where the bracket that is open before `text` closes.
+/// Returns where the bracket that opens before `text` closes.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 1;
     text.char_indices().find_map(|(at, c)| {
@@ -261,17 +261,17 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 impl Terms {
-    /// The terms in order.
+    /// Returns the terms in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Term> {
         self.0.iter()
     }
 
-    /// Number of terms, at least 1.
+    /// Returns the number of terms, at least 1.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The columns the terms use, each once, sorted.
+    /// Returns the columns that the terms use, each once, sorted.
     pub fn columns(&self) -> BTreeSet<&str> {
         self.0.iter().flat_map(Term::columns).collect()
     }
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_floating_point_knows_are_columns() {
+    fn columns_may_be_named_inf_and_nan() {
         let terms: Terms = "inf^2,nan*infinity".parse().expect("terms");
         assert_eq!(terms.columns().into_iter().collect::<Vec<_>>(), ["inf", "infinity", "nan"]);
         assert_eq!(terms.to_string(), "inf^2,nan*infinity");

@@ -4,7 +4,7 @@ use crate::chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
 use crate::record::{Optimised, Record};
 use crate::simulated::simulations;
 use crate::{Grid, Section, short};
-use fastpath_model::fit::median;
+use fastpath_model::stats::median;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

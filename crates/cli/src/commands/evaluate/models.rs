@@ -1,11 +1,11 @@
-//! `fastpath evaluate models`: every published figure of the five documents, recomputed and judged.
+//! `fastpath evaluate models`: every published figure of the five publications, recomputed and judged.
 
 use super::{Figure, tell, verdict};
 use crate::{Answer, print};
 use clap::Args;
-use fastpath_model::seeds::{Ours, SeedResult, results};
+use fastpath_model::publications::{Ours, PublishedFigure, results};
 
-/// Recompute every published figure the models rest on; exit 1 if one does not come out.
+/// Recompute every published figure that the models rest on; exit 1 if one differs.
 #[derive(Args)]
 pub(super) struct ModelsCommand {
     /// Print one JSON object.
@@ -16,20 +16,29 @@ pub(super) struct ModelsCommand {
 impl ModelsCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let results = results();
-        let mut table = print::table(["figure", "document", "ours", "rule", ""]);
+        let titles = ["publication", "place", "figure", "published", "ours", "rule", "", "key"];
+        let mut table = print::table(titles);
         for result in &results {
             let ours = match &result.ours {
                 Ours::Number(x) => print::number(*x),
                 Ours::Text(text) => text.clone(),
             };
-            let rule = format!("{:?}", result.status);
-            table.add_row([result.id.clone(), result.doc_value.clone(), ours, rule, verdict(result.pass)]);
+            table.add_row([
+                result.publication.clone(),
+                result.place.clone(),
+                result.quantity.clone(),
+                result.doc_value.clone(),
+                ours,
+                format!("{:?}", result.status),
+                verdict(result.pass),
+                result.id.clone(),
+            ]);
         }
         tell(&results, self.json, table, &[])
     }
 }
 
-impl Figure for SeedResult {
+impl Figure for PublishedFigure {
     fn pass(&self) -> bool {
         self.pass
     }

@@ -20,10 +20,11 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_measure::Slowdown;
 use fastpath_model::Table;
-use fastpath_model::check::{Check, MEDIAN_PCT, P95_PCT, SPREAD, Verdict, elsewhere, half};
-use fastpath_model::fit::{FitOptions, Weighting, fit, median};
+use fastpath_model::check::{Check, CheckVerdict, MEDIAN_PCT, P95_PCT, SPREAD, elsewhere, half};
+use fastpath_model::fit::{FitOptions, Weighting, fit};
 use fastpath_model::platform::Platform;
 use fastpath_model::predict::{RECORD_SD, TRANSFER_SD, Transfer};
+use fastpath_model::stats::median;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -326,7 +327,7 @@ fn figures(measured: &[Measured]) -> anyhow::Result<Vec<Predicted>> {
         asked,
         ours,
         pass: ours <= asked,
-        noisy: ours > asked && check.verdict == Verdict::TooNoisy,
+        noisy: ours > asked && check.verdict == CheckVerdict::TooNoisy,
         drift_pct: None,
         check,
     };
@@ -345,8 +346,8 @@ fn figures(measured: &[Measured]) -> anyhow::Result<Vec<Predicted>> {
             id: format!("{}-covered", there.name),
             asked: whole.level,
             ours: check.covered,
-            pass: check.verdict == Verdict::Holds,
-            noisy: check.verdict != Verdict::Holds && drift > DRIFT_MAX_PCT,
+            pass: check.verdict == CheckVerdict::Holds,
+            noisy: check.verdict != CheckVerdict::Holds && drift > DRIFT_MAX_PCT,
             drift_pct: Some(drift),
             check,
         });

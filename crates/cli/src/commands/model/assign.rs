@@ -4,8 +4,8 @@ use super::source::table;
 use crate::{Answer, print};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use fastpath_model::assign::{Assignment, Machine, State, Task, best};
-use fastpath_model::seeds::linkem;
+use fastpath_model::assign::{Assignment, NetworkProcessor, State, Task, best};
+use fastpath_model::publications::linkem;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -41,8 +41,8 @@ pub(super) struct AssignCommand {
 
 impl AssignCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        let default = linkem::machine();
-        let machine = Machine {
+        let default = linkem::ixp1200();
+        let processor = NetworkProcessor {
             engines: self.engines,
             threads: self.threads,
             code_limit: self.code_limit,
@@ -53,10 +53,10 @@ impl AssignCommand {
         let mut out = io::stdout().lock();
         let (value, named, gain) = match &self.file {
             Some(path) => {
-                let found = best(&tasks(path)?, &machine)?;
+                let found = best(&tasks(path)?, &processor)?;
                 (json!({ "best": found }), vec![("best", found)], None)
             }
-            None if machine == linkem::machine() => {
+            None if processor == linkem::ixp1200() => {
                 let found = linkem::comparison();
                 let gain = found.gain;
                 (
@@ -70,7 +70,7 @@ impl AssignCommand {
                 )
             }
             None => {
-                let found = best(&linkem::tasks(), &machine)?;
+                let found = best(&linkem::tasks(), &processor)?;
                 (json!({ "best": found }), vec![("best", found)], None)
             }
         };

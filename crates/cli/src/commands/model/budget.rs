@@ -4,7 +4,7 @@ use crate::{Answer, print};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_model::Estimate;
-use fastpath_model::budget::{Budget, Formula, IXP1200_HZ, Layout, Question, Work, budget};
+use fastpath_model::budget::{Budget, BudgetQuery, Formula, IXP1200_HZ, Layout, PacketCycles, budget};
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -19,10 +19,10 @@ pub(super) struct BudgetCommand {
     /// Compute and memory cycles per packet of each pipeline stage, one engine each; compute may be
     /// a range.
     #[arg(long, value_name = "COMPUTE:MEMORY,…", value_delimiter = ',', value_parser = work, required_unless_present = "work")]
-    stages: Vec<Work>,
+    stages: Vec<PacketCycles>,
     /// Compute and memory cycles of the whole work, for --engines.
     #[arg(long, value_name = "COMPUTE:MEMORY", value_parser = work, conflicts_with = "stages", requires = "engines")]
-    work: Option<Work>,
+    work: Option<PacketCycles>,
     /// Engines the work is cut over evenly; with --parallel each does all of it for its share of
     /// the packets.
     #[arg(long, requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
@@ -58,8 +58,8 @@ enum FormulaWord {
 }
 
 /// `290:470` or `135..165:515`
-fn work(text: &str) -> Result<Work, String> {
-    let parse = || -> anyhow::Result<Work> {
+fn work(text: &str) -> Result<PacketCycles, String> {
+    let parse = || -> anyhow::Result<PacketCycles> {
         let (compute, memory) = text.split_once(':').context("write COMPUTE:MEMORY, such as 290:470")?;
         let number = |text: &str| -> anyhow::Result<f64> {
             let value: f64 = text.trim().parse().with_context(|| format!("`{text}` is no number"))?;
@@ -76,7 +76,7 @@ fn work(text: &str) -> Result<Work, String> {
                 Estimate { value: f64::midpoint(low, high), low, high }
             }
         };
-        Ok(Work { compute, memory: number(memory)? })
+        Ok(PacketCycles { compute, memory: number(memory)? })
     };
     parse().map_err(|error| format!("{error:#}"))
 }
@@ -88,7 +88,7 @@ impl BudgetCommand {
             (Some(work), Some(engines)) => Layout::even_pipeline(work, engines),
             _ => Layout::Pipelined(self.stages),
         };
-        let question = Question {
+        let question = BudgetQuery {
             layout,
             threads: self.threads,
             hidden: self.hidden,

@@ -4,10 +4,10 @@ use super::options::point_text;
 use super::source::Source;
 use crate::{Answer, print};
 use clap::Args;
-use fastpath_model::cores::{CoreCount, FRAMES_BYTES, Question, SPEEDS_GBIT, cores, warnings};
+use fastpath_model::cores::{CoreCount, CoresQuery, FRAMES_BYTES, SPEEDS_GBIT, cores, warnings};
+use fastpath_model::fcs::FRAMING_BYTES;
 use fastpath_model::model::Model;
-use fastpath_model::regime::FRAMING_BYTES;
-use fastpath_model::seeds::netcope;
+use fastpath_model::publications::netcope;
 use fastpath_units::Rate;
 use serde_json::{Map, json};
 use std::io::{self, Write};
@@ -73,7 +73,7 @@ impl CoresCommand {
             self.framing
         );
         let or = |given: Vec<f64>, default: &[f64]| if given.is_empty() { default.to_vec() } else { given };
-        let question = Question {
+        let question = CoresQuery {
             speeds_gbit: or(self.speeds, &SPEEDS_GBIT),
             frames_bytes: or(self.frames, &FRAMES_BYTES),
             steps: self.steps,
@@ -110,7 +110,7 @@ impl CoresCommand {
 /// What a size means, in the question and in the model.
 fn frames(model: &Model, framing: f64) -> String {
     let size = model.frame(0.0);
-    let why = if size.assumed { " (assumed, for nothing says; --fcs without if not)" } else { "" };
+    let why = if size.assumed { " (assumed; give --fcs without if it does not)" } else { "" };
     format!(
         "frames with FCS, and {framing} bytes more of line time; the model counts them {} it{why}",
         size.fcs

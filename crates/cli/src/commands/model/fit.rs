@@ -6,7 +6,7 @@ use super::source::table;
 use crate::{Answer, print};
 use anyhow::{Context, bail};
 use clap::Args;
-use fastpath_model::check::{Check, MEDIAN_PCT, P95_PCT, Verdict, check, half};
+use fastpath_model::check::{Check, CheckVerdict, MEDIAN_PCT, P95_PCT, check, half};
 use fastpath_model::fit::{Fit, fit};
 use fastpath_model::regime::Limit;
 use serde_json::{Value, json};
@@ -74,9 +74,9 @@ impl FitCommand {
 /// The exit code of a check, if there was one.
 pub(super) fn answer(checked: Option<&Check>) -> anyhow::Result<Answer> {
     match checked.map(|check| check.verdict) {
-        None | Some(Verdict::Holds) => Ok(Answer::Yes),
-        Some(Verdict::Misses) => Ok(Answer::No),
-        Some(Verdict::TooNoisy) => {
+        None | Some(CheckVerdict::Holds) => Ok(Answer::Yes),
+        Some(CheckVerdict::Misses) => Ok(Answer::No),
+        Some(CheckVerdict::TooNoisy) => {
             bail!("the points are too noisy to know: measure them again on a quieter machine")
         }
     }
@@ -112,11 +112,11 @@ pub(super) fn tell(out: &mut impl Write, check: &Check) -> io::Result<()> {
         )?;
     }
     let verdict = match check.verdict {
-        Verdict::Holds => "holds",
-        Verdict::Misses => {
+        CheckVerdict::Holds => "holds",
+        CheckVerdict::Misses => {
             "misses: the terms do not tell the whole cost; other terms, or a list of columns as auto:p,h"
         }
-        Verdict::TooNoisy => {
+        CheckVerdict::TooNoisy => {
             "too noisy to know: the points themselves do not repeat that well; measure again on a quieter machine"
         }
     };

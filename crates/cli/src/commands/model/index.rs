@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use fastpath_model::Bounded;
 use fastpath_model::index::{Index, LENGTH_BYTES, Variant, index};
 use fastpath_model::platform::Platform;
-use fastpath_model::seeds::scion;
+use fastpath_model::publications::scion;
 use fastpath_units::Duration;
 use serde_json::json;
 use std::io::{self, Write};

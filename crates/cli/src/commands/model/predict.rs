@@ -9,7 +9,7 @@ use crate::{Answer, print};
 use anyhow::{Context, ensure};
 use clap::Args;
 use fastpath_model::check::{check, elsewhere};
-use fastpath_model::predict::{Question, RECORD_SD, TRANSFER_SD, Throughput, Transfer, predict};
+use fastpath_model::predict::{PredictionQuery, RECORD_SD, TRANSFER_SD, Throughput, Transfer, predict};
 use fastpath_units::Rate;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -125,7 +125,7 @@ impl PredictCommand {
         let given: serde_json::Map<String, Value> = at.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
         let mut prediction = json!({ "at": given, "y": y.single, "y_mean": y.mean });
         if let Some(unit) = sourced.model.seconds_per_unit {
-            let question = Question {
+            let question = PredictionQuery {
                 transfer: transfer.cloned(),
                 cores: self.cores,
                 line_gbit: self.line.map(|rate| rate.as_bps() as f64 / 1e9),

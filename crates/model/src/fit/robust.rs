@@ -1,20 +1,20 @@
 //! Huber's M-estimator by iteratively reweighted least squares (Huber 1973; Huber & Ronchetti 2009,
-//! ch. 7), scale by the median absolute deviation. For measurements with a few disturbed points; it
-//! does not defend against a point far out in a term (high leverage).
+//! ch. 7). The scale is the median absolute deviation. It suits measurements with a few disturbed
+//! points. It does not protect against a point that is extreme in a term (high leverage).
 
-use crate::fit::median;
 use crate::linear::{self, Solution};
+use crate::stats::median;
 
-/// 95 % efficient when the errors are normal after all.
+/// Tuning constant: 95 % efficient when the errors are normal.
 const TUNING: f64 = 1.345;
 const ROUNDS_MAX: usize = 200;
-/// MAD of the standard normal distribution.
+/// Median absolute deviation of the standard normal distribution.
 const MAD_NORMAL: f64 = 0.674_489_750_196_081_7;
-/// Weight of a point off a line that most points lie on exactly.
+/// Weight of a point off the line when most points lie on it exactly.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Coefficients, the weights they ended with, and the variance that scales (XᵀX)⁻¹ to their
-/// covariance (Huber 1973 with the small-sample factor of Huber & Ronchetti §7.6).
+/// Returns the solution, the final weights, and the variance that scales (XᵀX)⁻¹ to the covariance
+/// (Huber 1973 with the small-sample factor of Huber & Ronchetti §7.6).
 pub(crate) fn huber<E>(
     columns: &[Vec<f64>],
     y: &[f64],
@@ -34,7 +34,7 @@ pub(crate) fn huber<E>(
         let r = residuals(&current);
         scale = median(r.iter().map(|r| r.abs())) / MAD_NORMAL;
         let largest = y.iter().zip(prior).map(|(y, w)| y.abs() * w.sqrt()).fold(0.0, f64::max);
-        // Most points lie on the line to rounding: the rest are outliers outright.
+        // Most points lie on the line up to rounding: the others are outliers.
         let floor = largest * 1e-12;
         for i in 0..n {
             let share = if scale > floor {
@@ -67,8 +67,8 @@ pub(crate) fn huber<E>(
     } else {
         0.0
     };
-    // The covariance is that of the unweighted problem times `variance`; the hat matrix stays the
-    // weighted one.
+    // The covariance is that of the unweighted problem times `variance`. The hat matrix is that of
+    // the weighted problem.
     let solution = Solution { covariance: plain.covariance, ..current };
     Ok((solution, weights, variance))
 }

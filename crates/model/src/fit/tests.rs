@@ -8,7 +8,7 @@ use crate::testing::normal;
 use fastpath_units::Rng;
 use proptest::prelude::*;
 
-const VPP: &str = include_str!("../data/published-vpp.csv");
+const VPP: &str = include_str!("../../data/published-vpp.csv");
 
 fn fitted(text: &str, y: &str, terms: &str) -> Result<Fit, FitError> {
     fit(&Table::from_csv(text).expect("a table"), y, terms, &FitOptions::default())
@@ -99,21 +99,21 @@ fn too_few_points_and_dependent_terms_are_refused_with_the_reason() {
     let error = |text: &str, terms: &str| fitted(text, "T_ns", terms).unwrap_err().to_string();
     assert_eq!(
         error("p,T_ns\n64,1\n128,2\n", "const,p"),
-        "2 points cannot carry 2 terms with an error bar: measure 3 or more, or leave terms out"
+        "2 points cannot carry 2 terms with an error bar: measure 3 or more, or omit terms"
     );
     assert_eq!(
         error("p,h,T_ns\n1,2,3\n2,4,5\n3,6,6\n4,8,9\n", "const,p,h"),
-        "term `h` cannot be told from `p` in these 4 points: vary it on its own, or leave it out"
+        "term `h` cannot be separated from `p` in these 4 points: vary it on its own, or omit it"
     );
     assert_eq!(
         error("p,T_ns\n64,3\n64,5\n64,6\n", "const,p"),
-        "term `p` cannot be told from `const` in these 3 points: vary it on its own, or leave it out"
+        "term `p` cannot be separated from `const` in these 3 points: vary it on its own, or omit it"
     );
     assert_eq!(
         error("p,h,T_ns\n1,0,3\n2,0,5\n3,0,6\n4,0,9\n", "const,p,h"),
-        "term `h` is 0 in every point: measure with another value, or leave it out"
+        "term `h` is 0 in every point: measure with another value, or omit it"
     );
-    assert!(error("p,T_ns\n1,0\n2,2\n3,3\n", "p").starts_with("line 2: y = 0 and a cost is above zero"));
+    assert!(error("p,T_ns\n1,0\n2,2\n3,3\n", "p").starts_with("line 2: y = 0, but a cost is above zero"));
     assert!(error("p,T_ns\n1,-1\n2,2\n3,3\n", "p").starts_with("line 2, column `T_ns`: -1 is negative"));
     assert!(error("p,T_ns\n1,nan\n2,2\n3,3\n", "p").contains("`nan` is not a finite number"));
     assert!(error("p_us,T_ns\n1,1\n2,2\n3,3\n", "p_us").contains("units are mixed"));
@@ -263,7 +263,7 @@ fn capped_points_alone_cannot_teach_the_cost_per_byte() {
     assert_eq!(
         error,
         "of 40 points only 6 are limited by the processor, the others by a line rate or a packet-rate cap; without those: \
-         term `frame_bytes` cannot be told from `const` in these 6 points: vary it on its own, or leave it out"
+         term `frame_bytes` cannot be separated from `const` in these 6 points: vary it on its own, or omit it"
     );
     let auto = fit(&table, y, terms, &FitOptions::default()).expect("all points");
     assert_eq!(auto.n, 40);
@@ -318,16 +318,16 @@ proptest! {
 #[test]
 fn tables_of_other_tools_give_the_coefficients_and_intervals_that_statsmodels_gives() {
     let files = [
-        ("ndr.csv", include_str!("../data/foreign/ndr.csv")),
-        ("testpmd.csv", include_str!("../data/foreign/testpmd.csv")),
-        ("runtime.txt", include_str!("../data/foreign/runtime.txt")),
-        ("gbit.csv", include_str!("../data/foreign/gbit.csv")),
-        ("steps.md", include_str!("../data/foreign/steps.md")),
-        ("apostrophes.csv", include_str!("../data/foreign/apostrophes.csv")),
-        ("names.csv", include_str!("../data/foreign/names.csv")),
+        ("ndr.csv", include_str!("../../data/foreign/ndr.csv")),
+        ("testpmd.csv", include_str!("../../data/foreign/testpmd.csv")),
+        ("runtime.txt", include_str!("../../data/foreign/runtime.txt")),
+        ("gbit.csv", include_str!("../../data/foreign/gbit.csv")),
+        ("steps.md", include_str!("../../data/foreign/steps.md")),
+        ("apostrophes.csv", include_str!("../../data/foreign/apostrophes.csv")),
+        ("names.csv", include_str!("../../data/foreign/names.csv")),
     ];
     let mut compared = 0;
-    for line in include_str!("../data/foreign/golden.csv").lines().skip(1) {
+    for line in include_str!("../../data/foreign/golden.csv").lines().skip(1) {
         let cells: Vec<&str> = line.split(';').collect();
         let [file, y, terms, term, numbers @ ..] = &cells[..] else { panic!("{line}") };
         let text = files.iter().find(|(name, _)| name == file).expect("a file").1;

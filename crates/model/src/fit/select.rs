@@ -1,29 +1,34 @@
-//! Terms chosen by the points: `auto:p,h` instead of a list. For who wants predictions and does not
-//! know where the cost bends; who wants to know what a byte costs names the terms.
+//! Terms chosen by the points: `auto:p,h` instead of a list of terms. For predictions when it is not
+//! known where the cost bends. To learn what a byte costs, name the terms.
 //!
 //! ```text
-//!  const, p, h ──▶ add the shape that leaves the least leave-one-out error, while ──▶ drop, one by one, what chance
-//!                  there are two points for each term, 16 at most                    may have put there, or lowers it by less than 1 %
+//!  const, p, h ──▶ add the shape that leaves     ──▶ drop, one by one, terms that chance explains
+//!                  the least leave-one-out error,    or that lower the error by less than 1 %
+//!                  while there are two points for
+//!                  each term, 16 terms at most
 //! ```
 //!
-//! The shapes are those costs of packets have: a bend at a measured value (`max(p-256,0)`), cache
-//! lines (`ceil(p/64)`), two columns at work together (`p*h`, `max(p-256,0)*h`). It is Friedman's
-//! MARS (1991) on a short list, judged by errors at points left out. Only the points fitted are
-//! looked at: a test half stays unseen.
+//! The shapes are those that packet costs have: a bend at a measured value (`max(p-256,0)`), cache
+//! lines (`ceil(p/64)`), and a product of two columns (`p*h`, `max(p-256,0)*h`). The method is
+//! Friedman's MARS (1991) on a short list, judged by leave-one-out errors. Only the fitted points
+//! are used, so a test half stays unseen.
 
+use super::error::FitError;
+use super::options::{FitOptions, Weighting};
+use super::prepared::Prepared;
+use super::result::Fit;
+use super::solve::solve_uncapped;
 use crate::dist::t_quantile;
-use crate::fit::{Fit, FitError, FitOptions, Weighting, fit};
 use crate::linear;
 use crate::regime::is_frame;
-use crate::table::Table;
-use crate::terms::{Term, split};
+use crate::terms::{Term, Terms, split};
 use std::collections::BTreeSet;
 
-/// Bytes of a cache line on every machine we know of.
+/// Bytes of a cache line.
 const CACHE_LINE: u32 = 64;
-/// Bends tried per column: more values than these are thinned out.
+/// Bends tried per column, at most.
 const BENDS_MAX: usize = 12;
-/// Points the choice looks at: more are thinned out.
+/// Points the choice uses, at most.
 const POINTS_MAX: usize = 1000;
 /// A term's coefficient must differ from 0 at this level, shared among all terms tried
 /// (Bonferroni): the best of dozens always lowers the error a little.
@@ -37,7 +42,7 @@ const TERMS_MAX: usize = 16;
 /// A point of this leverage cannot be left out.
 const LEVERAGE_ONE: f64 = 1.0 - 1e-9;
 
-/// The columns of `auto:p,h`; none for terms written out.
+/// Returns the columns of `auto:p,h`; none for terms written out.
 pub(crate) fn columns(terms: &str) -> Option<Vec<String>> {
     terms.trim_start().strip_prefix("auto:").map(names)
 }
@@ -46,37 +51,41 @@ fn names(list: &str) -> Vec<String> {
     split(list).into_iter().map(|name| name.trim().trim_matches('"').to_owned()).collect()
 }
 
-/// Fits `y` by terms chosen over the columns that `list` names, separated by commas.
-pub(crate) fn fit_chosen(
-    table: &Table,
-    y: &str,
+/// Returns the constant and the named columns as terms.
+pub(super) fn plain_terms(names: &[String]) -> String {
+    let plain = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+    format!("const,{plain}")
+}
+
+/// Fits a prepared table by terms chosen over the named columns; `plain` is the constant and those
+/// columns.
+pub(super) fn fit_chosen(
+    prepared: &Prepared,
     names: &[String],
+    plain: &Terms,
     options: &FitOptions,
 ) -> Result<Fit, FitError> {
-    let plain = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
-    // Everything that can be wrong with points and columns is found here.
-    let plain = fit(table, y, &format!("const,{plain}"), options)?;
-    let used: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (table, _) = table.without_words(&used)?;
+    // This fit finds whatever is wrong with the points and columns, and which points are capped.
+    let plain = solve_uncapped(prepared, plain, options)?;
     let lines: BTreeSet<u64> = plain.points.iter().map(|point| point.line).collect();
     let every = lines.len().div_ceil(POINTS_MAX);
+    let table = &prepared.table;
     let rows: Vec<usize> =
         (0..table.len()).filter(|&row| lines.contains(&table.line(row))).step_by(every).collect();
-    let points = table.keep(&rows);
-    let (terms, tried) = Choice::new(&points, y, names, options)?.terms();
-    let mut found = fit(&table, y, &terms, options)?;
+    let (terms, tried) = Choice::new(&prepared.keep(&rows), names, options)?.terms();
+    let mut found = solve_uncapped(prepared, &terms.parse()?, options)?;
     found.warnings.push(format!(
-        "terms chosen among {tried} by the errors at points left out: the intervals do not know of the choice"
+        "terms chosen among {tried} by the errors at points left out: the intervals do not include the choice"
     ));
     Ok(found)
 }
 
-/// A name as a term, whatever stands in it.
+/// Returns a column's name as a term, quoted where it would be parsed otherwise.
 fn quoted(name: &str) -> String {
     if name.contains(['*', '/', '^', '(', ',', '-']) { format!("\"{name}\"") } else { name.to_owned() }
 }
 
-/// A term and its value at every point.
+/// A term with its value at every point.
 type Candidate = (String, Vec<f64>);
 
 struct Choice {
@@ -88,8 +97,9 @@ struct Choice {
 }
 
 impl Choice {
-    fn new(points: &Table, y: &str, names: &[String], options: &FitOptions) -> Result<Choice, FitError> {
-        let y = crate::fit::quote(y, points).parse::<Term>()?.column(points)?;
+    fn new(prepared: &Prepared, names: &[String], options: &FitOptions) -> Result<Choice, FitError> {
+        let points = &prepared.table;
+        let y = prepared.y.column(points)?;
         let weights = match &options.weighting {
             Weighting::Equal => vec![1.0; y.len()],
             Weighting::Relative => y.iter().map(|y| 1.0 / (y * y)).collect(),
@@ -122,18 +132,18 @@ impl Choice {
         Ok(Choice { y, weights, plain, shapes })
     }
 
-    /// The terms, and how many were tried.
+    /// Returns the chosen terms, and how many were tried.
     fn terms(&self) -> (String, usize) {
         let tried = self.plain.len() + self.shapes.len();
         let mut chosen: Vec<&Candidate> = self.plain.iter().collect();
-        // On past terms that alone lower nothing: two bends can tell what neither can.
+        // Go on past terms that lower nothing: two bends together can explain what neither does alone.
         while chosen.len() < TERMS_MAX.min(self.y.len() / POINTS_PER_TERM) {
             let with = |candidate| self.left_out(&[&chosen[..], &[candidate]].concat());
             let scored = self.shapes.iter().filter_map(|candidate| Some((with(candidate)?.error, candidate)));
             let Some((_, best)) = scored.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
             chosen.push(best);
         }
-        // Back past those that chance may have put there, shapes before the columns themselves.
+        // Then drop those that chance may explain: shapes first, then the columns themselves.
         let least_of = |chosen: &[&Candidate], from: usize| {
             let freedom = (self.y.len() - chosen.len()) as f64;
             let chance = t_quantile(1.0 - CHANCE_MAX / 2.0 / tried as f64, freedom);
@@ -153,8 +163,8 @@ impl Choice {
         (names.join(","), tried)
     }
 
-    /// The errors of a fit by some terms; none where the terms cannot be told apart without one of
-    /// the points.
+    /// Returns the errors of a fit by some terms; none where the terms cannot be separated without
+    /// one of the points.
     fn left_out(&self, terms: &[&Candidate]) -> Option<LeftOut> {
         let (n, k) = (self.y.len(), terms.len());
         if n <= k {
@@ -176,7 +186,7 @@ impl Choice {
     }
 }
 
-/// What a fit by some terms errs.
+/// The errors of a fit by some terms.
 struct LeftOut {
     /// Mean error at each point left out in turn, relative to y.
     error: f64,
@@ -184,7 +194,7 @@ struct LeftOut {
     t: Vec<f64>,
 }
 
-/// Where a column may bend: at its values but the first and the last.
+/// Returns where a column may bend: at its values except the first and the last.
 fn bends(values: &[f64]) -> Vec<f64> {
     let mut levels = values.to_vec();
     levels.sort_by(f64::total_cmp);
@@ -197,7 +207,9 @@ fn bends(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{Verdict, half};
+    use crate::check::{CheckVerdict, half};
+    use crate::fit::fit;
+    use crate::table::Table;
     use crate::testing::normal;
     use fastpath_units::Rng;
 
@@ -239,7 +251,7 @@ mod tests {
         let options = FitOptions { weighting: Weighting::Relative, ..FitOptions::default() };
         let (found, check) = half(&table, "T_ns", "auto:p,h", &options).expect("a fit");
         assert!(found.terms.to_string().contains("max(p-256,0)"), "{}", found.terms);
-        assert_eq!(check.verdict, Verdict::Holds, "{check:?} {}", found.terms);
+        assert_eq!(check.verdict, CheckVerdict::Holds, "{check:?} {}", found.terms);
         assert!(found.warnings.iter().any(|w| w.starts_with("terms chosen among")), "{:?}", found.warnings);
     }
 
@@ -254,7 +266,7 @@ mod tests {
         let options = FitOptions { weighting: Weighting::Relative, ..FitOptions::default() };
         for seed in 0..20 {
             let (found, check) = half(&grid(cost, 0.002, seed), "T_ns", "auto:p,h", &options).expect("a fit");
-            assert_eq!(check.verdict, Verdict::Holds, "{seed} {check:?} {}", found.terms);
+            assert_eq!(check.verdict, CheckVerdict::Holds, "{seed} {check:?} {}", found.terms);
         }
     }
 
@@ -278,7 +290,7 @@ mod tests {
             fit(&table, "T_ns", list, &FitOptions::default()).unwrap_err().to_string()
         };
         assert!(error("p,T_ns\n1,2\n2,3\n", "auto:p").starts_with("2 points cannot carry 2 terms"));
-        assert!(error("p,T_ns\n1,2\n1,3\n1,4\n", "auto:p").contains("cannot be told from `const`"));
+        assert!(error("p,T_ns\n1,2\n1,3\n1,4\n", "auto:p").contains("cannot be separated from `const`"));
         assert!(error("p,T_ns\n1,2\n2,3\n3,4\n", "auto:q").starts_with("no column `q`"));
         assert!(error("p,T_ns\n1,2\n2,3\n3,4\n", "auto:").contains("a column's name is missing"));
     }
