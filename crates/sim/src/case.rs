@@ -3,6 +3,7 @@
 //! `machine.cpu.cores=8`, `program.h=10`, `workload.size=64`, `seed=2`, and whole files:
 //! `machine=cn6880`.
 
+use crate::bottleneck::find_bottleneck;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::parameter::{ParameterError, Text};
@@ -48,7 +49,7 @@ pub struct Input {
 
 /// What can be changed. In the order in which changes are made: whole files before their parts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
+pub enum Parameter {
     /// The whole machine.
     Machine,
     /// The whole program.
@@ -68,7 +69,7 @@ pub enum Target {
 pub enum CaseError {
     /// No such target.
     #[error("parameter {0:?}: write machine.PATH, program.PATH, workload.FIELD, seed, machine or program")]
-    Target(String),
+    UnknownParameter(String),
     /// No such machine or program.
     #[error("{what} {name:?}: no such file, and not shipped (have: {known})")]
     Name {
@@ -96,31 +97,31 @@ pub enum CaseError {
     Run(#[from] RunError),
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Machine => f.write_str("machine"),
-            Target::Program => f.write_str("program"),
-            Target::MachineValue(path) => write!(f, "machine.{path}"),
-            Target::ProgramValue(path) => write!(f, "program.{path}"),
-            Target::WorkloadField(field) => write!(f, "workload.{field}"),
-            Target::Seed => f.write_str("seed"),
+            Parameter::Machine => f.write_str("machine"),
+            Parameter::Program => f.write_str("program"),
+            Parameter::MachineValue(path) => write!(f, "machine.{path}"),
+            Parameter::ProgramValue(path) => write!(f, "program.{path}"),
+            Parameter::WorkloadField(field) => write!(f, "workload.{field}"),
+            Parameter::Seed => f.write_str("seed"),
         }
     }
 }
 
-impl FromStr for Target {
+impl FromStr for Parameter {
     type Err = CaseError;
-    fn from_str(text: &str) -> Result<Target, CaseError> {
-        let bad = || CaseError::Target(text.to_owned());
+    fn from_str(text: &str) -> Result<Parameter, CaseError> {
+        let bad = || CaseError::UnknownParameter(text.to_owned());
         match text.split_once('.') {
-            None if text == "machine" => Ok(Target::Machine),
-            None if text == "program" => Ok(Target::Program),
-            None if text == "seed" => Ok(Target::Seed),
+            None if text == "machine" => Ok(Parameter::Machine),
+            None if text == "program" => Ok(Parameter::Program),
+            None if text == "seed" => Ok(Parameter::Seed),
             Some((_, "")) | None => Err(bad()),
-            Some(("machine", path)) => Ok(Target::MachineValue(path.to_owned())),
-            Some(("program", path)) => Ok(Target::ProgramValue(path.to_owned())),
-            Some(("workload", field)) => Ok(Target::WorkloadField(field.to_owned())),
+            Some(("machine", path)) => Ok(Parameter::MachineValue(path.to_owned())),
+            Some(("program", path)) => Ok(Parameter::ProgramValue(path.to_owned())),
+            Some(("workload", field)) => Ok(Parameter::WorkloadField(field.to_owned())),
             Some(_) => Err(bad()),
         }
     }
@@ -128,14 +129,14 @@ impl FromStr for Target {
 
 impl Case {
     /// Changes one thing. A change that makes no sense may be found only when the case is read.
-    pub fn set(&mut self, target: &Target, value: &str) -> Result<(), CaseError> {
-        match target {
-            Target::Machine => self.machine = self.machine_named(value)?,
-            Target::Program => self.program = self.program_named(value)?,
-            Target::MachineValue(path) => self.machine = self.machine.set(path, value)?,
-            Target::ProgramValue(path) => self.program = self.program.set(path, value)?,
-            Target::WorkloadField(field) => self.workload = with_field(&self.workload, field, value),
-            Target::Seed => self.seed = value.parse().map_err(|_| CaseError::Seed(value.to_owned()))?,
+    pub fn set(&mut self, parameter: &Parameter, value: &str) -> Result<(), CaseError> {
+        match parameter {
+            Parameter::Machine => self.machine = self.machine_named(value)?,
+            Parameter::Program => self.program = self.program_named(value)?,
+            Parameter::MachineValue(path) => self.machine = self.machine.set(path, value)?,
+            Parameter::ProgramValue(path) => self.program = self.program.set(path, value)?,
+            Parameter::WorkloadField(field) => self.workload = with_field(&self.workload, field, value),
+            Parameter::Seed => self.seed = value.parse().map_err(|_| CaseError::Seed(value.to_owned()))?,
         }
         Ok(())
     }
@@ -150,10 +151,12 @@ impl Case {
         })
     }
 
-    /// Reads everything and runs it.
+    /// Reads everything, runs it and determines the bottleneck.
     pub fn run(&self) -> Result<Outcome, CaseError> {
         let Input { machine, program, workload, seed } = self.input()?;
-        Ok(run(&machine, &program, &workload, seed)?)
+        let mut outcome = run(&machine, &program, &workload, seed)?;
+        find_bottleneck(&machine, &program, &workload, seed, &mut outcome)?;
+        Ok(outcome)
     }
 
     fn workload(&self) -> Result<Workload, CaseError> {

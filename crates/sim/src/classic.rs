@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 /// What a speed run did: compare simulators by customers, kernels by events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Work {
+pub struct RunCounts {
     /// Events handled.
     pub events: u64,
     /// Customers that left (M/M/1) or finished a lap of all servers (pipeline).
@@ -26,23 +26,23 @@ pub struct Work {
 }
 
 /// M/M/1 at 80 % load until `customers` have left.
-pub fn mm1(customers: u64, seed: u64) -> Work {
+pub fn mm1(customers: u64, seed: u64) -> RunCounts {
     let stream = |number| Exponential::new(Rng::stream(seed, number));
     let (mut gaps, mut services) = (stream(0), stream(1));
     let (gap, service) = (Duration::from_ns(1250), Duration::from_ns(1000));
-    station(1, customers, || gaps.draw(gap), || services.draw(service)).work
+    station(1, customers, || gaps.draw(gap), || services.draw(service)).counts
 }
 
 /// A closed pipeline of 32 exponential servers and 64 customers until `laps` laps are finished.
-pub fn pipe32(laps: u64, seed: u64) -> Work {
-    ring(32, 64, laps, Duration::from_us(1), seed).work
+pub fn pipe32(laps: u64, seed: u64) -> RunCounts {
+    ring(32, 64, laps, Duration::from_us(1), seed).counts
 }
 
 /// What a station did.
 #[derive(Debug)]
 pub struct StationRun {
     /// Counts and fingerprint.
-    pub work: Work,
+    pub counts: RunCounts,
     /// Each customer's wait before service, in seconds, in order of service.
     pub waits: Series,
     /// Servers busy over time.
@@ -95,15 +95,15 @@ pub fn station(
             }
         }
     }
-    let work = Work { events: kernel.handled(), customers: left, trace_hash: hash.get() };
-    StationRun { work, waits, busy, end: kernel.now() }
+    let counts = RunCounts { events: kernel.handled(), customers: left, trace_hash: hash.get() };
+    StationRun { counts, waits, busy, end: kernel.now() }
 }
 
 /// What a ring did.
 #[derive(Debug)]
 pub struct RingRun {
     /// Counts and fingerprint.
-    pub work: Work,
+    pub counts: RunCounts,
     /// Per server, whether it was busy, over time.
     pub busy: Vec<TimeWeighted>,
     /// When the run ended.
@@ -154,8 +154,8 @@ pub fn ring(servers: u32, customers: u32, laps: u64, mean: Duration, seed: u64) 
             }
         }
     }
-    let work = Work { events: kernel.handled(), customers: done, trace_hash: hash.get() };
-    RingRun { work, busy, end: kernel.now() }
+    let counts = RunCounts { events: kernel.handled(), customers: done, trace_hash: hash.get() };
+    RingRun { counts, busy, end: kernel.now() }
 }
 
 #[cfg(test)]

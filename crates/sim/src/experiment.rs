@@ -7,8 +7,9 @@
 
 use crate::machine::Machine;
 use crate::program::Program;
-use crate::run::{Visit, observe, run};
+use crate::run::{observe, run};
 use crate::shipped;
+use crate::trace::Visit;
 use crate::workload::Workload;
 use fastpath_units::Duration;
 use serde::Serialize;

@@ -26,10 +26,10 @@ use std::collections::VecDeque;
 pub struct Kernel<E> {
     now: Time,
     sequence: u64,
-    heap: Vec<Node<E>>,
+    heap: Vec<HeapNode<E>>,
     root_vacant: bool,
     lane: VecDeque<(u32, E)>,
-    slots: Vec<Slot>,
+    slots: Vec<TicketSlot>,
     free: Vec<u32>,
     dead: usize,
     handled: u64,
@@ -43,14 +43,14 @@ pub struct Ticket {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node<E> {
+struct HeapNode<E> {
     key: u128,
     slot: u32,
     event: E,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct TicketSlot {
     generation: u32,
     live: bool,
 }
@@ -117,7 +117,7 @@ impl<E: Copy> Kernel<E> {
     /// As [`Kernel::schedule`], and gives the right to cancel it.
     pub fn schedule_ticketed(&mut self, at: Time, event: E) -> Ticket {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, live: false });
+            self.slots.push(TicketSlot { generation: 0, live: false });
             self.slots.len() as u32 - 1
         });
         self.slots[slot as usize].live = true;
@@ -159,7 +159,7 @@ impl<E: Copy> Kernel<E> {
                 }
             } else {
                 let at = due.filter(|&at| at <= limit)?;
-                let Node { slot, event, .. } = self.heap[0];
+                let HeapNode { slot, event, .. } = self.heap[0];
                 self.root_vacant = true;
                 if self.is_wanted(slot) {
                     self.now = at;
@@ -184,7 +184,7 @@ impl<E: Copy> Kernel<E> {
             return;
         }
         assert!(at > self.now, "event scheduled at {at}, but it is already {}", self.now);
-        let node = Node { key: u128::from(at.as_ps()) << 64 | u128::from(self.sequence), slot, event };
+        let node = HeapNode { key: u128::from(at.as_ps()) << 64 | u128::from(self.sequence), slot, event };
         self.sequence += 1;
         if self.root_vacant {
             self.root_vacant = false;
@@ -235,7 +235,7 @@ impl<E: Copy> Kernel<E> {
 
     /// Puts `node` at the root and moves it down to its place. The heap is not empty.
     #[inline]
-    fn sift_down(&mut self, node: Node<E>) {
+    fn sift_down(&mut self, node: HeapNode<E>) {
         let heap = self.heap.as_mut_slice();
         let mut hole = 0;
         loop {
@@ -262,7 +262,7 @@ impl<E: Copy> Kernel<E> {
 
     /// Moves `node`, just pushed last, up to its place.
     #[inline]
-    fn sift_up(&mut self, node: Node<E>) {
+    fn sift_up(&mut self, node: HeapNode<E>) {
         let heap = self.heap.as_mut_slice();
         let mut hole = heap.len() - 1;
         while hole > 0 {

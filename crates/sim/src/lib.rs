@@ -21,17 +21,22 @@
 //! Read first: `kernel.rs`, then `classic.rs`, the two smallest models, then `run.rs`.
 #![forbid(unsafe_code)]
 
+pub mod bottleneck;
 mod cache;
 pub mod case;
 pub mod classic;
+mod environment;
 pub mod experiment;
 pub mod kernel;
 pub mod machine;
 mod memory;
 pub mod outcome;
 pub mod parameter;
+mod ports;
 pub mod program;
+mod queue;
 pub mod random;
+mod route;
 pub mod run;
 pub mod scheduler;
 pub mod shipped;
@@ -43,9 +48,12 @@ mod unit;
 pub mod validation;
 pub mod workload;
 
+pub use bottleneck::{Remedy, find_bottleneck, remedy};
 pub use machine::Machine;
 pub use outcome::Outcome;
+pub use ports::PortsSpec;
 pub use program::Program;
-pub use run::{observe, remedy, run};
+pub use run::{observe, run};
 pub use spec::{Clock, Problem, SpecError};
+pub use trace::Visit;
 pub use workload::Workload;

@@ -16,267 +16,57 @@
 //! name = "wire"
 //! ```
 //!
-//! The shipped machines are in `machines/`, one file each; every number carries its source. A field
-//! that no source prints says whether it is *calibrated* (fitted to a published result, which is
-//! then no test) or *declared*.
+//! Each unit type and its keys are described at the head of its file in `unit/`. The shipped machines
+//! are in `machines/`, one file each, and every number there has its source. A number that no source
+//! prints is marked *calibrated* or *declared*. A calibrated number is fitted to a published result,
+//! which is then no test of the machine.
 
 use crate::cache::CacheSpec;
 use crate::memory::MemorySpec;
-use crate::scheduler::SchedulerSpec;
-use crate::spec::{Clock, PerByte};
-use crate::spec::{Name, Problem, Source, SpecError, optional, text};
-use fastpath_units::{Duration, Probability, Rate};
-use serde::Deserialize;
+use crate::ports::PortsSpec;
+use crate::spec::{Clock, Name, Problem, Source, SpecError};
+use crate::unit::{MachineFile, Surroundings, UnitSpec};
 
 /// A machine: what runs packets.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// Where the description comes from.
+    /// The publication or data sheet that describes it.
     pub source: String,
     /// The Ethernet ports.
-    pub ports: Ports,
-    #[serde(default)]
+    pub ports: PortsSpec,
     pub(crate) memory: Vec<MemorySpec>,
-    #[serde(default)]
     pub(crate) cache: Vec<CacheSpec>,
-    #[serde(default)]
-    pub(crate) station: Vec<StationSpec>,
-    #[serde(default)]
-    pub(crate) cores: Vec<CoresSpec>,
-    #[serde(default)]
-    pub(crate) microengine: Vec<MicroengineSpec>,
-    #[serde(default)]
-    pub(crate) egress: Vec<EgressSpec>,
-    #[serde(default)]
-    pub(crate) line: Vec<LineSpec>,
+    /// In the order of the file.
+    pub(crate) units: Vec<MachineUnit>,
 }
 
-/// The Ethernet ports of a machine, all alike.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ports {
-    /// How many, 1 … 1024.
-    pub count: u32,
-    /// Bits per second of each, one direction.
-    #[serde(deserialize_with = "text")]
-    pub rate: Rate,
-    /// Bytes a frame is cut into where the machine works in chunks.
-    #[serde(default = "default_chunk")]
-    pub chunk: u32,
-    /// Where the numbers come from.
-    #[serde(default)]
-    pub source: String,
+/// A unit of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct MachineUnit {
+    pub(crate) spec: UnitSpec,
+    /// The unit's number in the trace hash. It counts by type and then by position, so that moving a
+    /// unit within its file leaves the hash of a run unchanged as long as its type keeps its order.
+    pub(crate) trace_number: u16,
 }
-
-fn default_chunk() -> u32 {
-    64
-}
-
-/// What a full queue does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Full {
-    /// The packet is dropped and counted.
-    #[default]
-    Drop,
-    /// The unit before holds the packet, and its server, until there is room.
-    Block,
-}
-
-/// The queue before a unit.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct QueueSpec {
-    /// Packets that fit, not counting those being served.
-    pub limit: usize,
-    /// What happens to the next one.
-    #[serde(default)]
-    pub full: Full,
-}
-
-impl Default for QueueSpec {
-    fn default() -> Self {
-        QueueSpec { limit: 1024, full: Full::Drop }
-    }
-}
-
-/// Servers that hold each packet for a fixed time and a time per byte, with no program: a bus, a
-/// DMA engine, a packet input or output unit, a NIC's filter.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StationSpec {
-    pub(crate) name: Name,
-    #[serde(default = "one")]
-    pub(crate) servers: u32,
-    #[serde(default, deserialize_with = "text")]
-    pub(crate) fixed: Duration,
-    #[serde(default, deserialize_with = "text")]
-    pub(crate) per_byte: PerByte,
-    #[serde(default, deserialize_with = "optional")]
-    pub(crate) rate: Option<Rate>,
-    pub(crate) outliers: Option<OutlierSpec>,
-    #[serde(default)]
-    pub(crate) queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
-}
-
-/// Rare extra delay: an exponential of this mean, with this probability.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct OutlierSpec {
-    #[serde(deserialize_with = "text")]
-    pub(crate) probability: Probability,
-    #[serde(deserialize_with = "text")]
-    pub(crate) mean: Duration,
-}
-
-/// Cores that run each packet's program to completion.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CoresSpec {
-    pub(crate) name: Name,
-    pub(crate) cores: u32,
-    #[serde(deserialize_with = "text")]
-    pub(crate) clock: Clock,
-    #[serde(default)]
-    pub(crate) scheduler: SchedulerSpec,
-    /// What a packet costs for which there is no room: somebody has to look at it before it is
-    /// dropped.
-    #[serde(default, deserialize_with = "text")]
-    pub(crate) refusal: Duration,
-    /// Work beside the packets.
-    pub(crate) tick: Option<TickSpec>,
-    #[serde(default)]
-    pub(crate) queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
-}
-
-/// Periodic work of an emulator's cores: a look at every link of the workload (`links`) at each
-/// timer tick.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TickSpec {
-    #[serde(deserialize_with = "text")]
-    pub(crate) every: Duration,
-    #[serde(deserialize_with = "text")]
-    pub(crate) per_link: Duration,
-}
-
-/// Which thread of a microengine takes a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Bind {
-    /// Any free one, from one queue.
-    #[default]
-    Any,
-    /// Thread `port mod threads`, each with a queue of its own.
-    Port,
-}
-
-/// Microengines: several hardware threads that share an arithmetic unit and swap at memory
-/// references.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MicroengineSpec {
-    pub(crate) name: Name,
-    #[serde(default = "one")]
-    pub(crate) engines: u32,
-    pub(crate) threads: u32,
-    #[serde(deserialize_with = "text")]
-    pub(crate) clock: Clock,
-    /// Cycles lost at each swap.
-    pub(crate) swap: u64,
-    #[serde(default)]
-    pub(crate) bind: Bind,
-    /// What threads without a packet do.
-    pub(crate) poll: Option<PollLoopSpec>,
-    /// Packets are released to the threads only at ticks of this clock.
-    #[serde(default, deserialize_with = "optional")]
-    pub(crate) tick: Option<Clock>,
-    #[serde(default)]
-    pub(crate) queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
-}
-
-/// A thread that waits for a packet looks for it: computes, refers to a memory or status register,
-/// and again. While other threads of its engine are at work that costs them time; on an idle engine
-/// nobody cares, and it is not simulated.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PollLoopSpec {
-    /// Cycles of computation per look.
-    pub(crate) compute: u64,
-    /// The memory looked at.
-    pub(crate) read: Name,
-    /// Bytes read.
-    #[serde(default = "word")]
-    pub(crate) bytes: u32,
-}
-
-fn word() -> u32 {
-    4
-}
-
-/// Transmission by microengine threads through a circular FIFO of chunks into ports that cannot
-/// hold a frame.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EgressSpec {
-    pub(crate) name: Name,
-    pub(crate) engines: u32,
-    /// Threads of each engine that fill slots; one more schedules.
-    pub(crate) fill_threads: u32,
-    #[serde(deserialize_with = "text")]
-    pub(crate) clock: Clock,
-    pub(crate) swap: u64,
-    /// Slots of the circular FIFO; slot `s` belongs to port `s mod ports`.
-    pub(crate) slots: u32,
-    /// Chunks a port can hold.
-    pub(crate) port_chunks: u32,
-    /// The bus from the FIFO to the ports.
-    #[serde(deserialize_with = "text")]
-    pub(crate) bus: Rate,
-    #[serde(default)]
-    pub(crate) queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
-}
-
-/// Output ports that send whole frames at the port rate.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LineSpec {
-    pub(crate) name: Name,
-    /// The queue of each port.
-    #[serde(default)]
-    pub(crate) queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
-}
-
-fn one() -> u32 {
-    1
-}
-
-/// The most servers, threads or cores of one unit.
-pub(crate) const SERVERS_MAX: u32 = 1024;
 
 impl Machine {
-    /// Reads a machine from the text of `file` (the name is used in errors only).
+    /// Reads a machine from the text of `file`. The name appears in errors only.
     pub fn parse(file: &str, text: &str) -> Result<Machine, SpecError> {
         let source = Source { file, text };
-        let machine: Machine = source.parse()?;
+        let mut read: MachineFile = source.parse()?;
+        let by_type = read.take_units().into_iter().zip(0..);
+        let mut units: Vec<MachineUnit> =
+            by_type.map(|(spec, trace_number)| MachineUnit { spec, trace_number }).collect();
+        units.sort_by_key(|unit| unit.spec.get().name().span().start);
+        let MachineFile { name, source: origin, ports, memory, cache, .. } = read;
+        let mut machine = Machine { name, source: origin, ports, memory, cache, units };
         machine.check(source)?;
         Ok(machine)
     }
 
-    fn check(&self, source: Source) -> Result<(), SpecError> {
+    fn check(&mut self, source: Source) -> Result<(), SpecError> {
         if !(1..=1024).contains(&self.ports.count) || self.ports.chunk == 0 {
             let name = "ports".to_owned();
             let at = source.text.find("ports").unwrap_or(0);
@@ -290,92 +80,63 @@ impl Machine {
                 return Err(source.at(name, Problem::Duplicate(name.as_ref().clone())));
             }
         }
-        if self.names().next().is_none() {
+        if self.units.is_empty() {
             return Err(source.error(0, Problem::Empty("a machine without units")));
         }
-        let servers = |name: &Name, what, n: u32| match n {
-            1..=SERVERS_MAX => Ok(()),
-            _ => Err(source.range(name, what, "1 … 1024")),
-        };
-        self.station.iter().try_for_each(|s| servers(&s.name, "servers", s.servers))?;
-        self.cores.iter().try_for_each(|c| servers(&c.name, "cores", c.cores))?;
-        if let Some(c) = self.cores.iter().find(|c| c.queue.limit == 0) {
-            return Err(source.range(&c.name, "queue.limit", "above 0: cores take packets out of it"));
-        }
-        if let Some(c) = self.cores.iter().find(|c| c.tick.as_ref().is_some_and(|t| t.every.is_zero())) {
-            return Err(source.range(&c.name, "tick.every", "above 0"));
-        }
-        for m in &self.microengine {
-            servers(&m.name, "engines", m.engines)?;
-            servers(&m.name, "threads", m.threads)?;
-            servers(&m.name, "engines × threads", m.threads.saturating_mul(m.engines))?;
-            if let Some(poll) = &m.poll {
-                source.find(&poll.read, "memory", &self.memories())?;
-            }
-        }
-        for e in &self.egress {
-            servers(&e.name, "engines", e.engines)?;
-            servers(&e.name, "fill_threads", e.fill_threads)?;
-            servers(&e.name, "port_chunks", e.port_chunks)?;
-            if e.slots == 0 || e.slots % (self.ports.count * e.engines) != 0 {
-                return Err(source.range(&e.name, "slots", "a multiple of ports × engines"));
-            }
-            if !self.ports.count.is_multiple_of(e.engines) {
-                return Err(source.range(&e.name, "engines", "a divisor of the number of ports"));
-            }
-        }
+        let memories = self.memories();
+        let surroundings = Surroundings { ports: &self.ports, memories: &memories };
+        self.units.iter_mut().try_for_each(|unit| unit.spec.get_mut().check(&surroundings, source))?;
         self.memory.iter().try_for_each(|m| m.check(source))?;
         self.cache.iter().try_for_each(|c| c.check(source))
     }
 
     fn names(&self) -> impl Iterator<Item = &Name> {
-        let station = self.station.iter().map(|u| &u.name);
-        let cores = self.cores.iter().map(|u| &u.name);
-        let microengine = self.microengine.iter().map(|u| &u.name);
-        let egress = self.egress.iter().map(|u| &u.name);
-        let line = self.line.iter().map(|u| &u.name);
-        station.chain(cores).chain(microengine).chain(egress).chain(line)
+        self.units.iter().map(|unit| unit.spec.get().name())
     }
 
-    /// The names of the units, in the order the simulation numbers them.
+    /// The names of the units, in the order of the file. A [`Visit`](crate::trace::Visit) numbers
+    /// units by it.
     pub fn units(&self) -> Vec<String> {
         self.names().map(|name| name.as_ref().clone()).collect()
     }
 
-    /// The names of the memories, in their order.
+    /// The names of the memories, in the order of the file.
     pub(crate) fn memories(&self) -> Vec<String> {
         self.memory.iter().map(|m| m.name.as_ref().clone()).collect()
     }
 
-    /// The clock programs on `unit` count in, if it runs programs.
+    fn unit(&self, name: &str) -> Option<&MachineUnit> {
+        self.units.iter().find(|unit| unit.spec.get().name().as_ref() == name)
+    }
+
+    fn unit_mut(&mut self, name: &str) -> Option<&mut MachineUnit> {
+        self.units.iter_mut().find(|unit| unit.spec.get().name().as_ref() == name)
+    }
+
+    /// The clock in which programs on `unit` count cycles, if it runs programs.
     pub(crate) fn clock(&self, unit: &str) -> Option<Clock> {
-        let cores = self.cores.iter().map(|u| (&u.name, u.clock));
-        let microengine = self.microengine.iter().map(|u| (&u.name, u.clock));
-        let egress = self.egress.iter().map(|u| (&u.name, u.clock));
-        cores.chain(microengine).chain(egress).find(|(name, _)| name.as_ref() == unit).map(|(_, c)| c)
+        self.unit(unit)?.spec.get().clock()
     }
 
-    /// The servers, cores or engines of `unit`; `None` if the machine has no such unit, or it is a
-    /// wire, which there is one of per port.
+    /// The number of servers, cores or engines of `unit`. `None` if the machine has no such unit, or
+    /// if the unit has no such number: a wire has one server per port, a link none.
     pub fn servers(&self, unit: &str) -> Option<u32> {
-        self.clone().servers_mut(unit).map(|n| *n)
+        self.unit(unit)?.spec.get().servers()
     }
 
-    /// The same machine with `n` servers, cores or engines in `unit`. `None` as for
-    /// [`Machine::servers`], and for a number the unit cannot have.
-    pub fn with_servers(&self, unit: &str, n: u32) -> Option<Machine> {
+    /// The same machine with `servers` servers, cores or engines in `unit`. `None` as for
+    /// [`Machine::servers`], and for a number that the unit cannot have.
+    pub fn with_servers(&self, unit: &str, servers: u32) -> Option<Machine> {
         let mut machine = self.clone();
-        *machine.servers_mut(unit)? = n;
-        let divides = |e: &EgressSpec| e.engines > 0 && self.ports.count.is_multiple_of(e.engines);
-        ((1..=SERVERS_MAX).contains(&n) && machine.egress.iter().all(divides)).then_some(machine)
+        let is_set = machine.unit_mut(unit)?.spec.get_mut().set_servers(servers, &self.ports);
+        is_set.then_some(machine)
     }
 
-    fn servers_mut(&mut self, unit: &str) -> Option<&mut u32> {
-        let station = self.station.iter_mut().map(|s| (&s.name, &mut s.servers));
-        let cores = self.cores.iter_mut().map(|c| (&c.name, &mut c.cores));
-        let microengine = self.microengine.iter_mut().map(|m| (&m.name, &mut m.engines));
-        let egress = self.egress.iter_mut().map(|e| (&e.name, &mut e.engines));
-        let all = station.chain(cores).chain(microengine).chain(egress);
-        all.into_iter().find(|(name, _)| name.as_ref() == unit).map(|(_, n)| n)
+    /// The same machine with a little more capacity in `unit`, and the change in words: one more
+    /// server, core or engine, or twice the rate. `None` if there is nothing to add.
+    pub fn widened(&self, unit: &str) -> Option<(Machine, String)> {
+        let mut machine = self.clone();
+        let change = machine.unit_mut(unit)?.spec.get_mut().widen(&self.ports)?;
+        Some((machine, format!("{unit}: {change}")))
     }
 }

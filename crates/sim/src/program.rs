@@ -12,7 +12,7 @@
 //! name = "lookup"
 //! on = "cpu"                         # a unit of the machine
 //! tag = "ordered"                    # for hardware schedulers: parallel, ordered, atomic
-//! skip = { share = "80%", to = "send", per = "flow" }   # these go on at a later stage; per = "packet" otherwise
+//! skip = { share = "80%", to = "send", per = "flow" }   # these continue at a later stage; default per = "packet"
 //! steps = [
 //!   { compute = 120 },               # cycles
 //!   { time = "101ps", per = "byte" },
@@ -22,28 +22,29 @@
 //! ]
 //! ```
 //!
-//! Consecutive stages on one unit run there in one go (run to completion; a microblock group),
-//! unless the tag changes. Consecutive steps `per = "chunk"` are one loop over the packet's chunks.
+//! Consecutive stages on one unit run without a break (run to completion; a microblock group), unless
+//! the tag changes. Consecutive steps with `per = "chunk"` are one loop over the packet's chunks.
 
 use crate::machine::Machine;
 use crate::memory::Access;
+use crate::route::{Leg, Op, OpGroup, Route, Skip, SkipPer};
 use crate::scheduler::Tag;
-use crate::spec::{Name, PerByte, Problem, Source, SpecError, optional, text};
-use fastpath_units::{Bytes, Duration, Probability, Rng};
+use crate::spec::{Name, PerByte, Problem, Source, SpecError, optional, text, word};
+use fastpath_units::{Bytes, Duration, Probability};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A program: what each packet costs.
+/// A program: the cost of each packet at each unit.
 #[derive(Clone, Debug)]
 pub struct Program {
     file: String,
     text: String,
-    raw: Raw,
+    read: ProgramFile,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
+struct ProgramFile {
     name: String,
     source: String,
     #[serde(default)]
@@ -70,7 +71,7 @@ struct StageSpec {
     on: Name,
     #[serde(default)]
     tag: Tag,
-    /// Packets whose remaining stages are skipped, up to the one named.
+    /// Packets that skip the following stages, up to the one named.
     skip: Option<SkipSpec>,
     #[serde(default)]
     steps: Vec<StepSpec>,
@@ -86,42 +87,6 @@ struct SkipSpec {
     #[serde(default)]
     per: SkipPer,
     to: Name,
-}
-
-/// What a share is of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum SkipPer {
-    /// Any packet, drawn anew.
-    #[default]
-    Packet,
-    /// Flows: a packet goes the way of its flow.
-    Flow,
-}
-
-/// A way past some legs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Skip {
-    share: Probability,
-    per: SkipPer,
-    /// The leg it leads to; one past the last: the packet is done.
-    to: usize,
-}
-
-impl Skip {
-    /// The leg a packet of `flow` goes on at, if it takes this way.
-    pub(crate) fn target(&self, flow: u32, rng: &mut Rng) -> Option<usize> {
-        let taken = match self.per {
-            SkipPer::Packet => self.share.draw(rng),
-            // Multiples of the golden ratio fill 0 … 1 evenly: any number of flows has its share,
-            // on every port.
-            SkipPer::Flow => {
-                let place = (u64::from(flow) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                ((place >> 11) as f64 / (1u64 << 53) as f64) < self.share.get()
-            }
-        };
-        taken.then_some(self.to)
-    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -145,18 +110,14 @@ struct StepSpec {
     over: u32,
 }
 
-fn word() -> u32 {
-    4
-}
-
-/// How often a step may be done, the cycles it may compute, and what all of that may take: time
-/// ends after 213 days.
+/// The most repetitions of a step, the most cycles of one, and the longest time of all repetitions in
+/// picoseconds. Virtual time ends after 213 days.
 const TIMES_MAX: u32 = 1_000_000;
 const CYCLES_MAX: u64 = 1_000_000_000_000;
 const STEP_PS_MAX: u128 = 60_000_000_000_000;
 
 impl StepSpec {
-    /// How often it is done; 1 for a parameter that is not there, which is an error of its own.
+    /// The number of repetitions; 1 for an unknown parameter, which is reported elsewhere.
     fn most(&self, params: &BTreeMap<String, u32>) -> u32 {
         match &self.times {
             Times::Number(n) => *n,
@@ -187,137 +148,39 @@ enum Per {
     Byte,
 }
 
-/// One thing a thread does next.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Op {
-    Compute {
-        fixed: Duration,
-        per_byte: PerByte,
-    },
-    /// A reference to memory number `memory`.
-    Access {
-        memory: u16,
-        access: Access,
-        bytes: u32,
-    },
-    /// A reference into region number `region`, behind a cache.
-    Touch {
-        region: u16,
-    },
-    Enter(u16),
-    Leave(u16),
-}
-
-/// A run of operations, each so many times, done once per packet or once per chunk.
-#[derive(Clone, Debug)]
-pub(crate) struct Block {
-    pub(crate) per_chunk: bool,
-    /// Only packets of more bytes than this.
-    pub(crate) over: u32,
-    pub(crate) ops: Vec<(Op, u32)>,
-}
-
-/// What a packet does at one unit before it moves on.
-#[derive(Clone, Debug)]
-pub(crate) struct Leg {
-    pub(crate) unit: usize,
-    pub(crate) tag: Tag,
-    /// The way some packets take past the next legs.
-    pub(crate) skip: Option<Skip>,
-    pub(crate) blocks: Vec<Block>,
-}
-
-/// A program bound to a machine.
-#[derive(Clone, Debug)]
-pub(crate) struct Route {
-    pub(crate) legs: Vec<Leg>,
-    /// Size and cache of each region.
-    pub(crate) regions: Vec<(Bytes, usize)>,
-    pub(crate) locks: Vec<String>,
-    pub(crate) chunk: u32,
-}
-
-impl Route {
-    pub(crate) fn chunks(&self, size: u32) -> u32 {
-        size.div_ceil(self.chunk).max(1)
-    }
-}
-
-/// Where a thread is in a leg.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cursor {
-    block: u32,
-    turn: u32,
-    op: u32,
-    repeat: u32,
-}
-
-impl Cursor {
-    /// The next operation of a packet of `size` bytes in `chunks` chunks in `leg`, or `None` at its
-    /// end.
-    #[inline]
-    pub(crate) fn next(&mut self, leg: &Leg, size: u32, chunks: u32) -> Option<Op> {
-        loop {
-            let block = leg.blocks.get(self.block as usize)?;
-            if block.over > 0 && size <= block.over {
-                self.block += 1;
-                continue;
-            }
-            match block.ops.get(self.op as usize) {
-                Some(&(op, times)) if self.repeat < times => {
-                    self.repeat += 1;
-                    return Some(op);
-                }
-                Some(_) => {
-                    self.op += 1;
-                    self.repeat = 0;
-                }
-                None => {
-                    self.op = 0;
-                    self.turn += 1;
-                    if self.turn == if block.per_chunk { chunks } else { 1 } {
-                        self.turn = 0;
-                        self.block += 1;
-                    }
-                }
-            }
-        }
-    }
-}
-
 impl Program {
-    /// Reads a program from the text of `file` (the name is used in errors only).
+    /// Reads a program from the text of `file`. The name appears in errors only.
     pub fn parse(file: &str, text: &str) -> Result<Program, SpecError> {
-        let raw: Raw = Source { file, text }.parse()?;
-        if raw.stage.is_empty() {
+        let read: ProgramFile = Source { file, text }.parse()?;
+        if read.stage.is_empty() {
             return Err(Source { file, text }.error(0, Problem::Empty("a program without stages")));
         }
-        Ok(Program { file: file.to_owned(), text: text.to_owned(), raw })
+        Ok(Program { file: file.to_owned(), text: text.to_owned(), read })
     }
 
     /// The program's name.
     pub fn name(&self) -> &str {
-        &self.raw.name
+        &self.read.name
     }
 
-    /// Where its numbers come from.
+    /// The publication that its numbers come from.
     pub fn source(&self) -> &str {
-        &self.raw.source
+        &self.read.source
     }
 
     /// The names of its parameters.
     pub fn params(&self) -> Vec<String> {
-        self.raw.params.keys().cloned().collect()
+        self.read.params.keys().cloned().collect()
     }
 
     /// The same program with parameter `name` set to `value`. `None` if it has no such parameter.
     pub fn with(mut self, name: &str, value: u32) -> Option<Program> {
-        *self.raw.params.get_mut(name)? = value;
+        *self.read.params.get_mut(name)? = value;
         Some(self)
     }
 
-    /// Binds the program to a machine: every unit, memory and lock by number. Errors name the
-    /// program's line.
+    /// Binds the program to a machine: resolves the names of units, memories and locks to numbers.
+    /// Errors name the program's line.
     pub(crate) fn bind(&self, machine: &Machine) -> Result<Route, SpecError> {
         let source = Source { file: &self.file, text: &self.text };
         let caches: Vec<String> = machine.cache.iter().map(|c| c.name.as_ref().clone()).collect();
@@ -328,19 +191,19 @@ impl Program {
         let mut binder = Binder {
             source,
             machine,
-            params: &self.raw.params,
+            params: &self.read.params,
             units: machine.units(),
             memories: machine.memory.iter().map(|m| m.name.as_ref().clone()).collect(),
-            regions: self.raw.region.iter().map(|r| r.name.as_ref().clone()).collect(),
+            regions: self.read.region.iter().map(|r| r.name.as_ref().clone()).collect(),
             locks: Vec::new(),
         };
-        let regions = self.raw.region.iter().map(region).collect::<Result<_, _>>()?;
-        let legs = binder.legs(&self.raw.stage)?;
+        let regions = self.read.region.iter().map(region).collect::<Result<_, _>>()?;
+        let legs = binder.legs(&self.read.stage)?;
         Ok(Route { legs, regions, locks: binder.locks, chunk: machine.ports.chunk })
     }
 }
 
-/// The names a program may use, while it is bound.
+/// The names that a program may use, while it is bound.
 struct Binder<'a> {
     source: Source<'a>,
     machine: &'a Machine,
@@ -358,19 +221,19 @@ impl Binder<'_> {
         let mut leg_of = Vec::with_capacity(stages.len());
         for stage in stages {
             let unit = self.source.find(&stage.on, "unit", &self.units)?;
-            let blocks = self.blocks(stage)?;
+            let groups = self.groups(stage)?;
             let target =
                 stages.iter().any(|s| s.skip.as_ref().is_some_and(|k| k.to.as_ref() == stage.name.as_ref()));
             match legs.last_mut() {
                 Some(leg) if leg.unit == unit && leg.tag == stage.tag && leg.skip.is_none() && !target => {
-                    leg.blocks.extend(blocks);
+                    leg.groups.extend(groups);
                 }
-                _ => legs.push(Leg { unit, tag: stage.tag, skip: None, blocks }),
+                _ => legs.push(Leg { unit, tag: stage.tag, skip: None, groups }),
             }
             let leg = legs.len() - 1;
             leg_of.push(leg);
-            // Where to is known only when all stages are placed; until then the stage's own number
-            // stands in.
+            // The target's leg is known only when all stages are placed. Until then `to` holds the
+            // number of this stage.
             let here = leg_of.len() - 1;
             legs[leg].skip = stage.skip.as_ref().map(|s| Skip { share: s.share, per: s.per, to: here });
         }
@@ -389,8 +252,8 @@ impl Binder<'_> {
         Ok(legs)
     }
 
-    fn blocks(&mut self, stage: &StageSpec) -> Result<Vec<Block>, SpecError> {
-        let mut blocks: Vec<Block> = Vec::new();
+    fn groups(&mut self, stage: &StageSpec) -> Result<Vec<OpGroup>, SpecError> {
+        let mut groups: Vec<OpGroup> = Vec::new();
         for step in &stage.steps {
             let op = self.op(stage, step)?;
             let times = match &step.times {
@@ -413,14 +276,14 @@ impl Binder<'_> {
                 op => (op, times),
             };
             let per_chunk = step.per == Per::Chunk;
-            match blocks.last_mut() {
-                Some(block) if block.per_chunk == per_chunk && block.over == step.over => {
-                    block.ops.push((op, times));
+            match groups.last_mut() {
+                Some(group) if group.per_chunk == per_chunk && group.over == step.over => {
+                    group.ops.push((op, times));
                 }
-                _ => blocks.push(Block { per_chunk, over: step.over, ops: vec![(op, times)] }),
+                _ => groups.push(OpGroup { per_chunk, over: step.over, ops: vec![(op, times)] }),
             }
         }
-        Ok(blocks)
+        Ok(groups)
     }
 
     fn op(&mut self, stage: &StageSpec, step: &StepSpec) -> Result<Op, SpecError> {

@@ -1,44 +1,33 @@
-//! The run: takes frames from the workload through the units the program names, and counts.
+//! The run: takes the frames of a workload through the units that the program names, and counts.
 //!
-//! [`run`] is the whole simulator; [`observe`] is the same with an ear at every visit of a packet
-//! to a unit, and [`trace`] writes those visits for Perfetto; [`remedy`] asks what would help.
+//! ```text
+//! generator ─▶ offer to the first unit ─▶ … ─▶ settle: offer to the next unit ─▶ … ─▶ leave
+//!                    │ no room                        │ no room: drop, or block and try again
+//! ```
+//!
+//! [`run`] is the whole simulator. [`observe`] also reports every visit of a packet to a unit, and
+//! [`trace`] writes these visits for Perfetto. Read first: `environment.rs`, then `unit/mod.rs`.
 
+use crate::environment::{Environment, Event, Finished, Lost, Packet, What};
 use crate::kernel::Kernel;
-use crate::machine::{Full, Machine};
+use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::outcome::{Deadlock, Latency, LatencyInterval, Outcome};
-use crate::program::{Program, Route};
+use crate::program::Program;
+use crate::queue::Full;
+use crate::route::{Leg, Route};
 use crate::spec::SpecError;
 use crate::stats::{Confidence, Series};
-use crate::trace::{ChromeTrace, TraceHash};
-use crate::unit::{Event, Finished, Packet, Unit, What, World};
+use crate::trace::{ChromeTrace, TraceHash, Visit};
+use crate::unit::{Setup, Unit, UnitSpec};
 use crate::workload::{Frame, Generator, Workload};
 use fastpath_units::{Duration, Rng, Time};
 use hdrhistogram::Histogram;
-use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
-/// With a precision asked for, the first look whether it is reached comes no earlier than this part
-/// of the duration.
-const FIRST_LOOK: u64 = 64;
-
-/// A packet's stay at one server of one unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visit {
-    /// The unit's number in [`Machine::units`].
-    pub unit: usize,
-    /// The server, core, thread or port.
-    pub server: u32,
-    /// The packet: the how-manieth of the run.
-    pub packet: u64,
-    /// The leg of the program: consecutive stages on one unit are one.
-    pub leg: usize,
-    /// When the server took it.
-    pub start: Time,
-    /// When it was done with it.
-    pub end: Time,
-}
+/// A run with a precision checks it for the first time after this part of the duration, or later.
+const FIRST_CHECK: u64 = 64;
 
 /// Why a run cannot start.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -46,10 +35,10 @@ pub enum RunError {
     /// The program does not fit the machine.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The workload uses a port the machine has not.
+    /// The workload uses a port that the machine does not have.
     #[error("workload uses port {port}, but {machine} has ports 0 … {last}")]
     Port {
-        /// The port asked for.
+        /// The port of the workload.
         port: u32,
         /// The machine's name.
         machine: String,
@@ -69,8 +58,8 @@ pub enum TraceError {
     Io(#[from] io::Error),
 }
 
-/// Runs `workload` through `program` on `machine`. The same arguments give the same outcome, on any
-/// machine.
+/// Runs `workload` through `program` on `machine`. The same arguments give the same outcome on any
+/// computer.
 pub fn run(
     machine: &Machine,
     program: &Program,
@@ -80,7 +69,7 @@ pub fn run(
     simulate(machine, program, workload, seed, None)
 }
 
-/// As [`run`], and tells `observer` every visit when it ends.
+/// As [`run`], and calls `observer` with every visit when the visit ends.
 pub fn observe(
     machine: &Machine,
     program: &Program,
@@ -121,41 +110,6 @@ pub fn trace(
     }
 }
 
-/// What a little more of the bottleneck would do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Remedy {
-    /// What was changed: `egress: 1 → 2`, servers, cores or engines.
-    pub change: String,
-    /// Frames per second before.
-    pub before_pps: f64,
-    /// Frames per second after.
-    pub after_pps: f64,
-    /// The next bottleneck.
-    pub bottleneck: String,
-}
-
-/// Widens the bottleneck of `outcome` and runs again: not advice but an experiment. `None` if the
-/// bottleneck is the wire.
-pub fn remedy(
-    machine: &Machine,
-    program: &Program,
-    workload: &Workload,
-    seed: u64,
-    outcome: &Outcome,
-) -> Result<Option<Remedy>, RunError> {
-    let unit = &outcome.bottleneck;
-    // Egress engines divide the ports among them, so there may be no "one more": then twice as
-    // many.
-    let wider = machine
-        .servers(unit)
-        .and_then(|n| [n + 1, 2 * n].into_iter().find_map(|m| Some((machine.with_servers(unit, m)?, n, m))));
-    let Some((wider, before, now)) = wider else { return Ok(None) };
-    let change = format!("{unit}: {before} → {now}");
-    let after = run(&wider, program, workload, seed)?;
-    let (before_pps, after_pps) = (outcome.forwarded_pps, after.forwarded_pps);
-    Ok(Some(Remedy { change, before_pps, after_pps, bottleneck: after.bottleneck }))
-}
-
 fn simulate(
     machine: &Machine,
     program: &Program,
@@ -170,32 +124,57 @@ fn simulate(
         let last = machine.ports.count - 1;
         return Err(RunError::Port { port, machine: machine.name.clone(), last });
     }
-    // Borrowed anew, to live as short as the run.
+    // Reborrowed, to live no longer than the run.
     let observer: Option<&mut dyn FnMut(Visit)> = match observer {
         Some(observer) => Some(&mut *observer),
         None => None,
     };
-    let mut run = Run::new(machine, &route, workload, &ports, seed, observer);
+    let mut run = Simulation::new(machine, &route, workload, &ports, seed, observer);
     run.go();
     Ok(run.outcome())
 }
 
-struct Run<'a> {
-    world: World<'a>,
+/// A unit loses a fair part of all lost frames if it loses one of this many.
+const FAIR_PART: u64 = 100;
+
+/// The first random stream of a run in which a unit draws from the streams of a network. It lies above
+/// all of a network's streams, so that no two parts of the run share one.
+const NETWORK_STREAMS: u64 = 1 << 48;
+
+/// The first of the random streams for generators and units.
+fn first_stream(machine: &Machine, route: &Route) -> u64 {
+    let draws_from_network = |leg: &Leg| machine.units[leg.unit].spec.get().uses_network_streams();
+    if route.legs.iter().any(draws_from_network) { NETWORK_STREAMS } else { 0 }
+}
+
+/// The units of `machine` for a run.
+fn units(machine: &Machine, route: &Route, workload: &Workload, seed: u64) -> Vec<Unit> {
+    let (ports, links, memories) = (&machine.ports, workload.links(), machine.memories());
+    let specs: Vec<&UnitSpec> = machine.units.iter().map(|unit| &unit.spec).collect();
+    let build = |(number, spec): (usize, &&UnitSpec)| {
+        let of_type = specs[..number].iter().filter(|other| other.type_name() == spec.type_name()).count();
+        spec.build(&Setup { ports, memories: &memories, route, number, of_type, links, seed })
+    };
+    specs.iter().enumerate().map(build).collect()
+}
+
+struct Simulation<'a> {
+    env: Environment<'a>,
     units: Vec<Unit>,
+    /// The number of each unit in the trace hash, in its place there.
+    trace_numbers: Vec<u32>,
     names: Vec<String>,
     ports: &'a [u32],
     generators: Vec<Generator<'a>>,
-    /// The frame each generator has announced.
+    /// The next frame of each generator.
     announced: Vec<Option<Frame>>,
-    /// Finished packets that wait for room, by the unit they wait for.
+    /// Finished packets that wait for room, by the unit that they wait for.
     blocked: Vec<VecDeque<Finished>>,
-    free: Vec<u32>,
     flows: Vec<FlowCount>,
     counts: Counts,
     hash: TraceHash,
-    /// When to see whether the workload's precision is reached; never without one.
-    look_at: Time,
+    /// When to check the workload's precision; never without one.
+    check_at: Time,
     stopped: bool,
 }
 
@@ -204,7 +183,7 @@ struct Run<'a> {
 struct FlowCount {
     arrived: u64,
     left: u64,
-    /// One more than the highest that has left.
+    /// One more than the highest number that has left.
     next: u64,
 }
 
@@ -218,12 +197,12 @@ struct Counts {
     forwarded_in_window: u64,
     latency_ps: Histogram<u64>,
     latency_sum_ps: u128,
-    /// Of every frame that has left, µs, in that order.
+    /// Latencies of the frames in the order of departure, µs.
     latencies_us: Series,
     order_violations: u64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Simulation<'a> {
     fn new(
         machine: &'a Machine,
         route: &'a Route,
@@ -231,36 +210,38 @@ impl<'a> Run<'a> {
         ports: &'a [u32],
         seed: u64,
         observer: Option<&'a mut dyn FnMut(Visit)>,
-    ) -> Run<'a> {
+    ) -> Simulation<'a> {
         let places = ports.len() as u32;
-        let generator = |place| Generator::new(workload, machine.ports.rate, place, places, seed);
-        let units = Unit::all(machine, route, workload.links());
+        let streams = first_stream(machine, route);
+        let generator = |place| Generator::new(workload, machine.ports.rate, place, places, seed, streams);
         let end = Time::ZERO + workload.duration;
         let warm = Time::ZERO + workload.warm_up();
-        let first_look = Time::from_ps((2 * warm.as_ps()).max(workload.duration.as_ps() / FIRST_LOOK));
-        let world = World {
+        let first_check = Time::from_ps((2 * warm.as_ps()).max(workload.duration.as_ps() / FIRST_CHECK));
+        let env = Environment {
             kernel: Kernel::new(),
             packets: Vec::new(),
+            free: Vec::new(),
+            copies: 0,
             route,
             workload,
             memories: machine.memory.iter().map(Memory::new).collect(),
             caches: &machine.cache,
             locks: vec![Default::default(); route.locks.len()],
-            rng: Rng::stream(seed, 0),
+            rng: Rng::stream(seed, streams),
             finished: VecDeque::new(),
             lost: Vec::new(),
             unit: 0,
             observer,
         };
-        Run {
-            world,
-            blocked: vec![VecDeque::new(); units.len()],
-            units,
+        Simulation {
+            env,
+            blocked: vec![VecDeque::new(); machine.units.len()],
+            units: units(machine, route, workload, seed),
+            trace_numbers: machine.units.iter().map(|u| u32::from(u.trace_number) << 20).collect(),
             names: machine.units(),
             ports,
             generators: (0..places).map(generator).collect(),
             announced: vec![None; ports.len()],
-            free: Vec::new(),
             flows: vec![FlowCount::default(); (workload.flows + places) as usize],
             counts: Counts {
                 offered: 0,
@@ -275,38 +256,41 @@ impl<'a> Run<'a> {
                 order_violations: 0,
             },
             hash: TraceHash::default(),
-            look_at: workload.precision.map_or(Time::MAX, |_| first_look),
+            check_at: workload.precision.map_or(Time::MAX, |_| first_check),
             stopped: false,
         }
     }
 
     fn go(&mut self) {
         (0..self.ports.len()).for_each(|place| self.announce(place));
-        while let Some(event) = self.world.kernel.next() {
-            if self.world.now() >= self.look_at {
-                self.look();
+        while let Some(event) = self.env.kernel.next() {
+            if self.env.now() >= self.check_at {
+                self.check_precision();
             }
-            self.hash.record(self.world.now(), event.what as u8, u32::from(event.unit) << 20 ^ event.server);
+            let (now, kind) = (self.env.now(), event.what as u8);
             if event.what == What::Arrival {
+                self.hash.record(now, kind, event.server);
                 self.arrive(event.server as usize);
             } else {
-                self.world.unit = event.unit;
-                self.units[usize::from(event.unit)].handle(&mut self.world, event);
-                self.unblock(usize::from(event.unit));
+                let unit = usize::from(event.unit);
+                self.hash.record(now, kind, self.trace_numbers[unit] ^ event.server);
+                self.env.unit = event.unit;
+                self.units[unit].handle(&mut self.env, event.what, event.server);
+                self.unblock(unit);
             }
             self.settle();
         }
     }
 
-    /// Stops the workload if the mean latency is known well enough.
-    fn look(&mut self) {
-        let now = self.world.now();
-        let precision = self.world.workload.precision.unwrap_or(0.0);
+    /// Stops the workload if the mean latency is known precisely enough.
+    fn check_precision(&mut self) {
+        let now = self.env.now();
+        let precision = self.env.workload.precision.unwrap_or(0.0);
         if self.counts.latencies_us.is_narrow(Confidence::P95, precision) {
-            (self.stopped, self.look_at, self.counts.window.1) = (true, Time::MAX, now);
+            (self.stopped, self.check_at, self.counts.window.1) = (true, Time::MAX, now);
         } else {
-            // Seldom and ever more seldom: a rule asked often enough stops at a lucky moment.
-            self.look_at = now + Duration::from_ps(now.as_ps() / 4);
+            // At growing intervals: a rule that is checked often stops at a lucky moment.
+            self.check_at = now + Duration::from_ps(now.as_ps() / 4);
         }
     }
 
@@ -314,12 +298,12 @@ impl<'a> Run<'a> {
         self.announced[place] = if self.stopped { None } else { self.generators[place].next() };
         if let Some(frame) = self.announced[place] {
             let event = Event { unit: 0, what: What::Arrival, server: place as u32 };
-            self.world.kernel.schedule(frame.at, event);
+            self.env.kernel.schedule(frame.at, event);
         }
     }
 
     fn arrive(&mut self, place: usize) {
-        let now = self.world.now();
+        let now = self.env.now();
         let frame = self.announced[place].expect("an arrival was announced");
         self.announce(place);
         let flow = &mut self.flows[frame.flow as usize];
@@ -333,37 +317,33 @@ impl<'a> Run<'a> {
             port_in: self.ports[place],
             port_out: self.ports[(place + 1) % self.ports.len()],
             leg: 0,
+            is_copy: false,
         };
         flow.arrived += 1;
         self.counts.offered += 1;
         self.counts.offered_in_window += u64::from(self.counts.is_counted(now));
-        let number = self.free.pop().unwrap_or(self.world.packets.len() as u32);
-        match self.world.packets.get_mut(number as usize) {
-            Some(slot) => *slot = packet,
-            None => self.world.packets.push(packet),
-        }
-        let unit = self.world.route.legs[0].unit;
-        // A wire does not wait: what the first unit has no room for is lost.
+        let number = self.env.add(packet);
+        let unit = self.env.route.legs[0].unit;
+        // A wire does not wait: a frame without room at the first unit is lost.
         if !self.offer(unit, number) {
             self.drop(number, unit, "queue full");
         }
     }
 
     fn offer(&mut self, unit: usize, packet: u32) -> bool {
-        self.world.unit = unit as u16;
-        self.units[unit].offer(&mut self.world, packet)
+        self.env.unit = unit as u16;
+        self.units[unit].offer(&mut self.env, packet)
     }
 
-    /// Moves finished packets on until nothing moves.
+    /// Moves finished packets on until no packet can move.
     fn settle(&mut self) {
         loop {
-            while let Some((packet, why)) = self.world.lost.pop() {
-                let unit = usize::from(self.world.unit);
-                self.drop(packet, unit, why);
+            while let Some(Lost { packet, unit, reason }) = self.env.lost.pop() {
+                self.drop(packet, usize::from(unit), reason);
             }
-            let Some(finished) = self.world.finished.pop_front() else { return };
-            let leg = self.world.packets[finished.packet as usize].leg;
-            match self.world.route.legs.get(leg).map(|leg| leg.unit) {
+            let Some(finished) = self.env.finished.pop_front() else { return };
+            let leg = self.env.packets[finished.packet as usize].leg;
+            match self.env.route.legs.get(leg).map(|leg| leg.unit) {
                 None => {
                     self.leave(finished.packet);
                     self.release(finished);
@@ -383,13 +363,13 @@ impl<'a> Run<'a> {
     fn release(&mut self, finished: Finished) {
         if let Some(server) = finished.server {
             let unit = usize::from(finished.unit);
-            self.world.unit = finished.unit;
-            self.units[unit].release(&mut self.world, server);
+            self.env.unit = finished.unit;
+            self.units[unit].release(&mut self.env, server);
             self.unblock(unit);
         }
     }
 
-    /// `unit` may have room again: those who wait for it try in their order.
+    /// Offers the packets that wait for `unit` to it, in their order, as long as there is room.
     fn unblock(&mut self, unit: usize) {
         while let Some(&first) = self.blocked[unit].front() {
             if !self.offer(unit, first.packet) {
@@ -401,13 +381,13 @@ impl<'a> Run<'a> {
     }
 
     fn leave(&mut self, number: u32) {
-        let (now, packet) = (self.world.now(), self.world.packets[number as usize]);
+        let (now, packet) = (self.env.now(), self.env.packets[number as usize]);
         self.counts.forwarded += 1;
         self.counts.forwarded_in_window += u64::from(self.counts.is_counted(now));
         let latency = (now - packet.arrived).as_ps();
         self.counts.latencies_us.add(latency as f64 / 1e6);
         if self.counts.is_counted(packet.arrived) {
-            // An auto-resizing histogram takes every value.
+            // The histogram resizes itself and takes every value.
             self.counts.latency_ps.record(latency.max(1)).expect("it resizes itself");
             self.counts.latency_sum_ps += u128::from(latency);
         }
@@ -415,17 +395,17 @@ impl<'a> Run<'a> {
         self.counts.order_violations += u64::from(packet.order < flow.next);
         flow.next = flow.next.max(packet.order + 1);
         flow.left += 1;
-        self.free.push(number);
+        self.env.free.push(number);
     }
 
     fn drop(&mut self, number: u32, unit: usize, why: &'static str) {
         *self.counts.dropped.entry((unit, why)).or_default() += 1;
-        self.free.push(number);
+        self.env.free.push(number);
     }
 
     fn outcome(self) -> Outcome {
         let counts = &self.counts;
-        let end = self.world.now();
+        let end = self.env.now();
         let lost: u64 = counts.dropped.values().sum();
         let held = counts.offered - counts.forwarded - lost;
         let window = (counts.window.1 - counts.window.0).as_secs_f64().max(1e-12);
@@ -451,13 +431,13 @@ impl<'a> Run<'a> {
                 high: found.mean + found.half,
                 warm_up_frames: counts.latencies_us.warm_up(),
             }),
-            is_precise: self.world.workload.precision.map(|_| self.stopped),
+            is_precise: self.env.workload.precision.map(|_| self.stopped),
             units: self.names.iter().cloned().zip(self.units.iter().map(|u| u.usage(end))).collect(),
             bottleneck: self.bottleneck(end),
             worst_flow_share: self.worst_flow_share(),
             order_violations: counts.order_violations,
             deadlock: (held > 0).then(|| self.deadlock()),
-            events: self.world.kernel.handled(),
+            events: self.env.kernel.handled(),
             seconds: end.as_secs_f64(),
             trace_hash: self.hash.get(),
         }
@@ -468,38 +448,40 @@ impl<'a> Run<'a> {
         shares.fold(1.0, f64::min)
     }
 
-    /// The unit that loses most, or else the busiest of those the program uses.
+    /// A guess of the bottleneck without a trial: the last unit on the way that loses a fair part of the
+    /// lost frames, or else the busiest unit on the way. See `bottleneck.rs` for the answer.
     fn bottleneck(&self, end: Time) -> String {
-        let loser = self.counts.dropped.iter().max_by_key(|(_, n)| **n).map(|((unit, _), _)| *unit);
+        let lost: u64 = self.counts.dropped.values().sum();
+        let lost_at = |unit| self.counts.dropped.iter().filter(move |((u, _), _)| *u == unit).map(|(_, n)| n);
+        let loses = |leg: &&Leg| lost > 0 && lost_at(leg.unit).sum::<u64>() >= lost / FAIR_PART;
+        let loser = self.env.route.legs.iter().rev().find(loses).map(|leg| leg.unit);
         let busiest = || {
-            let used = self.world.route.legs.iter().map(|leg| leg.unit);
+            let used = self.env.route.legs.iter().map(|leg| leg.unit);
             used.max_by(|&a, &b| self.units[a].usage(end).busy.total_cmp(&self.units[b].usage(end).busy))
         };
         loser.or_else(busiest).map_or(String::new(), |unit| self.names[unit].clone())
     }
 
-    /// Nothing can happen any more, and packets are inside: tells who waits for whom.
+    /// Describes who waits for whom, when nothing can happen any more and packets are inside.
     fn deadlock(&self) -> Deadlock {
         let mut waits = Vec::new();
         for (target, waiting) in self.blocked.iter().enumerate() {
             for w in waiting {
-                let (id, unit) = (self.world.packets[w.packet as usize].id, &self.names[usize::from(w.unit)]);
+                let (id, unit) = (self.env.packets[w.packet as usize].id, &self.names[usize::from(w.unit)]);
                 let holder = w.server.map_or(unit.clone(), |s| format!("{unit} server {s}"));
                 waits
                     .push(format!("{holder} holds packet {id} and waits for room in {}", self.names[target]));
             }
         }
         let who = |(unit, server): (u16, u32)| format!("{} thread {server}", self.names[usize::from(unit)]);
-        for (lock, name) in self.world.locks.iter().zip(&self.world.route.locks) {
+        for (lock, name) in self.env.locks.iter().zip(&self.env.route.locks) {
             for &waiter in &lock.waiters {
-                let holder = lock.holder.map_or("nobody".to_owned(), who);
+                let holder = lock.holder.map_or("no thread".to_owned(), who);
                 waits.push(format!("{} waits for {name}, which {holder} holds", who(waiter)));
             }
         }
         for (unit, name) in self.units.iter().zip(&self.names) {
-            if let Unit::Cores(cores) = unit {
-                waits.extend(cores.stranded(name));
-            }
+            waits.extend(unit.stranded(name));
         }
         Deadlock { waits }
     }

@@ -1,4 +1,5 @@
-//! What machine and program files share: errors that name the line, clocks, and quantities as text.
+//! The common parts of machine and program files: errors that name the line, clocks, and quantities
+//! written as text.
 
 use fastpath_units::{Duration, ParseError};
 use serde::{Deserialize, Deserializer};
@@ -11,65 +12,65 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct SpecError {
-    /// The name the text was given with.
+    /// The name of the file.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The mistake at that line.
     pub problem: Problem,
 }
 
-/// What is wrong with a machine, program or workload.
+/// A mistake in a machine, program or workload.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// Not TOML, or not the fields this kind of file has. The parser's words.
+    /// Not TOML, or not the keys of this kind of file, as the parser reports it.
     #[error("{0}")]
     Syntax(String),
-    /// A name that means nothing here.
+    /// An unknown name.
     #[error("{what} {name:?} is unknown (have: {known})")]
     Unknown {
         /// The kind of thing.
         what: &'static str,
         /// The name given.
         name: String,
-        /// The names that would do.
+        /// The known names.
         known: String,
     },
     /// The same name twice.
-    #[error("the name {0:?} is used twice: a stage or step could not say which it means")]
+    #[error("the name {0:?} is used twice: give each unit and memory its own name")]
     Duplicate(String),
     /// A number outside its range.
     #[error("{what} of {name:?} must be {range}")]
     Range {
         /// The field.
         what: &'static str,
-        /// Whose field.
+        /// The unit or stage with the field.
         name: String,
-        /// What would do.
+        /// The allowed values.
         range: &'static str,
     },
-    /// A stage that jumps back.
+    /// A stage that skips back.
     #[error(
-        "cycle: stage {from:?} skips back to {to:?}; a packet could go round for ever. Skip to a later stage"
+        "cycle: stage {from:?} skips back to {to:?}, and a packet might never leave: skip to a later stage"
     )]
     Cycle {
-        /// The stage that jumps.
+        /// The stage that skips.
         from: String,
-        /// Where to.
+        /// Its target.
         to: String,
     },
-    /// A step that says nothing or several things.
-    #[error("a step does exactly one of compute, time, read, write, enter, leave")]
+    /// A step with no operation or with several.
+    #[error("a step has exactly one of compute, time, read, write, enter, leave")]
     Step,
     /// A program or machine without any stage.
     #[error("{0} is empty")]
     Empty(&'static str),
 }
 
-/// A name and where in the file it stands.
+/// A name and its place in the file.
 pub(crate) type Name = toml::Spanned<String>;
 
-/// The text of one file while it is checked: turns positions into errors.
+/// The text of one file while it is checked. Turns positions into errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a str,
@@ -93,7 +94,7 @@ impl Source<'_> {
         self.error(name.span().start, problem)
     }
 
-    /// The index of `name` among `known`.
+    /// The index of `name` in `known`.
     pub(crate) fn find(&self, name: &Name, what: &'static str, known: &[String]) -> Result<usize, SpecError> {
         known.iter().position(|k| k == name.as_ref()).ok_or_else(|| {
             let known = known.join(", ");
@@ -106,10 +107,10 @@ impl Source<'_> {
     }
 }
 
-/// What a reader of numbers expected, in words: `integer `-10`, expected u32` says nothing to who
-/// writes files.
+/// Rewrites an error of the TOML reader about a number. ``integer `-10`, expected u32`` means little to
+/// the author of a file.
 fn in_words(message: &str) -> String {
-    let told = |rest: &str| {
+    let rewrite = |rest: &str| {
         let (what, expected) = rest.split_once(", expected ")?;
         let most = match expected {
             "u8" => u64::from(u8::MAX),
@@ -121,10 +122,10 @@ fn in_words(message: &str) -> String {
         // `integer `-10``, `string "many"`, `boolean `true``
         let at = what.find(['`', '"'])?;
         let value = what[at..].trim_matches(['`', '"']);
-        Some(format!("{value} is no whole number from 0 to {most}: write one"))
+        Some(format!("{value} is not a whole number from 0 to {most}"))
     };
     let rest = ["invalid value: ", "invalid type: "].iter().find_map(|kind| message.strip_prefix(kind));
-    rest.and_then(told).unwrap_or_else(|| message.to_owned())
+    rest.and_then(rewrite).unwrap_or_else(|| message.to_owned())
 }
 
 /// A clock: cycles per second.
@@ -137,23 +138,23 @@ impl Clock {
         NonZeroU64::new(hz).map(Clock)
     }
 
-    /// The span of `n` cycles to the nearest picosecond. The rounding is below 10⁻⁴ of a cycle.
+    /// The span of `n` cycles to the nearest picosecond.
     pub fn cycles(self, n: u64) -> Duration {
         let hz = u128::from(self.0.get());
         Duration::from_ps(((u128::from(n) * 1_000_000_000_000 + hz / 2) / hz) as u64)
     }
 
-    /// How many cycles `span` lasts.
+    /// The number of cycles in `span`.
     pub fn count(self, span: Duration) -> f64 {
         span.as_secs_f64() * self.0.get() as f64
     }
 }
 
 impl FromStr for Clock {
-    type Err = BadClock;
+    type Err = ParseClockError;
     /// Parses `232MHz`, `1.5GHz`, `8192Hz`.
-    fn from_str(text: &str) -> Result<Clock, BadClock> {
-        let bad = || BadClock(text.to_owned());
+    fn from_str(text: &str) -> Result<Clock, ParseClockError> {
+        let bad = || ParseClockError(text.to_owned());
         let text = text.trim();
         let unit = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(bad)?;
         let scale = match &text[unit..] {
@@ -175,7 +176,7 @@ impl FromStr for Clock {
 /// Not a clock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("clock {0:?} is not a frequency from 1Hz to 1000GHz (write e.g. \"232MHz\")")]
-pub struct BadClock(String);
+pub struct ParseClockError(String);
 
 /// Deserialises a quantity written as text (`"100Mbit"`, `"64KiB"`, `"518ns"`) with its own parser.
 pub(crate) fn text<'de, D, T>(from: D) -> Result<T, D::Error>
@@ -188,7 +189,7 @@ where
     text.parse().map_err(serde::de::Error::custom)
 }
 
-/// As [`text`], for a field that may be left out.
+/// As [`text`], for an optional field.
 pub(crate) fn optional<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -196,6 +197,16 @@ where
     T::Err: fmt::Display,
 {
     text(from).map(Some)
+}
+
+/// The default number of servers and engines.
+pub(crate) fn one() -> u32 {
+    1
+}
+
+/// The default size of a memory reference: a word of 4 bytes.
+pub(crate) fn word() -> u32 {
+    4
 }
 
 /// A span per byte.
@@ -229,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_do_not_fit_are_told_in_words() {
+    fn numbers_out_of_range_are_reported_with_the_range() {
         let said = |text: &str| {
             #[derive(serde::Deserialize)]
             struct Cores {
@@ -238,7 +249,7 @@ mod tests {
             let read = Source { file: "m.toml", text }.parse().map(|Cores { cores }| cores);
             read.unwrap_err().to_string()
         };
-        let range = "is no whole number from 0 to 4294967295: write one";
+        let range = "is not a whole number from 0 to 4294967295";
         assert_eq!(said("\ncores = -10"), format!("m.toml:2: -10 {range}"));
         assert_eq!(said("cores = 1.5"), format!("m.toml:1: 1.5 {range}"));
         assert_eq!(said("cores = \"many\""), format!("m.toml:1: many {range}"));
@@ -248,7 +259,7 @@ mod tests {
     #[test]
     fn clocks_parse_and_count() {
         let clock: Clock = "232MHz".parse().unwrap();
-        // The seed's 1559 cycles are 6.72 µs.
+        // 1559 cycles are 6.72 µs, the time of a 64-byte frame at 100 Mbit/s (Joglekar 2004, §4.2).
         assert_eq!(clock.cycles(232), Duration::from_us(1));
         assert_eq!(clock.count(Duration::from_ns(6720)).round(), 1559.0);
         assert_eq!("1.5GHz".parse::<Clock>().unwrap().cycles(3), Duration::from_ns(2));

@@ -11,7 +11,7 @@ use fastpath_units::Time;
 
 /// Count, mean, spread and range of observations that need no order (Welford's update).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct Moments {
     /// How many.
     pub n: u64,
     /// Their mean; 0 when there are none.
@@ -23,7 +23,7 @@ pub struct Tally {
     pub max: f64,
 }
 
-impl Tally {
+impl Moments {
     /// Adds one observation.
     pub fn add(&mut self, x: f64) {
         self.n += 1;
@@ -210,7 +210,7 @@ impl Series {
             return None;
         }
         // The odd batches at the start are left out, so that all groups are equal.
-        let mut groups = Tally::default();
+        let mut groups = Moments::default();
         for group in settled[settled.len() - size * GROUPS..].chunks_exact(size) {
             groups.add(group.iter().sum::<f64>() / size as f64);
         }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_tally_has_the_textbook_moments() {
-        let mut tally = Tally::default();
+        let mut tally = Moments::default();
         for x in [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] {
             tally.add(x);
         }

@@ -9,7 +9,7 @@
 //!
 //! Every row carries the hash of the sweep's configuration: rows of one hash belong to one table.
 
-use crate::case::{Case, CaseError, Target};
+use crate::case::{Case, CaseError, Parameter};
 use crate::outcome::Outcome;
 use fastpath_units::Rng;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ const COLUMNS: [&str; 17] = [
 pub struct Axis {
     /// As it was written.
     pub name: String,
-    target: Target,
+    parameter: Parameter,
     values: Values,
 }
 
@@ -155,8 +155,8 @@ impl FromStr for Axis {
     fn from_str(text: &str) -> Result<Axis, SweepError> {
         let bad = || SweepError::Axis(text.to_owned());
         let (name, values) = text.split_once('=').ok_or_else(bad)?;
-        let target = name.parse()?;
-        let is_name = matches!(target, Target::Machine | Target::Program);
+        let parameter = name.parse()?;
+        let is_name = matches!(parameter, Parameter::Machine | Parameter::Program);
         let values = match values.split_once("..").filter(|_| !is_name) {
             Some((low, rest)) => {
                 let (high, count) = match rest.split_once('/') {
@@ -174,16 +174,16 @@ impl FromStr for Axis {
         if matches!(&values, Values::List(list) if list.iter().any(String::is_empty)) {
             return Err(bad());
         }
-        Ok(Axis { name: name.to_owned(), target, values })
+        Ok(Axis { name: name.to_owned(), parameter, values })
     }
 }
 
 impl Axis {
-    /// The names it goes through if it is an axis of whole files, [`Target::Machine`] or
-    /// [`Target::Program`].
-    pub fn names(&self, of: &Target) -> &[String] {
+    /// The names it goes through if it is an axis of whole files, [`Parameter::Machine`] or
+    /// [`Parameter::Program`].
+    pub fn names(&self, of: &Parameter) -> &[String] {
         match &self.values {
-            Values::List(list) if self.target == *of => list,
+            Values::List(list) if self.parameter == *of => list,
             _ => &[],
         }
     }
@@ -249,7 +249,7 @@ impl Sweep {
     /// The sweep of `case` along `axes`; the case's seed is also that of a sample.
     pub fn new(case: Case, axes: Vec<Axis>, design: Design) -> Result<Sweep, SweepError> {
         for (i, axis) in axes.iter().enumerate() {
-            if axes[..i].iter().any(|other| other.target == axis.target) {
+            if axes[..i].iter().any(|other| other.parameter == axis.parameter) {
                 return Err(SweepError::Twice(axis.name.clone()));
             }
         }
@@ -313,10 +313,10 @@ impl Sweep {
     /// The case at `point`.
     pub fn case(&self, point: u64) -> Result<Case, CaseError> {
         let mut case = self.case.clone();
-        let mut changes: Vec<(&Target, String)> =
-            self.axes.iter().map(|a| &a.target).zip(self.values(point)).collect();
+        let mut changes: Vec<(&Parameter, String)> =
+            self.axes.iter().map(|a| &a.parameter).zip(self.values(point)).collect();
         changes.sort_by(|a, b| a.0.cmp(b.0));
-        changes.iter().try_for_each(|(target, value)| case.set(target, value))?;
+        changes.iter().try_for_each(|(parameter, value)| case.set(parameter, value))?;
         Ok(case)
     }
 

@@ -1,15 +1,32 @@
-//! What happened, for machines ([`TraceHash`]) and for people ([`ChromeTrace`]).
+//! The record of a run: visits of packets to units ([`Visit`]), a fingerprint ([`TraceHash`]) and a
+//! file for a trace viewer ([`ChromeTrace`]).
 //!
-//! The hash is the run's fingerprint: two runs are the same run exactly when their hashes agree.
-//! The Chrome trace opens in Perfetto (<https://ui.perfetto.dev>) or chrome://tracing: one row per
-//! unit, one bar per visit.
+//! Two runs are the same run if their hashes agree. The Chrome trace opens in Perfetto
+//! (<https://ui.perfetto.dev>) or chrome://tracing: one row per server, one bar per visit.
 
 use fastpath_units::{Duration, Time};
 use std::io::{self, Write};
 
-/// A running 64-bit hash over (time, event kind, entity), the same on every machine: each value is
-/// mixed in with FNV-1a's xor-then-multiply on whole 64-bit words, and a rotation so that high bits
-/// come down again.
+/// A packet's stay at one server of one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The unit's number in [`Machine::units`](crate::Machine::units).
+    pub unit: usize,
+    /// The server, core, thread, port or link.
+    pub server: u32,
+    /// The packet's number in the run, from 0.
+    pub packet: u64,
+    /// The leg of the program: consecutive stages on one unit are one leg.
+    pub leg: usize,
+    /// When the server took the packet.
+    pub start: Time,
+    /// When the server finished the packet.
+    pub end: Time,
+}
+
+/// A running 64-bit hash over (time, event kind, entity), the same on every machine. Each value is
+/// mixed in with FNV-1a's xor-then-multiply on whole 64-bit words. A rotation then brings high bits
+/// down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceHash(u64);
 
@@ -55,7 +72,7 @@ impl<W: Write> ChromeTrace<W> {
         Ok(ChromeTrace { out, written: 0 })
     }
 
-    /// Names row `row`. Quotes and backslashes in the name are dropped: they come from file keys.
+    /// Names row `row`. Quotes and backslashes in the name are dropped.
     pub fn name(&mut self, row: u32, name: &str) -> io::Result<()> {
         let name: String = name.chars().filter(|c| !matches!(c, '"' | '\\') && !c.is_control()).collect();
         self.separate()?;
@@ -65,7 +82,7 @@ impl<W: Write> ChromeTrace<W> {
         )
     }
 
-    /// A bar on `row` for `packet`, from `start` for `span`.
+    /// Draws a bar on `row` for `packet`, from `start` for `span`.
     pub fn bar(&mut self, row: u32, packet: u64, start: Time, span: Duration) -> io::Result<()> {
         self.separate()?;
         write!(
@@ -76,7 +93,7 @@ impl<W: Write> ChromeTrace<W> {
         )
     }
 
-    /// Ends the array and gives the writer back.
+    /// Ends the array and returns the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.write_all(b"\n]\n")?;
         self.out.flush()?;

@@ -12,8 +12,9 @@ use crate::experiment;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::program::Program;
-use crate::run::{Visit, observe, run};
+use crate::run::{observe, run};
 use crate::shipped;
+use crate::trace::Visit;
 use crate::workload::Workload;
 use fastpath_units::{Bytes, Duration};
 use serde::Serialize;
@@ -45,7 +46,7 @@ pub enum Basis {
 
 /// One published figure beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Check {
+pub struct ValidationCheck {
     /// A stable name.
     pub id: String,
     /// The published figure; `None` where only a sign or a shape was published.
@@ -85,11 +86,11 @@ impl Effort {
 }
 
 /// A name, and what works its figures out.
-type Part = (&'static str, fn(Effort) -> Vec<Check>);
+type CheckGroup = (&'static str, fn(Effort) -> Vec<ValidationCheck>);
 
 /// All checks.
-pub fn results(effort: Effort, progress: &mut dyn FnMut(&str, usize, usize)) -> Vec<Check> {
-    let parts: [Part; 8] = [
+pub fn results(effort: Effort, progress: &mut dyn FnMut(&str, usize, usize)) -> Vec<ValidationCheck> {
+    let parts: [CheckGroup; 8] = [
         ("cn6880: communication", communication),
         ("cn6880: memory", |_| memory()),
         ("ixp1200", ixp1200),
@@ -114,9 +115,9 @@ fn check(
     ours: f64,
     range: (f64, f64),
     note: &'static str,
-) -> Check {
+) -> ValidationCheck {
     let (low, high) = range;
-    Check {
+    ValidationCheck {
         id: id.into(),
         original: original.into(),
         ours,
@@ -130,10 +131,10 @@ fn check(
     }
 }
 
-impl Check {
+impl ValidationCheck {
     /// The range was asked for.
-    fn given(self) -> Check {
-        Check { basis: Basis::Given, ..self }
+    fn given(self) -> ValidationCheck {
+        ValidationCheck { basis: Basis::Given, ..self }
     }
 }
 
@@ -158,7 +159,7 @@ fn line_rate(size: u32, ports: &[u32], duration: Duration) -> Workload {
 
 /// The CN6880's measurement, repeated inside the simulator: t_f = ½ [(t_r11 − t_d10) − (t_d2 −
 /// t_r2)].
-fn communication(effort: Effort) -> Vec<Check> {
+fn communication(effort: Effort) -> Vec<ValidationCheck> {
     let mut points = Vec::new();
     for size in experiment::UNIT_SIZES {
         // One packet at a time: 10 000 at 100 µs, as the measurement.
@@ -193,7 +194,7 @@ fn least_squares(points: &[(f64, f64)]) -> (f64, f64, f64) {
 }
 
 /// The CN6880's memory curves: most threads to which throughput grows in proportion, by array size.
-fn memory() -> Vec<Check> {
+fn memory() -> Vec<ValidationCheck> {
     let (machine, _) = shipped("cn6880", "cn-forward");
     let cache = &machine.cache[0];
     let time = |bytes: u64, threads: u32| cache.sweep(Bytes(bytes), threads, 32).as_secs_f64();
@@ -237,7 +238,7 @@ const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1518];
 const FOUR: [u32; 4] = [0, 1, 2, 3];
 const TWO: [u32; 2] = [0, 2];
 
-fn ixp1200(effort: Effort) -> Vec<Check> {
+fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
     let (one, linkem) = shipped("ixp1200", "linkem");
     let (two, bridge) = shipped("ixp1200-egress2", "ixp-bridge");
     let duration = effort.ms(100);
@@ -322,7 +323,7 @@ fn ixp1200(effort: Effort) -> Vec<Check> {
 }
 
 /// The emulation task's tick: the longest a packet waits for it at a load that never queues.
-fn tick(machine: &Machine, program: &Program) -> Check {
+fn tick(machine: &Machine, program: &Program) -> ValidationCheck {
     let workload: Workload = "poisson,rate=20kpps,duration=50ms".parse().expect("a workload");
     let (mut handed_on, mut longest) = (BTreeMap::new(), Duration::ZERO);
     let mut observer = |visit: Visit| match visit.leg {
@@ -337,7 +338,7 @@ fn tick(machine: &Machine, program: &Program) -> Check {
 }
 
 /// The calibration point, both of the thesis' budget formulas at it, and two ports.
-fn at_64_bytes(before: f64, four_ports: &Outcome, two_ports: &Outcome) -> Vec<Check> {
+fn at_64_bytes(before: f64, four_ports: &Outcome, two_ports: &Outcome) -> Vec<ValidationCheck> {
     // Table 4.3: T_c = 290, T_m = 470 cycles; 1559 cycles between frames of a port at 232 MHz.
     let (t_c, t_m, port_cycles) = (290.0, 470.0, 6.72 * 232.0);
     let t_a = port_cycles / 4.0 / before;
@@ -357,7 +358,7 @@ fn at_64_bytes(before: f64, four_ports: &Outcome, two_ports: &Outcome) -> Vec<Ch
     ]
 }
 
-fn dummynet(effort: Effort) -> Vec<Check> {
+fn dummynet(effort: Effort) -> Vec<ValidationCheck> {
     let (machine, program) = shipped("pc-850mhz-dummynet", "dummynet");
     let duration = effort.ms(500);
     let share = |size, ports: &[u32]| go(&machine, &program, &line_rate(size, ports, duration)).share();
@@ -382,7 +383,7 @@ fn dummynet(effort: Effort) -> Vec<Check> {
 }
 
 /// Cores for 100 Gbit/s over the whole grid of sizes and steps, from the rate of saturated cores.
-fn netcope(effort: Effort) -> Vec<Check> {
+fn netcope(effort: Effort) -> Vec<ValidationCheck> {
     let (machine, program) = shipped("xeon-e5-2687wv4", "netcope");
     let interval_ns = |size: u32| f64::from(size + 20) * 8.0 / 100.0;
     let published =
@@ -398,7 +399,7 @@ fn netcope(effort: Effort) -> Vec<Check> {
         f64::from(cores) * 1e9 / interval_ns(size) / outcome.forwarded_pps
     };
     let note = "cores for 100 Gbit/s at this size, printed figures";
-    let mut all: Vec<Check> = [(64, 6.7), (1518, 1.56)]
+    let mut all: Vec<ValidationCheck> = [(64, 6.7), (1518, 1.56)]
         .into_iter()
         .map(|(size, printed)| {
             let ours = simulated(size, 0);
@@ -426,7 +427,7 @@ fn netcope(effort: Effort) -> Vec<Check> {
 
 /// Published VPP rates (both directions together, no loss): one core sets the cycles, more cores
 /// and other sizes are predicted.
-fn vpp(effort: Effort) -> Vec<Check> {
+fn vpp(effort: Effort) -> Vec<ValidationCheck> {
     let machine = shipped::machine("xeon-e5-2699v3").expect("a shipped machine");
     let rate = |program: &str, cores: u32, size: &str| {
         let machine = machine.with_servers("cpu", cores).expect("the cpu has cores");
@@ -468,7 +469,7 @@ mod tests {
     #[test]
     fn everything_published_comes_out_but_the_known_misses() {
         let results = results(Effort::Quick, &mut |_, _, _| {});
-        let missed: Vec<&Check> = results.iter().filter(|c| !c.pass).collect();
+        let missed: Vec<&ValidationCheck> = results.iter().filter(|c| !c.pass).collect();
         let ids: Vec<&str> = missed.iter().map(|c| c.id.as_str()).collect();
         assert_eq!(ids, MISSES, "{missed:#?}");
         let predictions = results.iter().filter(|c| c.kind == Kind::Prediction && c.pass).count();

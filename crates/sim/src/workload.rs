@@ -292,8 +292,15 @@ pub(crate) struct Generator<'a> {
 }
 
 impl<'a> Generator<'a> {
-    pub(crate) fn new(workload: &'a Workload, rate: Rate, place: u32, places: u32, seed: u64) -> Self {
-        let mut rng = Rng::stream(seed, 1 + u64::from(place));
+    pub(crate) fn new(
+        workload: &'a Workload,
+        rate: Rate,
+        place: u32,
+        places: u32,
+        seed: u64,
+        streams: u64,
+    ) -> Self {
+        let mut rng = Rng::stream(seed, streams + 1 + u64::from(place));
         // Ports are not in step: each starts somewhere within its first frame time.
         let first = match workload.arrivals {
             Arrivals::Constant(pps) => Duration::from_secs_f64(f64::from(places) / pps * rng.unit_f64()),
@@ -416,7 +423,7 @@ mod tests {
     fn frames(text: &str, place: u32, places: u32, mbit: u64) -> Vec<Frame> {
         let workload: Workload = text.parse().unwrap();
         let rate = Rate::from_bps(mbit * 1_000_000).unwrap();
-        let mut generator = Generator::new(&workload, rate, place, places, 1);
+        let mut generator = Generator::new(&workload, rate, place, places, 1, 0);
         std::iter::from_fn(|| generator.next()).collect()
     }
 
@@ -461,7 +468,7 @@ mod tests {
         let workload = Workload { arrivals, ..Workload::default() };
         let rate = Rate::from_bps(100_000_000).unwrap();
         let frames = |place| {
-            let mut generator = Generator::new(&workload, rate, place, 2, 1);
+            let mut generator = Generator::new(&workload, rate, place, 2, 1, 0);
             std::iter::from_fn(move || generator.next()).map(|f| (f.at, f.size)).collect::<Vec<_>>()
         };
         // The last is past the workload's 10 ms.

@@ -99,7 +99,7 @@ fn visits_are_in_order_and_a_trace_names_every_row() {
         (shipped::machine("xeon-e5-2687wv4").unwrap(), shipped::program("netcope").unwrap());
     let workload: Workload = "constant,rate=1Mpps,flows=1,duration=10us".parse().unwrap();
     let mut legs = Vec::new();
-    let mut observer = |visit: fastpath_sim::run::Visit| {
+    let mut observer = |visit: fastpath_sim::Visit| {
         assert!(visit.start < visit.end);
         legs.push((visit.packet, visit.leg));
     };

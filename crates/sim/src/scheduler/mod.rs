@@ -31,7 +31,7 @@ pub enum Tag {
 
 /// A packet as a scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Work {
+pub struct WorkItem {
     /// The packet's number.
     pub packet: u32,
     /// Its flow: the tag's value.
@@ -63,7 +63,7 @@ pub enum SchedulerSpec {
 #[derive(Clone, Debug)]
 pub enum Scheduler {
     /// One queue for all cores: its packets and its bound.
-    Fifo(VecDeque<Work>, usize),
+    Fifo(VecDeque<WorkItem>, usize),
     /// A receive queue per core.
     Poll(Poll),
     /// Hardware with tags, priorities and groups.
@@ -84,7 +84,7 @@ impl Scheduler {
     }
 
     /// Queues `work`; false if it is full.
-    pub fn push(&mut self, work: Work) -> bool {
+    pub fn push(&mut self, work: WorkItem) -> bool {
         match self {
             Scheduler::Fifo(queue, limit) => {
                 let fits = queue.len() < *limit;
@@ -100,7 +100,7 @@ impl Scheduler {
     }
 
     /// The next work for `core`, and the time the core spends on getting it.
-    pub fn pull(&mut self, core: u32) -> Option<(Work, Duration)> {
+    pub fn pull(&mut self, core: u32) -> Option<(WorkItem, Duration)> {
         match self {
             Scheduler::Fifo(queue, _) => queue.pop_front().map(|work| (work, Duration::ZERO)),
             Scheduler::Poll(poll) => poll.pull(core),
@@ -112,7 +112,7 @@ impl Scheduler {
     /// Changes the tag of work in hand. False if it has to wait: then it is the scheduler's again,
     /// to be pulled later. Packets that waited for it to give its place in the order up are
     /// appended to `leaving`.
-    pub fn switch(&mut self, work: Work, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
+    pub fn switch(&mut self, work: WorkItem, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
         match self {
             Scheduler::Sso(sso) => sso.switch(work, tag, leaving),
             _ => true,
@@ -120,7 +120,7 @@ impl Scheduler {
     }
 
     /// Takes finished work back; packets free to leave are appended to `leaving` in their order.
-    pub fn finish(&mut self, work: Work, leaving: &mut VecDeque<u32>) {
+    pub fn finish(&mut self, work: WorkItem, leaving: &mut VecDeque<u32>) {
         match self {
             Scheduler::Sso(sso) => sso.finish(work, leaving),
             Scheduler::OpenEm(em) => {

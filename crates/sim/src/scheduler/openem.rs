@@ -3,7 +3,7 @@
 //! execution at a time, a parallel queue any number. Queues are served by priority, and round robin
 //! within one.
 
-use super::Work;
+use super::WorkItem;
 use crate::spec::text;
 use fastpath_units::Duration;
 use serde::Deserialize;
@@ -51,7 +51,7 @@ pub struct OpenEm {
 
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    events: VecDeque<Work>,
+    events: VecDeque<WorkItem>,
     /// In `ready`, or for an atomic queue in execution.
     scheduled: bool,
 }
@@ -69,7 +69,7 @@ impl OpenEm {
         }
     }
 
-    pub(super) fn push(&mut self, work: Work) -> bool {
+    pub(super) fn push(&mut self, work: WorkItem) -> bool {
         if self.waiting == self.limit {
             return false;
         }
@@ -80,7 +80,7 @@ impl OpenEm {
         true
     }
 
-    pub(super) fn pull(&mut self) -> Option<(Work, Duration)> {
+    pub(super) fn pull(&mut self) -> Option<(WorkItem, Duration)> {
         let at = self.ready.iter_mut().find_map(VecDeque::pop_front)?;
         let work = self.queues[at].events.pop_front().expect("a ready queue has an event");
         self.waiting -= 1;
@@ -91,7 +91,7 @@ impl OpenEm {
         Some((work, self.dispatch))
     }
 
-    pub(super) fn finish(&mut self, work: Work) {
+    pub(super) fn finish(&mut self, work: WorkItem) {
         if self.queue_type == QueueType::Atomic {
             let at = self.queue_of(work);
             self.queues[at].scheduled = false;
@@ -103,7 +103,7 @@ impl OpenEm {
         self.waiting
     }
 
-    fn queue_of(&self, work: Work) -> usize {
+    fn queue_of(&self, work: WorkItem) -> usize {
         work.flow as usize % self.queues.len()
     }
 
@@ -121,8 +121,8 @@ mod tests {
     use super::super::Tag;
     use super::*;
 
-    fn work(packet: u32, flow: u32, priority: u8) -> Work {
-        Work { packet, flow, priority, group: 0, tag: Tag::Parallel }
+    fn work(packet: u32, flow: u32, priority: u8) -> WorkItem {
+        WorkItem { packet, flow, priority, group: 0, tag: Tag::Parallel }
     }
 
     fn machine(queue_type: QueueType) -> OpenEm {

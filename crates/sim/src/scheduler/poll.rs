@@ -2,7 +2,7 @@
 //! its own queue and runs every packet to completion. A full queue drops; nothing is shared, so
 //! nothing can be out of order in a flow.
 
-use super::Work;
+use super::WorkItem;
 use crate::spec::text;
 use fastpath_units::Duration;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ fn burst() -> u32 {
 /// Receive queues at work.
 #[derive(Clone, Debug)]
 pub struct Poll {
-    queues: Vec<VecDeque<Work>>,
+    queues: Vec<VecDeque<WorkItem>>,
     /// Packets each core may still take before it polls again.
     left: Vec<u32>,
     limit: usize,
@@ -43,7 +43,7 @@ impl Poll {
         Poll { queues: vec![VecDeque::new(); cores], left: vec![0; cores], limit, burst, poll }
     }
 
-    pub(super) fn push(&mut self, work: Work) -> bool {
+    pub(super) fn push(&mut self, work: WorkItem) -> bool {
         let core = work.flow as usize % self.queues.len();
         let fits = self.queues[core].len() < self.limit;
         if fits {
@@ -52,7 +52,7 @@ impl Poll {
         fits
     }
 
-    pub(super) fn pull(&mut self, core: u32) -> Option<(Work, Duration)> {
+    pub(super) fn pull(&mut self, core: u32) -> Option<(WorkItem, Duration)> {
         let core = core as usize;
         let waiting = self.queues[core].len() as u32;
         let work = self.queues[core].pop_front()?;
@@ -74,8 +74,8 @@ mod tests {
     use super::super::Tag;
     use super::*;
 
-    fn work(packet: u32, flow: u32) -> Work {
-        Work { packet, flow, priority: 0, group: 0, tag: Tag::Parallel }
+    fn work(packet: u32, flow: u32) -> WorkItem {
+        WorkItem { packet, flow, priority: 0, group: 0, tag: Tag::Parallel }
     }
 
     #[test]

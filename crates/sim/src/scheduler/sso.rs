@@ -7,7 +7,7 @@
 //! does as it likes. A core may switch the tag of its work; if the new tag has to be waited for,
 //! the work is descheduled and the core takes other work meanwhile.
 
-use super::{Tag, Work};
+use super::{Tag, WorkItem};
 use crate::spec::text;
 use fastpath_units::Duration;
 use serde::Deserialize;
@@ -35,11 +35,11 @@ const QUEUES: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Sso {
     spec: SsoSpec,
-    queues: [VecDeque<Work>; QUEUES],
+    queues: [VecDeque<WorkItem>; QUEUES],
     /// Descheduled work whose turn has come.
-    rescheduled: VecDeque<Work>,
+    rescheduled: VecDeque<WorkItem>,
     /// By flow; grows to the highest flow seen.
-    flows: Vec<Flow>,
+    flows: Vec<FlowTags>,
     limit: usize,
     waiting: usize,
     /// Weighted round robin: the queue whose turn it is, and how much of the turn is left.
@@ -47,18 +47,18 @@ pub struct Sso {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Flow {
+struct FlowTags {
     /// The packet that holds the atomic tag.
     holder: Option<u32>,
-    /// Work that waits for the atomic tag, descheduled.
-    next: VecDeque<Work>,
+    /// WorkItem that waits for the atomic tag, descheduled.
+    next: VecDeque<WorkItem>,
     /// Ordered work in its order.
     order: VecDeque<Ordered>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Ordered {
-    work: Work,
+    work: WorkItem,
     state: State,
 }
 
@@ -85,13 +85,13 @@ impl Sso {
         }
     }
 
-    pub(super) fn push(&mut self, work: Work) -> bool {
+    pub(super) fn push(&mut self, work: WorkItem) -> bool {
         if self.waiting >= self.limit {
             return false;
         }
         let flow = work.flow as usize;
         if flow >= self.flows.len() {
-            self.flows.resize_with(flow + 1, Flow::default);
+            self.flows.resize_with(flow + 1, FlowTags::default);
         }
         self.waiting += 1;
         self.queues[usize::from(work.priority) % QUEUES].push_back(work);
@@ -106,7 +106,7 @@ impl Sso {
         self.waiting
     }
 
-    /// Work not with a core, by group.
+    /// WorkItem not with a core, by group.
     pub(super) fn waiting_by_group(&self) -> BTreeMap<u8, usize> {
         let mut groups = BTreeMap::new();
         for work in self.queues.iter().flatten().chain(&self.rescheduled) {
@@ -115,9 +115,9 @@ impl Sso {
         groups
     }
 
-    pub(super) fn pull(&mut self, core: u32) -> Option<(Work, Duration)> {
+    pub(super) fn pull(&mut self, core: u32) -> Option<(WorkItem, Duration)> {
         let mask = self.spec.group_masks.get(core as usize).copied().unwrap_or(u64::MAX);
-        let open = |work: &Work| mask >> (work.group % 64) & 1 == 1;
+        let open = |work: &WorkItem| mask >> (work.group % 64) & 1 == 1;
         if let Some(at) = self.rescheduled.iter().position(open) {
             return self.rescheduled.remove(at).map(|work| (work, self.spec.get_work));
         }
@@ -128,9 +128,9 @@ impl Sso {
             if weighted && step == 0 && self.turn.1 == 0 {
                 continue;
             }
-            // Work that must wait for its tag is passed over, not put aside: its flow keeps its
+            // WorkItem that must wait for its tag is passed over, not put aside: its flow keeps its
             // place.
-            let eligible = |work: &Work| open(work) && self.is_free(*work);
+            let eligible = |work: &WorkItem| open(work) && self.is_free(*work);
             let Some(at) = self.queues[queue].iter().position(eligible) else { continue };
             let work = self.queues[queue].remove(at)?;
             self.waiting -= 1;
@@ -148,7 +148,7 @@ impl Sso {
 
     /// New atomic work may start if nobody holds or waits for the tag and no ordered work of the
     /// flow is before it.
-    fn is_free(&self, work: Work) -> bool {
+    fn is_free(&self, work: WorkItem) -> bool {
         let flow = &self.flows[work.flow as usize];
         work.tag != Tag::Atomic || (flow.holder.is_none() && flow.next.is_empty() && flow.order.is_empty())
     }
@@ -167,7 +167,7 @@ impl Sso {
         };
     }
 
-    fn start(&mut self, work: Work) {
+    fn start(&mut self, work: WorkItem) {
         let flow = &mut self.flows[work.flow as usize];
         match work.tag {
             Tag::Parallel => {}
@@ -177,11 +177,11 @@ impl Sso {
     }
 
     /// See [`super::Scheduler::switch`]. `work.tag` is the tag held now.
-    pub(super) fn switch(&mut self, work: Work, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
+    pub(super) fn switch(&mut self, work: WorkItem, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
         if work.tag == tag {
             return true;
         }
-        let wanted = Work { tag, ..work };
+        let wanted = WorkItem { tag, ..work };
         let flow = &mut self.flows[work.flow as usize];
         match (work.tag, tag) {
             (Tag::Ordered, Tag::Atomic) => {
@@ -224,7 +224,7 @@ impl Sso {
         }
     }
 
-    pub(super) fn finish(&mut self, work: Work, leaving: &mut VecDeque<u32>) {
+    pub(super) fn finish(&mut self, work: WorkItem, leaving: &mut VecDeque<u32>) {
         match work.tag {
             Tag::Parallel => leaving.push_back(work.packet),
             Tag::Atomic => {
@@ -279,8 +279,8 @@ mod tests {
         Sso::new(&SsoSpec { get_work: Duration::ZERO, weights, group_masks }, 1000)
     }
 
-    fn work(packet: u32, flow: u32, priority: u8, group: u8, tag: Tag) -> Work {
-        Work { packet, flow, priority, group, tag }
+    fn work(packet: u32, flow: u32, priority: u8, group: u8, tag: Tag) -> WorkItem {
+        WorkItem { packet, flow, priority, group, tag }
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn ordered_work_that_wants_the_atomic_tag_gets_it_in_order() {
         let mut s = sso([0; QUEUES], vec![]);
-        let jobs: Vec<Work> = (0..3).map(|p| work(p, 7, 0, 0, Tag::Ordered)).collect();
+        let jobs: Vec<WorkItem> = (0..3).map(|p| work(p, 7, 0, 0, Tag::Ordered)).collect();
         jobs.iter().for_each(|&w| assert!(s.push(w)));
         (0..3).for_each(|core| assert!(s.pull(core).is_some()));
         // The last asks first and is descheduled; the first gets the tag at once, the others follow
@@ -319,10 +319,10 @@ mod tests {
     fn live(seed: u64, masks: &[u64]) {
         let mut rng = Rng::new(seed);
         let mut s = sso([0; QUEUES], masks.to_vec());
-        let mut held: Vec<Option<Work>> = vec![None; masks.len()];
+        let mut held: Vec<Option<WorkItem>> = vec![None; masks.len()];
         // Not yet started, and entries of ordered and atomic work by flow in the order they were
         // started.
-        let mut queued: Vec<Work> = Vec::new();
+        let mut queued: Vec<WorkItem> = Vec::new();
         let mut started: Vec<VecDeque<u32>> = vec![VecDeque::new(); 3];
         let (mut pushed, mut left, mut leaving) = (0, 0, VecDeque::new());
         // A flow keeps one tag type at entry, as a program's first stage does.
@@ -364,7 +364,7 @@ mod tests {
                 // none.
                 (_, Some(w)) if w.tag == Tag::Ordered && seed.is_multiple_of(2) => {
                     let switched = s.switch(w, Tag::Atomic, &mut leaving);
-                    held[core] = switched.then_some(Work { tag: Tag::Atomic, ..w });
+                    held[core] = switched.then_some(WorkItem { tag: Tag::Atomic, ..w });
                 }
                 (2 | 3, Some(w)) => {
                     s.finish(w, &mut leaving);

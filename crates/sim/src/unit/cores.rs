@@ -1,29 +1,104 @@
-//! Cores: each runs a packet's leg to completion, memory stalls included, then takes its next from
-//! the scheduler.
+//! Cores: each core runs a packet's leg to completion, memory stalls included, then takes its next
+//! packet from the scheduler.
 //!
-//! A core's memory references are not events: their latencies are added up when the packet starts,
-//! each drawn from the cache hierarchy. (An event per reference costs a hundred times more and
-//! changes nothing a core can see, since it waits for each anyway.)
+//! ```toml
+//! [[cores]]
+//! name = "cpu"
+//! cores = 12
+//! clock = "3GHz"
+//! scheduler = { kind = "poll", burst = 32 }  # fifo (the default), poll, sso, openem
+//! refusal = "426ns"                          # cost of a packet that is received and dropped
+//! tick = { every = "1ms", per_link = "1.9us" }
+//! queue = { limit = 512 }
+//! ```
+//!
+//! A core's memory references are not events. Their latencies are added up when the packet starts,
+//! each drawn from the cache hierarchy. An event per reference costs a hundred times more and changes
+//! nothing that a core can see, because a core waits for each reference.
 
-use super::{What, World};
-use crate::machine::{CoresSpec, Full};
+use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
+use crate::environment::{Environment, What};
 use crate::outcome::Use;
-use crate::program::{Cursor, Leg, Op};
-use crate::scheduler::{Scheduler, Work};
+use crate::ports::PortsSpec;
+use crate::queue::{Full, QueueSpec};
+use crate::route::{Cursor, Leg, Op};
+use crate::scheduler::{Scheduler, SchedulerSpec, WorkItem};
+use crate::spec::{Clock, Name, Source, SpecError, text};
 use crate::stats::TimeWeighted;
 use fastpath_units::{Duration, Time};
+use serde::Deserialize;
 use std::collections::VecDeque;
 
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CoresSpec {
+    name: Name,
+    cores: u32,
+    #[serde(deserialize_with = "text")]
+    clock: Clock,
+    #[serde(default)]
+    scheduler: SchedulerSpec,
+    /// The cost of a packet for which there is no room: a core receives it before it is dropped.
+    #[serde(default, deserialize_with = "text")]
+    refusal: Duration,
+    /// Periodic work in addition to the packets.
+    tick: Option<TickSpec>,
+    #[serde(default)]
+    queue: QueueSpec,
+    #[serde(default, rename = "source")]
+    _source: String,
+}
+
+/// Periodic work of an emulator's cores: at each timer tick, a visit to every link of the workload
+/// (`links`).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TickSpec {
+    #[serde(deserialize_with = "text")]
+    every: Duration,
+    #[serde(deserialize_with = "text")]
+    per_link: Duration,
+}
+
+impl UnitType for CoresSpec {
+    fn name(&self) -> &Name {
+        &self.name
+    }
+
+    fn check(&mut self, _machine: &Surroundings, source: Source) -> Result<(), SpecError> {
+        check_servers(source, &self.name, "cores", self.cores)?;
+        if self.queue.limit == 0 {
+            return Err(source.range(&self.name, "queue.limit", "above 0: cores take packets out of it"));
+        }
+        if self.tick.as_ref().is_some_and(|tick| tick.every.is_zero()) {
+            return Err(source.range(&self.name, "tick.every", "above 0"));
+        }
+        Ok(())
+    }
+
+    fn clock(&self) -> Option<Clock> {
+        Some(self.clock)
+    }
+
+    fn servers(&self) -> Option<u32> {
+        Some(self.cores)
+    }
+
+    fn set_servers(&mut self, servers: u32, _ports: &PortsSpec) -> bool {
+        put_servers(&mut self.cores, servers)
+    }
+}
+
 pub(crate) struct Cores {
-    pub(crate) full: Full,
+    full: Full,
     scheduler: Scheduler,
     /// The work each core holds.
-    cores: Vec<Option<Work>>,
+    cores: Vec<Option<WorkItem>>,
     idle: usize,
-    /// What a refused packet costs, and what refused ones have cost that no core has paid yet.
+    /// The cost of a refused packet, and the cost of refused packets that no core has paid yet.
     refusal: Duration,
     debt: Duration,
-    /// What a span of work becomes beside the ticks.
+    /// The factor by which ticks lengthen all other work.
     stretch: f64,
     busy: TimeWeighted,
     waiting: TimeWeighted,
@@ -31,17 +106,59 @@ pub(crate) struct Cores {
     leaving: VecDeque<u32>,
 }
 
-/// A machine whose ticks take all its time still does a packet now and then.
+/// The least share of time for packets, where ticks would take all of it.
 const LEAST_LEFT: f64 = 1e-3;
-/// Draws beyond this number are replaced by their expectation: the sum of many is its mean anyway.
+/// Draws beyond this number are replaced by their expectation: a sum of many draws is close to it.
 const DRAWS_MAX: u32 = 16;
 
 impl Cores {
-    pub(crate) fn new(spec: &CoresSpec, links: u32) -> Cores {
-        // Ticks are short and frequent beside packets' waits: what they leave over is shared by all
-        // packets alike.
+    /// Gives idle cores what the scheduler has for them.
+    fn dispatch(&mut self, env: &mut Environment) {
+        if self.idle > 0 {
+            for core in 0..self.cores.len() {
+                if !self.scheduler.has_work() {
+                    break;
+                }
+                if self.cores[core].is_none()
+                    && let Some((work, overhead)) = self.scheduler.pull(core as u32)
+                {
+                    self.idle -= 1;
+                    self.busy.set(env.now(), self.busy.level() + 1);
+                    self.run(env, core as u32, work, overhead);
+                }
+            }
+        }
+        self.waiting.set(env.now(), self.scheduler.waiting() as u64);
+    }
+
+    fn run(&mut self, env: &mut Environment, core: u32, work: WorkItem, overhead: Duration) {
+        self.cores[core as usize] = Some(work);
+        env.start(work.packet);
+        let leg = &env.route.legs[env.packets[work.packet as usize].leg];
+        let owed = std::mem::take(&mut self.debt);
+        let mut span = owed + overhead + leg_time(env, leg, work.packet, self.cores.len() as u32);
+        if self.stretch > 1.0 {
+            span = Duration::from_ps((span.as_ps() as f64 * self.stretch) as u64);
+        }
+        env.after(span, What::Done, core);
+    }
+
+    fn free(&mut self, env: &mut Environment, core: u32) {
+        self.cores[core as usize] = None;
+        self.idle += 1;
+        self.busy.set(env.now(), self.busy.level() - 1);
+    }
+}
+
+impl UnitModel for Cores {
+    type Spec = CoresSpec;
+
+    fn new(spec: &CoresSpec, setup: &Setup) -> Cores {
+        // Ticks are short and frequent compared with the waits of packets: all packets share the time
+        // that ticks leave.
         let ticks = spec.tick.as_ref().map_or(0.0, |t| {
-            f64::from(links) * t.per_link.as_secs_f64() / (t.every.as_secs_f64() * f64::from(spec.cores))
+            f64::from(setup.links) * t.per_link.as_secs_f64()
+                / (t.every.as_secs_f64() * f64::from(spec.cores))
         });
         Cores {
             full: spec.queue.full,
@@ -57,95 +174,66 @@ impl Cores {
         }
     }
 
-    pub(crate) fn offer(&mut self, world: &mut World, packet: u32) -> bool {
-        let p = &world.packets[packet as usize];
-        let work = Work {
+    fn offer(&mut self, env: &mut Environment, packet: u32) -> bool {
+        let p = &env.packets[packet as usize];
+        let work = WorkItem {
             packet,
             flow: p.flow,
-            priority: (p.flow % world.workload.priorities) as u8,
-            group: (p.flow % world.workload.groups) as u8,
-            tag: world.route.legs[p.leg].tag,
+            priority: (p.flow % env.workload.priorities) as u8,
+            group: (p.flow % env.workload.groups) as u8,
+            tag: env.route.legs[p.leg].tag,
         };
         let fits = self.scheduler.push(work);
         if fits {
-            self.dispatch(world);
+            self.dispatch(env);
         } else if self.full == Full::Drop {
             self.debt += self.refusal;
         }
         fits
     }
 
-    /// Gives idle cores what the scheduler has for them.
-    fn dispatch(&mut self, world: &mut World) {
-        if self.idle > 0 {
-            for core in 0..self.cores.len() {
-                if !self.scheduler.has_work() {
-                    break;
-                }
-                if self.cores[core].is_none()
-                    && let Some((work, overhead)) = self.scheduler.pull(core as u32)
-                {
-                    self.idle -= 1;
-                    self.busy.set(world.now(), self.busy.level() + 1);
-                    self.run(world, core as u32, work, overhead);
-                }
-            }
-        }
-        self.waiting.set(world.now(), self.scheduler.waiting() as u64);
-    }
-
-    fn run(&mut self, world: &mut World, core: u32, work: Work, overhead: Duration) {
-        self.cores[core as usize] = Some(work);
-        world.start(work.packet);
-        let leg = &world.route.legs[world.packets[work.packet as usize].leg];
-        let owed = std::mem::take(&mut self.debt);
-        let mut span = owed + overhead + leg_time(world, leg, work.packet, self.cores.len() as u32);
-        if self.stretch > 1.0 {
-            span = Duration::from_ps((span.as_ps() as f64 * self.stretch) as u64);
-        }
-        world.after(span, What::Done, core);
-    }
-
-    pub(crate) fn handle(&mut self, world: &mut World, core: u32) {
+    fn handle(&mut self, env: &mut Environment, _what: What, core: u32) {
         let work = self.cores[core as usize].expect("a busy core has work");
-        world.end_leg(work.packet, core);
-        let next = world.packets[work.packet as usize].leg;
+        env.end_leg(work.packet, core);
+        let next = env.packets[work.packet as usize].leg;
         let mut holds = false;
-        match world.route.legs.get(next) {
-            Some(leg) if leg.unit == usize::from(world.unit) => {
-                // More to do here under another tag: at once, or later and elsewhere if the tag is
+        match env.route.legs.get(next) {
+            Some(leg) if leg.unit == usize::from(env.unit) => {
+                // More to do here under another tag: at once, or later on any core if the tag is
                 // taken.
                 if self.scheduler.switch(work, leg.tag, &mut self.leaving) {
                     holds = true;
-                    self.run(world, core, Work { tag: leg.tag, ..work }, Duration::ZERO);
+                    self.run(env, core, WorkItem { tag: leg.tag, ..work }, Duration::ZERO);
                 }
             }
             _ => self.scheduler.finish(work, &mut self.leaving),
         }
         while let Some(packet) = self.leaving.pop_front() {
-            let mine = packet == work.packet;
-            holds |= mine;
-            world.hand_on(packet, mine.then_some(core));
+            let is_mine = packet == work.packet;
+            holds |= is_mine;
+            env.pass_on(packet, is_mine.then_some(core));
         }
         if !holds {
-            self.free(world, core);
+            self.free(env, core);
         }
-        self.dispatch(world);
+        self.dispatch(env);
     }
 
-    fn free(&mut self, world: &mut World, core: u32) {
-        self.cores[core as usize] = None;
-        self.idle += 1;
-        self.busy.set(world.now(), self.busy.level() - 1);
+    fn release(&mut self, env: &mut Environment, core: u32) {
+        self.free(env, core);
+        self.dispatch(env);
     }
 
-    pub(crate) fn release(&mut self, world: &mut World, core: u32) {
-        self.free(world, core);
-        self.dispatch(world);
+    fn full(&self) -> Full {
+        self.full
     }
 
-    /// Who waits before `name` for ever, once nothing else can happen.
-    pub(crate) fn stranded(&self, name: &str) -> Vec<String> {
+    fn usage(&self, end: Time) -> Use {
+        let busy = self.busy.mean(end) / self.cores.len() as f64;
+        Use { busy, queue_mean: self.waiting.mean(end), queue_max: self.waiting.max(), ..Use::default() }
+    }
+
+    fn stranded(&self, name: &str) -> Vec<String> {
         let groups = self.scheduler.waiting_by_group();
         let idle = |(group, n): (u8, usize)| {
             format!(
@@ -154,35 +242,28 @@ impl Cores {
         };
         if self.idle > 0 { groups.into_iter().map(idle).collect() } else { Vec::new() }
     }
-
-    pub(crate) fn usage(&self, end: Time) -> Use {
-        let busy = self.busy.mean(end) / self.cores.len() as f64;
-        Use { busy, queue_mean: self.waiting.mean(end), queue_max: self.waiting.max(), ..Use::default() }
-    }
 }
 
 /// The time a core spends on `packet` in `leg`.
-fn leg_time(world: &mut World, leg: &Leg, packet: u32, cores: u32) -> Duration {
-    let size = world.packets[packet as usize].size;
-    let chunks = world.route.chunks(size);
+fn leg_time(env: &mut Environment, leg: &Leg, packet: u32, cores: u32) -> Duration {
+    let size = env.packets[packet as usize].size;
+    let chunks = env.route.chunks(size);
     let (mut cursor, mut span, mut draws) = (Cursor::default(), Duration::ZERO, 0);
     while let Some(op) = cursor.next(leg, size, chunks) {
         span += match op {
             Op::Compute { fixed, per_byte } => fixed + per_byte.times(size),
-            Op::Access { memory, access, bytes } => {
-                world.memories[usize::from(memory)].expected(access, bytes)
-            }
+            Op::Access { memory, access, bytes } => env.memories[usize::from(memory)].expected(access, bytes),
             Op::Touch { region } => {
-                let (bytes, cache) = world.route.regions[usize::from(region)];
+                let (bytes, cache) = env.route.regions[usize::from(region)];
                 draws += 1;
-                let cache = &world.caches[cache];
+                let cache = &env.caches[cache];
                 if draws <= DRAWS_MAX {
-                    cache.draw(bytes, cores, &mut world.rng)
+                    cache.draw(bytes, cores, &mut env.rng)
                 } else {
                     cache.expected(bytes, cores)
                 }
             }
-            // A run-to-completion program's critical sections are its scheduler's atomic tags.
+            // In a run-to-completion program the scheduler's atomic tags are the critical sections.
             Op::Enter(_) | Op::Leave(_) => Duration::ZERO,
         };
     }

@@ -1,32 +1,116 @@
-//! A station: servers that hold each packet for a fixed time and a time per byte.
+//! A station: servers that hold each packet for a fixed time and a time per byte, without a program.
+//! Examples are a bus, a DMA engine, a packet input or output unit, and a filter in a NIC.
 //!
-//! Several servers are a pipeline with that many packets in flight: packets leave in the order they
-//! came, so a small one behind a large one waits for it. (Hardware that moves packets does not
-//! reorder them.)
+//! ```toml
+//! [[station]]
+//! name = "pci"
+//! servers = 1                       # the default
+//! fixed = "5ns"                     # per packet
+//! per_byte = "0.9ns"                # per byte
+//! rate = "636Mbit"                  # or per bit
+//! outliers = { probability = "0.1%", mean = "1.66us" }
+//! queue = { limit = 64, full = "block" }
+//! ```
+//!
+//! Several servers form a pipeline with that many packets in flight. Packets leave in the order of
+//! arrival, so a small packet behind a large one waits for it: hardware that moves packets does not
+//! reorder them.
 
-use super::{Queue, What, World};
-use crate::machine::{OutlierSpec, StationSpec};
+use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
+use crate::environment::{Environment, What};
 use crate::outcome::Use;
+use crate::ports::PortsSpec;
+use crate::queue::{Full, Queue, QueueSpec};
 use crate::random::exponential;
-use crate::spec::PerByte;
+use crate::spec::{Name, PerByte, Source, SpecError, one, optional, text};
 use crate::stats::TimeWeighted;
-use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
+use fastpath_units::{Bytes, Duration, Fraction, Probability, Rate, Time};
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StationSpec {
+    name: Name,
+    #[serde(default = "one")]
+    servers: u32,
+    #[serde(default, deserialize_with = "text")]
+    fixed: Duration,
+    #[serde(default, deserialize_with = "text")]
+    per_byte: PerByte,
+    #[serde(default, deserialize_with = "optional")]
+    rate: Option<Rate>,
+    outliers: Option<OutlierSpec>,
+    #[serde(default)]
+    queue: QueueSpec,
+    #[serde(default, rename = "source")]
+    _source: String,
+}
+
+/// Rare extra delay: an exponential variate of this mean, with this probability.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OutlierSpec {
+    #[serde(deserialize_with = "text")]
+    probability: Probability,
+    #[serde(deserialize_with = "text")]
+    mean: Duration,
+}
+
+impl UnitType for StationSpec {
+    fn name(&self) -> &Name {
+        &self.name
+    }
+
+    fn check(&mut self, _machine: &Surroundings, source: Source) -> Result<(), SpecError> {
+        check_servers(source, &self.name, "servers", self.servers)
+    }
+
+    fn servers(&self) -> Option<u32> {
+        Some(self.servers)
+    }
+
+    fn set_servers(&mut self, servers: u32, _ports: &PortsSpec) -> bool {
+        put_servers(&mut self.servers, servers)
+    }
+}
 
 pub(crate) struct Station {
     fixed: Duration,
     per_byte: PerByte,
     rate: Option<Rate>,
     outliers: Option<OutlierSpec>,
-    pub(crate) queue: Queue,
+    queue: Queue,
     /// The packet each server holds.
     servers: Vec<Option<u32>>,
-    /// When the packet taken last will be done.
+    /// When the service of the last packet taken ends.
     last_done: Time,
     busy: TimeWeighted,
 }
 
 impl Station {
-    pub(crate) fn new(spec: &StationSpec) -> Station {
+    fn serve(&mut self, env: &mut Environment, server: usize, packet: u32) {
+        self.servers[server] = Some(packet);
+        self.busy.set(env.now(), self.busy.level() + 1);
+        env.start(packet);
+        let size = env.packets[packet as usize].size;
+        let mut span = self.fixed + self.per_byte.times(size);
+        if let Some(rate) = self.rate {
+            span += rate.transmission(Bytes(u64::from(size)), Fraction::ZERO).0;
+        }
+        if let Some(outliers) = &self.outliers
+            && outliers.probability.draw(&mut env.rng)
+        {
+            span += exponential(&mut env.rng, outliers.mean);
+        }
+        self.last_done = self.last_done.max(env.now() + span);
+        env.at(self.last_done, What::Done, server as u32);
+    }
+}
+
+impl UnitModel for Station {
+    type Spec = StationSpec;
+
+    fn new(spec: &StationSpec, _setup: &Setup) -> Station {
         Station {
             fixed: spec.fixed,
             per_byte: spec.per_byte,
@@ -39,49 +123,35 @@ impl Station {
         }
     }
 
-    pub(crate) fn offer(&mut self, world: &mut World, packet: u32) -> bool {
+    fn offer(&mut self, env: &mut Environment, packet: u32) -> bool {
         match self.servers.iter().position(Option::is_none) {
             Some(server) => {
-                self.serve(world, server, packet);
+                self.serve(env, server, packet);
                 true
             }
-            None => self.queue.push(world.now(), packet),
+            None => self.queue.push(env.now(), packet),
         }
     }
 
-    fn serve(&mut self, world: &mut World, server: usize, packet: u32) {
-        self.servers[server] = Some(packet);
-        self.busy.set(world.now(), self.busy.level() + 1);
-        world.start(packet);
-        let size = world.packets[packet as usize].size;
-        let mut span = self.fixed + self.per_byte.times(size);
-        if let Some(rate) = self.rate {
-            span += rate.transmission(Bytes(u64::from(size)), Fraction::ZERO).0;
-        }
-        if let Some(outliers) = &self.outliers
-            && outliers.probability.draw(&mut world.rng)
-        {
-            span += exponential(&mut world.rng, outliers.mean);
-        }
-        self.last_done = self.last_done.max(world.now() + span);
-        world.at(self.last_done, What::Done, server as u32);
-    }
-
-    pub(crate) fn handle(&mut self, world: &mut World, server: u32) {
+    fn handle(&mut self, env: &mut Environment, _what: What, server: u32) {
         let packet = self.servers[server as usize].expect("a busy server has a packet");
-        world.end_leg(packet, server);
-        world.hand_on(packet, Some(server));
+        env.end_leg(packet, server);
+        env.pass_on(packet, Some(server));
     }
 
-    pub(crate) fn release(&mut self, world: &mut World, server: u32) {
+    fn release(&mut self, env: &mut Environment, server: u32) {
         self.servers[server as usize] = None;
-        self.busy.set(world.now(), self.busy.level() - 1);
-        if let Some(packet) = self.queue.pop(world.now()) {
-            self.serve(world, server as usize, packet);
+        self.busy.set(env.now(), self.busy.level() - 1);
+        if let Some(packet) = self.queue.pop(env.now()) {
+            self.serve(env, server as usize, packet);
         }
     }
 
-    pub(crate) fn usage(&self, end: Time) -> Use {
+    fn full(&self) -> Full {
+        self.queue.full
+    }
+
+    fn usage(&self, end: Time) -> Use {
         let busy = self.busy.mean(end) / self.servers.len() as f64;
         Use {
             busy,

@@ -5,24 +5,24 @@
 //! ready ──► running ──(reference)──► waiting ──(completion)──► ready
 //! ```
 //!
-//! One event at the end of each burst of computation and one at each completion: this is the one
-//! place where every memory reference is an event, because how much of the latency other threads
-//! hide is the question.
+//! There is one event at the end of each burst of computation and one at each completion. Only here
+//! is every memory reference an event, because the question is how much of the latency other threads
+//! hide.
 
-use super::{Event, What, World};
-use crate::program::{Cursor, Leg, Op};
+use crate::environment::{Environment, Event, What};
+use crate::route::{Cursor, Leg, Op};
 use crate::stats::TimeWeighted;
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 
 pub(crate) struct Threads {
-    /// What a thread can run, by number.
+    /// The programs that threads can run, by number.
     programs: Vec<Leg>,
     threads: Vec<Thread>,
     engines: Vec<Engine>,
     per_engine: u32,
     swap: Duration,
-    /// Time threads have waited for memory, added up.
+    /// The time threads have waited for memory, in total.
     memory: Duration,
 }
 
@@ -32,7 +32,7 @@ struct Thread {
     chunks: u32,
     size: u32,
     cursor: Cursor,
-    /// What the burst in progress ends with; `None` is the end of the program.
+    /// The operation at the end of the current burst; `None` is the end of the program.
     pending: Option<Op>,
 }
 
@@ -40,11 +40,11 @@ struct Thread {
 struct Engine {
     running: Option<u32>,
     ready: VecDeque<u32>,
-    /// Threads of this engine waiting for memory or a lock, and those of them that wait for a lock.
+    /// Threads of this engine that wait for memory or a lock, and those that wait for a lock.
     waiting: u32,
     locked: u32,
     computing: TimeWeighted,
-    /// Idle although a thread waits for memory: latency that nothing hides.
+    /// Idle while a thread waits for memory: latency that nothing hides.
     exposed: TimeWeighted,
 }
 
@@ -76,34 +76,41 @@ impl Threads {
     }
 
     /// Makes `thread` run program number `program` for a packet of `size` bytes in `chunks` chunks.
-    pub(crate) fn start(&mut self, world: &mut World, thread: u32, program: usize, chunks: u32, size: u32) {
+    pub(crate) fn start(
+        &mut self,
+        env: &mut Environment,
+        thread: u32,
+        program: usize,
+        chunks: u32,
+        size: u32,
+    ) {
         self.threads[thread as usize] =
             Thread { program, chunks, size, cursor: Cursor::default(), pending: None };
-        self.make_ready(world, thread);
+        self.make_ready(env, thread);
     }
 
-    fn make_ready(&mut self, world: &mut World, thread: u32) {
+    fn make_ready(&mut self, env: &mut Environment, thread: u32) {
         let engine = thread / self.per_engine;
         self.engines[engine as usize].ready.push_back(thread);
         if self.engines[engine as usize].running.is_none() {
-            self.dispatch(world, engine);
+            self.dispatch(env, engine);
         }
     }
 
-    /// The engine takes the thread that has been ready longest.
-    fn dispatch(&mut self, world: &mut World, engine: u32) {
-        let now = world.now();
+    /// Runs the thread that has been ready longest.
+    fn dispatch(&mut self, env: &mut Environment, engine: u32) {
+        let now = env.now();
         let e = &mut self.engines[engine as usize];
         e.running = e.ready.pop_front();
         e.computing.set(now, u64::from(e.running.is_some()));
         e.exposed.set(now, u64::from(e.running.is_none() && e.waiting > 0));
         if let Some(thread) = e.running {
-            self.burst(world, thread, self.swap);
+            self.burst(env, thread, self.swap);
         }
     }
 
     /// Computes up to the next operation that is not computation.
-    fn burst(&mut self, world: &mut World, thread: u32, mut span: Duration) {
+    fn burst(&mut self, env: &mut Environment, thread: u32, mut span: Duration) {
         let t = &mut self.threads[thread as usize];
         let leg = &self.programs[t.program];
         t.pending = loop {
@@ -112,11 +119,11 @@ impl Threads {
                 other => break other,
             }
         };
-        world.after(span, What::Done, thread);
+        env.after(span, What::Done, thread);
     }
 
-    /// Handles an event of `thread`; true when its program has ended.
-    pub(crate) fn handle(&mut self, world: &mut World, what: What, thread: u32) -> bool {
+    /// Handles an event of `thread`; true if its program has ended.
+    pub(crate) fn handle(&mut self, env: &mut Environment, what: What, thread: u32) -> bool {
         let engine = thread / self.per_engine;
         if what == What::Wake {
             let e = &mut self.engines[engine as usize];
@@ -124,61 +131,61 @@ impl Threads {
             if let Some(Op::Enter(_)) = self.threads[thread as usize].pending {
                 e.locked -= 1;
             }
-            e.exposed.set(world.now(), u64::from(e.running.is_none() && e.waiting > 0));
-            self.make_ready(world, thread);
+            e.exposed.set(env.now(), u64::from(e.running.is_none() && e.waiting > 0));
+            self.make_ready(env, thread);
             return false;
         }
         match self.threads[thread as usize].pending {
             None => {
-                self.dispatch(world, engine);
+                self.dispatch(env, engine);
                 return true;
             }
             Some(Op::Access { memory, access, bytes }) => {
-                let now = world.now();
-                let done = world.memories[usize::from(memory)].request(now, access, bytes, &mut world.rng);
-                self.wait_until(world, thread, done);
+                let now = env.now();
+                let done = env.memories[usize::from(memory)].request(now, access, bytes, &mut env.rng);
+                self.wait_until(env, thread, done);
             }
             Some(Op::Touch { region }) => {
-                let (bytes, cache) = world.route.regions[usize::from(region)];
-                let latency = world.caches[cache].draw(bytes, self.threads.len() as u32, &mut world.rng);
-                let done = world.now() + latency;
-                self.wait_until(world, thread, done);
+                let (bytes, cache) = env.route.regions[usize::from(region)];
+                let latency = env.caches[cache].draw(bytes, self.threads.len() as u32, &mut env.rng);
+                let done = env.now() + latency;
+                self.wait_until(env, thread, done);
             }
             Some(Op::Enter(lock)) => {
-                let me = (world.unit, thread);
-                let lock = &mut world.locks[usize::from(lock)];
+                let me = (env.unit, thread);
+                let lock = &mut env.locks[usize::from(lock)];
                 if lock.holder.is_none() {
                     lock.holder = Some(me);
-                    self.burst(world, thread, Duration::ZERO);
+                    self.burst(env, thread, Duration::ZERO);
                 } else {
                     lock.waiters.push_back(me);
                     self.engines[engine as usize].waiting += 1;
                     self.engines[engine as usize].locked += 1;
-                    self.dispatch(world, engine);
+                    self.dispatch(env, engine);
                 }
             }
             Some(Op::Leave(lock)) => {
-                let lock = &mut world.locks[usize::from(lock)];
+                let lock = &mut env.locks[usize::from(lock)];
                 lock.holder = lock.waiters.pop_front();
                 if let Some((unit, server)) = lock.holder {
-                    world.kernel.after(Duration::ZERO, Event { unit, what: What::Wake, server });
+                    env.kernel.after(Duration::ZERO, Event { unit, what: What::Wake, server });
                 }
-                self.burst(world, thread, Duration::ZERO);
+                self.burst(env, thread, Duration::ZERO);
             }
             Some(Op::Compute { .. }) => unreachable!("computation is part of the burst"),
         }
         false
     }
 
-    fn wait_until(&mut self, world: &mut World, thread: u32, done: Time) {
-        self.memory += done - world.now();
+    fn wait_until(&mut self, env: &mut Environment, thread: u32, done: Time) {
+        self.memory += done - env.now();
         let engine = thread / self.per_engine;
         self.engines[engine as usize].waiting += 1;
-        world.at(done, What::Wake, thread);
-        self.dispatch(world, engine);
+        env.at(done, What::Wake, thread);
+        self.dispatch(env, engine);
     }
 
-    /// The share of time the arithmetic units computed, over the run.
+    /// The share of time in which the arithmetic units computed, over the run.
     pub(crate) fn computing(&self, end: Time) -> f64 {
         self.engines.iter().map(|e| e.computing.mean(end)).sum::<f64>() / self.engines.len() as f64
     }

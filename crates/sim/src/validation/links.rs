@@ -7,10 +7,11 @@
 //! frame is sent again from the queue before the link, a second in the same interval makes the flow
 //! miss its 2 %.
 
-use super::{Check, Effort, FOUR, Kind, TWO, check, go, shipped};
+use super::{Effort, FOUR, Kind, TWO, ValidationCheck, check, go, shipped};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::program::Program;
+use crate::unit::UnitSpec;
 use crate::workload::{Arrivals, Sizes, Workload};
 use fastpath_units::{Duration, Rate};
 
@@ -83,10 +84,14 @@ fn poisson_tail(mean: f64, k: f64) -> f64 {
     (1.0 - sum).max(0.0)
 }
 
-pub(super) fn ixp1200(effort: Effort) -> Vec<Check> {
+pub(super) fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
     let (mut machine, program) = shipped("ixp1200", "linkem");
     // At a tenth of its load nobody feels the polling threads, and they are most of the events.
-    machine.microengine.iter_mut().for_each(|m| m.poll = None);
+    for unit in &mut machine.units {
+        if let UnitSpec::Microengine(spec) = &mut unit.spec {
+            spec.poll = None;
+        }
+    }
     let emulator = Emulator { machine, program, duration: effort.ms(5000) };
     let two = "links on two ports: no frame underflows and nothing is busy, so ours is the ideal (94 Mbit/s of TCP); the thesis stayed \
                5 to 10 % below it, which would be TCP's";
@@ -105,7 +110,7 @@ pub(super) fn ixp1200(effort: Effort) -> Vec<Check> {
     .collect()
 }
 
-pub(super) fn dummynet(effort: Effort) -> Vec<Check> {
+pub(super) fn dummynet(effort: Effort) -> Vec<ValidationCheck> {
     let (machine, program) = shipped("pc-850mhz-dummynet", "dummynet");
     let emulator = Emulator { machine, program, duration: effort.ms(5000) };
     let set = "links on two ports; sets what a tick costs per link";

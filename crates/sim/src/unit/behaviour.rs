@@ -1,0 +1,130 @@
+//! What every unit type implements: [`UnitType`] for its description in a machine file,
+//! [`UnitModel`] for its behaviour in a run.
+//!
+//! ```text
+//! offer ──► [queue] ──► server ──► pass_on ──► (the run offers the packet to the next unit) ──► release
+//! ```
+//!
+//! A server keeps its packet until the next unit has taken it. That is how a full queue pushes back,
+//! and how a circle of full queues becomes a deadlock.
+
+use crate::environment::{Environment, What};
+use crate::outcome::Use;
+use crate::ports::PortsSpec;
+use crate::queue::Full;
+use crate::route::Route;
+use crate::spec::{Clock, Name, Source, SpecError};
+use fastpath_units::Time;
+
+/// The most servers, threads or cores of one unit.
+pub(crate) const SERVERS_MAX: u32 = 1024;
+
+/// A unit as a machine file describes it.
+pub(crate) trait UnitType {
+    fn name(&self) -> &Name;
+
+    /// Checks the description and completes what the file leaves open.
+    fn check(&mut self, machine: &Surroundings, source: Source) -> Result<(), SpecError>;
+
+    /// The clock in which programs on the unit count cycles, if it runs programs.
+    fn clock(&self) -> Option<Clock> {
+        None
+    }
+
+    /// The number of servers, cores or engines, where it can be chosen.
+    fn servers(&self) -> Option<u32> {
+        None
+    }
+
+    /// Sets the number of servers, cores or engines; false if the unit cannot have that many.
+    fn set_servers(&mut self, _servers: u32, _ports: &PortsSpec) -> bool {
+        false
+    }
+
+    /// Adds a little capacity and returns the change in words, `1 → 2`; `None` if there is nothing
+    /// to add.
+    fn widen(&mut self, ports: &PortsSpec) -> Option<String> {
+        let before = self.servers()?;
+        // Some units divide the ports among their servers, and then one more is not possible.
+        let after = [before + 1, 2 * before].into_iter().find(|&n| self.set_servers(n, ports))?;
+        Some(format!("{before} → {after}"))
+    }
+
+    /// True if the unit draws from the random streams that a network of the same seed uses for its
+    /// links. The run then keeps its other draws away from these streams.
+    fn uses_network_streams(&self) -> bool {
+        false
+    }
+}
+
+/// The parts of a machine file that units refer to.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) ports: &'a PortsSpec,
+    /// Names of the memories.
+    pub(crate) memories: &'a [String],
+}
+
+/// What a unit is built from, besides its description.
+pub(crate) struct Setup<'a> {
+    pub(crate) ports: &'a PortsSpec,
+    /// Names of the memories, in the order of [`Environment::memories`].
+    pub(crate) memories: &'a [String],
+    pub(crate) route: &'a Route,
+    /// The unit's number in the machine, and among the units of its type.
+    pub(crate) number: usize,
+    pub(crate) of_type: usize,
+    /// Links of the workload.
+    pub(crate) links: u32,
+    pub(crate) seed: u64,
+}
+
+/// A unit in a run.
+pub(crate) trait UnitModel {
+    /// Its description in a machine file.
+    type Spec: UnitType;
+
+    fn new(spec: &Self::Spec, setup: &Setup) -> Self;
+
+    /// Takes `packet` into the queue or a server; false if there is no room.
+    fn offer(&mut self, env: &mut Environment, packet: u32) -> bool;
+
+    /// Handles an event that the unit has scheduled.
+    fn handle(&mut self, env: &mut Environment, what: What, server: u32);
+
+    /// The packet that `server` held has been taken or dropped: the server may take its next packet.
+    fn release(&mut self, env: &mut Environment, server: u32);
+
+    /// What happens to a packet for which there is no room.
+    fn full(&self) -> Full;
+
+    /// How much of the unit was used in the run that ended at `end`.
+    fn usage(&self, end: Time) -> Use;
+
+    /// Sentences about packets that wait for ever, once nothing else can happen; `name` is the
+    /// unit's.
+    fn stranded(&self, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Checks a number of servers, threads or cores.
+pub(crate) fn check_servers(
+    source: Source,
+    name: &Name,
+    what: &'static str,
+    n: u32,
+) -> Result<(), SpecError> {
+    match n {
+        1..=SERVERS_MAX => Ok(()),
+        _ => Err(source.range(name, what, "1 … 1024")),
+    }
+}
+
+/// Sets `servers` to `n` if `n` is in range.
+pub(crate) fn put_servers(servers: &mut u32, n: u32) -> bool {
+    let is_possible = (1..=SERVERS_MAX).contains(&n);
+    if is_possible {
+        *servers = n;
+    }
+    is_possible
+}
