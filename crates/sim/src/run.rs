@@ -453,7 +453,7 @@ impl<'a> Simulation<'a> {
     fn bottleneck(&self, end: Time) -> String {
         let lost: u64 = self.counts.dropped.values().sum();
         let lost_at = |unit| self.counts.dropped.iter().filter(move |((u, _), _)| *u == unit).map(|(_, n)| n);
-        let loses = |leg: &&Leg| lost > 0 && lost_at(leg.unit).sum::<u64>() >= lost / FAIR_PART;
+        let loses = |leg: &&Leg| lost_at(leg.unit).sum::<u64>() >= (lost / FAIR_PART).max(1);
         let loser = self.env.route.legs.iter().rev().find(loses).map(|leg| leg.unit);
         let busiest = || {
             let used = self.env.route.legs.iter().map(|leg| leg.unit);

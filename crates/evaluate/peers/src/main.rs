@@ -24,7 +24,7 @@ const SIMPY: &str = "simpy==4.1.2";
 /// A model, how many customers each simulator serves in a turn, and what the project promises.
 struct Model {
     name: &'static str,
-    ours: fn(u64, u64) -> fastpath_sim::classic::Work,
+    ours: fn(u64, u64) -> fastpath_sim::classic::RunCounts,
     nexosim: fn(u64) -> u64,
     customers: [u64; 3],
     promised: [f64; 2],

@@ -3,7 +3,7 @@
 
 use super::measured;
 use crate::error::{Error, Result};
-use fastpath_sim::case::{Case, Target, no_machine, no_program};
+use fastpath_sim::case::{Case, Parameter, no_machine, no_program};
 use fastpath_sim::parameter::Text;
 use fastpath_sim::shipped;
 use fastpath_units::{Duration, Time};
@@ -31,7 +31,7 @@ pub struct Simulation {
     /// The arriving packets, such as `line-rate,size=64,duration=10ms` or `pcap=FILE`.
     pub workload: String,
     /// Values to change in machine, program or workload, in order.
-    pub changes: Vec<(Target, String)>,
+    pub changes: Vec<(Parameter, String)>,
     /// The seed of every random choice.
     pub seed: u64,
 }
@@ -64,8 +64,8 @@ impl Simulation {
             let named =
                 |error: &dyn std::fmt::Display| Error::Argument(format!("--set {target}={value}: {error}"));
             match target {
-                Target::MachineValue(_) => drop(case.machine.machine().map_err(|error| named(&error))?),
-                Target::ProgramValue(_) => drop(case.program.program().map_err(|error| named(&error))?),
+                Parameter::MachineValue(_) => drop(case.machine.machine().map_err(|error| named(&error))?),
+                Parameter::ProgramValue(_) => drop(case.program.program().map_err(|error| named(&error))?),
                 _ => {}
             }
         }

@@ -13,7 +13,7 @@ mod results;
 
 use crate::error::Result;
 use crate::simulate::{Simulation, machine_text, program_text};
-use fastpath_sim::case::Target;
+use fastpath_sim::case::Parameter;
 use fastpath_sim::sweep::SweepError;
 pub use fastpath_sim::sweep::{Axis, Design, Shard, Sweep};
 pub use pareto::{CARRIES, FrontColumns, FrontRow, Goals};
@@ -48,10 +48,10 @@ pub struct SweepOptions {
 pub fn sweep(simulation: &Simulation, machine: &str, axes: Vec<Axis>, design: Design) -> Result<Sweep> {
     let mut case = simulation.on(machine)?;
     for axis in &axes {
-        for name in axis.names(&Target::Machine) {
+        for name in axis.names(&Parameter::Machine) {
             case.files.insert(name.clone(), machine_text(name)?);
         }
-        for name in axis.names(&Target::Program) {
+        for name in axis.names(&Parameter::Program) {
             case.files.insert(name.clone(), program_text(name)?);
         }
     }

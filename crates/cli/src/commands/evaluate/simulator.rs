@@ -4,7 +4,7 @@ use super::{Figure, tell, verdict};
 use crate::progress::bar;
 use crate::{Answer, print};
 use clap::Args;
-use fastpath_sim::validation::{Basis, Check, Effort, Kind, results};
+use fastpath_sim::validation::{Basis, Effort, Kind, ValidationCheck, results};
 
 /// Simulate every published figure of the shipped machines; exit 1 if one does not come out.
 ///
@@ -56,14 +56,14 @@ impl SimulatorCommand {
     }
 }
 
-impl Figure for Check {
+impl Figure for ValidationCheck {
     fn pass(&self) -> bool {
         self.pass
     }
 }
 
 /// What is to be said of the figures; one remark may be about several in a row.
-fn remarks(results: &[Check]) -> Vec<String> {
+fn remarks(results: &[ValidationCheck]) -> Vec<String> {
     let mut remarks: Vec<(Vec<&str>, &str)> = Vec::new();
     for check in results {
         match remarks.last_mut() {

@@ -6,7 +6,7 @@ use crate::{Answer, print};
 use clap::{Args, ValueEnum};
 use fastpath_measure::Watch;
 use fastpath_report::Record;
-use fastpath_sim::classic::{Work, mm1, pipe32};
+use fastpath_sim::classic::{RunCounts, mm1, pipe32};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -46,7 +46,7 @@ enum Model {
 impl EventsCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let file = self.output.open()?;
-        let (name, run, usual): (_, fn(u64, u64) -> Work, _) = match self.model {
+        let (name, run, usual): (_, fn(u64, u64) -> RunCounts, _) = match self.model {
             Model::Mm1 => ("mm1", mm1, 10_000_000),
             Model::Pipe32 => ("pipe32", pipe32, 300_000),
         };
@@ -107,7 +107,7 @@ fn shown<T>(bar: &ProgressBar, expected: Duration, work: impl FnOnce() -> T) -> 
     })
 }
 
-fn results(work: &Work, seconds: f64) -> Map<String, Value> {
+fn results(work: &RunCounts, seconds: f64) -> Map<String, Value> {
     let per_second = |count: u64| json!(count as f64 / seconds);
     Map::from_iter([
         ("events".to_owned(), json!(work.events)),

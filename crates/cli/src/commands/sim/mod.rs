@@ -19,8 +19,8 @@ use crate::{Answer, print};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use fastpath_sim::case::Input;
-use fastpath_sim::run::{Remedy, TraceError, Visit, trace};
-use fastpath_sim::{Outcome, observe, remedy, run};
+use fastpath_sim::run::{TraceError, trace};
+use fastpath_sim::{Outcome, Remedy, Visit, find_bottleneck, observe, remedy, run};
 use indicatif::{ProgressBar, ProgressStyle};
 use question::Question;
 use serde_json::{Map, Value, json};
@@ -131,7 +131,7 @@ fn simulate(input: &Input, traced: Option<&Path>) -> anyhow::Result<Finished> {
     let Input { machine, program, workload, seed } = input;
     let start = Instant::now();
     let bar = bar(input)?;
-    let outcome = match traced {
+    let mut outcome = match traced {
         Some(path) => {
             let place = || path.display().to_string();
             let file = BufWriter::new(File::create(path).with_context(place)?);
@@ -157,6 +157,7 @@ fn simulate(input: &Input, traced: Option<&Path>) -> anyhow::Result<Finished> {
     };
     bar.finish_and_clear();
     let elapsed = start.elapsed().as_secs_f64();
+    find_bottleneck(machine, program, workload, *seed, &mut outcome)?;
     let (machine, program) = (machine.name.clone(), program.name().to_owned());
     Ok(Finished { machine, program, outcome, elapsed, remedy: None })
 }

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use clap::Args;
-use fastpath::sim::case::{Case, Target};
+use fastpath::sim::case::{Case, Parameter};
 use fastpath::sim::shipped;
 use fastpath::simulate::Simulation;
 use serde_json::{Map, Value, json};
@@ -22,10 +22,10 @@ pub(in crate::commands) struct Question {
     seed: u64,
     /// Change a value: machine.UNIT.FIELD, program.PARAMETER or workload.FIELD (may be repeated).
     #[arg(long, value_name = "NAME=VALUE", value_parser = change)]
-    set: Vec<(Target, String)>,
+    set: Vec<(Parameter, String)>,
 }
 
-fn change(text: &str) -> Result<(Target, String), String> {
+fn change(text: &str) -> Result<(Parameter, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.parse().map_err(|error| format!("{error}"))?, value.to_owned()))
 }
