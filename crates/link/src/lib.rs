@@ -38,27 +38,27 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+mod delay_line;
 mod delays;
+mod fast_pipe;
+mod fast_serialiser;
 mod framing;
+mod general_pipe;
 mod impairment;
-mod line;
 mod math;
 mod opportunities;
 pub mod oracle;
 mod packet;
 mod pipe;
+mod pipe_params;
+mod pipe_set;
 mod pipes;
-mod plain;
 mod qdisc;
-mod rich;
 mod serialiser;
-mod set;
 mod slots;
 mod spec;
 mod store;
-mod terms;
 mod wheel;
-mod wire;
 
 pub use counters::{Counters, Volume};
 pub use delays::Delays;
@@ -70,12 +70,12 @@ pub use impairment::{
 pub use opportunities::{Opportunities, OpportunitiesError};
 pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
+pub use pipe_set::{PipeInit, PipeRef};
 pub use pipes::Pipes;
 pub use qdisc::{
     AredSpec, Classes, CodelSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler, Ecn, FqCodelSpec, Limit,
     Peak, PieSpec, PrioSpec, QueueSpec, RedSpec, SojournSpec, TokenBucketSpec,
 };
-pub use set::{PipeInit, PipeRef};
 pub use slots::{SlotSpec, SlotWait};
 pub use spec::{Change, LinkState, PipeSpec};
 pub use store::PopLimit;

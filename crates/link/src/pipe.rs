@@ -5,7 +5,7 @@
 use crate::counters::{Counters, Volume};
 use crate::delays::Delays;
 use crate::packet::{Exit, Packet, Verdict};
-use crate::set::{Departures, PipeInit, Set};
+use crate::pipe_set::{Departures, PipeInit, Set};
 use crate::spec::{Change, PipeSpec};
 use fastpath_units::{Rng, Time};
 

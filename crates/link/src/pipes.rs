@@ -15,7 +15,7 @@
 //! one store, equal parameters once.
 
 use crate::packet::{DropReason, Exit, Packet, Verdict};
-use crate::set::{Departures, PipeInit, PipeRef, Set};
+use crate::pipe_set::{Departures, PipeInit, PipeRef, Set};
 use crate::spec::Change;
 use crate::store::PopLimit;
 use crate::wheel::Wheel;

@@ -3,7 +3,7 @@
 //! The laws beyond one independent draw per packet have a file each.
 
 use super::{
-    Chance, Dice, FourState, GilbertElliott, LossPlan, Runs, four_state, gilbert_elliott, plan, runs,
+    Chance, Dice, FourState, GilbertElliott, LossPlan, Runs, four_state, gilbert_elliott, loss_plan, runs,
 };
 use crate::packet::Held;
 use fastpath_units::{Probability, Rng, Time};
@@ -115,7 +115,7 @@ enum State {
     GilbertElliott(gilbert_elliott::Channel),
     Markov(four_state::Chain),
     Runs(runs::Runner),
-    Plan(plan::Planned),
+    Plan(loss_plan::Planned),
 }
 
 impl Loss {
@@ -127,7 +127,7 @@ impl Loss {
             LossSpec::GilbertElliott(law) => State::GilbertElliott(gilbert_elliott::Channel::new(*law)),
             LossSpec::FourState(law) => State::Markov(four_state::Chain::new(*law)),
             LossSpec::Runs(law) => State::Runs(runs::Runner::new(law.clone())),
-            LossSpec::Plan(plan) => State::Plan(plan::Planned::new(plan.clone())),
+            LossSpec::Plan(plan) => State::Plan(loss_plan::Planned::new(plan.clone())),
         };
         Loss::Law(Box::new(Law { spec: spec.clone(), state }))
     }

@@ -8,7 +8,7 @@ mod four_state;
 mod gilbert_elliott;
 mod jitter;
 mod loss;
-mod plan;
+mod loss_plan;
 mod reorder;
 mod runs;
 
@@ -24,7 +24,7 @@ pub(crate) use jitter::Jitter;
 pub use jitter::{JitterCorrelation, JitterLaw, JitterSpec, Reorder};
 pub(crate) use loss::Loss;
 pub use loss::LossSpec;
-pub use plan::{LossPlan, Outage};
+pub use loss_plan::{LossPlan, Outage};
 pub use reorder::ReorderSpec;
 pub(crate) use reorder::Skipper;
 pub use runs::Runs;

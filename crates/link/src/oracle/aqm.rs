@@ -3,8 +3,8 @@
 //! departures.
 
 use super::Exact;
-use super::classes::{Drr, Prio};
 use super::codel::Codel;
+use super::drr::{Drr, Prio};
 use super::dualpi2::DualPi2;
 use super::fq_codel::FqCodel;
 use super::pie::Pie;

@@ -6,8 +6,8 @@
 //! Disciplines that decide when a packet's turn comes have their twins in `aqm`.
 
 pub mod aqm;
-mod classes;
 mod codel;
+mod drr;
 mod dualpi2;
 mod fq_codel;
 mod pie;

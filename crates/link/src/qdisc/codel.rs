@@ -2,7 +2,7 @@
 //! target for an interval, then ever more often until it falls below. Read §5 of the RFC first.
 
 use super::Limit;
-use super::queue::{Fifo, Refused, Turn};
+use super::context::{Fifo, Refused, Turn};
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Time};
 

@@ -3,7 +3,7 @@
 //! Strategy in TCP and in TCP over ATM", INFOCOM 1996. `tc qdisc … pfifo_head_drop`.
 
 use super::Limit;
-use super::queue::{Fifo, Refused, Turn};
+use super::context::{Fifo, Refused, Turn};
 use crate::packet::{DropReason, Held};
 
 /// A drop-head queue at work. The packet on the wire counts against the limit but can no longer be

@@ -3,7 +3,7 @@
 //! IEEE/ACM Transactions on Networking 4(3), 1996, Figure 2. Each class is a drop-tail queue of its
 //! own.
 
-use super::queue::{Fifo, Refused, Turn};
+use super::context::{Fifo, Refused, Turn};
 use super::{Classes, Limit};
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};

@@ -11,7 +11,7 @@
 //! ```
 
 use super::Limit;
-use super::queue::{Fifo, Refused, Turn};
+use super::context::{Fifo, Refused, Turn};
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Duration, Time};

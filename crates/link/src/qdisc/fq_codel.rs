@@ -2,7 +2,7 @@
 //! of new flows first, each queue under CoDel. Read §4 of the RFC first.
 
 use super::codel::{Codel, CodelSpec};
-use super::queue::{Fifo, Turn};
+use super::context::{Fifo, Turn};
 use super::{Ecn, Limit};
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};

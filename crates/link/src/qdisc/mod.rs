@@ -2,11 +2,12 @@
 //!
 //! Drop-tail and RED decide at arrival ([`Qdisc::admit`]) and serve in order of arrival: their
 //! packets may wait in the ring of a plain pipe. The others hold their packets themselves
-//! ([`queue::Queue`]) and also decide when a packet's turn comes.
+//! ([`context::Queue`]) and also decide when a packet's turn comes.
 
 mod ared;
 mod classes;
 mod codel;
+pub(crate) mod context;
 mod drop_head;
 mod drop_tail;
 mod drop_tail_time;
@@ -15,7 +16,6 @@ mod dualpi2;
 mod fq_codel;
 mod pie;
 mod prio;
-pub(crate) mod queue;
 mod red;
 mod sojourn;
 mod token_bucket;
@@ -165,7 +165,7 @@ pub(crate) enum Qdisc {
 }
 
 impl Qdisc {
-    /// Panics for a discipline that acts at dequeue: [`queue::Queue`] holds those.
+    /// Panics for a discipline that acts at dequeue: [`context::Queue`] holds those.
     pub(crate) fn new(spec: &QueueSpec) -> Qdisc {
         match spec {
             QueueSpec::DropTail(limit) => Qdisc::DropTail(*limit),

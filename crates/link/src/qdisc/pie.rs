@@ -10,7 +10,7 @@
 //! - The controller is always on. With §5.3 it sleeps until a third of the buffer is full: a hidden
 //!   second threshold that depends on a hard limit nobody chose for it.
 
-use super::queue::{Fifo, Refused, Turn};
+use super::context::{Fifo, Refused, Turn};
 use super::{Ecn, Limit};
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Probability, Time};

@@ -2,7 +2,7 @@
 //! queue of its own (RFC 2475 §2.3.3.4 knows the schedulers; `tc qdisc … prio` with a pfifo in each
 //! band).
 
-use super::queue::{Fifo, Refused, Turn};
+use super::context::{Fifo, Refused, Turn};
 use super::{Classes, Limit};
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};

@@ -2,7 +2,7 @@
 //! radio links discard what is too old to send (3GPP TS 38.323 §5.3, discardTimer).
 
 use super::Limit;
-use super::queue::{Fifo, Refused, Turn};
+use super::context::{Fifo, Refused, Turn};
 use crate::packet::{DropReason, Held};
 use fastpath_units::Duration;
 

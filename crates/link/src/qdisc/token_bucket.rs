@@ -7,7 +7,7 @@
 //! very picosecond in which its tokens are there.
 
 use super::Limit;
-use super::queue::{Fifo, Refused, Served, Turn};
+use super::context::{Fifo, Refused, Served, Turn};
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Rate, Time};
 

@@ -4,12 +4,12 @@
 
 use crate::counters::{Counters, Volume};
 use crate::delays::Delays;
+use crate::fast_pipe::{Intake, Losses, Plain};
+use crate::general_pipe::Rich;
 use crate::packet::{DropReason, Exit, Packet, Verdict};
-use crate::plain::{Intake, Losses, Plain};
-use crate::rich::Rich;
+use crate::pipe_params::AllTerms;
 use crate::spec::{Change, PipeSpec};
 use crate::store::{PopLimit, Store};
-use crate::terms::AllTerms;
 use fastpath_units::{Rng, Time};
 use prefetch_index::prefetch_index;
 

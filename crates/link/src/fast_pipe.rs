@@ -18,16 +18,16 @@
 //! whole set.
 
 use crate::counters::{Counters, Volume};
+use crate::delay_line::{Flight, Line};
+use crate::fast_serialiser::{Times, Wire};
+use crate::general_pipe::Inheritance;
 use crate::impairment::Reorder;
-use crate::line::{Flight, Line};
 use crate::packet::{DropReason, Exit, Fate, Held, Packet, Verdict};
-use crate::qdisc::queue::Queue;
+use crate::pipe_params::{AllTerms, Terms};
+use crate::qdisc::context::Queue;
 use crate::qdisc::{Admission, Backlog, Limit, QueueSpec, RedSpec};
-use crate::rich::Inheritance;
 use crate::spec::Change;
 use crate::store::{Due, Place, PopLimit, Store, Waiting};
-use crate::terms::{AllTerms, Terms};
-use crate::wire::{Times, Wire};
 use fastpath_units::{Rng, Time};
 
 /// A plain pipe: one cache line.

@@ -1,10 +1,10 @@
 //! What plain pipes are asked for. Pipes that are alike share one copy, so that the parameters of a
 //! million links stay in the cache.
 
+use crate::fast_serialiser::{Pace, Times};
 use crate::impairment::Loss;
 use crate::qdisc::Qdisc;
 use crate::spec::PipeSpec;
-use crate::wire::{Pace, Times};
 use fastpath_units::{Duration, Time};
 
 /// New pipes are compared with this many of the newest terms: links come in runs of the same kind.

@@ -10,15 +10,15 @@
 //! than `plain.rs` and gives the same answers where both can: the tests compare them.
 
 use crate::counters::{Counters, Volume};
+use crate::delay_line::{Flight, Line};
 use crate::delays::Delays;
+use crate::fast_pipe::Plain;
 use crate::framing::Framing;
 use crate::impairment::{Corruptor, Duplicator, Jitter, Loss, Reorder, Skipper};
-use crate::line::{Flight, Line};
 use crate::opportunities::{Opportunities, Schedule};
 use crate::packet::{Alteration, DropReason, Exit, Fate, Held, Packet, Verdict};
-use crate::plain::Plain;
 use crate::qdisc::Ecn;
-use crate::qdisc::queue::{Leaver, Queue, Served, Turn};
+use crate::qdisc::context::{Leaver, Queue, Served, Turn};
 use crate::serialiser::Serialiser;
 use crate::slots::{SlotSpec, Slots};
 use crate::spec::{Change, LinkState, PipeSpec};
