@@ -1,12 +1,13 @@
-//! What went in, what came out, what was dropped and why.
+//! Frame accounting of a pipe: packets pushed, delivered and dropped by reason.
 
 use crate::packet::DropReason;
-use std::ops::AddAssign;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
 
 /// A number of packets and the bytes of their frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Volume {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
     /// Bytes of their frames, without framing overhead.
     pub bytes: u64,
@@ -14,7 +15,7 @@ pub struct Volume {
 
 impl Volume {
     #[inline]
-    pub(crate) fn add(&mut self, len: u32) {
+    pub(crate) fn add_packet(&mut self, len: u32) {
         self.packets += 1;
         self.bytes += u64::from(len);
     }
@@ -26,7 +27,7 @@ impl Volume {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, len: u32) {
+    pub(crate) fn remove_packet(&mut self, len: u32) {
         self.packets -= 1;
         self.bytes -= u64::from(len);
     }
@@ -39,40 +40,52 @@ impl AddAssign for Volume {
     }
 }
 
-/// The counters of one pipe since it was made, or of several added up.
+impl Add for Volume {
+    type Output = Volume;
+
+    #[inline]
+    fn add(self, other: Volume) -> Volume {
+        Volume { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Sum for Volume {
+    fn sum<I: Iterator<Item = Volume>>(volumes: I) -> Volume {
+        volumes.fold(Volume::default(), Add::add)
+    }
+}
+
+/// The counters of one pipe since it was created, or the sum over several pipes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Given to `push`.
+    /// Packets given to `push`.
     pub pushed: Volume,
-    /// Returned by `pop` as delivered.
+    /// Packets that `pop` returned as delivered.
     pub delivered: Volume,
-    /// Packets on which the pipe set ECN CE, counted when queued.
+    /// Packets on which the pipe set ECN CE, counted when they were marked.
     pub marked: u64,
     /// Packets delivered with flipped bits.
     pub corrupted: u64,
-    /// Copies asked of the caller beside the packets delivered.
+    /// Copies requested of the caller, in addition to the packets delivered.
     pub duplicated: u64,
     pub(crate) dropped: [u64; DropReason::ALL.len()],
     pub(crate) dropped_bytes: u64,
 }
 
 impl Counters {
-    /// Packets dropped for `reason`.
+    /// Returns the number of packets dropped for `reason`.
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
 
-    /// What was dropped for any reason.
+    /// Returns what was dropped for any reason.
     pub fn dropped(&self) -> Volume {
         Volume { packets: self.dropped.iter().sum(), bytes: self.dropped_bytes }
     }
 
-    /// True if every packet and byte is accounted for: pushed = delivered + dropped + `held`.
+    /// Returns true if every packet and byte is accounted for: pushed = delivered + dropped + `held`.
     pub fn conserved(&self, held: Volume) -> bool {
-        let mut out = self.delivered;
-        out += self.dropped();
-        out += held;
-        out == self.pushed
+        self.delivered + self.dropped() + held == self.pushed
     }
 
     pub(crate) fn drop_one(&mut self, reason: DropReason, len: u32) {

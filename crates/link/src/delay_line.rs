@@ -1,5 +1,4 @@
-//! The delay line of a pipe that is not plain: packets that have left the queue, each with an exit
-//! time.
+//! The delay line of a general pipe: packets that have left the queue, each with an exit time.
 
 use crate::impairment::Reorder;
 use crate::packet::{DropReason, Fate, Held};
@@ -7,34 +6,35 @@ use fastpath_units::Time;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A packet under way.
+/// A packet in the delay line.
 #[derive(Debug)]
 pub(crate) struct Flight<P> {
-    /// When it left the queue; `None` if that was in a plain pipe, which does not note it.
+    /// When it left the queue; `None` if that was in a fast pipe, which does not record it.
     pub(crate) departed: Option<Time>,
     pub(crate) packet: Held<P>,
     pub(crate) fate: Fate,
-    /// A copy of a packet that has left.
+    /// Whether this is a copy of a packet that has left.
     pub(crate) is_copy: bool,
 }
 
-/// Packets under way.
+/// Packets in the delay line.
 ///
-/// Those that stay in order put an exit time each into a heap, and the earliest time lets out the
-/// packet at the front, whoever drew it. So order is kept and the sum of all delays is what was
-/// drawn: the mean is not inflated, as it would be by holding back whoever would overtake. Where
-/// packets may overtake each keeps the exit it drew.
+/// Where order is kept, every packet adds its exit time to a heap, and the earliest exit time releases
+/// the packet at the front, whichever packet drew that time. So the order is kept and the sum of all
+/// delays is the sum of the draws. Holding back packets that would overtake would inflate the mean.
+/// Where packets may overtake, each keeps the exit time it drew.
 #[derive(Debug)]
-pub(crate) struct Line<P> {
+pub(crate) struct DelayLine<P> {
     in_order: VecDeque<(u64, Flight<P>)>,
     exits: BinaryHeap<Reverse<Time>>,
     loose: BinaryHeap<Loose<P>>,
-    /// How many have been put in, and the newest of those that have come out.
+    /// Number of packets added so far.
     sent: u64,
+    /// The highest number among the packets that have left.
     newest_out: u64,
 }
 
-/// A packet with an exit of its own. The greatest is the one that leaves first.
+/// A packet that keeps its own exit time. The greatest one leaves first.
 #[derive(Debug)]
 struct Loose<P> {
     exit: Time,
@@ -43,9 +43,9 @@ struct Loose<P> {
     flight: Flight<P>,
 }
 
-impl<P> Default for Line<P> {
-    fn default() -> Line<P> {
-        Line {
+impl<P> Default for DelayLine<P> {
+    fn default() -> DelayLine<P> {
+        DelayLine {
             in_order: VecDeque::new(),
             exits: BinaryHeap::new(),
             loose: BinaryHeap::new(),
@@ -55,8 +55,8 @@ impl<P> Default for Line<P> {
     }
 }
 
-impl<P> Line<P> {
-    /// Puts in a packet that leaves the queue, and one more exit.
+impl<P> DelayLine<P> {
+    /// Adds a packet that leaves the queue, with one exit time.
     pub(crate) fn push(&mut self, flight: Flight<P>, exit: Time, order: Reorder) {
         self.sent += 1;
         let number = self.sent;
@@ -69,20 +69,20 @@ impl<P> Line<P> {
         }
     }
 
-    /// Puts in a copy of a packet that has left. Nobody is late because of it.
+    /// Adds a copy of a packet that has left. A copy makes no other packet late.
     pub(crate) fn push_copy(&mut self, packet: Held<P>, exit: Time) {
         let flight =
             Flight { departed: None, packet, fate: Fate::Delivered { marked: false }, is_copy: true };
         self.loose.push(Loose { exit, number: 0, order: Reorder::Allow, flight });
     }
 
-    /// The next exit.
+    /// Returns the next exit.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let in_order = self.exits.peek().map(|exit| exit.0);
         in_order.into_iter().chain(self.loose.peek().map(|loose| loose.exit)).min()
     }
 
-    /// Takes out the packet that leaves next, and when.
+    /// Removes the packet that leaves next and returns it with its exit time.
     pub(crate) fn pop(&mut self) -> Option<(Time, Flight<P>)> {
         let next = self.next_at()?;
         let (number, order, mut flight) = if self.exits.peek() == Some(&Reverse(next)) {

@@ -1,14 +1,14 @@
-//! The delays a pipe has really given, to be reported beside those it was asked for.
+//! Measured delays of a pipe, for reports next to the configured ones.
 
 use fastpath_units::Duration;
 
-/// Buckets of the sketch per doubling: quantiles are within 1.6 %.
+/// Buckets of the sketch per octave: quantiles are accurate to 1.6 %.
 const PER_OCTAVE: u32 = 32;
 /// Delays below 2¹⁰ ps share the lowest bucket.
 const LOWEST: u32 = 10;
 
-/// Delays between leaving the queue and leaving the pipe, of packets delivered: their number, mean,
-/// spread, extremes, and a sketch of their distribution in constant memory.
+/// Delays of delivered packets between leaving the queue and leaving the pipe: number, mean, standard
+/// deviation, extremes, and a sketch of the distribution in constant memory.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delays {
     count: u64,
@@ -34,17 +34,17 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// Packets.
+    /// Returns the number of packets.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean; zero without packets.
+    /// Returns the mean; zero without packets.
     pub fn mean(&self) -> Duration {
         Duration::from_ps(self.mean.round() as u64)
     }
 
-    /// The standard deviation of the sample; zero below two packets.
+    /// Returns the standard deviation of the sample; zero below two packets.
     pub fn sd(&self) -> Duration {
         if self.count < 2 {
             return Duration::ZERO;
@@ -52,17 +52,17 @@ impl Delays {
         Duration::from_ps((self.squares / (self.count - 1) as f64).sqrt().round() as u64)
     }
 
-    /// The shortest; `None` without packets.
+    /// Returns the shortest delay; `None` without packets.
     pub fn min(&self) -> Option<Duration> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// The longest; `None` without packets.
+    /// Returns the longest delay; `None` without packets.
     pub fn max(&self) -> Option<Duration> {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The delay that a share `q` of packets do not exceed, within 1.6 %; `None` without packets.
+    /// Returns the `q`-quantile, accurate to 1.6 %; `None` without packets.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         let mut below = 0;
@@ -86,13 +86,14 @@ impl Delays {
     }
 }
 
-/// Linear within each octave.
+/// Returns the bucket of a delay: buckets are linear within each octave.
 fn bucket(ps: u64) -> u32 {
     let octave = (63 - (ps | 1).leading_zeros()).max(LOWEST);
     let within = ps.saturating_sub(1 << octave) >> (octave - PER_OCTAVE.trailing_zeros());
     (octave - LOWEST) * PER_OCTAVE + within as u32
 }
 
+/// Returns the middle of a bucket.
 fn middle(bucket: u32) -> u64 {
     let octave = LOWEST + bucket / PER_OCTAVE;
     let width = 1u64 << (octave - PER_OCTAVE.trailing_zeros());

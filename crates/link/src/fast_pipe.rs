@@ -1,137 +1,139 @@
-//! The pipe most links need: first come, first served, decided on arrival, one rate and one delay.
-//! Advanced only when somebody looks. Whatever else a pipe may be asked for is in `rich.rs`.
+//! The fast pipe, which most links need: first come, first served, decided at arrival, one rate and
+//! one delay. It advances only when it is called. `general_pipe.rs` has everything else.
 //!
 //! ```text
 //!              first                     on_wire              last
 //!                │ delay line, by exit time │ R queue           │
 //!        pop ◀── │ exit  exit  exit  exit   │ head  …  …  …     │ ◀── push
-//!                                           ▲ until wire.end()
+//!                                           ▲ until serialiser.end()
 //! ```
 //!
-//! The queue serves in order of arrival and the delay line keeps that order, so both are one list
-//! and a packet leaving the queue only moves the boundary between them. `push`, `pop` and `change`
-//! first run the serialiser forward to `now`, each step at its exact logical time; the result is
-//! that of a model with an event per departure.
+//! The queue serves in order of arrival and the delay line keeps that order. So both are one list,
+//! and a packet that leaves the queue only moves the boundary between them. `push`, `pop` and
+//! `change` first run the serialiser forward to `now`, each step at its exact time. The result is
+//! that of a model with one event per departure.
 //!
-//! What belongs to one pipe is small: a cache line that both ends touch ([`Plain`]) and what only
-//! `push` needs ([`Intake`]). Packets are in the [`Store`] and parameters in the [`Terms`] of the
+//! The memory of one pipe is small: a cache line for both ends ([`FastPipe`]) and what only `push`
+//! needs ([`IngressState`]). Packets are in the [`Store`] and parameters in the [`ParamTable`] of the
 //! whole set.
 
 use crate::counters::{Counters, Volume};
-use crate::delay_line::{Flight, Line};
-use crate::fast_serialiser::{Times, Wire};
-use crate::general_pipe::Inheritance;
+use crate::delay_line::{DelayLine, Flight};
+use crate::fast_serialiser::{FastSerialiser, FrameTimes};
 use crate::impairment::Reorder;
 use crate::packet::{DropReason, Exit, Fate, Held, Packet, Verdict};
-use crate::pipe_params::{AllTerms, Terms};
-use crate::qdisc::context::Queue;
-use crate::qdisc::{Admission, Backlog, Limit, QueueSpec, RedSpec};
+use crate::pipe_params::{ParamTable, PipeParams};
+use crate::pipe_state::PipeState;
+use crate::qdisc::arrival::{Admission, QueueView};
 use crate::spec::Change;
-use crate::store::{Due, Place, PopLimit, Store, Waiting};
+use crate::store::{Due, PopLimit, Store, StoreIndex, Waiting};
 use fastpath_units::{Rng, Time};
 
-/// A plain pipe: one cache line.
+/// A fast pipe: one cache line, touched by both ends.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Plain {
-    /// The packets held, the oldest first, as a list in the store.
-    first: Option<Place>,
-    last: Option<Place>,
-    /// The packet on the wire: the first that is still queued.
-    on_wire: Option<Place>,
+pub(crate) struct FastPipe {
+    /// The packets held, oldest first, as a list in the store.
+    first: Option<StoreIndex>,
+    last: Option<StoreIndex>,
+    /// The packet on the wire: the first packet that is still queued.
+    on_wire: Option<StoreIndex>,
     queued: u32,
-    /// Modulo 2³²: exact wherever it counts, since a byte limit beyond makes a pipe rich.
+    /// Modulo 2³². Exact where it matters: a larger byte limit makes a pipe general.
     queued_bytes: u32,
-    wire: Wire,
+    serialiser: FastSerialiser,
     delivered: Volume,
-    /// Where the terms are; for whoever keeps the pipe.
-    pub(crate) terms: u32,
-    /// The caller's own.
+    /// The index of the parameters, for the owner of the pipe.
+    pub(crate) params: u32,
+    /// A label for the caller's use.
     pub(crate) label: u32,
 }
 
-/// What only `push` needs.
+/// The state that only `push` needs.
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub(crate) struct IngressState {
     pub(crate) rng: Rng,
     pushed: Volume,
 }
 
-/// What a plain pipe has dropped and marked: all zero for a pipe that never did.
-pub(crate) type Losses = [u64; 5];
+/// Counts of drops and marks of a fast pipe: all zero for a pipe that never dropped or marked. The
+/// first three are packets by reason, then bytes dropped and packets marked.
+pub(crate) type DropCounts = [u64; 5];
 
 const BYTES: usize = 3;
 const MARKED: usize = 4;
 
-impl Intake {
-    /// All the pipe's chance comes from `rng`: one draw per packet if there is loss, then one per
-    /// packet whose fate the queue leaves to chance.
-    pub(crate) fn new(rng: Rng) -> Intake {
-        Intake { rng, pushed: Volume::default() }
+/// The drop counts of one pipe, not yet looked up: most packets do not touch them.
+pub(crate) struct DropCountsOf<'a> {
+    pub(crate) all: &'a mut Vec<DropCounts>,
+    pub(crate) index: usize,
+}
+
+impl DropCountsOf<'_> {
+    #[inline(always)]
+    fn get(&mut self) -> &mut DropCounts {
+        &mut self.all[self.index]
     }
 }
 
-impl Plain {
+impl IngressState {
+    /// `rng` makes all random decisions of the pipe: one draw per packet if there is loss, then one
+    /// per packet that RED decides at random.
+    pub(crate) fn new(rng: Rng) -> IngressState {
+        IngressState { rng, pushed: Volume::default() }
+    }
+}
+
+impl FastPipe {
     /// An empty pipe.
-    pub(crate) fn new(terms: u32, label: u32) -> Plain {
-        Plain {
+    pub(crate) fn new(params: u32, label: u32) -> FastPipe {
+        FastPipe {
             first: None,
             last: None,
             on_wire: None,
             queued: 0,
             queued_bytes: 0,
-            wire: Wire::default(),
+            serialiser: FastSerialiser::default(),
             delivered: Volume::default(),
-            terms,
+            params,
             label,
         }
     }
 
-    /// True if a plain pipe can have this queue.
-    pub(crate) fn can_queue(queue: &QueueSpec) -> bool {
-        match queue {
-            QueueSpec::DropTail(limit) | QueueSpec::Red(RedSpec { limit, .. }) => match limit {
-                Limit::Packets(_) => true,
-                Limit::Bytes(bytes) => bytes.0 <= u64::from(u32::MAX),
-            },
-            _ => false,
-        }
-    }
-
-    // In a loop over a run its parameters stay in registers.
+    // Inlined, so that in a loop over a run the parameters stay in registers.
     #[inline(always)]
     pub(crate) fn push<P>(
         &mut self,
-        Intake { rng, pushed }: &mut Intake,
-        terms: &mut Terms,
-        (losses, index): (&mut Vec<Losses>, usize),
+        IngressState { rng, pushed }: &mut IngressState,
+        params: &mut PipeParams,
+        mut drops: DropCountsOf<'_>,
         store: &mut Store<P>,
         now: Time,
         mut packet: Packet<P>,
     ) -> Verdict<P> {
-        pushed.add(packet.len);
-        if terms.loss.draw(rng) {
-            return refuse(&mut losses[index], DropReason::Loss, packet);
+        pushed.add_packet(packet.len);
+        if params.loss.draw(rng) {
+            return refuse(drops.get(), DropReason::Loss, packet);
         }
-        self.advance(terms, store, now);
+        self.advance(params, store, now);
         let mut marked = false;
-        if !terms.qdisc.takes(packet.len, self.queued()) {
-            match self.admit(terms, now, packet.header(), rng) {
+        if !params.queue.takes(packet.len, self.queued()) {
+            match self.admit(params, now, packet.header(), rng) {
                 Admission::Take => {}
                 Admission::Mark => {
-                    losses[index][MARKED] += 1;
+                    drops.get()[MARKED] += 1;
                     packet.traffic_class |= Packet::<P>::CE;
                     marked = true;
                 }
-                Admission::Drop(reason) => return refuse(&mut losses[index], reason, packet),
+                Admission::Drop(reason) => return refuse(drops.get(), reason, packet),
             }
         }
         let len = packet.len;
         if self.queued == 0 {
-            self.wire.send(terms.pace, &mut terms.times, now, len);
-            if self.wire.end() <= now {
-                // It takes no time to send: it is in the delay line before anybody looks.
-                self.append(store, Waiting::new(self.exit_of_head(terms), packet, marked));
+            self.serialiser.send(params.line_rate, &mut params.frame_times, now, len);
+            if self.serialiser.end() <= now {
+                // The transmission takes no time: the packet goes to the delay line at once.
+                self.append(store, Waiting::new(self.exit_of_head(params), packet, marked));
                 return Verdict::Queued;
             }
             self.on_wire = Some(self.append(store, Waiting::new(now, packet, marked)));
@@ -143,84 +145,89 @@ impl Plain {
         Verdict::Queued
     }
 
-    /// What the discipline decides of a packet that it does not simply take.
+    /// Returns the decision about a packet that the policy does not simply take.
     #[inline(always)]
-    fn admit(&self, terms: &mut Terms, now: Time, packet: Packet<()>, rng: &mut Rng) -> Admission {
-        let backlog = Backlog {
+    fn admit(&self, params: &mut PipeParams, now: Time, packet: Packet<()>, rng: &mut Rng) -> Admission {
+        let view = QueueView {
             queued: self.queued(),
-            idle_since: (self.queued == 0).then_some(self.wire.end()),
-            rate: terms.pace.rate,
+            idle_since: (self.queued == 0).then_some(self.serialiser.end()),
+            rate: params.line_rate.rate,
         };
-        terms.qdisc.admit(now, &packet, backlog, rng)
+        params.queue.admit(now, &packet, view, rng)
     }
 
-    /// Puts a packet at the end of the list.
+    /// Appends a packet to the list.
     #[inline(always)]
-    fn append<P>(&mut self, store: &mut Store<P>, packet: Waiting<P>) -> Place {
-        let place = store.insert(packet);
-        match self.last.replace(place) {
-            Some(last) => store.get_mut(last).next = Some(place),
-            None => self.first = Some(place),
+    fn append<P>(&mut self, store: &mut Store<P>, packet: Waiting<P>) -> StoreIndex {
+        let index = store.insert(packet);
+        match self.last.replace(index) {
+            Some(last) => store.get_mut(last).next = Some(index),
+            None => self.first = Some(index),
         }
-        place
+        index
     }
 
     #[inline]
-    pub(crate) fn pop<P>(&mut self, all: &mut AllTerms, store: &mut Store<P>, now: Time) -> Option<Exit<P>> {
+    pub(crate) fn pop<P>(
+        &mut self,
+        all: &mut ParamTable,
+        store: &mut Store<P>,
+        now: Time,
+    ) -> Option<Exit<P>> {
         let first = self.first?;
         if self.first == self.on_wire {
-            let terms = all.get_mut(self.terms);
-            let exit = self.exit_of_head(terms);
+            let params = all.get_mut(self.params);
+            let exit = self.exit_of_head(params);
             if exit > now {
                 return None;
             }
-            // No further than this exit: what it leads to may come back here before the next.
-            self.advance(terms, store, exit);
+            // No further than this exit: it may lead to a push into this pipe before the next exit.
+            self.advance(params, store, exit);
         }
         let Due { time: at, marked, next, packet } = store.remove_due(first, now)?;
         self.first = next;
         if next.is_none() {
             self.last = None;
         }
-        self.delivered.add(packet.len);
+        self.delivered.add_packet(packet.len);
         Some(Exit { at, packet, fate: Fate::Delivered { marked } })
     }
 
-    /// Takes out packets that leave by `now` and are not marked, `most` at most; answers how many.
-    /// As so many calls of `pop`.
+    /// Takes out packets that leave within the limit, up to the first that is marked, and returns
+    /// their number. Equivalent to as many calls of `pop`.
     #[inline]
     pub(crate) fn pop_run<P>(
         &mut self,
-        terms: &mut Terms,
+        params: &mut PipeParams,
         store: &mut Store<P>,
         PopLimit { until, packets_max }: PopLimit,
         mut take: impl FnMut(Time, P),
     ) -> usize {
-        // Most often in a network of many links: one packet, on the wire.
+        // The most frequent case in a network of many links: one packet, on the wire.
         if let Some(first) = self.first
             && self.last == self.first
             && self.on_wire == self.first
             && packets_max > 0
         {
-            let exit = self.exit_of_head(terms);
+            let exit = self.exit_of_head(params);
             if exit > until || store.get(first).marked {
                 return 0;
             }
             (self.first, self.last, self.on_wire) = (None, None, None);
             (self.queued, self.queued_bytes) = (0, 0);
             let packet = store.remove(first);
-            self.delivered.add(packet.len);
+            self.delivered.add_packet(packet.len);
             take(exit, packet.data);
             return 1;
         }
         let mut taken = 0;
         while self.first.is_some() {
             if self.first == self.on_wire {
-                let exit = self.exit_of_head(terms);
+                let exit = self.exit_of_head(params);
                 if exit > until {
                     break;
                 }
-                self.advance(terms, store, exit);
+                self.advance(params, store, exit);
             }
             let run = store.remove_run(
                 self.first,
@@ -242,71 +249,77 @@ impl Plain {
     }
 
     #[inline]
-    pub(crate) fn next_at<P>(&self, terms: &Terms, store: &Store<P>) -> Option<Time> {
+    pub(crate) fn next_at<P>(&self, params: &PipeParams, store: &Store<P>) -> Option<Time> {
         let first = self.first?;
-        Some(if self.first == self.on_wire { self.exit_of_head(terms) } else { store.get(first).time })
+        Some(if self.first == self.on_wire { self.exit_of_head(params) } else { store.get(first).time })
     }
 
-    /// True if nothing is in it.
+    /// Returns true if the pipe holds no packet.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    /// Changes the terms, which are the pipe's own.
-    pub(crate) fn change<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time, change: &Change) {
-        self.advance(terms, store, now);
+    /// Changes the parameters, which no other pipe shares.
+    pub(crate) fn change<P>(
+        &mut self,
+        params: &mut PipeParams,
+        store: &mut Store<P>,
+        now: Time,
+        change: &Change,
+    ) {
+        self.advance(params, store, now);
         if let Some(rate) = change.rate {
-            self.wire.change_rate(now, terms.pace.rate, rate);
-            terms.pace.rate = rate;
+            self.serialiser.change_rate(now, params.line_rate.rate, rate);
+            params.line_rate.rate = rate;
         }
         if let Some(overhead) = change.overhead {
-            terms.pace.overhead = overhead;
+            params.line_rate.overhead = overhead;
         }
-        terms.times = Times::new(terms.pace);
+        params.frame_times = FrameTimes::new(params.line_rate);
         if let Some(delay) = change.delay {
-            if delay < terms.delay {
-                terms.floor = self.latest_exit(store).unwrap_or(terms.floor).max(terms.floor);
+            if delay < params.delay {
+                params.floor = self.latest_exit(store).unwrap_or(params.floor).max(params.floor);
             }
-            terms.delay = delay;
+            params.delay = delay;
         }
         if let Some(loss) = &change.loss {
-            terms.loss.change(loss);
+            params.loss.change(loss);
         }
         if let Some(queue) = &change.queue {
-            terms.qdisc.change(queue);
+            params.queue.reconfigure(queue);
         }
     }
 
-    pub(crate) fn counters(&self, intake: &Intake, losses: &Losses) -> Counters {
+    pub(crate) fn counters(&self, ingress: &IngressState, drops: &DropCounts) -> Counters {
         let mut counters = Counters {
-            pushed: intake.pushed,
+            pushed: ingress.pushed,
             delivered: self.delivered,
-            marked: losses[MARKED],
-            dropped_bytes: losses[BYTES],
+            marked: drops[MARKED],
+            dropped_bytes: drops[BYTES],
             ..Counters::default()
         };
-        counters.dropped[..BYTES].copy_from_slice(&losses[..BYTES]);
+        counters.dropped[..BYTES].copy_from_slice(&drops[..BYTES]);
         counters
     }
 
-    /// What is in the pipe: what came and has not left.
-    pub(crate) fn held(&self, intake: &Intake, losses: &Losses) -> Volume {
-        let Volume { packets, bytes } = intake.pushed;
-        let dropped: u64 = losses[..BYTES].iter().sum();
+    /// Returns what was pushed and has not left, by the counters.
+    pub(crate) fn held(&self, ingress: &IngressState, drops: &DropCounts) -> Volume {
+        let Volume { packets, bytes } = ingress.pushed;
+        let dropped: u64 = drops[..BYTES].iter().sum();
         Volume {
             packets: packets - dropped - self.delivered.packets,
-            bytes: bytes - losses[BYTES] - self.delivered.bytes,
+            bytes: bytes - drops[BYTES] - self.delivered.bytes,
         }
     }
 
-    /// The same, packet by packet: what the counters are checked against.
+    /// Returns what the list holds, packet by packet, to check the counters.
     pub(crate) fn counted<P>(&self, store: &Store<P>) -> Volume {
         let mut held = Volume::default();
         let mut next = self.first;
-        while let Some(place) = next {
-            let waiting = store.get(place);
-            held.add(waiting.len);
+        while let Some(index) = next {
+            let waiting = store.get(index);
+            held.add_packet(waiting.len);
             next = waiting.next;
         }
         held
@@ -317,22 +330,22 @@ impl Plain {
         Volume { packets: u64::from(self.queued), bytes: u64::from(self.queued_bytes) }
     }
 
-    /// What a rich pipe goes on with from `now`. The pipe is empty after.
-    pub(crate) fn into_inheritance<P>(
+    /// Returns the state with which a general pipe continues from `now`. The pipe is empty afterwards.
+    pub(crate) fn into_state<P>(
         mut self,
-        intake: Intake,
-        mut terms: Terms,
-        losses: &Losses,
+        ingress: IngressState,
+        mut params: PipeParams,
+        drops: &DropCounts,
         store: &mut Store<P>,
         now: Time,
-    ) -> Inheritance<P> {
-        self.advance(&mut terms, store, now);
-        let (spec, held) = (terms.spec(), self.held(&intake, losses));
-        let counters = Box::new(self.counters(&intake, losses));
-        let last_exit = self.latest_exit(store).unwrap_or(terms.floor).max(terms.floor);
-        let mut line = Line::default();
+    ) -> PipeState<P> {
+        self.advance(&mut params, store, now);
+        let (spec, held) = (params.spec(), self.held(&ingress, drops));
+        let counters = Box::new(self.counters(&ingress, drops));
+        let last_exit = self.latest_exit(store).unwrap_or(params.floor).max(params.floor);
+        let mut line = DelayLine::default();
         while self.first != self.on_wire {
-            let (exit, packet) = self.take(store).expect("the packet on the wire is in the list");
+            let (exit, packet) = self.remove_first(store).expect("the packet on the wire is in the list");
             let fate = Fate::Delivered { marked: packet.marked };
             line.push(
                 Flight { departed: None, packet: Held { time: exit, ..packet }, fate, is_copy: false },
@@ -340,27 +353,27 @@ impl Plain {
                 Reorder::Never,
             );
         }
-        let sending = self.take(store).map(|(_, packet)| packet);
-        let mut queue = Queue::arrival(terms.qdisc);
-        while let Some((_, packet)) = self.take(store) {
-            queue.adopt(packet);
+        let sending = self.remove_first(store).map(|(_, packet)| packet);
+        let mut queue = params.queue.into_queue();
+        while let Some((_, packet)) = self.remove_first(store) {
+            queue.push_unchecked(packet);
         }
-        Inheritance {
+        PipeState {
             spec,
-            loss: terms.loss,
+            loss: params.loss,
             queue,
             sending,
-            serialiser: self.wire.into_serialiser(terms.pace),
+            serialiser: self.serialiser.into_serialiser(params.line_rate),
             line,
             last_exit,
             held,
             counters,
-            rng: intake.rng,
+            rng: ingress.rng,
         }
     }
 
-    /// The first packet of the list, whether it is due or not, and its time.
-    fn take<P>(&mut self, store: &mut Store<P>) -> Option<(Time, Held<P>)> {
+    /// Removes the first packet of the list, due or not, and returns it with its time.
+    fn remove_first<P>(&mut self, store: &mut Store<P>) -> Option<(Time, Held<P>)> {
         let first = self.first?;
         let (time, next, marked) = {
             let waiting = store.get(first);
@@ -370,46 +383,46 @@ impl Plain {
         Some((time, Held::new(time, store.remove(first), marked)))
     }
 
-    /// Runs the serialiser forward: every packet whose transmission has ended by `now` goes into
-    /// the delay line, and the next one onto the wire.
+    /// Runs the serialiser forward: every packet whose transmission has ended by `now` enters the
+    /// delay line, and the next one goes onto the wire.
     #[inline]
-    fn advance<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) {
-        if self.on_wire.is_some() && self.wire.end() <= now {
-            self.end_transmissions(terms, store, now);
+    fn advance<P>(&mut self, params: &mut PipeParams, store: &mut Store<P>, now: Time) {
+        if self.on_wire.is_some() && self.serialiser.end() <= now {
+            self.end_transmissions(params, store, now);
         }
     }
 
     #[inline(never)]
-    fn end_transmissions<P>(&mut self, terms: &mut Terms, store: &mut Store<P>, now: Time) {
-        // In registers until the end: each packet would wait for what the one before it has
-        // written.
-        let (mut on_wire, mut wire) = (self.on_wire, self.wire);
+    fn end_transmissions<P>(&mut self, params: &mut PipeParams, store: &mut Store<P>, now: Time) {
+        // Kept in registers until the end: in memory each iteration would wait for the stores of
+        // the one before.
+        let (mut on_wire, mut serialiser) = (self.on_wire, self.serialiser);
         let (mut ended, mut bytes) = (0, 0u32);
         while let Some(head) = on_wire
-            && wire.end() <= now
+            && serialiser.end() <= now
         {
             let packet = store.get_mut(head);
-            packet.time = exit_after(wire, terms);
+            packet.time = exit_after(serialiser, params);
             ended += 1;
             bytes = bytes.wrapping_add(packet.len);
             on_wire = packet.next;
             if let Some(next) = packet.next {
                 let next = store.get(next);
-                wire.send(terms.pace, &mut terms.times, next.time, next.len);
+                serialiser.send(params.line_rate, &mut params.frame_times, next.time, next.len);
             }
         }
-        (self.on_wire, self.wire) = (on_wire, wire);
+        (self.on_wire, self.serialiser) = (on_wire, serialiser);
         self.queued -= ended;
         self.queued_bytes = self.queued_bytes.wrapping_sub(bytes);
     }
 
-    /// When the packet on the wire will leave the pipe.
+    /// Returns when the packet on the wire will leave the pipe.
     #[inline]
-    fn exit_of_head(&self, terms: &Terms) -> Time {
-        exit_after(self.wire, terms)
+    fn exit_of_head(&self, params: &PipeParams) -> Time {
+        exit_after(self.serialiser, params)
     }
 
-    /// The exit of the newest packet in the delay line, if there is one.
+    /// Returns the exit time of the newest packet in the delay line.
     fn latest_exit<P>(&self, store: &Store<P>) -> Option<Time> {
         let mut latest = self.first.filter(|_| self.first != self.on_wire)?;
         if self.on_wire.is_none() {
@@ -422,15 +435,15 @@ impl Plain {
     }
 }
 
-/// When the packet whose transmission ends last leaves. Ends of transmission only grow, so that
-/// only after a cut of the delay somebody could overtake.
+/// Returns when the packet whose transmission ended last leaves. Ends of transmission only grow, so
+/// that packets could overtake only after the delay was reduced; the floor prevents it.
 #[inline]
-fn exit_after(wire: Wire, terms: &Terms) -> Time {
-    wire.end().saturating_add(terms.delay).max(terms.floor)
+fn exit_after(serialiser: FastSerialiser, params: &PipeParams) -> Time {
+    serialiser.end().saturating_add(params.delay).max(params.floor)
 }
 
-fn refuse<P>(losses: &mut Losses, reason: DropReason, packet: Packet<P>) -> Verdict<P> {
-    losses[reason as usize] += 1;
-    losses[BYTES] += u64::from(packet.len);
+fn refuse<P>(drops: &mut DropCounts, reason: DropReason, packet: Packet<P>) -> Verdict<P> {
+    drops[reason as usize] += 1;
+    drops[BYTES] += u64::from(packet.len);
     Verdict::Dropped(reason, packet.data)
 }

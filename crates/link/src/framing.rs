@@ -1,18 +1,18 @@
-//! How many bytes a frame takes on a wire that counts in cells or strips headers: ATM under DSL, or
-//! a modem that does not send the Ethernet header. The arithmetic is that of netem's `rate`
-//! (packet_time_ns in `net/sched/sch_netem.c`).
+//! Bytes on the wire for links that send cells or strip headers: ATM under DSL, or a modem that does
+//! not send the Ethernet header. The arithmetic is that of netem's `rate` (packet_time_ns in
+//! `net/sched/sch_netem.c`).
 
 use fastpath_units::Bytes;
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// Bytes on the wire for a frame, in place of [`PipeSpec::overhead`](crate::PipeSpec::overhead).
+/// A rule for the bytes on the wire, instead of [`PipeSpec::overhead`](crate::PipeSpec::overhead).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
-    /// Added to each frame first; negative where the wire carries less than the frame. Never below
-    /// zero bytes.
+    /// Bytes added to each frame first; negative if the wire carries less than the frame. The result
+    /// is at least zero.
     pub packet: i32,
-    /// Then the frame is cut into cells, the last one filled up.
+    /// Cells into which the frame is cut then. The last cell is padded.
     pub cells: Option<Cells>,
 }
 
@@ -21,12 +21,12 @@ pub struct Framing {
 pub struct Cells {
     /// Bytes of a frame that one cell carries.
     pub payload: NonZeroU32,
-    /// Bytes of a cell beyond its payload; may be negative, as in netem.
+    /// Bytes of a cell in addition to its payload; may be negative, as in netem.
     pub overhead: i32,
 }
 
 impl Framing {
-    /// Bytes on the wire for a frame of `len` bytes.
+    /// Returns the bytes on the wire for a frame of `len` bytes.
     pub fn on_wire(&self, len: u32) -> Bytes {
         let bytes = (i64::from(len) + i64::from(self.packet)).max(0);
         let bytes = match self.cells {
@@ -62,8 +62,8 @@ mod tests {
             let payload = NonZeroU32::new(48).expect("not 0");
             Framing { packet, cells: Some(Cells { payload, overhead: 5 }) }
         };
-        // AAL5 adds 8 bytes to the packet; 40 + 8 fill one cell, a byte more takes a second (RFC
-        // 2684).
+        // AAL5 adds 8 bytes to the packet (RFC 2684). 40 + 8 bytes fill one cell; one byte more takes
+        // a second cell.
         for (framing, len, bytes) in [
             (Framing { packet: -14, cells: None }, 1514, 1500),
             (Framing { packet: -14, cells: None }, 10, 0),

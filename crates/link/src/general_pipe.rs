@@ -1,108 +1,94 @@
-//! The pipe that can be anything: every discipline, law and rate there is, one event per departure.
+//! The general pipe: every discipline, impairment and kind of rate, with one event per departure.
 //!
 //! ```text
 //!  push ──▶ loss ──▶ queue ──▶ wire ──▶ slots ──▶ loss at the egress ──▶ delay line ──▶ pop
-//!                      │                                      │                          ▲
-//!                      └─ dropped once queued ────────────────┴──▶ leavers, in order ────┘
+//!                      │                                  │                              ▲
+//!                      └─ dropped after it was queued ────┴──▶ early exits, in order ────┘
 //! ```
 //!
-//! `advance` runs the events of the rate stage up to `now`, each at its exact time. It is slower
-//! than `plain.rs` and gives the same answers where both can: the tests compare them.
+//! `advance` runs the events of the rate stage up to `now`, each at its exact time. The general pipe
+//! is slower than the fast pipe (`fast_pipe.rs`) and gives the same results where both apply: tests
+//! compare the two.
 
 use crate::counters::{Counters, Volume};
-use crate::delay_line::{Flight, Line};
+use crate::delay_line::{DelayLine, Flight};
 use crate::delays::Delays;
-use crate::fast_pipe::Plain;
+use crate::fast_queue::FastQueue;
 use crate::framing::Framing;
-use crate::impairment::{Corruptor, Duplicator, Jitter, Loss, Reorder, Skipper};
+use crate::impairment::{Corruptor, Duplicator, Jitter, Loss, Reorder, Reorderer};
 use crate::opportunities::{Opportunities, Schedule};
 use crate::packet::{Alteration, DropReason, Exit, Fate, Held, Packet, Verdict};
-use crate::qdisc::Ecn;
-use crate::qdisc::context::{Leaver, Queue, Served, Turn};
+use crate::pipe_state::PipeState;
+use crate::qdisc::{EarlyExit, Ecn, Queue, QueueContext, Served};
 use crate::serialiser::Serialiser;
 use crate::slots::{SlotSpec, Slots};
 use crate::spec::{Change, LinkState, PipeSpec};
 use fastpath_units::{Duration, Rate, Rng, Time};
 use std::collections::VecDeque;
 
-/// A pipe with anything beyond a plain one. See [`Pipe`](crate::Pipe).
+/// A pipe with parameters that a fast pipe does not support. See [`Pipe`](crate::Pipe).
 #[derive(Debug)]
-pub(crate) struct Rich<P> {
+pub(crate) struct GeneralPipe<P> {
     state: LinkState,
     reads_headers: bool,
     loss: Loss,
     loss_ecn: Ecn,
     queue: Queue<P>,
-    /// The packet being serialised.
+    /// The packet on the wire.
     sending: Option<Held<P>>,
-    /// When to ask the queue again, which would not serve yet.
-    wake: Option<Time>,
+    /// When to ask the queue again, if packets wait that may not be sent yet.
+    retry_at: Option<Time>,
     serialiser: Serialiser,
-    /// In place of the serialiser's overhead.
+    /// Replaces the overhead of the serialiser.
     framing: Option<Framing>,
-    /// In place of the serialiser's rate.
+    /// Replaces the rate of the serialiser.
     schedule: Option<Schedule>,
     slots: Option<Box<Slots<P>>>,
     egress_loss: Loss,
     delay: Duration,
     jitter: Option<Jitter>,
-    reorder: Option<Skipper>,
+    reorder: Option<Reorderer>,
     duplicate: Duplicator,
     corrupt: Option<Corruptor>,
-    line: Line<P>,
-    /// Under jitter.
-    delays: Option<Measured>,
-    /// When the packet given out last had left the queue, all of it sent.
+    line: DelayLine<P>,
+    /// Measured delays, recorded under jitter.
+    delays: Option<MeasuredDelays>,
+    /// When the transmission of the packet popped last ended.
     departed: Option<Time>,
-    /// When copies of the packet given out last leave, if that is later.
+    /// When copies of the packet popped last leave, if that is later than the packet.
     copies_at: Option<Time>,
-    /// Copies that have been put back to leave later.
+    /// Copies put back by the caller that have not left.
     copies: Volume,
-    /// The latest exit so far given to a packet whose delay is constant.
+    /// The latest exit time given to a packet with a constant delay.
     last_exit: Time,
-    /// What leaves the pipe at the instant it was decided, in order.
-    leavers: VecDeque<Leaver<P>>,
+    /// Packets that leave without passing the delay line, in order of time.
+    early_exits: VecDeque<EarlyExit<P>>,
     held: Volume,
     counters: Box<Counters>,
     rng: Rng,
 }
 
-/// The delays of packets that have left the queue since the law and the constant part of the delay
-/// were set.
+/// The delays of packets that left the queue after the jitter and the constant delay were set.
 #[derive(Debug)]
-struct Measured {
+struct MeasuredDelays {
     since: Time,
     delays: Delays,
 }
 
-impl Measured {
-    fn from(since: Time) -> Measured {
-        Measured { since, delays: Delays::default() }
+impl MeasuredDelays {
+    fn from(since: Time) -> MeasuredDelays {
+        MeasuredDelays { since, delays: Delays::default() }
     }
 }
 
-/// What a plain pipe hands over when it becomes a rich one.
-pub(crate) struct Inheritance<P> {
-    pub(crate) spec: PipeSpec,
-    pub(crate) loss: Loss,
-    pub(crate) queue: Queue<P>,
-    pub(crate) sending: Option<Held<P>>,
-    pub(crate) serialiser: Serialiser,
-    pub(crate) line: Line<P>,
-    pub(crate) last_exit: Time,
-    pub(crate) held: Volume,
-    pub(crate) counters: Box<Counters>,
-    pub(crate) rng: Rng,
-}
-
-impl<P> Rich<P> {
-    /// True if `spec` asks for more than a plain pipe has.
-    pub(crate) fn needed(spec: &PipeSpec) -> bool {
+impl<P> GeneralPipe<P> {
+    /// Returns true if a fast pipe does not support `spec`.
+    pub(crate) fn needed_for(spec: &PipeSpec) -> bool {
         let PipeSpec { rate: _, overhead: _, delay: _, loss, .. } = spec;
         let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, opportunities, .. } = spec;
         let PipeSpec { framing, slots, loss_ecn, state, paused, .. } = spec;
         *paused
-            || !Plain::can_queue(queue)
+            || !FastQueue::supports(queue)
             || loss.is_planned()
             || !egress_loss.is_never()
             || jitter.is_some()
@@ -117,23 +103,12 @@ impl<P> Rich<P> {
     }
 
     /// An empty pipe.
-    pub(crate) fn new(spec: &PipeSpec, rng: Rng) -> Rich<P> {
-        Rich::from(Inheritance {
-            spec: spec.clone(),
-            loss: Loss::new(&spec.loss),
-            queue: Queue::new(&spec.queue),
-            sending: None,
-            serialiser: Serialiser::of(spec),
-            line: Line::default(),
-            last_exit: Time::ZERO,
-            held: Volume::default(),
-            counters: Box::default(),
-            rng,
-        })
+    pub(crate) fn new(spec: &PipeSpec, rng: Rng) -> GeneralPipe<P> {
+        GeneralPipe::from(PipeState::new(spec, rng))
     }
 
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
-        self.counters.pushed.add(packet.len);
+        self.counters.pushed.add_packet(packet.len);
         self.advance(now);
         let len = packet.len;
         let mut packet = Held::new(now, packet, false);
@@ -147,13 +122,13 @@ impl<P> Rich<P> {
             packet.mark();
             self.counters.marked += 1;
         }
-        let (queue, mut turn) = self.turn(now);
-        if let Err((reason, packet)) = queue.enqueue(packet, &mut turn) {
+        let (queue, mut context) = self.queue_context(now);
+        if let Err((reason, packet)) = queue.enqueue(packet, &mut context) {
             return self.refuse(reason, packet);
         }
-        self.held.add(len);
+        self.held.add_packet(len);
         match &mut self.schedule {
-            // What was not used while nothing waited is lost.
+            // Opportunities that passed while nothing waited are lost.
             Some(schedule) if self.sending.is_none() => schedule.skip_past(now),
             None if self.sending.is_none() => self.serve(now),
             _ => {}
@@ -163,17 +138,17 @@ impl<P> Rich<P> {
 
     pub(crate) fn pop(&mut self, now: Time) -> Option<Exit<P>> {
         self.advance(now);
-        let leaver = self.leavers.front().map(|leaver| leaver.at);
+        let early_exit = self.early_exits.front().map(|early_exit| early_exit.at);
         let flight = self.line.next_at();
-        let first = leaver.into_iter().chain(flight).min().filter(|at| *at <= now)?;
-        let (at, departed, packet, fate, is_copy) = if leaver == Some(first) {
-            let Leaver { at, packet, fate } = self.leavers.pop_front()?;
-            // What is lost here was lost at the egress.
+        let first = early_exit.into_iter().chain(flight).min().filter(|at| *at <= now)?;
+        let (at, departed, packet, fate, is_copy) = if early_exit == Some(first) {
+            let EarlyExit { at, packet, fate } = self.early_exits.pop_front()?;
+            // DropReason::Loss here means loss at the egress, after transmission.
             let sent = !matches!(fate, Fate::Dropped(reason) if reason != DropReason::Loss);
             (at, sent.then_some(at), packet, fate, false)
         } else {
             let (at, Flight { departed, packet, fate, is_copy }) = self.line.pop()?;
-            if let (Some(departed), Some(Measured { since, delays })) = (departed, &mut self.delays)
+            if let (Some(departed), Some(MeasuredDelays { since, delays })) = (departed, &mut self.delays)
                 && departed >= *since
                 && !matches!(fate, Fate::Dropped(_))
             {
@@ -183,14 +158,14 @@ impl<P> Rich<P> {
         };
         (self.departed, self.copies_at) = (departed, None);
         if is_copy {
-            self.copies.remove(packet.len);
+            self.copies.remove_packet(packet.len);
             return Some(Exit { at, packet: packet.into_packet(), fate });
         }
-        self.held.remove(packet.len);
+        self.held.remove_packet(packet.len);
         match fate {
-            Fate::Delivered { .. } => self.counters.delivered.add(packet.len),
+            Fate::Delivered { .. } => self.counters.delivered.add_packet(packet.len),
             Fate::Altered(alteration) => {
-                self.counters.delivered.add(packet.len);
+                self.counters.delivered.add_packet(packet.len);
                 self.counters.corrupted += u64::from(alteration.corruption.is_some());
                 self.counters.duplicated += u64::from(alteration.copies);
                 let later = self.duplicate.later().filter(|_| alteration.copies > 0);
@@ -201,10 +176,10 @@ impl<P> Rich<P> {
         Some(Exit { at, packet: packet.into_packet(), fate })
     }
 
-    /// When to look again: the next exit, or the next event of the rate stage if that comes first.
+    /// Returns the next exit, or the next event of the rate stage if that is earlier.
     pub(crate) fn next_at(&self) -> Option<Time> {
-        let leaver = self.leavers.front().map(|leaver| leaver.at);
-        [leaver, self.line.next_at(), self.next_event()].into_iter().flatten().min()
+        let early_exit = self.early_exits.front().map(|early_exit| early_exit.at);
+        [early_exit, self.line.next_at(), self.next_event()].into_iter().flatten().min()
     }
 
     pub(crate) fn change(&mut self, now: Time, change: &Change) {
@@ -231,7 +206,7 @@ impl<P> Rich<P> {
             && delay != self.delay
         {
             self.delay = delay;
-            self.delays = self.jitter.as_ref().map(|_| Measured::from(now));
+            self.delays = self.jitter.as_ref().map(|_| MeasuredDelays::from(now));
         }
         if let Some(loss) = &change.loss {
             self.loss.change(loss);
@@ -241,7 +216,7 @@ impl<P> Rich<P> {
             self.egress_loss.change(loss);
         }
         if let Some(queue) = &change.queue {
-            self.queue.change(now, queue);
+            self.queue.reconfigure(now, queue);
         }
         self.change_effects(now, change);
         self.reads_headers = self.needs_headers();
@@ -251,23 +226,23 @@ impl<P> Rich<P> {
         if self.state == LinkState::Down {
             self.flush(now);
         }
-        // A change may have made way for what waits.
-        if self.sending.is_none() && self.schedule.is_none() && self.queue.waiting().packets > 0 {
+        // The change may allow a waiting packet to be sent.
+        if self.sending.is_none() && self.schedule.is_none() && self.queue.backlog().packets > 0 {
             self.serve(now);
         }
     }
 
-    /// The link goes down: what has not been sent whole is lost.
+    /// Drops everything whose transmission has not ended: the link goes down.
     fn flush(&mut self, now: Time) {
         self.serialiser.cut(now);
-        self.wake = None;
+        self.retry_at = None;
         let gathered = std::iter::from_fn(|| self.slots.as_mut()?.take()).chain(self.sending.take());
-        let all = gathered.chain(std::iter::from_fn(|| self.queue.take()));
-        let lost = all.map(|packet| Leaver { at: now, packet, fate: Fate::Dropped(DropReason::Down) });
-        self.leavers.extend(lost);
+        let all = gathered.chain(std::iter::from_fn(|| self.queue.pop_unmanaged()));
+        let lost = all.map(|packet| EarlyExit { at: now, packet, fate: Fate::Dropped(DropReason::Down) });
+        self.early_exits.extend(lost);
     }
 
-    /// What was gathered for slots that are no more leaves at once.
+    /// Changes the slots. Packets gathered for slots that no longer exist leave at once.
     fn change_slots(&mut self, now: Time, spec: Option<&SlotSpec>) {
         match (&mut self.slots, spec) {
             (Some(slots), Some(spec)) => slots.set(spec.clone()),
@@ -281,7 +256,8 @@ impl<P> Rich<P> {
         }
     }
 
-    /// The packet in transit starts over where rate and opportunities take turns.
+    /// Changes the opportunities. If rate and opportunities replace each other, the transmission of
+    /// the packet on the wire starts over.
     fn change_opportunities(&mut self, now: Time, opportunities: &Option<Opportunities>) {
         if self.schedule.as_ref().map(|schedule| &schedule.spec) == opportunities.as_ref() {
             return;
@@ -295,18 +271,19 @@ impl<P> Rich<P> {
         }
     }
 
-    /// Laws that stay the same go on; others start afresh.
+    /// Changes the impairments behind the queue. A law that stays the same keeps its state; another
+    /// one starts from its initial state.
     fn change_effects(&mut self, now: Time, change: &Change) {
         if let Some(jitter) = &change.jitter
             && self.jitter.as_ref().map(Jitter::spec) != jitter.as_deref()
         {
             self.jitter = jitter.as_deref().cloned().map(Jitter::new);
-            self.delays = self.jitter.as_ref().map(|_| Measured::from(now));
+            self.delays = self.jitter.as_ref().map(|_| MeasuredDelays::from(now));
         }
         if let Some(reorder) = change.reorder
-            && self.reorder.as_ref().map(Skipper::spec) != reorder
+            && self.reorder.as_ref().map(Reorderer::spec) != reorder
         {
-            self.reorder = reorder.map(Skipper::new);
+            self.reorder = reorder.map(Reorderer::new);
         }
         if let Some(duplicate) = change.duplicate
             && self.duplicate.spec() != duplicate
@@ -324,7 +301,7 @@ impl<P> Rich<P> {
         self.reads_headers
     }
 
-    /// What becomes of a packet depends on its headers.
+    /// Returns true if the treatment of a packet depends on its headers.
     fn needs_headers(&self) -> bool {
         let losses = [&self.loss, &self.egress_loss];
         self.queue.spec().reads_headers()
@@ -342,7 +319,7 @@ impl<P> Rich<P> {
             queue: self.queue.spec(),
             egress_loss: self.egress_loss.spec(),
             jitter: self.jitter.as_ref().map(|jitter| Box::new(jitter.spec().clone())),
-            reorder: self.reorder.as_ref().map(Skipper::spec),
+            reorder: self.reorder.as_ref().map(Reorderer::spec),
             duplicate: self.duplicate.spec(),
             corrupt: self.corrupt.as_ref().map(Corruptor::spec),
             opportunities: self.schedule.as_ref().map(|schedule| schedule.spec.clone()),
@@ -369,36 +346,34 @@ impl<P> Rich<P> {
         self.copies_at
     }
 
-    /// A copy of a packet that has left leaves at `at`.
+    /// Adds a copy, which leaves at `at`, of a packet that has left.
     pub(crate) fn put_copy(&mut self, at: Time, packet: Packet<P>) {
-        self.copies.add(packet.len);
+        self.copies.add_packet(packet.len);
         self.line.push_copy(Held::new(at, packet, false), at);
     }
 
-    /// What was pushed and has not left.
+    /// Returns what was pushed and has not left.
     pub(crate) fn held(&self) -> Volume {
         self.held
     }
 
-    /// What was put back as copies and has not left.
+    /// Returns the copies put back that have not left.
     pub(crate) fn copies(&self) -> Volume {
         self.copies
     }
 
     pub(crate) fn queued(&self) -> Volume {
-        let mut queued = self.queue.waiting();
-        queued += self.on_wire();
-        queued
+        self.queue.backlog() + self.on_wire()
     }
 
     /// Runs the rate stage forward to `now`.
     fn advance(&mut self, now: Time) {
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
             if self.schedule.is_some() {
-                self.seize(at);
+                self.use_opportunity(at);
                 continue;
             }
-            // What has just been sent still catches a slot that opens now.
+            // A packet whose transmission ends now still leaves in a slot that opens now.
             match self.sending.take_if(|_| self.serialiser.end() <= at) {
                 Some(packet) => {
                     match &mut self.slots {
@@ -407,25 +382,25 @@ impl<P> Rich<P> {
                     }
                     self.serve(at);
                 }
-                None if self.wake == Some(at) => self.serve(at),
+                None if self.retry_at == Some(at) => self.serve(at),
                 None => self.open_slot(at),
             }
         }
     }
 
-    /// A slot opens at `at`.
+    /// Opens the slot that is due at `at`.
     fn open_slot(&mut self, at: Time) {
         let Some(mut passed) = self.slots.as_mut().map(|slots| slots.open()) else { return };
         loop {
             let ready = self.ready(at);
             let Some(slots) = &mut self.slots else { return };
             match ready {
-                Served::Later(later) if later > at => return slots.call(later, &mut self.rng),
+                Served::Later(later) if later > at => return slots.request(later, &mut self.rng),
                 Served::Nothing | Served::Later(_) => return,
                 Served::Packet(packet) => {
                     let used_up = slots.is_used_up(&mut passed, packet.len);
                     if used_up {
-                        slots.call(at, &mut self.rng);
+                        slots.request(at, &mut self.rng);
                     }
                     self.depart(at, packet);
                     if used_up {
@@ -436,7 +411,7 @@ impl<P> Rich<P> {
         }
     }
 
-    /// The next packet that an open slot passes. Without a rate nothing is sent before.
+    /// Returns the next packet for an open slot. Without a rate packets wait in the queue.
     fn ready(&mut self, at: Time) -> Served<P> {
         if let Some(packet) = self.slots.as_mut().and_then(|slots| slots.take()) {
             return Served::Packet(packet);
@@ -444,26 +419,26 @@ impl<P> Rich<P> {
         if self.serialiser.rate().is_some() {
             return Served::Nothing;
         }
-        let (queue, mut turn) = self.turn(at);
-        queue.dequeue(&mut turn)
+        let (queue, mut context) = self.queue_context(at);
+        queue.dequeue(&mut context)
     }
 
-    /// When the rate stage acts next.
+    /// Returns the time of the next event of the rate stage.
     fn next_event(&self) -> Option<Time> {
         match &self.schedule {
             None => {
                 let running = !self.serialiser.is_paused();
                 let sent = self.sending.as_ref().filter(|_| running).map(|_| self.serialiser.end());
                 let slot = self.slots.as_ref().and_then(|slots| slots.opens());
-                [sent.or(self.wake), slot].into_iter().flatten().min()
+                [sent.or(self.retry_at), slot].into_iter().flatten().min()
             }
-            Some(_) if self.sending.is_none() && self.queue.waiting().packets == 0 => None,
+            Some(_) if self.sending.is_none() && self.queue.backlog().packets == 0 => None,
             Some(schedule) => schedule.next_at(),
         }
     }
 
-    /// Uses the opportunity at `at`: goes on with the packet in transit, then with those that wait.
-    fn seize(&mut self, at: Time) {
+    /// Uses the opportunity at `at`: continues the packet on the wire, then sends packets that wait.
+    fn use_opportunity(&mut self, at: Time) {
         let Some(mut bytes) = self.schedule.as_mut().map(Schedule::take) else { return };
         loop {
             if self.sending.is_none() {
@@ -484,21 +459,21 @@ impl<P> Rich<P> {
         }
     }
 
-    /// The wire is free at `at`: takes the next packet.
+    /// Takes the next packet: the wire is free at `at`.
     fn serve(&mut self, at: Time) {
-        self.wake = None;
+        self.retry_at = None;
         if let (Some(slots), None, None) = (&mut self.slots, &self.schedule, self.serialiser.rate()) {
             // Without a rate packets wait in the queue for their slot.
-            if self.queue.waiting().packets > 0 {
-                slots.call(at, &mut self.rng);
+            if self.queue.backlog().packets > 0 {
+                slots.request(at, &mut self.rng);
             }
             return;
         }
-        let (queue, mut turn) = self.turn(at);
-        match queue.dequeue(&mut turn) {
+        let (queue, mut context) = self.queue_context(at);
+        match queue.dequeue(&mut context) {
             Served::Nothing => {}
-            // At the end of time nothing is later.
-            Served::Later(later) => self.wake = (later > at).then_some(later),
+            // At the end of time there is no later instant.
+            Served::Later(later) => self.retry_at = (later > at).then_some(later),
             Served::Packet(packet) => {
                 match &mut self.schedule {
                     None => transmit(&mut self.serialiser, self.framing, at, packet.len),
@@ -509,10 +484,10 @@ impl<P> Rich<P> {
         }
     }
 
-    /// A packet's transmission ends at `at`.
+    /// Ends the transmission of `packet` at `at`.
     fn depart(&mut self, at: Time, packet: Held<P>) {
         if self.egress_loss.draw_at(at, &packet, &mut self.rng) {
-            self.leavers.push_back(Leaver { at, packet, fate: Fate::Dropped(DropReason::Loss) });
+            self.early_exits.push_back(EarlyExit { at, packet, fate: Fate::Dropped(DropReason::Loss) });
             return;
         }
         let (exit, order) = match &mut self.jitter {
@@ -520,19 +495,19 @@ impl<P> Rich<P> {
                 let delay = jitter.draw(at, self.delay, &mut self.rng);
                 (at.saturating_add(delay), jitter.spec().order)
             }
-            // A later packet does not overtake where the delay is constant but has been cut.
+            // With a constant delay packets keep their order, even after the delay was reduced.
             None => (at.saturating_add(self.delay).max(self.last_exit), Reorder::Never),
         };
         let fate = self.alter(&packet);
         if self.reorder.as_mut().is_some_and(|reorder| reorder.draw(&mut self.rng)) {
-            self.leavers.push_back(Leaver { at, packet, fate });
+            self.early_exits.push_back(EarlyExit { at, packet, fate });
             return;
         }
         self.last_exit = self.last_exit.max(exit);
         self.line.push(Flight { departed: Some(at), packet, fate, is_copy: false }, exit, order);
     }
 
-    /// Duplication and corruption of a packet that will be delivered.
+    /// Draws duplication and corruption for a packet that will be delivered.
     fn alter(&mut self, packet: &Held<P>) -> Fate {
         let marked = packet.marked;
         let copies = self.duplicate.draw(&mut self.rng);
@@ -543,29 +518,29 @@ impl<P> Rich<P> {
         }
     }
 
-    /// Taken from the queue and not sent whole, or gathered for a slot.
+    /// Returns what was dequeued and has not departed: on the wire, or gathered for a slot.
     fn on_wire(&self) -> Volume {
-        let mut volume = self.slots.as_ref().map_or(Volume::default(), |slots| slots.waiting());
+        let mut volume = self.slots.as_ref().map_or(Volume::default(), |slots| slots.gathered());
         if let Some(packet) = &self.sending {
-            volume.add(packet.len);
+            volume.add_packet(packet.len);
         }
         volume
     }
 
-    fn turn(&mut self, now: Time) -> (&mut Queue<P>, Turn<'_, P>) {
-        let turn = Turn {
+    fn queue_context(&mut self, now: Time) -> (&mut Queue<P>, QueueContext<'_, P>) {
+        let context = QueueContext {
             now,
             on_wire: self.on_wire(),
             rate: self.mean_rate(),
             idle_since: self.serialiser.end(),
             rng: &mut self.rng,
             counters: &mut self.counters,
-            leavers: &mut self.leavers,
+            early_exits: &mut self.early_exits,
         };
-        (&mut self.queue, turn)
+        (&mut self.queue, context)
     }
 
-    /// The rate, or what opportunities make of it.
+    /// Returns the rate, or the mean rate of the opportunities.
     fn mean_rate(&self) -> Option<Rate> {
         self.schedule.as_ref().map_or_else(|| self.serialiser.rate(), |schedule| schedule.mean_rate)
     }
@@ -576,16 +551,16 @@ impl<P> Rich<P> {
     }
 }
 
-impl<P> From<Inheritance<P>> for Rich<P> {
-    fn from(old: Inheritance<P>) -> Rich<P> {
-        let mut rich = Rich {
+impl<P> From<PipeState<P>> for GeneralPipe<P> {
+    fn from(old: PipeState<P>) -> GeneralPipe<P> {
+        let mut pipe = GeneralPipe {
             state: old.spec.state,
             reads_headers: false,
             loss: old.loss,
             loss_ecn: old.spec.loss_ecn,
             queue: old.queue,
             sending: old.sending,
-            wake: None,
+            retry_at: None,
             serialiser: old.serialiser,
             framing: old.spec.framing,
             schedule: old.spec.opportunities.map(|spec| Schedule::after(spec, Time::ZERO)),
@@ -593,26 +568,26 @@ impl<P> From<Inheritance<P>> for Rich<P> {
             egress_loss: Loss::new(&old.spec.egress_loss),
             delay: old.spec.delay,
             jitter: old.spec.jitter.as_deref().cloned().map(Jitter::new),
-            reorder: old.spec.reorder.map(Skipper::new),
+            reorder: old.spec.reorder.map(Reorderer::new),
             duplicate: Duplicator::new(old.spec.duplicate),
             corrupt: old.spec.corrupt.map(Corruptor::new),
-            delays: old.spec.jitter.map(|_| Measured::from(Time::ZERO)),
+            delays: old.spec.jitter.map(|_| MeasuredDelays::from(Time::ZERO)),
             departed: None,
             copies_at: None,
             copies: Volume::default(),
             line: old.line,
             last_exit: old.last_exit,
-            leavers: VecDeque::new(),
+            early_exits: VecDeque::new(),
             held: old.held,
             counters: old.counters,
             rng: old.rng,
         };
-        rich.reads_headers = rich.needs_headers();
-        rich
+        pipe.reads_headers = pipe.needs_headers();
+        pipe
     }
 }
 
-/// Puts a frame of `len` bytes on the wire.
+/// Starts the transmission of a frame of `len` bytes.
 fn transmit(serialiser: &mut Serialiser, framing: Option<Framing>, at: Time, len: u32) {
     match framing {
         None => serialiser.send(at, len),

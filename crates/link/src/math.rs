@@ -1,10 +1,10 @@
-//! Logarithm, exponential and normal distribution from the four operations and the square root,
-//! which IEEE 754 rounds the same everywhere: the standard library's may differ between machines,
-//! and runs must not.
+//! Logarithm, exponential and normal distribution, computed from the four operations and the square
+//! root only. IEEE 754 rounds these identically everywhere. The functions of the standard library may
+//! differ between machines, and runs must not.
 
 const LN_2: f64 = std::f64::consts::LN_2;
 
-/// The natural logarithm of a positive, normal number; to about 1 in 10¹⁵.
+/// Returns the natural logarithm of a positive, normal number, with a relative error of about 10⁻¹⁵.
 pub(crate) fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1023;
@@ -20,7 +20,7 @@ pub(crate) fn ln(x: f64) -> f64 {
     exponent as f64 * LN_2 + 2.0 * s * series
 }
 
-/// The exponential, to about 1 in 10¹⁴; 0 and infinity beyond ±700.
+/// Returns the exponential with a relative error of about 10⁻¹⁴; 0 and infinity beyond ±700.
 pub(crate) fn exp(x: f64) -> f64 {
     if x.abs() > 700.0 {
         return if x > 0.0 { f64::INFINITY } else { 0.0 };
@@ -31,7 +31,7 @@ pub(crate) fn exp(x: f64) -> f64 {
     series * f64::from_bits(((halvings as i64 + 1023) as u64) << 52)
 }
 
-/// The probability that a standard normal variable exceeds `z`.
+/// Returns the probability that a standard normal variable exceeds `z`.
 pub(crate) fn normal_tail(z: f64) -> f64 {
     if z < 0.0 {
         return 1.0 - normal_tail(-z);
@@ -51,8 +51,8 @@ pub(crate) fn normal_tail(z: f64) -> f64 {
     0.5 - density * sum
 }
 
-/// The standard normal quantile of `p` in (0, 1), to 1.2 in 10⁹: P. J. Acklam's rational
-/// approximation, 2003.
+/// Returns the standard normal quantile of `p` in (0, 1), with a relative error of 1.2·10⁻⁹: P. J.
+/// Acklam's rational approximation, 2003.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969683028665376e+01,
@@ -93,7 +93,7 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods)] // the standard library is the second opinion
+#[allow(clippy::disallowed_methods)] // compared with the standard library
 mod tests {
     use super::*;
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quantile_undoes_the_tail() {
+    fn the_quantile_inverts_the_tail() {
         for i in 1..4000 {
             let p = f64::from(i) / 4000.0;
             assert!((normal_tail(normal_quantile(p)) - (1.0 - p)).abs() < 2e-9, "{p}");

@@ -1,67 +1,66 @@
-//! What a pipe is given and what it gives back.
+//! Packets, and the results of pushing and popping them.
 
 use crate::impairment::Corruption;
 use fastpath_units::Time;
 
-/// A frame as a pipe sees it. `P` is whatever the caller keeps the bytes by: a handle in the
-/// engine, a descriptor in the simulator.
+/// A frame as a pipe sees it. `P` identifies the bytes for the caller: a handle in the engine, a
+/// descriptor in the simulator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet<P> {
     /// Bytes of the frame from destination MAC to end of payload, without FCS and framing overhead.
     pub len: u32,
-    /// Hash of the flow's five-tuple, for disciplines that separate flows; 0 where nobody asked.
+    /// Hash of the flow's five-tuple, for disciplines that separate flows; 0 if it is not needed.
     pub flow: u32,
-    /// IPv4 TOS or IPv6 traffic class (DSCP « 2 | ECN); 0 for anything that is not IP.
+    /// IPv4 TOS or IPv6 traffic class (DSCP « 2 | ECN); 0 for frames that are not IP.
     pub traffic_class: u8,
-    /// The caller's own.
+    /// The caller's data.
     pub data: P,
 }
 
 impl<P> Packet<P> {
-    /// The ECN field of `traffic_class` as "congestion experienced" (RFC 3168 §5).
+    /// The ECN codepoint "congestion experienced" in `traffic_class` (RFC 3168 §5).
     pub const CE: u8 = 0b11;
 
-    /// True if the sender can be told of congestion by a mark: ECT(0), ECT(1), or CE already (RFC
-    /// 3168 §5).
+    /// Returns true if the packet is ECN-capable: ECT(0), ECT(1), or CE already (RFC 3168 §5).
     pub fn is_ect(&self) -> bool {
         self.traffic_class & Self::CE != 0
     }
 
-    /// What disciplines and laws that decide at arrival look at.
+    /// Returns what admission policies and loss laws read.
     #[inline]
     pub(crate) fn header(&self) -> Packet<()> {
         Packet { len: self.len, flow: self.flow, traffic_class: self.traffic_class, data: () }
     }
 }
 
-/// The answer to a push. A packet that is not taken comes back.
+/// The result of a push. A refused packet is returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a dropped packet must be counted and its frame freed"]
 pub enum Verdict<P> {
-    /// Taken; it will come out of `pop`, delivered or dropped.
+    /// The packet is in the pipe. `pop` will return it, delivered or dropped.
     Queued,
-    /// Not taken.
+    /// The packet was refused.
     Dropped(DropReason, P),
 }
 
 /// A packet leaving a pipe at `at`, in logical time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exit<P> {
-    /// When it leaves, exactly; never later than the `now` of the `pop` that returned it.
+    /// The exact time of its exit, never later than the `now` of the `pop` that returned it.
     pub at: Time,
-    /// The packet, its `traffic_class` as the pipe left it (ECN may have become CE).
+    /// The packet. Its `traffic_class` may have been changed to ECN CE.
     pub packet: Packet<P>,
-    /// What became of it.
+    /// Whether it was delivered.
     pub fate: Fate,
 }
 
-/// What became of a packet that was queued.
+/// The fate of a packet that was queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It reached the far end. `marked`: the discipline set ECN CE (RFC 3168), which the caller
     /// writes into the bytes.
     Delivered {
-        /// ECN CE was set by this pipe.
+        /// True if this pipe set ECN CE.
         marked: bool,
     },
     /// It reached the far end, but not as it was sent.
@@ -70,23 +69,22 @@ pub enum Fate {
     Dropped(DropReason),
 }
 
-/// What the pipe did to a packet that it delivered, to be carried out on its bytes by the caller.
+/// Changes to a delivered packet, to be carried out on its bytes by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Alteration {
-    /// ECN CE was set by this pipe.
+    /// True if this pipe set ECN CE.
     pub marked: bool,
-    /// Bits flipped on the way, checksums left as they are.
+    /// Bits to flip. Checksums are left as they are.
     pub corruption: Option<Corruption>,
-    /// How many more times the packet, corrupted or not, leaves: at the same instant, unless
-    /// [`Pipe::copies_at`](crate::Pipe::copies_at) says later. The pipe counts it once.
+    /// Number of additional copies of the packet, corrupted or not. They leave at the same instant,
+    /// or at [`Pipe::copies_at`](crate::Pipe::copies_at). The pipe counts the packet once.
     pub copies: u8,
 }
 
-/// A packet as it waits inside a pipe: the fields of [`Packet`] and of its fate, laid flat to be
-/// small.
+/// A packet inside a pipe: the fields of [`Packet`] and of its fate, flattened to be small.
 #[derive(Debug)]
 pub(crate) struct Held<P> {
-    /// Arrival while queued, exit once in a delay line that is a ring.
+    /// The arrival.
     pub(crate) time: Time,
     pub(crate) len: u32,
     pub(crate) flow: u32,
@@ -96,7 +94,7 @@ pub(crate) struct Held<P> {
 }
 
 impl<P> Held<P> {
-    /// `packet`, arrived at `time`, with ECN CE set if `marked`.
+    /// `packet` arrived at `time`. Sets ECN CE if `marked`.
     pub(crate) fn new(time: Time, packet: Packet<P>, marked: bool) -> Held<P> {
         let Packet { len, flow, mut traffic_class, data } = packet;
         if marked {
@@ -105,7 +103,7 @@ impl<P> Held<P> {
         Held { time, len, flow, traffic_class, marked, data }
     }
 
-    /// True if the sender can be told of congestion by a mark.
+    /// Returns true if the packet is ECN-capable.
     pub(crate) fn is_ect(&self) -> bool {
         self.traffic_class & Packet::<P>::CE != 0
     }
@@ -116,7 +114,7 @@ impl<P> Held<P> {
         self.marked = true;
     }
 
-    /// What disciplines and laws that decide at arrival look at.
+    /// Returns what admission policies read.
     pub(crate) fn header(&self) -> Packet<()> {
         Packet { len: self.len, flow: self.flow, traffic_class: self.traffic_class, data: () }
     }
@@ -134,18 +132,18 @@ pub enum DropReason {
     Loss,
     /// The queue was full.
     QueueFull,
-    /// Active queue management dropped it early (RED, CoDel and their kin).
+    /// Active queue management dropped it (RED, CoDel, PIE and others).
     Early,
-    /// It had waited longer than the queue's limit in time.
+    /// It had waited longer than the limit of the queue in time.
     Expired,
-    /// It would have left after a packet sent later, where order is kept by dropping.
+    /// Jitter would have delivered it after a packet sent later, and such packets are dropped.
     Late,
     /// The link was down.
     Down,
 }
 
 impl DropReason {
-    /// Every reason, in the order of reports.
+    /// All reasons, in the order of reports.
     pub const ALL: [DropReason; 6] = [
         DropReason::Loss,
         DropReason::QueueFull,
@@ -155,7 +153,7 @@ impl DropReason {
         DropReason::Down,
     ];
 
-    /// The word used in reports and `--times` files.
+    /// Returns the name used in reports and `--times` files.
     pub const fn name(self) -> &'static str {
         match self {
             DropReason::Loss => "loss",

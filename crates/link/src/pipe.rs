@@ -1,132 +1,130 @@
-//! One direction of a link: what is pushed in comes out later, or is dropped, as the spec says.
+//! One direction of a link: packets pushed in leave later or are dropped, as the parameters say.
 //!
-//! A set of one ([`Set`]): what is tested of a pipe is tested of each of many.
+//! A [`PipeSet`] with one pipe, so that tests of one pipe cover each of many pipes.
 
 use crate::counters::{Counters, Volume};
 use crate::delays::Delays;
 use crate::packet::{Exit, Packet, Verdict};
-use crate::pipe_set::{Departures, PipeInit, Set};
+use crate::pipe_set::{DepartureTimes, PipeInit, PipeSet};
 use crate::spec::{Change, PipeSpec};
 use fastpath_units::{Rng, Time};
 
-/// One direction of a link, carrying packets that the caller keeps by a `P`.
+/// One direction of a link. The caller identifies the bytes of packets by a `P`.
 ///
 /// The order of effects is loss → queue admission → serialisation at the rate → loss at the egress
 /// → propagation delay and jitter → duplication, corruption, reordering. At one instant a departure
-/// comes before an arrival: a packet whose transmission ends at `t` has freed its place for one
-/// that arrives at `t`.
+/// comes before an arrival: a packet whose transmission ends at `t` frees its place in the queue for a
+/// packet that arrives at `t`.
 ///
-/// The queue is bounded by its discipline, the delay line by rate × delay. Where the rate is
-/// unlimited only the caller's supply of packets bounds what is in flight.
+/// The discipline bounds the queue, rate × delay bounds the delay line. With an unlimited rate only
+/// the caller bounds the packets in flight.
 ///
-/// `now` should not run backwards from call to call; if it does, packets still leave in order of
-/// arrival and none earlier than it could have.
+/// `now` should not decrease from call to call. If it does, packets still leave in order of arrival
+/// and none leaves too early.
 #[derive(Debug)]
 pub struct Pipe<P> {
-    set: Set<P>,
+    set: PipeSet<P>,
 }
 
 impl<P> Pipe<P> {
-    /// An empty pipe. All its chance comes from `rng`.
+    /// Creates an empty pipe. `rng` makes all its random decisions.
     pub fn new(spec: &PipeSpec, rng: Rng) -> Pipe<P> {
-        Pipe { set: Set::new(std::iter::once(PipeInit { spec, rng }), 0, Departures::Unnoted) }
+        Pipe { set: PipeSet::new(std::iter::once(PipeInit { spec, rng }), 0, DepartureTimes::Ignored) }
     }
 
-    /// Gives the pipe a packet that arrives at `now`. A packet that is not taken comes back with
-    /// the reason.
+    /// Pushes a packet that arrives at `now`. A refused packet is returned with the reason.
     #[inline]
     pub fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
         self.set.push(now, 0, packet)
     }
 
-    /// The next packet that has left the pipe by `now`, delivered or dropped, in order of exit;
-    /// `None` when there is no more.
+    /// Removes the next packet that has left the pipe by `now`, delivered or dropped, in order of exit
+    /// times. `None` if there is none.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Exit<P>> {
         self.set.pop(now, 0)
     }
 
-    /// When the copies of the packet that was popped last leave, if that is later than the packet:
-    /// make them and [put them back](Pipe::put_copy).
+    /// Returns when the copies of the packet popped last leave, if that is later than the packet. The
+    /// caller then makes the copies and [puts them back](Pipe::put_copy).
     pub fn copies_at(&self) -> Option<Time> {
         self.set.copies_at(0)
     }
 
-    /// A copy of a packet that has been popped leaves at `at`, popped like any other. Counters
-    /// leave it out.
+    /// Adds a copy of a popped packet. It leaves at `at` and is popped like any other packet. Counters
+    /// do not include it.
     pub fn put_copy(&mut self, at: Time, packet: Packet<P>) {
         self.set.put_copy(0, at, packet);
     }
 
-    /// When to call `pop` again; `None` if the pipe is empty. Nothing leaves before.
+    /// Returns when to call `pop` again; `None` if the pipe is empty. No packet leaves earlier.
     ///
-    /// Where all is decided on arrival (drop-tail, RED, nothing after the queue) a packet leaves
-    /// exactly then. Elsewhere it may be a moment at which the pipe has to decide and nothing
-    /// leaves yet.
+    /// If everything is decided at arrival (drop-tail, RED, no impairment behind the queue) a packet
+    /// leaves exactly then. Otherwise it may be an event of the pipe at which no packet leaves.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         self.set.next_at(0)
     }
 
-    /// Changes parameters at `now`, all in one instant. No packet is lost by it unless the link
-    /// goes down.
+    /// Changes parameters at `now`, all at one instant. No packet is lost unless the link goes down.
     ///
-    /// - **rate**: the packet on the wire sends the bits it has left at the new rate, exactly;
-    ///   those waiting use the new rate when their turn comes.
-    /// - **paused**: the packet on the wire goes on where it was, exactly; those waiting wait.
-    /// - **opportunities**: from the first one after `now`; the packet in transit starts over.
+    /// - **rate**: the rest of the packet on the wire is sent at the new rate, exactly. Queued packets
+    ///   are sent at the new rate.
+    /// - **paused**: the packet on the wire stops, and continues exactly where it stopped. Queued
+    ///   packets wait.
+    /// - **opportunities**: from the first one after `now`. The packet on the wire starts over.
     /// - **overhead**: for packets whose transmission starts later.
-    /// - **delay**: for packets that leave the queue later. Order is kept: after a cut, a packet
+    /// - **delay**: for packets that leave the queue later. Order is kept: after a reduction a packet
     ///   that would overtake leaves together with the one before it.
-    /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts
-    ///   afresh.
-    /// - **queue**: for packets pushed later; what is queued stays, even above a smaller limit. A
-    ///   discipline that stays keeps its state; another one takes over what is queued.
+    /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts from
+    ///   its initial state.
+    /// - **queue**: for packets pushed later. Queued packets stay, even above a smaller limit. A
+    ///   discipline that stays keeps its state. Another one takes over the queued packets.
     /// - **jitter, reorder, duplicate, corrupt**: for packets that leave the queue later.
-    /// - **framing**: as overhead. **slots**: one that is pending opens when it was to; where there
-    ///   are to be none any more, what waits for one leaves at once.
-    /// - **state**: going down drops what is queued and on the wire at once; what has left the
-    ///   queue arrives.
+    /// - **framing**: as overhead.
+    /// - **slots**: a pending slot opens at its old time. If slots are removed, packets that wait for
+    ///   one leave at once.
+    /// - **state**: going down drops packets that are queued or on the wire at once. Packets in the
+    ///   delay line are delivered.
     pub fn change(&mut self, now: Time, change: &Change) {
         self.set.change(now, 0, change);
     }
 
-    /// True if what becomes of a packet depends on its `traffic_class` or `flow`; otherwise the
-    /// caller need not look for them.
+    /// Returns true if the treatment of a packet depends on its `traffic_class` or `flow`. Otherwise
+    /// the caller may leave both at 0.
     #[inline]
     pub fn reads_headers(&self) -> bool {
         self.set.reads_headers(0)
     }
 
-    /// The parameters as they are now.
+    /// Returns the current parameters.
     pub fn spec(&self) -> PipeSpec {
         self.set.pipe(0).spec()
     }
 
-    /// What went in and out so far.
+    /// Returns the counters since the pipe was created.
     pub fn counters(&self) -> Counters {
         self.set.pipe(0).counters()
     }
 
-    /// The delays packets have really had behind the queue, where there is jitter: of those that
-    /// left the queue since its law and the delay were set. Other pipes give exactly their delay
-    /// and keep no account.
+    /// Returns the measured delays behind the queue, if there is jitter: of packets that left the
+    /// queue after jitter and delay were set. Without jitter the delay is exact and not recorded.
     pub fn delays(&self) -> Option<&Delays> {
         self.set.pipe(0).delays()
     }
 
-    /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that
-    /// leaves later.
+    /// Returns what is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy
+    /// that leaves later.
     pub fn held(&self) -> Volume {
         self.set.pipe(0).held()
     }
 
-    /// What is in the queue, the packet on the wire included, as of the last push.
+    /// Returns what is in the queue, including the packet on the wire, as of the last push.
     pub fn queued(&self) -> Volume {
         self.set.pipe(0).queued()
     }
 
-    /// True if pushed = delivered + dropped + held, in packets and in bytes, copies left out.
+    /// Returns true if pushed = delivered + dropped + held, in packets and in bytes, without copies.
     pub fn conserved(&self) -> bool {
         self.set.pipe(0).conserved()
     }
@@ -154,11 +152,11 @@ mod tests {
         Time::ZERO + Duration::from_us(n)
     }
 
-    /// Pops until empty, always at `next_at`: (exit in ps, data).
+    /// Pops until empty, always at `next_at`. Returns (exit in ps, data).
     fn drain(pipe: &mut Pipe<u32>) -> Vec<(u64, u32)> {
         std::iter::from_fn(|| {
             let at = pipe.next_at()?;
-            let exit = pipe.pop(at).expect("next_at is truthful");
+            let exit = pipe.pop(at).expect("a packet leaves at next_at");
             assert_eq!(exit.at, at);
             Some((at.as_ps(), exit.packet.data))
         })

@@ -1,135 +1,137 @@
-//! What plain pipes are asked for. Pipes that are alike share one copy, so that the parameters of a
-//! million links stay in the cache.
+//! The parameters of fast pipes. Pipes with equal parameters share one copy, so that the parameters
+//! of a million links stay in the cache.
 
-use crate::fast_serialiser::{Pace, Times};
+use crate::fast_queue::FastQueue;
+use crate::fast_serialiser::{FrameTimes, LineRate};
 use crate::impairment::Loss;
-use crate::qdisc::Qdisc;
 use crate::spec::PipeSpec;
 use fastpath_units::{Duration, Time};
 
-/// New pipes are compared with this many of the newest terms: links come in runs of the same kind.
+/// A new pipe is compared with this many of the newest parameters: equal links tend to be adjacent.
 const COMPARED: usize = 8;
 
-/// The parameters of plain pipes, and the state of those laws that have one.
+/// The parameters of fast pipes, and the state of a loss law or a RED queue.
 #[derive(Debug)]
-pub(crate) struct Terms {
-    pub(crate) pace: Pace,
-    /// At this pace.
-    pub(crate) times: Times,
+pub(crate) struct PipeParams {
+    pub(crate) line_rate: LineRate,
+    /// Transmission times at `line_rate`.
+    pub(crate) frame_times: FrameTimes,
     pub(crate) delay: Duration,
-    /// No packet leaves before this: the exit of the newest one in the delay line when a delay was
-    /// cut.
+    /// No packet leaves before this: the exit of the newest packet in the delay line when the delay
+    /// was reduced.
     pub(crate) floor: Time,
     pub(crate) loss: Loss,
-    pub(crate) qdisc: Qdisc,
-    /// The pipes that share them.
+    pub(crate) queue: FastQueue,
+    /// Number of pipes that share this copy.
     users: u32,
 }
 
-impl Terms {
-    fn new(spec: &PipeSpec) -> Terms {
-        let pace = Pace { rate: spec.rate, overhead: spec.overhead };
-        Terms {
-            pace,
-            times: Times::new(pace),
+impl PipeParams {
+    fn new(spec: &PipeSpec) -> PipeParams {
+        let line_rate = LineRate { rate: spec.rate, overhead: spec.overhead };
+        PipeParams {
+            line_rate,
+            frame_times: FrameTimes::new(line_rate),
             delay: spec.delay,
             floor: Time::ZERO,
             loss: Loss::new(&spec.loss),
-            qdisc: Qdisc::new(&spec.queue),
+            queue: FastQueue::new(&spec.queue),
             users: 1,
         }
     }
 
-    /// True if they have no state, so that pipes can share them.
-    fn sharable(&self) -> bool {
-        self.floor == Time::ZERO && !matches!(self.loss, Loss::Law(_)) && !matches!(self.qdisc, Qdisc::Red(_))
+    /// Returns true if there is no state, so that pipes can share this copy.
+    fn is_sharable(&self) -> bool {
+        let stateless = !matches!(self.loss, Loss::Law(_)) && !matches!(self.queue, FastQueue::Red(_));
+        stateless && self.floor == Time::ZERO
     }
 
-    /// True if nothing leaves at the instant it came, and nothing depends on headers.
+    /// Returns true if no packet leaves at the instant of its arrival and none depends on headers.
     #[inline]
     pub(crate) fn takes_runs(&self) -> bool {
-        (self.pace.rate.is_some() || self.delay > Duration::ZERO) && !self.qdisc.reads_headers()
+        (self.line_rate.rate.is_some() || self.delay > Duration::ZERO) && !self.queue.reads_headers()
     }
 
     pub(crate) fn spec(&self) -> PipeSpec {
         PipeSpec {
-            rate: self.pace.rate,
-            overhead: self.pace.overhead,
+            rate: self.line_rate.rate,
+            overhead: self.line_rate.overhead,
             delay: self.delay,
             loss: self.loss.spec(),
-            queue: self.qdisc.spec(),
+            queue: self.queue.spec(),
             ..PipeSpec::default()
         }
     }
 }
 
-/// The terms of all plain pipes of a set.
+/// The parameters of all fast pipes of a set.
 #[derive(Debug, Default)]
-pub(crate) struct AllTerms {
-    all: Vec<Terms>,
-    /// Places nobody uses any more.
+pub(crate) struct ParamTable {
+    all: Vec<PipeParams>,
+    /// Unused entries.
     free: Vec<u32>,
 }
 
-impl AllTerms {
-    /// A place with the terms `spec` asks for.
+impl ParamTable {
+    /// Returns the index of parameters equal to `spec`, shared if possible.
     pub(crate) fn join(&mut self, spec: &PipeSpec) -> u32 {
         let newest = self.all.iter_mut().enumerate().rev().take(COMPARED);
-        for (place, terms) in newest {
-            if terms.users > 0 && terms.sharable() && terms.spec() == *spec {
-                terms.users += 1;
-                return place as u32;
+        for (index, params) in newest {
+            if params.users > 0 && params.is_sharable() && params.spec() == *spec {
+                params.users += 1;
+                return index as u32;
             }
         }
-        self.add(Terms::new(spec))
+        self.add(PipeParams::new(spec))
     }
 
-    /// One pipe no longer uses `place`.
-    pub(crate) fn leave(&mut self, place: u32) {
-        let terms = &mut self.all[place as usize];
-        terms.users -= 1;
-        if terms.users == 0 {
-            self.free.push(place);
+    /// Releases one use of the parameters at `index`.
+    pub(crate) fn leave(&mut self, index: u32) {
+        let params = &mut self.all[index as usize];
+        params.users -= 1;
+        if params.users == 0 {
+            self.free.push(index);
         }
     }
 
-    /// The terms of `place` for one pipe alone, to be changed; answers where they are now.
-    pub(crate) fn own(&mut self, place: u32) -> u32 {
-        if self.all[place as usize].users == 1 {
-            return place;
+    /// Makes the parameters at `index` exclusive to one pipe, which may then change them. Returns
+    /// their index from now on.
+    pub(crate) fn own(&mut self, index: u32) -> u32 {
+        if self.all[index as usize].users == 1 {
+            return index;
         }
-        // Shared, so without state: a new copy is the same.
-        let copy = Terms::new(&self.all[place as usize].spec());
-        self.leave(place);
+        // Shared, so without state: a new copy is equal.
+        let copy = PipeParams::new(&self.all[index as usize].spec());
+        self.leave(index);
         self.add(copy)
     }
 
-    /// Takes the terms out of `place`, which only one pipe uses, for good.
-    pub(crate) fn take(&mut self, place: u32) -> Terms {
-        let idle = Terms::new(&PipeSpec::default());
-        let terms = std::mem::replace(&mut self.all[place as usize], idle);
-        self.leave(place);
-        terms
+    /// Removes the parameters at `index`, which only one pipe uses.
+    pub(crate) fn take(&mut self, index: u32) -> PipeParams {
+        let idle = PipeParams::new(&PipeSpec::default());
+        let params = std::mem::replace(&mut self.all[index as usize], idle);
+        self.leave(index);
+        params
     }
 
     #[inline]
-    pub(crate) fn get(&self, place: u32) -> &Terms {
-        &self.all[place as usize]
+    pub(crate) fn get(&self, index: u32) -> &PipeParams {
+        &self.all[index as usize]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, place: u32) -> &mut Terms {
-        &mut self.all[place as usize]
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut PipeParams {
+        &mut self.all[index as usize]
     }
 
-    fn add(&mut self, terms: Terms) -> u32 {
+    fn add(&mut self, params: PipeParams) -> u32 {
         match self.free.pop() {
-            Some(place) => {
-                self.all[place as usize] = terms;
-                place
+            Some(index) => {
+                self.all[index as usize] = params;
+                index
             }
             None => {
-                self.all.push(terms);
+                self.all.push(params);
                 self.all.len() as u32 - 1
             }
         }

@@ -1,97 +1,97 @@
-//! A fixed number of pipes, each plain (`plain.rs`: fast) as long as its parameters allow it, and
-//! rich (`rich.rs`: everything) from the first change that needs more. Nobody is told who is next:
-//! that is what [`Pipes`](crate::Pipes) adds.
+//! A fixed number of pipes. Each is a fast pipe (`fast_pipe.rs`) as long as its parameters allow, and
+//! a general pipe (`general_pipe.rs`) from the first change that needs more. The set does not know
+//! which pipe is next: [`Pipes`](crate::Pipes) adds that.
 
 use crate::counters::{Counters, Volume};
 use crate::delays::Delays;
-use crate::fast_pipe::{Intake, Losses, Plain};
-use crate::general_pipe::Rich;
+use crate::fast_pipe::{DropCounts, DropCountsOf, FastPipe, IngressState};
+use crate::general_pipe::GeneralPipe;
 use crate::packet::{DropReason, Exit, Packet, Verdict};
-use crate::pipe_params::AllTerms;
+use crate::pipe_params::ParamTable;
 use crate::spec::{Change, PipeSpec};
 use crate::store::{PopLimit, Store};
 use fastpath_units::{Rng, Time};
 use prefetch_index::prefetch_index;
 
-/// Set in [`Plain::terms`] of a pipe that has become rich: the rest is its place among the rich.
-const RICH: u32 = 1 << 31;
+/// Set in [`FastPipe::params`] of a pipe that is general. The other bits index the general pipes.
+const GENERAL: u32 = 1 << 31;
 
-/// What a new pipe is made of.
+/// The parameters and the random generator of a new pipe.
 #[derive(Debug)]
 pub struct PipeInit<'s> {
-    /// Its parameters.
+    /// The parameters.
     pub spec: &'s PipeSpec,
-    /// Where all its chance comes from.
+    /// The source of all random decisions of the pipe.
     pub rng: Rng,
 }
 
-/// Whether it is to be had when a packet left the queue of its pipe: [`Set::departed`].
+/// Whether departure times are recorded: see [`PipeSet::departed`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Departures {
-    Unnoted,
-    /// A plain pipe has no room to note it, so none is.
-    Noted,
+pub(crate) enum DepartureTimes {
+    Ignored,
+    /// All pipes are general: a fast pipe has no room for departure times.
+    Recorded,
 }
 
-/// The pipes, by number.
+/// Pipes, identified by number.
 #[derive(Debug)]
-pub(crate) struct Set<P> {
-    plain: Vec<Plain>,
-    intakes: Vec<Intake>,
-    losses: Vec<Losses>,
-    terms: AllTerms,
+pub(crate) struct PipeSet<P> {
+    fast: Vec<FastPipe>,
+    ingress: Vec<IngressState>,
+    drops: Vec<DropCounts>,
+    params: ParamTable,
     store: Store<P>,
-    rich: Vec<Rich<P>>,
+    general: Vec<GeneralPipe<P>>,
 }
 
-impl<P> Set<P> {
-    /// Empty pipes that will hold about `packets_max` packets in all at most: memory for them is
-    /// not moved.
+impl<P> PipeSet<P> {
+    /// Creates empty pipes. Memory for up to about `packets_max` packets in all pipes is reserved, so
+    /// that it does not move.
     pub(crate) fn new<'s>(
-        plans: impl ExactSizeIterator<Item = PipeInit<'s>>,
+        pipes: impl ExactSizeIterator<Item = PipeInit<'s>>,
         packets_max: usize,
-        departures: Departures,
-    ) -> Set<P> {
-        let count = plans.len();
-        let mut set = Set {
-            plain: Vec::with_capacity(count),
-            intakes: Vec::with_capacity(count),
-            // Zeroed memory that is never touched is never taken.
-            losses: vec![[0; _]; count],
-            terms: AllTerms::default(),
+        departures: DepartureTimes,
+    ) -> PipeSet<P> {
+        let count = pipes.len();
+        let mut set = PipeSet {
+            fast: Vec::with_capacity(count),
+            ingress: Vec::with_capacity(count),
+            // Zeroed memory takes no physical memory until it is written.
+            drops: vec![[0; _]; count],
+            params: ParamTable::default(),
             store: Store::new(packets_max),
-            rich: Vec::new(),
+            general: Vec::new(),
         };
-        for PipeInit { spec, rng } in plans {
-            let place = if departures == Departures::Noted || Rich::<P>::needed(spec) {
-                set.rich.push(Rich::new(spec, rng.clone()));
-                RICH | (set.rich.len() as u32 - 1)
+        for PipeInit { spec, rng } in pipes {
+            let params = if departures == DepartureTimes::Recorded || GeneralPipe::<P>::needed_for(spec) {
+                set.general.push(GeneralPipe::new(spec, rng.clone()));
+                GENERAL | (set.general.len() as u32 - 1)
             } else {
-                set.terms.join(spec)
+                set.params.join(spec)
             };
-            set.plain.push(Plain::new(place, 0));
-            set.intakes.push(Intake::new(rng));
+            set.fast.push(FastPipe::new(params, 0));
+            set.ingress.push(IngressState::new(rng));
         }
         set
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.plain.len()
+        self.fast.len()
     }
 
     #[inline]
     pub(crate) fn push(&mut self, now: Time, id: u32, packet: Packet<P>) -> Verdict<P> {
         let index = id as usize;
-        let plain = &mut self.plain[index];
-        if let Some(place) = plain.rich() {
-            return self.push_rich(now, place, packet);
+        let fast = &mut self.fast[index];
+        if let Some(general) = fast.general() {
+            return self.push_general(now, general, packet);
         }
-        let terms = self.terms.get_mut(plain.terms);
-        let losses = (&mut self.losses, index);
-        plain.push(&mut self.intakes[index], terms, losses, &mut self.store, now, packet)
+        let params = self.params.get_mut(fast.params);
+        let drops = DropCountsOf { all: &mut self.drops, index };
+        fast.push(&mut self.ingress[index], params, drops, &mut self.store, now, packet)
     }
 
-    /// Gives pipe `id` packets that arrive together; those that are not taken go to `refuse`.
+    /// Pushes packets that arrive together into pipe `id`. Refused packets go to `refuse`.
     #[inline]
     pub(crate) fn push_run(
         &mut self,
@@ -101,21 +101,21 @@ impl<P> Set<P> {
         mut refuse: impl FnMut(DropReason, P),
     ) {
         let index = id as usize;
-        let plain = &mut self.plain[index];
-        let rich = plain.rich();
-        if let Some(place) = rich {
+        let fast = &mut self.fast[index];
+        let general = fast.general();
+        if let Some(general) = general {
             for packet in packets {
-                if let Verdict::Dropped(reason, data) = self.push_rich(now, place, packet) {
+                if let Verdict::Dropped(reason, data) = self.push_general(now, general, packet) {
                     refuse(reason, data);
                 }
             }
             return;
         }
-        let terms = self.terms.get_mut(plain.terms);
-        let intake = &mut self.intakes[index];
+        let params = self.params.get_mut(fast.params);
+        let ingress = &mut self.ingress[index];
         for packet in packets {
-            let losses = (&mut self.losses, index);
-            let verdict = plain.push(intake, terms, losses, &mut self.store, now, packet);
+            let drops = DropCountsOf { all: &mut self.drops, index };
+            let verdict = fast.push(ingress, params, drops, &mut self.store, now, packet);
             if let Verdict::Dropped(reason, data) = verdict {
                 refuse(reason, data);
             }
@@ -126,44 +126,44 @@ impl<P> Set<P> {
     /// returns their number. Takes none from a general pipe.
     #[inline]
     pub(crate) fn pop_run(&mut self, limit: PopLimit, id: u32, take: impl FnMut(Time, P)) -> usize {
-        let plain = &mut self.plain[id as usize];
-        match plain.rich() {
+        let fast = &mut self.fast[id as usize];
+        match fast.general() {
             Some(_) => 0,
-            None => plain.pop_run(self.terms.get_mut(plain.terms), &mut self.store, limit, take),
+            None => fast.pop_run(self.params.get_mut(fast.params), &mut self.store, limit, take),
         }
     }
 
     #[inline]
     pub(crate) fn pop(&mut self, now: Time, id: u32) -> Option<Exit<P>> {
-        let plain = &mut self.plain[id as usize];
-        match plain.rich() {
-            Some(place) => self.rich[place].pop(now),
-            None => plain.pop(&mut self.terms, &mut self.store, now),
+        let fast = &mut self.fast[id as usize];
+        match fast.general() {
+            Some(general) => self.general[general].pop(now),
+            None => fast.pop(&mut self.params, &mut self.store, now),
         }
     }
 
-    /// The same, advancing the pipe no further than the exit.
+    /// As `pop`, but advances the pipe no further than the exit.
     #[inline]
     pub(crate) fn pop_next(&mut self, now: Time, id: u32) -> Option<Exit<P>> {
-        let plain = &mut self.plain[id as usize];
-        match plain.rich() {
-            Some(place) => self.pop_next_rich(now, place),
-            None => plain.pop(&mut self.terms, &mut self.store, now),
+        let fast = &mut self.fast[id as usize];
+        match fast.general() {
+            Some(general) => self.pop_next_general(now, general),
+            None => fast.pop(&mut self.params, &mut self.store, now),
         }
     }
 
-    // Apart, so that what a plain pipe needs stays small.
+    // Not inlined, so that the code for fast pipes stays small.
 
     #[inline(never)]
-    fn push_rich(&mut self, now: Time, place: usize, packet: Packet<P>) -> Verdict<P> {
-        self.rich[place].push(now, packet)
+    fn push_general(&mut self, now: Time, general: usize, packet: Packet<P>) -> Verdict<P> {
+        self.general[general].push(now, packet)
     }
 
     #[inline(never)]
-    fn pop_next_rich(&mut self, now: Time, place: usize) -> Option<Exit<P>> {
+    fn pop_next_general(&mut self, now: Time, general: usize) -> Option<Exit<P>> {
         loop {
-            let at = self.rich[place].next_at().filter(|&at| at <= now)?;
-            if let Some(exit) = self.rich[place].pop(at) {
+            let at = self.general[general].next_at().filter(|&at| at <= now)?;
+            if let Some(exit) = self.general[general].pop(at) {
                 return Some(exit);
             }
         }
@@ -171,110 +171,109 @@ impl<P> Set<P> {
 
     #[inline]
     pub(crate) fn next_at(&self, id: u32) -> Option<Time> {
-        let plain = &self.plain[id as usize];
-        match plain.rich() {
-            Some(place) => self.next_at_rich(place),
-            None => plain.next_at(self.terms.get(plain.terms), &self.store),
+        let fast = &self.fast[id as usize];
+        match fast.general() {
+            Some(general) => self.next_at_general(general),
+            None => fast.next_at(self.params.get(fast.params), &self.store),
         }
     }
 
     #[inline(never)]
-    fn next_at_rich(&self, place: usize) -> Option<Time> {
-        self.rich[place].next_at()
+    fn next_at_general(&self, general: usize) -> Option<Time> {
+        self.general[general].next_at()
     }
 
-    /// True if a push will not change what `next_at` says.
+    /// Returns true if a push cannot change `next_at`.
     #[inline]
     pub(crate) fn is_settled(&self, id: u32) -> bool {
-        let plain = &self.plain[id as usize];
-        !plain.is_empty() && plain.rich().is_none()
+        let fast = &self.fast[id as usize];
+        !fast.is_empty() && fast.general().is_none()
     }
 
-    /// True if nothing leaves pipe `id` at the instant it came, and nothing there depends on
+    /// Returns true if no packet leaves pipe `id` at the instant of its arrival and none depends on
     /// headers.
     #[inline]
     pub(crate) fn takes_runs(&self, id: u32) -> bool {
-        let plain = &self.plain[id as usize];
-        plain.rich().is_none() && self.terms.get(plain.terms).takes_runs()
+        let fast = &self.fast[id as usize];
+        fast.general().is_none() && self.params.get(fast.params).takes_runs()
     }
 
-    /// When the packet that pipe `id` gave out last had left the queue, if departures are noted and
-    /// it was sent.
+    /// Returns when the transmission of the packet popped last from pipe `id` ended, if departures are
+    /// recorded and the packet was sent.
     pub(crate) fn departed(&self, id: u32) -> Option<Time> {
-        self.plain[id as usize].rich().and_then(|place| self.rich[place].departed())
+        self.fast[id as usize].general().and_then(|general| self.general[general].departed())
     }
 
-    /// When copies of the packet that pipe `id` gave out last leave, if that is later.
+    /// Returns when copies of the packet popped last from pipe `id` leave, if that is later.
     pub(crate) fn copies_at(&self, id: u32) -> Option<Time> {
-        self.plain[id as usize].rich().and_then(|place| self.rich[place].copies_at())
+        self.fast[id as usize].general().and_then(|general| self.general[general].copies_at())
     }
 
-    /// A copy of a packet that has left pipe `id` leaves it at `at`. None ever does from a plain
-    /// pipe.
+    /// Adds a copy, which leaves at `at`, of a packet that has left pipe `id`. Fast pipes have none.
     pub(crate) fn put_copy(&mut self, id: u32, at: Time, packet: Packet<P>) {
-        if let Some(place) = self.plain[id as usize].rich() {
-            self.rich[place].put_copy(at, packet);
+        if let Some(general) = self.fast[id as usize].general() {
+            self.general[general].put_copy(at, packet);
         }
     }
 
-    /// Fetches what a push to pipe `id` needs into the cache.
+    /// Prefetches the memory that a push to pipe `id` needs.
     #[inline]
     pub(crate) fn prefetch(&self, id: u32) {
-        prefetch_index(&self.plain, id as usize);
-        // An intake may lie across two lines.
-        prefetch_index(&self.intakes, id as usize);
-        prefetch_index(&self.intakes, id as usize + 1);
+        prefetch_index(&self.fast, id as usize);
+        // An ingress state may lie across two cache lines.
+        prefetch_index(&self.ingress, id as usize);
+        prefetch_index(&self.ingress, id as usize + 1);
     }
 
-    /// Fetches what a pop from pipe `id` needs first.
+    /// Prefetches the memory that a pop from pipe `id` needs first.
     #[inline]
     pub(crate) fn prefetch_exit(&self, id: u32) {
-        prefetch_index(&self.plain, id as usize);
+        prefetch_index(&self.fast, id as usize);
     }
 
     pub(crate) fn change(&mut self, now: Time, id: u32, change: &Change) {
         let index = id as usize;
-        let plain = &mut self.plain[index];
-        if plain.rich().is_none() {
-            let mut spec = self.terms.get(plain.terms).spec();
+        let fast = &mut self.fast[index];
+        if fast.general().is_none() {
+            let mut spec = self.params.get(fast.params).spec();
             change.apply_to(&mut spec);
-            plain.terms = self.terms.own(plain.terms);
-            if !Rich::<P>::needed(&spec) {
-                return plain.change(self.terms.get_mut(plain.terms), &mut self.store, now, change);
+            fast.params = self.params.own(fast.params);
+            if !GeneralPipe::<P>::needed_for(&spec) {
+                return fast.change(self.params.get_mut(fast.params), &mut self.store, now, change);
             }
-            self.enrich(now, index);
+            self.generalise(now, index);
         }
-        if let Some(place) = self.plain[index].rich() {
-            self.rich[place].change(now, change);
+        if let Some(general) = self.fast[index].general() {
+            self.general[general].change(now, change);
         }
     }
 
-    /// Gives a pipe its general form.
-    fn enrich(&mut self, now: Time, index: usize) {
-        let place = RICH | self.rich.len() as u32;
-        let Plain { terms, label, .. } = self.plain[index];
-        let plain = std::mem::replace(&mut self.plain[index], Plain::new(place, label));
-        let intake = std::mem::replace(&mut self.intakes[index], Intake::new(Rng::new(0)));
-        let terms = self.terms.take(terms);
-        let inheritance = plain.into_inheritance(intake, terms, &self.losses[index], &mut self.store, now);
-        self.rich.push(Rich::from(inheritance));
+    /// Turns a fast pipe into a general pipe.
+    fn generalise(&mut self, now: Time, index: usize) {
+        let general = GENERAL | self.general.len() as u32;
+        let FastPipe { params, label, .. } = self.fast[index];
+        let fast = std::mem::replace(&mut self.fast[index], FastPipe::new(general, label));
+        let ingress = std::mem::replace(&mut self.ingress[index], IngressState::new(Rng::new(0)));
+        let params = self.params.take(params);
+        let state = fast.into_state(ingress, params, &self.drops[index], &mut self.store, now);
+        self.general.push(GeneralPipe::from(state));
     }
 
     pub(crate) fn set_label(&mut self, id: u32, label: u32) {
-        self.plain[id as usize].label = label;
+        self.fast[id as usize].label = label;
     }
 
     #[inline]
     pub(crate) fn label(&self, id: u32) -> u32 {
-        self.plain[id as usize].label
+        self.fast[id as usize].label
     }
 
     #[inline]
     pub(crate) fn reads_headers(&self, id: u32) -> bool {
-        let plain = &self.plain[id as usize];
-        match plain.rich() {
-            Some(place) => self.rich[place].reads_headers(),
-            None => self.terms.get(plain.terms).qdisc.reads_headers(),
+        let fast = &self.fast[id as usize];
+        match fast.general() {
+            Some(general) => self.general[general].reads_headers(),
+            None => self.params.get(fast.params).queue.reads_headers(),
         }
     }
 
@@ -283,77 +282,72 @@ impl<P> Set<P> {
     }
 }
 
-impl Plain {
-    /// The place among the rich of a pipe that is no longer plain.
+impl FastPipe {
+    /// Returns the index among the general pipes; `None` for a fast pipe.
     #[inline]
-    fn rich(&self) -> Option<usize> {
-        (self.terms & RICH != 0).then_some((self.terms & !RICH) as usize)
+    fn general(&self) -> Option<usize> {
+        (self.params & GENERAL != 0).then_some((self.params & !GENERAL) as usize)
     }
 }
 
-/// One of many pipes, to look at.
+/// A view of one of many pipes.
 #[derive(Debug)]
 pub struct PipeRef<'s, P> {
-    set: &'s Set<P>,
+    set: &'s PipeSet<P>,
     id: u32,
 }
 
 impl<'s, P> PipeRef<'s, P> {
-    fn parts(&self) -> (&'s Plain, &'s Intake, &'s Losses) {
+    fn parts(&self) -> (&'s FastPipe, &'s IngressState, &'s DropCounts) {
         let index = self.id as usize;
-        (&self.set.plain[index], &self.set.intakes[index], &self.set.losses[index])
+        (&self.set.fast[index], &self.set.ingress[index], &self.set.drops[index])
     }
 
-    fn rich(&self) -> Option<&'s Rich<P>> {
-        self.parts().0.rich().map(|place| &self.set.rich[place])
+    fn general(&self) -> Option<&'s GeneralPipe<P>> {
+        self.parts().0.general().map(|general| &self.set.general[general])
     }
 
-    /// The parameters as they are now.
+    /// Returns the current parameters.
     pub fn spec(&self) -> PipeSpec {
-        match self.rich() {
-            Some(rich) => rich.spec(),
-            None => self.set.terms.get(self.parts().0.terms).spec(),
+        match self.general() {
+            Some(general) => general.spec(),
+            None => self.set.params.get(self.parts().0.params).spec(),
         }
     }
 
-    /// What went in and out so far.
+    /// Returns the counters since the pipe was created.
     pub fn counters(&self) -> Counters {
-        let (plain, intake, losses) = self.parts();
-        self.rich().map_or_else(|| plain.counters(intake, losses), |rich| *rich.counters())
+        let (fast, ingress, drops) = self.parts();
+        self.general().map_or_else(|| fast.counters(ingress, drops), |general| *general.counters())
     }
 
-    /// The delays packets have really had behind the queue, where there is jitter: of those that
-    /// left the queue since its law and the delay were set. Other pipes give exactly their delay
-    /// and keep no account.
+    /// Returns the measured delays behind the queue, if there is jitter: of packets that left the
+    /// queue after jitter and delay were set. Without jitter the delay is exact and not recorded.
     pub fn delays(&self) -> Option<&'s Delays> {
-        self.rich().and_then(Rich::delays)
+        self.general().and_then(GeneralPipe::delays)
     }
 
-    /// What is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy that
-    /// leaves later.
+    /// Returns what is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy
+    /// that leaves later.
     pub fn held(&self) -> Volume {
-        let (plain, intake, losses) = self.parts();
-        let with_copies = |rich: &Rich<P>| {
-            let mut held = rich.held();
-            held += rich.copies();
-            held
-        };
-        self.rich().map_or_else(|| plain.held(intake, losses), with_copies)
+        let (fast, ingress, drops) = self.parts();
+        let with_copies = |general: &GeneralPipe<P>| general.held() + general.copies();
+        self.general().map_or_else(|| fast.held(ingress, drops), with_copies)
     }
 
-    /// What is in the queue, the packet on the wire included, as of the last push.
+    /// Returns what is in the queue, including the packet on the wire, as of the last push.
     pub fn queued(&self) -> Volume {
-        self.rich().map_or_else(|| self.parts().0.queued(), Rich::queued)
+        self.general().map_or_else(|| self.parts().0.queued(), GeneralPipe::queued)
     }
 
-    /// When the pipe acts next; `None` if it is empty.
+    /// Returns the next event of the pipe; `None` if it is empty.
     pub fn next_at(&self) -> Option<Time> {
         self.set.next_at(self.id)
     }
 
-    /// True if pushed = delivered + dropped + held, in packets and in bytes, copies left out.
+    /// Returns true if pushed = delivered + dropped + held, in packets and in bytes, without copies.
     pub fn conserved(&self) -> bool {
-        let there = || self.parts().0.counted(&self.set.store);
-        self.counters().conserved(self.rich().map_or_else(there, Rich::held))
+        let counted = || self.parts().0.counted(&self.set.store);
+        self.counters().conserved(self.general().map_or_else(counted, GeneralPipe::held))
     }
 }

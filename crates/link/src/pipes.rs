@@ -1,53 +1,52 @@
-//! Many pipes, and what leaves them next: the pipes of a network, in memory that a packet crosses
-//! quickly.
+//! Many pipes in one set, popped in order of time: the pipes of a network, laid out for few cache
+//! misses per packet.
 //!
 //! ```text
 //!   push(now, id, packet)                                                       pop(now) ─▶ (id, exit)
 //!        │      ┌──────────────────────────────────────────────────────────────┐     ▲
 //!        └────▶ │ id │ a cache line, what push needs │ ──▶ store of packets     │ ────┘
 //!               └──────────────────────────────────────────────────────────────┘
-//!                 wheel: who is next?                  terms: shared by those alike
+//!                 wheel: which pipe is next            parameters: shared by equal pipes
 //! ```
 //!
-//! Among a million pipes a packet finds nothing of its pipe in the cache. So what a pipe has of its
-//! own is two lines and nine bytes of the wheel, whoever is about to be pushed to or popped from is
-//! [fetched](Pipes::prefetch) some packets ahead, and everything that can be shared is: packets in
-//! one store, equal parameters once.
+//! Among a million pipes no data of a packet's pipe is in the cache. So the data of one pipe is two
+//! cache lines and nine bytes of the wheel, a pipe is [prefetched](Pipes::prefetch) some packets
+//! before a push or a pop, packets share one store, and equal parameters are stored once.
 
 use crate::packet::{DropReason, Exit, Packet, Verdict};
-use crate::pipe_set::{Departures, PipeInit, PipeRef, Set};
+use crate::pipe_set::{DepartureTimes, PipeInit, PipeRef, PipeSet};
 use crate::spec::Change;
 use crate::store::PopLimit;
 use crate::wheel::Wheel;
 use fastpath_units::Time;
 
-/// A pipe is fetched into the cache when so many others leave before it.
+/// A pipe is prefetched when this many other pipes are popped before it.
 const AHEAD: usize = 6;
 
-/// A fixed number of pipes, carrying packets that the caller keeps by a `P`. Each behaves as a
-/// [`Pipe`](crate::Pipe).
+/// A fixed number of pipes, identified by number. Each behaves as a [`Pipe`](crate::Pipe). The caller
+/// identifies the bytes of packets by a `P`.
 #[derive(Debug)]
 pub struct Pipes<P> {
-    set: Set<P>,
+    set: PipeSet<P>,
     wheel: Wheel,
-    /// The pipe that packets leave now, which is not on the wheel.
+    /// The pipe that is popped now, which is not on the wheel.
     active: Option<Active>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Active {
     id: u32,
-    /// The instant it is at.
+    /// The time of its newest exit.
     at: Time,
-    /// Until then nobody else is before it.
+    /// Until then no other pipe comes before it.
     until: Time,
 }
 
 impl Active {
-    /// Somebody else is next at `other`. At one instant pipes go by number, but this one has its
-    /// instant whole.
+    /// Bounds `until` by `other`, the next time of another pipe. At one instant pipes are popped by
+    /// number, but this pipe completes its current instant.
     #[inline]
-    fn give_way(&mut self, other: Option<Time>) {
+    fn bound_by(&mut self, other: Option<Time>) {
         if let Some(other) = other {
             self.until = self.until.min(Time::from_ps(other.as_ps().saturating_sub(1))).max(self.at);
         }
@@ -55,27 +54,27 @@ impl Active {
 }
 
 impl<P> Pipes<P> {
-    /// Empty pipes, numbered in the order of their plans, that will hold about `packets_max`
-    /// packets in all at most: as long as it is no more, memory for them is not moved.
-    pub fn new<'s>(plans: impl ExactSizeIterator<Item = PipeInit<'s>>, packets_max: usize) -> Pipes<P> {
-        Pipes::of(Set::new(plans, packets_max, Departures::Unnoted))
+    /// Creates empty pipes, numbered in the order of `pipes`. Memory for up to about `packets_max`
+    /// packets in all pipes is reserved, so that it does not move.
+    pub fn new<'s>(pipes: impl ExactSizeIterator<Item = PipeInit<'s>>, packets_max: usize) -> Pipes<P> {
+        Pipes::of(PipeSet::new(pipes, packets_max, DepartureTimes::Ignored))
     }
 
-    /// The same, and [`departed`](Pipes::departed) is known of every packet. The exits are the
-    /// same, but take longer.
+    /// As [`Pipes::new`], and [`departed`](Pipes::departed) is known for every packet. Exits are
+    /// identical, but the pipes are slower.
     pub fn recording_departures<'s>(
-        plans: impl ExactSizeIterator<Item = PipeInit<'s>>,
+        pipes: impl ExactSizeIterator<Item = PipeInit<'s>>,
         packets_max: usize,
     ) -> Pipes<P> {
-        Pipes::of(Set::new(plans, packets_max, Departures::Noted))
+        Pipes::of(PipeSet::new(pipes, packets_max, DepartureTimes::Recorded))
     }
 
-    fn of(set: Set<P>) -> Pipes<P> {
+    fn of(set: PipeSet<P>) -> Pipes<P> {
         Pipes { wheel: Wheel::new(set.len()), set, active: None }
     }
 
-    /// Gives pipe `id` a packet that arrives at `now`. A packet that is not taken comes back with
-    /// the reason.
+    /// Pushes a packet that arrives at `now` into pipe `id`. A refused packet is returned with the
+    /// reason.
     #[inline]
     pub fn push(&mut self, now: Time, id: u32, packet: Packet<P>) -> Verdict<P> {
         let settled = self.set.is_settled(id);
@@ -86,15 +85,15 @@ impl<P> Pipes<P> {
         verdict
     }
 
-    /// True if pipe `id` may be given several packets by [`Pipes::push_run`]: nothing leaves it at
-    /// the instant it came, and it does not look at `traffic_class` and `flow`.
+    /// Returns true if [`Pipes::push_run`] may be used for pipe `id`: no packet leaves at the instant
+    /// of its arrival, and the pipe does not read `traffic_class` and `flow`.
     #[inline]
     pub fn takes_runs(&self, id: u32) -> bool {
         self.set.takes_runs(id)
     }
 
-    /// Gives pipe `id` packets that arrive together at `now`, as [`Pipes::push`] for each. Those
-    /// that are not taken go to `refuse`.
+    /// Pushes packets that arrive together at `now` into pipe `id`, as [`Pipes::push`] for each.
+    /// Refused packets go to `refuse`.
     #[inline]
     pub fn push_run(
         &mut self,
@@ -110,14 +109,15 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// The next packet that has left any pipe by `now`, delivered or dropped, and that pipe: in
-    /// order of time, then of pipes. `None` when there is no more.
+    /// Removes the next packet that has left any pipe by `now`, delivered or dropped, and returns it
+    /// with the number of the pipe. Packets leave in order of time, then of pipes. `None` if there is
+    /// none.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(u32, Exit<P>)> {
         loop {
             let Active { id, until, .. } = self.activate(now)?;
             if let Some(exit) = self.set.pop_next(until.min(now), id) {
-                self.be_at(exit.at);
+                self.set_active_time(exit.at);
                 return Some((id, exit));
             }
             self.active = None;
@@ -166,7 +166,7 @@ impl<P> Pipes<P> {
         taken
     }
 
-    /// The pipe whose turn it is, if that has come by `now`.
+    /// Returns the active pipe, or activates the next one that is due by `now`.
     #[inline]
     fn activate(&mut self, now: Time) -> Option<Active> {
         if self.active.is_none() {
@@ -175,9 +175,9 @@ impl<P> Pipes<P> {
         self.active
     }
 
-    /// The pipe whose turn comes next, if it has come by `now`.
-    // What it answers stays in registers: read back from memory as a whole it would wait for each
-    // of its parts.
+    /// Takes the next pipe off the wheel if it is due by `now`.
+    // Inlined, so that the result stays in registers: a wide load of it from memory would wait for
+    // the stores of its parts.
     #[inline(always)]
     fn next_active(&mut self, now: Time) -> Option<Active> {
         let (at, id) = self.wheel.pop_due(now)?;
@@ -185,38 +185,38 @@ impl<P> Pipes<P> {
             self.set.prefetch_exit(later);
         }
         let mut active = Active { id, at, until: Time::MAX };
-        active.give_way(self.wheel.next_at());
+        active.bound_by(self.wheel.next_at());
         Some(active)
     }
 
-    /// The active pipe has come to `at`.
+    /// Notes the exit time of the active pipe.
     #[inline]
-    fn be_at(&mut self, at: Time) {
+    fn set_active_time(&mut self, at: Time) {
         if let Some(active) = &mut self.active {
             active.at = at;
         }
     }
 
-    /// When the packet that pipe `id` gave out last had left the queue, all of it sent; `None` if
-    /// it never did, or if departures are not noted.
+    /// Returns when the transmission of the packet popped last from pipe `id` ended; `None` if it was
+    /// not sent or departures are not recorded.
     pub fn departed(&self, id: u32) -> Option<Time> {
         self.set.departed(id)
     }
 
-    /// When the copies of the packet that pipe `id` gave out last leave, if that is later than the
-    /// packet: make them and [put them back](Pipes::put_copy).
+    /// Returns when the copies of the packet popped last from pipe `id` leave, if that is later than
+    /// the packet. The caller then makes the copies and [puts them back](Pipes::put_copy).
     pub fn copies_at(&self, id: u32) -> Option<Time> {
         self.set.copies_at(id)
     }
 
-    /// A copy of a packet that has left pipe `id` leaves it at `at`, as
+    /// Adds a copy, which leaves at `at`, of a packet that has left pipe `id`. See
     /// [`Pipe::put_copy`](crate::Pipe::put_copy).
     pub fn put_copy(&mut self, id: u32, at: Time, packet: Packet<P>) {
         self.set.put_copy(id, at, packet);
         self.schedule(id);
     }
 
-    /// When to call `pop` again; `None` if all pipes are empty. Nothing leaves before.
+    /// Returns when to call `pop` again; `None` if all pipes are empty. No packet leaves earlier.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         let active = self.active.and_then(|active| self.set.next_at(active.id));
@@ -226,7 +226,7 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Changes parameters of pipe `id` at `now`, as [`Pipe::change`](crate::Pipe::change).
+    /// Changes parameters of pipe `id` at `now`. See [`Pipe::change`](crate::Pipe::change).
     pub fn change(&mut self, now: Time, id: u32, change: &Change) {
         self.set.change(now, id, change);
         self.schedule(id);
@@ -238,7 +238,7 @@ impl<P> Pipes<P> {
             if active.id == id {
                 return;
             }
-            active.give_way(self.set.next_at(id));
+            active.bound_by(self.set.next_at(id));
         }
         match self.set.next_at(id) {
             Some(at) => self.wheel.schedule(id, at),
@@ -246,37 +246,37 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Begins to bring what a push to pipe `id` needs into the cache, and does not wait for it.
+    /// Prefetches the memory that a push to pipe `id` needs, without waiting.
     #[inline]
     pub fn prefetch(&self, id: u32) {
         self.set.prefetch(id);
         self.wheel.prefetch(id);
     }
 
-    /// Notes something of the caller's own at pipe `id`; say, where it leads.
+    /// Sets a label of pipe `id` for the caller's use, such as its destination.
     pub fn set_label(&mut self, id: u32, label: u32) {
         self.set.set_label(id, label);
     }
 
-    /// What was noted at pipe `id`; 0 if nothing was.
+    /// Returns the label of pipe `id`, initially 0.
     #[inline]
     pub fn label(&self, id: u32) -> u32 {
         self.set.label(id)
     }
 
-    /// True if what becomes of a packet in pipe `id` depends on its `traffic_class` or `flow`;
-    /// otherwise the caller need not look for them.
+    /// Returns true if the treatment of a packet in pipe `id` depends on its `traffic_class` or `flow`.
+    /// Otherwise the caller may leave both at 0.
     #[inline]
     pub fn reads_headers(&self, id: u32) -> bool {
         self.set.reads_headers(id)
     }
 
-    /// Pipe `id`, to look at.
+    /// Returns a view of pipe `id`.
     pub fn pipe(&self, id: u32) -> PipeRef<'_, P> {
         self.set.pipe(id)
     }
 
-    /// The packets in all of them.
+    /// Returns the number of packets in all pipes.
     pub fn held(&self) -> u64 {
         (0..self.set.len() as u32).map(|id| self.pipe(id).held().packets).sum()
     }

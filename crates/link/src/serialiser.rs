@@ -1,9 +1,9 @@
-//! The rate stage: when the frame on the wire has left it, exactly.
+//! The rate stage: exact ends of transmission.
 //!
-//! The end of a transmission is kept as whole picoseconds and a [`Fraction`] of one; everybody else
-//! sees the whole picoseconds (the floor). The fraction is carried into the next frame of a busy
-//! period and forgotten when the wire falls idle, so any number of frames takes exactly its bits
-//! over the rate.
+//! The end of a transmission is kept as whole picoseconds and a [`Fraction`] of one. Callers see the
+//! whole picoseconds (the floor). The fraction is carried into the next frame of a busy period and
+//! dropped when the wire becomes idle, so that any number of frames takes exactly its bits over the
+//! rate.
 
 use crate::spec::PipeSpec;
 use fastpath_units::{Bytes, Fraction, Rate, Time};
@@ -12,20 +12,21 @@ use fastpath_units::{Bytes, Fraction, Rate, Time};
 pub(crate) struct Serialiser {
     rate: Option<Rate>,
     overhead: u32,
-    /// The end of the newest transmission, with the fraction beyond it.
+    /// The end of the newest transmission in whole picoseconds; `carried` is the fraction beyond it.
     end: Time,
     carried: Fraction,
     paused: Option<Pause>,
 }
 
-/// Nothing is sent for a while.
+/// A time in which the link sends nothing.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
-    /// When it began, or when the frame that waits for its end came onto the wire.
+    /// When the pause began, or when the frame that waits for its end came onto the wire.
     since: Time,
-    /// A frame is on the wire: `end` is when it would leave if the wire ran from `since` on.
+    /// Whether a frame is on the wire. Then `end` is when it would leave if the link ran from `since`.
     busy: bool,
-    /// What it has left if it came while the rate was unlimited, for a rate given meanwhile.
+    /// What that frame has to send if it came while the rate was unlimited: the rate may change
+    /// during the pause.
     unsent: Bytes,
 }
 
@@ -34,15 +35,12 @@ impl Serialiser {
         Serialiser { rate, overhead, end: Time::ZERO, carried: Fraction::ZERO, paused: None }
     }
 
-    /// A wire at a rate and an overhead, whose newest transmission ends there.
-    pub(crate) fn resume(
-        (rate, overhead): (Option<Rate>, u32),
-        (end, carried): (Time, Fraction),
-    ) -> Serialiser {
+    /// Returns a serialiser whose newest transmission ends at `end`, with the fraction `carried`.
+    pub(crate) fn resume(rate: Option<Rate>, overhead: u32, end: Time, carried: Fraction) -> Serialiser {
         Serialiser { end, carried, ..Serialiser::new(rate, overhead) }
     }
 
-    /// The wire of a pipe at rest.
+    /// Returns the serialiser of an empty pipe.
     pub(crate) fn of(spec: &PipeSpec) -> Serialiser {
         let mut serialiser = Serialiser::new(spec.rate, spec.overhead);
         serialiser.set_paused(Time::ZERO, spec.paused);
@@ -61,7 +59,7 @@ impl Serialiser {
         self.paused.is_some()
     }
 
-    /// When the newest transmission ends or ended; the end of time while it is paused.
+    /// Returns when the newest transmission ends or ended; the end of time while it is paused.
     pub(crate) fn end(&self) -> Time {
         match self.paused {
             Some(Pause { busy: true, .. }) => Time::from_ps(u64::MAX),
@@ -69,23 +67,23 @@ impl Serialiser {
         }
     }
 
-    /// Sends a frame of `len` bytes that arrived at `arrival`, after all those before it:
+    /// Sends a frame of `len` bytes that arrived at `arrival`, after all frames before it:
     /// d = max(d of the frame before, arrival) + (len + overhead)·8/rate.
     pub(crate) fn send(&mut self, arrival: Time, len: u32) {
         self.send_bytes(arrival, Bytes(u64::from(len) + u64::from(self.overhead)));
     }
 
-    /// The same for so many bytes on the wire.
+    /// As `send`, with the number of bytes on the wire.
     pub(crate) fn send_bytes(&mut self, arrival: Time, size: Bytes) {
-        // Idle only if it arrived after the exact end: at the same picosecond a fraction is still
-        // being sent.
+        // Idle only if the frame arrived after the exact end: at the same picosecond a fraction is
+        // still being sent.
         if arrival > self.end {
             self.end = arrival;
             self.carried = Fraction::ZERO;
         }
         if let Some(rate) = self.rate {
             let (span, carried) = rate.transmission(size, self.carried);
-            // What would end past the end of time (213 days) is held there.
+            // The end saturates at the end of time (213 days).
             self.end = self.end.saturating_add(span);
             self.carried = carried;
         }
@@ -95,8 +93,7 @@ impl Serialiser {
         }
     }
 
-    /// From `now` on nothing is sent, or again: the frame on the wire goes on where it was,
-    /// exactly.
+    /// Pauses or resumes the link at `now`. The frame on the wire continues exactly where it stopped.
     pub(crate) fn set_paused(&mut self, now: Time, paused: bool) {
         match (self.paused, paused) {
             (None, true) => self.paused = Some(Pause { since: now, busy: self.end > now, unsent: Bytes(0) }),
@@ -110,7 +107,7 @@ impl Serialiser {
         }
     }
 
-    /// What is being sent at `now` is cut off.
+    /// Aborts the transmission at `now`.
     pub(crate) fn cut(&mut self, now: Time) {
         if self.end >= now {
             (self.end, self.carried) = (now, Fraction::ZERO);
@@ -120,16 +117,16 @@ impl Serialiser {
         }
     }
 
-    /// Frames sent from now on have this overhead.
+    /// Sets the overhead of frames sent from now on.
     pub(crate) fn set_overhead(&mut self, overhead: u32) {
         self.overhead = overhead;
     }
 
-    /// From `now` on the wire runs at `rate`: the bits still to be sent, fractions of a bit
-    /// included, take their time at the new rate. Exact, nothing is rounded.
+    /// Changes the rate at `now`: the bits still to be sent, including fractions of a bit, take their
+    /// time at the new rate. Exact: nothing is rounded.
     pub(crate) fn set_rate(&mut self, now: Time, rate: Option<Rate>) {
         let old = std::mem::replace(&mut self.rate, rate);
-        // While it is paused time stands still for the frame on the wire.
+        // During a pause no time passes for the frame on the wire.
         let (now, unsent) = match &mut self.paused {
             Some(Pause { since, busy: true, unsent }) => (*since, std::mem::take(unsent)),
             _ => (now, Bytes(0)),
@@ -147,7 +144,7 @@ impl Serialiser {
                 let (span, carried) = new.transmission(unsent, Fraction::ZERO);
                 (now.saturating_add(span), carried)
             }
-            // An unlimited wire has nothing left to send, and sends what is left at once.
+            // Without a rate nothing is left to send, and what is left is sent at once.
             (None, _) | (_, None) => (now, Fraction::ZERO),
         };
     }
@@ -163,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_moves_what_is_left_and_a_rate_given_meanwhile_counts_after_it() {
+    fn a_pause_delays_what_is_left_and_a_rate_set_during_it_applies_after_it() {
         // 1000 bytes at 8 Mbit/s take 1000 µs; 400 are sent before the pause of 5000.
         let mut wire = Serialiser::new(Rate::from_bps(8_000_000), 0);
         wire.send(us(0), 1000);
@@ -178,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_while_it_is_paused_starts_at_its_end() {
+    fn a_frame_that_comes_during_a_pause_starts_at_its_end() {
         for rate in [Rate::from_bps(8_000_000), None] {
             let mut wire = Serialiser::new(rate, 0);
             wire.set_paused(us(100), true);

@@ -1,21 +1,21 @@
-//! Delivery in slots, as links that aggregate have it (802.11 A-MPDUs, DOCSIS grants), with the
+//! Delivery in slots, as on links that aggregate frames (802.11 A-MPDUs, DOCSIS grants), with the
 //! semantics of netem's `slot` (netem_dequeue and get_slot_next in `net/sched/sch_netem.c`):
 //!
-//! - A packet that is ready while no slot is pending calls for one, which opens after a time drawn
+//! - A packet that is ready while no slot is pending requests one. The slot opens after a time drawn
 //!   from the law.
-//! - What is ready when the slot opens leaves then, at once, in order, until the slot has passed
-//!   its packets or bytes; the packet that reaches the bytes still passes.
-//! - A slot that was used up calls for the next one at once, even if nobody waits yet.
+//! - Packets that are ready when the slot opens leave at that instant, in order, until the slot has
+//!   passed its packets or bytes. The packet that reaches the number of bytes still passes.
+//! - A slot that was used up requests the next one at once, even if no packet waits yet.
 //!
 //! ```text
-//!  with a rate:     queue ─▶ wire ─▶ gathered ─┤slot├─▶ delay      the wire works on between slots
-//!  without a rate:  queue ────────────────────┤slot├─▶ delay      a discipline decides when the slot opens
+//!  with a rate:     queue ─▶ wire ─▶ gathered ─┤slot├─▶ delay      the wire sends between slots
+//!  without a rate:  queue ────────────────────┤slot├─▶ delay      the discipline decides when the slot opens
 //! ```
 //!
-//! What is gathered still counts as queued. What arrives at the instant a slot opens has missed it;
-//! what has been sent by then has not. netem adds its delay before the slot and a pipe behind it,
-//! which is the same as long as the delay is constant; and it may call for a slot as soon as it
-//! sees a packet that is not ready yet.
+//! Gathered packets still count as queued. A packet that arrives at the instant a slot opens misses
+//! the slot. A packet whose transmission ends at that instant does not. netem adds its delay before
+//! the slot, a pipe behind it; with a constant delay the result is the same. netem may also request a
+//! slot as soon as it sees a packet that is not ready yet.
 
 use crate::counters::Volume;
 use crate::impairment::{Jitter, JitterCorrelation, JitterLaw, JitterSpec, Reorder};
@@ -24,14 +24,14 @@ use fastpath_units::{Bytes, Duration, Rng, Time};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// When slots open, and how much each one passes.
+/// When slots open and how much each slot passes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SlotSpec {
-    /// From the call for a slot to its opening.
+    /// The time from the request for a slot to its opening.
     pub wait: SlotWait,
-    /// The most packets a slot passes; `None` is any number.
+    /// The largest number of packets that a slot passes; `None` is unlimited.
     pub packets: Option<u32>,
-    /// The bytes after which a slot closes; `None` is never.
+    /// The number of bytes after which a slot closes; `None` is unlimited.
     pub bytes: Option<Bytes>,
 }
 
@@ -40,7 +40,7 @@ pub struct SlotSpec {
 pub enum SlotWait {
     /// Uniform between two times.
     Between(Duration, Duration),
-    /// A mean and what is added to it; never below zero.
+    /// A mean and a variation added to it. The sum is never below zero.
     Law(Duration, JitterLaw),
 }
 
@@ -56,16 +56,16 @@ impl fmt::Display for SlotSpec {
     }
 }
 
-/// Slots at work.
+/// The state of slots.
 #[derive(Debug)]
 pub(crate) struct Slots<P> {
     spec: SlotSpec,
     law: Option<Jitter>,
-    /// When the next slot opens, if one has been called for.
+    /// When the next slot opens, if one was requested.
     opens: Option<Time>,
-    /// Sent, and waiting for a slot.
-    gathered: VecDeque<Held<P>>,
-    volume: Volume,
+    /// Packets that were sent and wait for a slot.
+    packets: VecDeque<Held<P>>,
+    gathered: Volume,
 }
 
 impl<P> Slots<P> {
@@ -74,8 +74,8 @@ impl<P> Slots<P> {
             spec: spec.clone(),
             law: None,
             opens: None,
-            gathered: VecDeque::new(),
-            volume: Volume::default(),
+            packets: VecDeque::new(),
+            gathered: Volume::default(),
         };
         slots.set(spec);
         slots
@@ -85,7 +85,7 @@ impl<P> Slots<P> {
         &self.spec
     }
 
-    /// From now on slots are called for by `spec`; one that is pending opens when it was to.
+    /// Requests slots by `spec` from now on. A pending slot opens at its old time.
     pub(crate) fn set(&mut self, spec: SlotSpec) {
         self.law = match &spec.wait {
             SlotWait::Between(..) => None,
@@ -105,40 +105,40 @@ impl<P> Slots<P> {
         self.opens
     }
 
-    /// What is gathered.
-    pub(crate) fn waiting(&self) -> Volume {
-        self.volume
+    /// Returns what was gathered.
+    pub(crate) fn gathered(&self) -> Volume {
+        self.gathered
     }
 
-    /// A packet has been sent at `now` and waits.
+    /// Adds a packet that was sent at `now` and waits for a slot.
     pub(crate) fn gather(&mut self, now: Time, packet: Held<P>, rng: &mut Rng) {
-        self.volume.add(packet.len);
-        self.gathered.push_back(packet);
-        self.call(now, rng);
+        self.gathered.add_packet(packet.len);
+        self.packets.push_back(packet);
+        self.request(now, rng);
     }
 
-    /// The first of those gathered.
+    /// Removes the first packet gathered.
     pub(crate) fn take(&mut self) -> Option<Held<P>> {
-        let packet = self.gathered.pop_front()?;
-        self.volume.remove(packet.len);
+        let packet = self.packets.pop_front()?;
+        self.gathered.remove_packet(packet.len);
         Some(packet)
     }
 
-    /// A packet is ready at `now`: calls for a slot if none is pending. One draw if so.
-    pub(crate) fn call(&mut self, now: Time, rng: &mut Rng) {
+    /// Requests a slot at `now`, with one draw, unless one is pending.
+    pub(crate) fn request(&mut self, now: Time, rng: &mut Rng) {
         if self.opens.is_none() {
             let wait = self.draw(now, rng);
             self.opens = Some(now.saturating_add(wait));
         }
     }
 
-    /// The slot opens.
+    /// Opens the pending slot.
     pub(crate) fn open(&mut self) -> Passed {
         self.opens = None;
         Passed { packets: 0, bytes: 0 }
     }
 
-    /// Notes that the slot has passed a packet; true if that was the last.
+    /// Counts a packet that the slot passes. Returns true if the slot is used up.
     pub(crate) fn is_used_up(&self, passed: &mut Passed, len: u32) -> bool {
         passed.packets += 1;
         passed.bytes += u64::from(len);
@@ -159,7 +159,7 @@ impl<P> Slots<P> {
     }
 }
 
-/// What an open slot has passed so far.
+/// The packets and bytes that an open slot has passed.
 #[derive(Debug)]
 pub(crate) struct Passed {
     packets: u32,

@@ -1,21 +1,20 @@
-//! The packets that wait in plain pipes: one store for all pipes of a set, each pipe a list in it.
+//! The packets of fast pipes: one store for all pipes of a set. Each pipe is a linked list in it.
 //!
 //! ```text
-//!   slots   │ (nobody's) │ a1 │ b1 │ a2 │ –  │ a3 │ …        pipe a: a1 → a2 → a3      free: – → …
+//!   slots   │ (unused)   │ a1 │ b1 │ a2 │ –  │ a3 │ …        pipe a: a1 → a2 → a3      free: – → …
 //! ```
 //!
-//! A pipe that holds nothing takes nothing. A freed slot is the next to be used, while it is still
-//! in the cache.
+//! An empty pipe takes no memory here. A freed slot is reused first, while it is still in the cache.
 
 use crate::packet::Packet;
 use fastpath_units::Time;
 use std::num::NonZeroU32;
 
-/// A slot's place in the store, never the first.
+/// The index of a slot in the store. Index 0 is never used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(NonZeroU32);
+pub(crate) struct StoreIndex(NonZeroU32);
 
-/// How far one call may take packets out.
+/// A bound on the packets that one call takes out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PopLimit {
     /// Packets that leave after this instant stay.
@@ -24,17 +23,17 @@ pub struct PopLimit {
     pub packets_max: usize,
 }
 
-/// Slots that are reserved at once at most: address space, which costs nothing until it is used.
+/// The largest number of slots reserved at once. Reserved address space costs nothing until used.
 const RESERVED_MAX: usize = 1 << 22;
 
-/// A packet as it waits: the fields of [`Packet`] and of its fate, laid flat to be small. With a
+/// A packet that waits: the fields of [`Packet`] and of its fate, flattened to be small. With a
 /// payload of eight bytes two of them share a cache line.
 #[derive(Debug)]
 pub(crate) struct Waiting<P> {
-    /// Arrival while queued, exit once in the delay line.
+    /// The arrival while queued, the exit once in the delay line.
     pub(crate) time: Time,
-    /// The one behind it.
-    pub(crate) next: Option<Place>,
+    /// The packet behind it.
+    pub(crate) next: Option<StoreIndex>,
     pub(crate) len: u32,
     flow: u32,
     traffic_class: u8,
@@ -44,7 +43,7 @@ pub(crate) struct Waiting<P> {
 }
 
 impl<P> Waiting<P> {
-    /// `packet`, arrived at `time`; `marked` if its ECN CE was set here.
+    /// `packet` arrived at `time`. `marked` tells whether this pipe set ECN CE.
     #[inline]
     pub(crate) fn new(time: Time, packet: Packet<P>, marked: bool) -> Waiting<P> {
         let Packet { len, flow, traffic_class, data } = packet;
@@ -55,23 +54,23 @@ impl<P> Waiting<P> {
 #[derive(Debug)]
 pub(crate) struct Store<P> {
     slots: Vec<Waiting<P>>,
-    free: Option<Place>,
+    free: Option<StoreIndex>,
 }
 
 impl<P> Store<P> {
-    /// A store that does not have to move before it holds more than `packets`.
+    /// Creates a store that does not move while it holds at most `packets`.
     pub(crate) fn new(packets: usize) -> Store<P> {
         Store { slots: Vec::with_capacity(packets.min(RESERVED_MAX) + 1), free: None }
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, packet: Waiting<P>) -> Place {
+    pub(crate) fn insert(&mut self, packet: Waiting<P>) -> StoreIndex {
         match self.free {
-            Some(place) => {
-                let slot = &mut self.slots[place.index()];
+            Some(index) => {
+                let slot = &mut self.slots[index.index()];
                 self.free = slot.next;
                 *slot = packet;
-                place
+                index
             }
             None => {
                 if self.slots.is_empty() {
@@ -79,13 +78,13 @@ impl<P> Store<P> {
                 }
                 let number = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
                 self.slots.push(packet);
-                Place(number.expect("fewer than 2³² packets are held"))
+                StoreIndex(number.expect("fewer than 2³² packets are held"))
             }
         }
     }
 
-    /// The first slot is nobody's, so that a place is an index and `None` takes no room. It comes
-    /// with the first packet: an idle network takes no memory for packets.
+    /// Slot 0 stays unused, so that `None` needs no extra space in a [`StoreIndex`]. It is created with
+    /// the first packet: an idle network takes no memory for packets.
     #[cold]
     fn begin(&mut self) {
         let (time, next, data) = (Time::ZERO, None, None);
@@ -93,34 +92,34 @@ impl<P> Store<P> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, place: Place) -> &Waiting<P> {
-        &self.slots[place.index()]
+    pub(crate) fn get(&self, index: StoreIndex) -> &Waiting<P> {
+        &self.slots[index.index()]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, place: Place) -> &mut Waiting<P> {
-        &mut self.slots[place.index()]
+    pub(crate) fn get_mut(&mut self, index: StoreIndex) -> &mut Waiting<P> {
+        &mut self.slots[index.index()]
     }
 
-    /// Takes a packet out; panics if there is none.
+    /// Removes a packet. Panics if there is none.
     #[inline]
-    pub(crate) fn remove(&mut self, place: Place) -> Packet<P> {
-        let slot = &mut self.slots[place.index()];
+    pub(crate) fn remove(&mut self, index: StoreIndex) -> Packet<P> {
+        let slot = &mut self.slots[index.index()];
         slot.next = self.free;
-        self.free = Some(place);
+        self.free = Some(index);
         let data = slot.data.take().expect("a pipe's list leads to its packets only");
         Packet { len: slot.len, flow: slot.flow, traffic_class: slot.traffic_class, data }
     }
 
-    /// Takes a packet out whose time is not after `until`.
+    /// Removes a packet whose time is not after `until`.
     #[inline]
-    pub(crate) fn remove_due(&mut self, place: Place, until: Time) -> Option<Due<P>> {
-        let slot = &mut self.slots[place.index()];
+    pub(crate) fn remove_due(&mut self, index: StoreIndex, until: Time) -> Option<Due<P>> {
+        let slot = &mut self.slots[index.index()];
         if slot.time > until {
             return None;
         }
         let next = std::mem::replace(&mut slot.next, self.free);
-        self.free = Some(place);
+        self.free = Some(index);
         let data = slot.data.take().expect("a pipe's list leads to its packets only");
         let packet = Packet { len: slot.len, flow: slot.flow, traffic_class: slot.traffic_class, data };
         Some(Due { time: slot.time, marked: slot.marked, next, packet })
@@ -128,24 +127,23 @@ impl<P> Store<P> {
 }
 
 impl<P> Store<P> {
-    /// Takes out the unmarked packets of a list whose time is not after `until`, from `first` on:
-    /// `most` at most, and none from `end` on. They are a list already, so their slots become free
-    /// all at once.
+    /// Removes unmarked packets of a list, from `first` on, within the limit and before `end`. They
+    /// already are a list, so their slots are freed together.
     #[inline]
     pub(crate) fn remove_run(
         &mut self,
-        first: Option<Place>,
-        end: Option<Place>,
+        first: Option<StoreIndex>,
+        end: Option<StoreIndex>,
         PopLimit { until, packets_max }: PopLimit,
         mut take: impl FnMut(Time, P),
-    ) -> Run {
-        let mut run = Run { next: first, packets: 0, bytes: 0 };
+    ) -> RemovedRun {
+        let mut run = RemovedRun { next: first, packets: 0, bytes: 0 };
         let mut last = None;
-        while let Some(place) = run.next
+        while let Some(index) = run.next
             && run.next != end
             && run.packets < packets_max
         {
-            let slot = &mut self.slots[place.index()];
+            let slot = &mut self.slots[index.index()];
             if slot.time > until || slot.marked {
                 break;
             }
@@ -153,7 +151,7 @@ impl<P> Store<P> {
             run.packets += 1;
             run.bytes += u64::from(slot.len);
             run.next = slot.next;
-            last = Some(place);
+            last = Some(index);
         }
         if let Some(last) = last {
             self.slots[last.index()].next = std::mem::replace(&mut self.free, first);
@@ -162,24 +160,24 @@ impl<P> Store<P> {
     }
 }
 
-/// A packet that was taken out, and who is behind it.
+/// A removed packet, and the index of the packet behind it.
 #[derive(Debug)]
 pub(crate) struct Due<P> {
     pub(crate) time: Time,
     pub(crate) marked: bool,
-    pub(crate) next: Option<Place>,
+    pub(crate) next: Option<StoreIndex>,
     pub(crate) packet: Packet<P>,
 }
 
-/// What was taken out, and who is the first behind it.
+/// The number and bytes of removed packets, and the index of the packet behind them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
-    pub(crate) next: Option<Place>,
+pub(crate) struct RemovedRun {
+    pub(crate) next: Option<StoreIndex>,
     pub(crate) packets: usize,
     pub(crate) bytes: u64,
 }
 
-impl Place {
+impl StoreIndex {
     #[inline]
     fn index(self) -> usize {
         self.0.get() as usize

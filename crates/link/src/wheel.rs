@@ -1,28 +1,28 @@
 //! The pending times of many pipes, in exact order: a hierarchical timing wheel (G. Varghese and T.
-//! Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) with the current tick in exact order.
+//! Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) that keeps the current tick in exact
+//! order.
 //!
 //! ```text
 //!   near             level 0          level 1          …   level 7
 //!   ticks ≤ base     64 × 1 tick      64 × 64 ticks         64 × 64⁷ ticks
 //! ```
 //!
-//! Time is cut into ticks of 65.5 ns. An entry whose tick first differs from the base in its n-th
-//! group of six bits lies in a slot of level n; so all entries of one level lie after all those of
-//! the levels below. When the earliest entry of all is in a slot, that slot is opened: the base
-//! moves to this entry, what belongs there goes to `near` and the rest to the levels below. An
-//! entry is moved at most once per level, in blocks of contiguous memory, and most skip the levels
-//! that are empty on their way. As long as only few pipes are pending, everything goes to `near`: a
-//! small heap beats any wheel.
+//! Time is divided into ticks of 65.5 ns. A timer whose tick first differs from the base in its n-th
+//! group of six bits lies in a slot of level n. So all timers of one level are later than all timers
+//! of the levels below. When the earliest timer of all is in a slot, that slot is opened: the base
+//! moves to this timer, timers of its tick go to `near`, and the others to lower levels. A timer
+//! moves at most once per level, in blocks of contiguous memory, and most timers skip empty levels.
+//! While few pipes are pending, all timers are in `near`: a small heap is faster than a wheel.
 //!
-//! What a slot gives to `near` is sorted at once; whoever comes to the current tick later goes to a
-//! heap beside it.
+//! The timers that a slot gives to `near` are sorted at once. Timers that are added to the current
+//! tick later go to a heap.
 //!
-//! Rescheduling leaves the old entry behind, stale; it is dropped when its slot is opened, or all
-//! are when they outnumber the live ones. As long as there are none, entries are moved without a
-//! look at their pipes. Turns are counted modulo 256, so that a stale entry can seem live again;
-//! that does no harm, for whichever is met first disarms the pipe. So schedule, cancel and pop take
-//! amortised constant time, but for the heap of the entries within one tick, and for a cancelled
-//! entry that was the earliest of its slot: then the slot is searched for the next.
+//! Rescheduling leaves the old timer behind, stale. Stale timers are dropped when their slot is
+//! opened, or all together when they outnumber the live ones. While there are none, timers move
+//! without access to their pipes. Generations count modulo 256, so that a stale timer can appear
+//! live. This is harmless: the first of both that is met disarms the pipe. So schedule, cancel and
+//! pop take amortised constant time, with two exceptions: the heap of timers within one tick, and
+//! a cancelled timer that was the earliest of its slot, after which the slot is searched.
 
 use fastpath_units::Time;
 use prefetch_index::prefetch_index;
@@ -31,51 +31,53 @@ use std::collections::BinaryHeap;
 
 /// log₂ of the picoseconds in a tick.
 const TICK_BITS: u32 = 16;
-const _: () = assert!(TICK_BITS == u64::BITS - 48, "what a time has within a tick is the top of an `InTick`");
+const _: () =
+    assert!(TICK_BITS == u64::BITS - 48, "what a time has within a tick is the top of an `TickTimer`");
 /// log₂ of the slots in a level.
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = ((u64::BITS - TICK_BITS) / SLOT_BITS) as usize;
-/// As long as no more pipes than this are pending, all is in `near`.
+/// While at most this many pipes are pending, all timers are in `near`.
 const FEW: usize = 16;
-/// Fewer stale entries than this are not worth a search.
+/// The smallest number of stale timers that is worth a sweep.
 const STALE_MIN: usize = 1024;
 
-/// For each of a fixed number of pipes at most one pending time; out they come by time, then by
-/// number.
+/// At most one pending time for each of a fixed number of pipes, popped by time, then by number.
 ///
-/// Times may be scheduled in any order, also before times that were already popped. Memory is taken
-/// as the number of pending times grows and kept; a wheel that has seen its load allocates no more.
+/// Times may be scheduled in any order, even before times that were already popped. Memory grows with
+/// the number of pending times and is kept: under a steady load the wheel does not allocate.
 #[derive(Debug)]
 pub struct Wheel {
-    /// What is pending for each pipe, if it is armed.
+    /// The pending time of each pipe, valid while the pipe is armed.
     times: Vec<Time>,
-    /// Counts how often each pipe was armed and disarmed: odd while it is armed.
-    turns: Vec<u8>,
-    /// How many pipes are armed: so many entries are live. And how many are stale.
+    /// How often each pipe was armed and disarmed, modulo 256: odd while it is armed.
+    generations: Vec<u8>,
+    /// Number of armed pipes, each with one live timer.
     armed: usize,
+    /// Number of stale timers.
     stale: usize,
-    /// Entries whose tick is not after `base`, and some from when there were few. The first is
-    /// live.
-    near: Near,
+    /// Timers whose tick is not after `base`, and some that were added while there were few. The first
+    /// is live.
+    near: NearTimers,
     base: u64,
-    /// Entries whose tick is after `base`, by level and slot.
+    /// Timers whose tick is after `base`, by level and slot.
     slots: Vec<Slot>,
-    /// Per level, which slots hold entries; and which levels have such slots.
+    /// For each level a bit set of the slots that hold timers.
     occupied: [u64; LEVELS],
+    /// A bit set of the levels with such slots.
     levels: u64,
-    blocks: Blocks,
+    blocks: TimerBlocks,
 }
 
-/// From the highest bits to the lowest: a time, a pipe, and the pipe's turn, to tell a live entry
-/// from a stale one for the same time. So entries are ordered by time, then by pipe.
+/// From the highest bits to the lowest: a time, a pipe, and the generation of the pipe, which tells a
+/// live timer from a stale one. So timers are ordered by time, then by pipe.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-struct Entry(u128);
+struct Timer(u128);
 
-impl Entry {
+impl Timer {
     #[inline]
-    fn new(at: Time, id: u32, turn: u8) -> Entry {
-        Entry(u128::from(at.as_ps()) << 64 | u128::from(id) << 32 | u128::from(turn))
+    fn new(at: Time, id: u32, generation: u8) -> Timer {
+        Timer(u128::from(at.as_ps()) << 64 | u128::from(id) << 32 | u128::from(generation))
     }
 
     #[inline]
@@ -89,37 +91,37 @@ impl Entry {
     }
 
     #[inline]
-    fn turn(self) -> u8 {
+    fn generation(self) -> u8 {
         self.0 as u8
     }
 }
 
-/// A slot that is occupied has blocks of entries, and the earliest of them is live.
+/// A list of timer blocks. The earliest timer of an occupied slot is live.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    earliest: Entry,
+    earliest: Timer,
     block: Option<u32>,
 }
 
 impl Wheel {
-    /// A wheel for pipes numbered `0..pipes`, none of them pending.
+    /// Creates a wheel for pipes numbered `0..pipes`, none of them pending.
     pub fn new(pipes: usize) -> Wheel {
         Wheel {
             times: vec![Time::ZERO; pipes],
-            turns: vec![0; pipes],
+            generations: vec![0; pipes],
             armed: 0,
             stale: 0,
-            near: Near::default(),
+            near: NearTimers::default(),
             base: 0,
             slots: vec![Slot::default(); LEVELS * SLOTS],
             occupied: [0; LEVELS],
             levels: 0,
-            blocks: Blocks::default(),
+            blocks: TimerBlocks::default(),
         }
     }
 
-    /// Makes `at` the pending time of pipe `id`, in place of what it was. Panics if `id` is not one
-    /// of the wheel's pipes.
+    /// Sets the pending time of pipe `id`, replacing an earlier one. Panics if `id` is not below the
+    /// number of pipes.
     #[inline]
     pub fn schedule(&mut self, id: u32, at: Time) {
         if self.is_armed(id) {
@@ -129,24 +131,24 @@ impl Wheel {
             self.cancel(id);
         }
         self.times[id as usize] = at;
-        let turn = self.turns[id as usize].wrapping_add(1);
-        self.turns[id as usize] = turn;
+        let generation = self.generations[id as usize].wrapping_add(1);
+        self.generations[id as usize] = generation;
         self.armed += 1;
-        self.insert(Entry::new(at, id, turn));
+        self.insert(Timer::new(at, id, generation));
     }
 
-    /// Forgets the pending time of pipe `id`, if it has one. Panics if `id` is not one of the
-    /// wheel's pipes.
+    /// Removes the pending time of pipe `id`, if there is one. Panics if `id` is not below the number
+    /// of pipes.
     pub fn cancel(&mut self, id: u32) {
         if !self.is_armed(id) {
             return;
         }
         let at = self.times[id as usize];
-        let stale = Entry::new(at, id, self.turns[id as usize]);
+        let stale = Timer::new(at, id, self.generations[id as usize]);
         self.disarm(id);
         self.stale += 1;
-        match self.place(at) {
-            Some(place) if self.slots[place].earliest == stale => self.redistribute(place),
+        match self.slot_index(at) {
+            Some(index) if self.slots[index].earliest == stale => self.redistribute(index),
             _ => self.prune_near(),
         }
         if self.stale > self.armed + STALE_MIN {
@@ -154,12 +156,12 @@ impl Wheel {
         }
     }
 
-    /// The earliest pending time.
+    /// Returns the earliest pending time.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         let first = match self.near.sorted.last() {
-            Some(entry) => Some(entry.at(self.near.tick)),
-            None => self.first_slot().map(|place| self.slots[place].earliest.at()),
+            Some(timer) => Some(timer.at(self.near.tick)),
+            None => self.first_slot().map(|index| self.slots[index].earliest.at()),
         };
         match (first, self.near.heap.peek()) {
             (Some(first), Some(Reverse(other))) => Some(first.min(other.at())),
@@ -168,56 +170,55 @@ impl Wheel {
         }
     }
 
-    /// Takes the earliest pending time off the wheel if it is not after `now`, with the pipe it
-    /// belongs to.
+    /// Removes the earliest pending time if it is not after `now`, and returns it with its pipe.
     #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
         if !self.has_stale()
             && self.near.heap.is_empty()
-            && let Some(&entry) = self.near.sorted.last()
+            && let Some(&timer) = self.near.sorted.last()
         {
-            let at = entry.at(self.near.tick);
+            let at = timer.at(self.near.tick);
             if at > now {
                 return None;
             }
             self.near.sorted.pop();
-            self.disarm(entry.id());
-            return Some((at, entry.id()));
+            self.disarm(timer.id());
+            return Some((at, timer.id()));
         }
-        self.pop_due_of_all(now)
+        self.pop_due_general(now)
     }
 
-    /// The same, where entries may be stale or in several places.
+    /// As `pop_due`, if timers may be stale or in several containers.
     #[inline(never)]
-    fn pop_due_of_all(&mut self, now: Time) -> Option<(Time, u32)> {
-        if let Some(place) = self.first_far() {
-            let far = self.slots[place].earliest;
+    fn pop_due_general(&mut self, now: Time) -> Option<(Time, u32)> {
+        if let Some(index) = self.first_far() {
+            let far = self.slots[index].earliest;
             let first = self.near.first().is_none_or(|near| far < near);
             if first && far.at() <= now {
-                self.open(place);
+                self.open(index);
             } else if first {
                 return None;
             }
         }
-        let entry = self.near.first().filter(|entry| entry.at() <= now)?;
+        let timer = self.near.first().filter(|timer| timer.at() <= now)?;
         self.near.drop_first();
-        self.disarm(entry.id());
+        self.disarm(timer.id());
         self.prune_near();
-        Some((entry.at(), entry.id()))
+        Some((timer.at(), timer.id()))
     }
 
-    /// Fetches what `schedule` needs into the cache.
+    /// Prefetches the memory that `schedule` needs.
     #[inline]
     pub(crate) fn prefetch(&self, id: u32) {
-        // The turns of many pipes share a line: they come by themselves.
+        // The generations of many pipes share a cache line, so they need no prefetch.
         prefetch_index(&self.times, id as usize);
     }
 
-    /// The pipe that comes so many after the first, as far as that is known.
+    /// Returns the pipe that follows the first one after `count` others, if it is known.
     #[inline]
-    pub(crate) fn ahead(&self, places: usize) -> Option<u32> {
+    pub(crate) fn ahead(&self, count: usize) -> Option<u32> {
         let sorted = &self.near.sorted;
-        sorted.len().checked_sub(1 + places).map(|at| sorted[at].id())
+        sorted.len().checked_sub(1 + count).map(|at| sorted[at].id())
     }
 
     #[inline]
@@ -225,22 +226,23 @@ impl Wheel {
         self.stale > 0
     }
 
-    fn is_live(&self, entry: Entry) -> bool {
-        self.turns[entry.id() as usize] == entry.turn() && self.times[entry.id() as usize] == entry.at()
+    fn is_live(&self, timer: Timer) -> bool {
+        self.generations[timer.id() as usize] == timer.generation()
+            && self.times[timer.id() as usize] == timer.at()
     }
 
     #[inline]
     fn is_armed(&self, id: u32) -> bool {
-        self.turns[id as usize] % 2 == 1
+        self.generations[id as usize] % 2 == 1
     }
 
     fn disarm(&mut self, id: u32) {
-        self.turns[id as usize] = self.turns[id as usize].wrapping_add(1);
+        self.generations[id as usize] = self.generations[id as usize].wrapping_add(1);
         self.armed -= 1;
     }
 
-    /// The slot an entry for `at` belongs to; `None` for `near`.
-    fn place(&self, at: Time) -> Option<usize> {
+    /// Returns the index of the slot for a timer at `at`; `None` for `near`.
+    fn slot_index(&self, at: Time) -> Option<usize> {
         let tick = at.as_ps() >> TICK_BITS;
         if tick <= self.base {
             return None;
@@ -251,35 +253,35 @@ impl Wheel {
     }
 
     #[inline]
-    fn insert(&mut self, entry: Entry) {
-        match self.place(entry.at()) {
-            Some(place) if self.armed > FEW => self.put(place, entry),
-            _ => self.near.insert(entry),
+    fn insert(&mut self, timer: Timer) {
+        match self.slot_index(timer.at()) {
+            Some(index) if self.armed > FEW => self.put(index, timer),
+            _ => self.near.insert(timer),
         }
     }
 
-    /// Puts an entry into a slot.
+    /// Adds a timer to a slot.
     #[inline]
-    fn put(&mut self, place: usize, entry: Entry) {
-        let slot = &mut self.slots[place];
+    fn put(&mut self, index: usize, timer: Timer) {
+        let slot = &mut self.slots[index];
         if slot.block.is_none() {
-            slot.earliest = entry;
-            self.occupied[place / SLOTS] |= 1 << (place % SLOTS);
-            self.levels |= 1 << (place / SLOTS);
-        } else if entry < slot.earliest {
-            slot.earliest = entry;
+            slot.earliest = timer;
+            self.occupied[index / SLOTS] |= 1 << (index % SLOTS);
+            self.levels |= 1 << (index / SLOTS);
+        } else if timer < slot.earliest {
+            slot.earliest = timer;
         }
-        slot.block = Some(self.blocks.push(slot.block, entry));
+        slot.block = Some(self.blocks.push(slot.block, timer));
     }
 
-    /// The earliest slot that is occupied, if an entry there may come first: not before those of
-    /// the current tick are gone.
+    /// Returns the earliest occupied slot, if it may hold the first timer: not while timers of the
+    /// current tick are left.
     #[inline]
     fn first_far(&self) -> Option<usize> {
         if self.near.sorted.is_empty() { self.first_slot() } else { None }
     }
 
-    /// The earliest slot that is occupied.
+    /// Returns the earliest occupied slot.
     #[inline]
     fn first_slot(&self) -> Option<usize> {
         if self.levels == 0 {
@@ -289,57 +291,56 @@ impl Wheel {
         Some(level * SLOTS + self.occupied[level].trailing_zeros() as usize)
     }
 
-    /// Opens the earliest slot: its earliest entries go to `near`, the others below.
-    fn open(&mut self, place: usize) {
-        self.base = self.slots[place].earliest.at().as_ps() >> TICK_BITS;
+    /// Opens the earliest slot: its earliest timers go to `near`, the others to lower levels.
+    fn open(&mut self, index: usize) {
+        self.base = self.slots[index].earliest.at().as_ps() >> TICK_BITS;
         self.near.tick = self.base;
-        self.redistribute(place);
+        self.redistribute(index);
         self.near.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Takes every entry out of a slot and puts the live ones where they belong now; the stale are
-    /// dropped. What belongs to `near`, as happens only when the slot is opened, waits there to be
-    /// sorted.
-    fn redistribute(&mut self, place: usize) {
-        let mut next = self.slots[place].block.take();
+    /// Empties a slot, moves its live timers to where they belong now, and drops stale ones. Timers for
+    /// `near`, which occur only when the slot is opened, are added unsorted.
+    fn redistribute(&mut self, index: usize) {
+        let mut next = self.slots[index].block.take();
         let stale = self.has_stale();
-        self.occupied[place / SLOTS] &= !(1 << (place % SLOTS));
-        if self.occupied[place / SLOTS] == 0 {
-            self.levels &= !(1 << (place / SLOTS));
+        self.occupied[index / SLOTS] &= !(1 << (index % SLOTS));
+        if self.occupied[index / SLOTS] == 0 {
+            self.levels &= !(1 << (index / SLOTS));
         }
         while let Some(block) = next {
-            let Block { len, entries, .. } = self.blocks.blocks[block as usize];
-            for &entry in &entries[..len as usize] {
-                if stale && !self.is_live(entry) {
+            let TimerBlock { len, timers, .. } = self.blocks.blocks[block as usize];
+            for &timer in &timers[..len as usize] {
+                if stale && !self.is_live(timer) {
                     self.stale -= 1;
-                } else if self.place(entry.at()).is_none() {
-                    self.near.sorted.push(InTick::new(entry));
+                } else if self.slot_index(timer.at()).is_none() {
+                    self.near.sorted.push(TickTimer::new(timer));
                 } else {
-                    self.insert(entry);
+                    self.insert(timer);
                 }
             }
             next = self.blocks.release(block);
         }
     }
 
-    /// Drops every stale entry.
+    /// Drops all stale timers.
     fn sweep_all(&mut self) {
-        for place in 0..self.slots.len() {
-            if self.slots[place].block.is_some() {
-                self.redistribute(place);
+        for index in 0..self.slots.len() {
+            if self.slots[index].block.is_some() {
+                self.redistribute(index);
             }
         }
         let mut near = std::mem::take(&mut self.near);
-        self.stale -= near.retain(|entry| self.is_live(entry));
+        self.stale -= near.retain(|timer| self.is_live(timer));
         self.near = near;
     }
 
-    /// Restores a live top.
+    /// Drops stale timers from the front of `near`.
     #[inline]
     fn prune_near(&mut self) {
         while self.has_stale()
-            && let Some(entry) = self.near.first()
-            && !self.is_live(entry)
+            && let Some(timer) = self.near.first()
+            && !self.is_live(timer)
         {
             self.near.drop_first();
             self.stale -= 1;
@@ -347,25 +348,25 @@ impl Wheel {
     }
 }
 
-/// The entries that come next, in order.
+/// The earliest timers, in order.
 #[derive(Debug, Default)]
-struct Near {
-    /// What the slot gave that was opened last, the first at the end: all of one tick, which is not
-    /// after `base`, so it is gone when the next is opened.
-    sorted: Vec<InTick>,
+struct NearTimers {
+    /// The timers of the slot that was opened last, in descending order. All are of one tick, which is
+    /// not after `base`, so the list is empty when the next slot is opened.
+    sorted: Vec<TickTimer>,
     tick: u64,
-    /// What came one by one.
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// Timers that were added one by one.
+    heap: BinaryHeap<Reverse<Timer>>,
 }
 
-/// An entry of a known tick: half as long, in the same order.
+/// A timer of a known tick: half the size, in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct InTick(u64);
+struct TickTimer(u64);
 
-impl InTick {
+impl TickTimer {
     #[inline]
-    fn new(entry: Entry) -> InTick {
-        InTick(entry.at().as_ps() << 48 | u64::from(entry.id()) << 16 | u64::from(entry.turn()))
+    fn new(timer: Timer) -> TickTimer {
+        TickTimer(timer.at().as_ps() << 48 | u64::from(timer.id()) << 16 | u64::from(timer.generation()))
     }
 
     #[inline]
@@ -379,86 +380,86 @@ impl InTick {
     }
 
     #[inline]
-    fn entry(self, tick: u64) -> Entry {
-        Entry::new(self.at(tick), self.id(), self.0 as u8)
+    fn timer(self, tick: u64) -> Timer {
+        Timer::new(self.at(tick), self.id(), self.0 as u8)
     }
 }
 
-impl Near {
+impl NearTimers {
     #[inline]
-    fn first(&self) -> Option<Entry> {
-        let sorted = self.sorted.last().map(|entry| entry.entry(self.tick));
+    fn first(&self) -> Option<Timer> {
+        let sorted = self.sorted.last().map(|timer| timer.timer(self.tick));
         match (sorted, self.heap.peek()) {
             (Some(sorted), Some(&Reverse(other))) => Some(sorted.min(other)),
             (sorted, other) => sorted.or(other.map(|&Reverse(other)| other)),
         }
     }
 
-    /// Takes the first out.
+    /// Removes the first timer.
     #[inline]
     fn drop_first(&mut self) {
         match (self.sorted.last(), self.heap.peek()) {
-            (Some(sorted), Some(Reverse(other))) if *other < sorted.entry(self.tick) => drop(self.heap.pop()),
+            (Some(sorted), Some(Reverse(other))) if *other < sorted.timer(self.tick) => drop(self.heap.pop()),
             (Some(_), _) => drop(self.sorted.pop()),
             (None, _) => drop(self.heap.pop()),
         }
     }
 
-    fn insert(&mut self, entry: Entry) {
-        self.heap.push(Reverse(entry));
+    fn insert(&mut self, timer: Timer) {
+        self.heap.push(Reverse(timer));
     }
 
-    /// Drops entries; says how many.
-    fn retain(&mut self, mut keep: impl FnMut(Entry) -> bool) -> usize {
+    /// Keeps the timers for which `keep` is true and returns the number of the others.
+    fn retain(&mut self, mut keep: impl FnMut(Timer) -> bool) -> usize {
         let before = self.sorted.len() + self.heap.len();
-        self.sorted.retain(|entry| keep(entry.entry(self.tick)));
-        self.heap.retain(|&Reverse(entry)| keep(entry));
+        self.sorted.retain(|timer| keep(timer.timer(self.tick)));
+        self.heap.retain(|&Reverse(timer)| keep(timer));
         before - self.sorted.len() - self.heap.len()
     }
 }
 
-/// Entries of all slots, in linked blocks, so that a slot costs what it holds and is read in
-/// sequence.
+/// The timers of all slots in linked blocks, so that a slot takes memory for its timers only and is
+/// read sequentially.
 #[derive(Debug, Default)]
-struct Blocks {
-    blocks: Vec<Block>,
+struct TimerBlocks {
+    blocks: Vec<TimerBlock>,
     free: Option<u32>,
 }
 
-/// Its head lies beside its first entries, so that most insertions touch one cache line.
+/// The header is next to the first timers, so that most insertions touch one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct Block {
+struct TimerBlock {
     len: u32,
     next: Option<u32>,
-    entries: [Entry; 15],
+    timers: [Timer; 15],
 }
 
-impl Blocks {
-    /// Adds `entry` to the list of blocks that begins with `first`; answers where it begins now.
+impl TimerBlocks {
+    /// Adds `timer` to the list of blocks that starts with `first` and returns its new start.
     #[inline]
-    fn push(&mut self, first: Option<u32>, entry: Entry) -> u32 {
+    fn push(&mut self, first: Option<u32>, timer: Timer) -> u32 {
         if let Some(index) = first {
             let block = &mut self.blocks[index as usize];
-            if let Some(room) = block.entries.get_mut(block.len as usize) {
-                *room = entry;
+            if let Some(room) = block.timers.get_mut(block.len as usize) {
+                *room = timer;
                 block.len += 1;
                 return index;
             }
         }
-        self.begin(first, entry)
+        self.begin(first, timer)
     }
 
-    /// A block with one entry that is followed by `next`.
+    /// Returns a block with one timer, followed by `next`.
     #[inline(never)]
-    fn begin(&mut self, next: Option<u32>, entry: Entry) -> u32 {
+    fn begin(&mut self, next: Option<u32>, timer: Timer) -> u32 {
         let index = self.take(next);
         let block = &mut self.blocks[index as usize];
-        (block.len, block.entries[0]) = (1, entry);
+        (block.len, block.timers[0]) = (1, timer);
         index
     }
 
-    /// An empty block that is followed by `next`.
+    /// Returns an empty block, followed by `next`.
     fn take(&mut self, next: Option<u32>) -> u32 {
         match self.free {
             Some(index) => {
@@ -470,14 +471,14 @@ impl Blocks {
             }
             None => {
                 let index =
-                    u32::try_from(self.blocks.len()).expect("no more blocks than pipes and stale entries");
-                self.blocks.push(Block { entries: [Entry::default(); 15], len: 0, next });
+                    u32::try_from(self.blocks.len()).expect("no more blocks than pipes and stale timers");
+                self.blocks.push(TimerBlock { timers: [Timer::default(); 15], len: 0, next });
                 index
             }
         }
     }
 
-    /// Gives a block back; answers the one that followed it.
+    /// Releases a block and returns the one that followed it.
     fn release(&mut self, index: u32) -> Option<u32> {
         let block = &mut self.blocks[index as usize];
         let next = std::mem::replace(&mut block.next, self.free);
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn rescheduling_for_ever_takes_no_more_memory() {
+    fn repeated_rescheduling_does_not_grow_memory() {
         let mut wheel = Wheel::new(2);
         wheel.schedule(1, Time::MAX);
         for round in 0..100_000 {
@@ -520,7 +521,7 @@ mod tests {
     const PIPES: u32 = 4 * FEW as u32;
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum Operation {
         Schedule(u32, Time),
         /// Relative to the latest `now`.
         ScheduleIn(u32, u64),
@@ -530,19 +531,19 @@ mod tests {
         PopNext,
     }
 
-    /// Times of every magnitude, so that every level is met.
+    /// Times of every magnitude, so that every level is used.
     fn time() -> impl Strategy<Value = u64> {
         (any::<u64>(), 0u32..64).prop_map(|(t, shift)| t >> shift)
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = Operation> {
         prop_oneof![
-            3 => (0u32..PIPES, time()).prop_map(|(id, t)| Step::Schedule(id, Time::from_ps(t))),
-            6 => (0u32..PIPES, time()).prop_map(|(id, t)| Step::ScheduleIn(id, t)),
-            1 => (0u32..PIPES).prop_map(Step::Cancel),
-            1 => Just(Step::CancelFirst),
-            1 => time().prop_map(|t| Step::PopUntil(Time::from_ps(t))),
-            4 => Just(Step::PopNext),
+            3 => (0u32..PIPES, time()).prop_map(|(id, t)| Operation::Schedule(id, Time::from_ps(t))),
+            6 => (0u32..PIPES, time()).prop_map(|(id, t)| Operation::ScheduleIn(id, t)),
+            1 => (0u32..PIPES).prop_map(Operation::Cancel),
+            1 => Just(Operation::CancelFirst),
+            1 => time().prop_map(|t| Operation::PopUntil(Time::from_ps(t))),
+            4 => Just(Operation::PopNext),
         ]
     }
 
@@ -581,26 +582,26 @@ mod tests {
             }
             for step in steps {
                 match step {
-                    Step::Schedule(id, at) => {
+                    Operation::Schedule(id, at) => {
                         wheel.schedule(id, at);
                         naive.schedule(id, at);
                     }
-                    Step::ScheduleIn(id, ps) => {
+                    Operation::ScheduleIn(id, ps) => {
                         let at = Time::from_ps(now.as_ps().saturating_add(ps));
                         wheel.schedule(id, at);
                         naive.schedule(id, at);
                     }
-                    Step::Cancel(id) => {
+                    Operation::Cancel(id) => {
                         wheel.cancel(id);
                         naive.cancel(id);
                     }
-                    Step::CancelFirst => {
+                    Operation::CancelFirst => {
                         if let Some(&(_, id)) = naive.0.first() {
                             wheel.cancel(id);
                             naive.cancel(id);
                         }
                     }
-                    Step::PopUntil(limit) => {
+                    Operation::PopUntil(limit) => {
                         loop {
                             let (ours, theirs) = (wheel.pop_due(limit), naive.pop_due(limit));
                             prop_assert_eq!(ours, theirs);
@@ -610,7 +611,7 @@ mod tests {
                         }
                         now = limit;
                     }
-                    Step::PopNext => {
+                    Operation::PopNext => {
                         now = wheel.next_at().unwrap_or(now);
                         prop_assert_eq!(wheel.pop_due(now), naive.pop_due(now));
                     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 /// One thing done to a pipe, after some time.
 #[derive(Clone, Debug)]
-enum Step {
+enum Operation {
     Push {
         len: u32,
         traffic_class: u8,
@@ -21,7 +21,7 @@ enum Step {
     Enrich,
 }
 
-/// How far time moves before a step.
+/// How far time moves before a operation.
 #[derive(Clone, Debug)]
 enum Gap {
     None,
@@ -122,7 +122,7 @@ prop_compose! {
     }
 }
 
-fn step() -> impl Strategy<Value = (Gap, Step)> {
+fn operation() -> impl Strategy<Value = (Gap, Operation)> {
     let gap = prop_oneof![
         4 => Just(Gap::None),
         1 => (0u64..3).prop_map(Gap::Ps),
@@ -130,17 +130,17 @@ fn step() -> impl Strategy<Value = (Gap, Step)> {
         2 => Just(Gap::Exit),
         2 => Just(Gap::Departure),
     ];
-    let step = prop_oneof![
-        8 => (0u32..2000, 0u8..8).prop_map(|(len, traffic_class)| Step::Push { len, traffic_class }),
-        4 => Just(Step::Pop),
-        1 => change().prop_map(|change| Step::Change(Box::new(change))),
-        1 => Just(Step::Enrich),
+    let operation = prop_oneof![
+        8 => (0u32..2000, 0u8..8).prop_map(|(len, traffic_class)| Operation::Push { len, traffic_class }),
+        4 => Just(Operation::Pop),
+        1 => change().prop_map(|change| Operation::Change(Box::new(change))),
+        1 => Just(Operation::Enrich),
     ];
-    (gap, step)
+    (gap, operation)
 }
 
-fn steps() -> impl Strategy<Value = Vec<(Gap, Step)>> {
-    prop::collection::vec(step(), 1..80)
+fn operations() -> impl Strategy<Value = Vec<(Gap, Operation)>> {
+    prop::collection::vec(operation(), 1..80)
 }
 
 fn moved(now: Time, gap: &Gap, pipe: &Pipe<u32>) -> Time {
@@ -168,21 +168,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_pipe_does_exactly_what_its_specification_does(spec in spec(), seed: u64, steps in steps()) {
+    fn a_pipe_does_exactly_what_its_specification_does(spec in spec(), seed: u64, operations in operations()) {
         let mut pipe = Pipe::new(&spec, Rng::new(seed));
         let mut oracle = Oracle::new(&spec, Rng::new(seed));
         let mut now = Time::ZERO;
         // Elsewhere an event may be no exit.
         let mut plain = is_plain(&spec.queue);
         let (mut ours, mut theirs) = (Out::new(), Out::new());
-        for (i, (gap, step)) in steps.into_iter().enumerate() {
+        for (i, (gap, operation)) in operations.into_iter().enumerate() {
             now = moved(now, &gap, &pipe);
-            match step {
-                Step::Push { len, traffic_class } => {
+            match operation {
+                Operation::Push { len, traffic_class } => {
                     let packet = Packet { len, flow: 0, traffic_class, data: i as u32 };
                     prop_assert_eq!(pipe.push(now, packet), oracle.push(now, packet), "packet {}", i);
                 }
-                Step::Pop => {
+                Operation::Pop => {
                     while let Some(exit) = pipe.pop(now) {
                         note(&mut ours, exit);
                     }
@@ -190,11 +190,11 @@ proptest! {
                         note(&mut theirs, exit);
                     }
                 }
-                Step::Change(change) => {
+                Operation::Change(change) => {
                     pipe.change(now, &change);
                     oracle.change(now, &change);
                 }
-                Step::Enrich => {
+                Operation::Enrich => {
                     enrich(&mut pipe, now);
                     plain = false;
                 }
@@ -279,11 +279,11 @@ proptest! {
     fn extreme_times_and_sizes_are_survived(
         spec in spec(),
         delay: u64,
-        steps in prop::collection::vec((any::<u64>(), any::<u32>(), change()), 1..20),
+        operations in prop::collection::vec((any::<u64>(), any::<u32>(), change()), 1..20),
     ) {
         let plain = is_plain(&spec.queue);
         let mut pipe = Pipe::new(&PipeSpec { delay: Duration::from_ps(delay), ..spec }, Rng::new(1));
-        for (now, len, change) in steps {
+        for (now, len, change) in operations {
             let now = Time::from_ps(now);
             let _ = pipe.push(now, Packet { len, flow: 0, traffic_class: 1, data: () });
             pipe.change(now, &change);

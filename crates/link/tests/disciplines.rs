@@ -1,7 +1,7 @@
 //! Disciplines that decide at dequeue, against their naive twins: random links and arrivals, drop
 //! for drop, mark for mark, picosecond for picosecond.
 
-use fastpath_link::oracle::aqm;
+use fastpath_link::oracle;
 use fastpath_link::{
     Classes, CodelSpec, DropReason, DrrShare, DrrSpec, DualPi2Spec, DualScheduler, Ecn, Fate, FqCodelSpec,
     Limit, Packet, Peak, PieSpec, Pipe, PipeSpec, PrioSpec, QueueSpec, SojournSpec, TokenBucketSpec, Verdict,
@@ -176,8 +176,7 @@ proptest! {
     ) {
         let spec = PipeSpec { rate: Some(rate), delay, queue: queue.clone(), ..PipeSpec::default() };
         let ours = through_a_pipe(&spec, &arrivals, seed);
-        let mut twin = aqm::twin(&queue);
-        let theirs = aqm::run(&mut *twin, Some(rate), delay, &arrivals, &mut Rng::new(seed));
+        let theirs = oracle::run(&queue, Some(rate), delay, &arrivals, &mut Rng::new(seed));
         prop_assert_eq!(ours, theirs);
     }
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const PIPES: u32 = 6;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum Operation {
     Push {
         id: u32,
         len: u32,
@@ -51,14 +51,14 @@ fn spec() -> impl Strategy<Value = PipeSpec> {
     })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn operation() -> impl Strategy<Value = Operation> {
     let len = prop::sample::select(vec![64u32, 100, 125, 1500]);
     prop_oneof![
-        6 => (0..PIPES, len.clone()).prop_map(|(id, len)| Step::Push { id, len }),
-        3 => (0..PIPES, prop::collection::vec(len, 0..8)).prop_map(|(id, lens)| Step::PushRun { id, lens }),
-        2 => (0u64..400_000_000).prop_map(Step::PopUntil),
-        4 => Just(Step::PopNext),
-        1 => (0..PIPES, spec()).prop_map(|(id, spec)| Step::Change { id, change: Box::new(Change::to(&spec)) }),
+        6 => (0..PIPES, len.clone()).prop_map(|(id, len)| Operation::Push { id, len }),
+        3 => (0..PIPES, prop::collection::vec(len, 0..8)).prop_map(|(id, lens)| Operation::PushRun { id, lens }),
+        2 => (0u64..400_000_000).prop_map(Operation::PopUntil),
+        4 => Just(Operation::PopNext),
+        1 => (0..PIPES, spec()).prop_map(|(id, spec)| Operation::Change { id, change: Box::new(Change::to(&spec)) }),
     ]
 }
 
@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn many_pipes_do_what_single_ones_do_in_order(
         specs in prop::collection::vec(spec(), PIPES as usize),
-        steps in prop::collection::vec(step(), 1..120),
+        operations in prop::collection::vec(operation(), 1..120),
     ) {
         let rng = |id: usize| Rng::stream(1, id as u64);
         let plan = |(id, spec)| PipeInit { spec, rng: rng(id) };
@@ -111,13 +111,13 @@ proptest! {
         (0..PIPES).for_each(|id| pipes.set_label(id, id));
         let mut naive = Naive(specs.iter().enumerate().map(|(id, spec)| Pipe::new(spec, rng(id))).collect());
         let (mut now, mut ours, mut theirs) = (Time::ZERO, Vec::new(), Vec::new());
-        for (i, step) in steps.into_iter().enumerate() {
-            match step {
-                Step::Push { id, len } => {
+        for (i, operation) in operations.into_iter().enumerate() {
+            match operation {
+                Operation::Push { id, len } => {
                     let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
                     prop_assert_eq!(pipes.push(now, id, packet), naive.0[id as usize].push(now, packet));
                 }
-                Step::PushRun { id, lens } => {
+                Operation::PushRun { id, lens } => {
                     let packets = lens.into_iter().zip(100 * i as u32..);
                     let packets = packets.map(|(len, data)| Packet { len, flow: 0, traffic_class: 0, data });
                     let (mut refused, mut expected) = (Vec::new(), Vec::new());
@@ -129,15 +129,15 @@ proptest! {
                     }
                     prop_assert_eq!(refused, expected);
                 }
-                Step::PopUntil(_) | Step::PopNext => {
-                    now = match step {
-                        Step::PopUntil(span) => now + Duration::from_ps(span),
+                Operation::PopUntil(_) | Operation::PopNext => {
+                    now = match operation {
+                        Operation::PopUntil(span) => now + Duration::from_ps(span),
                         _ => pipes.next_at().unwrap_or(now).max(now),
                     };
                     pop_until(&mut pipes, now, &mut ours);
                     naive.pop_until(now, &mut theirs);
                 }
-                Step::Change { id, change } => {
+                Operation::Change { id, change } => {
                     pipes.change(now, id, &change);
                     naive.0[id as usize].change(now, &change);
                 }
@@ -155,19 +155,19 @@ proptest! {
     #[test]
     fn recording_departures_changes_no_exit_and_tells_when_each_left_its_queue(
         specs in prop::collection::vec(spec(), PIPES as usize),
-        steps in prop::collection::vec(step(), 1..120),
+        operations in prop::collection::vec(operation(), 1..120),
     ) {
         let plan = |(id, spec)| PipeInit { spec, rng: Rng::stream(1, id as u64) };
         let mut pipes = Pipes::new(specs.iter().enumerate().map(plan), 4);
         let mut noting = Pipes::recording_departures(specs.iter().enumerate().map(plan), 4);
         let mut now = Time::ZERO;
-        for (i, step) in steps.into_iter().enumerate() {
-            match step {
-                Step::Push { id, len } => {
+        for (i, operation) in operations.into_iter().enumerate() {
+            match operation {
+                Operation::Push { id, len } => {
                     let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
                     prop_assert_eq!(pipes.push(now, id, packet), noting.push(now, id, packet));
                 }
-                Step::PushRun { id, lens } => {
+                Operation::PushRun { id, lens } => {
                     let packets = lens.into_iter().zip(100 * i as u32..);
                     let packets = packets.map(|(len, data)| Packet { len, flow: 0, traffic_class: 0, data });
                     let (mut refused, mut expected) = (Vec::new(), Vec::new());
@@ -175,9 +175,9 @@ proptest! {
                     noting.push_run(now, id, packets, |reason, data| expected.push((reason, data)));
                     prop_assert_eq!(refused, expected);
                 }
-                Step::PopUntil(_) | Step::PopNext => {
-                    now = match step {
-                        Step::PopUntil(span) => now + Duration::from_ps(span),
+                Operation::PopUntil(_) | Operation::PopNext => {
+                    now = match operation {
+                        Operation::PopUntil(span) => now + Duration::from_ps(span),
                         _ => pipes.next_at().unwrap_or(now).max(now),
                     };
                     while let Some((id, exit)) = noting.pop(now) {
@@ -189,7 +189,7 @@ proptest! {
                     }
                     prop_assert_eq!(pipes.pop(now), None);
                 }
-                Step::Change { id, change } => {
+                Operation::Change { id, change } => {
                     pipes.change(now, id, &change);
                     noting.change(now, id, &change);
                 }

@@ -1,7 +1,7 @@
-//! Corruption: flipped bits. The pipe decides which; whoever holds the bytes flips them, and leaves
-//! every checksum as it is.
+//! Corruption: flipped bits. The pipe decides which bits. The owner of the bytes flips them and leaves
+//! all checksums as they are.
 
-use super::chance::{Chance, Dice};
+use super::chance::{Chance, ChanceState};
 use crate::math;
 use fastpath_units::{Probability, Rng};
 use std::collections::BTreeSet;
@@ -10,13 +10,13 @@ use std::num::NonZeroU32;
 /// Which packets are corrupted, and how.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum CorruptSpec {
-    /// One bit of a packet is flipped, by chance per packet, as in netem.
+    /// One bit of each selected packet is flipped, as in netem.
     Packets(Chance),
     /// Every bit is flipped with this probability, independently.
     Bits(Probability),
 }
 
-/// The bits flipped in one packet: how many, and the seed of which.
+/// The bits flipped in one packet: their number, and the seed that selects them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Corruption {
     flips: NonZeroU32,
@@ -24,18 +24,18 @@ pub struct Corruption {
 }
 
 impl Corruption {
-    /// How many bits.
+    /// Returns the number of bits.
     pub fn flips(&self) -> u32 {
         self.flips.get()
     }
 
-    /// Flips them: as many different bits of `bytes`, all equally likely, always the same for one
-    /// corruption and length. All of them where there are fewer.
+    /// Flips that many different bits of `bytes`, all equally likely; all bits if there are fewer. The
+    /// selection depends only on the corruption and the length.
     pub fn apply(&self, bytes: &mut [u8]) {
         let bits = bytes.len() as u64 * 8;
         let mut rng = Rng::new(u64::from(self.seed));
         let mut chosen = BTreeSet::new();
-        // R. Floyd's sample: bits − flips … bits − 1, each adds one bit that is new.
+        // R. Floyd's sampling: each of bits − flips … bits − 1 adds one new bit.
         for last in bits.saturating_sub(u64::from(self.flips.get()))..bits {
             let bit = rng.below(last + 1);
             let bit = if chosen.insert(bit) { bit } else { last };
@@ -45,7 +45,7 @@ impl Corruption {
     }
 }
 
-/// Corruption at work.
+/// The state of a corruption law.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Corruptor {
     spec: CorruptSpec,
@@ -54,15 +54,15 @@ pub(crate) struct Corruptor {
 
 #[derive(Clone, Copy, Debug)]
 enum Law {
-    Packets(Dice),
-    /// Bits that pass before the next error; `None` before the first draw.
+    Packets(ChanceState),
+    /// Correct bits before the next error; `None` before the first draw.
     Bits(Option<u64>),
 }
 
 impl Corruptor {
     pub(crate) fn new(spec: CorruptSpec) -> Corruptor {
         let law = match spec {
-            CorruptSpec::Packets(chance) => Law::Packets(Dice::new(chance)),
+            CorruptSpec::Packets(chance) => Law::Packets(ChanceState::new(chance)),
             CorruptSpec::Bits(_) => Law::Bits(None),
         };
         Corruptor { spec, law }
@@ -72,10 +72,10 @@ impl Corruptor {
         self.spec
     }
 
-    /// What happens to a packet of `len` bytes.
+    /// Draws the corruption of a packet of `len` bytes.
     pub(crate) fn draw(&mut self, len: u32, rng: &mut Rng) -> Option<Corruption> {
         let flips = match (&mut self.law, self.spec) {
-            (Law::Packets(dice), _) => u32::from(dice.roll(rng)),
+            (Law::Packets(chance), _) => u32::from(chance.draw(rng)),
             (Law::Bits(before), CorruptSpec::Bits(p)) => errors(before, u64::from(len) * 8, p, rng),
             (Law::Bits(_), CorruptSpec::Packets(_)) => 0,
         };
@@ -83,7 +83,7 @@ impl Corruptor {
     }
 }
 
-/// Errors among the next `bits` of a stream in which each is wrong with probability `p`: one draw
+/// Returns the number of errors in the next `bits` of a stream with the bit error ratio `p`: one draw
 /// per error.
 fn errors(before: &mut Option<u64>, bits: u64, p: Probability, rng: &mut Rng) -> u32 {
     let mut found = 0;
@@ -98,7 +98,7 @@ fn errors(before: &mut Option<u64>, bits: u64, p: Probability, rng: &mut Rng) ->
     found
 }
 
-/// Good bits before the next error: geometric, ⌊ln U / ln(1 − p)⌋.
+/// Draws the number of correct bits before the next error: geometric, ⌊ln U / ln(1 − p)⌋.
 fn good_bits(p: Probability, rng: &mut Rng) -> u64 {
     let p = p.get();
     if p <= 0.0 {
@@ -107,7 +107,7 @@ fn good_bits(p: Probability, rng: &mut Rng) -> u64 {
     if p >= 1.0 {
         return 0;
     }
-    // ln(1 − p) loses p where it is tiny; there it is −p − p²/2 to all digits.
+    // 1 − p loses digits of a small p. There ln(1 − p) is −p − p²/2 to all digits.
     let log = if p < 1e-6 { -p - p * p / 2.0 } else { math::ln(1.0 - p) };
     (math::ln(1.0 - rng.unit_f64()) / log) as u64
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_different_bits_are_flipped_as_were_asked_for() {
+    fn the_requested_number_of_different_bits_is_flipped() {
         for flips in [1, 2, 7, 79, 80, 100] {
             let corruption = Corruption { flips: NonZeroU32::new(flips).expect("above 0"), seed: flips };
             let mut bytes = [0u8; 10];

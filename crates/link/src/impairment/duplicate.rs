@@ -1,19 +1,20 @@
-//! Duplicates: packets that leave twice, at once or the second time later.
+//! Duplication: packets that leave twice, at once or with the copy later.
 
-use super::chance::{Chance, Dice};
+use super::chance::{Chance, ChanceState};
 use fastpath_units::{Duration, Probability, Rng};
 
-/// Which packets leave twice, and when the second time.
+/// Which packets leave twice, and when the copy leaves.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Duplication {
-    /// How likely a packet is duplicated.
+    /// The probability that a packet is duplicated.
     pub chance: Chance,
-    /// How much later than its packet a copy leaves; others may leave between them.
+    /// The time from the exit of the packet to the exit of its copy. Other packets may leave between
+    /// them.
     pub later: Duration,
 }
 
 impl Duplication {
-    /// True if no packet is ever duplicated.
+    /// Returns true if no packet is ever duplicated.
     pub fn is_never(&self) -> bool {
         self.chance.probability.is_never()
     }
@@ -31,31 +32,31 @@ impl From<Probability> for Duplication {
     }
 }
 
-/// Duplication at work.
+/// The state of a duplication law.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duplicator {
-    dice: Dice,
+    chance: ChanceState,
     later: Duration,
 }
 
 impl Duplicator {
     pub(crate) fn new(spec: Duplication) -> Duplicator {
-        Duplicator { dice: Dice::new(spec.chance), later: spec.later }
+        Duplicator { chance: ChanceState::new(spec.chance), later: spec.later }
     }
 
     pub(crate) fn spec(&self) -> Duplication {
-        Duplication { chance: self.dice.chance, later: self.later }
+        Duplication { chance: self.chance.chance, later: self.later }
     }
 
-    /// How many copies leave beside the packet at hand. One draw, none if there never is a copy.
+    /// Returns the number of copies of the current packet. One draw; none if the law never duplicates.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> u8 {
         match self.spec().is_never() {
             true => 0,
-            false => u8::from(self.dice.roll(rng)),
+            false => u8::from(self.chance.draw(rng)),
         }
     }
 
-    /// How much later they leave, if they do.
+    /// Returns how much later copies leave; `None` if they leave at once.
     pub(crate) fn later(&self) -> Option<Duration> {
         (!self.later.is_zero()).then_some(self.later)
     }

@@ -10,44 +10,44 @@
 use fastpath_units::{Probability, Rng};
 use std::fmt;
 
-/// Transition probabilities, one step per packet; the chain starts in a gap. `p13` + `p14` and
-/// `p31` + `p32` are at most 1, and what exceeds that is as if it were not there. `Default` loses
-/// nothing.
+/// Transition probabilities, one step per packet. The chain starts in a gap. `p13` + `p14` and `p31` +
+/// `p32` are at most 1; any excess is ignored. `Default` loses nothing.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct FourState {
     /// From a gap into a burst.
     pub p13: Probability,
-    /// From a loss of a burst back to the gap.
+    /// From a loss of a burst to the gap.
     pub p31: Probability,
-    /// From a loss of a burst to a packet that survives within it.
+    /// From a loss of a burst to a packet received within the burst.
     pub p32: Probability,
-    /// From such a survivor to the next loss.
+    /// From a packet received within a burst to the next loss.
     pub p23: Probability,
-    /// From a gap to an isolated loss, which returns to the gap at once.
+    /// From a gap to an isolated loss, which returns to the gap with the next packet.
     pub p14: Probability,
 }
 
 impl FourState {
-    /// The share of packets lost in the long run: (π3 + π4) of the stationary distribution, which
+    /// Returns the share of packets lost in the long run: (π3 + π4) of the stationary distribution, which
     /// follows from the balance of flows π1·p13 = π3·p31, π3·p32 = π2·p23, π1·p14 = π4.
     pub fn share(&self) -> f64 {
         let [_, _, burst, isolated] = self.stationary();
         burst + isolated
     }
 
-    /// How often the chain is in a gap, in a survivor, in a burst, in an isolated loss.
+    /// Returns the stationary probabilities of gap, received in a burst, lost in a burst, and isolated
+    /// loss.
     fn stationary(&self) -> [f64; 4] {
         let [p13, p31, p32, p23, p14] =
             [self.p13, self.p31, self.p32, self.p23, self.p14].map(Probability::get);
-        // Unnormalised weights; a burst that nothing enters has none, one that nothing leaves has
+        // Unnormalised weights. A burst that is never entered has none; one that is never left has
         // all.
         let (gap, burst) = if p13 == 0.0 { (1.0, 0.0) } else { (p31, p13) };
         if burst > 0.0 && p32 > 0.0 && p23 == 0.0 {
             return [0.0, 1.0, 0.0, 0.0];
         }
-        let survivors = if p32 == 0.0 || burst == 0.0 { 0.0 } else { burst * p32 / p23 };
+        let received = if p32 == 0.0 || burst == 0.0 { 0.0 } else { burst * p32 / p23 };
         let isolated = gap * p14;
-        [gap, survivors, burst, isolated].map(|weight| weight / (gap + burst + survivors + isolated))
+        [gap, received, burst, isolated].map(|weight| weight / (gap + burst + received + isolated))
     }
 
     /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): the covariances
@@ -59,15 +59,15 @@ impl FourState {
         if share <= 0.0 || share >= 1.0 {
             return 1.0;
         }
-        // What is to be expected of a packet beyond the share, by the state some packets before.
+        // The expected loss of a packet in excess of the share, by the state some packets before.
         let mut beyond = [-share, -share, 1.0 - share, 1.0 - share];
         let mut sum = 0.0;
         for _ in 0..STEPS_MAX {
-            let [gap, survivor, burst, isolated] = beyond;
+            let [gap, received, burst, isolated] = beyond;
             beyond = [
                 (1.0 - p13 - p14) * gap + p13 * burst + p14 * isolated,
-                (1.0 - p23) * survivor + p23 * burst,
-                (1.0 - p31 - p32) * burst + p31 * gap + p32 * survivor,
+                (1.0 - p23) * received + p23 * burst,
+                (1.0 - p31 - p32) * burst + p31 * gap + p32 * received,
                 gap,
             ];
             sum += pi[2] * beyond[2] + pi[3] * beyond[3];
@@ -79,7 +79,7 @@ impl FourState {
     }
 }
 
-/// Packets after which a chain's memory is not followed further.
+/// The number of packets over which correlation is summed.
 const STEPS_MAX: usize = 1_000_000;
 
 impl fmt::Display for FourState {
@@ -89,7 +89,7 @@ impl fmt::Display for FourState {
     }
 }
 
-/// The chain at work.
+/// The state of the chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     law: FourState,
@@ -99,7 +99,7 @@ pub(crate) struct Chain {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Gap,
-    Survivor,
+    Received,
     Burst,
     Isolated,
 }
@@ -109,7 +109,7 @@ impl Chain {
         Chain { law, state: State::Gap }
     }
 
-    /// True if the packet at hand is lost. One draw, except after an isolated loss.
+    /// Returns true if the current packet is lost. One draw, except after an isolated loss.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         let FourState { p13, p31, p32, p23, p14 } = self.law;
         let mut choose = |first: Probability, then: State, second: Probability, or: State, stay: State| {
@@ -122,9 +122,9 @@ impl Chain {
         };
         self.state = match self.state {
             State::Gap => choose(p14, State::Isolated, p13, State::Burst, State::Gap),
-            State::Burst => choose(p32, State::Survivor, p31, State::Gap, State::Burst),
-            State::Survivor => {
-                choose(p23, State::Burst, Probability::NEVER, State::Survivor, State::Survivor)
+            State::Burst => choose(p32, State::Received, p31, State::Gap, State::Burst),
+            State::Received => {
+                choose(p23, State::Burst, Probability::NEVER, State::Received, State::Received)
             }
             State::Isolated => State::Gap,
         };
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn certain_transitions_make_a_fixed_pattern() {
-        // Gap, isolated, gap …; and gap, burst, survivor, burst …
+        // Gap, isolated, gap …; and gap, lost, received, lost …
         assert_eq!(losses([0.0, 0.0, 0.0, 0.0, 1.0], 1, 4), [true, false, true, false]);
         assert_eq!(losses([1.0, 0.0, 1.0, 1.0, 0.0], 1, 5), [true, false, true, false, true]);
         assert_eq!(losses([1.0, 0.0, 0.0, 0.0, 0.0], 1, 3), [true, true, true]);
@@ -167,14 +167,14 @@ mod tests {
             let [p13, p31, p32, p23, p14] = p;
             let mut pi = [1.0, 0.0, 0.0, 0.0];
             for _ in 0..20_000 {
-                let [gap, survivor, burst, isolated] = pi;
+                let [gap, received, burst, isolated] = pi;
                 let next = [
                     gap * (1.0 - p13 - p14) + burst * p31 + isolated,
-                    survivor * (1.0 - p23) + burst * p32,
-                    burst * (1.0 - p31 - p32) + gap * p13 + survivor * p23,
+                    received * (1.0 - p23) + burst * p32,
+                    burst * (1.0 - p31 - p32) + gap * p13 + received * p23,
                     gap * p14,
                 ];
-                // Half steps, so that a periodic chain settles too.
+                // Half steps, so that a periodic chain converges too.
                 pi = std::array::from_fn(|i| (pi[i] + next[i]) / 2.0);
             }
             let share = law(p).share();
@@ -184,8 +184,8 @@ mod tests {
 
     #[test]
     fn the_share_lost_is_the_stationary_one() {
-        // Batches of 500 packets are nearly independent; the mean of 400 of them lies within 3.291
-        // of its standard errors: one correct chain in a thousand would not, and these seeds do.
+        // Batches of 500 packets are nearly independent. The mean of 400 batches lies within 3.291
+        // standard errors for all but one seed in a thousand.
         for (seed, p) in [
             (1, [0.02, 0.3, 0.1, 0.5, 0.01]),
             (2, [0.1, 0.5, 0.0, 0.0, 0.0]),

@@ -1,5 +1,4 @@
-//! The Gilbert–Elliott channel: a good and a bad state, packets lost with a probability of the
-//! state's own. E. O. Elliott, "Estimates of Error Rates for Codes on Burst-Noise Channels", Bell
+//! The Gilbert–Elliott channel: a good and a bad state, each with its own loss probability. E. O. Elliott, "Estimates of Error Rates for Codes on Burst-Noise Channels", Bell
 //! System Technical Journal 42(5), 1963. Parameters and order of steps as in `tc netem loss
 //! gemodel`.
 
@@ -23,7 +22,7 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// The share of packets lost in the long run: π_bad·(1 − h) + π_good·(1 − k) with π_bad = p/(p
+    /// Returns the share of packets lost in the long run: π_bad·(1 − h) + π_good·(1 − k) with π_bad = p/(p
     /// + r).
     pub fn share(&self) -> f64 {
         let (p, r) = (self.to_bad.get(), self.to_good.get());
@@ -52,7 +51,7 @@ impl fmt::Display for GilbertElliott {
     }
 }
 
-/// The channel at work.
+/// The state of the channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Channel {
     law: GilbertElliott,
@@ -70,8 +69,8 @@ impl Channel {
         Channel { law, state: State::Good }
     }
 
-    /// True if the packet at hand is lost. Two draws: the state of the next packet, the fate of
-    /// this one.
+    /// Returns true if the current packet is lost. Two draws: the state of the next packet, then the
+    /// loss of this one.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         let (leave, other, loss) = match self.state {
             State::Good => (self.law.to_bad, State::Bad, self.law.loss_in_good),
@@ -121,7 +120,7 @@ mod tests {
             let between = (bad - good).powi(2) * in_bad * (1.0 - in_bad) * (1.0 + rho) / (1.0 - rho);
             let within = in_bad * bad * (1.0 - bad) + (1.0 - in_bad) * good * (1.0 - good);
             let sigma = (n * (between + within)).sqrt();
-            // ± 3.291 σ: a correct channel fails at one seed in a thousand, and at these never.
+            // ± 3.291 σ: a correct channel fails at one seed in a thousand.
             assert!((lost - n * law.share()).abs() <= 3.291 * sigma + 1.0, "{law}: {lost} of {n}");
         }
     }

@@ -1,44 +1,44 @@
-//! Jitter: a delay that varies from packet to packet, by a law, with memory, and with or without
-//! reordering.
+//! Jitter: a delay that varies from packet to packet, with a distribution, correlation, and with or
+//! without reordering.
 //!
-//! Memory is a Gaussian copula: a standard normal z follows an autoregressive process, z′ = ρ·z +
-//! √(1−ρ²)·ε with ρ = 2^(−dt/half-life) in time or a constant from packet to packet, and the law's
-//! quantile function turns it into a delay. So the law holds exactly, however packets are spaced
-//! and whatever ρ is.
+//! Correlation is a Gaussian copula: a standard normal z follows an autoregressive process, z′ = ρ·z +
+//! √(1−ρ²)·ε, where ρ = 2^(−dt/half-life) or a constant from packet to packet. The quantile function of
+//! the distribution turns z into a delay. So the distribution holds exactly for any spacing of packets
+//! and any ρ.
 
 use crate::math;
 use fastpath_units::{Duration, Probability, Rng, Time};
 use std::sync::Arc;
 
-/// How the delay varies: what is added to [`PipeSpec::delay`](crate::PipeSpec::delay).
+/// The variation of the delay, which is added to [`PipeSpec::delay`](crate::PipeSpec::delay).
 #[derive(Clone, PartialEq, Debug)]
 pub struct JitterSpec {
     /// The distribution.
     pub law: JitterLaw,
-    /// How much a packet's delay has to do with those before.
+    /// The correlation with the delays of packets before.
     pub correlation: JitterCorrelation,
-    /// What happens to packets that would overtake others.
+    /// The treatment of packets that would overtake others.
     pub order: Reorder,
 }
 
-/// How the delays of packets depend on each other.
+/// The correlation between the delays of successive packets.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum JitterCorrelation {
     /// Every packet draws independently.
     #[default]
     None,
-    /// After this time the correlation of the underlying normal process has halved.
+    /// The time in which the correlation of the underlying normal process halves.
     HalfLife(Duration),
-    /// The correlation of the underlying normal process from each packet to the next, as the
-    /// correlation of tc's `delay` is meant. (The kernel mixes uniform numbers and takes the mix
-    /// modulo the width of the law: that keeps neither the law nor much of the correlation.)
+    /// The correlation of the underlying normal process from each packet to the next: the intent of
+    /// the correlation of tc's `delay`. (The kernel mixes uniform numbers and takes the mix modulo the
+    /// width of the distribution, which preserves neither the distribution nor much correlation.)
     PerPacket(Probability),
 }
 
-/// A distribution of delays. Where the sum with the pipe's delay would be negative it is zero.
+/// A distribution of delays. A negative sum with the delay of the pipe becomes zero.
 #[derive(Clone, PartialEq, Debug)]
 pub enum JitterLaw {
-    /// Anything from −`half_width` to +`half_width`.
+    /// Uniform from −`half_width` to +`half_width`.
     Uniform {
         /// Half the width.
         half_width: Duration,
@@ -48,18 +48,18 @@ pub enum JitterLaw {
         /// Standard deviation.
         sd: Duration,
     },
-    /// Lognormal: positive, with a long tail.
+    /// Lognormal.
     Lognormal {
         /// Mean, above zero.
         mean: Duration,
         /// Standard deviation.
         sd: Duration,
     },
-    /// Pareto: at least mean·(shape − 1)/shape, with a tail that falls as a power.
+    /// Pareto: at least mean·(shape − 1)/shape, with a power-law tail.
     Pareto {
         /// Mean.
         mean: Duration,
-        /// The power, above 1; up to 2 the variance is infinite.
+        /// The shape, above 1. Up to 2 the variance is infinite.
         shape: f64,
     },
     /// Exponential.
@@ -67,35 +67,34 @@ pub enum JitterLaw {
         /// Mean.
         mean: Duration,
     },
-    /// One of these values in picoseconds, which may be negative, all equally likely. In ascending
+    /// One of these values in picoseconds, all equally likely. Values may be negative. In ascending
     /// order, at least one.
     Table(Arc<[i64]>),
-    /// These, packet by packet, from the start again after the last. At least one. Has no use for
-    /// memory.
+    /// These values packet by packet, repeated after the last. At least one. Correlation is ignored.
     Trace(Arc<[Duration]>),
 }
 
-/// What becomes of the order of packets under jitter.
+/// The treatment of packet order under jitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reorder {
-    /// Order is kept: every delay drawn makes an exit, and whoever is first takes the next exit.
-    /// The mean is that of what was drawn, exactly; what is lost is variation faster than packets
-    /// can follow without overtaking. With a half-life of ten standard deviations the standard
-    /// deviation falls short by less than 1 % (uniform, normal), 2 % (exponential) or 8 %
-    /// (lognormal with a standard deviation as large as its mean) at any packet rate; with
-    /// independent draws it shrinks as packets come closer than it.
-    /// [`Pipe::delays`](crate::Pipe::delays) tells what it has become.
+    /// Order is kept: every draw yields an exit time, and the first packet in order takes the next
+    /// exit time. The mean equals the mean of the draws exactly. Variation faster than packets can
+    /// follow without overtaking is lost. With a half-life of ten standard deviations the standard
+    /// deviation falls short by less than 1 % (uniform, normal), 2 % (exponential) or 8 % (lognormal
+    /// with a standard deviation as large as its mean) at any packet rate. With independent draws it
+    /// shrinks when packets are closer together than the standard deviation.
+    /// [`Pipe::delays`](crate::Pipe::delays) has the measured delays.
     #[default]
     Never,
     /// Packets overtake, as in netem.
     Allow,
-    /// Packets overtake, and one that leaves after a packet sent later is dropped there.
+    /// Packets overtake. A packet that would leave after a packet sent later is dropped then.
     Drop,
 }
 
 impl JitterSpec {
-    /// Jitter by `law` that keeps order and nearly all of the law's spread: with a half-life of ten
-    /// standard deviations.
+    /// Returns jitter that keeps order and nearly all of the standard deviation: with a half-life of
+    /// ten standard deviations.
     pub fn in_order(law: JitterLaw) -> JitterSpec {
         let half_life = law.sd().map(|sd| Duration::from_ps(sd.as_ps().saturating_mul(10)));
         JitterSpec {
@@ -107,7 +106,7 @@ impl JitterSpec {
 }
 
 impl JitterLaw {
-    /// The mean of what is added, seconds.
+    /// Returns the mean of the variation in seconds.
     pub fn mean_secs(&self) -> f64 {
         match self {
             JitterLaw::Uniform { .. } | JitterLaw::Normal { .. } => 0.0,
@@ -119,7 +118,7 @@ impl JitterLaw {
         }
     }
 
-    /// The standard deviation; `None` where it is infinite.
+    /// Returns the standard deviation; `None` if it is infinite.
     pub fn sd(&self) -> Option<Duration> {
         let spread = |values: &mut dyn Iterator<Item = f64>| {
             let about = self.mean_secs();
@@ -137,7 +136,7 @@ impl JitterLaw {
         Some(Duration::from_secs_f64(secs))
     }
 
-    /// The delay that a share `q` of packets do not exceed where the constant part is `base`.
+    /// Returns the `q`-quantile of the delay with the constant part `base`.
     pub fn quantile(&self, base: Duration, q: f64) -> Option<Duration> {
         let q = q.clamp(1e-12, 1.0 - 1e-12);
         let beyond = match self {
@@ -151,8 +150,8 @@ impl JitterLaw {
         Some(Duration::from_ps((base.as_ps() as f64 + beyond).max(0.0).round() as u64))
     }
 
-    /// The value, in picoseconds, that a variable of this law exceeds as often as a normal one
-    /// exceeds `z`.
+    /// Returns the value in picoseconds with the same tail probability as `z` of a standard normal
+    /// variable.
     fn at_score(&self, z: f64) -> f64 {
         let ps = |span: &Duration| span.as_ps() as f64;
         match self {
@@ -169,8 +168,8 @@ impl JitterLaw {
             }
             JitterLaw::Exponential { mean } => -ps(mean) * math::ln(math::normal_tail(z)),
             JitterLaw::Table(values) => {
-                let place = (1.0 - math::normal_tail(z)) * values.len() as f64;
-                values[(place as usize).min(values.len() - 1)] as f64
+                let index = (1.0 - math::normal_tail(z)) * values.len() as f64;
+                values[(index as usize).min(values.len() - 1)] as f64
             }
             JitterLaw::Trace(_) => 0.0,
         }
@@ -182,13 +181,13 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     if n > 0.0 { sum / n } else { 0.0 }
 }
 
-/// Jitter at work.
+/// The state of jitter.
 #[derive(Debug)]
 pub(crate) struct Jitter {
     spec: JitterSpec,
-    /// The process z as it was last looked at, and when.
+    /// The time of the last draw and the value of z then.
     last: Option<(Time, f64)>,
-    /// How many delays of a trace have been used.
+    /// Number of values of a trace used so far.
     used: usize,
 }
 
@@ -201,15 +200,15 @@ impl Jitter {
         &self.spec
     }
 
-    /// The delay of a packet that leaves the queue at `now` where `base` is the constant part. One
-    /// draw.
+    /// Draws the delay of a packet that leaves the queue at `now`, with the constant part `base`. One
+    /// draw, none for a trace.
     pub(crate) fn draw(&mut self, now: Time, base: Duration, rng: &mut Rng) -> Duration {
         if let JitterLaw::Trace(values) = &self.spec.law {
             let value = values[self.used % values.len()];
             self.used += 1;
             return base.saturating_add(value);
         }
-        // In the middle of one of 2⁵³ equal steps, never 0 or 1.
+        // The middle of one of 2⁵³ equal intervals: never 0 or 1.
         let uniform = rng.unit_f64() + 0.5 / (1u64 << 53) as f64;
         let fresh = math::normal_quantile(uniform.min(1.0 - f64::EPSILON / 2.0));
         let rho_z = self.last.and_then(|(then, z)| match self.spec.correlation {

@@ -1,9 +1,8 @@
-//! Loss: which packets are lost, by chance or by plan.
-//!
-//! The laws beyond one independent draw per packet have a file each.
+//! Loss: which packets are lost, at random or by plan. Each law with state has its own file.
 
 use super::{
-    Chance, Dice, FourState, GilbertElliott, LossPlan, Runs, four_state, gilbert_elliott, loss_plan, runs,
+    Chance, ChanceState, FourState, GilbertElliott, LossPlan, Runs, four_state, gilbert_elliott, loss_plan,
+    runs,
 };
 use crate::packet::Held;
 use fastpath_units::{Probability, Rng, Time};
@@ -17,37 +16,37 @@ pub enum LossSpec {
     Never,
     /// Each packet is lost with this probability, independently: one draw per packet.
     Uniform(Probability),
-    /// By chance with memory, as in netem.
+    /// Each packet is lost with a probability that is correlated with the previous decision, as in
+    /// netem.
     Correlated(Chance),
-    /// A good and a bad state with a loss probability each.
+    /// A good and a bad state, each with a loss probability.
     GilbertElliott(GilbertElliott),
-    /// Four states: bursts of losses, some packets of a burst surviving, and lone losses.
+    /// Four states: bursts of losses with received packets in them, and isolated losses.
     FourState(FourState),
-    /// Runs of losses with lengths from a table.
+    /// Runs of losses with lengths drawn from tables.
     Runs(Runs),
-    /// By plan: these packets, these bytes, these times.
+    /// Deterministic: by packet number, by byte, or by time.
     Plan(LossPlan),
 }
 
 impl LossSpec {
-    /// True if no packet is ever lost.
+    /// Returns true if no packet is ever lost.
     pub fn is_never(&self) -> bool {
         *self == LossSpec::Never
     }
 
-    /// True if what is lost depends on the time or on the packet.
+    /// Returns true if the loss depends on the time or on the packet.
     pub(crate) fn is_planned(&self) -> bool {
         matches!(self, LossSpec::Plan(_))
     }
 
-    /// True if what is lost depends on [`Packet::flow`](crate::Packet::flow).
+    /// Returns true if the loss depends on [`Packet::flow`](crate::Packet::flow).
     pub(crate) fn reads_headers(&self) -> bool {
         matches!(self, LossSpec::Plan(LossPlan::Bytes(_)))
     }
 
-    /// How much more the number of losses among n packets varies than n·share·(1 − share), the
-    /// variance with independent losses, as n grows; `None` where there is no such law (netem's
-    /// correlation, plans).
+    /// Returns the variance of the number of losses among n packets over n·share·(1 − share), the
+    /// variance of independent losses, for large n. `None` for netem's correlation and for plans.
     pub fn variance_inflation(&self) -> Option<f64> {
         match self {
             LossSpec::Never | LossSpec::Uniform(_) => Some(1.0),
@@ -58,8 +57,8 @@ impl LossSpec {
         }
     }
 
-    /// The share of packets lost in the long run; for [`LossSpec::Correlated`] the probability
-    /// asked for.
+    /// Returns the share of packets lost in the long run; for [`LossSpec::Correlated`] the configured
+    /// probability.
     pub fn share(&self) -> f64 {
         match self {
             LossSpec::Never => 0.0,
@@ -80,7 +79,7 @@ impl From<Probability> for LossSpec {
 }
 
 impl fmt::Display for LossSpec {
-    /// In a few words, for reports.
+    /// Writes the law and its parameters, for reports.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LossSpec::Never => f.write_str("0%"),
@@ -94,7 +93,7 @@ impl fmt::Display for LossSpec {
     }
 }
 
-/// A loss law at work.
+/// The state of a loss law.
 #[derive(Debug)]
 pub(crate) enum Loss {
     Never,
@@ -102,7 +101,7 @@ pub(crate) enum Loss {
     Law(Box<Law>),
 }
 
-/// A law that remembers.
+/// A law with state.
 #[derive(Debug)]
 pub(crate) struct Law {
     spec: LossSpec,
@@ -111,11 +110,11 @@ pub(crate) struct Law {
 
 #[derive(Debug)]
 enum State {
-    Correlated(Dice),
+    Correlated(ChanceState),
     GilbertElliott(gilbert_elliott::Channel),
     Markov(four_state::Chain),
-    Runs(runs::Runner),
-    Plan(loss_plan::Planned),
+    Runs(runs::RunLoss),
+    Plan(loss_plan::LossPlanState),
 }
 
 impl Loss {
@@ -123,11 +122,11 @@ impl Loss {
         let state = match spec {
             LossSpec::Never => return Loss::Never,
             LossSpec::Uniform(p) => return Loss::Uniform(*p),
-            LossSpec::Correlated(chance) => State::Correlated(Dice::new(*chance)),
+            LossSpec::Correlated(chance) => State::Correlated(ChanceState::new(*chance)),
             LossSpec::GilbertElliott(law) => State::GilbertElliott(gilbert_elliott::Channel::new(*law)),
             LossSpec::FourState(law) => State::Markov(four_state::Chain::new(*law)),
-            LossSpec::Runs(law) => State::Runs(runs::Runner::new(law.clone())),
-            LossSpec::Plan(plan) => State::Plan(loss_plan::Planned::new(plan.clone())),
+            LossSpec::Runs(law) => State::Runs(runs::RunLoss::new(law.clone())),
+            LossSpec::Plan(plan) => State::Plan(loss_plan::LossPlanState::new(plan.clone())),
         };
         Loss::Law(Box::new(Law { spec: spec.clone(), state }))
     }
@@ -140,14 +139,14 @@ impl Loss {
         }
     }
 
-    /// Takes a new law, which starts afresh; the same one goes on.
+    /// Applies a law. A new law starts from its initial state; the same law keeps its state.
     pub(crate) fn change(&mut self, spec: &LossSpec) {
         if self.spec() != *spec {
             *self = Loss::new(spec);
         }
     }
 
-    /// True if `packet`, which comes at `now`, is lost.
+    /// Returns true if `packet`, which arrives at `now`, is lost.
     pub(crate) fn draw_at<P>(&mut self, now: Time, packet: &Held<P>, rng: &mut Rng) -> bool {
         if let Loss::Law(law) = self
             && let State::Plan(planned) = &mut law.state
@@ -157,7 +156,7 @@ impl Loss {
         self.draw(rng)
     }
 
-    /// True if the packet at hand is lost, by a law that needs to know neither it nor the time.
+    /// Returns true if the current packet is lost, by a law that depends on neither packet nor time.
     #[inline]
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         match self {
@@ -171,11 +170,11 @@ impl Loss {
 impl Law {
     fn draw(&mut self, rng: &mut Rng) -> bool {
         match &mut self.state {
-            State::Correlated(dice) => dice.roll(rng),
+            State::Correlated(chance) => chance.draw(rng),
             State::GilbertElliott(channel) => channel.draw(rng),
             State::Markov(chain) => chain.draw(rng),
             State::Runs(runner) => runner.draw(rng),
-            // A pipe with a plan is rich, and a rich pipe asks `draw_at`.
+            // A pipe with a plan is a general pipe, which calls `draw_at`.
             State::Plan(_) => false,
         }
     }

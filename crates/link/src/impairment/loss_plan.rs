@@ -1,34 +1,33 @@
-//! Loss by plan, nothing left to chance: packets by their number, by the bytes of their flow, or
-//! all in certain times.
+//! Deterministic loss: packets by number, by the bytes of their flow, or all during outages.
 
 use fastpath_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Flows whose bytes are counted; packets of others beyond pass.
+/// The largest number of flows whose bytes are counted. Packets of further flows pass.
 const FLOWS_MAX: usize = 1 << 16;
 
 /// Which packets are lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LossPlan {
-    /// These packets, counted from 1 as they come to the place of the loss. In ascending order.
+    /// These packets, counted from 1 where the loss is applied. In ascending order.
     Numbers(Arc<[u64]>),
-    /// Of each flow the packets that carry these bytes, counted from 0 over its frames. In
-    /// ascending order.
+    /// The packets of each flow that carry these bytes, counted from 0 over its frames. In ascending
+    /// order.
     Bytes(Arc<[u64]>),
     /// All packets during an outage.
     Outage(Outage),
 }
 
-/// When nothing passes.
+/// Times in which no packet passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outage {
-    /// The start of the first, from the start of the run.
+    /// The start of the first outage, from the start of the run.
     pub at: Duration,
-    /// How long each lasts; its end is no longer part of it.
+    /// The length of each outage; its end is excluded.
     pub span: Duration,
-    /// From the start of one to that of the next; `None` if there is but one.
+    /// The time from start to start; `None` for a single outage.
     pub every: Option<Duration>,
 }
 
@@ -48,7 +47,7 @@ impl Outage {
 }
 
 impl LossPlan {
-    /// The share of the time, where that is what counts; 0 for a finite number of packets.
+    /// Returns the share of time lost to outages; 0 for plans with a finite number of packets.
     pub fn share(&self) -> f64 {
         match self {
             LossPlan::Outage(Outage { span, every: Some(every), .. }) if !every.is_zero() => {
@@ -72,21 +71,22 @@ impl fmt::Display for LossPlan {
     }
 }
 
-/// A plan at work.
+/// The state of a loss plan.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct LossPlanState {
     plan: LossPlan,
-    /// Packets so far, and bytes so far by flow.
+    /// Packets so far.
     packets: u64,
+    /// Bytes so far, by flow.
     bytes: BTreeMap<u32, u64>,
 }
 
-impl Planned {
-    pub(crate) fn new(plan: LossPlan) -> Planned {
-        Planned { plan, packets: 0, bytes: BTreeMap::new() }
+impl LossPlanState {
+    pub(crate) fn new(plan: LossPlan) -> LossPlanState {
+        LossPlanState { plan, packets: 0, bytes: BTreeMap::new() }
     }
 
-    /// True if a packet of `len` bytes of a flow is lost at `now`.
+    /// Returns true if a packet of `len` bytes of a flow is lost at `now`.
     pub(crate) fn draw(&mut self, now: Time, len: u32, flow: u32) -> bool {
         match &self.plan {
             LossPlan::Outage(outage) => outage.covers(now),
@@ -117,10 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn outages_take_what_comes_in_their_time() {
+    fn packets_that_come_during_an_outage_are_lost() {
         let lost = |every: Option<u64>| -> Vec<u64> {
             let outage = Outage { at: ms(10), span: ms(3), every: every.map(ms) };
-            let mut planned = Planned::new(LossPlan::Outage(outage));
+            let mut planned = LossPlanState::new(LossPlan::Outage(outage));
             (0..40).filter(|i| planned.draw(Time::ZERO + ms(*i), 1, 0)).collect()
         };
         assert_eq!(lost(None), [10, 11, 12]);
@@ -131,15 +131,15 @@ mod tests {
 
     #[test]
     fn packets_are_lost_by_number() {
-        let mut planned = Planned::new(LossPlan::Numbers([1, 4, 5].into()));
+        let mut planned = LossPlanState::new(LossPlan::Numbers([1, 4, 5].into()));
         let lost: Vec<bool> = (0..6).map(|_| planned.draw(Time::ZERO, 9, 0)).collect();
         assert_eq!(lost, [true, false, false, true, true, false]);
     }
 
     #[test]
     fn packets_are_lost_by_the_bytes_of_their_flow() {
-        let mut planned = Planned::new(LossPlan::Bytes([0, 250, 260, 700].into()));
-        // Flow 1 sends 0…99, 100…199, 200…299, then 300…799; flow 2 between them from its own 0 on.
+        let mut planned = LossPlanState::new(LossPlan::Bytes([0, 250, 260, 700].into()));
+        // Flow 1 sends 0…99, 100…199, 200…299, then 300…799; flow 2 counts from its own 0.
         let lost: Vec<bool> = [(1, 100), (1, 100), (2, 200), (1, 100), (2, 100), (1, 400), (1, 100), (1, 0)]
             .map(|(flow, len)| planned.draw(Time::ZERO, len, flow))
             .to_vec();

@@ -1,5 +1,5 @@
-//! Impairments: what a link does to packets besides queueing, sending and delaying them. One
-//! impairment, one file, each with what is asked for and, where it needs one, its state.
+//! Impairments: what a link does to packets besides queueing, sending and delaying them. Each
+//! impairment is one file with its parameters and its state.
 
 mod chance;
 mod corrupt;
@@ -13,7 +13,7 @@ mod reorder;
 mod runs;
 
 pub use chance::Chance;
-pub(crate) use chance::Dice;
+pub(crate) use chance::ChanceState;
 pub(crate) use corrupt::Corruptor;
 pub use corrupt::{CorruptSpec, Corruption};
 pub use duplicate::Duplication;
@@ -26,5 +26,5 @@ pub(crate) use loss::Loss;
 pub use loss::LossSpec;
 pub use loss_plan::{LossPlan, Outage};
 pub use reorder::ReorderSpec;
-pub(crate) use reorder::Skipper;
+pub(crate) use reorder::Reorderer;
 pub use runs::Runs;

@@ -1,39 +1,39 @@
-//! Reordering as in netem: some packets skip the delay and so overtake those under way.
+//! Reordering as in netem: some packets skip the delay and overtake packets in the delay line.
 
-use super::chance::{Chance, Dice};
+use super::chance::{Chance, ChanceState};
 use fastpath_units::Rng;
 
-/// Which packets skip the delay: after each `gap` − 1 that did not, one does with this chance, and
-/// if it does the count begins anew. With a gap of 1 every packet has the chance. Without a delay
-/// nothing is overtaken.
+/// Which packets skip the delay. After `gap` − 1 delayed packets the next one skips the delay with
+/// this chance; if it does, the count restarts. With a gap of 1 every packet has the chance. Without a
+/// delay no packet is overtaken.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReorderSpec {
-    /// How likely a packet whose turn it is skips.
+    /// The probability that an eligible packet skips the delay.
     pub chance: Chance,
-    /// At least 1.
+    /// The distance between eligible packets, at least 1.
     pub gap: u32,
 }
 
-/// Reordering at work.
+/// The state of a reordering law.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Skipper {
+pub(crate) struct Reorderer {
     pub(crate) gap: u32,
-    pub(crate) dice: Dice,
+    pub(crate) chance: ChanceState,
     delayed: u32,
 }
 
-impl Skipper {
-    pub(crate) fn new(spec: ReorderSpec) -> Skipper {
-        Skipper { gap: spec.gap, dice: Dice::new(spec.chance), delayed: 0 }
+impl Reorderer {
+    pub(crate) fn new(spec: ReorderSpec) -> Reorderer {
+        Reorderer { gap: spec.gap, chance: ChanceState::new(spec.chance), delayed: 0 }
     }
 
     pub(crate) fn spec(&self) -> ReorderSpec {
-        ReorderSpec { chance: self.dice.chance, gap: self.gap }
+        ReorderSpec { chance: self.chance.chance, gap: self.gap }
     }
 
-    /// True if the packet at hand skips the delay. One draw when it is a packet's turn, else none.
+    /// Returns true if the current packet skips the delay. One draw for an eligible packet, else none.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
-        if self.delayed.saturating_add(1) < self.gap || !self.dice.roll(rng) {
+        if self.delayed.saturating_add(1) < self.gap || !self.chance.draw(rng) {
             self.delayed = self.delayed.saturating_add(1);
             return false;
         }
@@ -48,19 +48,19 @@ mod tests {
     use fastpath_units::Probability;
 
     #[test]
-    fn with_certainty_every_gapth_packet_skips() {
-        let mut skipper = Skipper::new(ReorderSpec { chance: Probability::ALWAYS.into(), gap: 3 });
+    fn with_probability_1_one_packet_per_gap_skips() {
+        let mut reorderer = Reorderer::new(ReorderSpec { chance: Probability::ALWAYS.into(), gap: 3 });
         let mut rng = Rng::new(1);
-        let skips: Vec<bool> = (0..7).map(|_| skipper.draw(&mut rng)).collect();
+        let skips: Vec<bool> = (0..7).map(|_| reorderer.draw(&mut rng)).collect();
         assert_eq!(skips, [false, false, true, false, false, true, false]);
     }
 
     #[test]
     fn without_a_gap_the_share_is_the_chance() {
         let quarter = Probability::new(0.25).expect("a probability");
-        let mut skipper = Skipper::new(ReorderSpec { chance: quarter.into(), gap: 1 });
+        let mut reorderer = Reorderer::new(ReorderSpec { chance: quarter.into(), gap: 1 });
         let mut rng = Rng::new(3);
-        let skips = (0..100_000).filter(|_| skipper.draw(&mut rng)).count() as f64;
+        let skips = (0..100_000).filter(|_| reorderer.draw(&mut rng)).count() as f64;
         assert!((skips - 25_000.0).abs() < 3.291 * (100_000.0f64 * 0.25 * 0.75).sqrt(), "{skips}");
     }
 }

@@ -1,33 +1,31 @@
-//! Loss in runs: so many packets pass, so many are lost, their numbers drawn from two tables. A
-//! table measured from a trace of losses gives its runs again, which no chain with a few states
-//! does: G. Carle and E. W. Biersack, "Survey of Error Recovery Techniques for IP-Based
-//! Audio-Visual Multicast Applications", IEEE Network 11(6), 1997, on why the lengths of runs
-//! matter.
+//! Loss in runs: the lengths of runs of received and of lost packets are drawn from two tables. Tables
+//! measured from a loss trace reproduce its run lengths, which chains with a few states do not. On why
+//! run lengths matter: G. Carle and E. W. Biersack, "Survey of Error Recovery Techniques for IP-Based
+//! Audio-Visual Multicast Applications", IEEE Network 11(6), 1997.
 
 use fastpath_units::Rng;
 use std::fmt;
 use std::sync::Arc;
 
-/// Lengths of runs in packets, each entry as likely as the others; one that is in a table twice is
-/// twice as likely. Tables of one entry make a fixed pattern. It begins with a run that passes.
+/// Lengths of runs in packets. All entries of a table are equally likely. Tables of one entry make a
+/// fixed pattern. The first run passes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Runs {
-    /// Of packets that pass.
+    /// Lengths of runs of packets that pass.
     pub passed: Arc<[u32]>,
-    /// Of packets that are lost.
+    /// Lengths of runs of lost packets.
     pub lost: Arc<[u32]>,
 }
 
 impl Runs {
-    /// The share of packets lost in the long run: the mean lost run over the mean of both.
+    /// Returns the share of packets lost in the long run: the mean lost run over the sum of both means.
     pub fn share(&self) -> f64 {
         let (lost, passed) = (moments(&self.lost).0, moments(&self.passed).0);
         if lost + passed > 0.0 { lost / (lost + passed) } else { 0.0 }
     }
 
-    /// How much more the number of losses among many packets varies than with independent losses of
-    /// the same share: by the central limit theorem of renewal rewards, Var(L·(1−s) − G·s) / (E(L +
-    /// G)·s·(1−s)).
+    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): by the central limit
+    /// theorem of renewal rewards, Var(L·(1−s) − G·s) / (E(L + G)·s·(1−s)).
     pub fn variance_inflation(&self) -> f64 {
         let ((lost, lost_var), (passed, passed_var)) = (moments(&self.lost), moments(&self.passed));
         let share = self.share();
@@ -39,7 +37,7 @@ impl Runs {
     }
 }
 
-/// Mean and variance of an entry.
+/// Returns the mean and the variance of an entry.
 fn moments(table: &[u32]) -> (f64, f64) {
     if table.is_empty() {
         return (0.0, 0.0);
@@ -55,24 +53,24 @@ impl fmt::Display for Runs {
     }
 }
 
-/// Runs at work.
+/// The state of a law of runs.
 #[derive(Debug)]
-pub(crate) struct Runner {
+pub(crate) struct RunLoss {
     law: Runs,
     loses: bool,
     left: u32,
 }
 
-impl Runner {
-    pub(crate) fn new(law: Runs) -> Runner {
-        // As after a lost run: the first draw begins one that passes.
-        Runner { law, loses: true, left: 0 }
+impl RunLoss {
+    pub(crate) fn new(law: Runs) -> RunLoss {
+        // As after a lost run: the first draw starts a run that passes.
+        RunLoss { law, loses: true, left: 0 }
     }
 
-    /// True if the packet at hand is lost. One draw at the start of each run from a table of more
-    /// than one entry.
+    /// Returns true if the current packet is lost. One draw at the start of each run, if its table has
+    /// more than one entry.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
-        // Two runs of nothing in a row are possible, an endless row of them is not a law: then all
+        // Several empty runs in a row are possible. If there are only empty runs, every packet
         // passes.
         for _ in 0..64 {
             if self.left > 0 {
@@ -96,7 +94,7 @@ mod tests {
     use super::*;
 
     fn losses(passed: &[u32], lost: &[u32], seed: u64, n: usize) -> Vec<bool> {
-        let mut runner = Runner::new(Runs { passed: passed.into(), lost: lost.into() });
+        let mut runner = RunLoss::new(Runs { passed: passed.into(), lost: lost.into() });
         let mut rng = Rng::new(seed);
         (0..n).map(|_| runner.draw(&mut rng)).collect()
     }
@@ -116,7 +114,7 @@ mod tests {
         let n = 200_000;
         let seen = losses(&passed, &lost, 4, n);
         let mut runs = std::collections::BTreeMap::new();
-        // The last run may be cut short.
+        // The last run may be incomplete.
         let changes = seen.chunk_by(|a, b| a == b).map(|run| (run[0], run.len()));
         let all: Vec<(bool, usize)> = changes.collect();
         all[..all.len() - 1].iter().for_each(|run| *runs.entry(*run).or_insert(0.0) += 1.0);
@@ -131,7 +129,7 @@ mod tests {
         assert!((law.share() - 3.0 / 43.0).abs() < 1e-12);
         let sigma = (n as f64 * law.share() * (1.0 - law.share()) * law.variance_inflation()).sqrt();
         let lost = seen.iter().filter(|lost| **lost).count() as f64;
-        // ± 3.291 σ: one seed in a thousand fails.
+        // ± 3.291 σ: a correct law fails at one seed in a thousand.
         assert!((lost - n as f64 * law.share()).abs() < 3.291 * sigma, "{lost} ± {sigma}");
     }
 
@@ -148,7 +146,7 @@ mod tests {
         let mean = counts.iter().sum::<f64>() / times as f64;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (times - 1) as f64;
         let expected = n as f64 * law.share() * (1.0 - law.share()) * law.variance_inflation();
-        // A variance of 400 normal counts is within 3.291·√(2/399) = 23 % for all but one set of
+        // The variance of 400 normal counts is within 3.291·√(2/399) = 23 % for all but one set of
         // seeds in a thousand.
         assert!((variance / expected - 1.0).abs() < 0.233, "{variance} {expected}");
     }

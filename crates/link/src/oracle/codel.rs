@@ -1,14 +1,18 @@
-//! CoDel as RFC 8289 §5 writes it, with its names.
+//! CoDel as in the pseudocode of RFC 8289 §5, with its names.
 
-use super::aqm::{Pkt, Twin, World, bytes};
+use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle, bytes};
 use crate::packet::DropReason;
 use crate::qdisc::{CodelSpec, Ecn};
 use fastpath_units::{Duration, Time};
 
+pub(super) fn oracle(spec: &CodelSpec) -> DisciplineOracle {
+    DisciplineOracle::Queue(Box::new(Codel::new(*spec)))
+}
+
 /// codel_queue_t.
 pub(super) struct Codel {
     spec: CodelSpec,
-    pub(super) queue: Vec<Pkt>,
+    pub(super) queue: Vec<OraclePacket>,
     first_above_time: Option<Time>,
     drop_next: Time,
     count: u32,
@@ -18,7 +22,7 @@ pub(super) struct Codel {
 
 /// dodequeue_result_t.
 struct DodequeueResult {
-    p: Option<Pkt>,
+    p: Option<OraclePacket>,
     ok_to_drop: bool,
 }
 
@@ -57,36 +61,36 @@ impl Codel {
         DodequeueResult { p: Some(p), ok_to_drop }
     }
 
-    /// Marks if that is possible (then the packet is to be sent), else drops.
-    fn mark_or_drop(&self, r: &mut DodequeueResult, world: &mut World<'_>) -> bool {
+    /// Marks the packet if possible and returns true: it is to be sent. Else drops it.
+    fn mark_or_drop(&self, r: &mut DodequeueResult, context: &mut OracleContext<'_>) -> bool {
         let packet = r.p.as_mut().expect("only a packet is ok to drop");
         if self.spec.ecn == Ecn::Mark && packet.is_ect() {
             packet.mark();
             return true;
         }
-        world.drop(*packet, DropReason::Early);
+        context.drop(*packet, DropReason::Early);
         false
     }
 }
 
-impl Twin for Codel {
-    fn enqueue(&mut self, packet: Pkt, world: &mut World<'_>) {
-        if world.fits(self.spec.limit, packet.len, &self.queue) {
+impl QueueOracle for Codel {
+    fn enqueue(&mut self, packet: OraclePacket, context: &mut OracleContext<'_>) {
+        if context.fits(self.spec.limit, packet.len, &self.queue) {
             self.queue.push(packet);
         } else {
-            world.drop(packet, DropReason::QueueFull);
+            context.drop(packet, DropReason::QueueFull);
         }
     }
 
-    fn dequeue(&mut self, world: &mut World<'_>) -> Option<Pkt> {
-        let now = world.now;
+    fn dequeue(&mut self, context: &mut OracleContext<'_>) -> Option<OraclePacket> {
+        let now = context.now;
         let mut r = self.dodequeue(now);
         if self.dropping {
             if !r.ok_to_drop {
                 self.dropping = false;
             }
             while now >= self.drop_next && self.dropping {
-                let marked = self.mark_or_drop(&mut r, world);
+                let marked = self.mark_or_drop(&mut r, context);
                 self.count += 1;
                 if marked {
                     self.drop_next = self.control_law(self.drop_next, self.count);
@@ -100,7 +104,7 @@ impl Twin for Codel {
                 }
             }
         } else if r.ok_to_drop {
-            if !self.mark_or_drop(&mut r, world) {
+            if !self.mark_or_drop(&mut r, context) {
                 r = self.dodequeue(now);
             }
             self.dropping = true;

@@ -1,14 +1,19 @@
-//! DualPI2 as RFC 9332 Appendix A writes it, with its names and the overload handling of A.2.
+//! DualPI2 as in the pseudocode of RFC 9332 Appendix A, with its names and the overload handling of
+//! A.2.
 
-use super::aqm::{Pkt, Twin, World};
+use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle};
 use crate::packet::DropReason;
 use crate::qdisc::{DualPi2Spec, DualScheduler};
 use fastpath_units::{Duration, Time};
 
-pub(super) struct DualPi2 {
+pub(super) fn oracle(spec: &DualPi2Spec) -> DisciplineOracle {
+    DisciplineOracle::Queue(Box::new(DualPi2::new(*spec)))
+}
+
+struct DualPi2 {
     spec: DualPi2Spec,
-    lq: Vec<Pkt>,
-    cq: Vec<Pkt>,
+    lq: Vec<OraclePacket>,
+    cq: Vec<OraclePacket>,
     lq_count: f64,
     cq_count: f64,
     p: f64,
@@ -26,12 +31,12 @@ fn recur(count: &mut f64, likelihood: f64) -> bool {
     false
 }
 
-fn time(queue: &[Pkt], now: Time) -> Duration {
+fn time(queue: &[OraclePacket], now: Time) -> Duration {
     queue.first().map_or(Duration::ZERO, |pkt| now - pkt.arrived)
 }
 
 impl DualPi2 {
-    pub(super) fn new(spec: DualPi2Spec) -> DualPi2 {
+    fn new(spec: DualPi2Spec) -> DualPi2 {
         DualPi2 {
             spec,
             lq: Vec::new(),
@@ -89,12 +94,12 @@ impl DualPi2 {
     }
 }
 
-impl Twin for DualPi2 {
-    fn enqueue(&mut self, pkt: Pkt, world: &mut World<'_>) {
-        self.tick(world.now);
-        let both: Vec<Pkt> = self.lq.iter().chain(&self.cq).copied().collect();
-        if !world.fits(self.spec.limit, pkt.len, &both) {
-            return world.drop(pkt, DropReason::QueueFull);
+impl QueueOracle for DualPi2 {
+    fn enqueue(&mut self, pkt: OraclePacket, context: &mut OracleContext<'_>) {
+        self.tick(context.now);
+        let both: Vec<OraclePacket> = self.lq.iter().chain(&self.cq).copied().collect();
+        if !context.fits(self.spec.limit, pkt.len, &both) {
+            return context.drop(pkt, DropReason::QueueFull);
         }
         if (pkt.traffic_class & 3) % 2 == 1 {
             self.lq.push(pkt);
@@ -103,16 +108,16 @@ impl Twin for DualPi2 {
         }
     }
 
-    fn dequeue(&mut self, world: &mut World<'_>) -> Option<Pkt> {
-        self.tick(world.now);
+    fn dequeue(&mut self, context: &mut OracleContext<'_>) -> Option<OraclePacket> {
+        self.tick(context.now);
         let k = self.spec.coupling;
         let (p_cl, p_c, p_cmax, p_lmax) = (k * self.p, self.p * self.p, (1.0 / (k * k)).min(1.0), 1.0);
         while !self.lq.is_empty() || !self.cq.is_empty() {
-            if self.scheduler_says_lq(world.now) {
+            if self.scheduler_says_lq(context.now) {
                 let mut pkt = self.lq.remove(0);
                 if p_cl < p_lmax {
                     let native = if self.lq.len() > self.spec.ramp_packets as usize {
-                        self.laqm(world.now - pkt.arrived)
+                        self.laqm(context.now - pkt.arrived)
                     } else {
                         0.0
                     };
@@ -121,7 +126,7 @@ impl Twin for DualPi2 {
                     }
                 } else {
                     if recur(&mut self.lq_count, p_c) {
-                        world.drop(pkt, DropReason::Early);
+                        context.drop(pkt, DropReason::Early);
                         continue;
                     }
                     if recur(&mut self.lq_count, p_cl) {
@@ -133,7 +138,7 @@ impl Twin for DualPi2 {
             let mut pkt = self.cq.remove(0);
             if recur(&mut self.cq_count, p_c) {
                 if pkt.traffic_class & 3 == 0 || p_c >= p_cmax {
-                    world.drop(pkt, DropReason::Early);
+                    context.drop(pkt, DropReason::Early);
                     continue;
                 }
                 pkt.mark();

@@ -1,12 +1,16 @@
-//! FQ-CoDel as RFC 8290 §4 tells it, over the twin of CoDel.
+//! FQ-CoDel as RFC 8290 §4 describes it, over the oracle of CoDel.
 
-use super::aqm::{Pkt, Twin, World, bytes};
 use super::codel::Codel;
+use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle, bytes};
 use crate::packet::DropReason;
 use crate::qdisc::{FqCodelSpec, Limit};
 
-/// Queues by hash, and the two lists of those that are active.
-pub(super) struct FqCodel {
+pub(super) fn oracle(spec: &FqCodelSpec) -> DisciplineOracle {
+    DisciplineOracle::Queue(Box::new(FqCodel::new(*spec)))
+}
+
+/// Queues by hash, and the two lists of active queues.
+struct FqCodel {
     spec: FqCodelSpec,
     queues: Vec<(Codel, i64)>,
     new_list: Vec<usize>,
@@ -14,38 +18,38 @@ pub(super) struct FqCodel {
 }
 
 impl FqCodel {
-    pub(super) fn new(spec: FqCodelSpec) -> FqCodel {
+    fn new(spec: FqCodelSpec) -> FqCodel {
         let queues = (0..spec.flows).map(|_| (Codel::new(spec.codel), 0)).collect();
         FqCodel { spec, queues, new_list: Vec::new(), old_list: Vec::new() }
     }
 
-    fn over_limit(&self, world: &World<'_>) -> bool {
-        let all: Vec<Pkt> = self.queues.iter().flat_map(|(codel, _)| codel.queue.clone()).collect();
+    fn over_limit(&self, context: &OracleContext<'_>) -> bool {
+        let all: Vec<OraclePacket> = self.queues.iter().flat_map(|(codel, _)| codel.queue.clone()).collect();
         match self.spec.codel.limit {
-            Limit::Packets(most) => all.len() + world.on_wire.iter().count() > most as usize,
-            Limit::Bytes(most) => bytes(&all) + world.on_wire.unwrap_or(0) > most.0,
+            Limit::Packets(most) => all.len() + context.on_wire.iter().count() > most as usize,
+            Limit::Bytes(most) => bytes(&all) + context.on_wire.unwrap_or(0) > most.0,
         }
     }
 }
 
-impl Twin for FqCodel {
-    fn enqueue(&mut self, packet: Pkt, world: &mut World<'_>) {
+impl QueueOracle for FqCodel {
+    fn enqueue(&mut self, packet: OraclePacket, context: &mut OracleContext<'_>) {
         let q = packet.flow as usize % self.queues.len();
         self.queues[q].0.queue.push(packet);
         if !self.new_list.contains(&q) && !self.old_list.contains(&q) {
             self.new_list.push(q);
             self.queues[q].1 = self.spec.quantum.0 as i64;
         }
-        while self.over_limit(world) && self.queues.iter().any(|(codel, _)| !codel.queue.is_empty()) {
+        while self.over_limit(context) && self.queues.iter().any(|(codel, _)| !codel.queue.is_empty()) {
             let most = self.queues.iter().map(|(codel, _)| bytes(&codel.queue)).max();
-            let fattest = self.queues.iter().position(|(codel, _)| Some(bytes(&codel.queue)) == most);
-            let queue = &mut self.queues[fattest.expect("there are queues")].0.queue;
+            let longest = self.queues.iter().position(|(codel, _)| Some(bytes(&codel.queue)) == most);
+            let queue = &mut self.queues[longest.expect("there are queues")].0.queue;
             let half = queue.len().div_ceil(2).min(64);
-            queue.drain(..half).for_each(|packet| world.drop(packet, DropReason::QueueFull));
+            queue.drain(..half).for_each(|packet| context.drop(packet, DropReason::QueueFull));
         }
     }
 
-    fn dequeue(&mut self, world: &mut World<'_>) -> Option<Pkt> {
+    fn dequeue(&mut self, context: &mut OracleContext<'_>) -> Option<OraclePacket> {
         loop {
             let from_new = !self.new_list.is_empty();
             let list = if from_new { &mut self.new_list } else { &mut self.old_list };
@@ -56,7 +60,7 @@ impl Twin for FqCodel {
                 self.old_list.push(q);
                 continue;
             }
-            if let Some(packet) = self.queues[q].0.dequeue(world) {
+            if let Some(packet) = self.queues[q].0.dequeue(context) {
                 self.queues[q].1 -= packet.len as i64;
                 return Some(packet);
             }

@@ -1,15 +1,19 @@
-//! PIE as RFC 8033 Appendix A writes it, with its names; ECN as in §5.1, de-randomization and the
-//! cap as in Appendix B.
+//! PIE as in the pseudocode of RFC 8033 Appendix A, with its names; ECN as in §5.1, de-randomization
+//! and the cap as in Appendix B.
 
-use super::aqm::{Pkt, Twin, World, bytes};
+use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle, bytes};
 use crate::packet::DropReason;
 use crate::qdisc::{Ecn, PieSpec};
 use fastpath_units::{Duration, Time};
 
+pub(super) fn oracle(spec: &PieSpec) -> DisciplineOracle {
+    DisciplineOracle::Queue(Box::new(Pie::new(*spec)))
+}
+
 /// The status variables, times in seconds.
-pub(super) struct Pie {
+struct Pie {
     spec: PieSpec,
-    queue: Vec<Pkt>,
+    queue: Vec<OraclePacket>,
     drop_prob: f64,
     accu_prob: f64,
     burst_allowance: Duration,
@@ -19,7 +23,7 @@ pub(super) struct Pie {
 }
 
 impl Pie {
-    pub(super) fn new(spec: PieSpec) -> Pie {
+    fn new(spec: PieSpec) -> Pie {
         Pie {
             spec,
             queue: Vec::new(),
@@ -32,7 +36,7 @@ impl Pie {
         }
     }
 
-    /// The timer, in time for whatever happens now.
+    /// Runs the timer up to `now`.
     fn tick(&mut self, now: Time) {
         while self.last_update + self.spec.update <= now {
             self.last_update += self.spec.update;
@@ -69,7 +73,7 @@ impl Pie {
         self.burst_allowance = self.burst_allowance.saturating_sub(self.spec.update);
     }
 
-    fn drop_early(&mut self, world: &mut World<'_>) -> bool {
+    fn drop_early(&mut self, context: &mut OracleContext<'_>) -> bool {
         let half = self.spec.target.as_secs_f64() / 2.0;
         if (self.qdelay_old < half && self.drop_prob < 0.2)
             || bytes(&self.queue) <= 2 * self.spec.mean_packet.0
@@ -88,41 +92,41 @@ impl Pie {
                 return true;
             }
         }
-        world.rng.unit_f64() < self.drop_prob
+        context.rng.unit_f64() < self.drop_prob
     }
 }
 
-impl Twin for Pie {
-    fn enqueue(&mut self, mut packet: Pkt, world: &mut World<'_>) {
-        self.tick(world.now);
+impl QueueOracle for Pie {
+    fn enqueue(&mut self, mut packet: OraclePacket, context: &mut OracleContext<'_>) {
+        self.tick(context.now);
         let half = self.spec.target.as_secs_f64() / 2.0;
         if self.drop_prob == 0.0 && self.current_qdelay < half && self.qdelay_old < half {
             self.burst_allowance = self.spec.burst;
         }
-        if self.burst_allowance == Duration::ZERO && self.drop_early(world) {
+        if self.burst_allowance == Duration::ZERO && self.drop_early(context) {
             self.accu_prob = 0.0;
             let mark_ecnth = self.spec.mark_below.get();
             if self.spec.ecn == Ecn::Mark && packet.is_ect() && self.drop_prob < mark_ecnth {
                 packet.mark();
             } else {
-                return world.drop(packet, DropReason::Early);
+                return context.drop(packet, DropReason::Early);
             }
         }
-        if world.fits(self.spec.limit, packet.len, &self.queue) {
+        if context.fits(self.spec.limit, packet.len, &self.queue) {
             self.queue.push(packet);
         } else {
             self.accu_prob = 0.0;
-            world.drop(packet, DropReason::QueueFull);
+            context.drop(packet, DropReason::QueueFull);
         }
     }
 
-    fn dequeue(&mut self, world: &mut World<'_>) -> Option<Pkt> {
-        self.tick(world.now);
+    fn dequeue(&mut self, context: &mut OracleContext<'_>) -> Option<OraclePacket> {
+        self.tick(context.now);
         if self.queue.is_empty() {
             return None;
         }
         let packet = self.queue.remove(0);
-        let waited = (world.now - packet.arrived).as_secs_f64();
+        let waited = (context.now - packet.arrived).as_secs_f64();
         self.current_qdelay = if self.queue.is_empty() { 0.0 } else { waited };
         Some(packet)
     }

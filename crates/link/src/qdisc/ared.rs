@@ -1,26 +1,26 @@
 //! Adaptive RED: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED: An Algorithm for Increasing the
-//! Robustness of RED's Active Queue Management", 2001, Figure 1. RED whose max_p follows the
-//! average queue, so that the average stays between its thresholds at any load. Where no thresholds
-//! are given they and the weight follow the rate, as the paper sets them (and ns-2 the least of
-//! them).
+//! Robustness of RED's Active Queue Management", 2001, Figure 1. max_p follows the average queue, so
+//! that the average stays between the thresholds at any load. With a target delay the thresholds and
+//! the weight follow the rate, as in the paper; the smallest threshold is that of ns-2.
 
-use super::Limit;
+use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
+use super::drop_tail::Limit;
 use super::red::{Red, RedSpec};
-use super::{Admission, Backlog};
 use crate::math;
 use crate::packet::Packet;
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
+use std::fmt;
 
-/// Parameters of adaptive RED. The default is gentle RED's with the paper's interval of half a
+/// Parameters of adaptive RED. The defaults are those of RED with the paper's interval of half a
 /// second.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AredSpec {
-    /// RED; its `max_p` is where it starts from.
+    /// Parameters of RED. `max_p` is the initial value.
     pub red: RedSpec,
-    /// How often max_p is adapted, above 0.
+    /// The time between adaptations of max_p, above 0.
     pub interval: Duration,
-    /// The average delay aimed at: then thresholds and weight follow the rate, and those of `red`
-    /// mean nothing.
+    /// The target for the average delay. If it is given, thresholds and weight follow the rate, and
+    /// those of `red` are ignored.
     pub target: Option<Duration>,
 }
 
@@ -30,63 +30,74 @@ impl Default for AredSpec {
     }
 }
 
-/// The paper's bounds of max_p, its decrease, and the largest increase.
-const BOTTOM: f64 = 0.01;
-const TOP: f64 = 0.5;
+/// The paper's bounds of max_p, its factor of decrease, and its largest increase.
+const MAX_P_LOW: f64 = 0.01;
+const MAX_P_HIGH: f64 = 0.5;
 const DECREASE: f64 = 0.9;
 const INCREASE: f64 = 0.01;
 
-/// Adaptive RED at work.
+/// The state of adaptive RED.
 #[derive(Debug)]
 pub(crate) struct Ared {
     spec: AredSpec,
     red: Red,
-    /// That of the thresholds, if they follow it.
+    /// The rate that the thresholds follow, if they do.
     rate: Option<Rate>,
-    /// The next adaptation; they are done late, in order, when a packet comes.
+    /// The next adaptation. Adaptations are made late, in order, when a packet arrives.
     next: Time,
 }
 
-impl Ared {
-    pub(crate) fn new(spec: AredSpec) -> Ared {
+pub(crate) type AredQueue<P> = ArrivalQueue<Ared, P>;
+
+impl AdmissionPolicy for Ared {
+    type Spec = AredSpec;
+
+    fn new(spec: &AredSpec) -> Ared {
         let red = spec.target.map_or(spec.red, |target| by_rate(spec.red, target, None));
-        Ared { spec, red: Red::new(red), rate: None, next: Time::ZERO.saturating_add(spec.interval) }
+        let next = Time::ZERO.saturating_add(spec.interval);
+        Ared { spec: *spec, red: Red::new(&red), rate: None, next }
     }
 
-    pub(crate) fn spec(&self) -> AredSpec {
+    fn spec(&self) -> AredSpec {
         self.spec
     }
 
-    /// Takes new parameters and keeps the average; max_p starts anew if it is among those that
-    /// change.
-    pub(crate) fn change(&mut self, spec: AredSpec) {
+    /// Keeps the average, and the adapted max_p unless max_p itself changes.
+    fn reconfigure(&mut self, spec: &AredSpec) {
         let adapted = self.red.spec().max_p;
         let max_p = if spec.red.max_p == self.spec.red.max_p { adapted } else { spec.red.max_p };
         let red = RedSpec { max_p, ..spec.red };
-        self.red.change(spec.target.map_or(red, |target| by_rate(red, target, self.rate)));
-        self.spec = spec;
+        self.red.reconfigure(&spec.target.map_or(red, |target| by_rate(red, target, self.rate)));
+        self.spec = *spec;
     }
 
     #[inline(never)]
-    pub(crate) fn admit(
-        &mut self,
-        now: Time,
-        packet: &Packet<()>,
-        backlog: Backlog,
-        rng: &mut Rng,
-    ) -> Admission {
+    fn admit(&mut self, now: Time, packet: &Packet<()>, view: QueueView, rng: &mut Rng) -> Admission {
         if let Some(target) = self.spec.target
-            && backlog.rate != self.rate
+            && view.rate != self.rate
         {
-            self.rate = backlog.rate;
-            self.red.change(by_rate(self.red.spec(), target, self.rate));
+            self.rate = view.rate;
+            self.red.reconfigure(&by_rate(self.red.spec(), target, self.rate));
         }
         self.adapt_until(now);
-        self.red.admit(now, packet, backlog, rng)
+        self.red.admit(now, packet, view, rng)
     }
 
-    /// Every adaptation due by `now`, by the average of the last arrival. Once one changes nothing
-    /// the others do not.
+    fn reads_headers(spec: &AredSpec) -> bool {
+        spec.red.ecn
+    }
+
+    fn describe(AredSpec { red, target, .. }: &AredSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match target {
+            Some(target) => write!(f, "ared target {target} limit {}", red.limit),
+            None => write!(f, "ared min {} max {} limit {}", red.min, red.max, red.limit),
+        }
+    }
+}
+
+impl Ared {
+    /// Makes every adaptation due by `now`, with the average of the last arrival. Once an adaptation
+    /// changes nothing, the others are skipped.
     fn adapt_until(&mut self, now: Time) {
         let period = self.spec.interval.as_ps().max(1);
         while self.next <= now {
@@ -101,16 +112,16 @@ impl Ared {
         }
     }
 
-    /// Figure 1: true if max_p has changed.
+    /// Makes one adaptation (Figure 1) and returns true if max_p has changed.
     fn adapt(&mut self) -> bool {
         let red = self.red.spec();
         let (min, max, max_p) = (red.min as f64, red.max as f64, red.max_p.get());
-        // The target is from 0.4 to 0.6 of the way from min_th to max_th.
+        // The target range is from 0.4 to 0.6 of the way from min_th to max_th.
         let [low, high] = [0.4, 0.6].map(|share| min + share * (max - min));
         let average = self.red.average();
-        let adapted = if average > high && max_p <= TOP {
+        let adapted = if average > high && max_p <= MAX_P_HIGH {
             max_p + INCREASE.min(max_p / 4.0)
-        } else if average < low && max_p >= BOTTOM {
+        } else if average < low && max_p >= MAX_P_LOW {
             max_p * DECREASE
         } else {
             return false;
@@ -121,8 +132,8 @@ impl Ared {
     }
 }
 
-/// min_th = max(5, target · C/2) packets, max_th three times that, w_q = 1 − exp(−1/C), with C the
-/// rate in typical packets a second.
+/// Returns the parameters that follow the rate: min_th = max(5, target · C/2) packets, max_th =
+/// 3·min_th, w_q = 1 − exp(−1/C), where C is the rate in typical packets per second.
 fn by_rate(red: RedSpec, target: Duration, rate: Option<Rate>) -> RedSpec {
     let unit = match red.limit {
         Limit::Packets(_) => 1,
@@ -142,9 +153,9 @@ mod tests {
     use fastpath_units::Bytes;
 
     #[test]
-    fn thresholds_follow_the_rate_where_none_are_given() {
-        // 10 Mbit/s are 2500 packets of 500 bytes a second: 5 ms of them are 12.5, and half of that
-        // is the least.
+    fn thresholds_follow_the_rate_where_a_target_is_given() {
+        // 10 Mbit/s are 2500 packets of 500 bytes per second. In 5 ms that is 12.5 packets, and
+        // min_th is half of it.
         for (mbit, target, limit, min) in [
             (10, 5, Limit::Packets(1000), 6),
             (1, 5, Limit::Packets(1000), 5),
@@ -160,35 +171,35 @@ mod tests {
         assert!((weight.get() - 3.999_200_106_66e-4).abs() < 1e-13, "{weight:?}");
     }
 
-    /// An arrival that finds `packets` in the queue, at some time; weight 1, so that this is the
-    /// average from then on.
+    /// Offers a packet that finds `packets` in the queue. With a weight of 1 this number is the
+    /// average from then on. Returns max_p.
     fn arrive(ared: &mut Ared, ms: u64, packets: u64) -> f64 {
         let now = Time::ZERO.saturating_add(Duration::from_ms(ms));
-        let backlog = Backlog { queued: Volume { packets, bytes: 0 }, idle_since: None, rate: None };
+        let view = QueueView { queued: Volume { packets, bytes: 0 }, idle_since: None, rate: None };
         let packet = Packet { len: 500, flow: 0, traffic_class: 0, data: () };
-        let _ = ared.admit(now, &packet, backlog, &mut Rng::new(1));
+        let _ = ared.admit(now, &packet, view, &mut Rng::new(1));
         ared.red.spec().max_p.get()
     }
 
     #[test]
-    fn max_p_follows_the_average_out_of_the_middle_of_the_thresholds() {
+    fn max_p_adapts_when_the_average_leaves_the_middle_of_the_thresholds() {
         let red = RedSpec { min: 5, max: 15, weight: Probability::ALWAYS, ..RedSpec::default() };
-        let mut ared = Ared::new(AredSpec { red, ..AredSpec::default() });
-        // When, what the queue is then, and max_p by the averages before: the target is 9 to 11.
+        let mut ared = Ared::new(&AredSpec { red, ..AredSpec::default() });
+        // Time, the queue found, and max_p by the averages before. The target range is 9 to 11.
         for (ms, queue, max_p) in [
             (499, 12, 0.1),
             (500, 11, 0.11),  // 12 was above: + 0.01
             (1000, 10, 0.11), // 11 and 10 are within
             (1500, 8, 0.11),
-            (2500, 3, 0.11 * 0.9 * 0.9),                   // twice below: × 0.9
-            (62_500, 40, 0.009_749_231_931_617_76),        // and on, while it is at least 0.01
+            (2500, 3, 0.11 * 0.9 * 0.9),                   // below twice: × 0.9
+            (62_500, 40, 0.009_749_231_931_617_76),        // repeatedly, while at least 0.01
             (63_000, 40, 0.009_749_231_931_617_76 * 1.25), // + max_p / 4 where that is less
         ] {
             let got = arrive(&mut ared, ms, queue);
             assert!((got - max_p).abs() < 1e-12, "{ms} ms: {got}, expected {max_p}");
         }
-        assert!(arrive(&mut ared, 1_000_000, 40) > 0.5, "up to the first value above 0.5");
+        assert!(arrive(&mut ared, 1_000_000, 40) > 0.5, "max_p rises to the first value above 0.5");
         assert!(arrive(&mut ared, 2_000_000, 40) <= 0.51);
-        assert_eq!(ared.spec().red.max_p, red.max_p, "what was asked for");
+        assert_eq!(ared.spec().red.max_p, red.max_p, "the configured value stays");
     }
 }

@@ -1,22 +1,21 @@
-//! Which class a packet belongs to: by the DSCP of its IP header (RFC 2474), for disciplines that
-//! serve classes.
+//! Classes of traffic by the DSCP of the IP header (RFC 2474).
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The class of each DSCP. What is not IP has DSCP 0.
+/// The class of each DSCP. Frames without an IP header have DSCP 0.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Classes {
     of: Arc<[u8; 64]>,
 }
 
 impl Classes {
-    /// Every packet in one class.
+    /// Puts all DSCPs into one class.
     pub fn all_in(class: u8) -> Classes {
         Classes { of: Arc::new([class; 64]) }
     }
 
-    /// Puts the DSCPs into `class`. Values beyond 63 are none and are passed over.
+    /// Puts `dscps` into `class`. Values above 63 are ignored.
     pub fn with(mut self, class: u8, dscps: impl IntoIterator<Item = u8>) -> Classes {
         let of = Arc::make_mut(&mut self.of);
         dscps.into_iter().for_each(|dscp| {
@@ -27,12 +26,12 @@ impl Classes {
         self
     }
 
-    /// The class of a packet, at most `classes` − 1.
+    /// Returns the class of a packet, at most `classes` − 1.
     pub(crate) fn of(&self, traffic_class: u8, classes: usize) -> usize {
         usize::from(self.of[usize::from(traffic_class >> 2)]).min(classes.saturating_sub(1))
     }
 
-    /// The class of each DSCP.
+    /// Returns the class of each DSCP.
     pub fn table(&self) -> &[u8; 64] {
         &self.of
     }
@@ -49,12 +48,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_has_the_class_of_its_dscp_whatever_its_ecn() {
+    fn the_class_of_a_packet_depends_on_its_dscp_and_not_on_its_ecn_field() {
         // EF is 46, CS1 is 8.
         let classes = Classes::all_in(1).with(0, [46]).with(2, [8, 64]);
         for (traffic_class, class) in [(46 << 2, 0), (46 << 2 | 3, 0), (8 << 2 | 1, 2), (0, 1), (255, 1)] {
             assert_eq!(classes.of(traffic_class, 3), class, "{traffic_class}");
         }
-        assert_eq!(classes.of(8 << 2, 2), 1, "a class that is not there is the last one");
+        assert_eq!(classes.of(8 << 2, 2), 1, "a class beyond the last is the last");
     }
 }

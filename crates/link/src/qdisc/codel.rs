@@ -1,35 +1,32 @@
 //! CoDel, "Controlled Delay" (RFC 8289): drops at the head once the sojourn time has stayed above a
-//! target for an interval, then ever more often until it falls below. Read §5 of the RFC first.
+//! target for an interval, then at a rising rate until the sojourn time falls below the target. Read
+//! §5 of the RFC first.
 
-use super::Limit;
-use super::context::{Fifo, Refused, Turn};
+use super::Ecn;
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Time};
+use std::fmt;
 
-/// Parameters of CoDel. The default is that of RFC 8289 §4.2 to §4.4, with Linux' limit of 1000
-/// packets.
+/// Parameters of CoDel. The defaults are those of RFC 8289 §4.2 to §4.4, with the limit of 1000
+/// packets that Linux has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CodelSpec {
-    /// The standing delay that is accepted (TARGET).
+    /// The acceptable standing delay (TARGET).
     pub target: Duration,
-    /// How long it may be exceeded before a packet is dropped: a worst-case round trip (INTERVAL).
+    /// How long the target may be exceeded before a packet is dropped: a worst-case round-trip time
+    /// (INTERVAL).
     pub interval: Duration,
-    /// With no more than this queued behind the packet at hand nothing is dropped (MAXPACKET).
+    /// Nothing is dropped while at most this much waits behind the packet (MAXPACKET).
     pub mtu: Bytes,
-    /// The hard limit; a newcomer that does not fit is dropped.
+    /// The hard limit; an arriving packet that does not fit is dropped.
     pub limit: Limit,
-    /// What is done to ECN-capable packets.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: Ecn,
-}
-
-/// Whether a discipline signals congestion by ECN.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Ecn {
-    /// Every packet is dropped.
-    #[default]
-    Off,
-    /// ECN-capable packets are marked instead (RFC 3168 §5).
-    Mark,
 }
 
 impl Default for CodelSpec {
@@ -44,20 +41,21 @@ impl Default for CodelSpec {
     }
 }
 
-/// The state of one queue under CoDel: the variables of §5.3.
+/// The control state of one queue: the variables of §5.3.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Codel {
-    /// When the sojourn time will have been above the target for an interval; `None` while it is
-    /// below.
+    /// When the sojourn time will have been above the target for one interval; `None` while it is
+    /// below the target.
     first_above: Option<Time>,
     drop_next: Time,
-    /// Drops since entering the drop state, and what it was when the last one was entered.
+    /// Drops since the drop state was entered.
     count: u32,
+    /// `count` when the drop state was entered last.
     last_count: u32,
     dropping: bool,
 }
 
-/// A packet from the queue, and whether CoDel may drop it (dodequeue_result).
+/// The head of the queue, and whether CoDel may drop it (dodequeue_result).
 struct Candidate<P> {
     packet: Held<P>,
     may_drop: bool,
@@ -69,38 +67,39 @@ impl Codel {
         &mut self,
         spec: &CodelSpec,
         fifo: &mut Fifo<P>,
-        turn: &mut Turn<'_, P>,
+        context: &mut QueueContext<'_, P>,
     ) -> Option<Held<P>> {
-        let first = self.candidate(spec, fifo, turn.now);
+        let first = self.candidate(spec, fifo, context.now);
         if self.dropping {
-            return self.go_on(first, spec, fifo, turn);
+            return self.dequeue_dropping(first, spec, fifo, context);
         }
         let mut candidate = first?;
         if candidate.may_drop {
-            // Enter the drop state, at about the rate that controlled the queue last time if that
-            // was recent.
+            // Enter the drop state. If it was left recently, start near the drop rate that
+            // controlled the queue then.
             let delta = self.count.wrapping_sub(self.last_count);
-            let recent =
-                turn.now.since(self.drop_next) < Duration::from_ps(spec.interval.as_ps().saturating_mul(16));
+            let recent = context.now.since(self.drop_next)
+                < Duration::from_ps(spec.interval.as_ps().saturating_mul(16));
             self.dropping = true;
             self.count = if delta > 1 && recent { delta } else { 1 };
-            self.drop_next = self.control_law(turn.now, spec);
+            self.drop_next = self.control_law(context.now, spec);
             self.last_count = self.count;
-            match signal(candidate.packet, spec, turn) {
+            match signal(candidate.packet, spec, context) {
                 Some(marked) => return Some(marked),
-                None => candidate = self.candidate(spec, fifo, turn.now)?,
+                None => candidate = self.candidate(spec, fifo, context.now)?,
             }
         }
         Some(candidate.packet)
     }
 
-    /// In the drop state: drops until the next drop lies in the future or the delay is fine.
-    fn go_on<P>(
+    /// In the drop state: drops until the next drop lies in the future or the sojourn time is below
+    /// the target.
+    fn dequeue_dropping<P>(
         &mut self,
         mut next: Option<Candidate<P>>,
         spec: &CodelSpec,
         fifo: &mut Fifo<P>,
-        turn: &mut Turn<'_, P>,
+        context: &mut QueueContext<'_, P>,
     ) -> Option<Held<P>> {
         loop {
             let Some(candidate) = next else {
@@ -111,16 +110,16 @@ impl Codel {
                 self.dropping = false;
                 return Some(candidate.packet);
             }
-            if turn.now < self.drop_next {
+            if context.now < self.drop_next {
                 return Some(candidate.packet);
             }
             self.count = self.count.saturating_add(1);
-            let marked = signal(candidate.packet, spec, turn);
+            let marked = signal(candidate.packet, spec, context);
             if marked.is_some() {
                 self.drop_next = self.control_law(self.drop_next, spec);
                 return marked;
             }
-            next = self.candidate(spec, fifo, turn.now);
+            next = self.candidate(spec, fifo, context.now);
             if next.as_ref().is_some_and(|next| next.may_drop) {
                 self.drop_next = self.control_law(self.drop_next, spec);
             }
@@ -134,7 +133,7 @@ impl Codel {
             return None;
         };
         let mut may_drop = false;
-        if now.since(packet.time) < spec.target || fifo.volume().bytes <= spec.mtu.0 {
+        if now.since(packet.time) < spec.target || fifo.backlog().bytes <= spec.mtu.0 {
             self.first_above = None;
         } else {
             match self.first_above {
@@ -145,47 +144,72 @@ impl Codel {
         Some(Candidate { packet, may_drop })
     }
 
-    /// §5.6: the next drop is an interval over √count after `from`.
+    /// §5.6: the next drop is due interval / √count after `from`.
     fn control_law(&self, from: Time, spec: &CodelSpec) -> Time {
         let span = spec.interval.as_ps() as f64 / f64::from(self.count).sqrt();
         from.saturating_add(Duration::from_ps(span as u64))
     }
 }
 
-/// Tells the sender: marks the packet and gives it back, or drops it.
-fn signal<P>(mut packet: Held<P>, spec: &CodelSpec, turn: &mut Turn<'_, P>) -> Option<Held<P>> {
+/// Signals congestion: marks the packet and returns it, or drops it.
+fn signal<P>(mut packet: Held<P>, spec: &CodelSpec, context: &mut QueueContext<'_, P>) -> Option<Held<P>> {
     if spec.ecn == Ecn::Mark && packet.is_ect() {
-        turn.mark(&mut packet);
+        context.mark(&mut packet);
         return Some(packet);
     }
-    turn.drop(packet, DropReason::Early);
+    context.drop(packet, DropReason::Early);
     None
 }
 
-/// One queue under CoDel.
+/// A FIFO under CoDel.
 #[derive(Debug)]
 pub(crate) struct CodelQueue<P> {
-    pub(crate) spec: CodelSpec,
-    pub(crate) fifo: Fifo<P>,
+    spec: CodelSpec,
+    fifo: Fifo<P>,
     state: Codel,
 }
 
-impl<P> CodelQueue<P> {
-    pub(crate) fn new(spec: CodelSpec) -> CodelQueue<P> {
-        CodelQueue { spec, fifo: Fifo::default(), state: Codel::default() }
+impl<P> Discipline<P> for CodelQueue<P> {
+    type Spec = CodelSpec;
+
+    fn new(spec: &CodelSpec) -> CodelQueue<P> {
+        CodelQueue { spec: *spec, fifo: Fifo::default(), state: Codel::default() }
     }
 
-    pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        let mut queued = self.fifo.volume();
-        queued += turn.on_wire;
-        if !self.spec.limit.has_room(packet.len, queued) {
-            return Err((DropReason::QueueFull, packet));
-        }
+    fn spec(&self) -> CodelSpec {
+        self.spec
+    }
+
+    fn reconfigure(&mut self, _: Time, spec: &CodelSpec) -> bool {
+        self.spec = *spec;
+        true
+    }
+
+    fn backlog(&self) -> Volume {
+        self.fifo.backlog()
+    }
+
+    fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+        self.fifo.push_within(self.spec.limit, packet, context)
+    }
+
+    fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
+        self.state.dequeue(&self.spec, &mut self.fifo, context).into()
+    }
+
+    fn push_unchecked(&mut self, packet: Held<P>) {
         self.fifo.push(packet);
-        Ok(())
     }
 
-    pub(crate) fn dequeue(&mut self, turn: &mut Turn<'_, P>) -> Option<Held<P>> {
-        self.state.dequeue(&self.spec, &mut self.fifo, turn)
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+        self.fifo.pop()
+    }
+
+    fn reads_headers(spec: &CodelSpec) -> bool {
+        spec.ecn == Ecn::Mark
+    }
+
+    fn describe(spec: &CodelSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "codel target {} interval {} limit {}", spec.target, spec.interval, spec.limit)
     }
 }

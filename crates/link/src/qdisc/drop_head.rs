@@ -1,40 +1,69 @@
-//! Drop-head: a full queue makes room at its front, so that what is sent is fresh and a sender
-//! hears of the loss a queue earlier. T. V. Lakshman, A. Neidhardt, T. J. Ott, "The Drop from Front
-//! Strategy in TCP and in TCP over ATM", INFOCOM 1996. `tc qdisc … pfifo_head_drop`.
+//! Drop-head: a full queue drops its oldest packet, so that what is sent is fresh and a sender learns
+//! of the loss one queueing delay earlier. T. V. Lakshman, A. Neidhardt, T. J. Ott, "The Drop from
+//! Front Strategy in TCP and in TCP over ATM", INFOCOM 1996. `tc qdisc … pfifo_head_drop`.
 
-use super::Limit;
-use super::context::{Fifo, Refused, Turn};
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
+use fastpath_units::Time;
+use std::fmt;
 
-/// A drop-head queue at work. The packet on the wire counts against the limit but can no longer be
-/// dropped.
+/// A drop-head queue. The packet on the wire counts against the limit but cannot be dropped.
 #[derive(Debug)]
-pub(crate) struct DropHead<P> {
-    pub(crate) limit: Limit,
-    pub(crate) fifo: Fifo<P>,
+pub(crate) struct DropHeadQueue<P> {
+    limit: Limit,
+    fifo: Fifo<P>,
 }
 
-impl<P> DropHead<P> {
-    pub(crate) fn new(limit: Limit) -> DropHead<P> {
-        DropHead { limit, fifo: Fifo::default() }
+impl<P> Discipline<P> for DropHeadQueue<P> {
+    type Spec = Limit;
+
+    fn new(limit: &Limit) -> DropHeadQueue<P> {
+        DropHeadQueue { limit: *limit, fifo: Fifo::default() }
     }
 
-    /// Drops from the front until the newcomer fits; refuses one that does not fit even then, and
-    /// before anything is dropped for it.
-    pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        if !self.limit.has_room(packet.len, turn.on_wire) {
+    fn spec(&self) -> Limit {
+        self.limit
+    }
+
+    fn reconfigure(&mut self, _: Time, limit: &Limit) -> bool {
+        self.limit = *limit;
+        true
+    }
+
+    fn backlog(&self) -> Volume {
+        self.fifo.backlog()
+    }
+
+    /// Drops from the front until the packet fits. A packet that cannot fit is refused first.
+    fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+        if !self.limit.has_room(packet.len, context.on_wire) {
             return Err((DropReason::QueueFull, packet));
         }
-        loop {
-            let mut queued = self.fifo.volume();
-            queued += turn.on_wire;
-            if self.limit.has_room(packet.len, queued) {
-                break;
-            }
+        while !self.limit.has_room(packet.len, self.fifo.backlog() + context.on_wire) {
             let Some(oldest) = self.fifo.pop() else { break };
-            turn.drop(oldest, DropReason::QueueFull);
+            context.drop(oldest, DropReason::QueueFull);
         }
         self.fifo.push(packet);
         Ok(())
+    }
+
+    fn dequeue(&mut self, _: &mut QueueContext<'_, P>) -> Served<P> {
+        self.fifo.pop().into()
+    }
+
+    fn push_unchecked(&mut self, packet: Held<P>) {
+        self.fifo.push(packet);
+    }
+
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+        self.fifo.pop()
+    }
+
+    fn describe(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "drop-head {limit}")
     }
 }

@@ -1,37 +1,37 @@
 //! Drop-tail: first come, first served, until the queue is full.
 
-use super::Admission;
+use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
 use crate::counters::Volume;
-use crate::packet::DropReason;
-use fastpath_units::Bytes;
+use crate::packet::{DropReason, Packet};
+use fastpath_units::{Bytes, Rng, Time};
 use std::fmt;
 
-/// How much may be queued. The packet being serialised counts until its transmission ends, as in
-/// Dummynet: a limit of one packet means that nothing may wait behind it.
+/// The largest queue. The packet on the wire counts until its transmission ends, as in Dummynet: a
+/// limit of one packet means that no packet may wait behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// At most this many packets. With 0, nothing passes.
+    /// The largest number of packets. With 0, nothing passes.
     Packets(u32),
-    /// At most this many bytes of frames, without framing overhead. A frame larger than the limit
-    /// never fits, not even into an empty queue, and is dropped.
+    /// The largest number of bytes of frames, without framing overhead. A frame larger than the
+    /// limit is dropped even if the queue is empty.
     Bytes(Bytes),
 }
 
 impl Limit {
-    /// True if what is `queued` is within the limit.
+    /// Returns true if `queued` is within the limit.
     pub(crate) fn holds(self, queued: Volume) -> bool {
         match self {
-            Limit::Packets(most) => queued.packets <= u64::from(most),
-            Limit::Bytes(most) => queued.bytes <= most.0,
+            Limit::Packets(max) => queued.packets <= u64::from(max),
+            Limit::Bytes(max) => queued.bytes <= max.0,
         }
     }
 
-    /// True if a frame of `len` bytes may join the `queued`.
+    /// Returns true if a frame of `len` bytes may join what is `queued`.
     #[inline]
     pub(crate) fn has_room(self, len: u32, queued: Volume) -> bool {
         match self {
-            Limit::Packets(most) => queued.packets < u64::from(most),
-            Limit::Bytes(most) => queued.bytes + u64::from(len) <= most.0,
+            Limit::Packets(max) => queued.packets < u64::from(max),
+            Limit::Bytes(max) => queued.bytes + u64::from(len) <= max.0,
         }
     }
 }
@@ -47,8 +47,36 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Takes the packet if there is room for it.
-#[inline]
-pub(crate) fn admit(limit: Limit, len: u32, queued: Volume) -> Admission {
-    if limit.has_room(len, queued) { Admission::Take } else { Admission::Drop(DropReason::QueueFull) }
+/// The policy: the limit is all its state.
+#[derive(Debug)]
+pub(crate) struct DropTail(pub(crate) Limit);
+
+pub(crate) type DropTailQueue<P> = ArrivalQueue<DropTail, P>;
+
+impl AdmissionPolicy for DropTail {
+    type Spec = Limit;
+
+    fn new(limit: &Limit) -> DropTail {
+        DropTail(*limit)
+    }
+
+    fn spec(&self) -> Limit {
+        self.0
+    }
+
+    fn reconfigure(&mut self, limit: &Limit) {
+        self.0 = *limit;
+    }
+
+    #[inline]
+    fn admit(&mut self, _: Time, packet: &Packet<()>, view: QueueView, _: &mut Rng) -> Admission {
+        match self.0.has_room(packet.len, view.queued) {
+            true => Admission::Take,
+            false => Admission::Drop(DropReason::QueueFull),
+        }
+    }
+
+    fn describe(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(limit, f)
+    }
 }

@@ -1,21 +1,48 @@
-//! Drop-tail by time: a newcomer joins unless what is before it takes the link longer than a limit,
-//! at the rate as it is when it comes. It is the byte limit that follows a rate that changes;
-//! [`SojournSpec`](super::SojournSpec) instead lets packets in and drops them once they have waited
-//! too long.
+//! Drop-tail by time: a packet joins the queue unless the link needs longer than a limit to send
+//! what is before it, at the rate of the moment. This is a byte limit that follows a changing rate.
+//! [`SojournSpec`](super::SojournSpec) instead admits packets and drops those that have waited too
+//! long.
 
-use super::{Admission, Backlog};
-use crate::packet::DropReason;
-use fastpath_units::Duration;
+use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
+use crate::packet::{DropReason, Packet};
+use fastpath_units::{Duration, Rng, Time};
+use std::fmt;
 
 const PS_PER_S: u128 = 1_000_000_000_000;
 
-/// Takes the packet if the frames before it, without framing overhead and with the packet on the
-/// wire counted whole, are sent within `longest`. Without a rate nothing takes any time.
-pub(crate) fn admit(longest: Duration, backlog: Backlog) -> Admission {
-    let Some(rate) = backlog.rate else { return Admission::Take };
-    let needed = u128::from(backlog.queued.bytes) * 8 * PS_PER_S;
-    match needed <= u128::from(longest.as_ps()) * u128::from(rate.as_bps()) {
-        true => Admission::Take,
-        false => Admission::Drop(DropReason::QueueFull),
+/// The policy: the longest time is all its state.
+#[derive(Debug)]
+pub(crate) struct DropTailTime(Duration);
+
+pub(crate) type DropTailTimeQueue<P> = ArrivalQueue<DropTailTime, P>;
+
+impl AdmissionPolicy for DropTailTime {
+    type Spec = Duration;
+
+    fn new(longest: &Duration) -> DropTailTime {
+        DropTailTime(*longest)
+    }
+
+    fn spec(&self) -> Duration {
+        self.0
+    }
+
+    fn reconfigure(&mut self, longest: &Duration) {
+        self.0 = *longest;
+    }
+
+    /// Counts frames without framing overhead, and the packet on the wire as a whole. Without a rate
+    /// every packet is admitted.
+    fn admit(&mut self, _: Time, _: &Packet<()>, view: QueueView, _: &mut Rng) -> Admission {
+        let Some(rate) = view.rate else { return Admission::Take };
+        let needed = u128::from(view.queued.bytes) * 8 * PS_PER_S;
+        match needed <= u128::from(self.0.as_ps()) * u128::from(rate.as_bps()) {
+            true => Admission::Take,
+            false => Admission::Drop(DropReason::QueueFull),
+        }
+    }
+
+    fn describe(longest: &Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "drop-tail {longest}")
     }
 }

@@ -1,30 +1,33 @@
 //! Deficit round robin: classes share the rate in proportion to their quanta, whatever the sizes of
 //! their packets. M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit Round-Robin",
-//! IEEE/ACM Transactions on Networking 4(3), 1996, Figure 2. Each class is a drop-tail queue of its
-//! own.
+//! IEEE/ACM Transactions on Networking 4(3), 1996, Figure 2. Each class is a drop-tail queue.
 
-use super::context::{Fifo, Refused, Turn};
-use super::{Classes, Limit};
+use super::classes::Classes;
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
-use fastpath_units::Bytes;
+use fastpath_units::{Bytes, Time};
 use std::collections::VecDeque;
+use std::fmt;
 
 /// Parameters of deficit round robin.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DrrSpec {
-    /// At least one, at most 64.
+    /// The classes, 1 to 64.
     pub shares: Vec<DrrShare>,
     /// The class of each DSCP.
     pub classes: Classes,
 }
 
-/// One class.
+/// Parameters of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DrrShare {
-    /// Bytes it may send in a round, above 0.
+    /// Bytes that the class may send in one round, above 0.
     pub quantum: Bytes,
-    /// How much of it may wait. The packet on the wire does not count.
+    /// The hard limit of the class. The packet on the wire does not count.
     pub limit: Limit,
 }
 
@@ -35,49 +38,59 @@ struct Class<P> {
     deficit: u64,
 }
 
-/// Deficit round robin at work.
+/// Classes of a deficit round robin scheduler.
 #[derive(Debug)]
-pub(crate) struct Drr<P> {
-    pub(crate) spec: DrrSpec,
+pub(crate) struct DrrQueue<P> {
+    spec: DrrSpec,
     classes: Vec<Class<P>>,
-    /// Classes that wait, in turn (ActiveList).
+    /// Classes with packets, in the order of service (ActiveList).
     active: VecDeque<usize>,
-    /// The first of them has its quantum for this turn.
+    /// The class that has received its quantum for this round: the first active one.
     granted: Option<usize>,
 }
 
-impl<P> Drr<P> {
-    pub(crate) fn new(spec: DrrSpec) -> Drr<P> {
+impl<P> Discipline<P> for DrrQueue<P> {
+    type Spec = DrrSpec;
+
+    fn new(spec: &DrrSpec) -> DrrQueue<P> {
         let classes =
             (0..spec.shares.len().max(1)).map(|_| Class { fifo: Fifo::default(), deficit: 0 }).collect();
-        Drr { spec, classes, active: VecDeque::new(), granted: None }
+        DrrQueue { spec: spec.clone(), classes, active: VecDeque::new(), granted: None }
     }
 
-    /// True if the new parameters leave every packet where it is.
-    pub(crate) fn can_become(&self, spec: &DrrSpec) -> bool {
-        spec.shares.len() == self.spec.shares.len() && spec.classes == self.spec.classes
+    fn spec(&self) -> DrrSpec {
+        self.spec.clone()
     }
 
-    pub(crate) fn waiting(&self) -> Volume {
-        self.classes.iter().fold(Volume::default(), |mut sum, class| {
-            sum += class.fifo.volume();
-            sum
-        })
+    fn reconfigure(&mut self, _: Time, spec: &DrrSpec) -> bool {
+        if spec.shares.len() != self.spec.shares.len() || spec.classes != self.spec.classes {
+            return false;
+        }
+        self.spec = spec.clone();
+        true
     }
 
-    /// Enqueuing module.
-    pub(crate) fn enqueue(&mut self, packet: Held<P>, _: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        let index = self.spec.classes.of(packet.traffic_class, self.classes.len());
-        let queued = self.classes[index].fifo.volume();
+    fn backlog(&self) -> Volume {
+        self.classes.iter().map(|class| class.fifo.backlog()).sum()
+    }
+
+    /// The enqueuing module of Figure 2.
+    fn enqueue(&mut self, packet: Held<P>, _: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+        let index = self.class_of(&packet);
+        let queued = self.classes[index].fifo.backlog();
         if !self.spec.shares.get(index).is_some_and(|share| share.limit.has_room(packet.len, queued)) {
             return Err((DropReason::QueueFull, packet));
         }
-        self.adopt(packet);
+        self.push_unchecked(packet);
         Ok(())
     }
 
-    pub(crate) fn adopt(&mut self, packet: Held<P>) {
-        let index = self.spec.classes.of(packet.traffic_class, self.classes.len());
+    fn dequeue(&mut self, _: &mut QueueContext<'_, P>) -> Served<P> {
+        self.next().into()
+    }
+
+    fn push_unchecked(&mut self, packet: Held<P>) {
+        let index = self.class_of(&packet);
         let class = &mut self.classes[index];
         class.fifo.push(packet);
         if !self.active.contains(&index) {
@@ -86,13 +99,31 @@ impl<P> Drr<P> {
         }
     }
 
-    /// Dequeuing module, a packet at a time.
-    pub(crate) fn dequeue(&mut self) -> Option<Held<P>> {
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+        self.classes.iter_mut().find_map(|class| class.fifo.pop())
+    }
+
+    fn reads_headers(_: &DrrSpec) -> bool {
+        true
+    }
+
+    fn describe(spec: &DrrSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "drr {} classes", spec.shares.len())
+    }
+}
+
+impl<P> DrrQueue<P> {
+    fn class_of(&self, packet: &Held<P>) -> usize {
+        self.spec.classes.of(packet.traffic_class, self.classes.len())
+    }
+
+    /// The dequeuing module of Figure 2, one packet at a time.
+    fn next(&mut self) -> Option<Held<P>> {
         loop {
             let index = *self.active.front()?;
             let class = &mut self.classes[index];
             if self.granted != Some(index) {
-                // At least a byte each round, so that a quantum of nothing serves as well.
+                // At least one byte per round, so that a quantum of 0 makes progress.
                 let quantum = self.spec.shares.get(index).map_or(1, |share| share.quantum.0.max(1));
                 class.deficit = class.deficit.saturating_add(quantum);
                 self.granted = Some(index);
@@ -101,27 +132,22 @@ impl<P> Drr<P> {
             if size.is_some_and(|size| size <= class.deficit) {
                 let packet = class.fifo.pop()?;
                 class.deficit -= u64::from(packet.len);
-                if class.fifo.volume().packets == 0 {
+                if class.fifo.backlog().packets == 0 {
                     class.deficit = 0;
-                    self.leave();
+                    self.end_round();
                 }
                 return Some(packet);
             }
-            self.leave();
+            self.end_round();
             if size.is_some() {
                 self.active.push_back(index);
             }
         }
     }
 
-    /// The first class has had its turn.
-    fn leave(&mut self) {
+    /// Ends the round of the first active class.
+    fn end_round(&mut self) {
         self.active.pop_front();
         self.granted = None;
-    }
-
-    /// The next packet in some fixed order, for another discipline to take over.
-    pub(crate) fn take(&mut self) -> Option<Held<P>> {
-        self.classes.iter_mut().find_map(|class| class.fifo.pop())
     }
 }

@@ -1,58 +1,59 @@
-//! DualPI2 (RFC 9332 Appendix A): a queue for L4S traffic beside one for all other, one controller
-//! for both, so that scalable and classic senders share the rate while the first see almost no
-//! delay. L4S is what says ECT(1) or CE (RFC 9331 §4.1). Read Appendix A of the RFC first, with the
-//! overload handling of Appendix A.2.
+//! DualPI2 (RFC 9332 Appendix A): one queue for L4S traffic, one for classic traffic, and one
+//! controller for both, so that scalable and classic senders share the rate while L4S traffic sees
+//! almost no delay. L4S packets carry ECT(1) or CE (RFC 9331 §4.1). Read Appendix A of the RFC first,
+//! with the overload handling of Appendix A.2.
 //!
 //! ```text
 //!            ┌─ ECT(1), CE ─▶ L ──▶ mark with max(native ramp or step, k·p′) ─┐
 //!  packet ───┤                                                                ├─ scheduler ─▶ wire
-//!            └─ all other ──▶ C ──▶ drop, or mark ECT(0), with p′² ───────────┘
+//!            └─ all others ─▶ C ──▶ drop, or mark ECT(0), with p′² ───────────┘
 //!                                └─ its delay ─▶ PI controller, every update ─▶ p′
 //! ```
 
-use super::Limit;
-use super::context::{Fifo, Refused, Turn};
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Duration, Time};
+use std::fmt;
 
-/// Parameters of DualPI2. The default is that of Appendix A.1 for a worst-case round trip RTT_max
-/// of 100 ms: an update every min(target, RTT_max/3), alpha = 0.1 · update / RTT_max², beta = 0.3 /
-/// RTT_max. Where it leaves a choice: a FIFO shifted by 50 ms, and a limit of 10 000 packets where
-/// A.1 has 250 ms of the rate, which here may change.
+/// Parameters of DualPI2. The defaults are those of Appendix A.1 for a worst-case round-trip time
+/// RTT_max of 100 ms: update = min(target, RTT_max/3), alpha = 0.1 · update / RTT_max², beta = 0.3 /
+/// RTT_max. Where A.1 leaves a choice, the scheduler is a FIFO shifted by 50 ms. The limit is 10 000
+/// packets instead of 250 ms at the rate, because the rate may change here.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DualPi2Spec {
-    /// The delay of the classic queue aimed at.
+    /// The target delay of the classic queue.
     pub target: Duration,
-    /// How often the probability is adjusted (T_update).
+    /// The time between adjustments of the probability (T_update).
     pub update: Duration,
-    /// Weight of the distance from the target, 1/s.
+    /// Weight of the difference from the target, 1/s.
     pub alpha: f64,
     /// Weight of the delay's change, 1/s.
     pub beta: f64,
-    /// How much likelier L4S packets are marked than the controller says (the coupling factor k),
-    /// above 0.
+    /// The coupling factor k, above 0: L4S packets are marked with k times the base probability.
     pub coupling: f64,
-    /// From this delay on L4S packets are marked with a rising probability (minTh) …
+    /// The delay from which L4S packets are marked with a rising probability (minTh).
     pub ramp_start: Duration,
-    /// … which is 1 this much later (range); zero makes a step of the ramp.
+    /// The additional delay at which that probability is 1 (range); with zero the ramp is a step.
     pub ramp_range: Duration,
-    /// With no more than this many packets left in the L4S queue its ramp marks nothing (Th_len).
+    /// The ramp marks nothing while at most this many packets are left in the L4S queue (Th_len).
     pub ramp_packets: u32,
-    /// Who goes first.
+    /// Which of the two queues is served first.
     pub scheduler: DualScheduler,
-    /// The hard limit of both queues together; a newcomer that does not fit is dropped.
+    /// The hard limit of both queues together; an arriving packet that does not fit is dropped.
     pub limit: Limit,
 }
 
-/// Which of the two queues goes first.
+/// Which of the two queues is served first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DualScheduler {
-    /// The packet that has waited longest goes first, L4S packets being taken for older by this
-    /// much.
+    /// The packet that has waited longest, with this much added to the waiting time of L4S packets.
     TimeShifted(Duration),
-    /// The classic queue may send this many of every hundred bytes while both are waiting, less
-    /// than 100: a weighted round robin by credit, as in Linux (`classic_protection`).
+    /// Weighted round robin by credit, as in Linux (`classic_protection`): while both queues hold
+    /// packets, the classic queue sends this percentage of the bytes, below 100.
     Weighted(u8),
 }
 
@@ -73,22 +74,22 @@ impl Default for DualPi2Spec {
     }
 }
 
-/// The frame by which the weighted scheduler lets the heavier queue begin when both wait.
+/// The frame size of the initial credit, by which the queue with the larger weight is served first.
 const FRAME: i64 = 1514;
 
-/// One of the queues with its count of likelihood (§A.1, recur).
+/// One of the two queues, with its accumulated likelihood (§A.1, recur).
 #[derive(Debug)]
-struct Side<P> {
+struct Subqueue<P> {
     fifo: Fifo<P>,
     count: f64,
 }
 
-impl<P> Side<P> {
-    fn new() -> Side<P> {
-        Side { fifo: Fifo::default(), count: 0.0 }
+impl<P> Subqueue<P> {
+    fn new() -> Subqueue<P> {
+        Subqueue { fifo: Fifo::default(), count: 0.0 }
     }
 
-    /// recur: true with a given likelihood, evenly spread instead of at random.
+    /// recur: returns true with a given likelihood, evenly spaced instead of at random.
     fn recur(&mut self, likelihood: f64) -> bool {
         self.count += likelihood;
         if self.count > 1.0 {
@@ -99,37 +100,39 @@ impl<P> Side<P> {
     }
 
     fn is_empty(&self) -> bool {
-        self.fifo.volume().packets == 0
+        self.fifo.backlog().packets == 0
     }
 
-    /// The time its first packet has waited; none if there is none.
+    /// Returns how long the first packet has waited; zero if there is none.
     fn delay(&self, now: Time) -> Duration {
         self.fifo.front().map_or(Duration::ZERO, |packet| now.since(packet.time))
     }
 }
 
-/// DualPI2 at work, with the RFC's names for its variables.
+/// Two queues under DualPI2, with the RFC's names of variables.
 #[derive(Debug)]
-pub(crate) struct DualPi2<P> {
-    pub(crate) spec: DualPi2Spec,
-    lq: Side<P>,
-    cq: Side<P>,
+pub(crate) struct DualPi2Queue<P> {
+    spec: DualPi2Spec,
+    lq: Subqueue<P>,
+    cq: Subqueue<P>,
     /// p′, the base probability.
     base: f64,
     /// prevq, the delay at the last adjustment.
     previous: Duration,
-    /// The next adjustment; they are done late, in order, when a packet comes or goes.
+    /// The next adjustment. Adjustments are made late, in order, when a packet arrives or leaves.
     next_update: Time,
-    /// What the weighted scheduler owes the L4S queue, in hundredths of bytes.
+    /// The credit of the L4S queue in the weighted scheduler, in hundredths of bytes.
     credit: i64,
 }
 
-impl<P> DualPi2<P> {
-    pub(crate) fn new(spec: DualPi2Spec) -> DualPi2<P> {
-        DualPi2 {
-            spec,
-            lq: Side::new(),
-            cq: Side::new(),
+impl<P> Discipline<P> for DualPi2Queue<P> {
+    type Spec = DualPi2Spec;
+
+    fn new(spec: &DualPi2Spec) -> DualPi2Queue<P> {
+        DualPi2Queue {
+            spec: *spec,
+            lq: Subqueue::new(),
+            cq: Subqueue::new(),
             base: 0.0,
             previous: Duration::ZERO,
             next_update: Time::ZERO.saturating_add(spec.update),
@@ -137,53 +140,76 @@ impl<P> DualPi2<P> {
         }
     }
 
-    pub(crate) fn waiting(&self) -> Volume {
-        let mut waiting = self.lq.fifo.volume();
-        waiting += self.cq.fifo.volume();
-        waiting
+    fn spec(&self) -> DualPi2Spec {
+        self.spec
+    }
+
+    fn reconfigure(&mut self, _: Time, spec: &DualPi2Spec) -> bool {
+        self.spec = *spec;
+        true
+    }
+
+    fn backlog(&self) -> Volume {
+        self.lq.fifo.backlog() + self.cq.fifo.backlog()
     }
 
     /// dualpi2_enqueue.
-    pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        self.update_until(turn.now);
-        let mut queued = self.waiting();
-        queued += turn.on_wire;
-        if !self.spec.limit.has_room(packet.len, queued) {
+    fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+        self.update_until(context.now);
+        if !self.spec.limit.has_room(packet.len, self.backlog() + context.on_wire) {
             return Err((DropReason::QueueFull, packet));
         }
-        self.adopt(packet);
+        self.push_unchecked(packet);
         Ok(())
     }
 
-    pub(crate) fn adopt(&mut self, packet: Held<P>) {
-        // ECT(1) is 01 and CE is 11.
-        let side = if packet.traffic_class & 1 == 1 { &mut self.lq } else { &mut self.cq };
-        side.fifo.push(packet);
+    fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
+        self.update_until(context.now);
+        self.next(context).into()
     }
 
+    fn push_unchecked(&mut self, packet: Held<P>) {
+        // ECT(1) is 01 and CE is 11.
+        let queue = if packet.traffic_class & 1 == 1 { &mut self.lq } else { &mut self.cq };
+        queue.fifo.push(packet);
+    }
+
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+        self.lq.fifo.pop().or_else(|| self.cq.fifo.pop())
+    }
+
+    fn reads_headers(_: &DualPi2Spec) -> bool {
+        true
+    }
+
+    fn describe(spec: &DualPi2Spec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "dualpi2 target {} limit {}", spec.target, spec.limit)
+    }
+}
+
+impl<P> DualPi2Queue<P> {
     /// dualpi2_dequeue with the overload handling of Appendix A.2.
-    pub(crate) fn dequeue(&mut self, turn: &mut Turn<'_, P>) -> Option<Held<P>> {
-        self.update_until(turn.now);
+    fn next(&mut self, context: &mut QueueContext<'_, P>) -> Option<Held<P>> {
         // p_Cmax = min(1/k², 1), and p_Lmax = 1.
         let coupled = self.spec.coupling * self.base;
         let classic = self.base * self.base;
         let classic_max = (1.0 / (self.spec.coupling * self.spec.coupling)).min(1.0);
         while !self.lq.is_empty() || !self.cq.is_empty() {
-            if self.l4s_is_next(turn.now) {
+            if self.l4s_is_next(context.now) {
                 let mut packet = self.lq.fifo.pop()?;
                 if coupled < 1.0 {
-                    let native = self.ramp(turn.now.since(packet.time));
+                    let native = self.ramp(context.now.since(packet.time));
                     if self.lq.recur(native.max(coupled)) {
-                        turn.mark(&mut packet);
+                        context.mark(&mut packet);
                     }
                 } else {
-                    // Saturated: as for classic traffic, a drop is the signal.
+                    // Saturated: packets are dropped as in the classic queue.
                     if self.lq.recur(classic) {
-                        turn.drop(packet, DropReason::Early);
+                        context.drop(packet, DropReason::Early);
                         continue;
                     }
                     if self.lq.recur(coupled) {
-                        turn.mark(&mut packet);
+                        context.mark(&mut packet);
                     }
                 }
                 return Some(packet);
@@ -191,19 +217,19 @@ impl<P> DualPi2<P> {
             let mut packet = self.cq.fifo.pop()?;
             if self.cq.recur(classic) {
                 if !packet.is_ect() || classic >= classic_max {
-                    turn.drop(packet, DropReason::Early);
+                    context.drop(packet, DropReason::Early);
                     continue;
                 }
-                turn.mark(&mut packet);
+                context.mark(&mut packet);
             }
             return Some(packet);
         }
         None
     }
 
-    /// scheduler(): true for the L4S queue.
+    /// scheduler(): returns true for the L4S queue.
     fn l4s_is_next(&mut self, now: Time) -> bool {
-        let [lq, cq] = [&self.lq, &self.cq].map(|side| side.fifo.front().map(|packet| packet.len));
+        let [lq, cq] = [&self.lq, &self.cq].map(|queue| queue.fifo.front().map(|packet| packet.len));
         let (Some(lq), Some(cq)) = (lq, cq) else {
             if let DualScheduler::Weighted(percent) = self.spec.scheduler {
                 self.credit = FRAME * (100 - 2 * i64::from(percent));
@@ -215,7 +241,7 @@ impl<P> DualPi2<P> {
                 self.lq.delay(now).saturating_add(shift) >= self.cq.delay(now)
             }
             DualScheduler::Weighted(percent) => {
-                // Each pays with the other's share, so that their bytes are as their shares.
+                // Each queue pays with the share of the other, so that bytes sent follow the shares.
                 let percent = i64::from(percent);
                 let l4s = self.credit >= 0;
                 self.credit += match l4s {
@@ -227,21 +253,21 @@ impl<P> DualPi2<P> {
         }
     }
 
-    /// laqm, for a packet that has just been taken out.
+    /// laqm, for a packet that has just been dequeued.
     fn ramp(&self, delay: Duration) -> f64 {
-        if self.lq.fifo.volume().packets <= u64::from(self.spec.ramp_packets) {
+        if self.lq.fifo.backlog().packets <= u64::from(self.spec.ramp_packets) {
             return 0.0;
         }
         let (start, range) = (self.spec.ramp_start, self.spec.ramp_range);
         if delay >= start.saturating_add(range) {
             return 1.0;
         }
-        // Below the start there is nothing, and a step has no range to divide by.
+        // The numerator is 0 below the start. A step has no range to divide by.
         delay.saturating_sub(start).as_secs_f64() / range.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// Every adjustment due by `now`: dualpi2_update. When nothing waits and p′ has come to rest
-    /// the others change nothing.
+    /// Makes every adjustment due by `now` (dualpi2_update). With empty queues and p′ = 0 further
+    /// adjustments change nothing and are skipped.
     fn update_until(&mut self, now: Time) {
         let period = self.spec.update.as_ps().max(1);
         while self.next_update <= now {
@@ -261,16 +287,11 @@ impl<P> DualPi2<P> {
 
     fn adjust(&mut self) {
         let at = self.next_update;
-        // A.2: the longer of both, so that L4S traffic alone is controlled too.
+        // A.2: the longer of both delays, so that L4S traffic alone is controlled too.
         let delay = self.cq.delay(at).max(self.lq.delay(at));
         let [now, target, before] = [delay, self.spec.target, self.previous].map(Duration::as_secs_f64);
         let step = self.spec.alpha * (now - target) + self.spec.beta * (now - before);
         self.base = (self.base + step).clamp(0.0, 1.0);
         self.previous = delay;
-    }
-
-    /// The next packet in some fixed order, for another discipline to take over.
-    pub(crate) fn take(&mut self) -> Option<Held<P>> {
-        self.lq.fifo.pop().or_else(|| self.cq.fifo.pop())
     }
 }

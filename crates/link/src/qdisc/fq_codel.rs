@@ -1,25 +1,29 @@
-//! FQ-CoDel (RFC 8290): flows hashed to queues, the queues served by deficit round robin with those
-//! of new flows first, each queue under CoDel. Read §4 of the RFC first.
+//! FQ-CoDel (RFC 8290): flows are hashed to queues, each queue is under CoDel, and deficit round robin
+//! serves the queues, those of new flows first. Read §4 of the RFC first.
 
+use super::Ecn;
 use super::codel::{Codel, CodelSpec};
-use super::context::{Fifo, Turn};
-use super::{Ecn, Limit};
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
-use fastpath_units::Bytes;
+use fastpath_units::{Bytes, Time};
 use std::collections::VecDeque;
+use std::fmt;
 
-/// At most this many packets are dropped at once from the fattest queue (RFC 8290 §4.1).
+/// The largest number of packets dropped at once from the longest queue (RFC 8290 §4.1).
 const DROP_BATCH: u64 = 64;
 
-/// Parameters of FQ-CoDel. The default is that of RFC 8290 §5.2, with ECN on.
+/// Parameters of FQ-CoDel. The defaults are those of RFC 8290 §5.2, with ECN on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FqCodelSpec {
-    /// CoDel on each queue; its limit is that of all queues together.
+    /// CoDel on each queue. Its limit applies to all queues together.
     pub codel: CodelSpec,
-    /// Queues that flows are hashed to, at least 1.
+    /// Number of queues to which flows are hashed, at least 1.
     pub flows: u16,
-    /// Bytes a queue may send before it is the next one's turn.
+    /// Bytes that a queue may send in one round.
     pub quantum: Bytes,
 }
 
@@ -30,140 +34,154 @@ impl Default for FqCodelSpec {
     }
 }
 
-/// The queue of the flows with one hash.
+/// The queue of all flows with one hash.
 #[derive(Debug)]
 struct Flow<P> {
     fifo: Fifo<P>,
     codel: Codel,
     credits: i64,
-    listed: Listed,
+    list: FlowList,
 }
 
-/// Whether a queue is among those that are served.
+/// The list in which a queue waits for service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Listed {
-    No,
+enum FlowList {
+    None,
     New,
     Old,
 }
 
-/// FQ-CoDel at work.
+/// Flow queues under FQ-CoDel.
 #[derive(Debug)]
-pub(crate) struct FqCodel<P> {
+pub(crate) struct FqCodelQueue<P> {
     spec: FqCodelSpec,
     flows: Vec<Flow<P>>,
     new: VecDeque<usize>,
     old: VecDeque<usize>,
-    waiting: Volume,
+    backlog: Volume,
 }
 
-impl<P> FqCodel<P> {
-    pub(crate) fn new(spec: FqCodelSpec) -> FqCodel<P> {
+impl<P> Discipline<P> for FqCodelQueue<P> {
+    type Spec = FqCodelSpec;
+
+    fn new(spec: &FqCodelSpec) -> FqCodelQueue<P> {
         let flow =
-            |_| Flow { fifo: Fifo::default(), codel: Codel::default(), credits: 0, listed: Listed::No };
+            |_| Flow { fifo: Fifo::default(), codel: Codel::default(), credits: 0, list: FlowList::None };
         let flows = (0..spec.flows.max(1)).map(flow).collect();
-        FqCodel { spec, flows, new: VecDeque::new(), old: VecDeque::new(), waiting: Volume::default() }
+        let (new, old) = (VecDeque::new(), VecDeque::new());
+        FqCodelQueue { spec: *spec, flows, new, old, backlog: Volume::default() }
     }
 
-    pub(crate) fn spec(&self) -> FqCodelSpec {
+    fn spec(&self) -> FqCodelSpec {
         self.spec
     }
 
-    /// Takes new parameters that do not change the number of queues.
-    pub(crate) fn set(&mut self, spec: FqCodelSpec) {
-        self.spec = spec;
+    fn reconfigure(&mut self, _: Time, spec: &FqCodelSpec) -> bool {
+        if spec.flows != self.spec.flows {
+            return false;
+        }
+        self.spec = *spec;
+        true
     }
 
-    pub(crate) fn waiting(&self) -> Volume {
-        self.waiting
+    fn backlog(&self) -> Volume {
+        self.backlog
     }
 
-    /// §4.1. Takes every packet; what exceeds the limit is dropped from the head of the fattest
+    /// §4.1: admits every packet; what exceeds the limit is dropped from the head of the longest
     /// queue.
-    pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) {
+    fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+        self.push_unchecked(packet);
         let limit = self.spec.codel.limit;
-        self.adopt(packet);
+        while !limit.holds(self.backlog + context.on_wire) && self.backlog.packets > 0 {
+            self.trim(context);
+        }
+        Ok(())
+    }
+
+    /// §4.2.
+    fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
         loop {
-            let mut others = self.waiting;
-            others += turn.on_wire;
-            if limit.holds(others) || self.waiting.packets == 0 {
-                return;
+            let Some(&index) = self.new.front().or(self.old.front()) else { return Served::Nothing };
+            let flow = &mut self.flows[index];
+            // RFC 8290 §4.2: "a negative number of credits (i.e., it has already dequeued at least a
+            // quantum of bytes)". The two differ at zero: a quantum has been sent then. Linux tests
+            // for zero or less, and so does this.
+            if flow.credits <= 0 {
+                // At least one byte per round, so that a quantum of 0 makes progress.
+                flow.credits += self.spec.quantum.0.max(1) as i64;
+                self.relist(index, FlowList::Old);
+                continue;
             }
-            self.trim(turn);
+            let before = flow.fifo.backlog();
+            let packet = flow.codel.dequeue(&self.spec.codel, &mut flow.fifo, context);
+            let left = flow.fifo.backlog();
+            self.backlog.packets -= before.packets - left.packets;
+            self.backlog.bytes -= before.bytes - left.bytes;
+            match packet {
+                Some(packet) => {
+                    flow.credits -= i64::from(packet.len);
+                    return Served::Packet(packet);
+                }
+                // A new queue that runs empty passes once through the old list, so that it cannot
+                // stay new.
+                None if flow.list == FlowList::New && !self.old.is_empty() => {
+                    self.relist(index, FlowList::Old)
+                }
+                None => self.relist(index, FlowList::None),
+            }
         }
     }
 
-    pub(crate) fn adopt(&mut self, packet: Held<P>) {
+    fn push_unchecked(&mut self, packet: Held<P>) {
         let index = packet.flow as usize % self.flows.len();
         let flow = &mut self.flows[index];
-        self.waiting.add(packet.len);
+        self.backlog.add_packet(packet.len);
         flow.fifo.push(packet);
-        if flow.listed == Listed::No {
-            flow.listed = Listed::New;
+        if flow.list == FlowList::None {
+            flow.list = FlowList::New;
             flow.credits = self.spec.quantum.0 as i64;
             self.new.push_back(index);
         }
     }
 
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+        let packet = self.flows.iter_mut().find_map(|flow| flow.fifo.pop())?;
+        self.backlog.remove_packet(packet.len);
+        Some(packet)
+    }
+
+    fn reads_headers(_: &FqCodelSpec) -> bool {
+        true
+    }
+
+    fn describe(spec: &FqCodelSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let codel = spec.codel;
+        write!(f, "fq-codel {} flows target {} limit {}", spec.flows, codel.target, codel.limit)
+    }
+}
+
+impl<P> FqCodelQueue<P> {
     /// Drops half the packets of the queue with the most bytes, from its head.
-    fn trim(&mut self, turn: &mut Turn<'_, P>) {
-        let bytes = |index: &usize| self.flows[*index].fifo.volume().bytes;
-        // The first of those that are equally fat.
-        let Some(fattest) = (0..self.flows.len()).rev().max_by_key(bytes) else { return };
-        let fifo = &mut self.flows[fattest].fifo;
-        for _ in 0..fifo.volume().packets.div_ceil(2).min(DROP_BATCH) {
+    fn trim(&mut self, context: &mut QueueContext<'_, P>) {
+        let bytes = |index: &usize| self.flows[*index].fifo.backlog().bytes;
+        // The first of equally long queues.
+        let Some(longest) = (0..self.flows.len()).rev().max_by_key(bytes) else { return };
+        let fifo = &mut self.flows[longest].fifo;
+        for _ in 0..fifo.backlog().packets.div_ceil(2).min(DROP_BATCH) {
             let Some(packet) = fifo.pop() else { return };
-            self.waiting.remove(packet.len);
-            turn.drop(packet, DropReason::QueueFull);
+            self.backlog.remove_packet(packet.len);
+            context.drop(packet, DropReason::QueueFull);
         }
     }
 
-    /// §4.2.
-    pub(crate) fn dequeue(&mut self, turn: &mut Turn<'_, P>) -> Option<Held<P>> {
-        loop {
-            let index = *self.new.front().or(self.old.front())?;
-            let flow = &mut self.flows[index];
-            // "A negative number of credits (i.e., it has already dequeued at least a quantum of
-            // bytes)" says §4.2 of the RFC: at zero the two differ. A quantum has been sent then,
-            // and Linux goes by that.
-            if flow.credits <= 0 {
-                // At least a byte each round, so that a quantum of nothing serves as well.
-                flow.credits += self.spec.quantum.0.max(1) as i64;
-                self.relist(index, Listed::Old);
-                continue;
-            }
-            let before = flow.fifo.volume();
-            let packet = flow.codel.dequeue(&self.spec.codel, &mut flow.fifo, turn);
-            let left = flow.fifo.volume();
-            self.waiting.packets -= before.packets - left.packets;
-            self.waiting.bytes -= before.bytes - left.bytes;
-            match packet {
-                Some(packet) => {
-                    flow.credits -= i64::from(packet.len);
-                    return Some(packet);
-                }
-                // A new queue that runs empty first goes round once as an old one, so that it
-                // cannot stay new.
-                None if flow.listed == Listed::New && !self.old.is_empty() => self.relist(index, Listed::Old),
-                None => self.relist(index, Listed::No),
-            }
-        }
-    }
-
-    /// Takes the queue being served off the head of its list and puts it at the end of another.
-    fn relist(&mut self, index: usize, listed: Listed) {
-        let from = if self.flows[index].listed == Listed::New { &mut self.new } else { &mut self.old };
+    /// Moves the queue in service from the head of its list to the end of `list`.
+    fn relist(&mut self, index: usize, list: FlowList) {
+        let from = if self.flows[index].list == FlowList::New { &mut self.new } else { &mut self.old };
         from.pop_front();
-        self.flows[index].listed = listed;
-        if listed == Listed::Old {
+        self.flows[index].list = list;
+        if list == FlowList::Old {
             self.old.push_back(index);
         }
-    }
-
-    /// The next packet in some fixed order, for another discipline to take over.
-    pub(crate) fn take(&mut self) -> Option<Held<P>> {
-        let packet = self.flows.iter_mut().find_map(|flow| flow.fifo.pop())?;
-        self.waiting.remove(packet.len);
-        Some(packet)
     }
 }

@@ -1,45 +1,50 @@
 //! PIE, "Proportional Integral controller Enhanced" (RFC 8033): drops at arrival with a probability
 //! that a controller adjusts from the queueing delay. Read Appendix A of the RFC first. Of the
 //! options of §5 there are ECN (§5.1), de-randomization (§5.4) and the cap on adjustments (§5.5).
-//! Deliberately otherwise:
+//! Deliberate differences:
 //!
-//! - The delay is measured, by timestamps (§4.3), not estimated from a departure rate (§5.2): they
-//!   are free here.
-//! - Once the queue has run empty there is no delay, as in Linux and ns-3. In Appendix A the delay
-//!   of the last packet stays, so that the probability of an idle queue might never decay.
-//! - The controller is always on. With §5.3 it sleeps until a third of the buffer is full: a hidden
-//!   second threshold that depends on a hard limit nobody chose for it.
+//! - The delay is measured by timestamps (§4.3), which are free here, instead of estimated from a
+//!   departure rate (§5.2).
+//! - An empty queue has no delay, as in Linux and ns-3. In Appendix A the delay of the last packet
+//!   stays, so that the probability of an idle queue might never decay.
+//! - The controller is always active. In §5.3 it is off until a third of the buffer is full: a hidden
+//!   second threshold that depends on a hard limit chosen for another purpose.
 
-use super::context::{Fifo, Refused, Turn};
-use super::{Ecn, Limit};
+use super::Ecn;
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Probability, Time};
+use std::fmt;
 
-/// Parameters of PIE. The default is that of RFC 8033 §4 and Appendix A, with Linux' limit of 1000
-/// packets.
+/// Parameters of PIE. The defaults are those of RFC 8033 §4 and Appendix A, with the limit of 1000
+/// packets that Linux has.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PieSpec {
-    /// The delay aimed at (QDELAY_REF).
+    /// The target delay (QDELAY_REF).
     pub target: Duration,
-    /// How often the probability is adjusted (T_UPDATE).
+    /// The time between adjustments of the probability (T_UPDATE).
     pub update: Duration,
-    /// For how long bursts pass untouched (MAX_BURST).
+    /// How long a burst passes without drops (MAX_BURST).
     pub burst: Duration,
-    /// Weight of the distance from the target, 1/s.
+    /// Weight of the difference from the target, 1/s.
     pub alpha: f64,
     /// Weight of the delay's change, 1/s.
     pub beta: f64,
-    /// With no more than two of these queued nothing is dropped (MEAN_PKTSIZE).
+    /// Nothing is dropped while at most twice this much is queued (MEAN_PKTSIZE).
     pub mean_packet: Bytes,
-    /// Up to this drop probability ECN-capable packets are marked instead (mark_ecnth, §5.1).
+    /// Below this drop probability ECN-capable packets are marked instead (mark_ecnth, §5.1).
     pub mark_below: Probability,
-    /// What is done to ECN-capable packets.
+    /// Whether ECN-capable packets are marked.
     pub ecn: Ecn,
-    /// Spreads drops: none soon after another, one for certain in the end (§5.4).
+    /// Spaces drops evenly: none soon after another, and one at the latest after a while (§5.4).
     pub derandomize: bool,
-    /// From a probability of 10 % on it rises by no more than 2 % at once (§5.5).
+    /// Limits one increase to 2 % once the probability has reached 10 % (§5.5).
     pub cap_adjustment: bool,
-    /// The hard limit; a newcomer that does not fit is dropped.
+    /// The hard limit; an arriving packet that does not fit is dropped.
     pub limit: Limit,
 }
 
@@ -61,25 +66,27 @@ impl Default for PieSpec {
     }
 }
 
-/// PIE at work: the variables of Appendix A, in its terms.
+/// A FIFO under PIE, with the variables of Appendix A.
 #[derive(Debug)]
-pub(crate) struct Pie<P> {
-    pub(crate) spec: PieSpec,
-    pub(crate) fifo: Fifo<P>,
+pub(crate) struct PieQueue<P> {
+    spec: PieSpec,
+    fifo: Fifo<P>,
     drop_prob: f64,
-    /// The probabilities since the last drop, added up (accu_prob).
+    /// The sum of the probabilities since the last drop (accu_prob).
     accumulated: f64,
     burst_allowance: Duration,
     delay: Duration,
     delay_old: Duration,
-    /// The next adjustment; they are done late, in order, when a packet comes or goes.
+    /// The next adjustment. Adjustments are made late, in order, when a packet arrives or leaves.
     next_update: Time,
 }
 
-impl<P> Pie<P> {
-    pub(crate) fn new(spec: PieSpec) -> Pie<P> {
-        Pie {
-            spec,
+impl<P> Discipline<P> for PieQueue<P> {
+    type Spec = PieSpec;
+
+    fn new(spec: &PieSpec) -> PieQueue<P> {
+        PieQueue {
+            spec: *spec,
             fifo: Fifo::default(),
             drop_prob: 0.0,
             accumulated: 0.0,
@@ -90,13 +97,26 @@ impl<P> Pie<P> {
         }
     }
 
-    pub(crate) fn enqueue(&mut self, mut packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        self.update_until(turn.now);
+    fn spec(&self) -> PieSpec {
+        self.spec
+    }
+
+    fn reconfigure(&mut self, _: Time, spec: &PieSpec) -> bool {
+        self.spec = *spec;
+        true
+    }
+
+    fn backlog(&self) -> Volume {
+        self.fifo.backlog()
+    }
+
+    fn enqueue(&mut self, mut packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+        self.update_until(context.now);
         let calm = self.delay < self.half_target() && self.delay_old < self.half_target();
         if self.drop_prob == 0.0 && calm {
             self.burst_allowance = self.spec.burst;
         }
-        let selected = self.burst_allowance.is_zero() && self.selects(turn);
+        let selected = self.burst_allowance.is_zero() && self.selects(context);
         let markable = self.spec.ecn == Ecn::Mark && self.drop_prob < self.spec.mark_below.get();
         if selected {
             self.accumulated = 0.0;
@@ -104,31 +124,47 @@ impl<P> Pie<P> {
         if selected && !(markable && packet.is_ect()) {
             return Err((DropReason::Early, packet));
         }
-        let mut queued = self.fifo.volume();
-        queued += turn.on_wire;
-        if !self.spec.limit.has_room(packet.len, queued) {
+        if !self.spec.limit.has_room(packet.len, self.fifo.backlog() + context.on_wire) {
             self.accumulated = 0.0;
             return Err((DropReason::QueueFull, packet));
         }
         if selected {
-            turn.mark(&mut packet);
+            context.mark(&mut packet);
         }
         self.fifo.push(packet);
         Ok(())
     }
 
-    pub(crate) fn dequeue(&mut self, turn: &mut Turn<'_, P>) -> Option<Held<P>> {
-        self.update_until(turn.now);
-        let packet = self.fifo.pop()?;
-        let empty = self.fifo.volume().packets == 0;
-        self.delay = if empty { Duration::ZERO } else { turn.now.since(packet.time) };
-        Some(packet)
+    fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
+        self.update_until(context.now);
+        let Some(packet) = self.fifo.pop() else { return Served::Nothing };
+        let empty = self.fifo.backlog().packets == 0;
+        self.delay = if empty { Duration::ZERO } else { context.now.since(packet.time) };
+        Served::Packet(packet)
     }
 
+    fn push_unchecked(&mut self, packet: Held<P>) {
+        self.fifo.push(packet);
+    }
+
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+        self.fifo.pop()
+    }
+
+    fn reads_headers(spec: &PieSpec) -> bool {
+        spec.ecn == Ecn::Mark
+    }
+
+    fn describe(spec: &PieSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pie target {} limit {}", spec.target, spec.limit)
+    }
+}
+
+impl<P> PieQueue<P> {
     /// drop_early.
-    fn selects(&mut self, turn: &mut Turn<'_, P>) -> bool {
-        let slight = self.delay_old < self.half_target() && self.drop_prob < 0.2;
-        if slight || self.fifo.volume().bytes <= 2 * self.spec.mean_packet.0 {
+    fn selects(&mut self, context: &mut QueueContext<'_, P>) -> bool {
+        let low = self.delay_old < self.half_target() && self.drop_prob < 0.2;
+        if low || self.fifo.backlog().bytes <= 2 * self.spec.mean_packet.0 {
             return false;
         }
         if self.spec.derandomize {
@@ -139,15 +175,15 @@ impl<P> Pie<P> {
                 _ => {}
             }
         }
-        turn.rng.unit_f64() < self.drop_prob
+        context.rng.unit_f64() < self.drop_prob
     }
 
-    /// Every adjustment due by `now`. An idle queue comes to rest after some, and the others change
-    /// nothing.
+    /// Makes every adjustment due by `now`. An idle queue reaches a steady state, in which further
+    /// adjustments change nothing and are skipped.
     fn update_until(&mut self, now: Time) {
         let period = self.spec.update.as_ps().max(1);
         while self.next_update <= now {
-            if self.is_at_rest() {
+            if self.is_steady() {
                 let missed = now.since(self.next_update).as_ps() / period;
                 self.next_update = self.next_update.saturating_add(Duration::from_ps(missed * period));
             } else {
@@ -160,9 +196,9 @@ impl<P> Pie<P> {
         }
     }
 
-    fn is_at_rest(&self) -> bool {
-        let still = self.delay.is_zero() && self.delay_old.is_zero();
-        still && self.drop_prob == 0.0 && self.burst_allowance.is_zero()
+    fn is_steady(&self) -> bool {
+        let empty = self.delay.is_zero() && self.delay_old.is_zero();
+        empty && self.drop_prob == 0.0 && self.burst_allowance.is_zero()
     }
 
     /// calculate_drop_prob.

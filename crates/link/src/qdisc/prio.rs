@@ -1,67 +1,92 @@
-//! Strict priority: a band is served only while those before it are empty. Each band is a drop-tail
-//! queue of its own (RFC 2475 §2.3.3.4 knows the schedulers; `tc qdisc … prio` with a pfifo in each
+//! Strict priority: a band is served only while all bands before it are empty. Each band is a
+//! drop-tail queue (RFC 2475 §2.3.3.4 names such schedulers; `tc qdisc … prio` with a pfifo in each
 //! band).
 
-use super::context::{Fifo, Refused, Turn};
-use super::{Classes, Limit};
+use super::classes::Classes;
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
+use fastpath_units::Time;
+use std::fmt;
 
 /// Parameters of strict priority.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PrioSpec {
-    /// The limit of each band, the first being served first. At least one, at most 64. The packet
-    /// on the wire counts against none of them.
+    /// The limit of each band, in the order of service: 1 to 64 bands. The packet on the wire does
+    /// not count against any of them.
     pub bands: Vec<Limit>,
     /// The band of each DSCP.
     pub classes: Classes,
 }
 
-/// Strict priority at work.
+/// Bands of a strict priority scheduler.
 #[derive(Debug)]
-pub(crate) struct Prio<P> {
-    pub(crate) spec: PrioSpec,
+pub(crate) struct PrioQueue<P> {
+    spec: PrioSpec,
     bands: Vec<Fifo<P>>,
 }
 
-impl<P> Prio<P> {
-    pub(crate) fn new(spec: PrioSpec) -> Prio<P> {
+impl<P> Discipline<P> for PrioQueue<P> {
+    type Spec = PrioSpec;
+
+    fn new(spec: &PrioSpec) -> PrioQueue<P> {
         let bands = (0..spec.bands.len().max(1)).map(|_| Fifo::default()).collect();
-        Prio { spec, bands }
+        PrioQueue { spec: spec.clone(), bands }
     }
 
-    /// True if the new parameters leave every packet where it is.
-    pub(crate) fn can_become(&self, spec: &PrioSpec) -> bool {
-        spec.bands.len() == self.spec.bands.len() && spec.classes == self.spec.classes
+    fn spec(&self) -> PrioSpec {
+        self.spec.clone()
     }
 
-    pub(crate) fn waiting(&self) -> Volume {
-        self.bands.iter().fold(Volume::default(), |mut sum, band| {
-            sum += band.volume();
-            sum
-        })
+    fn reconfigure(&mut self, _: Time, spec: &PrioSpec) -> bool {
+        if spec.bands.len() != self.spec.bands.len() || spec.classes != self.spec.classes {
+            return false;
+        }
+        self.spec = spec.clone();
+        true
     }
 
-    pub(crate) fn enqueue(&mut self, packet: Held<P>, _: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        let band = self.spec.classes.of(packet.traffic_class, self.bands.len());
-        let room = self
-            .spec
-            .bands
-            .get(band)
-            .is_some_and(|limit| limit.has_room(packet.len, self.bands[band].volume()));
-        if !room {
+    fn backlog(&self) -> Volume {
+        self.bands.iter().map(Fifo::backlog).sum()
+    }
+
+    fn enqueue(&mut self, packet: Held<P>, _: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+        let band = self.band_of(&packet);
+        let backlog = self.bands[band].backlog();
+        if !self.spec.bands.get(band).is_some_and(|limit| limit.has_room(packet.len, backlog)) {
             return Err((DropReason::QueueFull, packet));
         }
         self.bands[band].push(packet);
         Ok(())
     }
 
-    pub(crate) fn adopt(&mut self, packet: Held<P>) {
-        let band = self.spec.classes.of(packet.traffic_class, self.bands.len());
+    fn dequeue(&mut self, _: &mut QueueContext<'_, P>) -> Served<P> {
+        self.pop_unmanaged().into()
+    }
+
+    fn push_unchecked(&mut self, packet: Held<P>) {
+        let band = self.band_of(&packet);
         self.bands[band].push(packet);
     }
 
-    pub(crate) fn dequeue(&mut self) -> Option<Held<P>> {
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
         self.bands.iter_mut().find_map(Fifo::pop)
+    }
+
+    fn reads_headers(_: &PrioSpec) -> bool {
+        true
+    }
+
+    fn describe(spec: &PrioSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "prio {} bands", spec.bands.len())
+    }
+}
+
+impl<P> PrioQueue<P> {
+    fn band_of(&self, packet: &Held<P>) -> usize {
+        self.spec.classes.of(packet.traffic_class, self.bands.len())
     }
 }

@@ -2,38 +2,38 @@
 //! Congestion Avoidance", IEEE/ACM Transactions on Networking 1(4), 1993, Figure 2; the gentle
 //! variant (S. Floyd, "Recommendation on using the gentle_ variant of RED", 2000); ECN (RFC 3168).
 
-use super::{Admission, Backlog, Limit};
+use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
+use super::drop_tail::Limit;
 use crate::packet::{DropReason, Packet};
 use fastpath_units::{Bytes, Probability, Rate, Rng, Time};
+use std::fmt;
 
-/// Parameters of a RED queue. The defaults are ns-2's (`tcl/lib/ns-default.tcl`, `Queue/RED`, as
-/// they were before it sized thresholds by itself): thresholds of 5 and 15 packets, weight 0.002,
-/// `linterm_` 10, mean packet 500 bytes, limit 50 packets; gentle, as has been its default since
-/// 2001.
+/// Parameters of a RED queue. The defaults are those of ns-2 before it computed thresholds itself
+/// (`tcl/lib/ns-default.tcl`, `Queue/RED`): thresholds of 5 and 15 packets, weight 0.002, `linterm_`
+/// 10, mean packet 500 bytes, limit 50 packets, and gentle, the default since 2001.
 ///
-/// The queue includes the packet being serialised, and is measured before the arriving packet joins
-/// it. Counted in bytes, the probability is scaled by the packet's length over `mean_packet`, as
-/// ns-2 does.
+/// The queue includes the packet on the wire and is measured before the arriving packet joins it. In
+/// bytes, the probability is scaled by the packet's length over `mean_packet`, as in ns-2.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RedSpec {
-    /// The hard limit. Its unit, packets or bytes, is that of `min` and `max`.
+    /// The hard limit. Its unit, packets or bytes, is also the unit of `min` and `max`.
     pub limit: Limit,
-    /// Below this average queue nothing is marked (min_th), in the unit of `limit`.
+    /// No packet is marked while the average queue is below this (min_th), in the unit of `limit`.
     pub min: u64,
-    /// From this average queue on everything is marked (max_th), or more and more up to twice that
-    /// if `gentle`.
+    /// Every packet is marked from this average queue on (max_th). If `gentle`, the probability
+    /// reaches 1 at twice this.
     pub max: u64,
     /// Weight of the newest queue length in the average (w_q).
     pub weight: Probability,
     /// Marking probability as the average reaches `max` (max_p).
     pub max_p: Probability,
-    /// Lets the probability rise from `max_p` at `max` to 1 at twice `max` instead of jumping.
+    /// The probability rises from `max_p` at `max` to 1 at twice `max` instead of jumping to 1.
     pub gentle: bool,
     /// Marks ECN-capable packets instead of dropping them while the average is below `max` (RFC
-    /// 3168 §5); from there on congestion is persistent and they are dropped as well (§7).
+    /// 3168 §5). From `max` on congestion is persistent and they are dropped as well (§7).
     pub ecn: bool,
-    /// A typical packet, for the idle time (s in the paper) and to weigh packet sizes when counting
-    /// bytes.
+    /// A typical packet, for the idle time (s in the paper) and as the unit of packet lengths when
+    /// the queue is counted in bytes.
     pub mean_packet: Bytes,
 }
 
@@ -52,57 +52,46 @@ impl Default for RedSpec {
     }
 }
 
-/// A RED queue at work.
+/// The state of RED.
 #[derive(Debug)]
 pub(crate) struct Red {
     spec: RedSpec,
     /// The average queue (avg), in the unit of the limit.
     average: f64,
-    /// Packets since the last mark or drop (count in the paper; `None` is its −1).
+    /// Packets since the last mark or drop (count in the paper, where −1 stands for `None`).
     since_mark: Option<u64>,
 }
 
-impl Red {
-    pub(crate) fn new(spec: RedSpec) -> Red {
-        Red { spec, average: 0.0, since_mark: None }
+pub(crate) type RedQueue<P> = ArrivalQueue<Red, P>;
+
+impl AdmissionPolicy for Red {
+    type Spec = RedSpec;
+
+    fn new(spec: &RedSpec) -> Red {
+        Red { spec: *spec, average: 0.0, since_mark: None }
     }
 
-    pub(crate) fn spec(&self) -> RedSpec {
+    fn spec(&self) -> RedSpec {
         self.spec
     }
 
-    /// The average queue, in the unit of the limit.
-    pub(crate) fn average(&self) -> f64 {
-        self.average
-    }
-
-    pub(crate) fn set_max_p(&mut self, max_p: Probability) {
-        self.spec.max_p = max_p;
-    }
-
-    /// Takes new parameters and keeps the average. The average starts anew if its unit changes.
-    pub(crate) fn change(&mut self, spec: RedSpec) {
+    /// Keeps the average, unless its unit changes.
+    fn reconfigure(&mut self, spec: &RedSpec) {
         if std::mem::discriminant(&spec.limit) != std::mem::discriminant(&self.spec.limit) {
             *self = Red::new(spec);
         }
-        self.spec = spec;
+        self.spec = *spec;
     }
 
-    // One call a packet, not one within another.
+    // Inlined, so that a packet costs one call and not two nested ones.
     #[inline(always)]
-    pub(crate) fn admit(
-        &mut self,
-        now: Time,
-        packet: &Packet<()>,
-        backlog: Backlog,
-        rng: &mut Rng,
-    ) -> Admission {
-        self.update_average(now, backlog);
+    fn admit(&mut self, now: Time, packet: &Packet<()>, view: QueueView, rng: &mut Rng) -> Admission {
+        self.update_average(now, view);
         let selected = self.select(packet.len, rng);
         let markable = self.spec.ecn && packet.is_ect() && self.average < self.spec.max as f64;
         let admission = if selected && !markable {
             Admission::Drop(DropReason::Early)
-        } else if !self.spec.limit.has_room(packet.len, backlog.queued) {
+        } else if !self.spec.limit.has_room(packet.len, view.queued) {
             Admission::Drop(DropReason::QueueFull)
         } else if selected {
             Admission::Mark
@@ -115,29 +104,49 @@ impl Red {
         admission
     }
 
+    fn reads_headers(spec: &RedSpec) -> bool {
+        spec.ecn
+    }
+
+    fn describe(spec: &RedSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "red min {} max {} limit {}", spec.min, spec.max, spec.limit)
+    }
+}
+
+impl Red {
+    /// Returns the average queue, in the unit of the limit.
+    pub(crate) fn average(&self) -> f64 {
+        self.average
+    }
+
+    pub(crate) fn set_max_p(&mut self, max_p: Probability) {
+        self.spec.max_p = max_p;
+    }
+
     /// Figure 2, "calculate the new average queue size".
     #[inline]
-    fn update_average(&mut self, now: Time, backlog: Backlog) {
+    fn update_average(&mut self, now: Time, view: QueueView) {
         let weight = self.spec.weight.get();
-        self.average = match backlog.idle_since {
+        self.average = match view.idle_since {
             None => {
                 let queue = match self.spec.limit {
-                    Limit::Packets(_) => backlog.queued.packets,
-                    Limit::Bytes(_) => backlog.queued.bytes,
+                    Limit::Packets(_) => view.queued.packets,
+                    Limit::Bytes(_) => view.queued.bytes,
                 };
                 self.average + weight * (queue as f64 - self.average)
             }
-            // Nothing to forget; most packets of a quiet link end here.
+            // An average of 0 does not decay. Most packets of a quiet link take this branch.
             Some(_) if self.average == 0.0 => 0.0,
             Some(since) => {
-                let missed = packets_missed(now, since, backlog.rate, self.spec.mean_packet);
+                let missed = packets_missed(now, since, view.rate, self.spec.mean_packet);
                 self.average * power(1.0 - weight, missed)
             }
         };
     }
 
-    /// True if the packet is to be marked or dropped: Figure 2, from "if min_th ≤ avg < max_th" on.
-    // Apart, so that what other queues need stays small.
+    /// Returns true if the packet is to be marked or dropped: Figure 2, from "if min_th ≤ avg <
+    /// max_th" on.
+    // Not inlined, so that the code of drop-tail queues stays small.
     #[inline(never)]
     fn select(&mut self, len: u32, rng: &mut Rng) -> bool {
         let (min, max) = (self.spec.min as f64, self.spec.max as f64);
@@ -158,13 +167,14 @@ impl Red {
         };
         let count = self.since_mark.map_or(0, |count| count + 1);
         self.since_mark = Some(count);
-        // p_a = p_b / (1 − count·p_b): marks are spread evenly, not in bursts.
+        // p_a = p_b / (1 − count·p_b) spaces marks evenly instead of in bursts.
         let left = 1.0 - count as f64 * base;
         rng.unit_f64() * left < base
     }
 }
 
-/// How many typical packets the idle link could have sent: m = f(time − q_time), whole packets.
+/// Returns how many typical packets the idle link could have sent: m = f(time − q_time), in whole
+/// packets.
 fn packets_missed(now: Time, since: Time, rate: Option<Rate>, mean_packet: Bytes) -> u64 {
     match rate {
         None => u64::MAX,
@@ -172,8 +182,8 @@ fn packets_missed(now: Time, since: Time, rate: Option<Rate>, mean_packet: Bytes
     }
 }
 
-/// `base` to the `exponent` by squaring: `f64::powi` may differ between machines, multiplication
-/// does not.
+/// Returns `base` to the power of `exponent` by squaring. `f64::powi` may differ between machines;
+/// multiplication does not.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {
@@ -193,8 +203,7 @@ mod tests {
 
     const NOW: Time = Time::from_ps(1_000_000_000_000);
 
-    /// Thresholds 2 and 4, half the newest queue in the average: every average is a binary
-    /// fraction.
+    /// Thresholds 2 and 4, and a weight of one half: every average is a binary fraction.
     fn spec() -> RedSpec {
         let half = Probability::new(0.5).expect("a probability");
         RedSpec { min: 2, max: 4, weight: half, max_p: half, ..RedSpec::default() }
@@ -204,10 +213,14 @@ mod tests {
         Packet { len: 500, flow: 0, traffic_class, data: () }
     }
 
-    /// A queue of some packets of 500 bytes.
-    fn queue(packets: u64) -> Backlog {
+    /// A queue of packets of 500 bytes each.
+    fn queue(packets: u64) -> QueueView {
         let idle_since = (packets == 0).then_some(NOW);
-        Backlog { queued: Volume { packets, bytes: packets * 500 }, idle_since, rate: Rate::from_bps(4_000) }
+        QueueView {
+            queued: Volume { packets, bytes: packets * 500 },
+            idle_since,
+            rate: Rate::from_bps(4_000),
+        }
     }
 
     fn red_at(average: f64, spec: RedSpec) -> Red {
@@ -218,7 +231,7 @@ mod tests {
     fn the_average_the_count_and_the_fates_follow_the_paper() {
         use Admission::{Drop, Take};
         let early = Drop(DropReason::Early);
-        // Queue found, average then, p_a and the draw that decides, count then, fate.
+        // The queue found, then the average, p_a and the draw that decides, count, and fate.
         let table = [
             (0, 0.0, "no draw", None, Take),
             (2, 1.0, "no draw", None, Take),
@@ -233,7 +246,7 @@ mod tests {
             (14, 8.25, "no draw", Some(0), early),
             (0, 8.25, "no draw, idle for no time", Some(0), early),
         ];
-        let (mut red, mut rng) = (Red::new(spec()), Rng::new(1));
+        let (mut red, mut rng) = (Red::new(&spec()), Rng::new(1));
         for (found, average, why, count, fate) in table {
             let got = red.admit(NOW, &packet(0), queue(found), &mut rng);
             assert_eq!((red.average, red.since_mark, got), (average, count, fate), "{found}: {why}");
@@ -241,11 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_link_forgets_as_if_typical_packets_had_found_it_empty() {
+    fn the_average_decays_on_an_idle_link_as_if_typical_packets_had_found_it_empty() {
         // 500 bytes at 4 kbit/s: one typical packet a second.
         for (idle_ms, average) in [(0, 8.0), (999, 8.0), (1_000, 4.0), (3_500, 1.0), (u64::MAX, 0.0)] {
             let idle = fastpath_units::Duration::from_ps(idle_ms.saturating_mul(1_000_000_000));
-            let mut red = Red { average: 8.0, ..Red::new(spec()) };
+            let mut red = Red { average: 8.0, ..Red::new(&spec()) };
             let _ = red.admit(NOW.saturating_add(idle), &packet(0), queue(0), &mut Rng::new(1));
             assert_eq!(red.average, average, "{idle_ms} ms");
         }
@@ -253,7 +266,7 @@ mod tests {
 
     #[test]
     fn marks_are_spread_uniformly() {
-        // Average half way: p_b = 0.1. Figure 2 counts the arriving packet before it computes
+        // The average is half way between the thresholds: p_b = 0.1. Figure 2 counts the arriving packet before it computes
         // p_a = 0.1/(1 − count·0.1), so that the gap between marks is uniform on 1 … 9.
         let max_p = Probability::new(0.2).expect("a probability");
         let (mut red, mut rng) = (red_at(3.0, RedSpec { max_p, ..spec() }), Rng::new(5));
@@ -274,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn gentle_rises_to_certainty_at_twice_the_maximum_and_plain_jumps() {
+    fn the_gentle_variant_rises_to_1_at_twice_the_maximum_and_the_original_jumps_to_1() {
         for (average, gentle, p) in [
             (1.99, true, 0.0),
             (3.0, true, 0.25),
@@ -314,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_what_red_would_take_or_mark() {
+    fn a_full_queue_drops_packets_that_red_would_take_or_mark() {
         let spec = RedSpec { ecn: true, max_p: Probability::ALWAYS, limit: Limit::Packets(3), ..spec() };
         for average in [0.0, 3.9999] {
             let got = red_at(average, spec).admit(NOW, &packet(2), queue(3), &mut Rng::new(1));
@@ -323,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_in_bytes_a_long_packet_is_likelier_marked() {
+    fn counted_in_bytes_a_long_packet_is_more_likely_to_be_marked() {
         let limit = Limit::Bytes(Bytes(100_000));
         let spec =
             RedSpec { limit, min: 1000, max: 3000, max_p: Probability::new(0.2).expect("0.2"), ..spec() };

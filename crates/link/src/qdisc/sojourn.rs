@@ -1,50 +1,75 @@
-//! A limit in time: a packet that has waited longer than that when its turn comes is dropped, as
-//! radio links discard what is too old to send (3GPP TS 38.323 §5.3, discardTimer).
+//! A limit in time: a packet that has waited longer than the limit when its transmission would start
+//! is dropped. Radio links discard packets in this way (3GPP TS 38.323 §5.3, discardTimer).
 
-use super::Limit;
-use super::context::{Fifo, Refused, Turn};
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
-use fastpath_units::Duration;
+use fastpath_units::{Duration, Time};
+use std::fmt;
 
-/// A FIFO with a longest sojourn.
+/// Parameters of a FIFO with a bound on the sojourn time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SojournSpec {
-    /// The longest time from arrival to the start of transmission; exactly that long is still in
-    /// time.
+    /// The longest time from arrival to the start of transmission. A packet that has waited exactly
+    /// this long is sent.
     pub longest: Duration,
-    /// The bound in space: a newcomer that does not fit is dropped.
+    /// The hard limit; an arriving packet that does not fit is dropped.
     pub limit: Limit,
 }
 
-/// The queue at work.
+/// A FIFO that drops packets that have waited too long.
 #[derive(Debug)]
-pub(crate) struct Sojourn<P> {
-    pub(crate) spec: SojournSpec,
-    pub(crate) fifo: Fifo<P>,
+pub(crate) struct SojournQueue<P> {
+    spec: SojournSpec,
+    fifo: Fifo<P>,
 }
 
-impl<P> Sojourn<P> {
-    pub(crate) fn new(spec: SojournSpec) -> Sojourn<P> {
-        Sojourn { spec, fifo: Fifo::default() }
+impl<P> Discipline<P> for SojournQueue<P> {
+    type Spec = SojournSpec;
+
+    fn new(spec: &SojournSpec) -> SojournQueue<P> {
+        SojournQueue { spec: *spec, fifo: Fifo::default() }
     }
 
-    pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
-        let mut queued = self.fifo.volume();
-        queued += turn.on_wire;
-        if !self.spec.limit.has_room(packet.len, queued) {
-            return Err((DropReason::QueueFull, packet));
-        }
-        self.fifo.push(packet);
-        Ok(())
+    fn spec(&self) -> SojournSpec {
+        self.spec
     }
 
-    pub(crate) fn dequeue(&mut self, turn: &mut Turn<'_, P>) -> Option<Held<P>> {
-        loop {
-            let packet = self.fifo.pop()?;
-            if turn.now.since(packet.time) <= self.spec.longest {
-                return Some(packet);
+    fn reconfigure(&mut self, _: Time, spec: &SojournSpec) -> bool {
+        self.spec = *spec;
+        true
+    }
+
+    fn backlog(&self) -> Volume {
+        self.fifo.backlog()
+    }
+
+    fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+        self.fifo.push_within(self.spec.limit, packet, context)
+    }
+
+    fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
+        while let Some(packet) = self.fifo.pop() {
+            if context.now.since(packet.time) <= self.spec.longest {
+                return Served::Packet(packet);
             }
-            turn.drop(packet, DropReason::Expired);
+            context.drop(packet, DropReason::Expired);
         }
+        Served::Nothing
+    }
+
+    fn push_unchecked(&mut self, packet: Held<P>) {
+        self.fifo.push(packet);
+    }
+
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+        self.fifo.pop()
+    }
+
+    fn describe(spec: &SojournSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sojourn {} limit {}", spec.longest, spec.limit)
     }
 }

@@ -1,43 +1,45 @@
-//! A token bucket: packets pass at once as long as there are tokens, which come in at a rate and
-//! are kept up to the burst; a second, small bucket bounds the rate within a burst. J. S. Turner,
-//! "New Directions in Communications", IEEE Communications Magazine 24(10), 1986; `tc qdisc … tbf`;
+//! A token bucket: a packet passes at once if there are tokens for it. Tokens arrive at a rate and
+//! accumulate up to the burst. A second, small bucket bounds the rate within a burst. J. S. Turner,
+//! "New Directions in Communications", IEEE Communications Magazine 24(10), 1986; `tc qdisc … tbf`.
 //! RFC 2697 §2 has the same buckets as a meter.
 //!
-//! Buckets hold 10⁻¹² bits, so that a rate times picoseconds is exact and a packet passes in the
-//! very picosecond in which its tokens are there.
+//! Tokens are counted in 10⁻¹² bits, so that rate × picoseconds is exact and a packet passes in the
+//! picosecond in which its tokens are complete.
 
-use super::Limit;
-use super::context::{Fifo, Refused, Served, Turn};
+use super::context::{QueueContext, Refused, Served};
+use super::discipline::Discipline;
+use super::drop_tail::Limit;
+use super::fifo::Fifo;
+use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Rate, Time};
+use std::fmt;
 
-/// Parameters of a token bucket. The pipe's own rate, if it has one, comes after it.
+/// Parameters of a token bucket. The pipe's own rate, if there is one, applies behind the bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TokenBucketSpec {
-    /// Bits per second that tokens come in at. Frames count without overhead.
+    /// The rate at which tokens arrive. Frames count without overhead.
     pub rate: Rate,
-    /// What the bucket holds; it is full at the start. A frame larger than this never passes and is
-    /// dropped.
+    /// The depth of the bucket, which is full at the start. A larger frame is dropped.
     pub burst: Bytes,
-    /// The highest rate, and its bucket.
+    /// The peak rate and its bucket.
     pub peak: Option<Peak>,
-    /// How much may wait for tokens; the packet on the wire counts.
+    /// The hard limit of what waits for tokens. The packet on the wire counts.
     pub limit: Limit,
 }
 
 /// A bound on the rate within a burst.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peak {
-    /// Bits per second.
+    /// The peak rate.
     pub rate: Rate,
-    /// What its bucket holds: at least the largest frame, which is what it should be for an even
-    /// flow.
+    /// The depth of its bucket: at least the largest frame. For an even flow, exactly that.
     pub burst: Bytes,
 }
 
 const PS_PER_S: u128 = 1_000_000_000_000;
 
-/// What `bytes` cost.
+/// Returns the tokens that `bytes` cost.
 fn tokens(bytes: u64) -> u128 {
     u128::from(bytes) * 8 * PS_PER_S
 }
@@ -55,19 +57,19 @@ impl Bucket {
         Bucket { rate, depth: tokens(burst.0), level: tokens(burst.0) }
     }
 
-    /// Tokens come in for `span`.
+    /// Adds the tokens of `span`.
     fn fill(&mut self, span: Duration) {
         let new = u128::from(span.as_ps()) * u128::from(self.rate.as_bps());
         self.level = (self.level + new).min(self.depth);
     }
 
-    /// Takes tokens out. A packet of before a change may cost more than the bucket holds: it passes
-    /// for a full one.
+    /// Removes tokens. A packet queued before a change may cost more than the bucket holds: it then
+    /// passes when the bucket is full.
     fn take(&mut self, cost: u128) {
         self.level = self.level.saturating_sub(cost);
     }
 
-    /// The time until there are tokens for `cost`.
+    /// Returns the time until there are tokens for `cost`.
     fn wait(&self, cost: u128) -> Duration {
         let missing =
             cost.min(self.depth).saturating_sub(self.level).div_ceil(u128::from(self.rate.as_bps()));
@@ -75,67 +77,82 @@ impl Bucket {
     }
 }
 
-/// The queue at work.
+/// A FIFO behind one or two token buckets.
 #[derive(Debug)]
-pub(crate) struct TokenBucket<P> {
+pub(crate) struct TokenBucketQueue<P> {
     spec: TokenBucketSpec,
-    pub(crate) fifo: Fifo<P>,
+    fifo: Fifo<P>,
     buckets: [Option<Bucket>; 2],
-    /// Until when tokens have come in.
+    /// When tokens were last added.
     filled: Time,
 }
 
-impl<P> TokenBucket<P> {
-    pub(crate) fn new(spec: TokenBucketSpec) -> TokenBucket<P> {
+impl<P> Discipline<P> for TokenBucketQueue<P> {
+    type Spec = TokenBucketSpec;
+
+    fn new(spec: &TokenBucketSpec) -> TokenBucketQueue<P> {
         let buckets = [
             Some(Bucket::full(spec.rate, spec.burst)),
             spec.peak.map(|peak| Bucket::full(peak.rate, peak.burst)),
         ];
-        TokenBucket { spec, fifo: Fifo::default(), buckets, filled: Time::ZERO }
+        TokenBucketQueue { spec: *spec, fifo: Fifo::default(), buckets, filled: Time::ZERO }
     }
 
-    pub(crate) fn spec(&self) -> TokenBucketSpec {
+    fn spec(&self) -> TokenBucketSpec {
         self.spec
     }
 
-    /// Takes new parameters from `now` on: tokens stay, up to the new depths; a new peak starts
-    /// full.
-    pub(crate) fn set(&mut self, spec: TokenBucketSpec, now: Time) {
+    /// Keeps tokens up to the new depths. A new peak bucket starts full.
+    fn reconfigure(&mut self, now: Time, spec: &TokenBucketSpec) -> bool {
         self.fill(now);
-        let old = std::mem::replace(self, TokenBucket::new(spec));
+        let old = std::mem::replace(self, TokenBucketQueue::new(spec));
         for (new, old) in self.buckets.iter_mut().zip(old.buckets) {
             if let (Some(new), Some(old)) = (new, old) {
                 new.level = old.level.min(new.depth);
             }
         }
         (self.fifo, self.filled) = (old.fifo, old.filled);
+        true
     }
 
-    pub(crate) fn enqueue(&mut self, packet: Held<P>, turn: &mut Turn<'_, P>) -> Result<(), Refused<P>> {
+    fn backlog(&self) -> Volume {
+        self.fifo.backlog()
+    }
+
+    fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
         let cost = tokens(packet.len.into());
-        let mut queued = self.fifo.volume();
-        queued += turn.on_wire;
-        let never = self.buckets.iter().flatten().any(|bucket| bucket.depth < cost);
-        if never || !self.spec.limit.has_room(packet.len, queued) {
+        if self.buckets.iter().flatten().any(|bucket| bucket.depth < cost) {
             return Err((DropReason::QueueFull, packet));
         }
-        self.fifo.push(packet);
-        Ok(())
+        self.fifo.push_within(self.spec.limit, packet, context)
     }
 
-    /// The first packet if there are tokens for it, or when there will be.
-    pub(crate) fn dequeue(&mut self, now: Time) -> Served<P> {
+    fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
         let Some(first) = self.fifo.front() else { return Served::Nothing };
         let cost = tokens(first.len.into());
-        self.fill(now);
+        self.fill(context.now);
         let wait = self.buckets.iter().flatten().map(|bucket| bucket.wait(cost)).max();
         if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
-            return Served::Later(now.saturating_add(wait));
+            return Served::Later(context.now.saturating_add(wait));
         }
         self.buckets.iter_mut().flatten().for_each(|bucket| bucket.take(cost));
-        self.fifo.pop().map_or(Served::Nothing, Served::Packet)
+        self.fifo.pop().into()
     }
 
+    fn push_unchecked(&mut self, packet: Held<P>) {
+        self.fifo.push(packet);
+    }
+
+    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+        self.fifo.pop()
+    }
+
+    fn describe(spec: &TokenBucketSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "token-bucket {} burst {} limit {}", spec.rate, spec.burst, spec.limit)
+    }
+}
+
+impl<P> TokenBucketQueue<P> {
     fn fill(&mut self, now: Time) {
         let span = now.since(self.filled);
         self.buckets.iter_mut().flatten().for_each(|bucket| bucket.fill(span));

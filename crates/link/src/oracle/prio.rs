@@ -1,0 +1,37 @@
+//! Strict priority by its definition.
+
+use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle, fits_class};
+use crate::packet::DropReason;
+use crate::qdisc::PrioSpec;
+
+pub(super) fn oracle(spec: &PrioSpec) -> DisciplineOracle {
+    DisciplineOracle::Queue(Box::new(Prio::new(spec.clone())))
+}
+
+struct Prio {
+    spec: PrioSpec,
+    bands: Vec<Vec<OraclePacket>>,
+}
+
+impl Prio {
+    fn new(spec: PrioSpec) -> Prio {
+        let bands = vec![Vec::new(); spec.bands.len()];
+        Prio { spec, bands }
+    }
+}
+
+impl QueueOracle for Prio {
+    fn enqueue(&mut self, packet: OraclePacket, context: &mut OracleContext<'_>) {
+        let band = usize::from(self.spec.classes.table()[usize::from(packet.traffic_class / 4)]);
+        if fits_class(self.spec.bands[band], packet.len, &self.bands[band]) {
+            self.bands[band].push(packet);
+        } else {
+            context.drop(packet, DropReason::QueueFull);
+        }
+    }
+
+    fn dequeue(&mut self, _: &mut OracleContext<'_>) -> Option<OraclePacket> {
+        let band = self.bands.iter_mut().find(|band| !band.is_empty())?;
+        Some(band.remove(0))
+    }
+}

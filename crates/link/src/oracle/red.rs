@@ -1,0 +1,132 @@
+//! RED as in Figure 2 of Floyd and Jacobson 1993, line by line, with the gentle variant.
+
+use super::discipline::{AdmissionOracle, Arrival, DisciplineOracle};
+use super::exact::PS_PER_S;
+use crate::packet::DropReason;
+use crate::qdisc::{Limit, QueueSpec, RedSpec};
+use fastpath_units::{Duration, Rate, Rng};
+
+pub(super) fn oracle(spec: &RedSpec) -> DisciplineOracle {
+    DisciplineOracle::Admission(Box::new(Red { spec: *spec, variables: RedVariables::default() }))
+}
+
+#[derive(Debug)]
+struct Red {
+    spec: RedSpec,
+    variables: RedVariables,
+}
+
+impl AdmissionOracle for Red {
+    fn admit(&mut self, arrival: &Arrival<'_>, rng: &mut Rng) -> Result<bool, DropReason> {
+        self.variables.admit(arrival, self.spec, rng)
+    }
+
+    fn reconfigure(&mut self, spec: &QueueSpec) -> bool {
+        let by_packets = |spec: &RedSpec| matches!(spec.limit, Limit::Packets(_));
+        match spec {
+            QueueSpec::Red(spec) if by_packets(spec) == by_packets(&self.spec) => {
+                self.spec = *spec;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The "saved variables" of Figure 2.
+#[derive(Debug)]
+pub(super) struct RedVariables {
+    pub(super) avg: f64,
+    count: i64,
+}
+
+impl Default for RedVariables {
+    fn default() -> RedVariables {
+        RedVariables { avg: 0.0, count: -1 }
+    }
+}
+
+impl RedVariables {
+    /// Decides about an arrival, with ECN and the hard limit.
+    pub(super) fn admit(
+        &mut self,
+        arrival: &Arrival<'_>,
+        spec: RedSpec,
+        rng: &mut Rng,
+    ) -> Result<bool, DropReason> {
+        let selected = self.selects(arrival, spec, rng);
+        let ect = arrival.packet.traffic_class & 3 > 0;
+        if selected && !(spec.ecn && ect && self.avg < spec.max as f64) {
+            return Err(DropReason::Early);
+        }
+        if !arrival.fits(spec.limit) {
+            self.count = 0;
+            return Err(DropReason::QueueFull);
+        }
+        Ok(selected)
+    }
+
+    /// Figure 2: returns true if the arriving packet is marked or dropped.
+    fn selects(&mut self, arrival: &Arrival<'_>, spec: RedSpec, rng: &mut Rng) -> bool {
+        let RedSpec { limit, min, max, weight, max_p, gentle, mean_packet, .. } = spec;
+        let (min_th, max_th, w_q, max_p) = (min as f64, max as f64, weight.get(), max_p.get());
+        let by_bytes = matches!(limit, Limit::Bytes(_));
+        if arrival.queue.is_empty() {
+            let m = typical_packets(arrival.now.since(arrival.idle_since), arrival.rate, mean_packet.0);
+            self.avg *= raise(1.0 - w_q, m);
+        } else {
+            let bytes = arrival.queue.iter().sum::<u64>();
+            let q = if by_bytes { bytes as f64 } else { arrival.queue.len() as f64 };
+            self.avg += w_q * (q - self.avg);
+        }
+        if self.avg < min_th {
+            self.count = -1;
+            return false;
+        }
+        if self.avg >= if gentle { 2.0 * max_th } else { max_th } {
+            self.count = 0;
+            return true;
+        }
+        self.count += 1;
+        let mut p_b = if self.avg < max_th {
+            max_p * (self.avg - min_th) / (max_th - min_th)
+        } else {
+            max_p + (1.0 - max_p) * (self.avg - max_th) / max_th
+        };
+        if by_bytes {
+            p_b = p_b * f64::from(arrival.packet.len) / mean_packet.0 as f64;
+        }
+        // p_a = p_b / (1 − count·p_b), which is 1 once the denominator is no larger than p_b.
+        let denominator = 1.0 - self.count as f64 * p_b;
+        let draw = rng.unit_f64();
+        let marked = draw * denominator < p_b;
+        if marked {
+            self.count = 0;
+        }
+        marked
+    }
+}
+
+/// Returns m = (time − q_time)/s in whole packets, where s is the time of a typical packet.
+fn typical_packets(idle: Duration, rate: Option<Rate>, mean_packet: u64) -> u128 {
+    match rate {
+        Some(rate) if mean_packet > 0 => {
+            u128::from(idle.as_ps()) * u128::from(rate.as_bps()) / (u128::from(mean_packet) * 8 * PS_PER_S)
+        }
+        _ => u128::MAX,
+    }
+}
+
+/// Returns `base`ᵐ by the binary method of Knuth, TAOCP 4.6.3, in the order in which the pipe multiplies.
+fn raise(base: f64, m: u128) -> f64 {
+    let m = m.min(u128::from(u64::MAX));
+    let mut squares = base;
+    let mut product = 1.0;
+    for bit in 0..64 {
+        if m >> bit & 1 == 1 {
+            product *= squares;
+        }
+        squares *= squares;
+    }
+    product
+}
