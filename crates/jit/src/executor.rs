@@ -1,8 +1,8 @@
 //! The executor of generated code, for data paths that run a switch behind one lock.
 
-use crate::live::{Live, Made};
+use crate::live::{Job, JobResult, Live};
 use crate::native::{CompileError, Fate, Worker};
-use fastpath_switch::execute::{Executor, Job, Outbox, Post, Verdict};
+use fastpath_switch::execute::{BackgroundJob, Executor, Outbox, OutboxEntry, Verdict};
 use fastpath_switch::{Rank, Switch};
 use fastpath_units::Time;
 use std::any::Any;
@@ -60,7 +60,7 @@ impl Executor for Compiled {
         self.worker.outcomes().iter().for_each(|outcome| out.put(outcome));
         match fate {
             Fate::Forward { port, queue } => return Verdict::Forward { port, queue },
-            Fate::Drop(reason) => out.post(Post::Drop(reason), &[]),
+            Fate::Drop(reason) => out.post(OutboxEntry::Drop(reason), &[]),
             Fate::Done => {}
         }
         Verdict::Done
@@ -74,13 +74,13 @@ impl Executor for Compiled {
         self.live.settle_flows(switch, flows);
     }
 
-    fn job(&mut self, _: &Switch) -> Option<Job> {
+    fn job(&mut self, _: &Switch) -> Option<BackgroundJob> {
         self.live.job().map(boxed)
     }
 
-    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<Job> {
+    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<BackgroundJob> {
         // Without new code the old one goes on, with the delta beside it.
-        let next = match result.downcast::<Result<Made, CompileError>>().map(|made| *made) {
+        let next = match result.downcast::<Result<JobResult, CompileError>>().map(|made| *made) {
             Ok(Ok(made)) => self.live.finish(switch, made),
             Ok(Err(_)) | Err(_) => {
                 self.live.give_up();
@@ -100,6 +100,6 @@ impl Executor for Compiled {
     }
 }
 
-fn boxed(job: crate::live::Job) -> Job {
+fn boxed(job: Job) -> BackgroundJob {
     Box::new(move || Box::new(job.run()))
 }

@@ -20,5 +20,5 @@ mod template;
 mod walk;
 
 pub use executor::Compiled;
-pub use live::{Job, Live, Made};
+pub use live::{Job, JobResult, Live};
 pub use native::{CompileError, Fate, Finder, Worker};

@@ -17,7 +17,7 @@ use crate::program::{Added, BaseTable, Choice, Chunk, GroupView, PORT_CELLS, Por
 use arc_swap::ArcSwap;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
-use fastpath_switch::plan::{Rule, Run, Update};
+use fastpath_switch::plan::{DeltaRun, Rule, Update};
 use fastpath_switch::port::PortCounters;
 use fastpath_switch::{Changes, Switch, TablePlan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,7 +145,7 @@ enum Work {
     /// Bases of the tables that have none, and code of all.
     Make(Vec<(TablePlan, Option<Arc<BaseTable>>)>, Garbage),
     /// Changes that came since a job was begun, into what it made.
-    CatchUp(Box<Made>, Vec<Changed>),
+    CatchUp(Box<JobResult>, Vec<Changed>),
     /// Nothing new.
     Free(Garbage),
 }
@@ -159,7 +159,7 @@ struct Changed {
 
 /// What a [`Job`] made.
 #[derive(Debug)]
-pub struct Made {
+pub struct JobResult {
     /// The tables that were rebuilt.
     tables: BTreeMap<u8, LiveTable>,
     /// `None` when there is nothing to take over.
@@ -333,7 +333,7 @@ impl Live {
     /// are many, what was made is not taken over yet, and there is another job, to take some of
     /// them in first.
     #[must_use]
-    pub fn finish(&mut self, switch: &mut Switch, mut made: Made) -> Option<Job> {
+    pub fn finish(&mut self, switch: &mut Switch, mut made: JobResult) -> Option<Job> {
         let code = made.code.take()?;
         let Some(mut since) = self.since.take() else {
             self.garbage.tables.extend(made.tables.into_values());
@@ -344,7 +344,7 @@ impl Live {
         if since.values().map(BTreeSet::len).sum::<usize>() > TAKEN_AT_ONCE {
             let changes = since.iter_mut().map(|(id, ranks)| Changed::some(*id, ranks, switch)).collect();
             self.since = Some(since);
-            let made = Box::new(Made { code: Some(code), ..made });
+            let made = Box::new(JobResult { code: Some(code), ..made });
             return Some(Job { work: Work::CatchUp(made, changes), workers: self.stations.len() });
         }
         for (id, table) in made.tables {
@@ -579,9 +579,9 @@ impl LiveTable {
     fn add(&mut self, plan: &TablePlan, workers: usize, room: usize) -> bool {
         // Runs that were there before keep what was made of them.
         let old = self.data.plan.runs().iter().zip(&self.data.added);
-        let old: BTreeMap<*const Run, Arc<Added>> =
+        let old: BTreeMap<*const DeltaRun, Arc<Added>> =
             old.map(|(run, added)| (Arc::as_ptr(run), Arc::clone(added))).collect();
-        let known = |run: &Arc<Run>| old.get(&Arc::as_ptr(run));
+        let known = |run: &Arc<DeltaRun>| old.get(&Arc::as_ptr(run));
         let news = plan.runs().iter().filter(|run| known(run).is_none()).flat_map(|run| run.rules());
         let new = news.filter(|rule| !self.added.slots.contains_key(&rule.serial)).count();
         if self.added.flows.len() + new > room {
@@ -677,12 +677,12 @@ impl Job {
     ///
     /// # Errors
     /// There is no code for this machine.
-    pub fn run(self) -> Result<Made, CompileError> {
+    pub fn run(self) -> Result<JobResult, CompileError> {
         match self.work {
             Work::Make(tables, garbage) => {
                 drop(garbage);
                 let (tables, code) = make(tables, self.workers)?;
-                Ok(Made { tables, code: Some(code) })
+                Ok(JobResult { tables, code: Some(code) })
             }
             Work::CatchUp(mut made, changes) => {
                 for Changed { table, ranks, rules } in changes {
@@ -696,7 +696,7 @@ impl Job {
             }
             Work::Free(garbage) => {
                 drop(garbage);
-                Ok(Made { tables: BTreeMap::new(), code: None })
+                Ok(JobResult { tables: BTreeMap::new(), code: None })
             }
         }
     }
@@ -735,7 +735,7 @@ mod tests {
     use super::*;
     use crate::native::Fate;
     use fastpath_switch::interp::DropReason;
-    use fastpath_switch::{Action, FlowCommand, FlowMod, Instructions, Limits, Match, Outcome, Port};
+    use fastpath_switch::{Action, FlowCommand, FlowMod, Instructions, Limits, Match, PacketOutcome, Port};
     use fastpath_units::Time;
 
     #[test]
@@ -764,7 +764,7 @@ mod tests {
         for _ in 0..2 {
             // What is executed in Rust leaves as a copy.
             assert_eq!(run(&mut worker, 60), Fate::Done);
-            assert!(matches!(worker.outcomes()[..], [Outcome::Output { port: 3, .. }]));
+            assert!(matches!(worker.outcomes()[..], [PacketOutcome::Output { port: 3, .. }]));
         }
         live.settle(&mut switch);
         let counted = switch

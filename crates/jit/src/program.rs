@@ -14,7 +14,7 @@ use fastpath_switch::flow::Counters;
 use fastpath_switch::group::{Bucket, Group, GroupKind};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::normal::Normal;
-use fastpath_switch::plan::{Found, Rule};
+use fastpath_switch::plan::{Rule, RuleNumber};
 use fastpath_switch::{Action, ActionSet, Port, Switch, TablePlan, port};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -188,7 +188,7 @@ impl Chunk {
 
 impl TableData {
     /// The cell in which a worker counts a rule.
-    pub(crate) fn cell(&self, worker: usize, found: Found) -> Option<&FlowCell> {
+    pub(crate) fn cell(&self, worker: usize, found: RuleNumber) -> Option<&FlowCell> {
         match found.added() {
             Some((run, place)) => {
                 let added = self.added.get(run)?;
@@ -200,7 +200,7 @@ impl TableData {
     }
 
     /// The row of a rule.
-    pub(crate) fn row(&self, found: Found) -> &[u64] {
+    pub(crate) fn row(&self, found: RuleNumber) -> &[u64] {
         let stride = self.base.stride;
         let (rows, place) = match found.added() {
             Some((run, place)) => (&self.added[run].rows, place),
@@ -210,7 +210,7 @@ impl TableData {
     }
 
     /// The action of a number in the row of a rule.
-    pub(crate) fn action(&self, found: Found, number: u64) -> Option<Action> {
+    pub(crate) fn action(&self, found: RuleNumber, number: u64) -> Option<Action> {
         let (run, _) = found.added().unzip();
         self.base.arena.get(number).or_else(|| self.added.get(run?)?.arena.get(number))
     }

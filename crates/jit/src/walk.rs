@@ -13,10 +13,10 @@ use fastpath_switch::edit::{self, Ttl};
 use fastpath_switch::flow::ClearActions;
 use fastpath_switch::group;
 use fastpath_switch::interp::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason};
-use fastpath_switch::meter::Judgement;
-use fastpath_switch::normal::Towards;
-use fastpath_switch::plan::{Found, Rule};
-use fastpath_switch::{Action, ActionSet, Context, Field, Instructions, Key, Outcome, port};
+use fastpath_switch::meter::MeterResult;
+use fastpath_switch::normal::ForwardingDecision;
+use fastpath_switch::plan::{Rule, RuleNumber};
+use fastpath_switch::{Action, ActionSet, Field, Instructions, Key, PacketOutcome, PipelineFields, port};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
 use std::ops::Range;
@@ -26,7 +26,7 @@ use std::sync::PoisonError;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packet {
     pub(crate) frame: Vec<u8>,
-    pub(crate) context: Context,
+    pub(crate) context: PipelineFields,
     pub(crate) queue: u32,
 }
 
@@ -50,10 +50,10 @@ pub(crate) struct Walk<'a> {
     pub(crate) program: &'a Program,
     pub(crate) mine: Mine<'a>,
     pub(crate) now: Time,
-    pub(crate) outcomes: &'a mut Vec<Outcome>,
+    pub(crate) outcomes: &'a mut Vec<PacketOutcome>,
     /// Where it is: what a packet-in says.
     pub(crate) table_id: u8,
-    pub(crate) found: Found,
+    pub(crate) found: RuleNumber,
 }
 
 impl Walk<'_> {
@@ -64,14 +64,14 @@ impl Walk<'_> {
 
     pub(crate) fn drop(&mut self, reason: DropReason) {
         if self.has_room() {
-            self.outcomes.push(Outcome::Drop(reason));
+            self.outcomes.push(PacketOutcome::Drop(reason));
         }
     }
 
     /// Whether there may be a further outcome of this packet.
     fn has_room(&mut self) -> bool {
         if self.outcomes.len() == OUTCOMES_MAX {
-            self.outcomes.push(Outcome::Drop(DropReason::TooManyCopies));
+            self.outcomes.push(PacketOutcome::Drop(DropReason::TooManyCopies));
         }
         self.outcomes.len() < OUTCOMES_MAX
     }
@@ -152,9 +152,9 @@ impl Walk<'_> {
         let judgement =
             meter.lock().unwrap_or_else(PoisonError::into_inner).judge(self.now, packet.frame.len());
         match judgement {
-            Judgement::Pass => {}
-            Judgement::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
-            Judgement::Drop => {
+            MeterResult::Pass => {}
+            MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
+            MeterResult::Drop => {
                 self.drop(DropReason::Meter);
                 return Step::Stop;
             }
@@ -194,13 +194,13 @@ impl Walk<'_> {
     }
 
     /// §5.12: such a packet is not forwarded; controllers may want to know.
-    pub(crate) fn invalid_ttl(&mut self, frame: &[u8], context: Context) {
+    pub(crate) fn invalid_ttl(&mut self, frame: &[u8], context: PipelineFields) {
         self.packet_in(frame, context, Some(PacketInReason::InvalidTtl), port::NO_BUFFER);
         self.drop(DropReason::InvalidTtl);
     }
 
     /// Sends a copy of the frame to a port or a group.
-    pub(crate) fn emit(&mut self, frame: &[u8], context: Context, queue: u32, action: Action) {
+    pub(crate) fn emit(&mut self, frame: &[u8], context: PipelineFields, queue: u32, action: Action) {
         let program = self.program;
         let (to, max_len) = match action {
             Action::Output { port, max_len } => (port, max_len),
@@ -216,12 +216,12 @@ impl Walk<'_> {
             port::NORMAL => {
                 let may_send = |number| program.ports.get(number).1 & flags::SENDS != 0;
                 match program.normal.forward(self.now, context.in_port, frame, may_send) {
-                    Towards::Port(number) => self.send(frame, queue, number),
-                    Towards::Others => {
+                    ForwardingDecision::Port(number) => self.send(frame, queue, number),
+                    ForwardingDecision::Flood => {
                         let local = Some(port::LOCAL).filter(|number| may_send(*number));
                         self.send_to_others(frame, queue, context.in_port, local);
                     }
-                    Towards::Nobody => self.drop(DropReason::NoOtherPort),
+                    ForwardingDecision::Filter => self.drop(DropReason::NoOtherPort),
                 }
             }
             _ if to == context.in_port => self.drop(DropReason::NoOtherPort),
@@ -248,7 +248,7 @@ impl Walk<'_> {
         if bits & flags::SENDS != 0 {
             add(&cell.tx_packets, 1);
             add(&cell.tx_bytes, frame.len() as u64);
-            self.outcomes.push(Outcome::Output { port: number, queue, frame: frame.to_vec() });
+            self.outcomes.push(PacketOutcome::Output { port: number, queue, frame: frame.to_vec() });
         } else {
             if bits & flags::EXISTS != 0 {
                 add(&cell.tx_dropped, 1);
@@ -257,7 +257,13 @@ impl Walk<'_> {
         }
     }
 
-    fn packet_in(&mut self, frame: &[u8], context: Context, reason: Option<PacketInReason>, max_len: u16) {
+    fn packet_in(
+        &mut self,
+        frame: &[u8],
+        context: PipelineFields,
+        reason: Option<PacketInReason>,
+        max_len: u16,
+    ) {
         let (_, bits) = self.program.ports.get(context.in_port);
         if bits & flags::NO_PACKET_IN != 0 {
             return self.drop(DropReason::NoPacketIn);
@@ -268,7 +274,7 @@ impl Walk<'_> {
         let (is_miss, cookie) =
             self.rule().map_or((false, u64::MAX), |rule| (rule.rank.is_table_miss(), rule.cookie));
         let usual = if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
-        self.outcomes.push(Outcome::Controller(PacketIn {
+        self.outcomes.push(PacketOutcome::Controller(PacketIn {
             reason: reason.unwrap_or(usual),
             table_id: self.table_id,
             cookie,
@@ -279,7 +285,7 @@ impl Walk<'_> {
     }
 
     /// §5.6: each chosen bucket gets its own copy.
-    fn group(&mut self, frame: &[u8], context: Context, queue: u32, id: u32) {
+    fn group(&mut self, frame: &[u8], context: PipelineFields, queue: u32, id: u32) {
         let program = self.program;
         let Some((group, choice)) = program.groups.get(&id) else { return self.drop(DropReason::NoBucket) };
         group.cell.count(frame.len());

@@ -8,8 +8,8 @@
 use crate::fate::{Act, Reason};
 use crate::pool::{Frame, FramePool};
 use fastpath_spec::rules;
-use fastpath_switch::execute::Post;
-use fastpath_switch::ofctl::{self, Line};
+use fastpath_switch::execute::OutboxEntry;
+use fastpath_switch::ofctl::{self, RuleLine};
 use fastpath_switch::{Executor, Outbox, Planned, Switch, Verdict};
 use fastpath_units::Time;
 use std::fmt;
@@ -63,7 +63,7 @@ impl fmt::Debug for Tables {
 
 impl Tables {
     /// A node with these rules, which [`rules`] has checked.
-    pub(crate) fn new(lines: &[Line], ports: usize, executors: &Executors) -> Tables {
+    pub(crate) fn new(lines: &[RuleLine], ports: usize, executors: &Executors) -> Tables {
         let mut switch = rules::switch(ports);
         if let Err(mistakes) = ofctl::load(&mut switch, Time::ZERO, lines) {
             panic!("{} rules that were not checked", mistakes.len());
@@ -100,14 +100,14 @@ impl Tables {
 
 /// The frame itself takes the first way out, copies the others; with no way out it is dropped.
 fn answer(out: &Outbox, mut frame: Frame, pool: &mut FramePool, acts: &mut Vec<Act>) {
-    let mut outputs = out.posts().filter_map(|(post, bytes)| match post {
-        Post::Output { port, .. } => Some((*port as usize - 1, bytes)),
-        Post::Controller(_) | Post::Drop(_) => None,
+    let mut outputs = out.entries().filter_map(|(post, bytes)| match post {
+        OutboxEntry::Output { port, .. } => Some((*port as usize - 1, bytes)),
+        OutboxEntry::Controller(_) | OutboxEntry::Drop(_) => None,
     });
     let Some((first, bytes)) = outputs.next() else {
-        let reason = out.posts().find_map(|(post, _)| match post {
-            Post::Drop(reason) => Some(Reason::Switch(*reason)),
-            Post::Output { .. } | Post::Controller(_) => None,
+        let reason = out.entries().find_map(|(post, _)| match post {
+            OutboxEntry::Drop(reason) => Some(Reason::Switch(*reason)),
+            OutboxEntry::Output { .. } | OutboxEntry::Controller(_) => None,
         });
         return acts.push(Act::Drop(frame, reason.unwrap_or(Reason::NoController)));
     };

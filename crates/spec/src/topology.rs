@@ -6,7 +6,7 @@
 
 use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
-use fastpath_switch::ofctl::Line;
+use fastpath_switch::ofctl::RuleLine;
 use fastpath_units::{Duration, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
@@ -73,7 +73,7 @@ pub enum NodeKind {
         /// The rules in the syntax of ovs-ofctl, as the author wrote them.
         rules: String,
         /// The same rules, parsed and checked by [`Topology::set_rules`].
-        lines: Vec<Line>,
+        lines: Vec<RuleLine>,
     },
 }
 

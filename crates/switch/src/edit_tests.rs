@@ -1,7 +1,7 @@
 //! Tests of frame changes: what os-ken's switch tests show, and checksums that stay right.
 
 use super::*;
-use crate::key::{Context, Key};
+use crate::key::{Key, PipelineFields};
 use fastpath_wire::MacAddr;
 use fastpath_wire::build::{Ip, Tcp};
 use fastpath_wire::checksum::{ChecksumStatus, check_transport};
@@ -18,7 +18,7 @@ fn v6() -> Ip {
 }
 
 fn get(frame: &[u8], field: Field) -> Option<u128> {
-    Key::extract(frame, &Headers::parse(frame), Context::default()).get(field)
+    Key::extract(frame, &Headers::parse(frame), PipelineFields::default()).get(field)
 }
 
 fn assert_sums_right(frame: &[u8]) {

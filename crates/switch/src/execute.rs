@@ -13,8 +13,8 @@
 //! counters.
 
 use crate::flow::Rank;
-use crate::interp::{DropReason, Outcome, PacketInReason, interp_by};
-use crate::key::Context;
+use crate::interp::{DropReason, PacketInReason, PacketOutcome, interp_by};
+use crate::key::PipelineFields;
 use crate::plan::{Plan, TablePlan};
 use crate::switch::Switch;
 use fastpath_units::Time;
@@ -23,7 +23,7 @@ use std::ops::Range;
 
 /// A slow piece of work that an executor wants done without the lock; its result goes to
 /// [`Executor::finish`].
-pub type Job = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
+pub type BackgroundJob = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 
 /// What takes packets through the tables of a switch.
 pub trait Executor: Send {
@@ -56,7 +56,7 @@ pub trait Executor: Send {
     }
 
     /// A job that would make it faster, if there is one and none is under way.
-    fn job(&mut self, switch: &Switch) -> Option<Job> {
+    fn job(&mut self, switch: &Switch) -> Option<BackgroundJob> {
         let _ = switch;
         None
     }
@@ -75,7 +75,7 @@ pub trait Executor: Send {
 
     /// Takes the result of a job, which may be older than the last update; or answers with another
     /// job to be done first, whose result takes its place.
-    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<Job> {
+    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<BackgroundJob> {
         let _ = (switch, result);
         None
     }
@@ -99,12 +99,12 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    posts: Vec<(Post, Range<usize>)>,
+    posts: Vec<(OutboxEntry, Range<usize>)>,
 }
 
 /// One outcome; its frame is beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Post {
+pub enum OutboxEntry {
     /// A copy leaves by a port, counted already.
     Output {
         /// The port.
@@ -130,24 +130,24 @@ pub struct PacketInHead {
     /// Bytes of the frame to send at most; 0xffff for all.
     pub max_len: u16,
     /// Port of entry, metadata and tunnel id.
-    pub context: Context,
+    pub context: PipelineFields,
 }
 
 impl Outbox {
     /// Adds an outcome with a copy of the frame it is about; drops have none.
-    pub fn post(&mut self, post: Post, frame: &[u8]) {
+    pub fn post(&mut self, post: OutboxEntry, frame: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(frame);
         self.posts.push((post, start..self.bytes.len()));
     }
 
     /// Adds an outcome of the interpreter.
-    pub fn put(&mut self, outcome: &Outcome) {
+    pub fn put(&mut self, outcome: &PacketOutcome) {
         match outcome {
-            Outcome::Output { port, queue, frame } => {
-                self.post(Post::Output { port: *port, queue: *queue }, frame);
+            PacketOutcome::Output { port, queue, frame } => {
+                self.post(OutboxEntry::Output { port: *port, queue: *queue }, frame);
             }
-            Outcome::Controller(packet) => {
+            PacketOutcome::Controller(packet) => {
                 let head = PacketInHead {
                     reason: packet.reason,
                     table_id: packet.table_id,
@@ -155,14 +155,14 @@ impl Outbox {
                     max_len: packet.max_len,
                     context: packet.context,
                 };
-                self.post(Post::Controller(head), &packet.frame);
+                self.post(OutboxEntry::Controller(head), &packet.frame);
             }
-            Outcome::Drop(reason) => self.post(Post::Drop(*reason), &[]),
+            PacketOutcome::Drop(reason) => self.post(OutboxEntry::Drop(*reason), &[]),
         }
     }
 
     /// The outcomes and their frames, in order.
-    pub fn posts(&self) -> impl ExactSizeIterator<Item = (&Post, &[u8])> {
+    pub fn posts(&self) -> impl ExactSizeIterator<Item = (&OutboxEntry, &[u8])> {
         self.posts.iter().map(|(post, frame)| (post, &self.bytes[frame.clone()]))
     }
 
@@ -244,9 +244,9 @@ mod tests {
         let posts: Vec<_> = out.posts().map(|(post, frame)| (*post, frame.len())).collect();
         assert_eq!(
             posts[..2],
-            [(Post::Drop(DropReason::TableMiss), 0), (Post::Output { port: 2, queue: 0 }, 60)]
+            [(OutboxEntry::Drop(DropReason::TableMiss), 0), (OutboxEntry::Output { port: 2, queue: 0 }, 60)]
         );
-        assert!(matches!(posts[2], (Post::Controller(head), 60) if head.max_len == 0xffff));
+        assert!(matches!(posts[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
         out.clear();
         assert!(out.is_empty());
     }

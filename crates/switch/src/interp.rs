@@ -11,9 +11,9 @@ use crate::edit::{self, Ttl};
 use crate::field::Field;
 use crate::flow::{ClearActions, Instructions, Rank};
 use crate::group::{self, GroupKind};
-use crate::key::{Context, Key};
-use crate::meter::Judgement;
-use crate::normal::Towards;
+use crate::key::{Key, PipelineFields};
+use crate::meter::MeterResult;
+use crate::normal::ForwardingDecision;
 use crate::plan::Plan;
 use crate::port::{self, Port};
 use crate::switch::{self, Switch};
@@ -27,7 +27,7 @@ pub const OUTCOMES_MAX: usize = 4096;
 
 /// What became of a packet, or of a copy of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum PacketOutcome {
     /// It leaves.
     Output {
         /// By this port.
@@ -55,7 +55,7 @@ pub struct PacketIn {
     /// Bytes of the frame to send at most; [`port::NO_BUFFER`] for all.
     pub max_len: u16,
     /// Port of entry, metadata and tunnel id.
-    pub context: Context,
+    pub context: PipelineFields,
     /// The frame as it is now.
     pub frame: Vec<u8>,
 }
@@ -121,17 +121,28 @@ impl DropReason {
 }
 
 /// Sends a frame that arrived on `in_port` at `now` through the tables.
-pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
+pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<PacketOutcome> {
     receive(Walk::new(switch, now, in_port, frame))
 }
 
 /// As [`interp`], with the flows found by a plan that is up to date: the same outcomes, sooner.
-pub fn interp_by(plan: &Plan, switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
+pub fn interp_by(
+    plan: &Plan,
+    switch: &mut Switch,
+    now: Time,
+    in_port: u32,
+    frame: &[u8],
+) -> Vec<PacketOutcome> {
     receive(Walk { plan: Some(plan), ..Walk::new(switch, now, in_port, frame) })
 }
 
 /// As [`interp`], and what each table said on the way.
-pub fn trace(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> (Vec<Lookup>, Vec<Outcome>) {
+pub fn trace(
+    switch: &mut Switch,
+    now: Time,
+    in_port: u32,
+    frame: &[u8],
+) -> (Vec<Lookup>, Vec<PacketOutcome>) {
     let mut lookups = Vec::new();
     let outcomes = receive(Walk { lookups: Some(&mut lookups), ..Walk::new(switch, now, in_port, frame) });
     (lookups, outcomes)
@@ -148,7 +159,7 @@ pub struct Lookup {
     pub instructions: Arc<Instructions>,
 }
 
-fn receive(mut walk: Walk<'_>) -> Vec<Outcome> {
+fn receive(mut walk: Walk<'_>) -> Vec<PacketOutcome> {
     let len = walk.packet.frame.len() as u64;
     let is_taken = match walk.switch.port_mut(walk.packet.context.in_port) {
         Some(port) if port.may_receive() => {
@@ -180,7 +191,7 @@ pub fn packet_out(
     in_port: u32,
     actions: &[Action],
     frame: &[u8],
-) -> Result<Vec<Outcome>, Refusal> {
+) -> Result<Vec<PacketOutcome>, Refusal> {
     switch::check_packet_out(switch, in_port, actions)?;
     let mut walk = Walk::new(switch, now, in_port, frame);
     if frame.len() < 14 {
@@ -196,7 +207,7 @@ pub fn packet_out(
 #[derive(Clone, Debug)]
 struct Packet {
     frame: Vec<u8>,
-    context: Context,
+    context: PipelineFields,
     queue: u32,
 }
 
@@ -222,12 +233,12 @@ struct Walk<'a> {
     table_id: u8,
     cookie: u64,
     reason: PacketInReason,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<PacketOutcome>,
 }
 
 impl<'a> Walk<'a> {
     fn new(switch: &'a mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Walk<'a> {
-        let context = Context { in_port, ..Context::default() };
+        let context = PipelineFields { in_port, ..PipelineFields::default() };
         let packet = Packet { frame: frame.to_vec(), context, queue: 0 };
         let reason = PacketInReason::Action;
         Walk {
@@ -244,7 +255,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Every packet ends in at least one outcome.
-    fn finish(mut self) -> Vec<Outcome> {
+    fn finish(mut self) -> Vec<PacketOutcome> {
         if self.outcomes.is_empty() {
             self.drop(DropReason::NoOutput);
         }
@@ -253,14 +264,14 @@ impl<'a> Walk<'a> {
 
     fn drop(&mut self, reason: DropReason) {
         if self.has_room() {
-            self.outcomes.push(Outcome::Drop(reason));
+            self.outcomes.push(PacketOutcome::Drop(reason));
         }
     }
 
     /// Whether there may be a further outcome of this packet.
     fn has_room(&mut self) -> bool {
         if self.outcomes.len() == OUTCOMES_MAX {
-            self.outcomes.push(Outcome::Drop(DropReason::TooManyCopies));
+            self.outcomes.push(PacketOutcome::Drop(DropReason::TooManyCopies));
         }
         self.outcomes.len() < OUTCOMES_MAX
     }
@@ -319,9 +330,9 @@ impl<'a> Walk<'a> {
             && let Some(meter) = self.switch.meter_mut(id)
         {
             match meter.judge(self.now, packet.frame.len()) {
-                Judgement::Pass => {}
-                Judgement::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
-                Judgement::Drop => {
+                MeterResult::Pass => {}
+                MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
+                MeterResult::Drop => {
                     self.drop(DropReason::Meter);
                     return Step::Stop;
                 }
@@ -410,9 +421,9 @@ impl<'a> Walk<'a> {
         let (switch, in_port) = (&*self.switch, packet.context.in_port);
         let may_send = |number| switch.port(number).is_some_and(Port::may_send);
         match switch.normal().forward(self.now, in_port, &packet.frame, may_send) {
-            Towards::Port(number) => self.send(packet, number),
-            Towards::Others => self.send_to_others(packet, port::LOCAL),
-            Towards::Nobody => self.drop(DropReason::NoOtherPort),
+            ForwardingDecision::Port(number) => self.send(packet, number),
+            ForwardingDecision::Flood => self.send_to_others(packet, port::LOCAL),
+            ForwardingDecision::Filter => self.drop(DropReason::NoOtherPort),
         }
     }
 
@@ -442,7 +453,7 @@ impl<'a> Walk<'a> {
                 port.counters.tx_packets += 1;
                 port.counters.tx_bytes += len;
                 let (queue, frame) = (packet.queue, packet.frame.clone());
-                self.outcomes.push(Outcome::Output { port: number, queue, frame });
+                self.outcomes.push(PacketOutcome::Output { port: number, queue, frame });
             }
             Some(port) => {
                 port.counters.tx_dropped += 1;
@@ -462,7 +473,7 @@ impl<'a> Walk<'a> {
         }
         let (table_id, cookie, context) = (self.table_id, self.cookie, packet.context);
         let frame = packet.frame.clone();
-        self.outcomes.push(Outcome::Controller(PacketIn {
+        self.outcomes.push(PacketOutcome::Controller(PacketIn {
             reason,
             table_id,
             cookie,
@@ -474,7 +485,7 @@ impl<'a> Walk<'a> {
 
     /// Output to TABLE, in packet-outs only: the packet as it is now enters table 0.
     fn resubmit(&mut self, packet: &Packet) {
-        let context = Context { in_port: packet.context.in_port, ..Context::default() };
+        let context = PipelineFields { in_port: packet.context.in_port, ..PipelineFields::default() };
         self.packet = Packet { context, ..packet.clone() };
         let before = self.outcomes.len();
         self.pipeline();

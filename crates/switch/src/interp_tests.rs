@@ -46,11 +46,11 @@ fn add(switch: &mut Switch, table: u8, priority: u16, matching: Match, instructi
 }
 
 /// The ports a packet leaves by, in order; 0 stands for a drop, CONTROLLER for a packet-in.
-fn ports(outcomes: &[Outcome]) -> Vec<u32> {
-    let port = |outcome: &Outcome| match outcome {
-        Outcome::Output { port, .. } => *port,
-        Outcome::Controller(_) => port::CONTROLLER,
-        Outcome::Drop(_) => 0,
+fn ports(outcomes: &[PacketOutcome]) -> Vec<u32> {
+    let port = |outcome: &PacketOutcome| match outcome {
+        PacketOutcome::Output { port, .. } => *port,
+        PacketOutcome::Controller(_) => port::CONTROLLER,
+        PacketOutcome::Drop(_) => 0,
     };
     outcomes.iter().map(port).collect()
 }
@@ -74,15 +74,15 @@ fn the_highest_priority_wins_and_is_counted() {
 #[test]
 fn without_a_table_miss_flow_a_miss_is_dropped_and_with_one_it_says_no_match() {
     let mut switch = switch();
-    assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [Outcome::Drop(DropReason::TableMiss)]);
+    assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [PacketOutcome::Drop(DropReason::TableMiss)]);
     add(&mut switch, 0, 0, Match::any(), out(port::CONTROLLER));
     let outcomes = interp(&mut switch, at(1), 1, &frame(64));
     assert!(
-        matches!(&outcomes[..], [Outcome::Controller(p)] if p.reason == PacketInReason::NoMatch && p.context.in_port == 1)
+        matches!(&outcomes[..], [PacketOutcome::Controller(p)] if p.reason == PacketInReason::NoMatch && p.context.in_port == 1)
     );
     add(&mut switch, 0, 1, Match::any(), out(port::CONTROLLER));
     let outcomes = interp(&mut switch, at(1), 1, &frame(64));
-    assert!(matches!(&outcomes[..], [Outcome::Controller(p)] if p.reason == PacketInReason::Action));
+    assert!(matches!(&outcomes[..], [PacketOutcome::Controller(p)] if p.reason == PacketInReason::Action));
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn metadata_and_the_action_set_travel_between_tables() {
     add(&mut switch, 2, 5, metadata, second);
     let outcomes = interp(&mut switch, at(1), 1, &frame(64));
     assert!(
-        matches!(&outcomes[..], [Outcome::Output { port: 2, frame, .. }] if frame[..6] == [0, 0, 0, 0, 0, 7])
+        matches!(&outcomes[..], [PacketOutcome::Output { port: 2, frame, .. }] if frame[..6] == [0, 0, 0, 0, 0, 7])
     );
     let clear = Instructions { clear: ClearActions::Clear, ..Instructions::default() };
     add(&mut switch, 2, 6, Match::any(), clear);
-    assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [Outcome::Drop(DropReason::NoOutput)]);
+    assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [PacketOutcome::Drop(DropReason::NoOutput)]);
 }
 
 #[test]
@@ -157,8 +157,10 @@ fn an_exhausted_ttl_goes_to_the_controller_and_no_further() {
     add(&mut switch, 0, 1, ipv4(&[]), Instructions::apply([Action::DecNwTtl, Action::output(2)]));
     assert_eq!(run(&mut switch, &frame(2)), [2]);
     let outcomes = interp(&mut switch, at(1), 1, &frame(1));
-    assert!(matches!(&outcomes[..], [Outcome::Controller(p), Outcome::Drop(DropReason::InvalidTtl)]
-        if p.reason == PacketInReason::InvalidTtl && p.frame == frame(1)));
+    assert!(
+        matches!(&outcomes[..], [PacketOutcome::Controller(p), PacketOutcome::Drop(DropReason::InvalidTtl)]
+        if p.reason == PacketInReason::InvalidTtl && p.frame == frame(1))
+    );
 }
 
 #[test]
@@ -259,7 +261,7 @@ fn a_bucket_works_on_its_own_copy() {
     switch.group_mod(at(0), &request).unwrap();
     add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(1), Action::output(3)]));
     let outcomes = interp(&mut switch, at(1), 1, &frame(64));
-    assert!(matches!(&outcomes[1], Outcome::Output { port: 3, frame: f, .. } if *f == frame(64)));
+    assert!(matches!(&outcomes[1], PacketOutcome::Output { port: 3, frame: f, .. } if *f == frame(64)));
 }
 
 #[test]
@@ -283,7 +285,7 @@ fn loops_of_groups_are_refused_and_their_product_is_bounded() {
     let outcomes = interp(&mut switch, at(1), 1, &frame(64));
     assert!(
         outcomes.len() == OUTCOMES_MAX + 1
-            && outcomes.last() == Some(&Outcome::Drop(DropReason::TooManyCopies))
+            && outcomes.last() == Some(&PacketOutcome::Drop(DropReason::TooManyCopies))
     );
     // Lists of outputs, over tables, multiply too.
     (5..9).for_each(|number| switch.set_port(number, Port::up()));
@@ -294,7 +296,7 @@ fn loops_of_groups_are_refused_and_their_product_is_bounded() {
     }
     let outcomes = interp(&mut switch, at(2), 1, &frame(64));
     assert_eq!(outcomes.len(), OUTCOMES_MAX + 1);
-    assert_eq!(outcomes.last(), Some(&Outcome::Drop(DropReason::TooManyCopies)));
+    assert_eq!(outcomes.last(), Some(&PacketOutcome::Drop(DropReason::TooManyCopies)));
 }
 
 #[test]
@@ -308,7 +310,7 @@ fn normal_learns_and_floods_also_to_the_machine_itself() {
         let outcomes = interp(&mut switch, at(second), in_port, &frame);
         outcomes
             .iter()
-            .filter_map(|o| if let Outcome::Output { port, .. } = o { Some(*port) } else { None })
+            .filter_map(|o| if let PacketOutcome::Output { port, .. } = o { Some(*port) } else { None })
             .collect::<Vec<_>>()
     };
     let flooded = send(1, 1, 0xb, 0xa);
@@ -360,7 +362,7 @@ fn a_meter_drops_and_remarks() {
         let mut frame = frame(64);
         edit::set_field(&mut frame, Field::IpDscp, 18);
         [(); 2].map(|()| match &interp(&mut switch, at(1), 1, &frame)[..] {
-            [Outcome::Output { frame, .. }] => Headers::parse(frame).traffic_class() >> 2,
+            [PacketOutcome::Output { frame, .. }] => Headers::parse(frame).traffic_class() >> 2,
             _ => 0,
         })
     };
@@ -379,11 +381,11 @@ fn ports_that_are_shut_take_and_send_nothing() {
         (2, port::config::PORT_DOWN, DropReason::Egress),
     ] {
         switch.port_mod(port, config, config).unwrap();
-        assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [Outcome::Drop(expected)]);
+        assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [PacketOutcome::Drop(expected)]);
         switch.port_mod(port, 0, config).unwrap();
     }
     assert_eq!(switch.port_mod(9, 0, 0).unwrap_err().numbers(), (7, 0));
-    assert_eq!(interp(&mut switch, at(1), 1, &[0; 13]), [Outcome::Drop(DropReason::Runt)]);
+    assert_eq!(interp(&mut switch, at(1), 1, &[0; 13]), [PacketOutcome::Drop(DropReason::Runt)]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub struct Key {
 
 /// What a packet brings besides its bytes, and what tables hand on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Context {
+pub struct PipelineFields {
     /// The port it came in by.
     pub in_port: u32,
     /// Metadata register, 0 at the first table.
@@ -60,7 +60,7 @@ impl Key {
     pub const EMPTY: Key = Key { words: [0; WORDS] };
 
     /// Reads the fields of a frame whose headers are `headers`.
-    pub fn extract(frame: &[u8], headers: &Headers, context: Context) -> Key {
+    pub fn extract(frame: &[u8], headers: &Headers, context: PipelineFields) -> Key {
         let mut key = Key::EMPTY;
         key.put(Field::InPort, context.in_port.into());
         key.put(Field::InPhyPort, context.in_port.into());
@@ -309,7 +309,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn key(frame: &[u8]) -> Key {
-        Key::extract(frame, &Headers::parse(frame), Context { in_port: 7, ..Context::default() })
+        Key::extract(
+            frame,
+            &Headers::parse(frame),
+            PipelineFields { in_port: 7, ..PipelineFields::default() },
+        )
     }
 
     fn udp() -> Vec<u8> {

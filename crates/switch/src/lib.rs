@@ -43,8 +43,8 @@ pub use flow::{
     Counters, Flow, FlowCommand, FlowFilter, FlowMod, Instructions, Rank, Removed, RemovedReason,
 };
 pub use group::{Bucket, Group, GroupCommand, GroupKind, GroupMod};
-pub use interp::{Outcome, interp, interp_by, packet_out};
-pub use key::{Context, Depth, Key};
+pub use interp::{PacketOutcome, interp, interp_by, packet_out};
+pub use key::{Depth, Key, PipelineFields};
 pub use matching::{FieldMatch, Match, Term};
 pub use meter::{Band, BandKind, Meter, MeterCommand, MeterMod};
 pub use plan::{Plan, TablePlan};

@@ -73,7 +73,7 @@ struct Gauge {
 
 /// What a meter says of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Judgement {
+pub enum MeterResult {
     /// Within every rate.
     Pass,
     /// Raise its drop precedence.
@@ -124,7 +124,7 @@ impl Meter {
     }
 
     /// Meters a frame of `len` bytes.
-    pub fn judge(&mut self, now: Time, len: usize) -> Judgement {
+    pub fn judge(&mut self, now: Time, len: usize) -> MeterResult {
         self.counters.count(len);
         let flags = self.flags;
         let cost = if flags & flags::PKTPS != 0 { 1 } else { len as u128 * 8 } * PS_PER_S;
@@ -139,11 +139,11 @@ impl Meter {
                 None => {}
             }
         }
-        let Some(gauge) = exceeded else { return Judgement::Pass };
+        let Some(gauge) = exceeded else { return MeterResult::Pass };
         gauge.counters.count(len);
         match gauge.band.kind {
-            BandKind::Drop => Judgement::Drop,
-            BandKind::DscpRemark(levels) => Judgement::Remark(levels),
+            BandKind::Drop => MeterResult::Drop,
+            BandKind::DscpRemark(levels) => MeterResult::Remark(levels),
         }
     }
 }
@@ -190,14 +190,14 @@ mod tests {
         let judge = |meter: &mut Meter, at| meter.judge(at, 1500);
         assert_eq!(
             [(); 3].map(|()| judge(&mut meter, Time::ZERO)),
-            [Judgement::Pass, Judgement::Pass, Judgement::Drop]
+            [MeterResult::Pass, MeterResult::Pass, MeterResult::Drop]
         );
         assert_eq!(
             judge(&mut meter, Time::ZERO + third - Duration::from_ps(1)),
-            Judgement::Drop,
+            MeterResult::Drop,
             "1 ps early"
         );
-        assert_eq!(judge(&mut meter, Time::ZERO + third), Judgement::Pass);
+        assert_eq!(judge(&mut meter, Time::ZERO + third), MeterResult::Pass);
         assert_eq!(meter.bands().next().unwrap().1.packets, 2);
     }
 
@@ -206,7 +206,7 @@ mod tests {
         let bands = [Band { kind: BandKind::DscpRemark(1), rate: 8, burst: 8 }, drop_band(16, 16)];
         let mut meter = Meter::new(flags::KBPS | flags::BURST, &bands, Time::ZERO);
         let found = [(); 3].map(|()| meter.judge(Time::ZERO, 1000));
-        assert_eq!(found, [Judgement::Pass, Judgement::Remark(1), Judgement::Drop]);
+        assert_eq!(found, [MeterResult::Pass, MeterResult::Remark(1), MeterResult::Drop]);
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         let step = Duration::from_us(5714);
         let mut passed = 0;
         for i in 0..1750 {
-            if meter.judge(Time::ZERO + step * i, 1500) == Judgement::Pass {
+            if meter.judge(Time::ZERO + step * i, 1500) == MeterResult::Pass {
                 passed += 1;
             }
         }
@@ -231,7 +231,7 @@ mod tests {
             let (mut now, mut bits) = (Time::ZERO, 0u128);
             for (gap, len) in gaps {
                 now += Duration::from_ps(gap);
-                if meter.judge(now, len) == Judgement::Pass {
+                if meter.judge(now, len) == MeterResult::Pass {
                     bits += len as u128 * 8;
                 }
                 let allowed = u128::from(burst) * 1000 * PS_PER_S + u128::from(rate) * 1000 * u128::from(now.as_ps());

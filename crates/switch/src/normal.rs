@@ -41,13 +41,13 @@ struct Station {
 
 /// Where a frame goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Towards {
+pub enum ForwardingDecision {
     /// Out of this port.
     Port(u32),
     /// Out of all ports but that of entry.
-    Others,
+    Flood,
     /// Nowhere: the station is behind the port of entry, or bridges keep such frames to themselves.
-    Nobody,
+    Filter,
 }
 
 impl Clone for Normal {
@@ -66,8 +66,14 @@ impl Normal {
     /// Learns from a frame that came in by `in_port`, and says where it goes. A station behind a
     /// port that cannot send (`may_send`) is looked for everywhere. Frames are whole Ethernet
     /// headers at least.
-    pub fn forward(&self, now: Time, in_port: u32, frame: &[u8], may_send: impl Fn(u32) -> bool) -> Towards {
-        let Some((to, from)) = keys(frame) else { return Towards::Nobody };
+    pub fn forward(
+        &self,
+        now: Time,
+        in_port: u32,
+        frame: &[u8],
+        may_send: impl Fn(u32) -> bool,
+    ) -> ForwardingDecision {
+        let Some((to, from)) = keys(frame) else { return ForwardingDecision::Filter };
         let mut addresses = self.lock();
         let is_port = in_port <= port::MAX || in_port == port::LOCAL;
         if is_port && from & MULTICAST == 0 {
@@ -75,12 +81,12 @@ impl Normal {
         }
         // IEEE 802.1Q table 8-1: the group addresses of bridges themselves.
         if to & ADDRESS & !0xf == 0x0180_c200_0000 {
-            return Towards::Nobody;
+            return ForwardingDecision::Filter;
         }
         match addresses.find(to, now) {
-            Some(behind) if behind == in_port => Towards::Nobody,
-            Some(behind) if may_send(behind) => Towards::Port(behind),
-            _ => Towards::Others,
+            Some(behind) if behind == in_port => ForwardingDecision::Filter,
+            Some(behind) if may_send(behind) => ForwardingDecision::Port(behind),
+            _ => ForwardingDecision::Flood,
         }
     }
 
@@ -153,15 +159,15 @@ mod tests {
         let normal = Normal::default();
         let send =
             |second, in_port, to, from| normal.forward(at(second), in_port, &frame(to, from, None), |_| true);
-        assert_eq!(send(0, 1, 0xb, 0xa), Towards::Others);
-        assert_eq!(send(1, 2, 0xa, 0xb), Towards::Port(1));
-        assert_eq!(send(2, 1, 0xb, 0xa), Towards::Port(2));
-        assert_eq!(send(3, 2, 0xb, 0xc), Towards::Nobody, "both are behind port 2");
-        assert_eq!(send(4, 3, 0xa, 0xb), Towards::Port(1));
-        assert_eq!(send(5, 1, 0xb, 0xa), Towards::Port(3), "it has moved");
-        assert_eq!(send(305, 1, 0xb, 0xa), Towards::Others, "301 s after its last frame");
-        assert_eq!(send(306, 1, 0xffff_ffff_ffff, 0xa), Towards::Others);
-        assert_eq!(send(307, 1, 0x0180_c200_000e, 0xa), Towards::Nobody);
+        assert_eq!(send(0, 1, 0xb, 0xa), ForwardingDecision::Flood);
+        assert_eq!(send(1, 2, 0xa, 0xb), ForwardingDecision::Port(1));
+        assert_eq!(send(2, 1, 0xb, 0xa), ForwardingDecision::Port(2));
+        assert_eq!(send(3, 2, 0xb, 0xc), ForwardingDecision::Filter, "both are behind port 2");
+        assert_eq!(send(4, 3, 0xa, 0xb), ForwardingDecision::Port(1));
+        assert_eq!(send(5, 1, 0xb, 0xa), ForwardingDecision::Port(3), "it has moved");
+        assert_eq!(send(305, 1, 0xb, 0xa), ForwardingDecision::Flood, "301 s after its last frame");
+        assert_eq!(send(306, 1, 0xffff_ffff_ffff, 0xa), ForwardingDecision::Flood);
+        assert_eq!(send(307, 1, 0x0180_c200_000e, 0xa), ForwardingDecision::Filter);
     }
 
     #[test]
@@ -169,11 +175,15 @@ mod tests {
         let normal = Normal::default();
         normal.forward(at(0), 1, &frame(0xb, 0xa, Some(10)), |_| true);
         let to_a = |vlan, is_up: bool| normal.forward(at(1), 2, &frame(0xa, 0xc, vlan), |_| is_up);
-        assert_eq!(to_a(Some(10), true), Towards::Port(1));
-        assert_eq!(to_a(Some(0x600a), true), Towards::Port(1), "the priority is no part of the VLAN");
-        assert_eq!(to_a(Some(11), true), Towards::Others);
-        assert_eq!(to_a(None, true), Towards::Others);
-        assert_eq!(to_a(Some(10), false), Towards::Others);
+        assert_eq!(to_a(Some(10), true), ForwardingDecision::Port(1));
+        assert_eq!(
+            to_a(Some(0x600a), true),
+            ForwardingDecision::Port(1),
+            "the priority is no part of the VLAN"
+        );
+        assert_eq!(to_a(Some(11), true), ForwardingDecision::Flood);
+        assert_eq!(to_a(None, true), ForwardingDecision::Flood);
+        assert_eq!(to_a(Some(10), false), ForwardingDecision::Flood);
     }
 
     #[test]
@@ -194,7 +204,7 @@ mod tests {
         assert_eq!(normal.lock().slots.len() * WAYS, 8192);
         let known = (0..last).filter(|station| {
             let to = frame(0x0200_0000_0000 + station, 0xa, None);
-            normal.forward(Time::from_ps(last), 2, &to, |_| true) == Towards::Port(1)
+            normal.forward(Time::from_ps(last), 2, &to, |_| true) == ForwardingDecision::Port(1)
         });
         // The station that asks takes one place.
         let known: Vec<u64> = known.collect();
@@ -208,6 +218,6 @@ mod tests {
         let (copy, share) = (normal.clone(), normal.share());
         normal.forward(at(0), 1, &frame(0xb, 0xa, None), |_| true);
         let to_a = |normal: &Normal| normal.forward(at(0), 2, &frame(0xa, 0xb, None), |_| true);
-        assert_eq!((to_a(&copy), to_a(&share)), (Towards::Others, Towards::Port(1)));
+        assert_eq!((to_a(&copy), to_a(&share)), (ForwardingDecision::Flood, ForwardingDecision::Port(1)));
     }
 }

@@ -5,8 +5,8 @@ use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
 use crate::priority::with_low_priority;
 use crate::sys::poll::Bell;
-use fastpath_switch::execute::{Executor, Outbox, Post};
-use fastpath_switch::interp::{self, Outcome};
+use fastpath_switch::execute::{Executor, Outbox, OutboxEntry};
+use fastpath_switch::interp::{self, PacketOutcome};
 use fastpath_switch::port::{self, Link};
 use fastpath_switch::{Action, Rank, Refusal, Removed, Switch, Verdict};
 use fastpath_units::Time;
@@ -175,16 +175,16 @@ impl Control {
         let mut is_first = false;
         for outcome in outcomes {
             match outcome {
-                Outcome::Output { port, frame, .. } if core.injected.len() < INJECTED_MAX => {
+                PacketOutcome::Output { port, frame, .. } if core.injected.len() < INJECTED_MAX => {
                     core.injected.push_back((port, frame));
                 }
-                Outcome::Output { .. } => core.counts.injected_full += 1,
-                Outcome::Controller(packet) => {
+                PacketOutcome::Output { .. } => core.counts.injected_full += 1,
+                PacketOutcome::Controller(packet) => {
                     let mut out = Outbox::default();
-                    out.put(&Outcome::Controller(packet));
+                    out.put(&PacketOutcome::Controller(packet));
                     is_first |= core.deliver(now, &out, |_, _| ());
                 }
-                Outcome::Drop(reason) => core.counts.drop(reason),
+                PacketOutcome::Drop(reason) => core.counts.drop(reason),
             }
         }
         self.shared.bell.ring();
@@ -361,11 +361,11 @@ impl Core {
         let mut is_first = false;
         for (post, frame) in out.posts() {
             match post {
-                Post::Output { port, .. } => send(*port, frame),
-                Post::Controller(head) => {
+                OutboxEntry::Output { port, .. } => send(*port, frame),
+                OutboxEntry::Controller(head) => {
                     is_first |= self.packet_ins.push(now, *head, frame, &mut self.counts);
                 }
-                Post::Drop(reason) => self.counts.drop(*reason),
+                OutboxEntry::Drop(reason) => self.counts.drop(*reason),
             }
         }
         is_first

@@ -90,7 +90,7 @@ impl PacketIns {
 mod tests {
     use super::*;
     use fastpath_switch::interp::PacketInReason;
-    use fastpath_switch::key::Context;
+    use fastpath_switch::key::PipelineFields;
     use fastpath_units::Duration;
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
             table_id: 0,
             cookie: 0,
             max_len: 0xffff,
-            context: Context::default(),
+            context: PipelineFields::default(),
         };
         let mut counts = Counts::default();
         let mut packets = PacketIns::new(PacketInLimit { per_second: 10, burst: 5 });

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
-use fastpath_switch::interp::{Lookup, Outcome, trace};
+use fastpath_switch::interp::{Lookup, PacketOutcome, trace};
 use fastpath_switch::ofctl::{self, Described, PortNames};
-use fastpath_switch::plan::Part;
+use fastpath_switch::plan::Subtable;
 use fastpath_switch::{Plan, Port, Switch, TablePlan};
 use fastpath_units::Time;
 use serde_json::{Value, json};
@@ -69,10 +69,10 @@ impl fmt::Display for Explanation {
 
 /// Returns the parts of each table with rules.
 fn shapes<'a>(plans: impl Iterator<Item = (u8, &'a TablePlan)>) -> Value {
-    let part = |part: &Part| json!({ "rules": part.rules(), "shape": part.shape(), "why": part.to_string(), "bytes": part.bytes() });
+    let part = |part: &Subtable| json!({ "rules": part.rules(), "shape": part.shape(), "why": part.to_string(), "bytes": part.bytes() });
     let table = |(id, plan): (u8, &TablePlan)| {
         let depth = format!("{:?}", plan.depth()).to_lowercase();
-        let parts: Vec<Value> = plan.base().parts().iter().map(part).collect();
+        let parts: Vec<Value> = plan.base().subtables().iter().map(part).collect();
         let (rules, bytes) = (plan.rules().len(), plan.base().bytes());
         let is_default = plan.base().default_rule().is_some();
         json!({ "table": id, "rules": rules, "parsed_to": depth, "bytes": bytes, "parts": parts, "rule_for_the_rest": is_default })
@@ -118,7 +118,7 @@ fn mentioned(switch: &Switch) -> BTreeSet<u32> {
 struct PacketPath {
     packet: Described,
     lookups: Vec<Lookup>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<PacketOutcome>,
 }
 
 impl PacketPath {
@@ -139,14 +139,14 @@ impl PacketPath {
                 "match": ofctl::print_match(rank.matching()), "actions": ofctl::print_instructions(instructions),
             }),
         };
-        let outcome = |outcome: &Outcome| match outcome {
-            Outcome::Output { port, queue, frame } => {
+        let outcome = |outcome: &PacketOutcome| match outcome {
+            PacketOutcome::Output { port, queue, frame } => {
                 json!({ "output": port, "queue": queue, "frame": hex(frame) })
             }
-            Outcome::Controller(packet) => {
+            PacketOutcome::Controller(packet) => {
                 json!({ "controller": format!("{:?}", packet.reason), "frame": hex(&packet.frame) })
             }
-            Outcome::Drop(reason) => json!({ "dropped": reason.name() }),
+            PacketOutcome::Drop(reason) => json!({ "dropped": reason.name() }),
         };
         json!({
             "in_port": self.packet.in_port, "frame": hex(&self.packet.frame), "assumed": self.packet.assumed,
@@ -175,14 +175,14 @@ impl fmt::Display for PacketPath {
         }
         for outcome in &self.outcomes {
             match outcome {
-                Outcome::Output { port, queue, frame } => {
+                PacketOutcome::Output { port, queue, frame } => {
                     let queue = if *queue == 0 { String::new() } else { format!(", queue {queue}") };
                     writeln!(f, "output to port {port}{queue}: {}", hex(frame))?;
                 }
-                Outcome::Controller(packet) => {
+                PacketOutcome::Controller(packet) => {
                     writeln!(f, "sent to the controllers ({:?}): {}", packet.reason, hex(&packet.frame))?;
                 }
-                Outcome::Drop(reason) => writeln!(f, "dropped: {}", reason.name())?,
+                PacketOutcome::Drop(reason) => writeln!(f, "dropped: {}", reason.name())?,
             }
         }
         Ok(())

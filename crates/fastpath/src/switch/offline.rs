@@ -3,7 +3,7 @@
 use super::executor::executor;
 use crate::error::{Error, Result};
 use crate::replay::{BytesRead, Captures};
-use fastpath_switch::execute::Post;
+use fastpath_switch::execute::OutboxEntry;
 use fastpath_switch::{Executor, Outbox, PortCounters, Switch, Verdict};
 use fastpath_units::{Duration, Time};
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
@@ -152,9 +152,9 @@ impl OfflineRun {
         }
         for (post, bytes) in outbox.posts() {
             match post {
-                Post::Output { port, .. } => send(outputs, packets, *port, ns, bytes)?,
-                Post::Controller(_) => packets.to_controllers += 1,
-                Post::Drop(reason) => *packets.dropped.entry(reason.name()).or_default() += 1,
+                OutboxEntry::Output { port, .. } => send(outputs, packets, *port, ns, bytes)?,
+                OutboxEntry::Controller(_) => packets.to_controllers += 1,
+                OutboxEntry::Drop(reason) => *packets.dropped.entry(reason.name()).or_default() += 1,
             }
         }
         outbox.clear();

@@ -8,8 +8,8 @@ use super::worker::Worker;
 use crate::walk::{self, Step};
 use fastpath_switch::edit::{self, Ttl};
 use fastpath_switch::interp::DropReason;
-use fastpath_switch::plan::{Found, Packed};
-use fastpath_switch::{Action, Context as PacketContext, Field, Key};
+use fastpath_switch::plan::{Packed, RuleNumber};
+use fastpath_switch::{Action, Field, Key, PipelineFields};
 use fastpath_wire::Headers;
 
 /// The packet goes on unchanged.
@@ -27,8 +27,8 @@ fn worker<'a>(context: *mut Context) -> &'a mut Worker {
     unsafe { &mut *context.cast::<Worker>() }
 }
 
-fn found(number: u64) -> Found {
-    Found::from_number(number as u32)
+fn found(number: u64) -> RuleNumber {
+    RuleNumber::from_number(number as u32)
 }
 
 /// Reads the whole key of the packet as it is now.
@@ -49,7 +49,7 @@ pub(super) extern "C" fn find(context: *mut Context, table: u64, _: u64, _: u64)
     let worker = worker(context);
     let key = Key::from_words(worker.context.words);
     let program = worker.program();
-    let Some(table) = program.tables.get(table as usize) else { return Found::NONE.number().into() };
+    let Some(table) = program.tables.get(table as usize) else { return RuleNumber::NONE.number().into() };
     let found = table.plan.find(&key);
     if let Some(cell) = table.cell(worker.id(), found) {
         let (row, cell) = (table.row(found).as_ptr(), std::ptr::from_ref(cell));
@@ -88,7 +88,7 @@ pub(super) extern "C" fn execute(context: *mut Context, table: u64, rule: u64, _
 pub(super) extern "C" fn resume(context: *mut Context, table: u64, _: u64, _: u64) -> u64 {
     let worker = worker(context);
     let (mut packet, mut set) = (worker.take_packet(), worker.take_set());
-    let mut walk = worker.walk(table as u8, Found::NONE);
+    let mut walk = worker.walk(table as u8, RuleNumber::NONE);
     if walk.enter(table as u8, &packet) == Step::Go {
         walk.rest(&mut packet, &mut set);
     }
@@ -193,8 +193,8 @@ pub(super) extern "C" fn finish(context: *mut Context, table: u64, rule: u64, _:
 
 impl Worker {
     /// What the packet brings besides its bytes.
-    fn packet_context(&self) -> PacketContext {
+    fn packet_context(&self) -> PipelineFields {
         let Context { in_port, metadata, tunnel, .. } = self.context;
-        PacketContext { in_port: in_port as u32, metadata, tunnel_id: tunnel }
+        PipelineFields { in_port: in_port as u32, metadata, tunnel_id: tunnel }
     }
 }

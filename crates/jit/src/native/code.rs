@@ -24,7 +24,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use fastpath_switch::field::WORDS;
 use fastpath_switch::interp::DropReason;
-use fastpath_switch::plan::Found;
+use fastpath_switch::plan::RuleNumber;
 use fastpath_switch::{Depth, Key, TablePlan};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -187,8 +187,8 @@ impl Finder {
 
     /// The rule for a key.
     #[inline]
-    pub fn find(&self, key: &Key) -> Found {
-        Found::from_number((self.entry)(key.words().as_ptr()) as u32)
+    pub fn find(&self, key: &Key) -> RuleNumber {
+        RuleNumber::from_number((self.entry)(key.words().as_ptr()) as u32)
     }
 
     /// Bytes of machine code.
@@ -206,7 +206,7 @@ fn reached(tables: &[(TablePlan, Arc<BaseTable>)]) -> BTreeSet<u8> {
     while let Some(id) = open.pop_first() {
         let Some((plan, base)) = tables.get(usize::from(id)) else { continue };
         let templates = &base.templates.list;
-        size += plan.base().parts().len()
+        size += plan.base().subtables().len()
             + templates.iter().map(|template| 1 + template.all().count()).sum::<usize>();
         if size > SIZE_MAX {
             break;

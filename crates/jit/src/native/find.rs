@@ -25,7 +25,7 @@ pub(super) fn base(asm: &mut Asm<'_>, context: Value, words: &Words, base: &Base
     let best = asm.variable(default);
     let done = asm.block();
     // A part whose first rule comes after the rule for everything cannot be found.
-    let parts = base.parts().iter().filter(|part| u64::from(part.best()) < default);
+    let parts = base.subtables().iter().filter(|part| u64::from(part.best()) < default);
     for (place, part) in parts.enumerate() {
         let next = asm.block();
         if place > 0 {

@@ -7,8 +7,8 @@ use crate::live::{Shared, Station};
 use crate::program::{Program, flags};
 use crate::walk::{Mine, Packet, Walk};
 use fastpath_switch::interp::{DropReason, OUTCOMES_MAX};
-use fastpath_switch::plan::Found;
-use fastpath_switch::{Action, ActionSet, Context as PacketContext, Outcome};
+use fastpath_switch::plan::RuleNumber;
+use fastpath_switch::{Action, ActionSet, PacketOutcome, PipelineFields};
 use fastpath_units::Time;
 use std::mem;
 use std::ptr;
@@ -41,7 +41,7 @@ pub struct Worker {
     program: Arc<Program>,
     entry: Entry,
     views: Vec<TableView>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<PacketOutcome>,
     set: ActionSet,
     /// The copy of the frame that the context points to, once an action has made one.
     copy: Vec<u8>,
@@ -153,7 +153,7 @@ impl Worker {
 
     /// What became of copies of the last packet, packets for the controllers, and drops, in order.
     /// Taken or not, they are gone with the next packet.
-    pub fn outcomes(&mut self) -> &mut Vec<Outcome> {
+    pub fn outcomes(&mut self) -> &mut Vec<PacketOutcome> {
         &mut self.outcomes
     }
 
@@ -169,13 +169,13 @@ impl Worker {
                 Fate::Drop(REASONS[(drop & !DROP) as usize])
             }
             drop if drop & DROP != 0 => {
-                self.walk(0, Found::NONE).drop(REASONS[(drop & !DROP) as usize]);
+                self.walk(0, RuleNumber::NONE).drop(REASONS[(drop & !DROP) as usize]);
                 Fate::Done
             }
             port => {
                 let (port, queue) = (port as u32, self.context.queue as u32);
                 if place == Place::Copy && self.copy.len() != frame.len() {
-                    self.outcomes.push(Outcome::Output { port, queue, frame: self.copy.clone() });
+                    self.outcomes.push(PacketOutcome::Output { port, queue, frame: self.copy.clone() });
                     return Fate::Done;
                 }
                 if place == Place::Copy {
@@ -241,7 +241,7 @@ impl Worker {
             frame.extend_from_slice(self.frame());
         }
         let Context { in_port, metadata, tunnel, queue, .. } = self.context;
-        let context = PacketContext { in_port: in_port as u32, metadata, tunnel_id: tunnel };
+        let context = PipelineFields { in_port: in_port as u32, metadata, tunnel_id: tunnel };
         Packet { frame, context, queue: queue as u32 }
     }
 
@@ -277,7 +277,7 @@ impl Worker {
     }
 
     /// Execution in Rust, at a rule.
-    pub(super) fn walk(&mut self, table_id: u8, found: Found) -> Walk<'_> {
+    pub(super) fn walk(&mut self, table_id: u8, found: RuleNumber) -> Walk<'_> {
         let Station { id, tables, ports } = &*self.station;
         Walk {
             program: &self.program,
@@ -290,14 +290,14 @@ impl Worker {
     }
 
     /// Sends a copy of the packet as it is now.
-    pub(super) fn emit(&mut self, table: u8, found: Found, action: Action) {
+    pub(super) fn emit(&mut self, table: u8, found: RuleNumber, action: Action) {
         let packet = self.take_packet();
         self.walk(table, found).emit(&packet.frame, packet.context, packet.queue, action);
         self.give_back(packet);
     }
 
     /// Ends a packet whose TTL could not be counted down.
-    pub(super) fn invalid_ttl(&mut self, table: u8, found: Found) {
+    pub(super) fn invalid_ttl(&mut self, table: u8, found: RuleNumber) {
         let packet = self.take_packet();
         self.walk(table, found).invalid_ttl(&packet.frame, packet.context);
         self.give_back(packet);

@@ -6,7 +6,7 @@ use fastpath_switch::edit;
 use fastpath_switch::field::{FIELDS, Field, Needs};
 use fastpath_switch::flow::{ClearActions, FlowCommand, FlowMod, Instructions, WriteMetadata, flags};
 use fastpath_switch::group::{Bucket, GroupCommand, GroupKind, GroupMod};
-use fastpath_switch::interp::Outcome;
+use fastpath_switch::interp::PacketOutcome;
 use fastpath_switch::meter::{self, Band, BandKind, MeterCommand, MeterMod};
 use fastpath_switch::port::{self, Link, Port};
 use fastpath_switch::{Action, FieldMatch, Limits, Match, Switch, Table, interp};
@@ -356,13 +356,13 @@ fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
 }
 
 /// What a worker makes of a frame, as the interpreter says it.
-pub(crate) fn run(worker: &mut Worker, in_port: u32, frame: &[u8]) -> Vec<Outcome> {
+pub(crate) fn run(worker: &mut Worker, in_port: u32, frame: &[u8]) -> Vec<PacketOutcome> {
     let mut bytes = frame.to_vec();
     let fate = worker.run(in_port, &mut bytes);
     let mut outcomes = std::mem::take(worker.outcomes());
     match fate {
-        Fate::Forward { port, queue } => outcomes.push(Outcome::Output { port, queue, frame: bytes }),
-        Fate::Drop(reason) => outcomes.push(Outcome::Drop(reason)),
+        Fate::Forward { port, queue } => outcomes.push(PacketOutcome::Output { port, queue, frame: bytes }),
+        Fate::Drop(reason) => outcomes.push(PacketOutcome::Drop(reason)),
         Fate::Done => {}
     }
     outcomes
@@ -424,9 +424,9 @@ pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
         );
         seen.pairs += 1;
         seen.outputs +=
-            expected.iter().filter(|outcome| matches!(outcome, Outcome::Output { .. })).count() as u64;
+            expected.iter().filter(|outcome| matches!(outcome, PacketOutcome::Output { .. })).count() as u64;
         seen.packet_ins +=
-            expected.iter().filter(|outcome| matches!(outcome, Outcome::Controller(_))).count() as u64;
+            expected.iter().filter(|outcome| matches!(outcome, PacketOutcome::Controller(_))).count() as u64;
     }
     live.settle(&mut compiled);
     let (found, expected) = (counters(&compiled), counters(&switch));

@@ -7,7 +7,7 @@ use crate::{Effort, median};
 use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port};
 use fastpath_jit::{Fate, Live, Worker};
 use fastpath_net::{Frame, FramePool};
-use fastpath_switch::{Outcome, Plan, interp_by};
+use fastpath_switch::{PacketOutcome, Plan, interp_by};
 use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -97,12 +97,12 @@ impl Path {
         self.send(now);
     }
 
-    fn interpreted(&mut self, now: Time, mut run: impl FnMut(Time, &[u8]) -> Vec<Outcome>) {
+    fn interpreted(&mut self, now: Time, mut run: impl FnMut(Time, &[u8]) -> Vec<PacketOutcome>) {
         self.receive(now);
         let Path { pool, burst, leaving, .. } = self;
         for frame in burst.drain() {
             for outcome in run(now, pool.bytes(&frame)) {
-                if let Outcome::Output { frame, .. } = outcome {
+                if let PacketOutcome::Output { frame, .. } = outcome {
                     leaving.extend(pool.insert(&frame));
                 }
             }

@@ -394,7 +394,7 @@ mod tests {
             assert_eq!(made.frames.len(), 200, "{text}");
             for frame in &made.frames {
                 let outcomes = fastpath_switch::interp(&mut made.switch, Time::ZERO, IN, frame);
-                let is_out = |o: &fastpath_switch::Outcome| matches!(o, fastpath_switch::Outcome::Output { port: OUT, frame, .. } if frame.len() == 60);
+                let is_out = |o: &fastpath_switch::PacketOutcome| matches!(o, fastpath_switch::PacketOutcome::Output { port: OUT, frame, .. } if frame.len() == 60);
                 assert!(outcomes.len() == 1 && is_out(&outcomes[0]), "{text}: {outcomes:?}");
             }
         }

@@ -7,10 +7,10 @@ use super::rules::{IN, OUT};
 use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
 use crate::{Effort, median, on_core, pin};
 use fastpath_engine::priority::set_low_priority;
-use fastpath_jit::{CompileError, Fate, Job, Live, Made as Remade};
+use fastpath_jit::{CompileError, Fate, Job, Live, JobResult};
 use fastpath_lab::audit::judge::quantile;
 use fastpath_switch::flow::FlowCommand;
-use fastpath_switch::interp::Outcome;
+use fastpath_switch::interp::PacketOutcome;
 use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Switch};
 use fastpath_units::Time;
 use nix::time::{ClockId, clock_gettime};
@@ -51,7 +51,7 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
                         // Actions that the code in force does not know yet leave their frames
                         // aside.
                         Fate::Done => worker.outcomes().drain(..).any(
-                            |outcome| matches!(outcome, Outcome::Output { port, .. } if is_expected(port)),
+                            |outcome| matches!(outcome, PacketOutcome::Output { port, .. } if is_expected(port)),
                         ),
                         Fate::Drop(_) => false,
                     };
@@ -77,7 +77,7 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
 /// Adds and takes away rules for single addresses. What was made is taken over in the time of the
 /// change that has to wait for it.
 fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> ChangeTimes {
-    let (done, made_of) = mpsc::channel::<Result<Remade, CompileError>>();
+    let (done, made_of) = mpsc::channel::<Result<JobResult, CompileError>>();
     let start_job = |job: Job| {
         let done = done.clone();
         thread::spawn(move || {

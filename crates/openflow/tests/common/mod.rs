@@ -7,7 +7,7 @@ use fastpath_openflow::agent::{
     Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles,
 };
 use fastpath_openflow::message::{Hello, Message, decode, frame_len};
-use fastpath_switch::execute::{Job, Post};
+use fastpath_switch::execute::{BackgroundJob, OutboxEntry};
 use fastpath_switch::interp::DropReason;
 use fastpath_switch::{Executor, Limits, Outbox, Planned, Switch, Verdict, port};
 use fastpath_units::Time;
@@ -218,18 +218,18 @@ impl Executor for Patient {
     }
 
     fn execute(&mut self, _: &mut Switch, _: Time, _: u32, _: &mut [u8], out: &mut Outbox) -> Verdict {
-        out.post(Post::Drop(DropReason::TableMiss), &[]);
+        out.post(OutboxEntry::Drop(DropReason::TableMiss), &[]);
         Verdict::Done
     }
 
-    fn job(&mut self, _: &Switch) -> Option<Job> {
+    fn job(&mut self, _: &Switch) -> Option<BackgroundJob> {
         let go = Arc::clone(&self.go);
         // Who is to go no more does not wait.
         let job = move || Box::new(go.lock().unwrap().recv().is_ok()) as Box<dyn Any + Send>;
-        self.is_due.then(|| Box::new(job) as Job)
+        self.is_due.then(|| Box::new(job) as BackgroundJob)
     }
 
-    fn finish(&mut self, _: &mut Switch, _: Box<dyn Any + Send>) -> Option<Job> {
+    fn finish(&mut self, _: &mut Switch, _: Box<dyn Any + Send>) -> Option<BackgroundJob> {
         self.is_due = false;
         None
     }

@@ -50,7 +50,7 @@ pub enum Rule {
 
 /// A rule and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct RuleLine {
     /// From 1.
     pub number: usize,
     /// The rule.
@@ -104,7 +104,7 @@ impl std::error::Error for Mistake {}
 ///
 /// # Errors
 /// Every mistake in it, in the order of lines.
-pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<Line>, Vec<Mistake>> {
+pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<RuleLine>, Vec<Mistake>> {
     let (mut lines, mut mistakes) = (Vec::new(), Vec::new());
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
@@ -113,7 +113,7 @@ pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<Line>, Vec<Mistake>> {
             continue;
         }
         match parse_rule(line, ports) {
-            Ok(rule) => lines.push(Line { number, rule }),
+            Ok(rule) => lines.push(RuleLine { number, rule }),
             Err(wrong) => mistakes.push(wrong.at(number)),
         }
         if mistakes.len() == MISTAKES_MAX {
@@ -127,9 +127,9 @@ pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<Line>, Vec<Mistake>> {
 ///
 /// # Errors
 /// Every rule that the switch refuses; the others are in force.
-pub fn load(switch: &mut Switch, now: Time, lines: &[Line]) -> Result<(), Vec<Mistake>> {
+pub fn load(switch: &mut Switch, now: Time, lines: &[RuleLine]) -> Result<(), Vec<Mistake>> {
     let mut mistakes = Vec::new();
-    let mut put = |line: &Line, answer: Result<Vec<Removed>, Refusal>| {
+    let mut put = |line: &RuleLine, answer: Result<Vec<Removed>, Refusal>| {
         if let Err(refusal) = answer {
             mistakes.push(Wrong::refused(&refusal).at(line.number));
         }

@@ -5,7 +5,7 @@ use super::print::print_field;
 use super::{PortNames, words};
 use crate::edit;
 use crate::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT};
-use crate::key::{Context, Key};
+use crate::key::{Key, PipelineFields};
 use crate::matching::Match;
 use fastpath_wire::{Headers, MacAddr, build, ethertype, protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -54,7 +54,11 @@ pub fn parse_packet(text: &str, ports: &PortNames) -> Result<Described, String> 
     let (matching, _) = fields.finish().map_err(|wrong| format!("{}; {}", wrong.what, wrong.instead))?;
     let in_port = matching.field(Field::InPort).map_or(1, |field| field.value as u32);
     let frame = frame(&matching);
-    let key = Key::extract(&frame, &Headers::parse(&frame), Context { in_port, ..Context::default() });
+    let key = Key::extract(
+        &frame,
+        &Headers::parse(&frame),
+        PipelineFields { in_port, ..PipelineFields::default() },
+    );
     let unsaid = COMMON.into_iter().filter(|field| matching.field(*field).is_none());
     let assumed = unsaid.filter_map(|field| Some(print_field(field, key.get(field)?, field.ones())));
     let assumed = assumed.collect::<Vec<_>>().join(",");
@@ -141,7 +145,7 @@ mod tests {
             }
             let (matching, _) = fields.finish().unwrap();
             let Described { in_port, frame, .. } = parse_packet(text, &ports).unwrap();
-            let context = Context { in_port, ..Context::default() };
+            let context = PipelineFields { in_port, ..PipelineFields::default() };
             let key = Key::extract(&frame, &Headers::parse(&frame), context);
             assert!(matching.matches(&key), "{text}: {frame:02x?}");
         }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 fn flow(line: &str) -> FlowMod {
     match &parse(line, &PortNames::new()).unwrap_or_else(|m| panic!("{m:?}"))[..] {
-        [Line { rule: Rule::Flow(flow), .. }] => flow.clone(),
+        [RuleLine { rule: Rule::Flow(flow), .. }] => flow.clone(),
         other => panic!("{other:?}"),
     }
 }

@@ -12,7 +12,7 @@ use super::entry::{Entry, first};
 use super::hash::Hash;
 use super::lanes::{Lanes, Words, spread};
 use super::tree::Tree;
-use super::trie::{Part as TriePart, Prefix, Trie};
+use super::trie::{KeyBits, Prefix, Trie};
 use crate::field::{FIELDS, Field, WORDS};
 use crate::key::Key;
 use crate::matching::{Match, Term};
@@ -33,14 +33,14 @@ const TREE_MIN: usize = 16;
 /// Rules in the order of lookup, as structures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Base {
-    parts: Vec<Part>,
+    parts: Vec<Subtable>,
     /// The first rule that matches everything.
     default: u32,
 }
 
 /// Some of the rules.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Part {
+pub struct Subtable {
     /// The first of its rules.
     best: u32,
     /// Its rules, in order.
@@ -152,8 +152,8 @@ impl Base {
             }
             rules.push(Rule { index, matching });
         }
-        let parts = partition(rules).into_iter().map(|(wish, rules)| Part::new(wish, &rules));
-        let mut parts: Vec<Part> = parts.collect();
+        let parts = partition(rules).into_iter().map(|(wish, rules)| Subtable::new(wish, &rules));
+        let mut parts: Vec<Subtable> = parts.collect();
         parts.sort_by_key(|part| part.best);
         Base { parts, default }
     }
@@ -194,7 +194,7 @@ impl Base {
     }
 
     /// The parts, the one with the first rule first.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[Subtable] {
         &self.parts
     }
 
@@ -205,12 +205,12 @@ impl Base {
 
     /// Memory it takes.
     pub fn bytes(&self) -> usize {
-        self.parts.iter().map(Part::bytes).sum()
+        self.parts.iter().map(Subtable::bytes).sum()
     }
 }
 
-impl Part {
-    fn new(wish: Wish, rules: &[Rule<'_>]) -> Part {
+impl Subtable {
+    fn new(wish: Wish, rules: &[Rule<'_>]) -> Subtable {
         let guard = guard_of(rules);
         let mut wanted = [0; WORDS];
         for rule in rules {
@@ -227,7 +227,7 @@ impl Part {
             (_, 5..=8) => Body::Eight(Packed::new(wish, lanes, rules, &wanted)),
             _ => Body::Sixteen(Packed::new(wish, lanes, rules, &wanted)),
         };
-        Part { best: rules[0].index, rules: rules.iter().map(|rule| rule.index).collect(), guard, body }
+        Subtable { best: rules[0].index, rules: rules.iter().map(|rule| rule.index).collect(), guard, body }
     }
 
     fn behind(&self, rule: u32) -> Option<Vec<u32>> {
@@ -482,7 +482,7 @@ fn trie(field: Field, rules: &[Rule<'_>]) -> Trie {
     };
     let prefixes: Vec<Prefix> = rules.iter().map(prefix).collect();
     let word = if info.bits == 128 { info.word - 1 } else { info.word };
-    Trie::new(TriePart { word, shift: info.shift, bits: info.bits }, &prefixes)
+    Trie::new(KeyBits { word, shift: info.shift, bits: info.bits }, &prefixes)
 }
 
 /// The bits on which all rules agree.

@@ -6,7 +6,7 @@
 
 use super::hash::mix;
 use super::lanes::Lanes;
-use super::{Found, NONE, Rule, TablePlan};
+use super::{NONE, Rule, RuleNumber, TablePlan};
 use crate::key::Key;
 
 /// Lookups after which the hits are judged.
@@ -45,7 +45,7 @@ struct Slots<const N: usize> {
 #[derive(Clone, Copy, Debug)]
 struct Slot<const N: usize> {
     key: [u64; N],
-    found: Found,
+    found: RuleNumber,
     /// The version of the plan, shortened; 0 for an empty slot.
     stamp: u32,
 }
@@ -66,7 +66,7 @@ impl Cache {
 
     /// The number of the rule for a packet, as [`TablePlan::find`].
     #[inline]
-    pub fn find(&mut self, plan: &TablePlan, key: &Key) -> Found {
+    pub fn find(&mut self, plan: &TablePlan, key: &Key) -> RuleNumber {
         if self.pause > 0 {
             self.pause -= 1;
             return plan.find(key);
@@ -111,12 +111,12 @@ impl Cache {
 
 impl<const N: usize> Slots<N> {
     fn new(lanes: Lanes, capacity: usize) -> Slots<N> {
-        let empty = Slot { key: [0; N], found: Found(NONE), stamp: 0 };
+        let empty = Slot { key: [0; N], found: RuleNumber(NONE), stamp: 0 };
         Slots { lanes, slots: vec![empty; capacity] }
     }
 
     #[inline]
-    fn find(&mut self, plan: &TablePlan, key: &Key, stamp: u32, hits: &mut u32) -> Found {
+    fn find(&mut self, plan: &TablePlan, key: &Key, stamp: u32, hits: &mut u32) -> RuleNumber {
         let packed = self.lanes.pack(key.words());
         let at = mix(&packed) as usize & (self.slots.len() - 1);
         let slot = &mut self.slots[at];

@@ -1,6 +1,6 @@
 //! What a plan is made of and why, in words.
 
-use super::base::{Base, Body, Packed, Part, Shape};
+use super::base::{Base, Body, Packed, Shape, Subtable};
 use super::{Plan, TablePlan};
 use crate::field::FIELDS;
 use std::fmt::{self, Write};
@@ -30,7 +30,7 @@ impl TablePlan {
             let _ = write!(text, ", {added} rules added and {gone} gone since");
         }
         text.push('\n');
-        for part in self.base.parts() {
+        for part in self.base.subtables() {
             let _ = writeln!(text, "  {part}");
         }
         if let Some(rule) = self.base.default_rule() {
@@ -41,7 +41,7 @@ impl TablePlan {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for Subtable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} rules: ", self.rules())?;
         match self.body() {
@@ -65,7 +65,7 @@ impl fmt::Display for Part {
     }
 }
 
-impl Part {
+impl Subtable {
     fn is_trie_field(&self, presence: u64, word: u8, shift: u8) -> bool {
         let guard = self.guard().iter().find(|term| term.word == 0);
         let field = FIELDS[presence.trailing_zeros() as usize];
@@ -103,6 +103,6 @@ impl crate::field::Info {
 
 impl fmt::Display for Base {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.parts().iter().try_for_each(|part| writeln!(f, "{part}"))
+        self.subtables().iter().try_for_each(|part| writeln!(f, "{part}"))
     }
 }

@@ -23,14 +23,14 @@ mod run;
 mod tree;
 mod trie;
 
-pub use base::{Base, Body, Packed, Part, Shape};
+pub use base::{Base, Body, Packed, Shape, Subtable};
 pub use cache::Cache;
 pub use entry::Entry;
 pub use hash::{Hash, Slot};
 pub use lanes::{Lanes, Piece};
-pub use run::Run;
-pub use tree::{Node, Tree};
-pub use trie::{Part as TriePart, Trie};
+pub use run::DeltaRun;
+pub use tree::{Tree, TreeNode};
+pub use trie::{KeyBits, Trie};
 
 use crate::field::WORDS;
 use crate::flow::{Flow, Instructions, Rank};
@@ -55,15 +55,15 @@ const RUNS_MAX: usize = 1024;
 
 /// The number of a rule in the plan that found it, or that there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Found(u32);
+pub struct RuleNumber(u32);
 
-impl Found {
+impl RuleNumber {
     /// No rule.
-    pub const NONE: Found = Found(NONE);
+    pub const NONE: RuleNumber = RuleNumber(NONE);
 
-    /// What [`Found::number`] gave.
-    pub fn from_number(number: u32) -> Found {
-        Found(number)
+    /// What [`RuleNumber::number`] gave.
+    pub fn from_number(number: u32) -> RuleNumber {
+        RuleNumber(number)
     }
 
     /// The [run](TablePlan::runs) and the place there of a rule that was added since the base was
@@ -73,9 +73,9 @@ impl Found {
         (self.0 != NONE && self.0 & ADDED != 0).then_some((run as usize, place as usize))
     }
 
-    fn in_run(run: usize, place: u32) -> Found {
+    fn in_run(run: usize, place: u32) -> RuleNumber {
         debug_assert!(run <= RUNS_MAX && place < 1 << PLACE_BITS, "rule {place} of run {run}");
-        Found(ADDED | (run as u32) << PLACE_BITS | place)
+        RuleNumber(ADDED | (run as u32) << PLACE_BITS | place)
     }
 
     /// The number: of a rule of the base in the order of lookup, something with the highest bit set
@@ -108,7 +108,7 @@ pub struct TablePlan {
     rules: Arc<[Rule]>,
     base: Arc<Base>,
     /// What changed since the base was made; a rule of the base is gone in one of them at most.
-    runs: Vec<Arc<Run>>,
+    runs: Vec<Arc<DeltaRun>>,
 }
 
 /// The plan of a whole switch.
@@ -161,17 +161,17 @@ impl TablePlan {
 
     /// The rule for a packet, by the number that [`TablePlan::rule`] knows.
     #[inline]
-    pub fn find(&self, key: &Key) -> Found {
+    pub fn find(&self, key: &Key) -> RuleNumber {
         let found = self.base.lookup(key);
         if self.runs.is_empty() {
-            return Found(found.unwrap_or(NONE));
+            return RuleNumber(found.unwrap_or(NONE));
         }
         self.find_changed(key, found)
     }
 
     /// The rule of a number that [`TablePlan::find`] gave.
     #[inline]
-    pub fn rule(&self, found: Found) -> Option<&Rule> {
+    pub fn rule(&self, found: RuleNumber) -> Option<&Rule> {
         match found.added() {
             Some((run, place)) => self.runs.get(run)?.rules().get(place),
             None => self.rules.get(found.0 as usize),
@@ -179,7 +179,7 @@ impl TablePlan {
     }
 
     /// The rule after what changed since the base was made.
-    fn find_changed(&self, key: &Key, found: Option<u32>) -> Found {
+    fn find_changed(&self, key: &Key, found: Option<u32>) -> RuleNumber {
         let matches = |rule: &&u32| self.rules[**rule as usize].rank.matching().matches(key);
         // A dead rule hid the next one of its part, which shares this packet with it.
         let instead = |rule| match self.behind_dead(rule) {
@@ -193,15 +193,15 @@ impl TablePlan {
             Some(rule) if self.behind_dead(rule).is_some() => self.base.lookup_but_for(key, instead),
             _ => found,
         };
-        let mut best = living.map(|rule| (Found(rule), &self.rules[rule as usize].rank));
+        let mut best = living.map(|rule| (RuleNumber(rule), &self.rules[rule as usize].rank));
         for (run, changes) in self.runs.iter().enumerate() {
             if let Some((place, rank)) = changes.lookup(key)
                 && best.is_none_or(|(_, best)| rank < best)
             {
-                best = Some((Found::in_run(run, place), rank));
+                best = Some((RuleNumber::in_run(run, place), rank));
             }
         }
-        best.map_or(Found::NONE, |(found, _)| found)
+        best.map_or(RuleNumber::NONE, |(found, _)| found)
     }
 
     /// What is behind a rule of the base that is gone; `None` if it is there.
@@ -258,7 +258,7 @@ impl TablePlan {
     }
 
     /// What changed since the base was made, oldest first.
-    pub fn runs(&self) -> &[Arc<Run>] {
+    pub fn runs(&self) -> &[Arc<DeltaRun>] {
         &self.runs
     }
 

@@ -26,7 +26,7 @@ pub(super) type Dead = BTreeMap<u32, Arc<[u32]>>;
 
 /// Some changes. Immutable.
 #[derive(Debug)]
-pub struct Run {
+pub struct DeltaRun {
     rules: Vec<Rule>,
     base: Base,
     dead: Dead,
@@ -35,8 +35,8 @@ pub struct Run {
     hashes: Box<[u64]>,
 }
 
-impl Run {
-    fn new(mut rules: Vec<Rule>, dead: Dead) -> Run {
+impl DeltaRun {
+    fn new(mut rules: Vec<Rule>, dead: Dead) -> DeltaRun {
         rules.sort_by(|a, b| a.rank.cmp(&b.rank));
         let base = Base::new(rules.iter().map(|rule| rule.rank.matching()));
         let mut hashes = vec![0; (rules.len() / 8).next_power_of_two()];
@@ -44,7 +44,7 @@ impl Run {
             let (word, bit) = place(hash(&rule.rank), hashes.len());
             hashes[word] |= bit;
         }
-        Run { rules, base, dead, hashes: hashes.into() }
+        DeltaRun { rules, base, dead, hashes: hashes.into() }
     }
 
     /// Rules that were added, in the order of lookup.
@@ -86,10 +86,15 @@ fn place(hash: u64, words: usize) -> (usize, u64) {
 
 /// Takes changes in: rules that came or are different now, and rules of the base that are gone.
 /// `changed` are the ranks of all of them, to be forgotten where they were.
-pub(super) fn add(runs: &mut Vec<Arc<Run>>, changed: &BTreeSet<Rank>, mut rules: Vec<Rule>, mut dead: Dead) {
+pub(super) fn add(
+    runs: &mut Vec<Arc<DeltaRun>>,
+    changed: &BTreeSet<Rank>,
+    mut rules: Vec<Rule>,
+    mut dead: Dead,
+) {
     let count = rules.len() + dead.len();
     // What comes in large batches is not to make many runs: a run doubles at most.
-    let takes_in = |last: &mut Arc<Run>| last.len() + count <= RUN_MAX.max(2 * count);
+    let takes_in = |last: &mut Arc<DeltaRun>| last.len() + count <= RUN_MAX.max(2 * count);
     if let Some(last) = runs.pop_if(takes_in) {
         rules.extend(last.rules.iter().filter(|rule| !changed.contains(&rule.rank)).cloned());
         dead.extend(last.dead.iter().map(|(rule, behind)| (*rule, Arc::clone(behind))));
@@ -98,11 +103,11 @@ pub(super) fn add(runs: &mut Vec<Arc<Run>>, changed: &BTreeSet<Rank>, mut rules:
     for run in runs.iter_mut() {
         if hashes.iter().any(|(rank, hash)| run.has(rank, *hash)) {
             let others = run.rules.iter().filter(|rule| !changed.contains(&rule.rank));
-            *run = Arc::new(Run::new(others.cloned().collect(), run.dead.clone()));
+            *run = Arc::new(DeltaRun::new(others.cloned().collect(), run.dead.clone()));
         }
     }
     runs.retain(|run| run.len() > 0);
     if rules.len() + dead.len() > 0 {
-        runs.push(Arc::new(Run::new(rules, dead)));
+        runs.push(Arc::new(DeltaRun::new(rules, dead)));
     }
 }

@@ -34,7 +34,7 @@ fn assert_same(switch: &Switch, plan: &TablePlan, keys: &[Key]) {
 }
 
 fn shapes(plan: &TablePlan) -> Vec<&'static str> {
-    plan.base().parts().iter().map(Part::shape).collect()
+    plan.base().subtables().iter().map(Subtable::shape).collect()
 }
 
 #[test]

@@ -31,7 +31,7 @@ const COPY_COST: f64 = 0.6;
 
 /// A step of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Node {
+pub enum TreeNode {
     /// Child number `base + ((key[lane] >> shift) & mask)`.
     Cut {
         /// First child.
@@ -54,7 +54,7 @@ pub enum Node {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree<const N: usize> {
     root: Root,
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
     entries: Vec<Entry<N>>,
     depth: usize,
     best: u32,
@@ -85,7 +85,7 @@ struct Cut {
 }
 
 /// A node to be made, and the rules that can match there.
-struct Job<const N: usize> {
+struct PendingNode<const N: usize> {
     node: usize,
     rules: Vec<u32>,
     region: Region<N>,
@@ -99,15 +99,15 @@ impl<const N: usize> Tree<N> {
         let budget = entries.len() * COPIES_MAX;
         let root = Root { lane: 0, shift: 0, mask: 0 };
         let mut tree =
-            Tree { root, nodes: vec![Node::Leaf { start: 0 }], entries: Vec::new(), depth: 0, best };
+            Tree { root, nodes: vec![TreeNode::Leaf { start: 0 }], entries: Vec::new(), depth: 0, best };
         let mut leaves = BTreeMap::new();
         let all = (0..entries.len() as u32).collect();
         let region = Region { mask: [0; N], value: [0; N] };
-        let mut jobs = vec![Job { node: 0, rules: all, region, depth: 0 }];
+        let mut jobs = vec![PendingNode { node: 0, rules: all, region, depth: 0 }];
         if let Some(cut) = jobs[0].best_cut(entries, ROOT_MAX, ROOT_SPARE) {
             tree.root = Root { lane: cut.lane as u8, shift: cut.shift as u8, mask: (1 << cut.bits) - 1 };
             jobs = jobs[0].split(entries, cut, 0);
-            tree.nodes.resize(jobs.len(), Node::Leaf { start: 0 });
+            tree.nodes.resize(jobs.len(), TreeNode::Leaf { start: 0 });
             tree.depth = 1;
         }
         // Copies that the jobs still open will need at least.
@@ -124,10 +124,10 @@ impl<const N: usize> Tree<N> {
             let base = tree.nodes.len();
             let mask = ((1u32 << cut.bits) - 1) as u8;
             tree.nodes[job.node] =
-                Node::Cut { base: base as u32, lane: cut.lane as u8, shift: cut.shift as u8, mask };
+                TreeNode::Cut { base: base as u32, lane: cut.lane as u8, shift: cut.shift as u8, mask };
             tree.depth = tree.depth.max(job.depth + 1);
             let children = job.split(entries, cut, base);
-            tree.nodes.resize(base + children.len(), Node::Leaf { start: 0 });
+            tree.nodes.resize(base + children.len(), TreeNode::Leaf { start: 0 });
             open += children.iter().map(|child| child.rules.len()).sum::<usize>();
             jobs.extend(children);
         }
@@ -145,7 +145,7 @@ impl<const N: usize> Tree<N> {
     }
 
     /// The nodes; the first are those that the root leads to.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[TreeNode] {
         &self.nodes
     }
 
@@ -166,28 +166,28 @@ impl<const N: usize> Tree<N> {
         let mut at = (key[usize::from(lane) % N] >> (shift & 63)) as usize & mask as usize;
         loop {
             match self.nodes[at] {
-                Node::Cut { base, lane, shift, mask } => {
+                TreeNode::Cut { base, lane, shift, mask } => {
                     let bits = (key[usize::from(lane) % N] >> (shift & 63)) as usize & usize::from(mask);
                     at = base as usize + bits;
                 }
-                Node::Leaf { start } => return first(&self.entries[start as usize..], key, bound),
+                TreeNode::Leaf { start } => return first(&self.entries[start as usize..], key, bound),
             }
         }
     }
 
     /// Makes a leaf, or finds the one with the same rules.
-    fn leaf(&mut self, entries: &[Entry<N>], job: &Job<N>, leaves: &mut BTreeMap<Vec<u32>, u32>) {
+    fn leaf(&mut self, entries: &[Entry<N>], job: &PendingNode<N>, leaves: &mut BTreeMap<Vec<u32>, u32>) {
         let start = *leaves.entry(job.rules.clone()).or_insert_with(|| {
             let start = self.entries.len() as u32;
             self.entries.extend(job.rules.iter().map(|rule| entries[*rule as usize]));
             self.entries.push(Entry { mask: [0; N], value: [0; N], rule: NONE });
             start
         });
-        self.nodes[job.node] = Node::Leaf { start };
+        self.nodes[job.node] = TreeNode::Leaf { start };
     }
 }
 
-impl<const N: usize> Job<N> {
+impl<const N: usize> PendingNode<N> {
     /// Leaves out what comes after a rule that matches the whole region.
     fn prune(&mut self, entries: &[Entry<N>]) {
         let region = self.region;
@@ -255,15 +255,15 @@ impl<const N: usize> Job<N> {
         (ones, zeros)
     }
 
-    fn split(&self, entries: &[Entry<N>], cut: Cut, base: usize) -> Vec<Job<N>> {
+    fn split(&self, entries: &[Entry<N>], cut: Cut, base: usize) -> Vec<PendingNode<N>> {
         let all = (1u64 << cut.bits) - 1;
         let child = |bits: u64| {
             let mut region = self.region;
             region.mask[cut.lane] |= all << cut.shift;
             region.value[cut.lane] |= bits << cut.shift;
-            Job { node: base + bits as usize, rules: Vec::new(), region, depth: self.depth + 1 }
+            PendingNode { node: base + bits as usize, rules: Vec::new(), region, depth: self.depth + 1 }
         };
-        let mut children: Vec<Job<N>> = (0..=all).map(child).collect();
+        let mut children: Vec<PendingNode<N>> = (0..=all).map(child).collect();
         for rule in &self.rules {
             let entry = &entries[*rule as usize];
             let mask = entry.mask[cut.lane] >> cut.shift & all;

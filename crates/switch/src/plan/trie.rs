@@ -19,7 +19,7 @@ const WIDE_MIN: usize = 65_536;
 
 /// The bits of a key that prefixes are of: one word's part, or two whole words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Part {
+pub struct KeyBits {
     /// The word with the highest bits.
     pub word: u8,
     /// Lowest bit of the field in that word.
@@ -39,7 +39,7 @@ pub(crate) struct Prefix {
 /// A longest-prefix table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trie {
-    part: Part,
+    part: KeyBits,
     first_bits: u32,
     first: Vec<u32>,
     nodes: Vec<u32>,
@@ -57,7 +57,7 @@ impl Trie {
     pub const EMPTY: u32 = EMPTY;
 
     /// The table of prefixes given in the order of their priority, first is highest.
-    pub(crate) fn new(part: Part, prefixes: &[Prefix]) -> Trie {
+    pub(crate) fn new(part: KeyBits, prefixes: &[Prefix]) -> Trie {
         let is_wide = prefixes.len() >= WIDE_MIN && part.bits >= 32;
         let first_bits = if is_wide { 24 } else { 16 };
         let (first, below) = (vec![EMPTY; 1 << first_bits], vec![MIXED; prefixes.len()]);
@@ -85,7 +85,7 @@ impl Trie {
     }
 
     /// Which bits of the key it looks at.
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> KeyBits {
         self.part
     }
 
@@ -113,7 +113,7 @@ impl Trie {
     /// The rule for a key, or [`NONE`].
     #[inline]
     pub(crate) fn find(&self, words: &Words) -> u32 {
-        let Part { word, shift, bits } = self.part;
+        let KeyBits { word, shift, bits } = self.part;
         let word = usize::from(word);
         let high = (words[word % 16] >> shift) << (64 - u32::from(bits.min(64)));
         let mut entry = self.first[(high >> (64 - self.first_bits)) as usize];
@@ -191,7 +191,7 @@ mod tests {
                 let value = value >> 12 | u128::from(*top) << 126;
                 Prefix { value: if len == 0 { 0 } else { value >> (128 - len) << (128 - len) }, len, rule: i as u32 }
             }).collect();
-            let part = Part { word: 3, shift: 64u8.saturating_sub(bits), bits };
+            let part = KeyBits { word: 3, shift: 64u8.saturating_sub(bits), bits };
             let trie = Trie::new(part, &prefixes);
             for (value, near) in keys {
                 // Most keys are near a prefix: they share its bits and differ below.
