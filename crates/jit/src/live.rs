@@ -12,7 +12,7 @@
 //! program goes.
 
 use crate::cells::{FlowCell, PortCell, TableCell};
-use crate::native::{Code, CompileError, Worker};
+use crate::native::{self, Code, CompileError, Worker};
 use crate::program::{Added, BaseTable, Choice, Chunk, GroupView, PORT_CELLS, Ports, Program, TableData};
 use arc_swap::ArcSwap;
 use fastpath_switch::flow::{Counters, Rank};
@@ -290,7 +290,7 @@ impl Live {
             self.tables.iter().map(|table| (table.data.plan.clone(), Arc::clone(&table.data.base))).collect();
         // Where there was code once there is code again. If not, that of the old bases is of no use
         // for the new ones.
-        self.code = Arc::new(Code::new(&tables).unwrap_or_else(|_| Code::in_rust()));
+        self.code = Arc::new(native::compile(&tables).unwrap_or_else(|_| native::without_code()));
     }
 
     fn replace(&mut self, id: u8, table: LiveTable) {
@@ -721,7 +721,7 @@ fn make(
         };
         tables.push(table);
     }
-    let code = Code::new(&tables)?;
+    let code = native::compile(&tables)?;
     Ok((rebuilt, code))
 }
 
@@ -756,7 +756,7 @@ mod tests {
             worker.run(1, &mut [0; 60][..len])
         };
         assert_eq!(run(&mut worker, 60), Fate::Forward { port: 2, queue: 0 });
-        live.code = Arc::new(Code::in_rust());
+        live.code = Arc::new(native::without_code());
         change(&mut switch, FlowCommand::Modify, 1, Instructions::apply([Action::output(3)]));
         live.update(&mut switch);
         assert!(live.tables_in_code().is_empty());

@@ -1,5 +1,4 @@
-//! Whether actions and instructions can be executed, before they are taken (OpenFlow 1.3.5 §6.4,
-//! §7.2.5).
+//! Checks actions and instructions before a switch accepts them (OpenFlow 1.3.5 §6.4, §7.2.5).
 
 use crate::Refusal;
 use crate::action::Action;
@@ -10,34 +9,35 @@ use crate::port;
 use crate::switch::Switch;
 use fastpath_wire::ethertype;
 
-/// What is known of the packets that an action list will see: from the match, then from earlier
-/// actions.
+/// The header fields that every packet of an action list is known to have: from the match of the
+/// flow, then from the actions before.
 #[derive(Clone, Copy, Debug)]
-struct Promise {
-    fields: Knowledge,
+struct KnownFields {
+    source: KnownFrom,
     eth_type: Option<u16>,
     ip_proto: Option<u8>,
     icmpv6_type: Option<u8>,
     is_tagged: bool,
 }
 
-/// How much a promise is worth.
+/// Where the knowledge comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Knowledge {
-    /// A flow's match: what it does not say may be otherwise.
+enum KnownFrom {
+    /// The match of a flow: an action that needs a field the match does not require is inconsistent.
     Match,
-    /// Nobody can know (groups, packet-out): nothing is inconsistent.
-    None,
+    /// Nothing (groups, packet-outs): the headers are not known in advance, so every action is
+    /// consistent.
+    Nothing,
 }
 
-/// Where an action list stands.
+/// What an action list belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
-    /// In a flow with this match.
+pub(crate) enum ActionsOf<'a> {
+    /// A flow with this match.
     Flow(&'a Match),
-    /// In a bucket.
+    /// A bucket of a group.
     Bucket,
-    /// In a packet-out.
+    /// A packet-out.
     PacketOut,
 }
 
@@ -48,8 +48,8 @@ pub(crate) fn instructions(
     matching: &Match,
     instructions: &Instructions,
 ) -> Result<(), Refusal> {
-    actions(switch, Place::Flow(matching), &instructions.apply)?;
-    actions(switch, Place::Flow(matching), &instructions.write)?;
+    actions(switch, ActionsOf::Flow(matching), &instructions.apply)?;
+    actions(switch, ActionsOf::Flow(matching), &instructions.write)?;
     if let Some(table) = instructions.goto
         && (table <= table_id || table >= switch.limits().tables)
     {
@@ -62,17 +62,17 @@ pub(crate) fn instructions(
 }
 
 /// Checks a list of actions.
-pub(crate) fn actions(switch: &Switch, place: Place<'_>, list: &[Action]) -> Result<(), Refusal> {
+pub(crate) fn actions(switch: &Switch, owner: ActionsOf<'_>, list: &[Action]) -> Result<(), Refusal> {
     let limit = switch.limits().actions;
     if list.len() > limit {
         return Err(Refusal::ActionTooMany(limit));
     }
-    let mut promise = Promise::new(place);
+    let mut known = KnownFields::new(owner);
     for action in list {
         match *action {
-            Action::Output { port, .. } => check_output(place, port)?,
+            Action::Output { port, .. } => check_output(owner, port)?,
             Action::Group(id) if switch.group(id).is_none() => return Err(Refusal::ActionBadOutGroup(id)),
-            Action::SetField(field, value) => promise.check_set(field, value)?,
+            Action::SetField(field, value) => known.check_set(field, value)?,
             Action::PushVlan(kind) if !matches!(kind, ethertype::VLAN | ethertype::SERVICE_VLAN) => {
                 return Err(Refusal::ActionBadTag(kind));
             }
@@ -82,27 +82,27 @@ pub(crate) fn actions(switch: &Switch, place: Place<'_>, list: &[Action]) -> Res
             Action::PushPbb(kind) if kind != ETHERTYPE_PBB => return Err(Refusal::ActionBadTag(kind)),
             _ => {}
         }
-        promise.follow(*action);
+        known.follow(*action);
     }
     Ok(())
 }
 
-fn check_output(place: Place<'_>, to: u32) -> Result<(), Refusal> {
+fn check_output(owner: ActionsOf<'_>, to: u32) -> Result<(), Refusal> {
     let is_good = match to {
-        port::TABLE => matches!(place, Place::PacketOut),
+        port::TABLE => matches!(owner, ActionsOf::PacketOut),
         port::IN_PORT | port::ALL | port::FLOOD | port::NORMAL | port::CONTROLLER => true,
-        // A port that is not there now may come (§7.2.5: either answer is right); frames to it are
-        // dropped.
+        // A port that does not exist may be added later. §7.2.5 allows either answer; frames to it
+        // are dropped until then.
         _ => (1..=port::MAX).contains(&to) || to == port::LOCAL,
     };
     if is_good { Ok(()) } else { Err(Refusal::ActionBadOutPort(to)) }
 }
 
-impl Promise {
-    fn new(place: Place<'_>) -> Promise {
-        let Place::Flow(matching) = place else {
-            return Promise {
-                fields: Knowledge::None,
+impl KnownFields {
+    fn new(owner: ActionsOf<'_>) -> KnownFields {
+        let ActionsOf::Flow(matching) = owner else {
+            return KnownFields {
+                source: KnownFrom::Nothing,
                 eth_type: None,
                 ip_proto: None,
                 icmpv6_type: None,
@@ -110,8 +110,8 @@ impl Promise {
             };
         };
         let exact = |field| matching.field(field).filter(FieldMatch::is_exact).map(|f| f.value);
-        Promise {
-            fields: Knowledge::Match,
+        KnownFields {
+            source: KnownFrom::Match,
             eth_type: exact(Field::EthType).map(|value| value as u16),
             ip_proto: exact(Field::IpProto).map(|value| value as u8),
             icmpv6_type: exact(Field::Icmpv6Type).map(|value| value as u8),
@@ -131,7 +131,7 @@ impl Promise {
             return Err(Refusal::ActionBadSetArgument(field.name()));
         }
         let is_type = |types: &[u16]| self.eth_type.is_some_and(|kind| types.contains(&kind));
-        let is_promised = match field.info().needs {
+        let is_known = match field.info().needs {
             Needs::Nothing => field != Field::VlanVid || self.is_tagged,
             Needs::VlanTag => self.is_tagged,
             Needs::EthType(types) => is_type(types),
@@ -140,20 +140,20 @@ impl Promise {
                 is_type(&[0x86dd]) && self.icmpv6_type.is_some_and(|kind| kinds.contains(&kind))
             }
         };
-        if is_promised || self.fields == Knowledge::None {
+        if is_known || self.source == KnownFrom::Nothing {
             Ok(())
         } else {
             Err(Refusal::ActionMatchInconsistent(field.name()))
         }
     }
 
-    /// What is known after the action.
+    /// Updates what is known for the actions after this one.
     fn follow(&mut self, action: Action) {
         match action {
             Action::PushVlan(_) => self.is_tagged = true,
             Action::PopVlan => self.is_tagged = false,
             Action::PushMpls(kind) | Action::PushPbb(kind) => {
-                *self = Promise {
+                *self = KnownFields {
                     eth_type: Some(kind),
                     ip_proto: None,
                     icmpv6_type: None,
@@ -162,11 +162,16 @@ impl Promise {
                 };
             }
             Action::PopMpls(kind) => {
-                *self = Promise { eth_type: Some(kind), ip_proto: None, icmpv6_type: None, ..*self };
+                *self = KnownFields { eth_type: Some(kind), ip_proto: None, icmpv6_type: None, ..*self };
             }
             Action::PopPbb => {
-                *self =
-                    Promise { eth_type: None, ip_proto: None, icmpv6_type: None, is_tagged: false, ..*self };
+                *self = KnownFields {
+                    eth_type: None,
+                    ip_proto: None,
+                    icmpv6_type: None,
+                    is_tagged: false,
+                    ..*self
+                };
             }
             Action::SetField(Field::EthType, value) => self.eth_type = Some(value as u16),
             Action::SetField(Field::IpProto, value) => self.ip_proto = Some(value as u8),

@@ -7,8 +7,8 @@
 
 use crate::Refusal;
 use crate::action::{Action, ActionSet};
-use crate::edit::{self, Ttl};
-use crate::field::Field;
+use crate::edit;
+use crate::execute::{Effects, FloodScope, Packet, perform};
 use crate::flow::{ClearActions, Instructions, Rank};
 use crate::group::{self, GroupKind};
 use crate::key::{Key, PipelineFields};
@@ -19,6 +19,7 @@ use crate::port::{self, Port};
 use crate::switch::{self, Switch};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
 /// Outcomes of one packet: a bound on what lists of outputs, floods and groups of groups multiply
@@ -198,26 +199,9 @@ pub fn packet_out(
         walk.drop(DropReason::Runt);
     } else {
         let mut packet = walk.packet.clone();
-        walk.apply(&mut packet, actions);
+        let _ = walk.apply(&mut packet, actions);
     }
     Ok(walk.finish())
-}
-
-/// A packet on its way.
-#[derive(Clone, Debug)]
-struct Packet {
-    frame: Vec<u8>,
-    context: PipelineFields,
-    queue: u32,
-}
-
-/// Whether a packet goes on after an action.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
-    /// It does.
-    Go,
-    /// It ended here.
-    Stop,
 }
 
 /// The execution of one packet.
@@ -262,12 +246,6 @@ impl<'a> Walk<'a> {
         self.outcomes
     }
 
-    fn drop(&mut self, reason: DropReason) {
-        if self.has_room() {
-            self.outcomes.push(PacketOutcome::Drop(reason));
-        }
-    }
-
     /// Whether there may be a further outcome of this packet.
     fn has_room(&mut self) -> bool {
         if self.outcomes.len() == OUTCOMES_MAX {
@@ -294,13 +272,13 @@ impl<'a> Walk<'a> {
             let Some((_, instructions)) = found else {
                 return self.drop(DropReason::TableMiss);
             };
-            if self.execute(&mut packet, &mut set, &instructions) == Step::Stop {
+            if self.execute(&mut packet, &mut set, &instructions).is_break() {
                 return;
             }
             next = instructions.goto;
         }
         let actions: Vec<Action> = set.in_order().collect();
-        self.apply(&mut packet, &actions);
+        let _ = self.apply(&mut packet, &actions);
     }
 
     /// §5.3: the flow of the highest priority that matches, counted.
@@ -324,8 +302,13 @@ impl<'a> Walk<'a> {
         Some((rank, instructions))
     }
 
-    /// §5.9: the instructions of a flow, but for goto.
-    fn execute(&mut self, packet: &mut Packet, set: &mut ActionSet, instructions: &Instructions) -> Step {
+    /// §5.9: executes the instructions of a flow except goto.
+    fn execute(
+        &mut self,
+        packet: &mut Packet,
+        set: &mut ActionSet,
+        instructions: &Instructions,
+    ) -> ControlFlow<()> {
         if let Some(id) = instructions.meter
             && let Some(meter) = self.switch.meter_mut(id)
         {
@@ -334,13 +317,11 @@ impl<'a> Walk<'a> {
                 MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
                 MeterResult::Drop => {
                     self.drop(DropReason::Meter);
-                    return Step::Stop;
+                    return Break(());
                 }
             }
         }
-        if self.apply(packet, &instructions.apply) == Step::Stop {
-            return Step::Stop;
-        }
+        self.apply(packet, &instructions.apply)?;
         if instructions.clear == ClearActions::Clear {
             set.clear();
         }
@@ -348,101 +329,29 @@ impl<'a> Walk<'a> {
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
-        Step::Go
+        Continue(())
     }
 
-    /// A list of actions, one after the other.
-    fn apply(&mut self, packet: &mut Packet, actions: &[Action]) -> Step {
-        for action in actions {
-            if self.act(packet, *action) == Step::Stop {
-                return Step::Stop;
+    /// Executes a list of actions in order.
+    fn apply(&mut self, packet: &mut Packet, actions: &[Action]) -> ControlFlow<()> {
+        actions.iter().try_for_each(|action| perform(*action, packet, self))
+    }
+
+    fn choose(&self, packet: &Packet, id: u32) -> Vec<usize> {
+        let Some(group) = self.switch.group(id) else { return Vec::new() };
+        let is_live = |bucket: &group::Bucket| self.switch.is_live(bucket);
+        match group.kind {
+            GroupKind::All | GroupKind::Indirect => (0..group.buckets.len()).collect(),
+            GroupKind::Select => {
+                let hash = group::select_hash(&Headers::parse(&packet.frame), &packet.frame);
+                group::select(&group.buckets, is_live, hash).into_iter().collect()
             }
-        }
-        Step::Go
-    }
-
-    fn act(&mut self, packet: &mut Packet, action: Action) -> Step {
-        let frame = &mut packet.frame;
-        match action {
-            Action::Output { port, max_len } => self.output(packet, port, max_len),
-            Action::Group(id) => self.group(packet, id),
-            Action::SetQueue(queue) => packet.queue = queue,
-            Action::SetField(Field::TunnelId, value) => packet.context.tunnel_id = value as u64,
-            Action::SetField(field, value) => edit::set_field(frame, field, value),
-            Action::PushVlan(ethertype) => edit::push_vlan(frame, ethertype),
-            Action::PopVlan => edit::pop_vlan(frame),
-            Action::PushMpls(ethertype) => edit::push_mpls(frame, ethertype),
-            Action::PopMpls(ethertype) => edit::pop_mpls(frame, ethertype),
-            Action::PushPbb(ethertype) => edit::push_pbb(frame, ethertype),
-            Action::PopPbb => edit::pop_pbb(frame),
-            Action::CopyTtlOut => edit::copy_ttl_out(frame),
-            Action::CopyTtlIn => edit::copy_ttl_in(frame),
-            Action::SetMplsTtl(ttl) => edit::set_mpls_ttl(frame, ttl),
-            Action::SetNwTtl(ttl) => edit::set_nw_ttl(frame, ttl),
-            Action::DecMplsTtl | Action::DecNwTtl => {
-                let ttl = if action == Action::DecNwTtl {
-                    edit::dec_nw_ttl(frame)
-                } else {
-                    edit::dec_mpls_ttl(frame)
-                };
-                if ttl == Ttl::Invalid {
-                    self.invalid_ttl(packet);
-                    return Step::Stop;
-                }
-            }
-        }
-        Step::Go
-    }
-
-    /// §5.12: a packet with an invalid TTL is not forwarded; controllers may want to know
-    /// (OFPR_INVALID_TTL).
-    fn invalid_ttl(&mut self, packet: &Packet) {
-        self.packet_in(packet, PacketInReason::InvalidTtl, port::NO_BUFFER);
-        self.drop(DropReason::InvalidTtl);
-    }
-
-    fn output(&mut self, packet: &Packet, to: u32, max_len: u16) {
-        let in_port = packet.context.in_port;
-        match to {
-            port::CONTROLLER => self.packet_in(packet, self.reason, max_len),
-            port::IN_PORT => self.send(packet, in_port),
-            port::TABLE => self.resubmit(packet),
-            port::NORMAL => self.normal(packet),
-            port::ALL | port::FLOOD => {
-                self.send_to_others(packet, port::MAX);
-            }
-            _ if to == in_port => self.drop(DropReason::NoOtherPort),
-            _ => self.send(packet, to),
+            GroupKind::FastFailover => group.buckets.iter().position(is_live).into_iter().collect(),
         }
     }
+}
 
-    /// As a switch without OpenFlow does; the port to the machine itself is one of its ports.
-    fn normal(&mut self, packet: &Packet) {
-        let (switch, in_port) = (&*self.switch, packet.context.in_port);
-        let may_send = |number| switch.port(number).is_some_and(Port::may_send);
-        match switch.normal().forward(self.now, in_port, &packet.frame, may_send) {
-            ForwardingDecision::Port(number) => self.send(packet, number),
-            ForwardingDecision::Flood => self.send_to_others(packet, port::LOCAL),
-            ForwardingDecision::Filter => self.drop(DropReason::NoOtherPort),
-        }
-    }
-
-    /// Out of all ports up to number `last` that may send, but that of entry.
-    fn send_to_others(&mut self, packet: &Packet, last: u32) {
-        let in_port = packet.context.in_port;
-        let others = self
-            .switch
-            .ports()
-            .filter(|(number, port)| *number != in_port && *number <= last && port.may_send());
-        let others: Vec<u32> = others.map(|(number, _)| number).collect();
-        if others.is_empty() {
-            self.drop(DropReason::NoOtherPort);
-        }
-        for number in others {
-            self.send(packet, number);
-        }
-    }
-
+impl Effects for Walk<'_> {
     fn send(&mut self, packet: &Packet, number: u32) {
         if !self.has_room() {
             return;
@@ -463,7 +372,32 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, max_len: u16) {
+    fn flood(&mut self, packet: &Packet, scope: FloodScope) {
+        let in_port = packet.context.in_port;
+        let last = match scope {
+            FloodScope::Ordinary => port::MAX,
+            FloodScope::WithLocal => port::LOCAL,
+        };
+        let others = self
+            .switch
+            .ports()
+            .filter(|(number, port)| *number != in_port && *number <= last && port.may_send());
+        let others: Vec<u32> = others.map(|(number, _)| number).collect();
+        if others.is_empty() {
+            self.drop(DropReason::NoOtherPort);
+        }
+        for number in others {
+            self.send(packet, number);
+        }
+    }
+
+    fn forward_normally(&mut self, packet: &Packet) -> ForwardingDecision {
+        let switch = &*self.switch;
+        let may_send = |number| switch.port(number).is_some_and(Port::may_send);
+        switch.normal().forward(self.now, packet.context.in_port, &packet.frame, may_send)
+    }
+
+    fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {
         let in_port = self.switch.port(packet.context.in_port);
         if in_port.is_some_and(|port| port.config & port::config::NO_PACKET_IN != 0) {
             return self.drop(DropReason::NoPacketIn);
@@ -471,19 +405,17 @@ impl<'a> Walk<'a> {
         if !self.has_room() {
             return;
         }
-        let (table_id, cookie, context) = (self.table_id, self.cookie, packet.context);
-        let frame = packet.frame.clone();
         self.outcomes.push(PacketOutcome::Controller(PacketIn {
-            reason,
-            table_id,
-            cookie,
+            reason: reason.unwrap_or(self.reason),
+            table_id: self.table_id,
+            cookie: self.cookie,
             max_len,
-            context,
-            frame,
+            context: packet.context,
+            frame: packet.frame.clone(),
         }));
     }
 
-    /// Output to TABLE, in packet-outs only: the packet as it is now enters table 0.
+    /// The packet as it is now enters table 0 without metadata and tunnel id.
     fn resubmit(&mut self, packet: &Packet) {
         let context = PipelineFields { in_port: packet.context.in_port, ..PipelineFields::default() };
         self.packet = Packet { context, ..packet.clone() };
@@ -512,23 +444,16 @@ impl<'a> Walk<'a> {
             }
             let actions: Vec<Action> = ActionSet::of(&buckets[index].actions).in_order().collect();
             let before = self.outcomes.len();
-            self.apply(&mut packet.clone(), &actions);
+            let _ = self.apply(&mut packet.clone(), &actions);
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);
             }
         }
     }
 
-    fn choose(&self, packet: &Packet, id: u32) -> Vec<usize> {
-        let Some(group) = self.switch.group(id) else { return Vec::new() };
-        let is_live = |bucket: &group::Bucket| self.switch.is_live(bucket);
-        match group.kind {
-            GroupKind::All | GroupKind::Indirect => (0..group.buckets.len()).collect(),
-            GroupKind::Select => {
-                let hash = group::select_hash(&Headers::parse(&packet.frame), &packet.frame);
-                group::select(&group.buckets, is_live, hash).into_iter().collect()
-            }
-            GroupKind::FastFailover => group.buckets.iter().position(is_live).into_iter().collect(),
+    fn drop(&mut self, reason: DropReason) {
+        if self.has_room() {
+            self.outcomes.push(PacketOutcome::Drop(reason));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of the interpreter and of the requests that make its program.
 
 use super::*;
+use crate::field::Field;
 use crate::flow::{ANY_GROUP, FlowCommand, FlowMod, RemovedReason, WriteMetadata, flags};
 use crate::group::{Bucket, GroupCommand, GroupMod};
 use crate::matching::{FieldMatch, Match};

@@ -4,7 +4,7 @@
 //!
 //! Read first: OpenFlow 1.3.5 §6.4 (flows), §6.5 (groups), §6.6 (meters).
 
-use crate::check::{self, Place};
+use crate::check::{self, ActionsOf};
 use crate::flow::{
     ALL_TABLES, ANY_GROUP, Counters, Flow, FlowCommand, FlowFilter, FlowMod, Rank, Removed, RemovedReason,
     flags,
@@ -499,7 +499,7 @@ impl Switch {
             if bucket.chained().any(|other| other == *id) || bucket.watch_group == *id {
                 return Err(Refusal::GroupLoop(*id));
             }
-            check::actions(self, Place::Bucket, &bucket.actions)?;
+            check::actions(self, ActionsOf::Bucket, &bucket.actions)?;
         }
         if self.reaches(buckets, *id) { Err(Refusal::GroupLoop(*id)) } else { Ok(()) }
     }
@@ -677,5 +677,5 @@ pub(crate) fn check_packet_out(switch: &Switch, in_port: u32, actions: &[Action]
     if !may_enter_by(switch, in_port) {
         return Err(Refusal::RequestBadPort(in_port));
     }
-    check::actions(switch, Place::PacketOut, actions)
+    check::actions(switch, ActionsOf::PacketOut, actions)
 }

@@ -1,6 +1,6 @@
 //! The few instructions that generated code is made of. All values are 64 bits wide and unsigned.
 
-use super::context::Context;
+use super::callout_table::Callout;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, InstBuilder, MemFlagsData, SigRef, Signature, StackSlotData, StackSlotKind, Type, Value,
@@ -8,9 +8,6 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
-
-/// What generated code calls: the context and up to three numbers, giving a number.
-pub(super) type Callout = extern "C" fn(*mut Context, u64, u64, u64) -> u64;
 
 /// A function under construction.
 pub(super) struct Asm<'a> {

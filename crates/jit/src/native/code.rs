@@ -7,7 +7,7 @@
 //! ```
 
 use super::asm::Asm;
-use super::callouts;
+use super::callout_table::{Callouts, PipelineFn};
 use super::context::{Context, TableView, at, drop_for};
 use super::find;
 use super::ops::{Emitter, Writes};
@@ -45,17 +45,14 @@ pub enum CompileError {
     Generation(String),
 }
 
-/// The function that generated code is.
-type Function1 = extern "C" fn(*mut Context) -> u64;
-
 /// Machine code, to be called with the context of a worker that holds the program it belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry(Function1);
+pub(crate) struct EntryPoint(PipelineFn);
 
 /// The machine code of a program.
 pub(crate) struct Code {
-    entry: Entry,
-    module: Memory,
+    entry: EntryPoint,
+    module: CodeMemory,
     /// Bytes of machine code.
     pub(crate) bytes: usize,
     /// The tables that are in it.
@@ -69,15 +66,15 @@ pub(crate) struct Code {
 /// The machine code of one table's lookup, alone.
 pub struct Finder {
     entry: extern "C" fn(*const u64) -> u64,
-    _module: Memory,
+    _module: CodeMemory,
     _plan: TablePlan,
     bytes: usize,
 }
 
 /// Where machine code lies; freed when this is dropped.
-struct Memory(Option<JITModule>);
+struct CodeMemory(Option<JITModule>);
 
-impl Drop for Memory {
+impl Drop for CodeMemory {
     fn drop(&mut self) {
         if let Some(module) = self.0.take() {
             // SAFETY: who calls the code holds what holds this memory, so nobody runs it now and
@@ -89,24 +86,28 @@ impl Drop for Memory {
 
 // SAFETY: the module is not used after its code has been made but to be freed, by whichever thread
 // that is; machine code does not change and may be run by any thread.
-unsafe impl Send for Memory {}
+unsafe impl Send for CodeMemory {}
 // SAFETY: as above: nothing is done through a shared reference.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for CodeMemory {}
 
-impl Entry {
+impl EntryPoint {
     /// Runs the code.
     ///
     /// # Safety
     /// The context is the first field of a [`Worker`](super::Worker) that the pointer may be used
     /// to change, and was prepared for a packet and for the program whose code this is.
     pub(super) unsafe fn call(self, context: *mut Context) -> u64 {
-        self.0(context)
+        // SAFETY: the caller's contract.
+        unsafe { self.0(context) }
     }
 }
 
 impl Code {
     /// The code of tables with settled plans.
-    pub(crate) fn new(tables: &[(TablePlan, Arc<BaseTable>)]) -> Result<Code, CompileError> {
+    pub(super) fn new(
+        tables: &[(TablePlan, Arc<BaseTable>)],
+        callouts: Callouts,
+    ) -> Result<Code, CompileError> {
         let mut maker = Maker::new()?;
         let reached = reached(tables);
         let mut depth = Depth::Nothing;
@@ -125,26 +126,26 @@ impl Code {
         };
         let signature = signature(&maker);
         let function = maker.function(signature, |asm, params| {
-            let registers = Registers::new(asm, params[0], wanted, depth);
+            let registers = Registers::new(asm, (params[0], callouts), wanted, depth);
             Pipeline { tables, reached: &reached, registers }.emit(asm);
         })?;
         let (address, bytes, module) = maker.finish(function)?;
         // SAFETY: the function was made with this signature, in the C calling convention of this
         // machine.
-        let entry = Entry(unsafe { mem::transmute::<*const u8, Function1>(address) });
+        let entry = EntryPoint(unsafe { mem::transmute::<*const u8, PipelineFn>(address) });
         let plans = tables.iter().map(|(plan, _)| plan.clone()).collect();
         let tables = reached.into_iter().collect();
-        Ok(Code { entry, module: Memory(Some(module)), bytes, tables, depth, _plans: plans })
+        Ok(Code { entry, module: CodeMemory(Some(module)), bytes, tables, depth, _plans: plans })
     }
 
     /// What stands in for code where there is none: every table is executed in Rust.
-    pub(crate) fn in_rust() -> Code {
+    pub(super) fn in_rust(callouts: Callouts) -> Code {
         let (bytes, tables, plans) = (0, Vec::new(), Vec::new());
-        let entry = Entry(callouts::pipeline);
-        Code { entry, module: Memory(None), bytes, tables, depth: Depth::Nothing, _plans: plans }
+        let entry = EntryPoint(callouts.pipeline);
+        Code { entry, module: CodeMemory(None), bytes, tables, depth: Depth::Nothing, _plans: plans }
     }
 
-    pub(crate) fn entry(&self) -> Entry {
+    pub(crate) fn entry(&self) -> EntryPoint {
         self.entry
     }
 }
@@ -182,7 +183,7 @@ impl Finder {
         // SAFETY: the function was made with this signature, in the C calling convention of this
         // machine.
         let entry = unsafe { mem::transmute::<*const u8, extern "C" fn(*const u64) -> u64>(address) };
-        Ok(Finder { entry, _module: Memory(Some(module)), _plan: plan.clone(), bytes })
+        Ok(Finder { entry, _module: CodeMemory(Some(module)), _plan: plan.clone(), bytes })
     }
 
     /// The rule for a key.
@@ -282,7 +283,7 @@ impl Pipeline<'_> {
 
         asm.at(changed);
         let nothing = asm.number(0);
-        let rule = asm.call(callouts::find, [context, table, nothing, nothing]);
+        let rule = asm.call(self.registers.callouts.find, [context, table, nothing, nothing]);
         let is_none = asm.is_number(IntCC::Equal, rule, find::NONE);
         asm.leave_if(is_none, miss);
         asm.set(found, rule);
@@ -342,14 +343,16 @@ impl Pipeline<'_> {
         }
         // Template 0.
         let nothing = asm.number(0);
-        let answer = asm.call(callouts::execute, [self.registers.context, table, found, nothing]);
+        let answer =
+            asm.call(self.registers.callouts.execute, [self.registers.context, table, found, nothing]);
         asm.ret(answer);
     }
 
     /// Goes on in Rust at a table that is not in the code.
     fn resume(&self, asm: &mut Asm<'_>, table: u8) {
         let (table, nothing) = (asm.number(table.into()), asm.number(0));
-        let answer = asm.call(callouts::resume, [self.registers.context, table, nothing, nothing]);
+        let answer =
+            asm.call(self.registers.callouts.resume, [self.registers.context, table, nothing, nothing]);
         asm.ret(answer);
     }
 }

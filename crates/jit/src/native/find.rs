@@ -2,8 +2,9 @@
 //! Few rules are compared in code; tries and hashes are read where they lie; trees are descended by
 //! Rust, with the key packed in code.
 
-use super::asm::{Asm, Callout};
-use super::callouts;
+use super::asm::Asm;
+use super::callout_table::Callout;
+use super::context::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Value};
 use cranelift_frontend::Variable;
@@ -152,7 +153,7 @@ impl Find<'_> {
                 key.iter().zip(0..).for_each(|(lane, i)| asm.store(*lane, room, 8 * i));
                 let address = asm.number(std::ptr::from_ref(packed).expose_provenance() as u64);
                 let bound = asm.get(self.best);
-                let callee: Callout = callouts::find_packed::<N>;
+                let callee: Callout = find_packed::<N>;
                 let rule = asm.call(callee, [self.context, address, room, bound]);
                 self.improve(asm, rule);
             }
@@ -249,4 +250,18 @@ impl Find<'_> {
         asm.at(hit);
         self.improve(asm, rule);
     }
+}
+
+/// Descends the trees of a subtable, or whatever structure it has, with a packed key: returns the
+/// number of the first rule before `bound`, or [`NONE`]. The context is not looked at.
+///
+/// # Safety
+/// `packed` is the address of a `Packed<N>` that lives, and `key` that of `N` initialised words.
+unsafe extern "C" fn find_packed<const N: usize>(_: *mut Context, packed: u64, key: u64, bound: u64) -> u64 {
+    // SAFETY: the code was generated with the address of a `Packed<N>` of a plan that the code
+    // keeps alive.
+    let packed = unsafe { &*std::ptr::with_exposed_provenance::<Packed<N>>(packed as usize) };
+    // SAFETY: the code passes the address of `N` words on its stack, all of them written.
+    let key = unsafe { &*std::ptr::with_exposed_provenance::<[u64; N]>(key as usize) };
+    packed.find_packed(key, bound as u32).into()
 }

@@ -1,7 +1,7 @@
 //! Templates in generated code: what is common is done here, what is not is called.
 
-use super::asm::{Asm, Callout};
-use super::callouts;
+use super::asm::Asm;
+use super::callout_table::{CHANGED, Callout, STOP};
 use super::context::{DONE, at, drop_for};
 use super::parse::{Registers, depth_of};
 use crate::cells::PortCell;
@@ -85,10 +85,10 @@ impl Emitter<'_> {
         asm.at(written);
         if template.end == End::Output {
             let port = asm.load(self.row, self.operand);
-            self.call(asm, callouts::emit_port, port);
+            self.call(asm, self.registers.callouts.emit_port, port);
         }
         let nothing = asm.number(0);
-        let answer = self.call(asm, callouts::finish, nothing);
+        let answer = self.call(asm, self.registers.callouts.finish, nothing);
         asm.ret(answer);
         asm.at(clean);
     }
@@ -98,9 +98,9 @@ impl Emitter<'_> {
         match op {
             Op::Meter => {
                 let nothing = asm.number(0);
-                let answer = self.call(asm, callouts::meter, nothing);
-                self.stop_if(asm, answer, callouts::STOP);
-                let is_changed = asm.is_number(IntCC::Equal, answer, callouts::CHANGED);
+                let answer = self.call(asm, self.registers.callouts.meter, nothing);
+                self.stop_if(asm, answer, STOP);
+                let is_changed = asm.is_number(IntCC::Equal, answer, CHANGED);
                 let (hot, zero) = (asm.get(self.registers.hot), asm.number(0));
                 let hot = asm.select(is_changed, zero, hot);
                 asm.set(self.registers.hot, hot);
@@ -121,18 +121,18 @@ impl Emitter<'_> {
             }
             Op::Emit => {
                 let action = self.next(asm);
-                self.call(asm, callouts::emit, action);
+                self.call(asm, self.registers.callouts.emit, action);
             }
             Op::Act => {
                 let action = self.next(asm);
-                let answer = self.call(asm, callouts::act, action);
-                self.stop_if(asm, answer, callouts::STOP);
+                let answer = self.call(asm, self.registers.callouts.act, action);
+                self.stop_if(asm, answer, STOP);
                 let cold = asm.number(0);
                 asm.set(self.registers.hot, cold);
             }
             Op::Write => {
                 let nothing = asm.number(0);
-                self.call(asm, callouts::write, nothing);
+                self.call(asm, self.registers.callouts.write, nothing);
             }
             Op::Metadata => {
                 let (value, mask) = (self.next(asm), self.next(asm));
@@ -199,7 +199,7 @@ impl Emitter<'_> {
             asm.branch(is_old, invalid, alive);
             asm.at(invalid);
             let nothing = asm.number(0);
-            self.call(asm, callouts::invalid_ttl, nothing);
+            self.call(asm, self.registers.callouts.invalid_ttl, nothing);
             asm.ret_number(DONE);
             asm.at(alive);
             let less = asm.add_number(ttl, u64::MAX);
@@ -210,8 +210,8 @@ impl Emitter<'_> {
         };
         let in_rust = |asm: &mut Asm<'_>| {
             let nothing = asm.number(0);
-            let answer = self.call(asm, callouts::dec_nw_ttl, nothing);
-            self.stop_if(asm, answer, callouts::STOP);
+            let answer = self.call(asm, self.registers.callouts.dec_nw_ttl, nothing);
+            self.stop_if(asm, answer, STOP);
         };
         self.by_heat(asm, Op::DecNwTtl, in_code, in_rust);
     }
@@ -224,7 +224,7 @@ impl Emitter<'_> {
         };
         let in_rust = |asm: &mut Asm<'_>| {
             let (number, nothing) = (asm.number(field as u64), asm.number(0));
-            asm.call(callouts::set_field, [self.registers.context, number, value, nothing]);
+            asm.call(self.registers.callouts.set_field, [self.registers.context, number, value, nothing]);
         };
         self.by_heat(asm, Op::Set(field), in_code, in_rust);
     }
@@ -351,7 +351,7 @@ impl Emitter<'_> {
         asm.bump(len, cell, offset_of!(PortCell, tx_bytes) as i32);
         asm.ret(port);
         asm.at(full);
-        self.call(asm, callouts::emit_port, port);
+        self.call(asm, self.registers.callouts.emit_port, port);
         asm.ret_number(DONE);
         asm.at(back);
         asm.ret_number(drop_for(DropReason::NoOtherPort));

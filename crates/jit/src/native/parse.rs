@@ -6,7 +6,7 @@
 //! it too.
 
 use super::asm::Asm;
-use super::callouts;
+use super::callout_table::Callouts;
 use super::context::at;
 use crate::template::{Op, is_inline};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -19,6 +19,7 @@ use fastpath_wire::{ethertype, protocol};
 /// The packet in registers.
 pub(super) struct Registers {
     pub(super) context: Value,
+    pub(super) callouts: Callouts,
     /// The key; words that no table looks at stay 0.
     pub(super) words: [Variable; WORDS],
     /// Not 0 when the packet is hot.
@@ -45,10 +46,15 @@ pub(super) fn depth_of(op: &Op) -> Depth {
 }
 
 impl Registers {
-    pub(super) fn new(asm: &mut Asm<'_>, context: Value, wanted: [u64; WORDS], depth: Depth) -> Registers {
+    pub(super) fn new(
+        asm: &mut Asm<'_>,
+        (context, callouts): (Value, Callouts),
+        wanted: [u64; WORDS],
+        depth: Depth,
+    ) -> Registers {
         let words = std::array::from_fn(|_| asm.variable(0));
         let [hot, frame, ip, protocol] = std::array::from_fn(|_| asm.variable(0));
-        Registers { context, words, hot, frame, ip, protocol, wanted, depth }
+        Registers { context, callouts, words, hot, frame, ip, protocol, wanted, depth }
     }
 
     /// Reads the key of the packet that has just come, and goes on at `next`.
@@ -101,7 +107,7 @@ impl Registers {
     pub(super) fn parse_in_rust(&self, asm: &mut Asm<'_>) {
         let zero = asm.number(0);
         asm.set(self.hot, zero);
-        asm.call(callouts::parse, [self.context, zero, zero, zero]);
+        asm.call(self.callouts.parse, [self.context, zero, zero, zero]);
         for word in 0..WORDS {
             self.define(asm, word, |asm| asm.load(self.context, at::WORDS + 8 * word as i32));
         }

@@ -1,11 +1,12 @@
 //! A worker: runs the newest program on packets, one after the other, and counts for itself.
 
-use super::code::Entry;
+use super::code::EntryPoint;
 use super::context::{Context, DONE, DROP, REASONS, TableView};
 use crate::cells::add;
 use crate::live::{Shared, Station};
 use crate::program::{Program, flags};
-use crate::walk::{Mine, Packet, Walk};
+use crate::walk::{Mine, Walk};
+use fastpath_switch::execute::{self, Effects, Packet, perform};
 use fastpath_switch::interp::{DropReason, OUTCOMES_MAX};
 use fastpath_switch::plan::RuleNumber;
 use fastpath_switch::{Action, ActionSet, PacketOutcome, PipelineFields};
@@ -39,13 +40,13 @@ pub struct Worker {
     station: Arc<Station>,
     shared: Arc<Shared>,
     program: Arc<Program>,
-    entry: Entry,
+    entry: EntryPoint,
     views: Vec<TableView>,
     outcomes: Vec<PacketOutcome>,
     set: ActionSet,
     /// The copy of the frame that the context points to, once an action has made one.
     copy: Vec<u8>,
-    place: Place,
+    location: FrameLocation,
     /// What is known of the port that the last packet came in by.
     in_port: u32,
     in_cell: usize,
@@ -54,7 +55,7 @@ pub struct Worker {
 
 /// Where the frame is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum FrameLocation {
     /// In the caller's buffer.
     Buffer,
     /// In the worker's copy.
@@ -97,7 +98,7 @@ impl Worker {
             outcomes: Vec::new(),
             set: ActionSet::default(),
             copy: Vec::new(),
-            place: Place::Buffer,
+            location: FrameLocation::Buffer,
             in_port: 0,
             in_cell: 0,
             in_flags: 0,
@@ -116,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// Sends a frame that came in by `in_port` through the tables. The frame is changed in place as
+    /// Sends a frame that came in by `in_port` through the tables. The frame is edited in place as
     /// long as its length stays.
     #[inline]
     pub fn run(&mut self, in_port: u32, frame: &mut [u8]) -> Fate {
@@ -144,7 +145,8 @@ impl Worker {
         // length; its other pointers were set by `adopt` from what `self.program` and
         // `self.station` hold. The pointer passed is derived from the whole worker.
         let answer = unsafe { entry.call((&raw mut *self).cast()) };
-        let is_plain = self.place == Place::Buffer && self.context.dirty | self.context.emitted == 0;
+        let is_plain =
+            self.location == FrameLocation::Buffer && self.context.dirty | self.context.emitted == 0;
         if answer < DROP && is_plain {
             return Fate::Forward { port: answer as u32, queue: self.context.queue as u32 };
         }
@@ -162,7 +164,7 @@ impl Worker {
         if self.context.dirty != 0 {
             self.set.clear();
         }
-        let place = mem::replace(&mut self.place, Place::Buffer);
+        let location = mem::replace(&mut self.location, FrameLocation::Buffer);
         match answer {
             DONE => Fate::Done,
             drop if drop & DROP != 0 && self.outcomes.len() < OUTCOMES_MAX => {
@@ -174,11 +176,11 @@ impl Worker {
             }
             port => {
                 let (port, queue) = (port as u32, self.context.queue as u32);
-                if place == Place::Copy && self.copy.len() != frame.len() {
+                if location == FrameLocation::Copy && self.copy.len() != frame.len() {
                     self.outcomes.push(PacketOutcome::Output { port, queue, frame: self.copy.clone() });
                     return Fate::Done;
                 }
-                if place == Place::Copy {
+                if location == FrameLocation::Copy {
                     frame.copy_from_slice(&self.copy);
                 }
                 Fate::Forward { port, queue }
@@ -236,7 +238,7 @@ impl Worker {
     /// The packet as Rust executes it; [`Worker::put_packet`] ends that.
     pub(super) fn take_packet(&mut self) -> Packet {
         let mut frame = mem::take(&mut self.copy);
-        if self.place == Place::Buffer {
+        if self.location == FrameLocation::Buffer {
             frame.clear();
             frame.extend_from_slice(self.frame());
         }
@@ -247,7 +249,7 @@ impl Worker {
 
     pub(super) fn put_packet(&mut self, packet: Packet) {
         self.copy = packet.frame;
-        self.place = Place::Copy;
+        self.location = FrameLocation::Copy;
         let context = &mut self.context;
         (context.frame, context.len) = (self.copy.as_mut_ptr(), self.copy.len() as u64);
         (context.metadata, context.tunnel) = (packet.context.metadata, packet.context.tunnel_id);
@@ -257,14 +259,14 @@ impl Worker {
 
     /// As [`Worker::put_packet`] for a packet that is as it was: the frame stays where it is.
     pub(super) fn give_back(&mut self, packet: Packet) {
-        // When the copy was the place of the frame, this is the same memory again.
+        // When the copy was the location of the frame, this is the same memory again.
         self.copy = packet.frame;
         self.context.emitted = self.outcomes.len() as u64;
     }
 
     /// Whether the frame still is in the caller's buffer, and is what `packet` has.
     pub(super) fn is_unchanged(&self, packet: &Packet) -> bool {
-        self.place == Place::Buffer && packet.frame == self.frame()
+        self.location == FrameLocation::Buffer && packet.frame == self.frame()
     }
 
     pub(super) fn take_set(&mut self) -> ActionSet {
@@ -289,17 +291,18 @@ impl Worker {
         }
     }
 
-    /// Sends a copy of the packet as it is now.
+    /// Executes an output or a group action: the packet itself stays as it is.
     pub(super) fn emit(&mut self, table: u8, found: RuleNumber, action: Action) {
-        let packet = self.take_packet();
-        self.walk(table, found).emit(&packet.frame, packet.context, packet.queue, action);
+        let mut packet = self.take_packet();
+        // Sending a copy never ends the packet.
+        let _ = perform(action, &mut packet, &mut self.walk(table, found));
         self.give_back(packet);
     }
 
     /// Ends a packet whose TTL could not be counted down.
     pub(super) fn invalid_ttl(&mut self, table: u8, found: RuleNumber) {
         let packet = self.take_packet();
-        self.walk(table, found).invalid_ttl(&packet.frame, packet.context);
+        execute::invalid_ttl(&packet, &mut self.walk(table, found));
         self.give_back(packet);
     }
 }

@@ -2,6 +2,7 @@
 //! kind of group and band; frames of every kind that the key knows, whole, cut and damaged.
 
 use fastpath_jit::{Fate, Live, Worker};
+use fastpath_switch::action::{ACTIONS, Action, Argument};
 use fastpath_switch::edit;
 use fastpath_switch::field::{FIELDS, Field, Needs};
 use fastpath_switch::flow::{ClearActions, FlowCommand, FlowMod, Instructions, WriteMetadata, flags};
@@ -9,7 +10,7 @@ use fastpath_switch::group::{Bucket, GroupCommand, GroupKind, GroupMod};
 use fastpath_switch::interp::PacketOutcome;
 use fastpath_switch::meter::{self, Band, BandKind, MeterCommand, MeterMod};
 use fastpath_switch::port::{self, Link, Port};
-use fastpath_switch::{Action, FieldMatch, Limits, Match, Switch, Table, interp};
+use fastpath_switch::{FieldMatch, Limits, Match, Switch, Table, interp};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
 use fastpath_wire::build::{Ip, Tcp};
@@ -118,19 +119,8 @@ fn any_action(rng: &mut Rng) -> Action {
             Action::Output { port: to, max_len: 64 }
         }
         12 | 13 => Action::Group(1 + rng.below(4) as u32),
-        14 => Action::PushVlan(pick(rng, &[0x8100, 0x88a8])),
-        15 => Action::PopVlan,
-        16 => Action::PushMpls(pick(rng, &[0x8847, 0x8848])),
-        17 => Action::PopMpls(pick(rng, &[0x0800, 0x8847, 0x86dd])),
-        18 => Action::PushPbb(0x88e7),
-        19 => Action::PopPbb,
-        20..23 => Action::DecNwTtl,
-        23 => Action::DecMplsTtl,
-        24 => Action::CopyTtlIn,
-        25 => Action::CopyTtlOut,
-        26 => Action::SetQueue(rng.below(3) as u32),
-        27 => Action::SetNwTtl(rng.below(3) as u8),
-        28 => Action::SetMplsTtl(rng.below(3) as u8),
+        14..26 => any_simple_action(rng),
+        26..29 => Action::DecNwTtl,
         29..34 => {
             let common = [
                 Field::EthDst,
@@ -151,6 +141,21 @@ fn any_action(rng: &mut Rng) -> Action {
                 break Action::SetField(field, value(rng, field));
             }
         },
+    }
+}
+
+/// An action of any type whose argument is a number, of all types alike.
+fn any_simple_action(rng: &mut Rng) -> Action {
+    loop {
+        match pick(rng, &ACTIONS).argument {
+            Argument::None(action) => return action,
+            Argument::Ttl(make) => return make(rng.below(3) as u8),
+            Argument::EtherType(make) => {
+                return make(pick(rng, &[0x8100, 0x88a8, 0x8847, 0x8848, 0x88e7, 0x0800, 0x86dd]));
+            }
+            Argument::Number { make, .. } => return make(rng.below(3) as u32),
+            Argument::Own => {}
+        }
     }
 }
 

@@ -2,19 +2,24 @@
 
 use crate::message::{Fault, For, Property, TableFeatures};
 use fastpath_switch::Limits;
+use fastpath_switch::action::ACTIONS;
 use fastpath_switch::field::FIELDS;
 
 /// Types of instructions: goto, metadata, write, apply, clear, meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
-/// Types of actions.
-const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
-
 /// Bits of a table's configuration that 1.3 has, all deprecated.
 pub(super) const TABLE_CONFIG: u32 = 3;
 
 /// The actions as bits (OFPAT_).
 pub(super) fn action_bits() -> u32 {
-    ACTIONS.iter().fold(0, |bits, kind| bits | 1 << kind)
+    ACTIONS.iter().fold(0, |bits, info| bits | 1 << info.number)
+}
+
+/// The types of actions, in the order of their numbers (OFPAT_).
+fn action_types() -> Vec<u16> {
+    let mut types: Vec<u16> = ACTIONS.iter().map(|info| info.number).collect();
+    types.sort_unstable();
+    types
 }
 
 /// What a table can do.
@@ -31,8 +36,8 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     let mut properties = Vec::new();
     properties.extend(for_both(&|whom| Property::Instructions(whom, instructions())));
     properties.extend(for_both(&|whom| Property::NextTables(whom, next())));
-    properties.extend(for_both(&|whom| Property::WriteActions(whom, ACTIONS.to_vec())));
-    properties.extend(for_both(&|whom| Property::ApplyActions(whom, ACTIONS.to_vec())));
+    properties.extend(for_both(&|whom| Property::WriteActions(whom, action_types())));
+    properties.extend(for_both(&|whom| Property::ApplyActions(whom, action_types())));
     properties.push(Property::Match(matched()));
     // Without the bit that says "under a mask", which Open vSwitch does not take here.
     let wildcards = FIELDS.iter().map(|info| (info.field, false)).collect();

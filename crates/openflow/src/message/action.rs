@@ -3,11 +3,14 @@
 use super::bytes::{Reader, Write};
 use super::fault::Fault;
 use super::oxm;
+use fastpath_switch::action::{ACTIONS, Action, Argument};
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
-use fastpath_switch::{Action, Bucket, Instructions, Refusal};
+use fastpath_switch::{Bucket, Instructions, Refusal};
 
+/// OFPAT_OUTPUT.
+const OUTPUT: u16 = 0;
 /// OFPAT_SET_FIELD.
-pub(crate) const SET_FIELD: u16 = 25;
+const SET_FIELD: u16 = 25;
 /// OFPAT_EXPERIMENTER and OFPIT_EXPERIMENTER.
 const EXPERIMENTER: u16 = 0xffff;
 
@@ -26,93 +29,55 @@ pub(crate) fn read_actions(mut reader: Reader<'_>) -> Result<Vec<Action>, Fault>
 }
 
 fn read_action(kind: u16, len: usize, mut body: Reader<'_>) -> Result<Action, Fault> {
+    let Some(info) = ACTIONS.iter().find(|info| info.number == kind) else {
+        return match kind {
+            EXPERIMENTER => Err(Fault::ActionBadExperimenter(body.u32()?)),
+            _ => Err(Refusal::ActionBadType(kind).into()),
+        };
+    };
     let wanted = match kind {
-        0 => 16,
-        SET_FIELD | EXPERIMENTER => len,
+        OUTPUT => 16,
+        SET_FIELD => len,
         _ => 8,
     };
-    let action = match kind {
-        _ if len != wanted && matches!(kind, 0 | 11 | 12 | 15..=24 | 26 | 27) => {
-            return Err(Refusal::ActionBadLen(kind).into());
-        }
-        0 => Action::Output { port: body.u32()?, max_len: body.u16()? },
-        11 => Action::CopyTtlOut,
-        12 => Action::CopyTtlIn,
-        15 => Action::SetMplsTtl(body.u8()?),
-        16 => Action::DecMplsTtl,
-        17 => Action::PushVlan(body.u16()?),
-        18 => Action::PopVlan,
-        19 => Action::PushMpls(body.u16()?),
-        20 => Action::PopMpls(body.u16()?),
-        21 => Action::SetQueue(body.u32()?),
-        22 => Action::Group(body.u32()?),
-        23 => Action::SetNwTtl(body.u8()?),
-        24 => Action::DecNwTtl,
-        SET_FIELD => {
+    if len != wanted {
+        return Err(Refusal::ActionBadLen(kind).into());
+    }
+    let action = match info.argument {
+        Argument::None(action) => action,
+        Argument::Ttl(make) => make(body.u8()?),
+        Argument::EtherType(make) => make(body.u16()?),
+        Argument::Number { make, .. } => make(body.u32()?),
+        Argument::Own if kind == OUTPUT => Action::Output { port: body.u32()?, max_len: body.u16()? },
+        Argument::Own => {
             let (field, value) = oxm::read_set_field(&mut body)?;
             if len != (8 + field.oxm_len()).next_multiple_of(8) {
                 return Err(Fault::ActionBadSetLen);
             }
             Action::SetField(field, value)
         }
-        26 => Action::PushPbb(body.u16()?),
-        27 => Action::PopPbb,
-        EXPERIMENTER => return Err(Fault::ActionBadExperimenter(body.u32()?)),
-        _ => return Err(Refusal::ActionBadType(kind).into()),
     };
     Ok(action)
-}
-
-/// The number of an action's type (OFPAT_).
-pub(crate) fn kind(action: &Action) -> u16 {
-    match action {
-        Action::Output { .. } => 0,
-        Action::CopyTtlOut => 11,
-        Action::CopyTtlIn => 12,
-        Action::SetMplsTtl(_) => 15,
-        Action::DecMplsTtl => 16,
-        Action::PushVlan(_) => 17,
-        Action::PopVlan => 18,
-        Action::PushMpls(_) => 19,
-        Action::PopMpls(_) => 20,
-        Action::SetQueue(_) => 21,
-        Action::Group(_) => 22,
-        Action::SetNwTtl(_) => 23,
-        Action::DecNwTtl => 24,
-        Action::SetField(..) => SET_FIELD,
-        Action::PushPbb(_) => 26,
-        Action::PopPbb => 27,
-    }
 }
 
 pub(crate) fn write_actions(out: &mut Vec<u8>, actions: &[Action]) {
     for action in actions {
         let start = out.len();
-        out.u16(kind(action));
+        let (kind, argument) = action.parts();
+        out.u16(kind);
         out.u16(0);
-        match action {
-            Action::Output { port, max_len } => {
-                out.u32(*port);
-                out.u16(*max_len);
+        match (*action, action.info().argument) {
+            (Action::Output { port, max_len }, _) => {
+                out.u32(port);
+                out.u16(max_len);
             }
-            Action::SetQueue(number) | Action::Group(number) => out.u32(*number),
-            Action::SetMplsTtl(ttl) | Action::SetNwTtl(ttl) => out.u8(*ttl),
-            Action::PushVlan(kind)
-            | Action::PushMpls(kind)
-            | Action::PopMpls(kind)
-            | Action::PushPbb(kind) => {
-                out.u16(*kind);
+            (Action::SetField(field, value), _) => {
+                oxm::write_header(out, field, false);
+                out.number(value, field.oxm_len());
             }
-            Action::SetField(field, value) => {
-                oxm::write_header(out, *field, false);
-                out.number(*value, field.oxm_len());
-            }
-            Action::PopVlan
-            | Action::PopPbb
-            | Action::CopyTtlOut
-            | Action::CopyTtlIn
-            | Action::DecMplsTtl
-            | Action::DecNwTtl => out.u32(0),
+            (_, Argument::Ttl(_)) => out.u8(argument as u8),
+            (_, Argument::EtherType(_)) => out.u16(argument as u16),
+            (_, Argument::Number { .. } | Argument::None(_) | Argument::Own) => out.u32(argument),
         }
         out.pad(start);
         out.length(start, start + 2);

@@ -12,6 +12,10 @@
 //! plan; whatever is faster must give the same answers and, after [`Executor::credit`], the same
 //! counters.
 
+mod perform;
+
+pub use perform::{Effects, FloodScope, Packet, invalid_ttl, output, perform};
+
 use crate::flow::Rank;
 use crate::interp::{DropReason, PacketInReason, PacketOutcome, interp_by};
 use crate::key::PipelineFields;

@@ -194,7 +194,7 @@ impl Base {
     }
 
     /// The parts, the one with the first rule first.
-    pub fn parts(&self) -> &[Subtable] {
+    pub fn subtables(&self) -> &[Subtable] {
         &self.parts
     }
 

@@ -1,0 +1,135 @@
+//! One action on one packet. The interpreter and the compiled data path both execute actions by
+//! [`perform`]; they differ in where counters and ports are, which is what [`Effects`] hides.
+//!
+//! ```text
+//!   action ─▶ perform ─┬─ changes the packet (edit.rs)
+//!                      └─ Effects: send, flood, packet-in, group, drop
+//! ```
+//!
+//! Generated code executes frequent actions itself (`jit/src/native/ops.rs`) and calls this for all
+//! others.
+//!
+//! Read first: OpenFlow 1.3.5 §5.12 (actions) and §7.2.5 (reserved ports).
+
+use crate::action::Action;
+use crate::edit::{self, Ttl};
+use crate::field::Field;
+use crate::interp::{DropReason, PacketInReason};
+use crate::key::PipelineFields;
+use crate::normal::ForwardingDecision;
+use crate::port;
+use std::ops::ControlFlow::{self, Break, Continue};
+
+/// A packet while it is executed.
+#[derive(Clone, Debug, Default)]
+pub struct Packet {
+    /// The frame as it is now.
+    pub frame: Vec<u8>,
+    /// Port of entry, metadata and tunnel id.
+    pub context: PipelineFields,
+    /// The queue of the port that it leaves by; 0 is the default queue.
+    pub queue: u32,
+}
+
+/// The ports that a flooded packet is sent to. The port of entry is never one of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FloodScope {
+    /// The ordinary ports (OFPP_ALL and OFPP_FLOOD).
+    Ordinary,
+    /// The ordinary ports and OFPP_LOCAL, as a learning switch floods (OFPP_NORMAL).
+    WithLocal,
+}
+
+/// What executing an action does besides changing the packet. Every method counts and bounds what
+/// it sends.
+pub trait Effects {
+    /// Sends a copy of the packet out of a port that is not reserved, or out of OFPP_LOCAL.
+    fn send(&mut self, packet: &Packet, port: u32);
+
+    /// Sends a copy out of every port of the scope that may send, except the port of entry.
+    fn flood(&mut self, packet: &Packet, scope: FloodScope);
+
+    /// Decides where OFPP_NORMAL forwards the packet, and learns its source address.
+    fn forward_normally(&mut self, packet: &Packet) -> ForwardingDecision;
+
+    /// Sends a packet-in. Without a reason it is that of the flow: OFPR_NO_MATCH for a table-miss
+    /// flow, else OFPR_ACTION.
+    fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16);
+
+    /// Sends the packet through the tables (OFPP_TABLE, in packet-outs only).
+    fn resubmit(&mut self, packet: &Packet);
+
+    /// Processes a copy of the packet by each bucket that the group selects.
+    fn group(&mut self, packet: &Packet, id: u32);
+
+    /// Notes that nothing of this copy goes on.
+    fn drop(&mut self, reason: DropReason);
+}
+
+/// Executes one action. `Break` means that the packet ended here.
+#[inline]
+pub fn perform<E: Effects>(action: Action, packet: &mut Packet, effects: &mut E) -> ControlFlow<()> {
+    let frame = &mut packet.frame;
+    match action {
+        Action::Output { port, max_len } => output(packet, port, max_len, effects),
+        Action::Group(id) => effects.group(packet, id),
+        Action::SetQueue(queue) => packet.queue = queue,
+        Action::SetField(Field::TunnelId, value) => packet.context.tunnel_id = value as u64,
+        Action::SetField(field, value) => edit::set_field(frame, field, value),
+        Action::PushVlan(ethertype) => edit::push_vlan(frame, ethertype),
+        Action::PopVlan => edit::pop_vlan(frame),
+        Action::PushMpls(ethertype) => edit::push_mpls(frame, ethertype),
+        Action::PopMpls(ethertype) => edit::pop_mpls(frame, ethertype),
+        Action::PushPbb(ethertype) => edit::push_pbb(frame, ethertype),
+        Action::PopPbb => edit::pop_pbb(frame),
+        Action::CopyTtlOut => edit::copy_ttl_out(frame),
+        Action::CopyTtlIn => edit::copy_ttl_in(frame),
+        Action::SetMplsTtl(ttl) => edit::set_mpls_ttl(frame, ttl),
+        Action::SetNwTtl(ttl) => edit::set_nw_ttl(frame, ttl),
+        Action::DecMplsTtl => {
+            let ttl = edit::dec_mpls_ttl(frame);
+            return check_ttl(ttl, packet, effects);
+        }
+        Action::DecNwTtl => {
+            let ttl = edit::dec_nw_ttl(frame);
+            return check_ttl(ttl, packet, effects);
+        }
+    }
+    Continue(())
+}
+
+fn check_ttl<E: Effects>(ttl: Ttl, packet: &Packet, effects: &mut E) -> ControlFlow<()> {
+    match ttl {
+        Ttl::Alive => Continue(()),
+        Ttl::Invalid => {
+            invalid_ttl(packet, effects);
+            Break(())
+        }
+    }
+}
+
+/// Ends a packet with an invalid TTL: it is not forwarded, and controllers may receive it
+/// (§5.12, OFPR_INVALID_TTL).
+pub fn invalid_ttl<E: Effects>(packet: &Packet, effects: &mut E) {
+    effects.packet_in(packet, Some(PacketInReason::InvalidTtl), port::NO_BUFFER);
+    effects.drop(DropReason::InvalidTtl);
+}
+
+/// Sends a copy of the packet to a port, ordinary or reserved (§7.2.5). The packet itself goes on
+/// unchanged.
+pub fn output<E: Effects>(packet: &Packet, port: u32, max_len: u16, effects: &mut E) {
+    let in_port = packet.context.in_port;
+    match port {
+        port::CONTROLLER => effects.packet_in(packet, None, max_len),
+        port::IN_PORT => effects.send(packet, in_port),
+        port::TABLE => effects.resubmit(packet),
+        port::NORMAL => match effects.forward_normally(packet) {
+            ForwardingDecision::Port(number) => effects.send(packet, number),
+            ForwardingDecision::Flood => effects.flood(packet, FloodScope::WithLocal),
+            ForwardingDecision::Filter => effects.drop(DropReason::NoOtherPort),
+        },
+        port::ALL | port::FLOOD => effects.flood(packet, FloodScope::Ordinary),
+        _ if port == in_port => effects.drop(DropReason::NoOtherPort),
+        _ => effects.send(packet, port),
+    }
+}
