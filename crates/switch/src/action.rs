@@ -1,24 +1,29 @@
-//! Actions and the action set.
+//! Actions, their names and numbers, and the action set.
+//!
+//! To add an action: its variant, its row in [`ACTIONS`] and its arm in [`Action::parts`] here, and
+//! its arm in [`perform`](crate::execute::perform), which calls a function of `edit.rs`. Rule
+//! files, messages, table features, the interpreter, compiled tables and their differential test
+//! take it from there. An argument that can be wrong is also checked in `check.rs`.
 //!
 //! Read first: OpenFlow 1.3.5 §5.10 (action set), §5.12 (actions).
 
 use crate::field::Field;
-use crate::port;
+use crate::{group, port};
 use std::collections::BTreeMap;
 
-/// What is done to a packet.
+/// An action on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
-    /// Send it out of a port, physical or reserved (see [`port`]).
+    /// Send a copy out of a port, ordinary or reserved (see [`port`]).
     Output {
         /// The port.
         port: u32,
-        /// Bytes that a packet-in carries at most; 0xffff for the whole frame.
+        /// The most bytes that a packet-in carries; 0xffff for the whole frame.
         max_len: u16,
     },
-    /// Process it by a group.
+    /// Process the packet by a group.
     Group(u32),
-    /// Put it in this queue of the port it leaves by.
+    /// Use this queue of the output port.
     SetQueue(u32),
     /// Set a field to a value.
     SetField(Field, u128),
@@ -40,73 +45,149 @@ pub enum Action {
     CopyTtlIn,
     /// Set the TTL of the outermost MPLS entry.
     SetMplsTtl(u8),
-    /// Count a hop in the outermost MPLS entry.
+    /// Decrement the TTL of the outermost MPLS entry.
     DecMplsTtl,
     /// Set the TTL of the IP header.
     SetNwTtl(u8),
-    /// Count a hop in the IP header.
+    /// Decrement the TTL of the IP header.
     DecNwTtl,
 }
 
-/// At most one action of each kind (of set-field: one for each field), executed in the order of
-/// §5.10 whatever the order they were written in.
+/// The action set of a packet: at most one action of each type (of set-field, one for each field).
+/// It is executed in the order of §5.10, whatever the order in which actions were written.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ActionSet {
     actions: BTreeMap<Slot, Action>,
 }
 
-/// Where an action goes in the set: its place in the order of §5.10, and which of several that
-/// share it.
+/// The place of an action in the set: its row in [`ACTIONS`], and the field of a set-field.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Slot(u8, u8);
+struct Slot {
+    row: usize,
+    field: Option<Field>,
+}
+
+/// The names and the argument of an action type.
+#[derive(Clone, Copy, Debug)]
+pub struct ActionInfo {
+    /// The number of the type in messages (OFPAT_).
+    pub number: u16,
+    /// The name in rule files, as ovs-ofctl prints it.
+    pub name: &'static str,
+    /// The argument.
+    pub argument: Argument,
+}
+
+/// The argument of an action, with the function that makes the action from it.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument {
+    /// No argument.
+    None(Action),
+    /// A TTL: 8 bits in messages.
+    Ttl(fn(u8) -> Action),
+    /// An EtherType: 16 bits in messages, hexadecimal in rule files.
+    EtherType(fn(u16) -> Action),
+    /// A number of at most `max`: 32 bits in messages.
+    Number {
+        /// The greatest number that rule files may use.
+        max: u32,
+        /// Makes the action.
+        make: fn(u32) -> Action,
+    },
+    /// Output and set-field: syntax and message body of their own.
+    Own,
+}
+
+const fn row(number: u16, name: &'static str, argument: Argument) -> ActionInfo {
+    ActionInfo { number, name, argument }
+}
+
+/// All action types, in the order in which an action set executes them (§5.10). Rule files and
+/// messages are read and written by this table.
+pub const ACTIONS: [ActionInfo; 16] = [
+    row(12, "copy_ttl_in", Argument::None(Action::CopyTtlIn)),
+    row(18, "pop_vlan", Argument::None(Action::PopVlan)),
+    row(27, "pop_pbb", Argument::None(Action::PopPbb)),
+    row(20, "pop_mpls", Argument::EtherType(Action::PopMpls)),
+    row(19, "push_mpls", Argument::EtherType(Action::PushMpls)),
+    row(26, "push_pbb", Argument::EtherType(Action::PushPbb)),
+    row(17, "push_vlan", Argument::EtherType(Action::PushVlan)),
+    row(11, "copy_ttl_out", Argument::None(Action::CopyTtlOut)),
+    row(16, "dec_mpls_ttl", Argument::None(Action::DecMplsTtl)),
+    row(24, "dec_ttl", Argument::None(Action::DecNwTtl)),
+    row(25, "set_field", Argument::Own),
+    row(15, "set_mpls_ttl", Argument::Ttl(Action::SetMplsTtl)),
+    row(23, "mod_nw_ttl", Argument::Ttl(Action::SetNwTtl)),
+    row(21, "set_queue", Argument::Number { max: u32::MAX, make: Action::SetQueue }),
+    row(22, "group", Argument::Number { max: group::MAX, make: Action::Group }),
+    row(0, "output", Argument::Own),
+];
 
 impl Action {
-    /// Output with the whole frame, should it go to the controller.
+    /// Returns the output to a port; a packet-in carries the whole frame.
     pub fn output(port: u32) -> Action {
         Action::Output { port, max_len: port::NO_BUFFER }
     }
 
-    fn slot(&self) -> Slot {
-        match self {
-            Action::CopyTtlIn => Slot(1, 0),
-            Action::PopVlan => Slot(2, 0),
-            Action::PopPbb => Slot(2, 1),
-            Action::PopMpls(_) => Slot(2, 2),
-            Action::PushMpls(_) => Slot(3, 0),
-            Action::PushPbb(_) => Slot(4, 0),
-            Action::PushVlan(_) => Slot(5, 0),
-            Action::CopyTtlOut => Slot(6, 0),
-            Action::DecMplsTtl => Slot(7, 0),
-            Action::DecNwTtl => Slot(7, 1),
-            Action::SetField(field, _) => Slot(8, *field as u8),
-            Action::SetMplsTtl(_) => Slot(8, 0xfe),
-            Action::SetNwTtl(_) => Slot(8, 0xff),
-            Action::SetQueue(_) => Slot(9, 0),
-            Action::Group(_) => Slot(10, 0),
-            Action::Output { .. } => Slot(11, 0),
+    /// Returns the number of the type (OFPAT_) and the argument; 0 for an action that has no
+    /// argument, or one of its own form.
+    pub fn parts(&self) -> (u16, u32) {
+        match *self {
+            Action::Output { .. } => (0, 0),
+            Action::CopyTtlOut => (11, 0),
+            Action::CopyTtlIn => (12, 0),
+            Action::SetMplsTtl(ttl) => (15, ttl.into()),
+            Action::DecMplsTtl => (16, 0),
+            Action::PushVlan(ethertype) => (17, ethertype.into()),
+            Action::PopVlan => (18, 0),
+            Action::PushMpls(ethertype) => (19, ethertype.into()),
+            Action::PopMpls(ethertype) => (20, ethertype.into()),
+            Action::SetQueue(queue) => (21, queue),
+            Action::Group(id) => (22, id),
+            Action::SetNwTtl(ttl) => (23, ttl.into()),
+            Action::DecNwTtl => (24, 0),
+            Action::SetField(..) => (25, 0),
+            Action::PushPbb(ethertype) => (26, ethertype.into()),
+            Action::PopPbb => (27, 0),
         }
+    }
+
+    /// Returns the row of its type.
+    pub fn info(&self) -> &'static ActionInfo {
+        &ACTIONS[self.row()]
+    }
+
+    fn row(&self) -> usize {
+        let (number, _) = self.parts();
+        let row = ACTIONS.iter().position(|info| info.number == number);
+        row.unwrap_or_else(|| panic!("action type {number} has no row in ACTIONS"))
+    }
+
+    fn slot(&self) -> Slot {
+        let field = if let Action::SetField(field, _) = self { Some(*field) } else { None };
+        Slot { row: self.row(), field }
     }
 }
 
 impl ActionSet {
-    /// The set that writing these actions, in turn, to the empty set gives.
+    /// Returns the set that results from writing these actions, in order, to the empty set.
     pub fn of(actions: &[Action]) -> ActionSet {
         let mut set = ActionSet::default();
         set.write(actions);
         set
     }
 
-    /// Adds actions; each replaces the one of its kind.
+    /// Adds actions; each replaces the one of its type.
     pub fn write(&mut self, actions: &[Action]) {
         self.actions.extend(actions.iter().map(|action| (action.slot(), *action)));
     }
 
-    /// Empties the set.
+    /// Removes all actions.
     pub fn clear(&mut self) {
         self.actions.clear();
     }
 
-    /// The actions to execute, in order: with a group there is no output (§5.10).
+    /// Returns the actions in the order of execution. With a group there is no output (§5.10).
     pub fn in_order(&self) -> impl Iterator<Item = Action> + '_ {
         let has_group = self.actions.values().any(|action| matches!(action, Action::Group(_)));
         let is_kept = move |action: &Action| !(has_group && matches!(action, Action::Output { .. }));
@@ -117,6 +198,21 @@ impl ActionSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_row_makes_the_action_of_its_number_with_its_argument() {
+        for ActionInfo { number, name, argument } in ACTIONS {
+            let (made, wanted) = match argument {
+                Argument::None(action) => (action, 0),
+                Argument::Ttl(make) => (make(7), 7),
+                Argument::EtherType(make) => (make(0x8847), 0x8847),
+                Argument::Number { max, make } => (make(max), max),
+                Argument::Own => continue,
+            };
+            assert_eq!(made.parts(), (number, wanted), "{name}");
+            assert_eq!(made.info().name, name);
+        }
+    }
 
     #[test]
     fn a_set_executes_in_the_order_of_the_specification() {

@@ -1,9 +1,10 @@
-//! Changing frames: tags pushed and popped, fields set, TTLs counted, with checksums kept right.
+//! Edits frames: pushes and pops tags, sets fields, decrements TTLs, and updates checksums.
 //!
-//! Checksums are updated by the difference (RFC 1624), so a wrong one stays wrong and a receiver
-//! still finds out; the CRC of SCTP is made anew when it was right. A frame does not get shorter
-//! than Ethernet allows. A change that a frame has no header for does nothing. Each function reads
-//! the headers again: this is the obvious way, not the fast one.
+//! Checksums are updated by the difference (RFC 1624), so a wrong one stays wrong and the receiver
+//! still detects it. The CRC of SCTP is computed again if it was right. A frame of at least
+//! Ethernet's minimum length does not become shorter than that. An edit of a header that the frame
+//! does not have does nothing. Each function parses the headers again: this is the obvious
+//! implementation, not the fast one.
 //!
 //! Read first: OpenFlow 1.3.5 §5.12 and §7.2.5.
 
@@ -12,16 +13,17 @@ use crate::key::{be, neighbor_option};
 use fastpath_wire::{Headers, Ipv6, Malformed, Network, checksum, ethertype, protocol, sctp};
 use std::ops::Range;
 
-/// What counting a hop found.
+/// The result of decrementing a TTL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ttl {
-    /// The packet lives on, or has no such TTL.
+    /// The packet goes on, or has no such TTL.
     Alive,
-    /// The TTL was 1 or 0 and is unchanged: an invalid TTL (OFPR_INVALID_TTL).
+    /// The TTL was 1 or 0, and is unchanged: an invalid TTL (OFPR_INVALID_TTL).
     Invalid,
 }
 
-/// Inserts an outermost VLAN tag with the id and priority of the one that was outermost, or 0.
+/// Inserts an outermost VLAN tag. Its id and priority are those of the tag that was outermost, or
+/// 0.
 pub fn push_vlan(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     let [high, low] = if is_tagged(&headers) { [frame[14] & 0xef, frame[15]] } else { [0, 0] };
@@ -36,8 +38,9 @@ pub fn pop_vlan(frame: &mut Vec<u8>) {
     }
 }
 
-/// Inserts an MPLS entry right behind the Ethernet header, before any tag (§5.12), with label,
-/// class and TTL of the outermost entry, or with the TTL of the IP header and zeros.
+/// Inserts an MPLS entry directly behind the Ethernet header, before any tag (§5.12). Label, class
+/// and TTL are those of the outermost entry; without one, the TTL is that of the IP header and the
+/// rest is 0.
 pub fn push_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     let entry = match (outer_label(frame, &headers), headers.network) {
@@ -52,7 +55,7 @@ pub fn push_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     frame.splice(14..14, (entry & !0x100 | bottom).to_be_bytes());
 }
 
-/// Removes the outermost MPLS entry; what follows is of `ethertype`.
+/// Removes the outermost MPLS entry; `ethertype` is that of the payload behind it.
 pub fn pop_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     if let Some(at) = outer_label(frame, &headers) {
@@ -61,8 +64,8 @@ pub fn pop_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     }
 }
 
-/// Wraps the frame in a PBB service instance between the same stations: instance of the outermost
-/// I-TAG or 0, priority of the VLAN tag or 0.
+/// Wraps the frame in a PBB service instance with the same MAC addresses. The instance is that of
+/// the outermost I-TAG, or 0; the priority is that of the VLAN tag, or 0.
 pub fn push_pbb(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     let mut tag = [0; 4];
@@ -79,17 +82,17 @@ pub fn push_pbb(frame: &mut Vec<u8>, ethertype: u16) {
     frame.splice(12..12, header);
 }
 
-/// Unwraps the outermost PBB service instance with everything before the frame it carries.
+/// Removes the outermost PBB encapsulation: everything before the frame that it carries.
 pub fn pop_pbb(frame: &mut Vec<u8>) {
     let headers = Headers::parse(frame);
-    // What is inside must be an Ethernet header again.
+    // The payload must hold an Ethernet header.
     if let Some(at) = service_tag(frame, &headers).filter(|at| at + 18 <= frame.len()) {
         remove(frame, 0..at + 4);
     }
 }
 
-/// Takes bytes out. A frame of at least the length that Ethernet asks for keeps that length: it is
-/// padded, as a MAC would before it sends it (IEEE 802.3 §4.2.3.3; without FCS).
+/// Removes bytes. A frame of at least Ethernet's minimum length is padded to that length, as a MAC
+/// does before it sends (IEEE 802.3 §4.2.3.3; without FCS).
 fn remove(frame: &mut Vec<u8>, bytes: Range<usize>) {
     const LEN_MIN: usize = 60;
     let len = frame.len();
@@ -106,7 +109,7 @@ pub fn set_mpls_ttl(frame: &mut [u8], ttl: u8) {
     }
 }
 
-/// Counts a hop in the outermost MPLS entry.
+/// Decrements the TTL of the outermost MPLS entry.
 pub fn dec_mpls_ttl(frame: &mut [u8]) -> Ttl {
     match outer_label(frame, &Headers::parse(frame)) {
         Some(at) if frame[at + 3] <= 1 => Ttl::Invalid,
@@ -127,7 +130,7 @@ pub fn set_nw_ttl(frame: &mut [u8], ttl: u8) {
     }
 }
 
-/// Counts a hop in the IP header.
+/// Decrements the TTL or hop limit of the IP header.
 pub fn dec_nw_ttl(frame: &mut [u8]) -> Ttl {
     let ttl = match Headers::parse(frame).network {
         Network::Ipv4(ip) => ip.ttl,
@@ -141,8 +144,8 @@ pub fn dec_nw_ttl(frame: &mut [u8]) -> Ttl {
     Ttl::Alive
 }
 
-/// Copies the TTL of the second header that has one to the outermost (MPLS from MPLS, or MPLS from
-/// IP).
+/// Copies the TTL of the second header that has one to the outermost (from MPLS to MPLS, or from IP
+/// to MPLS).
 pub fn copy_ttl_out(frame: &mut [u8]) {
     let Some(outer) = outer_label(frame, &Headers::parse(frame)) else { return };
     if let Some(inner) = inner_ttl(frame, outer) {
@@ -161,8 +164,8 @@ pub fn copy_ttl_in(frame: &mut [u8]) {
     }
 }
 
-/// Raises the drop precedence of an assured-forwarding code point (RFC 2597) by `levels`, to 3 at
-/// most (meter band dscp-remark). Other packets are left alone.
+/// Raises the drop precedence of an assured-forwarding code point (RFC 2597) by `levels`, to at
+/// most 3 (meter band dscp-remark). Other packets stay as they are.
 pub fn raise_drop_precedence(frame: &mut [u8], levels: u8) {
     let dscp = Headers::parse(frame).traffic_class() >> 2;
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
@@ -173,8 +176,8 @@ pub fn raise_drop_precedence(frame: &mut [u8], levels: u8) {
     set_field(frame, Field::IpDscp, (class << 3 | raised << 1).into());
 }
 
-/// Sets a header field. Metadata, tunnel id and ports of entry are not in the frame and are left to
-/// the caller.
+/// Sets a header field. Metadata, tunnel id and port of entry are not in the frame; the caller sets
+/// those.
 pub fn set_field(frame: &mut [u8], field: Field, value: u128) {
     let headers = Headers::parse(frame);
     if headers.network == Network::Malformed(Malformed::Ethernet) {
@@ -244,7 +247,7 @@ fn set_ip(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
             let at = ip.offset + if field == Field::Ipv4Src { 12 } else { 16 };
             let address = (value as u32).to_be_bytes();
             patch_covered(frame, headers, at, &address);
-            // The transport sum took the difference first; now the header's own, from the old
+            // The transport checksum was updated first. Now the header's own, which needs the old
             // bytes.
             patch(frame, ip.offset, at, &address, &[ip.offset + 10]);
         }
@@ -274,8 +277,8 @@ fn set_ipv6(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
             frame[ip.offset + 8..ip.offset + 24].copy_from_slice(&address);
         }
         _ => {
-            // On the way through a routing header, the sum covers the final destination, not this
-            // one.
+            // While a routing header has segments left, the checksum covers the final destination,
+            // not this address.
             if !is_source_routed(frame, &ip) {
                 patch_covered(frame, headers, ip.offset + 24, &address);
             }
@@ -318,8 +321,8 @@ fn set_transport(frame: &mut [u8], headers: &Headers, field: Field, value: u128)
     frame[start + at..start + at + len].copy_from_slice(&value.to_be_bytes()[16 - len..]);
 }
 
-/// The protocol, start and end of the transport header and payload of an IP packet that is not a
-/// later fragment.
+/// Returns the protocol, start and end of the transport header and payload, unless the IP packet is
+/// a later fragment.
 fn transport(frame: &[u8], headers: &Headers) -> Option<(u8, usize, usize)> {
     let (protocol, start, end) = match headers.network {
         Network::Ipv4(ip) if ip.fragment_offset == 0 => (ip.protocol, ip.payload_offset(), ip.end()),
@@ -329,8 +332,8 @@ fn transport(frame: &[u8], headers: &Headers) -> Option<(u8, usize, usize)> {
     (start <= end && end <= frame.len()).then_some((protocol, start, end))
 }
 
-/// Updates the transport checksum for another protocol in the pseudo-header that it covers. It
-/// stays where it is: what follows the IP header is still what it was.
+/// Updates the transport checksum for another protocol in the pseudo-header. Its position stays:
+/// the bytes behind the IP header do not change.
 fn patch_protocol(frame: &mut [u8], headers: &Headers, new: u8) {
     let is_v6 = matches!(headers.network, Network::Ipv6(_));
     let Some((protocol, sum_at)) = transport_sum(frame, headers) else { return };
@@ -342,7 +345,7 @@ fn patch_protocol(frame: &mut [u8], headers: &Headers, new: u8) {
     frame[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The protocol, and where its checksum of 16 bits stands, when there is one and it is in use.
+/// Returns the protocol and the offset of its 16-bit checksum, if there is one and it is in use.
 fn transport_sum(frame: &[u8], headers: &Headers) -> Option<(u8, usize)> {
     let (protocol, start, end) = transport(frame, headers)?;
     let is_v6 = matches!(headers.network, Network::Ipv6(_));
@@ -358,17 +361,17 @@ fn transport_sum(frame: &[u8], headers: &Headers) -> Option<(u8, usize)> {
     (sum_at + 2 <= end && !is_unused).then_some((protocol, sum_at))
 }
 
-/// Updates the transport checksum, which covers the bytes at `at`, for `new` bytes there; writes
-/// only the sum.
+/// Updates the transport checksum for `new` bytes at `at`, which it covers. Writes only the
+/// checksum.
 fn patch_covered(frame: &mut [u8], headers: &Headers, at: usize, new: &[u8]) {
     let Some((_, start, _)) = transport(frame, headers) else { return };
     let Some((protocol, sum_at)) = transport_sum(frame, headers) else { return };
-    // ICMP for IPv4 has no pseudo-header: addresses are not covered.
+    // ICMP over IPv4 has no pseudo-header: its checksum does not cover addresses.
     if protocol == protocol::ICMP && at < start {
         return;
     }
     let old = u16::from_be_bytes([frame[sum_at], frame[sum_at + 1]]);
-    // Addresses and transport fields begin at even offsets of what they belong to.
+    // Addresses and transport fields begin at even offsets of their header.
     let base = if at >= start { start } else { at };
     let sum = difference(frame, base, at, new, old);
     let sum = if protocol == protocol::UDP && sum == 0 { 0xffff } else { sum };
@@ -386,8 +389,8 @@ fn patch(frame: &mut [u8], base: usize, at: usize, new: &[u8], sums: &[usize]) {
     frame[at..at + new.len()].copy_from_slice(new);
 }
 
-/// The checksum `sum` after the bytes at `at` become `new` (RFC 1624 eqn. 3); words are counted
-/// from `base`.
+/// Returns the checksum `sum` after the bytes at `at` become `new` (RFC 1624 eqn. 3). Words are
+/// counted from `base`.
 fn difference(frame: &[u8], base: usize, at: usize, new: &[u8], sum: u16) -> u16 {
     let start = at - (at - base) % 2;
     let end = at + new.len();
@@ -405,29 +408,31 @@ fn merge(frame: &mut [u8], at: usize, keep: u16, value: u16) {
     frame[at..at + 2].copy_from_slice(&(old & keep | value & !keep).to_be_bytes());
 }
 
-/// Whether there is a whole VLAN tag.
+/// Returns whether the frame has a complete VLAN tag.
 fn is_tagged(headers: &Headers) -> bool {
     headers.l2_len > 14 && headers.network != Network::Malformed(Malformed::Ethernet)
 }
 
-/// Where the outermost MPLS entry starts.
+/// Returns the offset of the outermost MPLS entry.
 fn outer_label(frame: &[u8], headers: &Headers) -> Option<usize> {
     let is_mpls = matches!(headers.ethertype, ethertype::MPLS | ethertype::MPLS_UPSTREAM);
     (is_mpls && frame.len() >= headers.l2_len + 4).then_some(headers.l2_len)
 }
 
-/// Where the outermost I-TAG starts.
+/// Returns the offset of the outermost I-TAG.
 fn service_tag(frame: &[u8], headers: &Headers) -> Option<usize> {
     (headers.ethertype == ETHERTYPE_PBB && frame.len() >= headers.l2_len + 4).then_some(headers.l2_len)
 }
 
-/// A TTL byte and the checksum that covers it, as an even number of bytes away.
+/// The offset of a TTL byte and of the checksum that covers it, which is an even number of bytes
+/// away.
 struct InnerTtl {
     at: usize,
     checksum: Option<usize>,
 }
 
-/// The TTL behind the MPLS entry at `outer`: of the next entry, or of what looks like an IP header.
+/// Returns the TTL behind the MPLS entry at `outer`: that of the next entry, or of what looks like
+/// an IP header.
 fn inner_ttl(frame: &[u8], outer: usize) -> Option<InnerTtl> {
     let next = outer + 4;
     if frame[outer + 2] & 1 == 0 {
@@ -440,7 +445,7 @@ fn inner_ttl(frame: &[u8], outer: usize) -> Option<InnerTtl> {
     }
 }
 
-/// Where the next-header byte that names the transport protocol stands.
+/// Returns the offset of the next-header byte that names the transport protocol.
 fn last_next_header(frame: &[u8], ip: &Ipv6) -> usize {
     let mut at = ip.offset + 6;
     for (start, kind) in extensions(frame, ip) {
@@ -450,13 +455,13 @@ fn last_next_header(frame: &[u8], ip: &Ipv6) -> usize {
     at
 }
 
-/// Whether a routing header has segments left.
+/// Returns whether a routing header has segments left.
 fn is_source_routed(frame: &[u8], ip: &Ipv6) -> bool {
     extensions(frame, ip)
         .any(|(start, kind)| kind == 43 && frame.get(start + 3).is_some_and(|left| *left != 0))
 }
 
-/// Start and kind of the extension headers that [`Headers::parse`] walked over.
+/// Returns the offset and type of each extension header that [`Headers::parse`] visited.
 fn extensions(frame: &[u8], ip: &Ipv6) -> impl Iterator<Item = (usize, u8)> {
     let (mut at, mut kind, end) = (ip.offset + 40, frame[ip.offset + 6], ip.payload_offset);
     std::iter::from_fn(move || {
@@ -475,7 +480,7 @@ fn extensions(frame: &[u8], ip: &Ipv6) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-/// Sets a port of the SCTP packet at `start..end` and its CRC32c when that was right (RFC 9260
+/// Sets a port of the SCTP packet at `start..end`, and its CRC32c if that was right (RFC 9260
 /// §6.8).
 fn set_sctp(frame: &mut [u8], start: usize, end: usize, at: usize, port: u16) {
     let packet = &mut frame[start..end];

@@ -1,10 +1,10 @@
-//! The match fields of OpenFlow 1.3 (OXM): their widths, prerequisites, and where each sits in a
+//! The match fields of OpenFlow 1.3 (OXM): widths, prerequisites, and positions in a
 //! [`Key`](crate::Key).
 //!
-//! A key is sixteen 64-bit words. Word 0 says which fields the frame has, one bit per field; the
-//! other words hold the values. Fields that no packet has together share bits (TCP and UDP ports;
-//! IPv4 addresses, ARP addresses and MPLS labels): the presence bit that every match carries tells
-//! them apart. So matching is a masked comparison of a few words and nothing else.
+//! A key has sixteen 64-bit words. Word 0 has one bit for each field that the frame has; the other
+//! words hold the values. Fields that no packet has together share bits (TCP and UDP ports; IPv4
+//! addresses, ARP addresses and MPLS labels). The presence bit, which every match requires,
+//! distinguishes them. So matching is a masked comparison of a few words.
 //!
 //! Read first: OpenFlow 1.3.5 §7.2.3.7.
 
@@ -13,20 +13,22 @@ use fastpath_wire::{ethertype, protocol};
 
 /// EtherType of a provider backbone (802.1ah) I-TAG.
 pub const ETHERTYPE_PBB: u16 = 0x88e7;
-/// The bit of VLAN_VID that says there is a tag (OFPVID_PRESENT).
+/// The bit of VLAN_VID that is set when there is a tag (OFPVID_PRESENT).
 pub const VLAN_PRESENT: u16 = 0x1000;
 /// Words of a key.
 pub const WORDS: usize = 16;
 
-/// A match field. The number is that of the OXM field (§7.2.3.7, Table 11) and of its presence bit.
+/// A match field. Its number is that of the OXM field (§7.2.3.7, Table 11), and that of its
+/// presence bit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Field {
-    /// The port the frame came in by.
+    /// The port of entry.
     InPort = 0,
-    /// The physical port it came in by; the same here, where no port is made of others.
+    /// The physical port of entry. It equals [`Field::InPort`], because no port is made of others
+    /// here.
     InPhyPort = 1,
-    /// What earlier tables wrote.
+    /// The metadata that earlier tables wrote.
     Metadata = 2,
     /// Destination MAC.
     EthDst = 3,
@@ -98,18 +100,18 @@ pub enum Field {
     MplsBos = 36,
     /// Service instance of a PBB I-TAG.
     PbbIsid = 37,
-    /// What a tunnel port, or a set-field, says of the tunnel.
+    /// The tunnel id, as a tunnel port or a set-field set it.
     TunnelId = 38,
-    /// Which IPv6 extension headers there are (OFPIEH_ bits).
+    /// The IPv6 extension headers that are present (OFPIEH_ bits).
     Ipv6Exthdr = 39,
 }
 
-/// What a match must say before it may say a field (§7.2.3.6).
+/// The prerequisite of a field: what a match must also contain to match it (§7.2.3.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {
     /// Nothing.
     Nothing,
-    /// A VLAN tag: VLAN_VID that is not "no tag".
+    /// A VLAN tag: VLAN_VID that does not mean "no tag".
     VlanTag,
     /// One of these EtherTypes.
     EthType(&'static [u16]),
@@ -132,21 +134,21 @@ pub enum Use {
     MaskedSet,
 }
 
-/// All about one field.
+/// The definition of one field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Info {
     /// The field.
     pub field: Field,
-    /// Its name in rule files.
+    /// The name in rule files.
     pub name: &'static str,
     /// Width in bits.
     pub bits: u8,
-    /// Index of the key word with its lowest bits. Wider fields have their high half in the word
+    /// The key word with its lowest bits. A field wider than 64 bits has its high half in the word
     /// before.
     pub word: u8,
     /// Lowest bit in that word.
     pub shift: u8,
-    /// Masks and set-field.
+    /// Whether masks and set-field are allowed.
     pub usage: Use,
     /// Prerequisite.
     pub needs: Needs,
@@ -167,8 +169,8 @@ const fn info(field: Field, name: &'static str, bits: u8, at: (u8, u8), usage: U
     Info { field, name, bits, word: at.0, shift: at.1, usage, needs }
 }
 
-/// Every field, in the order of their numbers. Ports take masks too, beyond what §7.2.3.7 asks,
-/// because rule sets express port ranges so.
+/// All fields, in the order of their numbers. Transport ports may be masked, which §7.2.3.7 does
+/// not require, because rule sets express port ranges by masks.
 pub const FIELDS: [Info; 40] = [
     info(Field::InPort, "in_port", 32, (1, 32), Use::Exact, Nothing),
     info(Field::InPhyPort, "in_phy_port", 32, (1, 32), Use::Exact, Nothing),
@@ -214,7 +216,7 @@ pub const FIELDS: [Info; 40] = [
 
 /// Bits of [`Field::Ipv6Exthdr`] (OFPIEH_, §7.2.3.7).
 pub mod exthdr {
-    /// "No next header" was met.
+    /// "No next header" was found.
     pub const NO_NEXT: u16 = 1 << 0;
     /// Encrypted payload.
     pub const ESP: u16 = 1 << 1;
@@ -228,34 +230,34 @@ pub mod exthdr {
     pub const ROUTER: u16 = 1 << 5;
     /// Hop-by-hop options.
     pub const HOP: u16 = 1 << 6;
-    /// A header met more often than RFC 8200 §4.1 expects.
+    /// A header occurs more often than RFC 8200 §4.1 expects.
     pub const REPEATED: u16 = 1 << 7;
-    /// Headers in another order than RFC 8200 §4.1 recommends.
+    /// Headers are in another order than RFC 8200 §4.1 recommends.
     pub const UNORDERED: u16 = 1 << 8;
 }
 
 impl Field {
-    /// All about the field.
+    /// Returns the definition of the field.
     pub const fn info(self) -> &'static Info {
         &FIELDS[self as usize]
     }
 
-    /// The field with an OXM number of class OFPXMC_OPENFLOW_BASIC.
+    /// Returns the field of an OXM number of class OFPXMC_OPENFLOW_BASIC.
     pub fn from_number(number: u8) -> Option<Field> {
         FIELDS.get(usize::from(number)).map(|info| info.field)
     }
 
-    /// The field's name in rule files.
+    /// Returns the name in rule files.
     pub const fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// Width in bits, 1 to 128.
+    /// Returns the width in bits, 1 to 128.
     pub const fn bits(self) -> u32 {
         self.info().bits as u32
     }
 
-    /// Bytes of its value in an OXM TLV (§7.2.3.7, Table 12: 20 bits take four).
+    /// Returns the bytes of its value in an OXM TLV (§7.2.3.7, Table 12: 20 bits take four).
     pub const fn oxm_len(self) -> usize {
         match self.info().bits as usize {
             20 => 4,
@@ -263,22 +265,22 @@ impl Field {
         }
     }
 
-    /// All ones, as wide as the field.
+    /// Returns all ones, as wide as the field.
     pub const fn ones(self) -> u128 {
         u128::MAX >> (128 - self.bits())
     }
 
-    /// The field's bit in word 0 of a key.
+    /// Returns the field's bit in word 0 of a key.
     pub const fn presence(self) -> u64 {
         1 << self as u8
     }
 
-    /// Whether a match may mask it.
+    /// Returns whether a match may mask it.
     pub fn is_maskable(self) -> bool {
         matches!(self.info().usage, Use::Masked | Use::MaskedSet)
     }
 
-    /// Whether an action may set it.
+    /// Returns whether an action may set it.
     pub fn is_settable(self) -> bool {
         matches!(self.info().usage, Use::ExactSet | Use::MaskedSet)
     }
@@ -298,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Of OpenFlow 1.3.5, openflow.h: the third argument of OXM_HEADER.
+    /// Source: OpenFlow 1.3.5, openflow.h, the third argument of OXM_HEADER.
     #[test]
     fn values_take_as_many_bytes_as_in_the_header_file_of_the_specification() {
         let lens = FIELDS.map(|info| info.field.oxm_len());

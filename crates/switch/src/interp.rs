@@ -1,7 +1,8 @@
-//! The interpreter: what a switch does with a packet, step by step as §5 says it.
+//! The interpreter: executes packets on a switch, step by step as §5 describes it.
 //!
-//! This is the specification: it reads every header again after every change and looks at every
-//! flow in turn. Whatever is faster must produce the same outcomes and the same counters.
+//! This is the specification. It parses every header again after every change, and compares a
+//! packet with every flow in turn. Faster executors must produce the same outcomes and the same
+//! counters.
 //!
 //! Read first: OpenFlow 1.3.5 §5.3 (matching), §5.9 (instructions), §5.10 (action set).
 
@@ -22,38 +23,38 @@ use fastpath_wire::Headers;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-/// Outcomes of one packet: a bound on what lists of outputs, floods and groups of groups multiply
-/// to. The next outcome is [`DropReason::TooManyCopies`], and the last.
+/// The most outcomes of one packet: bounds the product of output lists, floods and groups of
+/// groups. The outcome after these is [`DropReason::TooManyCopies`], and it is the last.
 pub const OUTCOMES_MAX: usize = 4096;
 
-/// What became of a packet, or of a copy of it.
+/// The fate of a packet, or of a copy of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PacketOutcome {
-    /// It leaves.
+    /// It leaves the switch.
     Output {
-        /// By this port.
+        /// The port.
         port: u32,
-        /// From this queue of the port; 0 is the usual one.
+        /// The queue of the port; 0 is the default queue.
         queue: u32,
-        /// As these bytes.
+        /// The frame as it leaves.
         frame: Vec<u8>,
     },
-    /// It goes to the controllers.
+    /// It is sent to the controllers.
     Controller(PacketIn),
-    /// Nothing of it goes on from here.
+    /// It ends here.
     Drop(DropReason),
 }
 
-/// A packet for the controllers.
+/// A packet-in: a packet for the controllers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketIn {
-    /// Why.
+    /// Why it is sent.
     pub reason: PacketInReason,
-    /// The table that sent it.
+    /// The table whose flow sent it.
     pub table_id: u8,
-    /// The cookie of the flow that sent it; all ones without one.
+    /// The cookie of that flow; all ones if no flow sent it.
     pub cookie: u64,
-    /// Bytes of the frame to send at most; [`port::NO_BUFFER`] for all.
+    /// The most bytes of the frame to send; [`port::NO_BUFFER`] for all.
     pub max_len: u16,
     /// Port of entry, metadata and tunnel id.
     pub context: PipelineFields,
@@ -61,7 +62,7 @@ pub struct PacketIn {
     pub frame: Vec<u8>,
 }
 
-/// Why a packet goes to the controllers (OFPR_; the numbers are the protocol's).
+/// Why a packet is sent to the controllers (OFPR_; the numbers are the protocol's).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum PacketInReason {
@@ -69,41 +70,40 @@ pub enum PacketInReason {
     NoMatch = 0,
     /// An action of another flow, a group or a packet-out sent it.
     Action = 1,
-    /// Its TTL could not be counted down.
+    /// Its TTL was invalid (0 or 1).
     InvalidTtl = 2,
 }
 
-/// Why nothing of a packet goes on.
+/// Why a packet, or a copy of it, is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DropReason {
-    /// Not even an Ethernet header.
+    /// The frame is shorter than an Ethernet header.
     Runt,
-    /// The port of entry does not exist or takes no frames.
+    /// The port of entry does not exist or receives no frames.
     Ingress,
     /// No flow matched, and there is no table-miss flow.
     TableMiss,
-    /// The flow that ended the pipeline left no output in the action set, and none had been
-    /// applied.
+    /// The pipeline ended without an output: no action was an output and the action set had none.
     NoOutput,
-    /// A drop band.
+    /// A drop band of a meter.
     Meter,
-    /// Its TTL could not be counted down.
+    /// Its TTL was invalid (0 or 1).
     InvalidTtl,
-    /// The port to leave by does not exist, is down, or does not forward.
+    /// The output port does not exist, is down, or does not forward.
     Egress,
-    /// A flow sent it out of the port of entry without saying IN_PORT (§7.2.5), or flooding reached
-    /// nobody.
+    /// The output port is the port of entry, without the reserved port IN_PORT (§7.2.5); or there
+    /// is no other port to flood to.
     NoOtherPort,
-    /// The group has no live bucket, or none at all.
+    /// The group has no bucket, or no live one.
     NoBucket,
     /// Outputs and groups made more than [`OUTCOMES_MAX`] outcomes.
     TooManyCopies,
-    /// The port of entry wants no packet-ins.
+    /// The port of entry is configured without packet-ins (OFPPC_NO_PACKET_IN).
     NoPacketIn,
 }
 
 impl DropReason {
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             DropReason::Runt => "runt",
@@ -121,12 +121,12 @@ impl DropReason {
     }
 }
 
-/// Sends a frame that arrived on `in_port` at `now` through the tables.
+/// Executes a frame that arrived on `in_port` at `now`: sends it through the tables.
 pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<PacketOutcome> {
     receive(Walk::new(switch, now, in_port, frame))
 }
 
-/// As [`interp`], with the flows found by a plan that is up to date: the same outcomes, sooner.
+/// Executes as [`interp`] does, but finds flows with an up-to-date plan: the same outcomes, sooner.
 pub fn interp_by(
     plan: &Plan,
     switch: &mut Switch,
@@ -137,7 +137,7 @@ pub fn interp_by(
     receive(Walk { plan: Some(plan), ..Walk::new(switch, now, in_port, frame) })
 }
 
-/// As [`interp`], and what each table said on the way.
+/// Executes as [`interp`] does, and also returns the lookup in each table.
 pub fn trace(
     switch: &mut Switch,
     now: Time,
@@ -149,14 +149,14 @@ pub fn trace(
     (lookups, outcomes)
 }
 
-/// A look into a table.
+/// The result of one table lookup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lookup {
-    /// Which.
+    /// The table.
     pub table_id: u8,
-    /// The flow that was found.
+    /// The flow that matched, if any.
     pub rank: Option<Rank>,
-    /// What it does.
+    /// Its instructions.
     pub instructions: Arc<Instructions>,
 }
 
@@ -184,8 +184,7 @@ fn receive(mut walk: Walk<'_>) -> Vec<PacketOutcome> {
 
 /// Executes the actions of a packet-out.
 ///
-/// # Errors
-/// Why the request is refused; then nothing has happened.
+/// The request is refused, and nothing has happened.
 pub fn packet_out(
     switch: &mut Switch,
     now: Time,
@@ -207,13 +206,13 @@ pub fn packet_out(
 /// The execution of one packet.
 struct Walk<'a> {
     switch: &'a mut Switch,
-    /// What finds the flows; without one, each is looked at.
+    /// Finds the flows; without it, every flow is compared.
     plan: Option<&'a Plan>,
-    /// Where to note what tables say.
+    /// Collects the lookups, for [`trace`].
     lookups: Option<&'a mut Vec<Lookup>>,
     now: Time,
     packet: Packet,
-    /// What a packet-in from here would say.
+    /// What a packet-in says if one is sent now.
     table_id: u8,
     cookie: u64,
     reason: PacketInReason,
@@ -238,7 +237,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Every packet ends in at least one outcome.
+    /// Ends the packet: it has at least one outcome.
     fn finish(mut self) -> Vec<PacketOutcome> {
         if self.outcomes.is_empty() {
             self.drop(DropReason::NoOutput);
@@ -246,7 +245,7 @@ impl<'a> Walk<'a> {
         self.outcomes
     }
 
-    /// Whether there may be a further outcome of this packet.
+    /// Returns whether the packet may have a further outcome.
     fn has_room(&mut self) -> bool {
         if self.outcomes.len() == OUTCOMES_MAX {
             self.outcomes.push(PacketOutcome::Drop(DropReason::TooManyCopies));
@@ -254,7 +253,7 @@ impl<'a> Walk<'a> {
         self.outcomes.len() < OUTCOMES_MAX
     }
 
-    /// §5.1: from table 0 on, until a flow does not say where to go next.
+    /// §5.1: executes tables from table 0 until a flow has no goto-table instruction.
     fn pipeline(&mut self) {
         let mut packet = self.packet.clone();
         if packet.frame.len() < 14 {
@@ -262,7 +261,7 @@ impl<'a> Walk<'a> {
         }
         let mut set = ActionSet::default();
         let mut next = Some(0);
-        // Goto leads to later tables only, so this ends.
+        // A goto-table instruction leads to a later table only, so this ends.
         while let Some(table_id) = next {
             let found = self.lookup(table_id, &packet);
             if let Some(lookups) = &mut self.lookups {
@@ -281,7 +280,7 @@ impl<'a> Walk<'a> {
         let _ = self.apply(&mut packet, &actions);
     }
 
-    /// §5.3: the flow of the highest priority that matches, counted.
+    /// §5.3: finds the matching flow of the highest priority and counts it.
     fn lookup(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
         let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
         let now = self.now;
@@ -426,7 +425,7 @@ impl Effects for Walk<'_> {
         }
     }
 
-    /// §5.6: each chosen bucket gets its own copy; the packet itself goes on unchanged.
+    /// §5.6: each selected bucket processes its own copy; the packet itself stays as it is.
     fn group(&mut self, packet: &Packet, id: u32) {
         let chosen = self.choose(packet, id);
         let Some(group) = self.switch.group_mut(id) else { return self.drop(DropReason::NoBucket) };

@@ -1,35 +1,36 @@
-//! The flow key: what tables match on, read once from a frame.
+//! The flow key: the fields of a packet that tables match on.
 //!
-//! Not a parser of its own: [`Headers`] says where the layers are; this adds the fields that only
-//! tables look at (ARP, ICMP, neighbour discovery, MPLS, PBB, extension headers). Fields that a
-//! frame does not have are absent, and no match for them succeeds.
+//! This is not a parser of its own. [`Headers`] finds the layers; this module adds the fields that
+//! only tables need (ARP, ICMP, neighbour discovery, MPLS, PBB, extension headers). A field that
+//! the frame does not have is absent, and no match on it succeeds.
 //!
-//! Read first: `field.rs`, which says where each field sits.
+//! Read first: `field.rs`, which defines the position of each field.
 
 use crate::field::{ETHERTYPE_PBB, FIELDS, Field, Needs, VLAN_PRESENT, WORDS, exthdr};
 use fastpath_wire::{Headers, Network, ethertype, protocol};
 
-/// The fields of one packet, packed. `words()[0]` has a bit per field that is there.
+/// The fields of one packet, packed. `words()[0]` has a bit for each field that is present.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
     words: [u64; WORDS],
 }
 
-/// What a packet brings besides its bytes, and what tables hand on.
+/// The pipeline fields of OpenFlow: values that go with a packet through the tables but are not in
+/// its headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PipelineFields {
-    /// The port it came in by.
+    /// The port of entry.
     pub in_port: u32,
-    /// Metadata register, 0 at the first table.
+    /// The metadata register; 0 at the first table.
     pub metadata: u64,
-    /// Tunnel id register, 0 unless a port or an action set it.
+    /// The tunnel id; 0 unless a port or an action set it.
     pub tunnel_id: u64,
 }
 
-/// How far into a packet fields lie.
+/// How deep into a packet fields are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Depth {
-    /// Not in the packet: port of entry, metadata, tunnel id.
+    /// Not in the frame: port of entry, metadata, tunnel id.
     Nothing,
     /// MACs, VLAN tag, EtherType.
     Link,
@@ -40,7 +41,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// The depth of the deepest of some fields, given by their presence bits.
+    /// Returns the depth of the deepest of some fields, given by their presence bits.
     pub fn of(presence: u64) -> Depth {
         let depth = |field: Field| match field {
             Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId => Depth::Nothing,
@@ -56,10 +57,10 @@ impl Depth {
 }
 
 impl Key {
-    /// A key without any field.
+    /// The key without fields.
     pub const EMPTY: Key = Key { words: [0; WORDS] };
 
-    /// Reads the fields of a frame whose headers are `headers`.
+    /// Reads the fields of a frame with these headers.
     pub fn extract(frame: &[u8], headers: &Headers, context: PipelineFields) -> Key {
         let mut key = Key::EMPTY;
         key.put(Field::InPort, context.in_port.into());
@@ -72,32 +73,32 @@ impl Key {
         key
     }
 
-    /// The packed words, for lookup structures and generated code.
+    /// Returns the packed words, for lookup structures and generated code.
     pub fn words(&self) -> &[u64; WORDS] {
         &self.words
     }
 
-    /// The packed words, to be filled in place.
+    /// Returns the packed words for writing.
     pub fn words_mut(&mut self) -> &mut [u64; WORDS] {
         &mut self.words
     }
 
-    /// A key from its words, as [`Key::words`] gave them.
+    /// Makes a key of the words that [`Key::words`] returned.
     pub fn from_words(words: [u64; WORDS]) -> Key {
         Key { words }
     }
 
-    /// Whether the packet has the field.
+    /// Returns whether the packet has the field.
     pub fn has(&self, field: Field) -> bool {
         self.words[0] & field.presence() != 0
     }
 
-    /// The value of a field, right-aligned; `None` when the packet does not have it.
+    /// Returns the value of a field, right-aligned; `None` if the packet does not have it.
     pub fn get(&self, field: Field) -> Option<u128> {
         self.has(field).then(|| self.bits(field))
     }
 
-    /// The bits where the field sits, whether it is there or not.
+    /// Returns the bits at the position of the field, whether or not it is present.
     pub(crate) fn bits(&self, field: Field) -> u128 {
         let info = field.info();
         let word = usize::from(info.word);
@@ -107,13 +108,13 @@ impl Key {
         u128::from(self.words[word] >> info.shift) & field.ones()
     }
 
-    /// Gives the key a field. Bits of `value` beyond the field's width are ignored.
+    /// Sets a field. Bits of `value` beyond the field's width are ignored.
     pub fn put(&mut self, field: Field, value: u128) {
         self.words[0] |= field.presence();
         self.or_bits(field, !field.ones(), value & field.ones());
     }
 
-    /// Keeps the bits of the field's slot that are in `keep`, then adds those of `value`.
+    /// Keeps the bits of `keep` at the position of the field, then sets those of `value`.
     pub(crate) fn or_bits(&mut self, field: Field, keep: u128, value: u128) {
         let info = field.info();
         let word = usize::from(info.word);
@@ -190,7 +191,7 @@ impl Key {
         }
     }
 
-    /// RFC 826 over Ethernet for IPv4; other ARP has an operation only.
+    /// Reads ARP (RFC 826). Only Ethernet with IPv4 has addresses; other ARP has an operation only.
     fn extract_arp(&mut self, message: &[u8]) {
         let Some(header) = message.first_chunk::<8>() else { return };
         self.put(Field::ArpOp, big_endian(&header[6..]));
@@ -203,7 +204,7 @@ impl Key {
         self.put(Field::ArpTpa, big_endian(&message[24..28]));
     }
 
-    /// RFC 4861 §4.3, §4.4: solicitation (135) and advertisement (136).
+    /// Reads neighbour discovery (RFC 4861 §4.3, §4.4): solicitation (135) and advertisement (136).
     fn extract_neighbor_discovery(&mut self, message: &[u8]) {
         let (Some(&kind @ (135 | 136)), Some(target)) = (message.first(), be(message, 8, 16)) else { return };
         self.put(Field::Ipv6NdTarget, target);
@@ -227,10 +228,11 @@ impl Key {
     }
 }
 
-/// Where the link-layer address of the option `kind` starts in a neighbour discovery message.
+/// Returns the offset of the link-layer address in the option `kind` of a neighbour discovery
+/// message.
 pub(crate) fn neighbor_option(message: &[u8], kind: u8) -> Option<usize> {
     let mut at = 24;
-    // Options are at least 8 bytes, so a message has a bounded number of them.
+    // Options have at least 8 bytes, so their number is bounded.
     while let Some(&[option, words]) = message.get(at..).and_then(|rest| rest.first_chunk()) {
         if words == 0 {
             return None;
@@ -243,10 +245,10 @@ pub(crate) fn neighbor_option(message: &[u8], kind: u8) -> Option<usize> {
     None
 }
 
-/// The OFPXMT_OFB_IPV6_EXTHDR bits of the IPv6 packet at `offset..end` (OpenFlow 1.3.5 §7.2.3.8,
-/// RFC 8200 §4.1).
+/// Returns the OFPXMT_OFB_IPV6_EXTHDR bits of the IPv6 packet at `offset..end` (OpenFlow 1.3.5
+/// §7.2.3.8, RFC 8200 §4.1).
 fn extension_headers(frame: &[u8], offset: usize, end: usize) -> u16 {
-    /// Longer chains are cut, as in [`Headers::parse`].
+    /// Longer chains are not followed, as in [`Headers::parse`].
     const CHAIN_MAX: usize = 16;
     let packet = &frame[..end.min(frame.len())];
     let mut bits = 0;
@@ -255,8 +257,8 @@ fn extension_headers(frame: &[u8], offset: usize, end: usize) -> u16 {
     let mut last_rank = 0;
     for _ in 0..CHAIN_MAX {
         let Some(header) = next else { break };
-        // The rank is the place RFC 8200 §4.1 recommends; destination options may come before
-        // routing and last.
+        // The rank is the position that RFC 8200 §4.1 recommends. Destination options may come
+        // before the routing header and last.
         let (bit, rank) = match header {
             0 => (exthdr::HOP, 1),
             60 if bits & exthdr::ROUTER == 0 && last_rank < 3 => (exthdr::DEST, 2),
@@ -291,12 +293,12 @@ fn extension_headers(frame: &[u8], offset: usize, end: usize) -> u16 {
     bits
 }
 
-/// The big-endian number in `bytes`, at most 16 of them.
+/// Returns the big-endian number in `bytes`, at most 16 of them.
 pub(crate) fn big_endian(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// The big-endian number of `len` bytes at `at`.
+/// Returns the big-endian number of `len` bytes at `at`.
 pub(crate) fn be(bytes: &[u8], at: usize, len: usize) -> Option<u128> {
     bytes.get(at..)?.get(..len).map(big_endian)
 }
@@ -397,7 +399,7 @@ mod tests {
     #[test]
     fn extension_headers_are_told_by_kind_order_and_number() {
         let end = |n: u16| (MacAddr::from_index(n.into()), [0xfe80, 0, 0, 0, 0, 0, 0, n].into());
-        // Each header is 8 bytes (AUTH: 12) whose first byte is the next one's number.
+        // Each header has 8 bytes (AUTH: 12); its first byte is the number of the next one.
         let bits = |chain: &[u8]| {
             let mut bytes = Vec::new();
             for (i, header) in chain.iter().enumerate() {

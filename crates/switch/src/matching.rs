@@ -1,9 +1,9 @@
-//! A match: which packets a flow entry is about.
+//! A match: the set of packets that a flow entry applies to.
 //!
-//! A match is a set of (field, value, mask); stored, it is a masked comparison of the few key words
-//! its fields sit in, presence word included. Matches are ordered (to break ties between equal
-//! priorities the same way everywhere, as a rule for the more specific: more fields, longer
-//! prefixes) and cheap to clone.
+//! A match is a set of (field, value, mask). It is stored as a masked comparison of the few key
+//! words that its fields are in, including the presence word. Matches are cheap to clone. They are
+//! ordered, so that ties between equal priorities break the same way everywhere: usually the more
+//! specific match (more fields, longer prefixes) is first.
 //!
 //! Read first: OpenFlow 1.3.5 §7.2.3 (structure, masks, prerequisites).
 
@@ -21,41 +21,41 @@ pub struct FieldMatch {
     pub field: Field,
     /// Its value, right-aligned.
     pub value: u128,
-    /// The bits that count; [`Field::ones`] for an exact match.
+    /// The bits to compare; [`Field::ones`] for an exact match.
     pub mask: u128,
 }
 
-/// One word of a match: keys with `key[word] & mask == value`. Ordered by word, then larger masks
-/// first.
+/// One word of a match: keys with `key[word] & mask == value`. Terms are ordered by word, then
+/// larger masks first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Term {
-    /// Which word of the key.
+    /// The word of the key.
     pub word: u8,
-    /// The bits that count; never 0.
+    /// The bits to compare; never 0.
     pub mask: u64,
-    /// What they must be; within `mask`.
+    /// Their required values; within `mask`.
     pub value: u64,
 }
 
-/// Which packets: all that agree with every term. The default matches everything.
+/// The packets that agree with every term. The default matches all packets.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
-    /// In the order of the words; at most one per word.
+    /// Ordered by word; at most one per word.
     terms: Arc<[Term]>,
 }
 
 impl FieldMatch {
-    /// The field has this value.
+    /// Matches a field of this value.
     pub fn exact(field: Field, value: u128) -> FieldMatch {
         FieldMatch { field, value, mask: field.ones() }
     }
 
-    /// The field agrees with `value` in the bits of `mask`.
+    /// Matches a field that agrees with `value` in the bits of `mask`.
     pub fn masked(field: Field, value: u128, mask: u128) -> FieldMatch {
         FieldMatch { field, value, mask }
     }
 
-    /// Whether every bit of the field counts.
+    /// Returns whether every bit of the field is compared.
     pub fn is_exact(&self) -> bool {
         self.mask == self.field.ones()
     }
@@ -71,7 +71,7 @@ impl FieldMatch {
         if !self.is_exact() && !self.field.is_maskable() {
             return Err(Refusal::MatchBadMask(name));
         }
-        // §7.2.3.8: exact VLAN_VID is "no tag" (0) or has OFPVID_PRESENT.
+        // §7.2.3.8: an exact VLAN_VID is either "no tag" (0) or has OFPVID_PRESENT.
         let tagged = self.value & u128::from(VLAN_PRESENT) != 0;
         if self.field == Field::VlanVid && self.is_exact() && self.value != 0 && !tagged {
             return Err(Refusal::MatchBadValue(name));
@@ -94,11 +94,9 @@ impl PartialOrd for Term {
 }
 
 impl Match {
-    /// A match of all these fields. A field under an all-zero mask is as if it were not there
-    /// (§7.2.3.5).
+    /// Makes the match of all these fields. A field with an all-zero mask is ignored (§7.2.3.5).
     ///
-    /// # Errors
-    /// The first field that is there twice, has an impossible value or mask, or lacks its
+    /// Returns the first field that occurs twice, has an impossible value or mask, or lacks its
     /// prerequisite.
     pub fn new(fields: &[FieldMatch]) -> Result<Match, Refusal> {
         let (mut values, mut masks) = (Key::EMPTY, Key::EMPTY);
@@ -115,8 +113,7 @@ impl Match {
             if mask == 0 {
                 continue;
             }
-            // In-port and physical in-port share bits; asking both for different numbers can never
-            // match.
+            // In-port and physical in-port share bits; different numbers for both can never match.
             if (values.bits(field) ^ value) & masks.bits(field) != 0 {
                 return Err(Refusal::MatchBadValue(name));
             }
@@ -126,7 +123,7 @@ impl Match {
         Ok(Match::from_words(values.words(), masks.words()))
     }
 
-    /// The match of everything.
+    /// Returns the match of all packets.
     pub fn any() -> Match {
         Match { terms: Arc::from([]) }
     }
@@ -136,23 +133,23 @@ impl Match {
         Match { terms: terms.map(|(word, (v, m))| Term { word: word as u8, mask: *m, value: *v }).collect() }
     }
 
-    /// The comparisons, in the order of the words, at most one per word.
+    /// Returns the comparisons, ordered by word, at most one per word.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// Whether this is the match of everything.
+    /// Returns whether this is the match of all packets.
     pub fn is_any(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether a packet with this key is meant.
+    /// Returns whether a packet with this key matches.
     pub fn matches(&self, key: &Key) -> bool {
         let words = key.words();
         self.terms.iter().all(|term| words[usize::from(term.word)] & term.mask == term.value)
     }
 
-    /// Whether every packet this matches is matched by `wider` too.
+    /// Returns whether `wider` matches every packet that this matches.
     pub fn is_within(&self, wider: &Match) -> bool {
         wider.terms.iter().all(|w| {
             self.terms
@@ -161,7 +158,7 @@ impl Match {
         })
     }
 
-    /// Whether some packet could match both (§6.4: overlapping entries).
+    /// Returns whether some packet could match both (§6.4: overlapping entries).
     pub fn overlaps(&self, other: &Match) -> bool {
         self.terms.iter().all(|a| {
             let b = other.terms.iter().find(|b| b.word == a.word);
@@ -169,7 +166,7 @@ impl Match {
         })
     }
 
-    /// The fields, in the order of their numbers.
+    /// Returns the fields, in the order of their numbers.
     pub fn fields(&self) -> impl Iterator<Item = FieldMatch> {
         let (mut values, mut masks) = ([0; WORDS], [0; WORDS]);
         for term in &*self.terms {
@@ -181,12 +178,12 @@ impl Match {
         fields.map(move |field| FieldMatch { field, value: values.bits(field), mask: masks.bits(field) })
     }
 
-    /// The presence bits of the fields that are matched.
+    /// Returns the presence bits of the matched fields.
     pub fn presence(&self) -> u64 {
         self.terms.first().filter(|term| term.word == 0).map_or(0, |term| term.mask)
     }
 
-    /// The match of one field.
+    /// Returns the part of the match on one field.
     pub fn field(&self, field: Field) -> Option<FieldMatch> {
         self.fields().find(|f| f.field == field)
     }
@@ -204,7 +201,7 @@ impl fmt::Debug for Match {
     }
 }
 
-/// Whether the other fields of a match promise what `field` needs (§7.2.3.6).
+/// Checks that the other fields of a match include the prerequisite of `field` (§7.2.3.6).
 fn check_prerequisite(field: Field, fields: &[FieldMatch]) -> Result<(), Refusal> {
     let exactly = |wanted: Field, values: &[u16]| {
         let found = fields.iter().find(|f| f.field == wanted && f.is_exact());

@@ -1,4 +1,4 @@
-//! How a data path runs a switch: the executor that takes packets through the tables, and what it
+//! How a data path runs a switch: the executor that sends packets through the tables, and its
 //! answers.
 //!
 //! ```text
@@ -6,10 +6,10 @@
 //!  a packet:           frame ─▶ Executor::execute ─▶ Verdict (the frame as edited leaves) and Outbox (all else)
 //! ```
 //!
-//! A switch and its executor stand behind one lock, taken once a burst. So an executor may use the
-//! groups, meters and ports of the switch directly, and a change is in force for the next burst
-//! once `update` has returned. [`Planned`] is the executor that interprets with flows found by a
-//! plan; whatever is faster must give the same answers and, after [`Executor::credit`], the same
+//! A switch and its executor are behind one lock, which the data path takes once a burst. So an
+//! executor may use the groups, meters and ports of the switch directly, and a change is in force
+//! for the next burst once `update` has returned. [`Planned`] interprets, with flows found by a
+//! plan. A faster executor must give the same answers and, after [`Executor::credit`], the same
 //! counters.
 
 mod perform;
@@ -25,18 +25,16 @@ use fastpath_units::Time;
 use std::any::Any;
 use std::ops::Range;
 
-/// A slow piece of work that an executor wants done without the lock; its result goes to
-/// [`Executor::finish`].
+/// Slow work of an executor that runs without the lock. Its result goes to [`Executor::finish`].
 pub type BackgroundJob = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 
-/// What takes packets through the tables of a switch.
+/// Sends packets through the tables of a switch.
 pub trait Executor: Send {
-    /// Takes over what changed in the switch. Called after every change, before the next packet.
+    /// Takes over what changed in the switch. Call it after every change, before the next packet.
     fn update(&mut self, switch: &mut Switch);
 
-    /// Processes a frame that arrived on `in_port` at `now`. It may be edited in place; what leaves
-    /// otherwise than as the edited frame goes to `out`. Every packet ends in a
-    /// [`Verdict::Forward`] or at least one post in `out`.
+    /// Executes a frame that arrived on `in_port` at `now`, and may edit it in place. Every other
+    /// result goes to `out`. A packet ends in [`Verdict::Forward`] or at least one entry of `out`.
     fn execute(
         &mut self,
         switch: &mut Switch,
@@ -46,110 +44,109 @@ pub trait Executor: Send {
         out: &mut Outbox,
     ) -> Verdict;
 
-    /// Adds what it counted aside to the counters of the switch. Called before counters or
-    /// deadlines are looked at.
+    /// Adds the executor's own counts to the counters of the switch. Call it before counters or
+    /// deadlines are read.
     fn credit(&mut self, switch: &mut Switch) {
         let _ = switch;
     }
 
-    /// As [`Executor::credit`], for whoever looks at the counters of these flows, by table and
-    /// rank, and no others.
+    /// Does what [`Executor::credit`] does, but only for these flows, given by table and rank.
     fn credit_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)]) {
         let _ = flows;
         self.credit(switch);
     }
 
-    /// A job that would make it faster, if there is one and none is under way.
+    /// Returns work that would make the executor faster, if there is any and none is in progress.
     fn job(&mut self, switch: &Switch) -> Option<BackgroundJob> {
         let _ = switch;
         None
     }
 
-    /// Does a part of what is left to do, in less time than a change may take; false when there is
-    /// nothing to do now.
+    /// Does part of the pending maintenance, in less time than a change may take. Returns false if
+    /// nothing is pending.
     fn tidy(&mut self, switch: &mut Switch) -> bool {
         let _ = switch;
         false
     }
 
-    /// Whether further changes had better wait for the job that is under way.
+    /// Returns whether further changes should wait for the job in progress.
     fn is_behind(&self) -> bool {
         false
     }
 
-    /// Takes the result of a job, which may be older than the last update; or answers with another
-    /// job to be done first, whose result takes its place.
+    /// Takes over the result of a job, which may be older than the last update. May return another
+    /// job that must run first; its result replaces this one.
     fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<BackgroundJob> {
         let _ = (switch, result);
         None
     }
 }
 
-/// What becomes of the frame that was executed.
+/// The fate of the frame that was executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// As it is now, it leaves by a port that may send. Its transmission is counted already.
+    /// The frame, as edited, leaves by a port that may send. It is already counted as sent.
     Forward {
         /// The port.
         port: u32,
         /// The queue of the port.
         queue: u32,
     },
-    /// All there is to say is in the outbox.
+    /// All outcomes are in the outbox.
     Done,
 }
 
-/// What a burst's packets left behind, in order; its memory is used again.
+/// The outcomes of a burst, in order, except forwarded frames. Its memory is reused.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    posts: Vec<(OutboxEntry, Range<usize>)>,
+        entries: Vec<(OutboxEntry, Range<usize>)>,
 }
 
-/// One outcome; its frame is beside it.
+/// One outcome. The outbox holds its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutboxEntry {
-    /// A copy leaves by a port, counted already.
+    /// A copy leaves by a port; it is already counted as sent.
     Output {
         /// The port.
         port: u32,
         /// The queue of the port.
         queue: u32,
     },
-    /// A copy goes to the controllers.
+    /// A copy is sent to the controllers.
     Controller(PacketInHead),
-    /// Nothing of it goes on.
+    /// The packet or copy is dropped.
     Drop(DropReason),
 }
 
-/// A packet-in but for its frame.
+/// A packet-in without its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketInHead {
-    /// Why.
+    /// Why it is sent.
     pub reason: PacketInReason,
-    /// The table that sent it.
+    /// The table whose flow sent it.
     pub table_id: u8,
-    /// The cookie of the flow that sent it; all ones without one.
+    /// The cookie of that flow; all ones if no flow sent it.
     pub cookie: u64,
-    /// Bytes of the frame to send at most; 0xffff for all.
+    /// The most bytes of the frame to send; 0xffff for all.
     pub max_len: u16,
     /// Port of entry, metadata and tunnel id.
     pub context: PipelineFields,
 }
 
 impl Outbox {
-    /// Adds an outcome with a copy of the frame it is about; drops have none.
-    pub fn post(&mut self, post: OutboxEntry, frame: &[u8]) {
+    /// Adds an outcome with a copy of its frame; a drop has none.
+    pub fn push(&mut self, entry: OutboxEntry, frame: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(frame);
-        self.posts.push((post, start..self.bytes.len()));
+        self.entries.push((entry, start..self.bytes.len()));
     }
 
     /// Adds an outcome of the interpreter.
-    pub fn put(&mut self, outcome: &PacketOutcome) {
+    pub fn push_outcome(&mut self, outcome: &PacketOutcome) {
         match outcome {
             PacketOutcome::Output { port, queue, frame } => {
-                self.post(OutboxEntry::Output { port: *port, queue: *queue }, frame);
+                self.push(OutboxEntry::Output { port: *port, queue: *queue }, frame);
             }
             PacketOutcome::Controller(packet) => {
                 let head = PacketInHead {
@@ -159,42 +156,42 @@ impl Outbox {
                     max_len: packet.max_len,
                     context: packet.context,
                 };
-                self.post(OutboxEntry::Controller(head), &packet.frame);
+                self.push(OutboxEntry::Controller(head), &packet.frame);
             }
-            PacketOutcome::Drop(reason) => self.post(OutboxEntry::Drop(*reason), &[]),
+            PacketOutcome::Drop(reason) => self.push(OutboxEntry::Drop(*reason), &[]),
         }
     }
 
-    /// The outcomes and their frames, in order.
-    pub fn posts(&self) -> impl ExactSizeIterator<Item = (&OutboxEntry, &[u8])> {
-        self.posts.iter().map(|(post, frame)| (post, &self.bytes[frame.clone()]))
+    /// Returns the outcomes and their frames, in order.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (&OutboxEntry, &[u8])> {
+        self.entries.iter().map(|(entry, frame)| (entry, &self.bytes[frame.clone()]))
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no outcome.
     pub fn is_empty(&self) -> bool {
-        self.posts.is_empty()
+        self.entries.is_empty()
     }
 
-    /// Forgets all outcomes.
+    /// Removes all outcomes.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.posts.clear();
+        self.entries.clear();
     }
 }
 
-/// The interpreter with flows found by a plan.
+/// The executor that interprets packets, with flows found by a plan.
 #[derive(Clone, Debug)]
 pub struct Planned {
     plan: Plan,
 }
 
 impl Planned {
-    /// An executor for a switch as it is.
+    /// Makes an executor for a switch in its present state.
     pub fn new(switch: &mut Switch) -> Planned {
         Planned { plan: Plan::new(switch) }
     }
 
-    /// The plan it goes by.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -203,8 +200,8 @@ impl Planned {
 impl Executor for Planned {
     fn update(&mut self, switch: &mut Switch) {
         for id in self.plan.update(switch) {
-            // While a table grows its base is made anew for each eighth, so that all of it costs
-            // n·log n.
+            // The base is rebuilt whenever an eighth of the rules has changed, so loading a table
+            // of n rules costs O(n log n).
             let plan = self.plan.table(id);
             let (added, gone) = plan.changes();
             if added + gone > plan.rules().len() / 8 {
@@ -222,7 +219,7 @@ impl Executor for Planned {
         frame: &mut [u8],
         out: &mut Outbox,
     ) -> Verdict {
-        interp_by(&self.plan, switch, now, in_port, frame).iter().for_each(|outcome| out.put(outcome));
+        interp_by(&self.plan, switch, now, in_port, frame).iter().for_each(|outcome| out.push_outcome(outcome));
         Verdict::Done
     }
 }
@@ -233,7 +230,7 @@ mod tests {
     use crate::{Action, FlowMod, Instructions, Match, Port};
 
     #[test]
-    fn what_the_planned_executor_posts_is_what_the_interpreter_says_also_after_a_change() {
+    fn the_planned_executor_and_the_interpreter_agree_also_after_a_change() {
         let mut switch = Switch::new(crate::Limits::default());
         (1..=2).for_each(|number| switch.set_port(number, Port::up()));
         let mut executor = Planned::new(&mut switch);
@@ -245,12 +242,12 @@ mod tests {
         switch.flow_mod(Time::ZERO, &rule).unwrap();
         executor.update(&mut switch);
         executor.execute(&mut switch, Time::ZERO, 1, &mut frame, &mut out);
-        let posts: Vec<_> = out.posts().map(|(post, frame)| (*post, frame.len())).collect();
+        let entries: Vec<_> = out.entries().map(|(entry, frame)| (*entry, frame.len())).collect();
         assert_eq!(
-            posts[..2],
+                        entries[..2],
             [(OutboxEntry::Drop(DropReason::TableMiss), 0), (OutboxEntry::Output { port: 2, queue: 0 }, 60)]
         );
-        assert!(matches!(posts[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
+        assert!(matches!(entries[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
         out.clear();
         assert!(out.is_empty());
     }

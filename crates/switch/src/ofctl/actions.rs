@@ -1,8 +1,8 @@
 //! The actions part of a flow or bucket, which in ovs-ofctl's syntax holds instructions too.
 
-use super::fields::{Meaning, port_number};
+use super::fields::{Meaning, RESERVED, port_number};
 use super::{PortNames, Wrong, value, wrong};
-use crate::action::Action;
+use crate::action::{ACTIONS, Action, ActionInfo, Argument};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{ClearActions, Instructions, WriteMetadata};
 use crate::port;
@@ -41,30 +41,57 @@ pub(crate) fn parse_actions(text: &str, ports: &PortNames, meaning: Meaning) -> 
     Ok(actions)
 }
 
+/// Instructions, `drop` when there are none.
+pub fn print_instructions(instructions: &Instructions) -> String {
+    let mut words = Vec::new();
+    words.extend(instructions.meter.map(|id| format!("meter:{id}")));
+    words.extend(instructions.apply.iter().map(print_action));
+    if instructions.clear == ClearActions::Clear {
+        words.push("clear_actions".to_owned());
+    }
+    if !instructions.write.is_empty() {
+        words.push(format!("write_actions({})", print_actions(&instructions.write)));
+    }
+    if let Some(write) = instructions.metadata {
+        let mask = value::show_mask(Field::Metadata, write.mask.into());
+        words.push(format!("write_metadata:{:#x}{mask}", write.value));
+    }
+    words.extend(instructions.goto.map(|table| format!("goto_table:{table}")));
+    if words.is_empty() { "drop".to_owned() } else { words.join(",") }
+}
+
+/// Actions, `drop` when there are none.
+pub fn print_actions(actions: &[Action]) -> String {
+    let words: Vec<String> = actions.iter().map(print_action).collect();
+    if words.is_empty() { "drop".to_owned() } else { words.join(",") }
+}
+
 /// One action; none for `drop`.
 fn parse_action(word: &str, ports: &PortNames, meaning: Meaning) -> Result<Option<Action>, Wrong> {
     let (name, argument) = name_and_argument(word);
     let number = |max: u64| value::number(name, argument, max);
-    let ethertype = || number(0xffff).map(|kind| kind as u16);
     let set = |field: Field| Ok(Action::SetField(field, value::bits(name, field, argument)?));
-    let action = match name.to_ascii_lowercase().as_str() {
+    let lower = name.to_ascii_lowercase();
+    // Further names that ovs-ofctl accepts.
+    let usual = match lower.as_str() {
+        "strip_vlan" => "pop_vlan",
+        "set_nw_ttl" => "mod_nw_ttl",
+        "dec_nw_ttl" => "dec_ttl",
+        other => other,
+    };
+    if let Some(info) = ACTIONS.iter().find(|info| info.name == usual) {
+        match info.argument {
+            Argument::None(action) => return Ok(Some(action)),
+            Argument::Ttl(make) => return Ok(Some(make(number(255)? as u8))),
+            Argument::EtherType(make) => return Ok(Some(make(number(0xffff)? as u16))),
+            Argument::Number { max, make } => return Ok(Some(make(number(max.into())? as u32))),
+            Argument::Own => {}
+        }
+    }
+    let action = match usual {
         "drop" => return Ok(None),
         "output" => Action::output(port_number(argument, ports)?),
         "controller" => Action::Output { port: port::CONTROLLER, max_len: controller_len(argument)? },
-        "group" => Action::Group(number(0xffff_ff00)? as u32),
-        "set_queue" => Action::SetQueue(number(0xffff_ffff)? as u32),
-        "push_vlan" => Action::PushVlan(ethertype()?),
-        "pop_vlan" | "strip_vlan" => Action::PopVlan,
-        "push_mpls" => Action::PushMpls(ethertype()?),
-        "pop_mpls" => Action::PopMpls(ethertype()?),
-        "push_pbb" => Action::PushPbb(ethertype()?),
-        "pop_pbb" => Action::PopPbb,
-        "copy_ttl_out" => Action::CopyTtlOut,
-        "copy_ttl_in" => Action::CopyTtlIn,
-        "set_mpls_ttl" => Action::SetMplsTtl(number(255)? as u8),
-        "dec_mpls_ttl" => Action::DecMplsTtl,
-        "mod_nw_ttl" | "set_nw_ttl" => Action::SetNwTtl(number(255)? as u8),
-        "dec_ttl" | "dec_nw_ttl" => Action::DecNwTtl,
         "set_field" => set_field(argument, meaning)?,
         "mod_dl_src" => set(Field::EthSrc)?,
         "mod_dl_dst" => set(Field::EthDst)?,
@@ -98,6 +125,24 @@ fn parse_action(word: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
         }
     };
     Ok(Some(action))
+}
+
+fn print_action(action: &Action) -> String {
+    let ActionInfo { name, argument, .. } = action.info();
+    let (_, number) = action.parts();
+    match (*action, argument) {
+        (Action::Output { port: port::CONTROLLER, max_len }, _) => format!("CONTROLLER:{max_len}"),
+        (Action::Output { port, .. }, _) => match RESERVED.iter().find(|(_, number)| *number == port) {
+            Some((name, _)) => name.to_ascii_uppercase(),
+            None => format!("output:{port}"),
+        },
+        (Action::SetField(field, value), _) => {
+            format!("set_field:{}->{}", value::show(field, value), field.name())
+        }
+        (_, Argument::EtherType(_)) => format!("{name}:{number:#06x}"),
+        (_, Argument::Ttl(_) | Argument::Number { .. }) => format!("{name}:{number}"),
+        (_, Argument::None(_) | Argument::Own) => (*name).to_owned(),
+    }
 }
 
 /// `VALUE->FIELD`.

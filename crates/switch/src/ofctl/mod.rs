@@ -18,8 +18,9 @@ mod packet;
 mod print;
 mod value;
 
+pub use actions::{print_actions, print_instructions};
 pub use packet::{Described, parse_packet};
-pub use print::{print_actions, print_flow, print_group, print_instructions, print_match, print_meter};
+pub use print::{print_flow, print_group, print_match, print_meter};
 
 use crate::flow::{self, FlowMod, Instructions, Removed};
 use crate::matching::Match;

@@ -1,10 +1,10 @@
 //! Flows, groups and meters as ovs-ofctl would print them; what is printed can be read again.
 
-use super::fields::{PROTOCOLS, RESERVED};
+use super::actions::{print_actions, print_instructions};
+use super::fields::PROTOCOLS;
 use super::value::{show, show_mask};
-use crate::action::Action;
 use crate::field::{Field, VLAN_PRESENT};
-use crate::flow::{ANY_GROUP, ClearActions, Flow, Instructions, Rank, flags};
+use crate::flow::{ANY_GROUP, Flow, Rank, flags};
 use crate::group::{Group, GroupKind};
 use crate::matching::{FieldMatch, Match};
 use crate::meter::{self, BandKind, Meter};
@@ -86,56 +86,6 @@ pub(super) fn print_field(field: Field, value: u128, mask: u128) -> String {
         _ => field.name(),
     };
     format!("{name}={}{}", show(field, value), show_mask(field, mask))
-}
-
-/// Instructions, `drop` when there are none.
-pub fn print_instructions(instructions: &Instructions) -> String {
-    let mut words = Vec::new();
-    words.extend(instructions.meter.map(|id| format!("meter:{id}")));
-    words.extend(instructions.apply.iter().map(print_action));
-    if instructions.clear == ClearActions::Clear {
-        words.push("clear_actions".to_owned());
-    }
-    if !instructions.write.is_empty() {
-        words.push(format!("write_actions({})", print_actions(&instructions.write)));
-    }
-    if let Some(write) = instructions.metadata {
-        let mask = show_mask(Field::Metadata, write.mask.into());
-        words.push(format!("write_metadata:{:#x}{mask}", write.value));
-    }
-    words.extend(instructions.goto.map(|table| format!("goto_table:{table}")));
-    if words.is_empty() { "drop".to_owned() } else { words.join(",") }
-}
-
-/// Actions, `drop` when there are none.
-pub fn print_actions(actions: &[Action]) -> String {
-    let words: Vec<String> = actions.iter().map(print_action).collect();
-    if words.is_empty() { "drop".to_owned() } else { words.join(",") }
-}
-
-fn print_action(action: &Action) -> String {
-    match *action {
-        Action::Output { port: port::CONTROLLER, max_len } => format!("CONTROLLER:{max_len}"),
-        Action::Output { port, .. } => match RESERVED.iter().find(|(_, number)| *number == port) {
-            Some((name, _)) => name.to_ascii_uppercase(),
-            None => format!("output:{port}"),
-        },
-        Action::Group(id) => format!("group:{id}"),
-        Action::SetQueue(id) => format!("set_queue:{id}"),
-        Action::SetField(field, value) => format!("set_field:{}->{}", show(field, value), field.name()),
-        Action::PushVlan(kind) => format!("push_vlan:{kind:#06x}"),
-        Action::PopVlan => "pop_vlan".to_owned(),
-        Action::PushMpls(kind) => format!("push_mpls:{kind:#06x}"),
-        Action::PopMpls(kind) => format!("pop_mpls:{kind:#06x}"),
-        Action::PushPbb(kind) => format!("push_pbb:{kind:#06x}"),
-        Action::PopPbb => "pop_pbb".to_owned(),
-        Action::CopyTtlOut => "copy_ttl_out".to_owned(),
-        Action::CopyTtlIn => "copy_ttl_in".to_owned(),
-        Action::SetMplsTtl(ttl) => format!("set_mpls_ttl:{ttl}"),
-        Action::DecMplsTtl => "dec_mpls_ttl".to_owned(),
-        Action::SetNwTtl(ttl) => format!("mod_nw_ttl:{ttl}"),
-        Action::DecNwTtl => "dec_ttl".to_owned(),
-    }
 }
 
 /// A group: `group_id=…,type=…,bucket=…`.
