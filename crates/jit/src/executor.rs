@@ -57,10 +57,10 @@ impl Executor for Compiled {
             self.now = Some(now);
         }
         let fate = self.worker.run(in_port, frame);
-        self.worker.outcomes().iter().for_each(|outcome| out.put(outcome));
+        self.worker.outcomes().iter().for_each(|outcome| out.push_outcome(outcome));
         match fate {
             Fate::Forward { port, queue } => return Verdict::Forward { port, queue },
-            Fate::Drop(reason) => out.post(OutboxEntry::Drop(reason), &[]),
+            Fate::Drop(reason) => out.push(OutboxEntry::Drop(reason), &[]),
             Fate::Done => {}
         }
         Verdict::Done

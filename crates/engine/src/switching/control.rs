@@ -181,7 +181,7 @@ impl Control {
                 PacketOutcome::Output { .. } => core.counts.injected_full += 1,
                 PacketOutcome::Controller(packet) => {
                     let mut out = Outbox::default();
-                    out.put(&PacketOutcome::Controller(packet));
+                    out.push_outcome(&PacketOutcome::Controller(packet));
                     is_first |= core.deliver(now, &out, |_, _| ());
                 }
                 PacketOutcome::Drop(reason) => core.counts.drop(reason),
@@ -352,15 +352,15 @@ impl Core {
         self.counts.received += 1;
         let verdict = self.executor.execute(&mut self.switch, now, in_port, frame, out);
         let forwarded = u64::from(verdict != Verdict::Done);
-        self.counts.outcomes += forwarded + out.posts().len() as u64;
+        self.counts.outcomes += forwarded + out.entries().len() as u64;
         verdict
     }
 
     /// Deals with an outbox: `send` gets what leaves. True if a packet-in is the first that waits.
     pub(super) fn deliver(&mut self, now: Time, out: &Outbox, mut send: impl FnMut(u32, &[u8])) -> bool {
         let mut is_first = false;
-        for (post, frame) in out.posts() {
-            match post {
+        for (entry, frame) in out.entries() {
+            match entry {
                 OutboxEntry::Output { port, .. } => send(*port, frame),
                 OutboxEntry::Controller(head) => {
                     is_first |= self.packet_ins.push(now, *head, frame, &mut self.counts);

@@ -145,13 +145,13 @@ impl OfflineRun {
         }
         packets.received += 1;
         let verdict = executor.execute(switch, now, in_port, frame, outbox);
-        self.outcomes += outbox.posts().len() as u64;
+        self.outcomes += outbox.entries().len() as u64;
         if let Verdict::Forward { port, .. } = verdict {
             self.outcomes += 1;
             send(outputs, packets, port, ns, frame)?;
         }
-        for (post, bytes) in outbox.posts() {
-            match post {
+        for (entry, bytes) in outbox.entries() {
+            match entry {
                 OutboxEntry::Output { port, .. } => send(outputs, packets, *port, ns, bytes)?,
                 OutboxEntry::Controller(_) => packets.to_controllers += 1,
                 OutboxEntry::Drop(reason) => *packets.dropped.entry(reason.name()).or_default() += 1,

@@ -218,7 +218,7 @@ impl Executor for Patient {
     }
 
     fn execute(&mut self, _: &mut Switch, _: Time, _: u32, _: &mut [u8], out: &mut Outbox) -> Verdict {
-        out.post(OutboxEntry::Drop(DropReason::TableMiss), &[]);
+        out.push(OutboxEntry::Drop(DropReason::TableMiss), &[]);
         Verdict::Done
     }
 

@@ -100,7 +100,7 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-        entries: Vec<(OutboxEntry, Range<usize>)>,
+    entries: Vec<(OutboxEntry, Range<usize>)>,
 }
 
 /// One outcome. The outbox holds its frame.
@@ -219,7 +219,9 @@ impl Executor for Planned {
         frame: &mut [u8],
         out: &mut Outbox,
     ) -> Verdict {
-        interp_by(&self.plan, switch, now, in_port, frame).iter().for_each(|outcome| out.push_outcome(outcome));
+        interp_by(&self.plan, switch, now, in_port, frame)
+            .iter()
+            .for_each(|outcome| out.push_outcome(outcome));
         Verdict::Done
     }
 }
@@ -244,7 +246,7 @@ mod tests {
         executor.execute(&mut switch, Time::ZERO, 1, &mut frame, &mut out);
         let entries: Vec<_> = out.entries().map(|(entry, frame)| (*entry, frame.len())).collect();
         assert_eq!(
-                        entries[..2],
+            entries[..2],
             [(OutboxEntry::Drop(DropReason::TableMiss), 0), (OutboxEntry::Output { port: 2, queue: 0 }, 60)]
         );
         assert!(matches!(entries[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
