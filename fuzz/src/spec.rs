@@ -48,5 +48,5 @@ fn run(topology: Topology) {
             network.pool_mut().free(delivery.frame);
         }
     }
-    assert!(network.conservation().holds(), "{:?}", network.conservation());
+    assert!(network.accounting().balances(), "{:?}", network.accounting());
 }

@@ -6,7 +6,7 @@ use crate::port::PortCounters;
 use crate::sys::poll::Bell;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, Volume};
-use fastpath_net::{Conservation, LinkChange, ScheduleFull};
+use fastpath_net::{FrameAccounting, LinkChange, ScheduleFull};
 use fastpath_units::{Duration, Time};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) enum Refusal {
 /// How things stand, copied at one instant.
 pub(crate) struct Snapshot {
     pub(crate) at: Time,
-    pub(crate) conservation: Conservation,
+    pub(crate) conservation: FrameAccounting,
     /// Two per link: forward, backward.
     pub(crate) pipes: Vec<PipeState>,
     /// One per edge.

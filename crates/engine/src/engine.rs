@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::sys::thread;
 use crate::worker::{Worker, WorkerConfig};
 use crate::worker_group::WorkerGroup;
-use fastpath_net::ledger::Ledger;
+use fastpath_net::packet_log::PacketLog;
 use fastpath_net::{EdgeId, Network, Observer, Part};
 use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeKind, Topology, Workers};
 use fastpath_units::Duration;
@@ -194,7 +194,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     };
     let mut queue = None;
     if let Some((ledger, writer)) = ledger {
-        (queue, running.log_thread) = (Some(Ledger::new(ledger)), Some(writer));
+        (queue, running.log_thread) = (Some(PacketLog::new(ledger)), Some(writer));
     }
     for ((part, commands), core) in parts.into_iter().zip(receivers).zip(cores) {
         let ports =

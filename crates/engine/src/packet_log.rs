@@ -2,7 +2,7 @@
 //! them. When the disk is too slow the queue fills, and what finds no place in it is counted: the
 //! network itself never waits.
 
-use fastpath_net::ledger::{Entry, SNAP_LEN, Sink, Writer};
+use fastpath_net::packet_log::{LogEntry, SNAP_LEN, Sink, Writer};
 use fastpath_spec::Topology;
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -25,13 +25,13 @@ pub(crate) struct LogQueue {
 
 /// An entry with the first bytes of its frame.
 struct LogRecord {
-    entry: Entry,
+    entry: LogEntry,
     len: usize,
     bytes: [u8; SNAP_LEN],
 }
 
 impl Sink for LogQueue {
-    fn take(&mut self, entry: Entry, bytes: &[u8]) {
+    fn take(&mut self, entry: LogEntry, bytes: &[u8]) {
         let mut record = LogRecord { entry, len: bytes.len(), bytes: [0; SNAP_LEN] };
         record.bytes[..bytes.len()].copy_from_slice(bytes);
         if self.records.try_send(record).is_err() {
@@ -86,8 +86,8 @@ fn write(mut writer: Writer<BufWriter<File>>, waiting: &Receiver<LogRecord>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpath_net::ledger::End;
-    use fastpath_net::{PipeId, Place, Reason};
+    use fastpath_net::packet_log::PacketOutcome;
+    use fastpath_net::{Location, PipeId, Reason};
     use fastpath_spec::{LinkId, NodeKind};
     use fastpath_units::Time;
 
@@ -96,10 +96,10 @@ mod tests {
         let (records, waiting) = sync_channel(2);
         let lost = Arc::new(AtomicU64::new(0));
         let mut queue = LogQueue { records, lost: Arc::clone(&lost) };
-        let place = Place::Pipe(PipeId { link: LinkId(0), index: 0 });
-        let end = End::Refused(Reason::NoRoute);
+        let location = Location::Pipe(PipeId { link: LinkId(0), index: 0 });
+        let outcome = PacketOutcome::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
-        let entry = Entry { place, frame: 1, arrived: at, dequeued, at, end, len: 60 };
+        let entry = LogEntry { location, frame: 1, arrived: at, dequeued, at, outcome, len: 60 };
         (0..5).for_each(|_| queue.take(entry, &[0; 60]));
         assert_eq!((waiting.try_iter().count(), lost.load(Ordering::Relaxed)), (2, 3));
     }
@@ -111,11 +111,11 @@ mod tests {
         topology.connect("a-b", a, b, Default::default());
         let path = std::env::temp_dir().join(format!("fastpath-ledger-{}.pcapng", std::process::id()));
         let (mut queue, log_thread) = open(&path, &topology).unwrap();
-        let place = Place::Pipe(PipeId { link: LinkId(0), index: 1 });
-        let end = End::Refused(Reason::NoRoute);
+        let location = Location::Pipe(PipeId { link: LinkId(0), index: 1 });
+        let outcome = PacketOutcome::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
         for frame in 1..=100 {
-            queue.take(Entry { place, frame, arrived: at, dequeued, at, end, len: 60 }, &[0; 60]);
+            queue.take(LogEntry { location, frame, arrived: at, dequeued, at, outcome, len: 60 }, &[0; 60]);
         }
         drop(queue);
         assert_eq!(log_thread.finish(), Ok(()));

@@ -96,7 +96,7 @@ pub struct FrameAccounting {
 
 impl FrameAccounting {
     /// in = delivered + dropped + held.
-    pub fn holds(&self) -> bool {
+    pub fn balances(&self) -> bool {
         self.total_in == self.delivered + self.dropped.values().sum::<u64>() + self.held
     }
 }

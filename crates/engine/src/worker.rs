@@ -132,7 +132,7 @@ impl<O: Observer> Worker<O> {
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
         let ready = Ready::new(&fds, commands.bell(), idle)?;
         let count = ports.len();
-        let edges = ports.into_iter().map(|port| EdgePort::new(port, count, O::WATCHES)).collect();
+        let edges = ports.into_iter().map(|port| EdgePort::new(port, count, O::ENABLED)).collect();
         let now = time.now();
         let mut worker = Worker {
             clock,
@@ -248,7 +248,7 @@ impl<O: Observer> Worker<O> {
     fn queue(&mut self, mut delivery: Delivery) {
         let index = delivery.edge.0 as usize;
         let edge = &mut self.edges[index];
-        if !edge.takes_whole && !self.network.pool_mut().cut(&mut delivery.frame) {
+        if !edge.takes_whole && !self.network.pool_mut().copy_out(&mut delivery.frame) {
             edge.counters.tx_no_memory += 1;
             self.network.pool_mut().free(delivery.frame);
             return;
@@ -387,7 +387,7 @@ impl<O: Observer> Worker<O> {
         };
         Snapshot {
             at: now,
-            conservation: network.conservation(),
+            conservation: network.accounting(),
             pipes: pipes
                 .map(|(link, index)| {
                     let pipe = network.pipe(link, index);
@@ -625,7 +625,7 @@ mod tests {
         /// A turn; true as long as frames are on their way.
         fn turn_and_look(&mut self) -> bool {
             self.turn();
-            !self.network.is_still() || !self.waiting.is_empty()
+            !self.network.is_quiescent() || !self.waiting.is_empty()
         }
     }
 }

@@ -2,7 +2,7 @@
 //! whole, and answers are put together.
 
 use crate::command::{CommandSender, EdgeState, PipeState, Refusal, Snapshot, When};
-use fastpath_net::{Conservation, EdgeId, LinkChange, Part};
+use fastpath_net::{EdgeId, LinkChange, Part};
 use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
 use std::sync::Arc;
@@ -101,20 +101,10 @@ impl WorkerGroup {
             place(member, &mut next);
             whole.at = whole.at.max(next.at);
             whole.workers.append(&mut next.workers);
-            add(&mut whole.conservation, next.conservation);
+            whole.conservation.add(next.conservation);
         }
         whole.pipes = pipes.into_iter().map(|pipe| pipe.expect("every link is in a part")).collect();
         whole.edges = edges.into_iter().map(|edge| edge.expect("every edge is in a part")).collect();
         whole
-    }
-}
-
-fn add(sum: &mut Conservation, other: Conservation) {
-    sum.entered += other.entered;
-    sum.generated += other.generated;
-    sum.delivered += other.delivered;
-    sum.held += other.held;
-    for (reason, count) in other.dropped {
-        *sum.dropped.entry(reason).or_default() += count;
     }
 }

@@ -66,7 +66,7 @@ fn told(
     .detail("late_frames", report.lateness.late as f64)
     .detail("control_late_frames", calm_report.lateness.late as f64)
     .detail("control_frames_offered", calm.wanted as f64);
-    let books = report.conservation.holds() && calm_report.conservation.holds();
+    let books = report.conservation.balances() && calm_report.conservation.balances();
     outcome.pass &= books && report.is_broken();
     let balance = if books { "every frame is in the books" } else { "THE BOOKS DO NOT BALANCE" };
     let first = broken.first().map_or(String::new(), |first| format!("; the first of them: {first}"));

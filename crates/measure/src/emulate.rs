@@ -201,7 +201,7 @@ impl EmulationQuestion {
 
 impl Emulation {
     fn of([cost, ceiling]: [Cost; 2], network: &Network, weight: LinkWeight) -> Emulation {
-        let books = network.conservation();
+        let books = network.accounting();
         let (packets_per_second, ceiling_packets_per_second) =
             (1e9 / cost.median_ns, 1e9 / ceiling.median_ns);
         Emulation {
@@ -362,7 +362,7 @@ impl Device for Emulator {
     }
 
     fn holds(&self) -> bool {
-        !self.network.is_still()
+        !self.network.is_quiescent()
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a packet costs in a network, from the store to the store: `cargo bench -p fastpath-net`.
+//! The cost of a packet in a network, from allocation to release: `cargo bench -p fastpath-net`.
 //!
-//! Two hosts a link, every packet through rate, queue, delay and loss; bursts of 32 enter, what is
-//! due leaves. `items` are packets: divide the time by them.
+//! Each link connects two hosts, and each packet passes rate, queue, delay and loss. Bursts of 32
+//! packets enter, and all due packets leave. `items` are packets: divide the time by them.
 
 use divan::counter::ItemsCount;
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
@@ -44,7 +44,7 @@ fn sizes_on_one_link(bencher: divan::Bencher, size: usize) {
     run(bencher, 1, size);
 }
 
-/// Packets spaced at 90 % of the rate, round robin over the links.
+/// Sends packets at 90 % of the rate, round robin over the links.
 fn run(bencher: divan::Bencher, links: usize, size: usize) {
     let mut network = network(links);
     let frame = vec![0x5a; size];

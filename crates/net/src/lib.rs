@@ -1,32 +1,60 @@
-//! A network of emulated links, pure: which way packets go, and their walk hop by hop at logical
-//! time ([`Network`]). What it consists of is a `fastpath_spec::Topology`.
+//! A running network of emulated links: routes, routers, switches, and the hop-by-hop forwarding of
+//! frames in virtual time. This crate is pure: time and random numbers are arguments.
 //!
 //! ```text
 //!  Topology ─▶ Network ── push(now, edge, frame) ──▶ pipe ▶ router ▶ pipe ▶ … ── pop(now) ──▶ edge
 //! ```
 //!
+//! A [`Network`] is built from a resolved [`Topology`](fastpath_spec::Topology).
+//!
+//! ```
+//! use fastpath_net::{EdgeId, Network, Options};
+//! use fastpath_units::Time;
+//!
+//! let spec = "[host.a]\n[host.b]\n\
+//!             [[link]]\nbetween = ['a', 'b']\nrate = '10Mbit'\ndelay = '25ms'";
+//! let (topology, _warnings) = fastpath_spec::parse(spec).expect("a valid spec");
+//! let mut network = Network::new(topology, Options::default());
+//!
+//! // A frame of 1250 bytes enters at host a, which is edge 0.
+//! let frame = network.pool_mut().insert(&[0; 1250]).expect("the pool is not full");
+//! network.push(Time::ZERO, EdgeId(0), frame);
+//!
+//! // It arrives at host b after 1 ms of transmission and 25 ms of delay.
+//! let now = network.next_at().expect("a frame is in the network");
+//! let delivery = network.pop(now).expect("the frame is due");
+//! assert_eq!((delivery.at.to_string().as_str(), delivery.edge), ("26ms", EdgeId(1)));
+//! network.pool_mut().free(delivery.frame);
+//! assert!(network.accounting().balances());
+//! ```
+//!
 //! Read first: `network.rs`.
 #![forbid(unsafe_code)]
 
+mod accounting;
 mod bridge;
 mod fate;
-pub mod ledger;
+mod id;
 mod neighbor;
 mod network;
 mod observer;
 mod openflow;
+pub mod packet_log;
 mod part;
 mod pool;
 mod route;
 mod router;
+mod router_slow_path;
 mod schedule;
-mod speaker;
+mod wiring;
 
-pub use fate::{Conservation, Reason};
-pub use network::{Delivery, Edge, EdgeId, Network, Options};
-pub use observer::{Observer, Passage, PipeId, Place};
+pub use accounting::FrameAccounting;
+pub use fate::Reason;
+pub use id::{Edge, EdgeId, Location, PipeId};
+pub use network::{Delivery, Network, Options};
+pub use observer::{Observer, Passage};
 pub use openflow::{Executors, MakeExecutor};
 pub use part::Part;
-pub use pool::{FRAME_MAX, Frame, FramePool, SegmentRun, Segments};
+pub use pool::{FRAME_MAX, Frame, FramePool, SegmentFrames, SegmentRun};
 pub use route::{Fib, NextHop, Route, Routes};
 pub use schedule::{LinkChange, ScheduleFull};

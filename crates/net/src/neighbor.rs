@@ -1,8 +1,8 @@
-//! A router's neighbors: which hardware address stands for an IP address on an interface (ARP, RFC
-//! 826; Neighbor Discovery, RFC 4861), and the frames that wait for an answer.
+//! The neighbor table of a router: the MAC address of each IP address on an interface (ARP, RFC
+//! 826; Neighbor Discovery, RFC 4861), and the frames that wait for address resolution.
 //!
-//! Neighbors inside the topology are known from the start; only stations behind real ports are
-//! asked for.
+//! Neighbors inside the topology are known from the start. Only stations behind real ports are
+//! resolved by requests.
 
 use crate::pool::Frame;
 use fastpath_units::{Duration, Time};
@@ -10,106 +10,112 @@ use fastpath_wire::MacAddr;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-/// Addresses remembered; beyond it nothing new is learned.
-const KNOWN_MAX: usize = 65_536;
-/// Frames that wait for an answer; the oldest goes when one more comes.
+/// The maximum number of resolved addresses; further addresses are not learned.
+const RESOLVED_MAX: usize = 65_536;
+/// The maximum number of waiting frames; one more frame drops the oldest.
 const WAITING_MAX: usize = 256;
-/// One question an address per second (RFC 1122 §2.3.2.1).
-const ASK_EVERY: Duration = Duration::from_secs(1);
-/// Who has not answered by then will not.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The minimum interval between two requests for an address (RFC 1122 §2.3.2.1).
+const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum waiting time of a frame.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A station on a segment: the interface and its address there.
-pub(crate) type Station = (usize, IpAddr);
+/// A neighbor on a segment: the interface and the IP address.
+pub(crate) type NeighborKey = (usize, IpAddr);
 
 #[derive(Debug, Default)]
 pub(crate) struct Neighbors {
-    known: BTreeMap<Station, MacAddr>,
-    asked: BTreeMap<Station, Time>,
+    resolved: BTreeMap<NeighborKey, MacAddr>,
+    /// The time of the latest request for each unresolved address.
+    requested: BTreeMap<NeighborKey, Time>,
+    /// In order of arrival.
     waiting: VecDeque<Waiting>,
 }
 
 #[derive(Debug)]
 struct Waiting {
     since: Time,
-    station: Station,
-    parked: Parked,
+    neighbor: NeighborKey,
+    frame: UnresolvedFrame,
 }
 
-/// A frame that waits, and the interface it came by.
+/// A frame that waits for address resolution, and the interface that received it.
 #[derive(Debug)]
-pub(crate) struct Parked {
+pub(crate) struct UnresolvedFrame {
     pub(crate) frame: Frame,
-    pub(crate) came_by: usize,
+    pub(crate) received_on: usize,
 }
 
-/// Whether to send a question now.
+/// Whether the router must send a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Question {
-    Ask,
-    AlreadyAsked,
+pub(crate) enum RequestState {
+    /// A request is due.
+    Due,
+    /// A request was sent within the last [`REQUEST_INTERVAL`].
+    Pending,
 }
 
 impl Neighbors {
-    pub(crate) fn resolve(&self, station: Station) -> Option<MacAddr> {
-        self.known.get(&station).copied()
+    pub(crate) fn resolve(&self, neighbor: NeighborKey) -> Option<MacAddr> {
+        self.resolved.get(&neighbor).copied()
     }
 
-    /// Notes an address; the frames that waited for it are handed to `release`.
-    pub(crate) fn learn(&mut self, station: Station, mac: MacAddr, mut release: impl FnMut(Frame)) {
-        if mac.is_multicast() || (self.known.len() >= KNOWN_MAX && !self.known.contains_key(&station)) {
+    /// Learns an address and passes the frames that waited for it to `release`.
+    pub(crate) fn learn(&mut self, neighbor: NeighborKey, mac: MacAddr, mut release: impl FnMut(Frame)) {
+        let is_full = self.resolved.len() >= RESOLVED_MAX;
+        if mac.is_multicast() || (is_full && !self.resolved.contains_key(&neighbor)) {
             return;
         }
-        self.known.insert(station, mac);
-        if self.asked.remove(&station).is_none() {
+        self.resolved.insert(neighbor, mac);
+        if self.requested.remove(&neighbor).is_none() {
             return;
         }
         for waiting in std::mem::take(&mut self.waiting) {
-            if waiting.station == station {
-                release(waiting.parked.frame);
+            if waiting.neighbor == neighbor {
+                release(waiting.frame.frame);
             } else {
                 self.waiting.push_back(waiting);
             }
         }
     }
 
-    /// Keeps a frame until its next hop answers. One that is too many then is handed to `give_up`.
-    pub(crate) fn wait(
+    /// Queues a frame until its next hop is resolved. If the queue is full, the oldest frame goes
+    /// to `drop`.
+    pub(crate) fn enqueue(
         &mut self,
         at: Time,
-        station: Station,
-        parked: Parked,
-        give_up: impl FnOnce(Frame),
-    ) -> Question {
-        self.waiting.push_back(Waiting { since: at, station, parked });
+        neighbor: NeighborKey,
+        frame: UnresolvedFrame,
+        drop: impl FnOnce(Frame),
+    ) -> RequestState {
+        self.waiting.push_back(Waiting { since: at, neighbor, frame });
         if self.waiting.len() > WAITING_MAX
             && let Some(oldest) = self.waiting.pop_front()
         {
-            give_up(oldest.parked.frame);
+            drop(oldest.frame.frame);
         }
-        let asked = self.asked.get(&station).copied();
-        if asked.is_some_and(|asked| at.since(asked) < ASK_EVERY) {
-            return Question::AlreadyAsked;
+        let requested = self.requested.get(&neighbor).copied();
+        if requested.is_some_and(|requested| at.since(requested) < REQUEST_INTERVAL) {
+            return RequestState::Pending;
         }
-        if self.asked.len() >= KNOWN_MAX {
-            self.asked.retain(|_, asked| at.since(*asked) < ASK_EVERY);
+        if self.requested.len() >= RESOLVED_MAX {
+            self.requested.retain(|_, requested| at.since(*requested) < REQUEST_INTERVAL);
         }
-        self.asked.insert(station, at);
-        Question::Ask
+        self.requested.insert(neighbor, at);
+        RequestState::Due
     }
 
-    /// When the oldest frame has waited long enough.
-    pub(crate) fn gives_up_at(&self) -> Option<Time> {
-        Some(self.waiting.front()?.since.saturating_add(PATIENCE))
+    /// Returns when the oldest frame expires.
+    pub(crate) fn expires_at(&self) -> Option<Time> {
+        Some(self.waiting.front()?.since.saturating_add(RESOLVE_TIMEOUT))
     }
 
-    /// A frame that has waited long enough at `at`.
-    pub(crate) fn give_up(&mut self, at: Time) -> Option<Parked> {
-        self.gives_up_at().filter(|end| *end <= at)?;
-        self.waiting.pop_front().map(|oldest| oldest.parked)
+    /// Removes a frame that has expired at `at`.
+    pub(crate) fn pop_expired(&mut self, at: Time) -> Option<UnresolvedFrame> {
+        self.expires_at().filter(|end| *end <= at)?;
+        self.waiting.pop_front().map(|oldest| oldest.frame)
     }
 
-    /// Frames waiting.
+    /// Returns the number of waiting frames.
     pub(crate) fn held(&self) -> usize {
         self.waiting.len()
     }
@@ -119,45 +125,45 @@ impl Neighbors {
 mod tests {
     use super::*;
     use crate::pool::FramePool;
-    use std::num::NonZeroUsize;
 
     #[test]
-    fn frames_wait_for_the_answer_and_not_for_ever() {
-        let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
+    fn frames_wait_for_an_answer_until_the_timeout() {
+        let mut pool = FramePool::default();
         let mut neighbors = Neighbors::default();
-        let station = (0, "10.0.0.9".parse().unwrap());
+        let neighbor = (0, "10.0.0.9".parse().unwrap());
         let at = |ms| Time::ZERO + Duration::from_ms(ms);
-        let mut gone = Vec::new();
-        let mut wait = |neighbors: &mut Neighbors, ms, len| {
+        let mut expired = Vec::new();
+        let mut enqueue = |neighbors: &mut Neighbors, ms, len| {
             let frame = pool.alloc(len).unwrap();
-            while let Some(parked) = neighbors.give_up(at(ms)) {
-                gone.push(parked.frame.len());
+            while let Some(unresolved) = neighbors.pop_expired(at(ms)) {
+                expired.push(unresolved.frame.len());
             }
-            neighbors.wait(at(ms), station, Parked { frame, came_by: 0 }, |_| panic!("there is room"))
+            let frame = UnresolvedFrame { frame, received_on: 0 };
+            neighbors.enqueue(at(ms), neighbor, frame, |_| panic!("the queue is not full"))
         };
-        assert_eq!(wait(&mut neighbors, 0, 1), Question::Ask);
-        assert_eq!(wait(&mut neighbors, 999, 2), Question::AlreadyAsked);
-        assert_eq!(wait(&mut neighbors, 1000, 3), Question::Ask);
-        assert_eq!(wait(&mut neighbors, 3500, 4), Question::Ask);
-        assert_eq!(gone, [1], "three seconds are enough");
+        assert_eq!(enqueue(&mut neighbors, 0, 1), RequestState::Due);
+        assert_eq!(enqueue(&mut neighbors, 999, 2), RequestState::Pending);
+        assert_eq!(enqueue(&mut neighbors, 1000, 3), RequestState::Due);
+        assert_eq!(enqueue(&mut neighbors, 3500, 4), RequestState::Due);
+        assert_eq!(expired, [1], "the timeout is three seconds");
         let mut released = Vec::new();
-        neighbors.learn(station, MacAddr::from_index(7), |frame| released.push(frame.len()));
+        neighbors.learn(neighbor, MacAddr::from_index(7), |frame| released.push(frame.len()));
         assert_eq!(released, [2, 3, 4]);
-        assert_eq!((neighbors.held(), neighbors.resolve(station)), (0, Some(MacAddr::from_index(7))));
+        assert_eq!((neighbors.held(), neighbors.resolve(neighbor)), (0, Some(MacAddr::from_index(7))));
     }
 
     #[test]
-    fn a_crowd_of_waiting_frames_is_bounded() {
-        let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
+    fn the_number_of_waiting_frames_is_bounded() {
+        let mut pool = FramePool::default();
         let mut neighbors = Neighbors::default();
-        let mut gone = 0;
+        let mut dropped = 0;
         for i in 0..1000u32 {
-            let station = (0, IpAddr::from(i.to_be_bytes()));
-            let frame = pool.alloc(60).unwrap();
-            let _ = neighbors.wait(Time::ZERO, station, Parked { frame, came_by: 0 }, |frame| {
-                gone += frame.len() / 60;
+            let neighbor = (0, IpAddr::from(i.to_be_bytes()));
+            let frame = UnresolvedFrame { frame: pool.alloc(60).unwrap(), received_on: 0 };
+            let _ = neighbors.enqueue(Time::ZERO, neighbor, frame, |frame| {
+                dropped += frame.len() / 60;
             });
         }
-        assert_eq!((neighbors.held(), gone), (WAITING_MAX, 1000 - WAITING_MAX));
+        assert_eq!((neighbors.held(), dropped), (WAITING_MAX, 1000 - WAITING_MAX));
     }
 }

@@ -1,80 +1,63 @@
-//! A topology running: frames enter at edges, walk the pipes and nodes hop by hop, and leave at
-//! edges.
+//! A running topology: frames enter at edges, cross pipes and nodes hop by hop, and leave at edges.
 //!
 //! ```text
-//!  push(now, edge, frame)                                             pop(now) ─▶ Delivery { at, edge, frame }
+//!  push(now, edge, frame)                           pop(now) ─▶ Delivery { at, edge, frame }
 //!        │                                                                 ▲
 //!        ▼                                                                 │
 //!      pipe ──exit at t──▶ router or switch ──same t──▶ pipe ──exit──▶ host edge
-//!        └───────────── one wheel of pipe heads: what happens next ─────────┘
+//!        └──────────── one wheel of pipe heads finds the next exit ────────┘
 //! ```
 //!
-//! Every hop computes from when the frame *should* have arrived, so lateness of the driver does not
-//! add up. Nothing here reads a clock: the engine drives it in real time, `replay` in virtual time.
+//! Each hop starts at the time when the frame was due there, so delays of the caller do not
+//! accumulate. Nothing in this file reads a clock: the engine drives a network in real time,
+//! `replay` in virtual time.
 //!
-//! Order of things at one instant, which makes runs repeatable: exits of pipes in the order of
-//! links, then frames that routers give up, then scheduled changes, then frames that enter.
+//! At one instant the order of events is fixed, which makes runs repeatable: pipe exits in the
+//! order of links, then frames that expire in routers, then scheduled changes, then frames that
+//! enter.
+//!
+//! Read first: `wiring.rs`, `accounting.rs`.
 
-use crate::bridge::Bridge;
-use crate::fate::{Act, Conservation, Reason};
-use crate::observer::{Observer, Passage, PipeId, Place};
-use crate::openflow::{Executors, Tables};
+use crate::accounting::{FrameAccounting, FrameCounters};
+use crate::fate::{NodeAction, Reason};
+use crate::id::{Edge, EdgeId, Location, PipeId};
+use crate::observer::{Observer, Passage};
+use crate::openflow::Executors;
 use crate::pool::{Frame, FramePool};
-use crate::route::Routes;
-use crate::router::Router;
 use crate::schedule::{LinkChange, Schedule, ScheduleFull};
+use crate::wiring::{NodePort, NodeState, PipeEnd, RunningNode, Wiring, outgoing};
 use fastpath_link::{Alteration, Change, Exit, Fate, Packet, PipeInit, PipeRef, Pipes, PopLimit, Verdict};
-use fastpath_spec::segment;
-use fastpath_spec::{Direction, LinkId, NodeId, NodeKind, Topology};
+use fastpath_spec::{Direction, LinkId, NodeId, Topology};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::{Headers, ecn};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
-/// What a run needs besides the topology.
+/// The parameters of a run that are not part of the topology.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Every random choice of the run follows from it.
+    /// The seed of all random numbers of the run.
     pub seed: u64,
-    /// Bytes of memory for frames in flight; beyond it frames are dropped and counted.
+    /// The maximum memory for frames in flight, in bytes; [`FramePool::LIMIT_DEFAULT`] by default.
+    /// A frame beyond it is dropped and counted as `pool-full`.
     pub pool_limit: NonZeroUsize,
-    /// What executes the tables of OpenFlow nodes.
+    /// The executors of the tables of OpenFlow nodes.
     pub executors: Executors,
 }
 
-impl Options {
-    /// Options with the default executors.
-    pub const fn new(seed: u64, pool_limit: NonZeroUsize) -> Options {
-        Options { seed, pool_limit, executors: Executors::planned() }
-    }
-}
+/// Pipes are prefetched in networks with more edges; the pipes of fewer edges stay in the cache.
+const PREFETCH_EDGES_MIN: usize = 1024;
+/// Prefetching is ahead of the current frame by this number of frames.
+const PREFETCH_DISTANCE: usize = 8;
 
-/// Up to this many edges their pipes stay in the cache by themselves.
-const FEW: usize = 1024;
-/// Frames before the one whose pipe is fetched.
-const AHEAD: usize = 8;
-
-/// An edge's place in [`Network::edges`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct EdgeId(pub u32);
-
-/// Where frames enter and leave: an interface of a host.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Edge {
-    /// The host.
-    pub node: NodeId,
-    /// The interface, as its place in [`fastpath_spec::Node::interfaces`].
-    pub interface: usize,
-}
-
-/// A frame that has come through.
+/// A frame that has reached an edge.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Delivery {
-    /// When it is due, exactly.
+    /// The exact time at which the frame is due.
     pub at: Time,
-    /// Where.
+    /// The edge.
     pub edge: EdgeId,
-    /// The frame; give it back to the pool when it is sent.
+    /// The frame. The caller returns it to the pool after sending it.
     pub frame: Frame,
 }
 
@@ -84,129 +67,88 @@ pub struct Network<O = ()> {
     topology: Topology,
     pool: FramePool,
     observer: O,
-    /// Two per link: forward at `2 × link`, backward at `2 × link + 1`. Their labels are [`End`]s.
+    /// Two per link: forward at `2 × link`, backward at `2 × link + 1`. The label of a pipe is its
+    /// [`PipeEnd`].
     pipes: Pipes<Frame>,
-    stations: Vec<Station>,
-    /// The ends of pipes that are not at edges.
-    inner_ends: Vec<InnerEnd>,
+    nodes: Vec<RunningNode>,
+    node_ports: Vec<NodePort>,
     /// By edge: the pipe that leads away from it.
     first_pipes: Vec<u32>,
-    changes: Schedule,
-    /// When a frame that waits for a neighbor of a router is given up next, at the earliest.
-    give_up_at: Option<Time>,
+    schedule: Schedule,
+    /// A lower bound of the time at which the next frame expires that waits for a neighbor of a
+    /// router.
+    expires_at: Option<Time>,
     now: Time,
     due: VecDeque<Delivery>,
-    /// What the node at work answers; empty between frames, kept for its memory.
-    acts: Vec<Act>,
-    books: Books,
+    /// The actions of the current node; empty between frames, kept to reuse the memory.
+    actions: Vec<NodeAction>,
+    counters: FrameCounters,
 }
 
-/// Where a pipe leads: an edge, or the place of an inner end. A pipe keeps it as one number.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    Edge(EdgeId),
-    Inner(usize),
-}
-
-impl End {
-    const INNER: u32 = 1 << 31;
-
-    fn label(self) -> u32 {
-        match self {
-            End::Edge(EdgeId(edge)) => edge,
-            End::Inner(place) => End::INNER | place as u32,
-        }
+impl Options {
+    /// Returns options with this seed and pool limit, and the default executors.
+    pub const fn new(seed: u64, pool_limit: NonZeroUsize) -> Options {
+        Options { seed, pool_limit, executors: Executors::planned() }
     }
 
-    /// True if it is the label of an edge: the edge's own number.
-    fn is_edge(label: u32) -> bool {
-        label & End::INNER == 0
-    }
-
-    fn of_label(label: u32) -> End {
-        match label & End::INNER {
-            0 => End::Edge(EdgeId(label)),
-            _ => End::Inner((label & !End::INNER) as usize),
-        }
+    /// Returns options with this seed and the default pool limit and executors.
+    pub const fn with_seed(seed: u64) -> Options {
+        Options::new(seed, FramePool::LIMIT_DEFAULT)
     }
 }
 
-/// An interface of a router or switch.
-#[derive(Clone, Copy, Debug)]
-struct InnerEnd {
-    /// In [`Network::stations`].
-    station: usize,
-    interface: usize,
-}
-
-/// The running half of a node that is no host.
-#[derive(Debug)]
-struct Station {
-    node: NodeId,
-    kind: StationKind,
-}
-
-#[derive(Debug)]
-enum StationKind {
-    Router(Box<Router>),
-    Switch(Bridge),
-    OpenFlow(Box<Tables>),
-}
-
-#[derive(Debug, Default)]
-struct Books {
-    entered: u64,
-    generated: u64,
-    delivered: u64,
-    dropped: BTreeMap<Reason, u64>,
+impl Default for Options {
+    /// Seed 1, [`FramePool::LIMIT_DEFAULT`], and the executors that interpret plans.
+    fn default() -> Options {
+        Options::with_seed(1)
+    }
 }
 
 impl Network {
-    /// A network at rest, unobserved.
+    /// Creates an idle network without an observer.
     pub fn new(topology: Topology, options: Options) -> Network {
         Network::observed(topology, options, ())
     }
 }
 
 impl<O: Observer> Network<O> {
-    /// A network at rest whose frames `observer` follows.
+    /// Creates an idle network with an observer.
     pub fn observed(topology: Topology, options: Options, observer: O) -> Network<O> {
-        let plan = |id: usize| {
+        let init = |id: usize| {
             let (link, end) = (&topology.links[id / 2], id % 2);
             let rng = Rng::stream(options.seed, 2 * u64::from(link.stream) + end as u64);
             PipeInit { spec: &link.pipes[end], rng }
         };
         let frames_max = options.pool_limit.get() / FramePool::SMALLEST;
-        let plans = (0..2 * topology.links.len()).map(plan);
-        let mut pipes = match observer.notes_departures() {
-            true => Pipes::recording_departures(plans, frames_max),
-            false => Pipes::new(plans, frames_max),
+        let inits = (0..2 * topology.links.len()).map(init);
+        let mut pipes = match observer.records_departures() {
+            true => Pipes::recording_departures(inits, frames_max),
+            false => Pipes::new(inits, frames_max),
         };
-        let Wiring { stations, inner_ends, first_pipes } =
-            Wiring::of(&topology, &options.executors, &mut pipes);
+        let Wiring { nodes, node_ports, first_pipes } = Wiring::of(&topology, &options.executors, &mut pipes);
         Network {
             pipes,
             pool: FramePool::new(options.pool_limit),
             observer,
-            stations,
-            inner_ends,
+            nodes,
+            node_ports,
             first_pipes,
-            changes: Schedule::new(&topology),
-            give_up_at: None,
+            schedule: Schedule::new(&topology),
+            expires_at: None,
             now: Time::ZERO,
             due: VecDeque::new(),
-            acts: Vec::new(),
-            books: Books::default(),
+            actions: Vec::new(),
+            counters: FrameCounters::default(),
             topology,
         }
     }
 
-    /// What is running.
+    /// Returns the topology.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// The edges: host interfaces, in the order of hosts.
+    /// Returns the edges: the interfaces of hosts, in the order of hosts.
     pub fn edges(&self) -> impl ExactSizeIterator<Item = Edge> {
         self.first_pipes.iter().map(|&pipe| {
             let (node, interface) = self.topology.links[pipe as usize / 2].ends[pipe as usize % 2];
@@ -214,75 +156,76 @@ impl<O: Observer> Network<O> {
         })
     }
 
-    /// The edge at a host's interface; `None` for routers and switches.
+    /// Returns the edge at an interface of a host, or `None` for routers and switches.
     pub fn edge_of(&self, node: NodeId, interface: usize) -> Option<EdgeId> {
-        let found = self.edges().position(|edge| (edge.node, edge.interface) == (node, interface));
-        found.map(|i| EdgeId(i as u32))
+        let index = self.edges().position(|edge| (edge.node, edge.interface) == (node, interface));
+        index.map(|i| EdgeId(i as u32))
     }
 
-    /// The store of all frames inside.
+    /// Returns the pool of all frames in the network.
     pub fn pool(&self) -> &FramePool {
         &self.pool
     }
 
-    /// The store, to make a frame to push or to free one that was popped.
+    /// Returns the pool, to allocate a frame for a push or to free a delivered frame.
     pub fn pool_mut(&mut self) -> &mut FramePool {
         &mut self.pool
     }
 
-    /// The observer.
+    /// Returns the observer.
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// The observer, to drain what it noted.
+    /// Returns the observer, to drain its records.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// The observer, when the run is over.
+    /// Returns the observer at the end of the run.
     pub fn into_observer(self) -> O {
         self.observer
     }
 
-    /// A pipe of a link: index 0 leads from end 0 to end 1, index 1 back.
+    /// Returns a pipe of a link. Index 0 leads from end 0 to end 1, index 1 leads back.
     pub fn pipe(&self, link: LinkId, index: usize) -> PipeRef<'_, Frame> {
         self.pipes.pipe(2 * link.0 + index as u32)
     }
 
-    /// A frame leaves a host onto its link at `now`. Time does not run backwards: an earlier `now`
-    /// is taken as the latest one seen. An observer is told of bytes and knows frames by their
-    /// slots: where there is one, all are cut ([`Frame::is_cut`]).
+    /// Sends a frame from a host onto its link at `now`. Time does not run backwards: a `now`
+    /// before the latest one counts as the latest one. With an observer, each frame must have its
+    /// own bytes ([`Frame::has_own_bytes`]), because observers read the bytes and identify frames
+    /// by their slots.
     pub fn push(&mut self, now: Time, edge: EdgeId, frame: Frame) {
         self.advance(now);
-        self.books.entered += 1;
+        self.counters.entered += 1;
         self.observer.entered(self.now, edge, &frame);
         self.enter(self.now, self.first_pipes[edge.0 as usize], frame);
     }
 
-    /// Several frames leave their hosts at `now`, one after the other, and leave `frames` empty.
-    /// Where there are many links they wait for memory together.
+    /// Sends several frames from their hosts at `now`, in order, and leaves `frames` empty. In a
+    /// network with many links the memory accesses of the frames overlap.
     pub fn push_burst(&mut self, now: Time, frames: &mut Vec<(EdgeId, Frame)>) {
-        let are_many = self.first_pipes.len() > FEW;
-        if are_many {
-            for (edge, _) in frames.iter().take(AHEAD) {
+        let prefetches = self.first_pipes.len() > PREFETCH_EDGES_MIN;
+        if prefetches {
+            for (edge, _) in frames.iter().take(PREFETCH_DISTANCE) {
                 self.pipes.prefetch(self.first_pipes[edge.0 as usize]);
             }
         }
         let mut frames = frames.drain(..);
-        // What is due by now has happened; frames that cannot leave as they come do not change
-        // that.
+        // True while everything due by `now` has been processed. `push_run` preserves this, because
+        // a frame does not leave its pipe at the instant it enters.
         let mut is_current = false;
         while let Some(&(edge, _)) = frames.as_slice().first() {
             if !is_current {
                 self.advance(now);
                 is_current = true;
             }
-            if are_many && let Some(&(later, _)) = frames.as_slice().get(AHEAD) {
+            if prefetches && let Some(&(later, _)) = frames.as_slice().get(PREFETCH_DISTANCE) {
                 self.pipes.prefetch(self.first_pipes[later.0 as usize]);
             }
             let id = self.first_pipes[edge.0 as usize];
-            if !O::WATCHES && !self.changes.waits() && self.pipes.takes_runs(id) {
+            if !O::ENABLED && !self.schedule.awaits_packet() && self.pipes.takes_runs(id) {
                 let run = frames.as_slice().iter().take_while(|(next, _)| *next == edge).count();
                 self.push_run(id, frames.by_ref().take(run).map(|(_, frame)| frame));
             } else if let Some((edge, frame)) = frames.next() {
@@ -292,36 +235,36 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Frames come to a pipe from outside, now; they change nothing elsewhere.
+    /// Pushes frames from a host to one pipe at the current time. Only this pipe changes.
     #[inline]
     fn push_run(&mut self, id: u32, frames: impl ExactSizeIterator<Item = Frame>) {
-        self.books.entered += frames.len() as u64;
+        self.counters.entered += frames.len() as u64;
         let packet =
             |frame: Frame| Packet { len: frame.len() as u32, flow: 0, traffic_class: 0, data: frame };
         self.pipes.push_run(self.now, id, frames.map(packet), |reason, frame| {
-            *self.books.dropped.entry(Reason::Link(reason)).or_default() += 1;
+            self.counters.count_drop(Reason::Link(reason));
             self.pool.free(frame);
         });
     }
 
-    /// The next frame due at an edge at or before `now`, in the order of time.
+    /// Returns the next frame due at an edge at or before `now`, in order of time.
     pub fn pop(&mut self, now: Time) -> Option<Delivery> {
         if self.due.is_empty() {
-            if let Some(delivery) = self.pop_at_once(now) {
+            if let Some(delivery) = self.pop_direct(now) {
                 return Some(delivery);
             }
             self.advance(now);
         }
         let delivery = self.due.pop_front_if(|delivery| delivery.at <= now)?;
-        self.books.delivered += 1;
+        self.counters.delivered += 1;
         Some(delivery)
     }
 
-    /// The next frames due at edges at or before `now`, in the order of time, put behind those in
-    /// `out` until these are `most`.
-    pub fn pop_burst(&mut self, now: Time, most: usize, out: &mut Vec<Delivery>) {
-        while out.len() < most {
-            let taken = self.pop_run(now, most, out);
+    /// Appends the next frames due at edges at or before `now` to `out`, in order of time, until
+    /// `out` has `len_max` frames.
+    pub fn pop_burst(&mut self, now: Time, len_max: usize, out: &mut Vec<Delivery>) {
+        while out.len() < len_max {
+            let taken = self.pop_run(now, len_max, out);
             if taken == 0 {
                 let Some(delivery) = self.pop(now) else { return };
                 out.push(delivery);
@@ -329,41 +272,41 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// The next frames, if they go straight from one pipe to an edge; none if there is anything
-    /// else to be done first.
+    /// Appends the next frames if they go directly from one pipe to an edge, and returns their
+    /// number. It is 0 if another event comes first.
     #[inline]
-    fn pop_run(&mut self, now: Time, most: usize, out: &mut Vec<Delivery>) -> usize {
-        if O::WATCHES || !self.due.is_empty() || now < self.now || self.happens_by(now) {
+    fn pop_run(&mut self, now: Time, len_max: usize, out: &mut Vec<Delivery>) -> usize {
+        if O::ENABLED || !self.due.is_empty() || now < self.now || self.has_event_by(now) {
             return 0;
         }
-        let left = most - out.len();
+        let left = len_max - out.len();
         let taken = self.pipes.pop_run(
             PopLimit { until: now, packets_max: left },
-            End::is_edge,
+            PipeEnd::is_edge,
             |label, at, frame| {
                 out.push(Delivery { at, edge: EdgeId(label), frame });
             },
         );
         if let (true, Some(last)) = (taken > 0, out.last()) {
             self.now = self.now.max(last.at);
-            self.books.delivered += taken as u64;
+            self.counters.delivered += taken as u64;
         }
         taken
     }
 
-    /// The next frame, if it goes straight from a pipe to an edge, as most do in a network of
-    /// hosts; `None` if there is anything else to be done first.
+    /// Returns the next frame if it goes directly from a pipe to an edge, as most frames do in a
+    /// network of hosts. `None` if another event comes first.
     #[inline]
-    fn pop_at_once(&mut self, now: Time) -> Option<Delivery> {
-        if O::WATCHES || now < self.now {
+    fn pop_direct(&mut self, now: Time) -> Option<Delivery> {
+        if O::ENABLED || now < self.now {
             return None;
         }
-        while self.due.is_empty() && !self.happens_by(now) {
+        while self.due.is_empty() && !self.has_event_by(now) {
             let (id, exit) = self.pipes.pop(now)?;
             self.now = self.now.max(exit.at);
-            match (exit.fate, End::of_label(self.pipes.label(id))) {
-                (Fate::Delivered { marked: false }, End::Edge(edge)) => {
-                    self.books.delivered += 1;
+            match (exit.fate, PipeEnd::of_label(self.pipes.label(id))) {
+                (Fate::Delivered { marked: false }, PipeEnd::Edge(edge)) => {
+                    self.counters.delivered += 1;
                     return Some(Delivery { at: exit.at, edge, frame: exit.packet.data });
                 }
                 _ => self.exit(id, exit),
@@ -372,85 +315,80 @@ impl<O: Observer> Network<O> {
         None
     }
 
-    /// True if by `now` something happens that no frame brings about.
+    /// Returns whether a scheduled change or an expiry is due by `now`.
     #[inline]
-    fn happens_by(&self, now: Time) -> bool {
-        self.changes.next_at().is_some_and(|at| at <= now) || self.give_up_at.is_some_and(|at| at <= now)
+    fn has_event_by(&self, now: Time) -> bool {
+        self.schedule.next_at().is_some_and(|at| at <= now) || self.expires_at.is_some_and(|at| at <= now)
     }
 
-    /// When something happens next by itself; `None` when nothing is pending.
+    /// Returns the time of the next event inside the network, or `None` if no event is pending.
     pub fn next_at(&self) -> Option<Time> {
         let due = self.due.front().map(|delivery| delivery.at);
-        [self.pipes.next_at(), self.changes.next_at(), self.give_up_at, due].into_iter().flatten().min()
+        [self.pipes.next_at(), self.schedule.next_at(), self.expires_at, due].into_iter().flatten().min()
     }
 
-    /// Changes parameters of a link at `now`, in one instant; frames it holds stay.
+    /// Changes parameters of a link at `now`. Frames in the link remain.
     pub fn apply(&mut self, now: Time, link: LinkId, direction: Direction, change: &Change) {
         self.advance(now);
         self.change(self.now, link, direction, change);
     }
 
-    /// Changes links at `at`, or now if that is past; all or none.
+    /// Schedules changes of links for `at`, or for the current time if `at` has passed. Either all
+    /// changes are scheduled or none.
     pub fn apply_at(&mut self, at: Time, changes: Vec<LinkChange>) -> Result<(), ScheduleFull> {
-        self.changes.ask(at.max(self.now), changes, &self.topology)
+        self.schedule.add(at.max(self.now), changes, &self.topology)
     }
 
     /// Starts the traces of a group at `now`.
     pub fn start_group(&mut self, now: Time, group: usize) {
         self.advance(now);
-        self.changes.start(self.now, group, &self.topology);
-        self.change_on_schedule(self.now);
+        self.schedule.start(self.now, group, &self.topology);
+        self.apply_scheduled(self.now);
     }
 
-    /// When each trace of the topology starts or has started last; `None`: it waits for a packet or
-    /// a command.
+    /// Returns the next or latest start of each trace of the topology; `None` for a trace that
+    /// waits for a packet or a command.
     pub fn trace_starts(&self) -> impl Iterator<Item = Option<Time>> {
-        self.changes.starts()
+        self.schedule.starts()
     }
 
-    /// The longest round of the traces that start over for ever; `None` if [`Network::next_at`]
-    /// runs out by itself.
-    pub fn endless_round(&self) -> Option<Duration> {
-        self.changes.endless_round(&self.topology)
+    /// Returns the longest period of the running traces that repeat for ever, or `None` if
+    /// [`Network::next_at`] becomes `None` without further frames.
+    pub fn repeat_period_max(&self) -> Option<Duration> {
+        self.schedule.repeat_period_max(&self.topology)
     }
 
-    /// True if no frame moves before the next change: none is inside, or those that are wait for
-    /// one.
-    pub fn is_still(&self) -> bool {
+    /// Returns whether no frame moves before the next scheduled change: the network is empty, or
+    /// all its frames wait for a change.
+    pub fn is_quiescent(&self) -> bool {
         self.due.is_empty() && self.pipes.next_at().is_none()
     }
 
-    /// The books as they stand.
-    pub fn conservation(&self) -> Conservation {
-        let in_routers: usize = self.stations.iter().map(Station::held).sum();
-        Conservation {
-            entered: self.books.entered,
-            generated: self.books.generated,
-            delivered: self.books.delivered,
-            dropped: self.books.dropped.iter().map(|(reason, &n)| (reason.name(), n)).collect(),
-            held: self.pipes.held() + (in_routers + self.due.len()) as u64,
-        }
+    /// Returns the frame accounting at the current time.
+    pub fn accounting(&self) -> FrameAccounting {
+        let in_nodes: usize = self.nodes.iter().map(RunningNode::held).sum();
+        self.counters.accounting(self.pipes.held() + (in_nodes + self.due.len()) as u64)
     }
 
-    /// Lets everything up to `now` happen; what reaches an edge waits for `pop`.
+    /// Processes all events up to `now`. Frames that reach an edge wait for `pop`.
     pub fn advance(&mut self, now: Time) {
         let now = now.max(self.now);
-        while let Some(at) = self.changes.next_at().filter(|at| *at <= now) {
+        while let Some(at) = self.schedule.next_at().filter(|at| *at <= now) {
             self.run_until(at);
-            self.change_on_schedule(at);
+            self.apply_scheduled(at);
         }
         self.run_until(now);
     }
 
     fn run_until(&mut self, until: Time) {
         loop {
-            let patience = self.give_up_at.filter(|at| *at <= until);
-            if let Some((id, exit)) = self.pipes.pop(patience.unwrap_or(until)) {
+            let expiry = self.expires_at.filter(|at| *at <= until);
+            if let Some((id, exit)) = self.pipes.pop(expiry.unwrap_or(until)) {
                 self.now = self.now.max(exit.at);
                 self.exit(id, exit);
-            } else if let Some(at) = patience {
+            } else if let Some(at) = expiry {
                 self.now = self.now.max(at);
-                self.give_up(at);
+                self.expire_neighbors(at);
             } else {
                 break;
             }
@@ -458,32 +396,32 @@ impl<O: Observer> Network<O> {
         self.now = self.now.max(until);
     }
 
-    /// Gives up the frames that have waited for a neighbor until `at`.
+    /// Drops the frames whose neighbor has not answered by `at`.
     #[cold]
-    fn give_up(&mut self, at: Time) {
-        for station in 0..self.stations.len() {
-            let Station { node, kind } = &mut self.stations[station];
-            let node = *node;
-            if let StationKind::Router(router) = kind {
-                router.give_up(at, &mut self.pool, &mut self.acts);
-                self.perform(at, node);
+    fn expire_neighbors(&mut self, at: Time) {
+        for index in 0..self.nodes.len() {
+            let RunningNode { id, state } = &mut self.nodes[index];
+            let id = *id;
+            if let NodeState::Router(router) = state {
+                router.expire_neighbors(at, &mut self.pool, &mut self.actions);
+                self.perform(at, id);
             }
         }
-        self.give_up_at = self.stations.iter().filter_map(Station::gives_up_at).min();
+        self.expires_at = self.nodes.iter().filter_map(RunningNode::expires_at).min();
     }
 
-    /// All changes whose time is `at`.
-    fn change_on_schedule(&mut self, at: Time) {
-        while let Some((link, direction, change)) = self.changes.pop(at, &self.topology) {
+    /// Applies all scheduled changes due at `at`.
+    fn apply_scheduled(&mut self, at: Time) {
+        while let Some((link, direction, change)) = self.schedule.pop(at, &self.topology) {
             self.change(at, link, direction, &change);
         }
     }
 
-    /// The first packet of groups that wait for it comes to `link`.
+    /// Starts the traces that wait for the first packet on `link`.
     #[cold]
-    fn wake(&mut self, at: Time, link: LinkId) {
-        self.changes.packet(at, link, &self.topology);
-        self.change_on_schedule(at);
+    fn on_first_packet(&mut self, at: Time, link: LinkId) {
+        self.schedule.on_packet(at, link, &self.topology);
+        self.apply_scheduled(at);
     }
 
     fn change(&mut self, at: Time, link: LinkId, direction: Direction, change: &Change) {
@@ -492,48 +430,48 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// A frame leaves a node by one of its interfaces.
+    /// Sends a frame from a node on one of its interfaces.
     fn send(&mut self, at: Time, node: NodeId, interface: usize, frame: Frame) {
         let id = outgoing(&self.topology, node, interface);
         self.enter(at, id, frame);
     }
 
-    /// A frame comes to a pipe.
+    /// Pushes a frame to a pipe.
     fn enter(&mut self, at: Time, id: u32, frame: Frame) {
-        if self.changes.waits() {
-            self.wake(at, LinkId(id / 2));
+        if self.schedule.awaits_packet() {
+            self.on_first_packet(at, LinkId(id / 2));
         }
         let (flow, traffic_class) =
             if self.pipes.reads_headers(id) { self.read_headers(&frame) } else { (0, 0) };
         let packet = Packet { len: frame.len() as u32, flow, traffic_class, data: frame };
-        let place = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
-        // Told before the push, which takes the frame away.
-        self.observer.arrived(at, place, &packet.data);
+        let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
+        // The observer comes first, because the push moves the frame.
+        self.observer.arrived(at, pipe, &packet.data);
         if let Verdict::Dropped(reason, frame) = self.pipes.push(at, id, packet) {
-            self.refuse(at, Place::Pipe(place), frame, Reason::Link(reason));
+            self.refuse(at, Location::Pipe(pipe), frame, Reason::Link(reason));
         }
     }
 
-    /// What queue disciplines go by: the flow's hash and the traffic class.
+    /// Returns the input of queue disciplines: the flow hash and the traffic class.
     #[inline(never)]
     fn read_headers(&self, frame: &Frame) -> (u32, u8) {
         let headers = Headers::parse(self.pool.headers(frame));
         (headers.flow_hash(), headers.traffic_class())
     }
 
-    /// A frame leaves a pipe and reaches the node at its end.
+    /// Processes a frame that leaves a pipe and reaches the node at its end.
     fn exit(&mut self, id: u32, exit: Exit<Frame>) {
-        let end = End::of_label(self.pipes.label(id));
+        let end = PipeEnd::of_label(self.pipes.label(id));
         let Exit { at, packet: Packet { len, flow, traffic_class, data: mut frame }, fate } = exit;
-        if !O::WATCHES && matches!(fate, Fate::Delivered { marked: false }) {
+        if !O::ENABLED && matches!(fate, Fate::Delivered { marked: false }) {
             return self.arrive(at, end, frame);
         }
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         let departed = self.pipes.departed(id);
         let alteration = match fate {
             Fate::Dropped(reason) => {
-                // Nobody else needs it cut.
-                if O::WATCHES {
+                // A dropped frame needs its own bytes for an observer only.
+                if O::ENABLED {
                     let bytes = self.pool.bytes(&frame);
                     self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
                 }
@@ -542,8 +480,8 @@ impl<O: Observer> Network<O> {
             Fate::Delivered { marked } => Alteration { marked, ..Alteration::default() },
             Fate::Altered(alteration) => alteration,
         };
-        // Its bytes are shown, or changed.
-        if !self.pool.cut(&mut frame) {
+        // The bytes are changed or shown to the observer.
+        if !self.pool.copy_out(&mut frame) {
             return self.discard(at, frame, Reason::PoolFull);
         }
         if alteration.marked {
@@ -557,178 +495,94 @@ impl<O: Observer> Network<O> {
         let bytes = self.pool.bytes(&frame);
         self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
         for _ in 0..alteration.copies {
-            self.books.generated += 1;
+            self.counters.generated += 1;
             match (self.pool.duplicate(&frame), self.pipes.copies_at(id)) {
                 (Some(copy), None) => self.arrive(at, end, copy),
                 (Some(copy), Some(later)) => {
                     self.observer.arrived(at, pipe, &copy);
                     self.pipes.put_copy(id, later, Packet { len, flow, traffic_class, data: copy });
                 }
-                (None, _) => *self.books.dropped.entry(Reason::PoolFull).or_default() += 1,
+                (None, _) => self.counters.count_drop(Reason::PoolFull),
             }
         }
         self.arrive(at, end, frame);
     }
 
-    /// A frame reaches the node at the end of its pipe.
+    /// Passes a frame to the end of its pipe.
     #[inline]
-    fn arrive(&mut self, at: Time, end: End, frame: Frame) {
+    fn arrive(&mut self, at: Time, end: PipeEnd, frame: Frame) {
         match end {
-            End::Edge(edge) => {
+            PipeEnd::Edge(edge) => {
                 self.observer.delivered(at, edge, &frame);
                 self.due.push_back(Delivery { at, edge, frame });
             }
-            End::Inner(place) => self.forward(at, self.inner_ends[place], frame),
+            PipeEnd::Node(port) => self.forward(at, self.node_ports[port], frame),
         }
     }
 
-    /// A frame reaches a router or switch.
-    fn forward(&mut self, at: Time, InnerEnd { station, interface }: InnerEnd, mut frame: Frame) {
-        if !self.pool.cut(&mut frame) {
+    /// Passes a frame to a router or switch and performs its actions.
+    fn forward(&mut self, at: Time, NodePort { node, interface }: NodePort, mut frame: Frame) {
+        if !self.pool.copy_out(&mut frame) {
             return self.discard(at, frame, Reason::PoolFull);
         }
-        let Station { node, kind } = &mut self.stations[station];
-        let node = *node;
-        match kind {
-            StationKind::Router(router) => {
-                router.receive(at, interface, frame, &mut self.pool, &mut self.acts);
-                if let Some(at) = router.gives_up_at() {
-                    self.give_up_at = Some(self.give_up_at.map_or(at, |earliest| earliest.min(at)));
+        let RunningNode { id, state } = &mut self.nodes[node];
+        let id = *id;
+        match state {
+            NodeState::Router(router) => {
+                router.receive(at, interface, frame, &mut self.pool, &mut self.actions);
+                if let Some(at) = router.expires_at() {
+                    self.expires_at = Some(self.expires_at.map_or(at, |earliest| earliest.min(at)));
                 }
             }
-            StationKind::Switch(bridge) => {
-                bridge.receive(at, interface, frame, &mut self.pool, &mut self.acts)
+            NodeState::Switch(bridge) => {
+                bridge.receive(at, interface, frame, &mut self.pool, &mut self.actions)
             }
-            StationKind::OpenFlow(tables) => {
-                tables.receive(at, interface, frame, &mut self.pool, &mut self.acts)
+            NodeState::OpenFlow(node) => {
+                node.receive(at, interface, frame, &mut self.pool, &mut self.actions)
             }
         }
-        self.perform(at, node);
+        self.perform(at, id);
     }
 
-    /// Carries out what a node answered.
+    /// Performs the actions of a node.
     fn perform(&mut self, at: Time, node: NodeId) {
-        let mut acts = std::mem::take(&mut self.acts);
-        for act in acts.drain(..) {
-            match act {
-                Act::Forward { interface, frame } => self.send(at, node, interface, frame),
-                Act::Originate { interface, frame } => {
-                    self.books.generated += 1;
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            match action {
+                NodeAction::Forward { interface, frame } => self.send(at, node, interface, frame),
+                NodeAction::Originate { interface, frame } => {
+                    self.counters.generated += 1;
                     self.send(at, node, interface, frame);
                 }
-                Act::Count => self.books.generated += 1,
-                Act::Starve => {
-                    self.books.generated += 1;
-                    *self.books.dropped.entry(Reason::PoolFull).or_default() += 1;
+                NodeAction::CountGenerated => self.counters.generated += 1,
+                NodeAction::NoBuffer => {
+                    self.counters.generated += 1;
+                    self.counters.count_drop(Reason::PoolFull);
                 }
-                Act::Absorb(frame) => {
-                    self.books.delivered += 1;
+                NodeAction::Consume(frame) => {
+                    self.counters.delivered += 1;
                     self.observer.ended(at, &frame, None);
                     self.pool.free(frame);
                 }
-                Act::Drop(frame, reason) => self.refuse(at, Place::Node(node), frame, reason),
+                NodeAction::Drop(frame, reason) => self.refuse(at, Location::Node(node), frame, reason),
             }
         }
-        self.acts = acts;
+        self.actions = actions;
     }
 
-    /// A pipe or node does not take a frame.
+    /// Drops a frame that a pipe or node did not accept.
     #[cold]
-    fn refuse(&mut self, at: Time, place: Place, frame: Frame, reason: Reason) {
-        // Nobody else needs it cut.
-        if O::WATCHES {
-            self.observer.refused(at, place, &frame, self.pool.bytes(&frame), reason);
+    fn refuse(&mut self, at: Time, location: Location, frame: Frame, reason: Reason) {
+        // A dropped frame needs its own bytes for an observer only.
+        if O::ENABLED {
+            self.observer.refused(at, location, &frame, self.pool.bytes(&frame), reason);
         }
         self.discard(at, frame, reason);
     }
 
     fn discard(&mut self, at: Time, frame: Frame, reason: Reason) {
-        *self.books.dropped.entry(reason).or_default() += 1;
+        self.counters.count_drop(reason);
         self.observer.ended(at, &frame, Some(reason));
         self.pool.free(frame);
-    }
-}
-
-impl Station {
-    fn held(&self) -> usize {
-        match &self.kind {
-            StationKind::Router(router) => router.held(),
-            StationKind::Switch(_) | StationKind::OpenFlow(_) => 0,
-        }
-    }
-
-    fn gives_up_at(&self) -> Option<Time> {
-        match &self.kind {
-            StationKind::Router(router) => router.gives_up_at(),
-            StationKind::Switch(_) | StationKind::OpenFlow(_) => None,
-        }
-    }
-}
-
-/// The pipe that leads away from a node by one of its interfaces.
-fn outgoing(topology: &Topology, node: NodeId, interface: usize) -> u32 {
-    let attached = &topology.node(node).interfaces[interface];
-    2 * attached.link.0 + attached.end as u32
-}
-
-/// How a topology hangs together when it runs.
-struct Wiring {
-    stations: Vec<Station>,
-    inner_ends: Vec<InnerEnd>,
-    first_pipes: Vec<u32>,
-}
-
-impl Wiring {
-    /// Labels the pipes with where they lead.
-    fn of(topology: &Topology, executors: &Executors, pipes: &mut Pipes<Frame>) -> Wiring {
-        let hosts = || topology.hosts().map(|(_, node)| node.interfaces.len());
-        let mut wiring = Wiring {
-            stations: Vec::new(),
-            inner_ends: Vec::new(),
-            first_pipes: Vec::with_capacity(hosts().sum()),
-        };
-        let has = |kind| topology.nodes.iter().any(|node| node.kind == kind);
-        // What only routers and switches need takes long for many hosts.
-        let routes = has(NodeKind::Router).then(|| Routes::compute(topology));
-        let mut forwarding = has(NodeKind::Switch).then(|| segment::forwarding(topology));
-        for (i, node) in topology.nodes.iter().enumerate() {
-            let id = NodeId(i as u32);
-            let kind = match (&node.kind, &routes, &mut forwarding) {
-                (NodeKind::Router, Some(routes), _) => {
-                    StationKind::Router(Box::new(Router::new(topology, id, routes)))
-                }
-                (NodeKind::Switch, _, Some(forwarding)) => {
-                    StationKind::Switch(Bridge::new(std::mem::take(&mut forwarding[i])))
-                }
-                (NodeKind::OpenFlow { lines, .. }, _, _) => {
-                    let tables = Tables::new(lines, node.interfaces.len(), executors);
-                    StationKind::OpenFlow(Box::new(tables))
-                }
-                _ => {
-                    wiring.add_edges(topology, id, pipes);
-                    continue;
-                }
-            };
-            wiring.add_station(topology, Station { node: id, kind }, pipes);
-        }
-        wiring
-    }
-
-    fn add_edges(&mut self, topology: &Topology, node: NodeId, pipes: &mut Pipes<Frame>) {
-        for interface in 0..topology.node(node).interfaces.len() {
-            let away = outgoing(topology, node, interface);
-            // The other pipe of the link ends where this one begins.
-            pipes.set_label(away ^ 1, End::Edge(EdgeId(self.first_pipes.len() as u32)).label());
-            self.first_pipes.push(away);
-        }
-    }
-
-    fn add_station(&mut self, topology: &Topology, station: Station, pipes: &mut Pipes<Frame>) {
-        for interface in 0..topology.node(station.node).interfaces.len() {
-            let away = outgoing(topology, station.node, interface);
-            pipes.set_label(away ^ 1, End::Inner(self.inner_ends.len()).label());
-            self.inner_ends.push(InnerEnd { station: self.stations.len(), interface });
-        }
-        self.stations.push(station);
     }
 }

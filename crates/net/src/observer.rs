@@ -1,83 +1,64 @@
-//! Watching single frames on their way through a network. What nobody watches costs nothing: every
-//! method of [`Observer`] is empty by default and compiles away.
+//! Observation of single frames in a network. Unused observation has no cost: all methods of
+//! [`Observer`] are empty by default and are removed by the compiler.
 
 use crate::fate::Reason;
-use crate::network::EdgeId;
+use crate::id::{EdgeId, Location, PipeId};
 use crate::pool::Frame;
 use fastpath_link::Fate;
-use fastpath_spec::{LinkId, NodeId};
 use fastpath_units::Time;
 
-/// One direction of a link of the network.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct PipeId {
-    /// The link.
-    pub link: LinkId,
-    /// 0 leads from end 0 to end 1, 1 back.
-    pub index: usize,
-}
-
-/// Where a frame can end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// One direction of a link.
-    Pipe(PipeId),
-    /// A router or switch.
-    Node(NodeId),
-}
-
-/// A frame that leaves the pipe that had taken it.
+/// A frame that leaves a pipe.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'n> {
-    /// When.
+    /// The exit time.
     pub at: Time,
-    /// When it had left the queue, all of it sent; `None` if it never did, or if nobody
-    /// [notes departures](Observer::notes_departures).
+    /// The time at which the frame left the queue, after its last byte was sent. `None` if it never
+    /// left the queue, or if [departures are not recorded](Observer::records_departures).
     pub departed: Option<Time>,
-    /// Which pipe.
+    /// The pipe.
     pub pipe: PipeId,
     /// The frame.
     pub frame: &'n Frame,
-    /// Its bytes.
+    /// The bytes of the frame.
     pub bytes: &'n [u8],
-    /// What became of it there.
+    /// The fate of the frame in the pipe.
     pub fate: Fate,
 }
 
-/// Somebody who follows single frames (`--times`, a ledger). Does nothing by default, and `()`
-/// compiles away.
+/// An observer of single frames, for example `--times` or a per-packet log. All methods do nothing
+/// by default. The observer `()` has no cost.
 pub trait Observer {
-    /// False for who ignores everything: then nothing is prepared to be shown.
-    const WATCHES: bool = true;
+    /// False for an observer that ignores all calls: the network then skips their preparation.
+    const ENABLED: bool = true;
 
-    /// True if it has to be told when frames leave queues: pipes that note that are slower.
-    fn notes_departures(&self) -> bool {
+    /// Returns whether the network records when frames leave queues. This slows down all pipes.
+    fn records_departures(&self) -> bool {
         false
     }
     /// A frame entered at an edge.
     fn entered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
-    /// A frame comes to a pipe.
+    /// A frame arrived at a pipe.
     fn arrived(&mut self, _at: Time, _pipe: PipeId, _frame: &Frame) {}
-    /// A frame left the pipe that had taken it; a discarded one ends with it.
+    /// A frame left a pipe. [`Observer::ended`] follows if the pipe dropped it.
     fn left(&mut self, _passage: Passage<'_>) {}
-    /// A pipe did not take a frame, or a node discarded it; it ends with that.
-    fn refused(&mut self, _at: Time, _place: Place, _frame: &Frame, _bytes: &[u8], _reason: Reason) {}
+    /// A pipe did not accept a frame, or a node dropped it. [`Observer::ended`] follows.
+    fn refused(&mut self, _at: Time, _location: Location, _frame: &Frame, _bytes: &[u8], _reason: Reason) {}
     /// A frame reached an edge.
     fn delivered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
-    /// A frame was discarded, or kept by the router it was addressed to (no reason).
+    /// A frame was dropped, or consumed by the router to which it was addressed (no reason).
     fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
 }
 
 impl Observer for () {
-    const WATCHES: bool = false;
+    const ENABLED: bool = false;
 }
 
-/// One after the other.
+/// Calls both observers in order.
 impl<A: Observer, B: Observer> Observer for (A, B) {
-    const WATCHES: bool = A::WATCHES || B::WATCHES;
+    const ENABLED: bool = A::ENABLED || B::ENABLED;
 
-    fn notes_departures(&self) -> bool {
-        self.0.notes_departures() || self.1.notes_departures()
+    fn records_departures(&self) -> bool {
+        self.0.records_departures() || self.1.records_departures()
     }
     fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
         self.0.entered(at, edge, frame);
@@ -91,9 +72,9 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.left(passage);
         self.1.left(passage);
     }
-    fn refused(&mut self, at: Time, place: Place, frame: &Frame, bytes: &[u8], reason: Reason) {
-        self.0.refused(at, place, frame, bytes, reason);
-        self.1.refused(at, place, frame, bytes, reason);
+    fn refused(&mut self, at: Time, location: Location, frame: &Frame, bytes: &[u8], reason: Reason) {
+        self.0.refused(at, location, frame, bytes, reason);
+        self.1.refused(at, location, frame, bytes, reason);
     }
     fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
         self.0.delivered(at, edge, frame);
@@ -105,12 +86,12 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
-/// Perhaps nobody.
+/// Calls the observer if there is one.
 impl<O: Observer> Observer for Option<O> {
-    const WATCHES: bool = O::WATCHES;
+    const ENABLED: bool = O::ENABLED;
 
-    fn notes_departures(&self) -> bool {
-        self.as_ref().is_some_and(O::notes_departures)
+    fn records_departures(&self) -> bool {
+        self.as_ref().is_some_and(O::records_departures)
     }
     fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
         self.iter_mut().for_each(|observer| observer.entered(at, edge, frame));
@@ -121,8 +102,8 @@ impl<O: Observer> Observer for Option<O> {
     fn left(&mut self, passage: Passage<'_>) {
         self.iter_mut().for_each(|observer| observer.left(passage));
     }
-    fn refused(&mut self, at: Time, place: Place, frame: &Frame, bytes: &[u8], reason: Reason) {
-        self.iter_mut().for_each(|observer| observer.refused(at, place, frame, bytes, reason));
+    fn refused(&mut self, at: Time, location: Location, frame: &Frame, bytes: &[u8], reason: Reason) {
+        self.iter_mut().for_each(|observer| observer.refused(at, location, frame, bytes, reason));
     }
     fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
         self.iter_mut().for_each(|observer| observer.delivered(at, edge, frame));

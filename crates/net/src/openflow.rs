@@ -1,11 +1,11 @@
-//! A node that forwards by OpenFlow tables: the switch of `fastpath-switch`, at the logical time of
+//! An OpenFlow switch as a node of a network: the switch of `fastpath-switch`, run at the time of
 //! each frame.
 //!
-//! Interface `i` is port `i + 1`, and ports can be called by the name of the node at the other end
-//! of their link. The rules are those of the spec; there is no controller here, and what is sent to
-//! one is dropped. Loops of such nodes are not cut: the rules decide.
+//! Interface `i` is port `i + 1`. The rules come from the topology. There is no controller: frames
+//! to a controller are dropped. Loops of OpenFlow switches are not blocked, because the rules
+//! determine the paths.
 
-use crate::fate::{Act, Reason};
+use crate::fate::{NodeAction, Reason};
 use crate::pool::{Frame, FramePool};
 use fastpath_spec::rules;
 use fastpath_switch::execute::OutboxEntry;
@@ -15,28 +15,28 @@ use fastpath_units::Time;
 use std::fmt;
 use std::sync::Arc;
 
-/// A function that makes the executor of a switch. Workers share it.
+/// A function that creates the executor of a switch. Worker threads share it.
 pub type MakeExecutor = dyn Fn(&mut Switch) -> Box<dyn Executor> + Send + Sync;
 
-/// Makes the executor of each OpenFlow node. The default interprets plans; every executor does the
-/// same to packets.
+/// Creates the executor of each OpenFlow node. The default executor interprets plans. All executors
+/// have the same effect on packets.
 #[derive(Clone, Default)]
 pub struct Executors(Option<Arc<MakeExecutor>>);
 
-/// The running node.
-pub(crate) struct Tables {
+/// An OpenFlow switch with its state.
+pub(crate) struct OpenFlowNode {
     switch: Switch,
     executor: Box<dyn Executor>,
     out: Outbox,
 }
 
 impl Executors {
-    /// The executors that interpret plans ([`Planned`]).
+    /// Returns the default: executors that interpret plans ([`Planned`]).
     pub const fn planned() -> Executors {
         Executors(None)
     }
 
-    /// The executors that `make` makes.
+    /// Returns executors created by `make`.
     pub fn new(make: impl Fn(&mut Switch) -> Box<dyn Executor> + Send + Sync + 'static) -> Executors {
         Executors(Some(Arc::new(make)))
     }
@@ -55,21 +55,21 @@ impl fmt::Debug for Executors {
     }
 }
 
-impl fmt::Debug for Tables {
+impl fmt::Debug for OpenFlowNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tables").field("switch", &self.switch).finish_non_exhaustive()
+        f.debug_struct("OpenFlowNode").field("switch", &self.switch).finish_non_exhaustive()
     }
 }
 
-impl Tables {
-    /// A node with these rules, which [`rules`] has checked.
-    pub(crate) fn new(lines: &[RuleLine], ports: usize, executors: &Executors) -> Tables {
+impl OpenFlowNode {
+    /// Creates a switch with these rules, which [`rules`] must have checked.
+    pub(crate) fn new(lines: &[RuleLine], ports: usize, executors: &Executors) -> OpenFlowNode {
         let mut switch = rules::switch(ports);
         if let Err(mistakes) = ofctl::load(&mut switch, Time::ZERO, lines) {
-            panic!("{} rules that were not checked", mistakes.len());
+            panic!("the rules have {} mistakes: they were not checked", mistakes.len());
         }
         let executor = executors.make(&mut switch);
-        Tables { switch, executor, out: Outbox::default() }
+        OpenFlowNode { switch, executor, out: Outbox::default() }
     }
 
     pub(crate) fn receive(
@@ -78,9 +78,9 @@ impl Tables {
         interface: usize,
         mut frame: Frame,
         pool: &mut FramePool,
-        acts: &mut Vec<Act>,
+        actions: &mut Vec<NodeAction>,
     ) {
-        let Tables { switch, executor, out } = self;
+        let OpenFlowNode { switch, executor, out } = self;
         if switch.next_at().is_some_and(|due| due <= at) {
             executor.credit(switch);
             switch.expire(at);
@@ -90,52 +90,52 @@ impl Tables {
         if let Verdict::Forward { port, .. } =
             executor.execute(switch, at, in_port, pool.bytes_mut(&mut frame), out)
         {
-            acts.push(Act::Forward { interface: port as usize - 1, frame });
+            actions.push(NodeAction::Forward { interface: port as usize - 1, frame });
         } else {
-            answer(out, frame, pool, acts);
+            send_outputs(out, frame, pool, actions);
         }
         out.clear();
     }
 }
 
-/// The frame itself takes the first way out, copies the others; with no way out it is dropped.
-fn answer(out: &Outbox, mut frame: Frame, pool: &mut FramePool, acts: &mut Vec<Act>) {
-    let mut outputs = out.entries().filter_map(|(post, bytes)| match post {
+/// Sends the frame to the first output, copies to the others, or drops it without any output.
+fn send_outputs(out: &Outbox, mut frame: Frame, pool: &mut FramePool, actions: &mut Vec<NodeAction>) {
+    let mut outputs = out.entries().filter_map(|(entry, bytes)| match entry {
         OutboxEntry::Output { port, .. } => Some((*port as usize - 1, bytes)),
         OutboxEntry::Controller(_) | OutboxEntry::Drop(_) => None,
     });
     let Some((first, bytes)) = outputs.next() else {
-        let reason = out.entries().find_map(|(post, _)| match post {
+        let reason = out.entries().find_map(|(entry, _)| match entry {
             OutboxEntry::Drop(reason) => Some(Reason::Switch(*reason)),
             OutboxEntry::Output { .. } | OutboxEntry::Controller(_) => None,
         });
-        return acts.push(Act::Drop(frame, reason.unwrap_or(Reason::NoController)));
+        return actions.push(NodeAction::Drop(frame, reason.unwrap_or(Reason::NoController)));
     };
     for (interface, bytes) in outputs {
-        acts.push(match pool.insert(bytes) {
-            Some(frame) => Act::Originate { interface, frame },
-            None => Act::Starve,
+        actions.push(match pool.insert(bytes) {
+            Some(frame) => NodeAction::Originate { interface, frame },
+            None => NodeAction::NoBuffer,
         });
     }
     if bytes.len() <= frame.len() {
         pool.truncate(&mut frame, bytes.len());
         pool.bytes_mut(&mut frame).copy_from_slice(bytes);
-        return acts.push(Act::Forward { interface: first, frame });
+        return actions.push(NodeAction::Forward { interface: first, frame });
     }
-    // It grew by a tag: a longer one goes on in its place.
-    acts.push(match pool.insert(bytes) {
-        Some(frame) => Act::Originate { interface: first, frame },
-        None => Act::Starve,
+    // A pushed tag made the frame longer, so a new frame replaces it.
+    actions.push(match pool.insert(bytes) {
+        Some(frame) => NodeAction::Originate { interface: first, frame },
+        None => NodeAction::NoBuffer,
     });
-    acts.push(Act::Absorb(frame));
+    actions.push(NodeAction::Consume(frame));
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::network::{EdgeId, Network, Options};
+    use crate::id::EdgeId;
+    use crate::network::{Network, Options};
     use fastpath_spec as spec;
     use fastpath_units::{Duration, Time};
-    use std::num::NonZeroUsize;
 
     const SPEC: &str = r#"
 [host.a]
@@ -160,9 +160,9 @@ delay = "3ms"
 "#;
 
     #[test]
-    fn links_are_emulated_between_the_ports_of_tables() {
+    fn links_are_emulated_between_the_ports_of_openflow_switches() {
         let (topology, _) = spec::parse(SPEC).unwrap();
-        let options = Options::new(1, NonZeroUsize::new(1 << 20).unwrap());
+        let options = Options::default();
         let mut network = Network::new(topology, options);
         let frame = [&[2; 12][..], &[0x88, 0xb5], &[7; 46]].concat();
         for edge in [0, 1, 2] {
@@ -176,9 +176,9 @@ delay = "3ms"
             network.pool_mut().free(delivery.frame);
         }
         assert_eq!(seen, [(1, 3000, 64), (2, 4000, 60)]);
-        let books = network.conservation();
-        assert!(books.holds(), "{books:?}");
-        assert_eq!((books.dropped["no-output"], books.dropped["no-controller"]), (1, 1));
+        let frames = network.accounting();
+        assert!(frames.balances(), "{frames:?}");
+        assert_eq!((frames.dropped["no-output"], frames.dropped["no-controller"]), (1, 1));
         assert_eq!(network.pool().live(), 0);
     }
 

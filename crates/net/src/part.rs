@@ -1,39 +1,38 @@
-//! Cutting a topology into parts that exchange no frames, so that each can run on a core of its
-//! own.
+//! Splits a topology into parts that exchange no frames, so that each part can run on its own core.
 //!
-//! Frames end at hosts, so links meet only at routers and switches: what those join stays together.
-//! A part keeps the order of nodes and links and each link its stream of random numbers, so that
-//! frames fare as in the whole.
+//! Frames end at hosts. So only routers and switches connect links, and the links of a router or
+//! switch stay in one part. A part keeps the order of nodes and links, and each link keeps its
+//! stream of random numbers. The fates of frames are therefore the same as in the whole topology.
 
-use crate::network::EdgeId;
+use crate::id::EdgeId;
 use fastpath_spec::{Event, LinkId, NodeId, NodeKind, Topology, Track};
 use std::num::NonZeroUsize;
 
-/// Some of a topology's links with the nodes at their ends.
+/// A part of a topology: some of its links with the nodes at their ends.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Part {
-    /// What the part is, numbered from zero.
+    /// The topology of the part, numbered from zero.
     pub topology: Topology,
-    /// What each of its links is in the whole.
+    /// By link of the part: the link of the whole topology.
     pub links: Vec<LinkId>,
-    /// What each of its edges is in the whole.
+    /// By edge of the part: the edge of the whole topology.
     pub edges: Vec<EdgeId>,
 }
 
 impl Part {
-    /// Splits a topology into at most `count` parts of about equally many links, which together are
-    /// the whole. A topology with groups stays in one part.
+    /// Splits a topology into at most `count` parts with similar numbers of links. A topology with
+    /// groups stays in one part.
     pub fn split(topology: &Topology, count: NonZeroUsize) -> Vec<Part> {
         let components = components(topology);
-        // Links of a group may have to start together, at the first packet of any: they stay in one
-        // part.
+        // The first packet on any link of a group can start the traces of all its links, so the
+        // links of a group stay in one part.
         if count.get() == 1 || components.len() <= 1 || !topology.groups.is_empty() {
             return vec![Part::whole(topology)];
         }
         let mut groups: Vec<Vec<usize>> = vec![Vec::new(); count.get().min(components.len())];
         let mut by_size: Vec<Vec<usize>> = components;
-        // The largest first, each to the group with the least, which keeps the groups within a
-        // third of the best.
+        // Each component, the largest first, goes to the smallest part (LPT scheduling). The
+        // largest part is at most 4/3 of the optimum (Graham 1969).
         by_size.sort_by_key(|links| std::cmp::Reverse(links.len()));
         for links in by_size {
             groups.iter_mut().min_by_key(|group| group.len()).expect("at least one").extend(links);
@@ -52,11 +51,11 @@ impl Part {
         }
     }
 
-    /// The part with these links, in their order.
+    /// Returns the part with these links, in the same order.
     fn of(topology: &Topology, links: &[usize]) -> Part {
-        let mut place = vec![None; topology.links.len()];
+        let mut new_ids = vec![None; topology.links.len()];
         for (number, &link) in links.iter().enumerate() {
-            place[link] = Some(LinkId(number as u32));
+            new_ids[link] = Some(LinkId(number as u32));
         }
         let mut part = Topology {
             seed: topology.seed,
@@ -69,7 +68,7 @@ impl Part {
             let mut copy = node.clone();
             copy.interfaces.clear();
             for interface in &node.interfaces {
-                if let Some(link) = place[interface.link.0 as usize] {
+                if let Some(link) = new_ids[interface.link.0 as usize] {
                     let end = (NodeId(part.nodes.len() as u32), copy.interfaces.len());
                     part.links[link.0 as usize].ends[interface.end] = end;
                     copy.interfaces.push(fastpath_spec::Interface { link, ..interface.clone() });
@@ -81,15 +80,15 @@ impl Part {
                 part.nodes.push(copy);
             }
         }
-        let of_part = |event: &Event| Some(Event { link: place[event.link.0 as usize]?, ..event.clone() });
+        let of_part = |event: &Event| Some(Event { link: new_ids[event.link.0 as usize]?, ..event.clone() });
         part.events = topology.events.iter().filter_map(of_part).collect();
-        let of_part = |track: &Track| Some(Track { link: place[track.link.0 as usize]?, ..track.clone() });
+        let of_part = |track: &Track| Some(Track { link: new_ids[track.link.0 as usize]?, ..track.clone() });
         part.tracks = topology.tracks.iter().filter_map(of_part).collect();
         Part { topology: part, links: links.iter().map(|&link| LinkId(link as u32)).collect(), edges }
     }
 }
 
-/// The links, by what joins them; in the order of their first links.
+/// Returns the links of each connected component, in the order of their first links.
 fn components(topology: &Topology) -> Vec<Vec<usize>> {
     let mut leader: Vec<usize> = (0..topology.links.len()).collect();
     let find = |leader: &mut Vec<usize>, mut link: usize| {
@@ -104,7 +103,7 @@ fn components(topology: &Topology) -> Vec<Vec<usize>> {
         let Some(first) = links.next() else { continue };
         for link in links {
             let (a, b) = (find(&mut leader, first), find(&mut leader, link));
-            // The lower number leads.
+            // The link with the lower number represents the component.
             leader[a.max(b)] = a.min(b);
         }
     }

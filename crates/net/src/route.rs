@@ -1,9 +1,9 @@
-//! Static shortest-path routes, and the table a router looks them up in.
+//! Static shortest-path routes, and the forwarding table of a router.
 //!
-//! The metric is the number of routers passed. Ties go to the lowest interface, then to the router
-//! whose link comes first in the spec, so the same topology always gets the same routes. Only
-//! routers forward: a host with several links is not a way through. Every hop brings a packet
-//! nearer, so there are no loops.
+//! The metric is the number of routers on the path. Ties go to the lowest interface, then to the
+//! router whose link comes first in the topology, so a topology always has the same routes. Hosts
+//! do not forward, not even with several links. Each hop reduces the distance, so there are no
+//! loops.
 
 use fastpath_spec::segment::Segments;
 use fastpath_spec::{Interface, NodeId, NodeKind, Topology};
@@ -11,14 +11,14 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-/// One line of a node's routing table.
+/// One entry of the routing table of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// The destinations.
+    /// The destination prefix.
     pub prefix: IpNet,
-    /// The next router, or `None` where the destination is on the link itself.
+    /// The address of the next router, or `None` for a connected subnet.
     pub via: Option<IpAddr>,
-    /// The index of the interface it leaves by.
+    /// The index of the output interface.
     pub interface: usize,
 }
 
@@ -28,38 +28,41 @@ pub struct Routes {
     nodes: Vec<Vec<Route>>,
 }
 
-/// Where a packet goes next.
+/// The next hop of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextHop {
-    /// The index of the interface it leaves by.
+    /// The index of the output interface.
     pub interface: usize,
-    /// The next router, or `None` where the destination is on the link itself.
+    /// The address of the next router, or `None` if the destination is on a connected subnet.
     pub via: Option<IpAddr>,
 }
 
 /// A forwarding table with longest-prefix match (RFC 1812 §5.2.4.3).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fib {
-    /// IPv4 and IPv6; each a table per prefix length, the longest first, sorted by network.
-    families: [Vec<Length>; 2],
+    /// IPv4, then IPv6; each has a table per prefix length, the longest first.
+    families: [Vec<PrefixTable>; 2],
 }
 
+/// The entries of one prefix length.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Length {
+struct PrefixTable {
     mask: u128,
+    /// Network address and next hop, sorted by network address.
     entries: Vec<(u128, NextHop)>,
 }
 
 impl Routes {
-    /// All routes of the topology. A subnet that cannot be reached has none.
+    /// Computes the routes of a topology. An unreachable subnet has no route.
     pub fn compute(topology: &Topology) -> Routes {
         let segments = Segments::of(topology);
         let nodes = (0..topology.nodes.len() as u32).map(|id| routes_of(topology, &segments, NodeId(id)));
         Routes { nodes: nodes.collect() }
     }
 
-    /// The routes of one node: connected subnets first, then the others from near to far. Empty for
-    /// switches. A host behind exactly one router has a default route in place of the others.
+    /// Returns the routes of a node: connected subnets first, then the others in order of distance.
+    /// Empty for switches. A host with exactly one adjacent router has a default route instead of
+    /// the others.
     pub fn of(&self, node: NodeId) -> &[Route] {
         &self.nodes[node.0 as usize]
     }
@@ -70,7 +73,7 @@ fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Rout
     if kind.is_switch() {
         return Vec::new();
     }
-    let mut routes = given_routes(topology, node);
+    let mut routes = configured_routes(topology, node);
     let given = routes.len();
     for family in [Family::V4, Family::V6] {
         let found = search(topology, segments, node, family);
@@ -82,7 +85,7 @@ fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Rout
             _ => routes.extend(found.routes),
         }
     }
-    // What the author gave comes before what was computed for the same destinations.
+    // A configured route replaces the computed route of the same prefix.
     let taken: BTreeSet<IpNet> = routes[..given].iter().map(|route| route.prefix).collect();
     let (mut first, computed) = (routes[..given].to_vec(), &routes[given..]);
     first.extend(computed.iter().filter(|route| !taken.contains(&route.prefix)));
@@ -90,14 +93,14 @@ fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Rout
     first
 }
 
-/// The routes written in the spec whose next router is on one of the node's subnets.
-fn given_routes(topology: &Topology, node: NodeId) -> Vec<Route> {
+/// Returns the configured routes whose next router is on a connected subnet.
+fn configured_routes(topology: &Topology, node: NodeId) -> Vec<Route> {
     let node = topology.node(node);
     let subnets = node.interfaces.iter().enumerate().flat_map(|(interface, i)| {
         i.addresses.iter().map(move |address| Route { prefix: address.trunc(), via: None, interface })
     });
-    // A router may have as many routes as links, so that looking through all interfaces for each
-    // would take long.
+    // A router can have as many routes as links. A table avoids a linear search of the interfaces
+    // for each route.
     let connected = Fib::new(&subnets.collect::<Vec<_>>());
     let route = |&(prefix, via): &(IpNet, IpAddr)| {
         let interface = connected.lookup(via)?.interface;
@@ -106,17 +109,18 @@ fn given_routes(topology: &Topology, node: NodeId) -> Vec<Route> {
     node.routes.iter().filter_map(route).collect()
 }
 
-struct Found {
+/// The routes found from one node.
+struct FoundRoutes {
     routes: Vec<Route>,
-    /// The routers next door, as the interface and their address.
+    /// The adjacent routers, each by interface and address.
     gateways: Vec<(usize, IpAddr)>,
 }
 
-/// Breadth-first over routers from one node. Nodes enter the queue in the order of the first hop
-/// that leads to them, so the first to reach a segment is the one that wins ties.
-fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family) -> Found {
-    let mut found = Found { routes: Vec::new(), gateways: Vec::new() };
-    // Sets, not flags by place: of a million links most nodes reach few.
+/// Searches routers breadth-first from one node. Nodes enter the queue in the order of the first
+/// hop that leads to them, so the first router to reach a segment wins ties.
+fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family) -> FoundRoutes {
+    let mut found = FoundRoutes { routes: Vec::new(), gateways: Vec::new() };
+    // Sets are faster than arrays of flags: among a million links most nodes reach only a few.
     let mut segments_seen = BTreeSet::new();
     let mut routers_seen = BTreeSet::from([from]);
     let mut waiting: VecDeque<(NodeId, Option<NextHop>)> = VecDeque::from([(from, None)]);
@@ -134,18 +138,18 @@ fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family
                 via: hop.via,
                 interface: hop.interface,
             }));
-            for &(neighbour, far) in &segment.routers {
-                if routers_seen.contains(&neighbour) {
+            for &(neighbor, far) in &segment.routers {
+                if routers_seen.contains(&neighbor) {
                     continue;
                 }
-                let there = &topology.node(neighbour).interfaces[far];
+                let there = &topology.node(neighbor).interfaces[far];
                 let Some(via) = gateway(interface, there, family) else { continue };
-                routers_seen.insert(neighbour);
+                routers_seen.insert(neighbor);
                 if first.is_none() {
                     found.gateways.push((index, via));
                 }
                 waiting.push_back((
-                    neighbour,
+                    neighbor,
                     Some(first.unwrap_or(NextHop { interface: index, via: Some(via) })),
                 ));
             }
@@ -154,7 +158,8 @@ fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family
     found
 }
 
-/// The address by which the owner of `here` reaches the router behind `there`, on the same segment.
+/// Returns the address of the interface `there` on a subnet that it shares with the interface
+/// `here`.
 fn gateway(here: &Interface, there: &Interface, family: Family) -> Option<IpAddr> {
     let shared = |address: &IpAddr| here.addresses.iter().any(|own| own.contains(address));
     there.addresses.iter().map(IpNet::addr).find(|address| family.has(address) && shared(address))
@@ -180,7 +185,7 @@ impl Family {
 }
 
 impl Fib {
-    /// The table of these routes; of several for one prefix the first counts.
+    /// Creates the table of these routes. Of several routes with the same prefix the first is used.
     pub fn new(routes: &[Route]) -> Fib {
         let mut fib = Fib::default();
         let mut sorted: Vec<&Route> = routes.iter().collect();
@@ -190,7 +195,7 @@ impl Fib {
             let mask = key(route.prefix.netmask()).1;
             let lengths = &mut fib.families[family];
             if lengths.last().is_none_or(|length| length.mask != mask) {
-                lengths.push(Length { mask, entries: Vec::new() });
+                lengths.push(PrefixTable { mask, entries: Vec::new() });
             }
             let hop = NextHop { interface: route.interface, via: route.via };
             lengths.last_mut().expect("just pushed").entries.push((network, hop));
@@ -202,7 +207,7 @@ impl Fib {
         fib
     }
 
-    /// The next hop of the longest prefix that holds `destination`.
+    /// Returns the next hop of the longest prefix that contains `destination`.
     pub fn lookup(&self, destination: IpAddr) -> Option<NextHop> {
         let (family, bits) = key(destination);
         self.families[family].iter().find_map(|length| {
@@ -213,7 +218,7 @@ impl Fib {
     }
 }
 
-/// The family's index and the address as a number.
+/// Returns the index of the address family and the address as a number.
 fn key(address: IpAddr) -> (usize, u128) {
     match address {
         IpAddr::V4(address) => (0, u128::from(address.to_bits())),
@@ -250,7 +255,7 @@ mod tests {
         [[link]]\nbetween = ['q', 't']\n[[link]]\nbetween = ['p', 't']\n[[link]]\nbetween = ['t', 'b']";
 
     #[test]
-    fn the_shortest_way_wins_and_ties_go_to_the_first_interface() {
+    fn the_shortest_path_wins_and_ties_go_to_the_first_interface() {
         let net = network(SQUARE);
         assert_eq!(table(&net, "a"), ["10.1.1.0/24 eth0", "0.0.0.0/0 via 10.1.1.3 eth0"]);
         assert_eq!(
@@ -264,11 +269,11 @@ mod tests {
                 "10.1.6.0/24 via 10.1.2.3 eth1",
             ]
         );
-        assert_eq!(Routes::compute(&net).of(NodeId(1)).len(), 12, "and as many for IPv6");
+        assert_eq!(Routes::compute(&net).of(NodeId(1)).len(), 12, "IPv6 has as many routes as IPv4");
     }
 
     #[test]
-    fn hosts_with_several_links_are_no_way_through() {
+    fn hosts_with_several_links_do_not_forward() {
         let net = network(
             "[host.a]\n[host.m]\n[host.b]\n[[link]]\nbetween = ['a', 'm']\n[[link]]\nbetween = ['m', 'b']",
         );
@@ -291,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_of_the_author_comes_before_the_computed_one() {
+    fn a_configured_route_replaces_the_computed_one() {
         let net = network(&SQUARE.replace(
             "[router.r]",
             "[router.r]\nroutes = { '10.1.6.0/24' = '10.1.3.3', default = '10.1.2.3' }",
@@ -350,7 +355,7 @@ mod tests {
     }
 
     fn prefixes() -> impl Strategy<Value = IpNet> {
-        // Few bits set, so that prefixes nest and addresses hit.
+        // Few bits are set, so that prefixes nest and contain the addresses.
         let v4 = (any::<u32>(), 0u8..=32)
             .prop_map(|(bits, n)| Ipv4Net::new((bits & 0x8181_0181).into(), n).unwrap().trunc().into());
         let v6 = (any::<u128>(), 0u8..=128).prop_map(|(bits, n)| {

@@ -1,17 +1,17 @@
-//! A router inside the engine: IP forwarding as RFC 1812 and RFC 8200 ask of it.
+//! A router: IP forwarding according to RFC 1812 and RFC 8200.
 //!
 //! ```text
-//!  frame ─▶ for this MAC? ─▶ IP? ─▶ for me? ──▶ TTL ─▶ route ─▶ MTU ─▶ next hop's MAC ─▶ out
-//!             │               │        │          │       │       │            │
-//!             drop        ARP (slow)  slow      ICMP    ICMP  fragment/ICMP   ask, wait
+//!  frame ─▶ MAC ok? ─▶ IP? ─▶ own address? ─▶ TTL ─▶ route ─▶ MTU ─▶ MAC of the next hop ─▶ out
+//!             │         │          │           │       │       │              │
+//!            drop   ARP (slow)   slow        ICMP    ICMP  fragment/ICMP   request, wait
 //! ```
 //!
-//! Forwarding is this file; what a router says for itself (ARP, ND, echo, ICMP errors) is
-//! `speaker.rs`. What it is not: multicast is not routed, and no routing protocol is spoken (routes
-//! are static).
+//! This file is the forwarding path. ARP, ND, echo replies and ICMP errors are in
+//! `router_slow_path.rs`. Multicast is not routed, and routes are static: there is no routing
+//! protocol.
 
-use crate::fate::{Act, Reason};
-use crate::neighbor::{Neighbors, Parked, Question, Station};
+use crate::fate::{NodeAction, Reason};
+use crate::neighbor::{NeighborKey, Neighbors, RequestState, UnresolvedFrame};
 use crate::pool::{Frame, FramePool};
 use crate::route::{Fib, NextHop, Routes};
 use fastpath_spec::segment;
@@ -31,43 +31,43 @@ pub(crate) struct Router {
     neighbors: Neighbors,
 }
 
-/// An interface as forwarding needs it.
+/// The properties of an interface that forwarding uses.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) mac: MacAddr,
     pub(crate) mtu: usize,
     pub(crate) addresses: Vec<IpNet>,
-    /// Who hears what is sent here.
     medium: Medium,
 }
 
+/// The segment of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Medium {
-    /// One other station: every frame that comes is meant for this one, whatever its MAC says, so
-    /// that captures taken elsewhere can be replayed through routers.
+    /// A link to one other station. The router accepts frames with any unicast MAC address, so that
+    /// captures from other networks can be replayed through routers.
     PointToPoint,
-    /// A segment with switches: frames flooded past are for others.
+    /// A segment with switches. The router drops flooded frames for other MAC addresses.
     Shared,
 }
 
-/// A frame being handled, and where answers go.
-pub(crate) struct Work<'a> {
+/// The reception of one frame: time and interface, the pool, and the resulting actions.
+pub(crate) struct RxContext<'a> {
     pub(crate) at: Time,
     pub(crate) interface: usize,
     pub(crate) pool: &'a mut FramePool,
-    pub(crate) acts: &'a mut Vec<Act>,
+    pub(crate) actions: &'a mut Vec<NodeAction>,
 }
 
-impl Work<'_> {
+impl RxContext<'_> {
     pub(crate) fn drop(&mut self, frame: Frame, reason: Reason) {
-        self.acts.push(Act::Drop(frame, reason));
+        self.actions.push(NodeAction::Drop(frame, reason));
     }
 
-    /// Sends a frame of the router's own making.
+    /// Sends a frame that the router generates.
     pub(crate) fn originate(&mut self, interface: usize, bytes: &[u8]) {
-        self.acts.push(match self.pool.insert(bytes) {
-            Some(frame) => Act::Originate { interface, frame },
-            None => Act::Starve,
+        self.actions.push(match self.pool.insert(bytes) {
+            Some(frame) => NodeAction::Originate { interface, frame },
+            None => NodeAction::NoBuffer,
         });
     }
 }
@@ -83,7 +83,7 @@ impl Router {
                 let station = &topology.node(node).interfaces[far];
                 for address in station.addresses.iter().filter(|_| node != id) {
                     if let Some(mac) = station.mac {
-                        neighbors.learn((index, address.addr()), mac, |_| unreachable!("nothing waits yet"));
+                        neighbors.learn((index, address.addr()), mac, |_| unreachable!("no frame waits"));
                     }
                 }
             }
@@ -91,23 +91,23 @@ impl Router {
         Router { ports, own, fib: Fib::new(routes.of(id)), neighbors }
     }
 
-    /// When the next frame is given up that waits for a neighbor to answer.
+    /// Returns when the next frame expires that waits for a neighbor.
     #[inline]
-    pub(crate) fn gives_up_at(&self) -> Option<Time> {
-        self.neighbors.gives_up_at()
+    pub(crate) fn expires_at(&self) -> Option<Time> {
+        self.neighbors.expires_at()
     }
 
-    /// Drops the frames whose next hop has not answered in time, and tells their senders (RFC 1812
-    /// §5.2.7.1).
-    pub(crate) fn give_up(&mut self, at: Time, pool: &mut FramePool, acts: &mut Vec<Act>) {
-        while let Some(Parked { frame, came_by: interface }) = self.neighbors.give_up(at) {
+    /// Drops the frames whose next hop has not answered in time, and sends ICMP host unreachable to
+    /// their senders (RFC 1812 §5.2.7.1).
+    pub(crate) fn expire_neighbors(&mut self, at: Time, pool: &mut FramePool, actions: &mut Vec<NodeAction>) {
+        while let Some(UnresolvedFrame { frame, received_on: interface }) = self.neighbors.pop_expired(at) {
             let headers = Headers::parse(pool.bytes(&frame));
-            let mut work = Work { at, interface, pool, acts };
-            self.complain(&mut work, frame, &headers, Problem::HostUnreachable, Reason::Unresolved);
+            let mut rx = RxContext { at, interface, pool, actions };
+            self.drop_with_error(&mut rx, frame, &headers, Problem::HostUnreachable, Reason::Unresolved);
         }
     }
 
-    /// Frames that wait for a neighbor to answer.
+    /// Returns the number of frames that wait for a neighbor.
     pub(crate) fn held(&self) -> usize {
         self.neighbors.held()
     }
@@ -118,120 +118,121 @@ impl Router {
         interface: usize,
         frame: Frame,
         pool: &mut FramePool,
-        acts: &mut Vec<Act>,
+        actions: &mut Vec<NodeAction>,
     ) {
         let headers = Headers::parse(pool.bytes(&frame));
-        let mut work = Work { at, interface, pool, acts };
+        let mut rx = RxContext { at, interface, pool, actions };
         let port = &self.ports[interface];
         if port.medium == Medium::Shared && !headers.dst.is_multicast() && headers.dst != port.mac {
-            return work.drop(frame, Reason::NotAddressed);
+            return rx.drop(frame, Reason::NotAddressed);
         }
         match headers.network {
-            Network::Ipv4(_) if headers.ipv4_checksum_ok(work.pool.bytes(&frame)) == Some(false) => {
-                work.drop(frame, Reason::Malformed);
+            Network::Ipv4(_) if headers.ipv4_checksum_ok(rx.pool.bytes(&frame)) == Some(false) => {
+                rx.drop(frame, Reason::Malformed);
             }
-            Network::Ipv4(ip) => self.ip(&mut work, frame, &headers, ip.dst.into()),
-            Network::Ipv6(ip) => self.ip(&mut work, frame, &headers, ip.dst.into()),
-            Network::Arp => self.arp(&mut work, frame, &headers),
-            Network::Other => work.drop(frame, Reason::NotAddressed),
-            Network::Malformed(_) => work.drop(frame, Reason::Malformed),
+            Network::Ipv4(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
+            Network::Ipv6(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
+            Network::Arp => self.arp(&mut rx, frame, &headers),
+            Network::Other => rx.drop(frame, Reason::NotAddressed),
+            Network::Malformed(_) => rx.drop(frame, Reason::Malformed),
         }
     }
 
-    fn ip(&mut self, work: &mut Work, frame: Frame, headers: &Headers, dst: IpAddr) {
+    fn ip(&mut self, rx: &mut RxContext, frame: Frame, headers: &Headers, dst: IpAddr) {
         if self.own.contains(&dst) {
-            self.local(work, frame, headers);
+            self.local(rx, frame, headers);
         } else if headers.dst.is_multicast() || is_confined(dst) {
-            // Neighbor discovery is multicast to groups nobody else listens to.
-            self.group(work, frame, headers);
+            // Neighbor Discovery uses multicast groups of the router.
+            self.group(rx, frame, headers);
         } else {
-            self.forward(work, frame, headers, dst);
+            self.forward(rx, frame, headers, dst);
         }
     }
 
-    fn forward(&mut self, work: &mut Work, mut frame: Frame, headers: &Headers, dst: IpAddr) {
+    fn forward(&mut self, rx: &mut RxContext, mut frame: Frame, headers: &Headers, dst: IpAddr) {
         let (lifetime, len) = match headers.network {
             Network::Ipv4(ip) => (ip.ttl, usize::from(ip.total_len)),
             Network::Ipv6(ip) => (ip.hop_limit, ip.end() - ip.offset),
-            _ => return work.drop(frame, Reason::Malformed),
+            _ => return rx.drop(frame, Reason::Malformed),
         };
         if lifetime <= 1 {
-            return self.complain(work, frame, headers, Problem::HopLimit, Reason::TtlExpired);
+            return self.drop_with_error(rx, frame, headers, Problem::HopLimit, Reason::TtlExpired);
         }
         let Some(NextHop { interface, via }) = self.fib.lookup(dst) else {
-            return self.complain(work, frame, headers, Problem::NoRoute, Reason::NoRoute);
+            return self.drop_with_error(rx, frame, headers, Problem::NoRoute, Reason::NoRoute);
         };
         let mtu = self.ports[interface].mtu;
         let may_fragment = matches!(headers.network, Network::Ipv4(ip) if !ip.dont_fragment);
         if len > mtu && !may_fragment {
             let problem = Problem::TooBig { mtu: mtu as u32 };
-            return self.complain(work, frame, headers, problem, Reason::TooBig);
+            return self.drop_with_error(rx, frame, headers, problem, Reason::TooBig);
         }
-        count_hop(work.pool.bytes_mut(&mut frame), headers);
-        let station = (interface, via.unwrap_or(dst));
+        count_hop(rx.pool.bytes_mut(&mut frame), headers);
+        let neighbor = (interface, via.unwrap_or(dst));
         if len <= mtu {
-            return self.dispatch(work, station, frame);
+            return self.dispatch(rx, neighbor, frame);
         }
-        self.fragment(work, station, frame, mtu);
+        self.fragment(rx, neighbor, frame, mtu);
     }
 
-    /// Sends a packet that is too long for the next link in pieces. The first takes the packet's
-    /// place, so that an observer sees it go on; the others are new.
-    fn fragment(&mut self, work: &mut Work, station: Station, mut frame: Frame, mtu: usize) {
-        let Ok(fragments) = ipv4::fragment(work.pool.bytes(&frame), mtu) else {
-            return work.drop(frame, Reason::TooBig);
+    /// Sends a packet that exceeds the MTU of the next link as fragments. The first fragment reuses
+    /// the frame of the packet, so that an observer can follow it; the others are new frames.
+    fn fragment(&mut self, rx: &mut RxContext, neighbor: NeighborKey, mut frame: Frame, mtu: usize) {
+        let Ok(fragments) = ipv4::fragment(rx.pool.bytes(&frame), mtu) else {
+            return rx.drop(frame, Reason::TooBig);
         };
         let Some((first, rest)) = fragments.split_first() else {
-            return work.drop(frame, Reason::TooBig);
+            return rx.drop(frame, Reason::TooBig);
         };
-        work.pool.truncate(&mut frame, first.len());
-        work.pool.bytes_mut(&mut frame).copy_from_slice(first);
-        self.dispatch(work, station, frame);
+        rx.pool.truncate(&mut frame, first.len());
+        rx.pool.bytes_mut(&mut frame).copy_from_slice(first);
+        self.dispatch(rx, neighbor, frame);
         for fragment in rest {
-            match work.pool.insert(fragment) {
+            match rx.pool.insert(fragment) {
                 Some(frame) => {
-                    work.acts.push(Act::Count);
-                    self.dispatch(work, station, frame);
+                    rx.actions.push(NodeAction::CountGenerated);
+                    self.dispatch(rx, neighbor, frame);
                 }
-                None => work.acts.push(Act::Starve),
+                None => rx.actions.push(NodeAction::NoBuffer),
             }
         }
     }
 
-    /// Sends a frame to its next hop, or keeps it until the next hop's hardware address is known.
-    fn dispatch(&mut self, work: &mut Work, station: Station, frame: Frame) {
-        if let Some(mac) = self.neighbors.resolve(station) {
-            return self.transmit(work, station.0, mac, frame);
+    /// Sends a frame to its next hop, or queues it until the MAC address of the next hop is known.
+    fn dispatch(&mut self, rx: &mut RxContext, neighbor: NeighborKey, frame: Frame) {
+        if let Some(mac) = self.neighbors.resolve(neighbor) {
+            return self.transmit(rx, neighbor.0, mac, frame);
         }
-        let acts = &mut *work.acts;
-        let parked = Parked { frame, came_by: work.interface };
-        let question = self.neighbors.wait(work.at, station, parked, |frame| {
-            acts.push(Act::Drop(frame, Reason::Unresolved));
+        let actions = &mut *rx.actions;
+        let frame = UnresolvedFrame { frame, received_on: rx.interface };
+        let request = self.neighbors.enqueue(rx.at, neighbor, frame, |frame| {
+            actions.push(NodeAction::Drop(frame, Reason::Unresolved));
         });
-        if question == Question::Ask {
-            self.ask(work, station);
+        if request == RequestState::Due {
+            self.send_request(rx, neighbor);
         }
     }
 
-    fn transmit(&self, work: &mut Work, interface: usize, mac: MacAddr, mut frame: Frame) {
-        build::set_macs(work.pool.bytes_mut(&mut frame), self.ports[interface].mac, mac);
-        work.acts.push(Act::Forward { interface, frame });
+    fn transmit(&self, rx: &mut RxContext, interface: usize, mac: MacAddr, mut frame: Frame) {
+        build::set_macs(rx.pool.bytes_mut(&mut frame), self.ports[interface].mac, mac);
+        rx.actions.push(NodeAction::Forward { interface, frame });
     }
 
-    /// Notes where a station is, if it belongs on that interface, and sends what waited for it.
-    pub(crate) fn learn(&mut self, work: &mut Work, ip: IpAddr, mac: MacAddr) {
-        let interface = work.interface;
+    /// Learns the MAC address of a neighbor, if its IP address belongs to the subnets of the
+    /// interface, and sends the frames that waited for it.
+    pub(crate) fn learn(&mut self, rx: &mut RxContext, ip: IpAddr, mac: MacAddr) {
+        let interface = rx.interface;
         if !self.ports[interface].is_on_link(ip) || self.own.contains(&ip) {
             return;
         }
         let mut released = Vec::new();
         self.neighbors.learn((interface, ip), mac, |frame| released.push(frame));
         for frame in released {
-            self.transmit(work, interface, mac, frame);
+            self.transmit(rx, interface, mac, frame);
         }
     }
 
-    /// The interface a frame came in by.
+    /// Returns an interface.
     pub(crate) fn port(&self, interface: usize) -> &Port {
         &self.ports[interface]
     }
@@ -252,20 +253,21 @@ impl Port {
         }
     }
 
-    /// Whether an address is in one of the interface's subnets.
+    /// Returns whether an address is in one of the subnets of the interface.
     fn is_on_link(&self, ip: IpAddr) -> bool {
         self.addresses.iter().any(|net| net.contains(&ip))
     }
 
-    /// The interface's address of the same family as `ip`, in the same subnet if there is one.
+    /// Returns the address of the interface to be used as the source of packets to `ip`: one in the
+    /// subnet of `ip`, or else the first of the same family.
     pub(crate) fn address_towards(&self, ip: IpAddr) -> Option<IpAddr> {
         let same_family = || self.addresses.iter().filter(|net| net.addr().is_ipv4() == ip.is_ipv4());
         same_family().find(|net| net.contains(&ip)).or_else(|| same_family().next()).map(IpNet::addr)
     }
 }
 
-/// Addresses that no router forwards to: groups, the limited broadcast, link-local, loopback,
-/// unspecified.
+/// Returns whether packets to an address are not forwarded: multicast, limited broadcast,
+/// link-local, loopback, unspecified.
 fn is_confined(ip: IpAddr) -> bool {
     ip.is_multicast()
         || ip.is_loopback()
@@ -276,7 +278,7 @@ fn is_confined(ip: IpAddr) -> bool {
         }
 }
 
-/// Counts the hop in the header. The caller has seen that there is a hop left.
+/// Decrements the TTL or hop limit. The caller has checked that it is above 1.
 fn count_hop(bytes: &mut [u8], headers: &Headers) {
     let _ = match headers.network {
         Network::Ipv4(ip) => ipv4::decrement_ttl(bytes, ip.offset),

@@ -1,15 +1,15 @@
-//! What changes by itself: the events of the spec, changes asked for while the network runs, and
+//! Scheduled changes of links: the events of the topology, changes requested at run time, and
 //! traces.
 //!
 //! ```text
-//!  events of the spec, by time ─┐
-//!  asked for, by time ──────────┼─▶ next_at() ─▶ pop(at) ─▶ (pipe, change)
-//!  tracks, by next step ────────┘
+//!  events of the topology, by time ─┐
+//!  requested changes, by time ──────┼─▶ next_at() ─▶ pop(at) ─▶ (pipe, change)
+//!  tracks, by next step ────────────┘
 //! ```
 //!
-//! At one instant events of the spec come first, then what was asked for, in the order of asking,
-//! then tracks in the order of the spec. A track is exact however long it runs: its steps are at
-//! start + rounds × length + time of the step.
+//! At one instant the events of the topology come first, then requested changes in the order of
+//! their requests, then tracks in the order of the topology. Steps are computed from the start of
+//! their track: start + rounds × length + time of the step. So no rounding error accumulates.
 
 use fastpath_link::Change;
 use fastpath_spec::trace::Timeline;
@@ -18,138 +18,139 @@ use fastpath_units::{Duration, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Changes that may be waiting for their time.
-const ASKED_MAX: usize = 1 << 16;
+/// The maximum number of requested changes that have not happened yet.
+const REQUESTED_MAX: usize = 1 << 16;
 
-/// No more changes can wait for their time.
+/// The error that too many requested changes are pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{ASKED_MAX} changes are waiting for their time: wait until some have happened")]
+#[error("{REQUESTED_MAX} changes are already scheduled: retry after some of them have taken effect")]
 pub struct ScheduleFull;
 
-/// A link or one of its pipes, and what changes.
+/// A change of a link or of one of its directions.
 pub type LinkChange = (LinkId, Direction, Change);
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// The first event of the topology that has not happened.
+    /// The index of the first event of the topology that has not happened.
     next_event: usize,
-    /// By time and order of asking.
-    asked: BTreeMap<(Time, u64), LinkChange>,
-    asked_count: u64,
+    /// By time and order of request.
+    requested: BTreeMap<(Time, u64), LinkChange>,
+    requested_count: u64,
     /// One per track of the topology.
-    players: Vec<Player>,
-    /// Steps to come: at most one per track. One that its track no longer waits for is passed over.
-    turns: BinaryHeap<Reverse<(Time, usize)>>,
+    players: Vec<TrackPlayer>,
+    /// The next steps: time and track. An entry that differs from [`TrackPlayer::step_at`] is stale
+    /// and skipped.
+    steps: BinaryHeap<Reverse<(Time, usize)>>,
     /// By group: true until its first packet.
-    waiting: Vec<bool>,
-    waits: bool,
+    awaiting: Vec<bool>,
+    awaits_packet: bool,
     next_at: Option<Time>,
 }
 
-/// A track under way.
+/// The playback state of a track.
 #[derive(Clone, Copy, Debug)]
-struct Player {
-    /// When it started.
+struct TrackPlayer {
     start: Time,
     round: u64,
-    /// The step to come; the number of steps stands for the end.
+    /// The next step; the number of steps stands for the end.
     index: usize,
-    /// When that is.
-    turn: Option<Time>,
+    /// The time of the next step.
+    step_at: Option<Time>,
 }
 
 impl Schedule {
     pub(crate) fn new(topology: &Topology) -> Schedule {
-        let idle = Player { start: Time::ZERO, round: 0, index: 0, turn: None };
+        let idle = TrackPlayer { start: Time::ZERO, round: 0, index: 0, step_at: None };
         let mut schedule = Schedule {
             next_event: 0,
-            asked: BTreeMap::new(),
-            asked_count: 0,
+            requested: BTreeMap::new(),
+            requested_count: 0,
             players: vec![idle; topology.tracks.len()],
-            turns: BinaryHeap::new(),
-            waiting: topology.groups.iter().map(|group| group.start == Start::FirstPacket).collect(),
-            waits: false,
+            steps: BinaryHeap::new(),
+            awaiting: topology.groups.iter().map(|group| group.start == Start::FirstPacket).collect(),
+            awaits_packet: false,
             next_at: None,
         };
-        schedule.waits = schedule.waiting.contains(&true);
+        schedule.awaits_packet = schedule.awaiting.contains(&true);
         for (index, track) in topology.tracks.iter().enumerate() {
             if let Some(at) = topology.start_of(track) {
                 schedule.start_track(index, at);
             }
         }
-        schedule.look(topology);
+        schedule.update_next_at(topology);
         schedule
     }
 
-    /// When the next change is.
+    /// Returns the time of the next change.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
         self.next_at
     }
 
-    /// The longest round of the tracks that start over for ever.
-    pub(crate) fn endless_round(&self, topology: &Topology) -> Option<Duration> {
+    /// Returns the longest period of the running tracks that repeat for ever.
+    pub(crate) fn repeat_period_max(&self, topology: &Topology) -> Option<Duration> {
         let tracks = self.players.iter().zip(&topology.tracks);
-        let endless = tracks.filter(|(player, track)| player.turn.is_some() && track.end == End::Repeat);
-        endless.map(|(_, track)| track.timeline.length()).max()
+        let repeating = tracks.filter(|(player, track)| player.step_at.is_some() && track.end == End::Repeat);
+        repeating.map(|(_, track)| track.timeline.length()).max()
     }
 
-    /// When each track of the topology starts or has started last; `None`: it waits for a packet or
-    /// a command.
+    /// Returns the next or latest start of each track of the topology; `None` for a track that
+    /// waits for a packet or a command.
     pub(crate) fn starts(&self) -> impl Iterator<Item = Option<Time>> {
-        let has_started = |player: &Player| player.turn.is_some() || (player.round, player.index) != (0, 0);
+        let has_started =
+            |player: &TrackPlayer| player.step_at.is_some() || (player.round, player.index) != (0, 0);
         self.players.iter().map(move |player| has_started(player).then_some(player.start))
     }
 
-    /// True if a group waits for its first packet.
+    /// Returns whether a group waits for its first packet.
     #[inline]
-    pub(crate) fn waits(&self) -> bool {
-        self.waits
+    pub(crate) fn awaits_packet(&self) -> bool {
+        self.awaits_packet
     }
 
-    /// A packet comes to `link` at `now`: groups that have waited for it start.
-    pub(crate) fn packet(&mut self, now: Time, link: LinkId, topology: &Topology) {
-        for group in 0..self.waiting.len() {
-            if self.waiting[group] && topology.groups[group].links.contains(&link) {
+    /// Starts the groups that wait for a packet on `link`, which arrives at `now`.
+    pub(crate) fn on_packet(&mut self, now: Time, link: LinkId, topology: &Topology) {
+        for group in 0..self.awaiting.len() {
+            if self.awaiting[group] && topology.groups[group].links.contains(&link) {
                 self.start(now, group, topology);
             }
         }
     }
 
-    /// The tracks of a group start at `at`, from their beginning if they have run before.
+    /// Starts or restarts the tracks of a group at `at`.
     pub(crate) fn start(&mut self, at: Time, group: usize, topology: &Topology) {
-        self.waiting[group] = false;
-        self.waits = self.waiting.contains(&true);
+        self.awaiting[group] = false;
+        self.awaits_packet = self.awaiting.contains(&true);
         for (index, track) in topology.tracks.iter().enumerate() {
             if track.group == Some(group) {
                 self.start_track(index, at);
             }
         }
-        self.look(topology);
+        self.update_next_at(topology);
     }
 
-    /// Changes for later, all or none.
-    pub(crate) fn ask(
+    /// Schedules requested changes: all of them, or none.
+    pub(crate) fn add(
         &mut self,
         at: Time,
         changes: Vec<LinkChange>,
         topology: &Topology,
     ) -> Result<(), ScheduleFull> {
-        if self.asked.len() + changes.len() > ASKED_MAX {
+        if self.requested.len() + changes.len() > REQUESTED_MAX {
             return Err(ScheduleFull);
         }
         for change in changes {
-            self.asked_count += 1;
-            self.asked.insert((at, self.asked_count), change);
+            self.requested_count += 1;
+            self.requested.insert((at, self.requested_count), change);
         }
-        self.look(topology);
+        self.update_next_at(topology);
         Ok(())
     }
 
-    /// The next change of those at `at`.
+    /// Returns the next change due at `at`.
     pub(crate) fn pop(&mut self, at: Time, topology: &Topology) -> Option<LinkChange> {
         let due = self.take(at, topology);
-        self.look(topology);
+        self.update_next_at(topology);
         due
     }
 
@@ -158,12 +159,12 @@ impl Schedule {
             self.next_event += 1;
             return Some((event.link, event.direction, event.change.clone()));
         }
-        if let Some(entry) = self.asked.first_entry().filter(|entry| entry.key().0 <= at) {
+        if let Some(entry) = self.requested.first_entry().filter(|entry| entry.key().0 <= at) {
             return Some(entry.remove());
         }
-        while let Some(&Reverse((turn, index))) = self.turns.peek().filter(|turn| turn.0.0 <= at) {
-            self.turns.pop();
-            if self.players[index].turn == Some(turn) {
+        while let Some(&Reverse((step_at, index))) = self.steps.peek().filter(|step_at| step_at.0.0 <= at) {
+            self.steps.pop();
+            if self.players[index].step_at == Some(step_at) {
                 let track = &topology.tracks[index];
                 let direction = if track.pipe == 0 { Direction::Forward } else { Direction::Backward };
                 return Some((track.link, direction, self.play(index, topology)));
@@ -173,11 +174,11 @@ impl Schedule {
     }
 
     fn start_track(&mut self, index: usize, at: Time) {
-        self.players[index] = Player { start: at, round: 0, index: 0, turn: Some(at) };
-        self.turns.push(Reverse((at, index)));
+        self.players[index] = TrackPlayer { start: at, round: 0, index: 0, step_at: Some(at) };
+        self.steps.push(Reverse((at, index)));
     }
 
-    /// The change of a track whose turn it is, and its next turn.
+    /// Returns the change of the current step of a track, and schedules the next step.
     fn play(&mut self, index: usize, topology: &Topology) -> Change {
         let track = &topology.tracks[index];
         let spec = &topology.link(track.link).pipes[track.pipe];
@@ -186,7 +187,7 @@ impl Schedule {
             Timeline::Opportunities(opportunities) => {
                 let length = opportunities.period();
                 if player.index == 1 {
-                    player.turn = None;
+                    player.step_at = None;
                     return match track.end {
                         End::Reset => {
                             Change { opportunities: Some(spec.opportunities.clone()), ..Change::default() }
@@ -197,32 +198,32 @@ impl Schedule {
                 let mut opportunities = opportunities.clone();
                 (opportunities.from, opportunities.offset) = (player.start, track.offset);
                 player.index = 1;
-                player.turn = match track.end {
+                player.step_at = match track.end {
                     End::Repeat | End::Hold => None,
-                    // What leaves at the very end still does: the trace ends just after its last
-                    // opportunity.
+                    // The trace ends one picosecond after its length, so that a packet can use the
+                    // last opportunity.
                     End::Reset | End::Stop => {
                         let left = length.saturating_sub(track.offset).saturating_add(Duration::from_ps(1));
                         player.start.checked_add(left)
                     }
                 };
-                if let Some(turn) = player.turn {
-                    self.turns.push(Reverse((turn, index)));
+                if let Some(step_at) = player.step_at {
+                    self.steps.push(Reverse((step_at, index)));
                 }
                 return Change { opportunities: Some(Some(opportunities)), ..Change::default() };
             }
             Timeline::Steps(steps) => steps,
         };
-        if player.turn == Some(player.start) && player.round == 0 && player.index == 0 {
-            // With an offset it begins within a step.
+        if player.step_at == Some(player.start) && player.round == 0 && player.index == 0 {
+            // With an offset the track starts within a step.
             player.index = steps.steps().partition_point(|step| step.at <= track.offset) - 1;
             let so_far = steps.merged(player.index);
             player.next(steps.steps().len(), track.end);
-            self.schedule_turn(index, track, steps);
+            self.schedule_step(index, track, steps);
             return so_far.change();
         }
         if player.index == steps.steps().len() {
-            player.turn = None;
+            player.step_at = None;
             match track.end {
                 End::Reset => steps.undo(spec),
                 _ => Change { paused: Some(true), ..Change::default() },
@@ -230,12 +231,12 @@ impl Schedule {
         } else {
             let change = steps.steps()[player.index].values.change();
             player.next(steps.steps().len(), track.end);
-            self.schedule_turn(index, track, steps);
+            self.schedule_step(index, track, steps);
             change
         }
     }
 
-    fn schedule_turn(
+    fn schedule_step(
         &mut self,
         index: usize,
         track: &fastpath_spec::Track,
@@ -243,34 +244,34 @@ impl Schedule {
     ) {
         let player = &mut self.players[index];
         let past_end = player.index == steps.steps().len();
-        let place = steps.steps().get(player.index).map_or(steps.length(), |step| step.at);
-        let place = u128::from(player.round) * u128::from(steps.length().as_ps()) + u128::from(place.as_ps());
-        let after = u64::try_from(place - u128::from(track.offset.as_ps())).ok().map(Duration::from_ps);
+        let at = steps.steps().get(player.index).map_or(steps.length(), |step| step.at);
+        let at = u128::from(player.round) * u128::from(steps.length().as_ps()) + u128::from(at.as_ps());
+        let after = u64::try_from(at - u128::from(track.offset.as_ps())).ok().map(Duration::from_ps);
         let holds = past_end && track.end == End::Hold;
-        // Past the end of time there are no turns.
-        player.turn = after.filter(|_| !holds).and_then(|after| player.start.checked_add(after));
-        if let Some(turn) = player.turn {
-            self.turns.push(Reverse((turn, index)));
+        // A step after `Time::MAX` never happens.
+        player.step_at = after.filter(|_| !holds).and_then(|after| player.start.checked_add(after));
+        if let Some(step_at) = player.step_at {
+            self.steps.push(Reverse((step_at, index)));
         }
     }
 
-    /// Finds when the next change is.
-    fn look(&mut self, topology: &Topology) {
-        while let Some(&Reverse((turn, index))) = self.turns.peek() {
-            if self.players[index].turn == Some(turn) {
+    /// Updates the time of the next change.
+    fn update_next_at(&mut self, topology: &Topology) {
+        while let Some(&Reverse((step_at, index))) = self.steps.peek() {
+            if self.players[index].step_at == Some(step_at) {
                 break;
             }
-            self.turns.pop();
+            self.steps.pop();
         }
         let event = topology.events.get(self.next_event).map(|event| event.at);
-        let asked = self.asked.first_key_value().map(|((at, _), _)| *at);
-        let turn = self.turns.peek().map(|turn| turn.0.0);
-        self.next_at = [event, asked, turn].into_iter().flatten().min();
+        let requested = self.requested.first_key_value().map(|((at, _), _)| *at);
+        let step_at = self.steps.peek().map(|step_at| step_at.0.0);
+        self.next_at = [event, requested, step_at].into_iter().flatten().min();
     }
 }
 
-impl Player {
-    /// On to the next step.
+impl TrackPlayer {
+    /// Advances to the next step.
     fn next(&mut self, count: usize, end: End) {
         self.index += 1;
         if self.index == count && end == End::Repeat {
@@ -310,7 +311,8 @@ mod tests {
         Time::ZERO + Duration::from_ms(ms)
     }
 
-    /// The first changes: when in milliseconds, and the rate in bit/s; 0 is a pause.
+    /// Returns the first changes: time in milliseconds and rate in bit/s; 0 stands for a paused
+    /// link.
     fn changes(schedule: &mut Schedule, topology: &Topology, most: usize) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         while let Some(at) = schedule.next_at().filter(|_| found.len() < most) {
@@ -324,7 +326,7 @@ mod tests {
     const TRACE: &str = "duration_ms,rate_bps\n10,1\n20,2\n30,3\n";
 
     #[test]
-    fn a_trace_ends_as_it_is_told_to() {
+    fn a_trace_ends_as_specified() {
         let run = |end, most| {
             let topology = topology(TRACE, end, Duration::ZERO, None);
             changes(&mut Schedule::new(&topology), &topology, most)
@@ -337,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_begins_within_a_step_with_all_that_was_set_before() {
+    fn an_offset_starts_within_a_step_with_the_values_of_all_earlier_steps() {
         let topology = topology(TRACE, End::Repeat, Duration::from_ms(15), None);
         let found = changes(&mut Schedule::new(&topology), &topology, 5);
         assert_eq!(found, [(0, 2), (15, 3), (45, 1), (55, 2), (75, 3)]);
@@ -350,21 +352,24 @@ mod tests {
     }
 
     #[test]
-    fn groups_start_at_their_time_with_a_packet_or_when_told_and_again() {
+    fn groups_start_at_a_time_or_with_a_packet_or_by_command_and_can_restart() {
         let at = topology(TRACE, End::Hold, Duration::ZERO, Some(Start::At(ms(100))));
         assert_eq!(changes(&mut Schedule::new(&at), &at, 9), [(100, 1), (110, 2), (130, 3)]);
         let first = topology(TRACE, End::Hold, Duration::ZERO, Some(Start::FirstPacket));
         let mut schedule = Schedule::new(&first);
-        assert_eq!((schedule.next_at(), schedule.waits()), (None, true));
-        schedule.packet(ms(7), LinkId(0), &first);
-        assert_eq!((changes(&mut schedule, &first, 2), schedule.waits()), (vec![(7, 1), (17, 2)], false));
-        // A new start forgets the turn that was to come.
+        assert_eq!((schedule.next_at(), schedule.awaits_packet()), (None, true));
+        schedule.on_packet(ms(7), LinkId(0), &first);
+        assert_eq!(
+            (changes(&mut schedule, &first, 2), schedule.awaits_packet()),
+            (vec![(7, 1), (17, 2)], false)
+        );
+        // A restart discards the pending step.
         schedule.start(ms(20), 0, &first);
         assert_eq!(changes(&mut schedule, &first, 9), [(20, 1), (30, 2), (50, 3)]);
     }
 
     #[test]
-    fn at_one_instant_events_come_first_then_what_was_asked_for_then_tracks() {
+    fn at_one_instant_events_come_first_then_requested_changes_then_tracks() {
         let mut topology = topology(TRACE, End::Hold, Duration::ZERO, None);
         let to = |bps| Change { rate: Some(Rate::from_bps(bps)), ..Change::default() };
         let event =
@@ -372,19 +377,19 @@ mod tests {
         topology.events.push(event);
         let mut schedule = Schedule::new(&topology);
         for bps in [5, 6] {
-            schedule.ask(ms(10), vec![(LinkId(0), Direction::Both, to(bps))], &topology).unwrap();
+            schedule.add(ms(10), vec![(LinkId(0), Direction::Both, to(bps))], &topology).unwrap();
         }
         let found = changes(&mut schedule, &topology, 9);
         assert_eq!(found, [(0, 1), (10, 7), (10, 5), (10, 6), (10, 2), (30, 3)]);
     }
 
     #[test]
-    fn no_more_changes_wait_than_there_is_room_for() {
+    fn the_number_of_requested_changes_is_bounded() {
         let topology = topology(TRACE, End::Hold, Duration::ZERO, None);
         let mut schedule = Schedule::new(&topology);
-        let mut ask =
-            || schedule.ask(ms(1), vec![(LinkId(0), Direction::Both, Change::default())], &topology);
-        assert!((0..ASKED_MAX).all(|_| ask().is_ok()));
-        assert_eq!(ask(), Err(ScheduleFull));
+        let mut add =
+            || schedule.add(ms(1), vec![(LinkId(0), Direction::Both, Change::default())], &topology);
+        assert!((0..REQUESTED_MAX).all(|_| add().is_ok()));
+        assert_eq!(add(), Err(ScheduleFull));
     }
 }

@@ -1,5 +1,4 @@
-//! The hop-by-hop walk in virtual time: two hosts, routers, switches, and everything that can go
-//! wrong.
+//! Networks in virtual time, hop by hop: hosts, routers, switches, and their error cases.
 
 use fastpath_link::{Change, PipeSpec};
 use fastpath_net::{Delivery, EdgeId, Network, Options};
@@ -11,9 +10,8 @@ use fastpath_wire::nd::Solicitation;
 use fastpath_wire::{Headers, MacAddr, Network as Layer, icmp, protocol};
 use proptest::prelude::*;
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
 
-const OPTIONS: Options = Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
+const OPTIONS: Options = Options::with_seed(1);
 const HOST: NodeKind = NodeKind::Host { port: None };
 const A: EdgeId = EdgeId(0);
 const B: EdgeId = EdgeId(1);
@@ -63,7 +61,7 @@ fn two_hosts(pipe: PipeSpec) -> Topology {
     topology
 }
 
-/// The MAC at an end of a link of [`Topology::connect`].
+/// The MAC that [`Topology::connect`] assigns to an end of a link.
 fn mac(link: u32, end: u32) -> MacAddr {
     MacAddr::from_index(2 * link + end)
 }
@@ -77,7 +75,7 @@ fn push(network: &mut Network, at: Time, edge: EdgeId, bytes: &[u8]) {
     network.push(at, edge, frame);
 }
 
-/// Pops everything up to `until`: (time, edge, bytes).
+/// Pops all frames up to `until`: (time, edge, bytes).
 fn collect(network: &mut Network, until: Time) -> Vec<(Time, EdgeId, Vec<u8>)> {
     let mut out = Vec::new();
     while let Some(Delivery { at, edge, frame }) = network.pop(until) {
@@ -88,12 +86,12 @@ fn collect(network: &mut Network, until: Time) -> Vec<(Time, EdgeId, Vec<u8>)> {
     out
 }
 
-/// The same in bursts of at most `most`.
-fn collect_bursts(network: &mut Network, until: Time, most: usize) -> Vec<(Time, EdgeId, Vec<u8>)> {
+/// Like [`collect`], in bursts of at most `len_max` frames.
+fn collect_bursts(network: &mut Network, until: Time, len_max: usize) -> Vec<(Time, EdgeId, Vec<u8>)> {
     let (mut out, mut due) = (Vec::new(), Vec::new());
     loop {
-        network.pop_burst(until, most, &mut due);
-        assert!(due.len() <= most);
+        network.pop_burst(until, len_max, &mut due);
+        assert!(due.len() <= len_max);
         if due.is_empty() {
             return out;
         }
@@ -104,13 +102,13 @@ fn collect_bursts(network: &mut Network, until: Time, most: usize) -> Vec<(Time,
     }
 }
 
-/// Pushes one frame at time 0 at `a` and gives what comes out anywhere.
+/// Pushes one frame at `a` at time 0 and returns the deliveries at all edges.
 fn answer(topology: Topology, bytes: &[u8]) -> Vec<(Time, EdgeId, Vec<u8>)> {
     let mut network = Network::new(topology, OPTIONS);
     push(&mut network, Time::ZERO, A, bytes);
     let out = collect(&mut network, ms(10_000));
-    let books = network.conservation();
-    assert!(books.holds() && books.held == 0, "{books:?}");
+    let frames = network.accounting();
+    assert!(frames.balances() && frames.held == 0, "{frames:?}");
     assert_eq!(network.pool().live(), 0);
     out
 }
@@ -123,7 +121,7 @@ fn icmp_kind(bytes: &[u8]) -> (u8, u8, u16) {
 }
 
 #[test]
-fn two_hosts_carry_any_frame_at_the_times_of_clicks_link_unqueue() {
+fn frames_between_two_hosts_arrive_at_the_times_of_clicks_link_unqueue() {
     let spec = PipeSpec { rate: Rate::from_bps(100_000), delay: Duration::from_ms(5), ..PipeSpec::default() };
     let mut network = Network::new(two_hosts(spec), OPTIONS);
     for len in [20, 20, 1600, 20, 1600, 20] {
@@ -138,7 +136,7 @@ fn two_hosts_carry_any_frame_at_the_times_of_clicks_link_unqueue() {
 }
 
 #[test]
-fn a_packet_crosses_routers_at_exact_logical_times_with_its_ttl_counted() {
+fn a_packet_crosses_routers_at_exact_times_and_its_ttl_is_decremented() {
     // 125 bytes are 1000 bits: 10 µs at 100 Mbit/s, 100 µs at 10, 1 ms at 1.
     let topology = chain([pipe(100, 10), pipe(1, 100), pipe(10, 25)]);
     let sent = between("10.0.0.2", "10.0.2.2").udp(5, 6, &[7; 125 - 42]);
@@ -150,7 +148,7 @@ fn a_packet_crosses_routers_at_exact_logical_times_with_its_ttl_counted() {
     let Layer::Ipv4(ip) = headers.network else { panic!() };
     assert_eq!((ip.ttl, headers.ipv4_checksum_ok(bytes)), (62, Some(true)));
     assert_eq!((headers.src, headers.dst), (mac(2, 0), mac(2, 1)));
-    assert_eq!(bytes[14 + 20..], sent[14 + 20..], "nothing but the header changed");
+    assert_eq!(bytes[14 + 20..], sent[14 + 20..], "only the headers changed");
 }
 
 #[test]
@@ -164,10 +162,10 @@ fn ipv6_crosses_routers_too() {
 }
 
 #[test]
-fn traceroute_sees_every_router_and_the_routers_answer_for_themselves() {
+fn traceroute_sees_every_router() {
     let ideal = || chain([PipeSpec::default(), PipeSpec::default(), PipeSpec::default()]);
     let probe = |ttl, dst| Ip { ttl, ..between("10.0.0.2", dst) }.udp(5, 33434, b"probe");
-    // (TTL, destination) and who answers with what; None: it arrives at b.
+    // (TTL, destination, (source, type and code of the ICMP error)); `None`: the packet reaches b.
     let table = [
         (1, "10.0.2.2", Some(("10.0.0.1", 11, 0))),
         (2, "10.0.2.2", Some(("10.0.1.3", 11, 0))),
@@ -196,7 +194,7 @@ fn traceroute_sees_every_router_and_the_routers_answer_for_themselves() {
 }
 
 #[test]
-fn path_mtu_is_reported_and_fragments_are_made_where_allowed() {
+fn a_packet_above_the_mtu_is_reported_or_fragmented() {
     let narrow = || {
         let mut topology = chain([PipeSpec::default(), PipeSpec::default(), PipeSpec::default()]);
         topology.nodes[1].interfaces[1].mtu = 600;
@@ -221,16 +219,16 @@ fn path_mtu_is_reported_and_fragments_are_made_where_allowed() {
 #[test]
 fn a_router_answers_arp_neighbor_discovery_and_ping() {
     let ideal = || chain([PipeSpec::default(), PipeSpec::default(), PipeSpec::default()]);
-    let question = Arp::request(mac(0, 0), "10.0.0.2".parse().unwrap(), "10.0.0.1".parse().unwrap());
-    let out = answer(ideal(), &question.to_frame());
-    assert_eq!(out[0].2, question.answer(mac(0, 1)).to_frame());
+    let request = Arp::request(mac(0, 0), "10.0.0.2".parse().unwrap(), "10.0.0.1".parse().unwrap());
+    let out = answer(ideal(), &request.to_frame());
+    assert_eq!(out[0].2, request.answer(mac(0, 1)).to_frame());
 
-    let question = Solicitation {
+    let request = Solicitation {
         source: "fd00::2".parse().unwrap(),
         source_mac: mac(0, 0),
         target: "fd00::1".parse().unwrap(),
     };
-    let out = answer(ideal(), &question.to_frame());
+    let out = answer(ideal(), &request.to_frame());
     assert_eq!((out.len(), Headers::parse(&out[0].2).src), (1, mac(0, 1)));
 
     for (dst, hops) in [("10.0.0.1", 1), ("10.0.1.3", 2)] {
@@ -242,7 +240,7 @@ fn a_router_answers_arp_neighbor_discovery_and_ping() {
 }
 
 #[test]
-fn a_station_behind_a_real_port_is_asked_for_and_packets_wait() {
+fn packets_to_a_station_with_an_unknown_mac_wait_for_address_resolution() {
     let mut topology = chain([PipeSpec::default(), PipeSpec::default(), PipeSpec::default()]);
     topology.nodes[3].interfaces[0].mac = None;
     let mut network = Network::new(topology, OPTIONS);
@@ -250,41 +248,42 @@ fn a_station_behind_a_real_port_is_asked_for_and_packets_wait() {
         push(&mut network, ms(1), A, &between("10.0.0.2", "10.0.2.2").udp(port, 6, b"wait"));
     }
     let out = collect(&mut network, ms(1));
-    assert_eq!((out.len(), out[0].1, network.conservation().held), (1, B, 3), "one question, three waiting");
-    let question = Arp::parse(&out[0].2, &Headers::parse(&out[0].2)).unwrap();
-    assert_eq!(IpAddr::V4(question.target_ip), ip("10.0.2.2"));
+    assert_eq!((out.len(), out[0].1, network.accounting().held), (1, B, 3), "one request, three waiting");
+    let request = Arp::parse(&out[0].2, &Headers::parse(&out[0].2)).unwrap();
+    assert_eq!(IpAddr::V4(request.target_ip), ip("10.0.2.2"));
     let its_mac = MacAddr([2, 9, 9, 9, 9, 9]);
-    push(&mut network, ms(2), B, &question.answer(its_mac).to_frame());
+    push(&mut network, ms(2), B, &request.answer(its_mac).to_frame());
     let out = collect(&mut network, ms(2));
     let ports: Vec<u16> = out.iter().map(|(_, _, b)| Headers::parse(b).transport.unwrap().src_port).collect();
     assert_eq!(ports, [1, 2, 3]);
     assert!(out.iter().all(|(_, edge, bytes)| *edge == B && Headers::parse(bytes).dst == its_mac));
-    assert!(network.conservation().holds() && network.pool().live() == 0);
+    assert!(network.accounting().balances() && network.pool().live() == 0);
 }
 
 #[test]
-fn a_station_that_does_not_answer_is_given_up_and_the_senders_are_told() {
+fn packets_to_a_silent_station_expire_and_their_senders_get_host_unreachable() {
     let mut network = Network::new(chain([pipe(1000, 1), pipe(1000, 1), pipe(1000, 1)]), OPTIONS);
     for (at, len) in [(0, 10), (1000, 20)] {
         push(&mut network, ms(at), A, &between("10.0.0.2", "10.0.2.9").udp(1, 2, &vec![0; len]));
     }
-    let questions = collect(&mut network, ms(2500));
+    let requests = collect(&mut network, ms(2500));
     assert!(
-        questions.iter().all(|(_, edge, bytes)| *edge == B && Headers::parse(bytes).network == Layer::Arp)
+        requests.iter().all(|(_, edge, bytes)| *edge == B && Headers::parse(bytes).network == Layer::Arp)
     );
-    assert_eq!((questions.len(), network.conservation().held), (2, 2), "one question a second");
-    let told = collect(&mut network, ms(10_000));
-    let kinds: Vec<_> = told.iter().map(|(_, edge, bytes)| (*edge, icmp_kind(bytes))).collect();
+    assert_eq!((requests.len(), network.accounting().held), (2, 2), "one request per second");
+    let errors = collect(&mut network, ms(10_000));
+    let kinds: Vec<_> = errors.iter().map(|(_, edge, bytes)| (*edge, icmp_kind(bytes))).collect();
     assert_eq!(kinds, [(A, (3, 1, 0)), (A, (3, 1, 0))], "host unreachable");
-    // Two links there, three seconds, two links back; each counts from its own beginning.
-    assert!(told[0].0 > ms(3004) && told[0].0 < ms(3005) && told[1].0 > ms(4004) && told[1].0 < ms(4005));
-    let books = network.conservation();
-    assert!(books.holds() && (books.held, books.dropped["unresolved"]) == (0, 2), "{books:?}");
+    // Two links there, a timeout of three seconds from the arrival of each packet, two links back.
+    let times = [errors[0].0, errors[1].0];
+    assert!(times[0] > ms(3004) && times[0] < ms(3005) && times[1] > ms(4004) && times[1] < ms(4005));
+    let frames = network.accounting();
+    assert!(frames.balances() && (frames.held, frames.dropped["unresolved"]) == (0, 2), "{frames:?}");
     assert_eq!((network.next_at(), network.pool().live()), (None, 0));
 }
 
 #[test]
-fn a_lan_floods_what_it_does_not_know_and_every_copy_is_accounted_for() {
+fn a_switch_floods_unknown_destinations_and_every_copy_is_counted() {
     let mut topology = Topology::default();
     let switch = topology.add_node("s", NodeKind::Switch);
     for i in 0..4 {
@@ -298,14 +297,14 @@ fn a_lan_floods_what_it_does_not_know_and_every_copy_is_accounted_for() {
     push(&mut network, ms(1), EdgeId(2), &Ip::between(host(2), host(0)).udp(1, 2, b"!"));
     let out = collect(&mut network, ms(1));
     assert_eq!((out.len(), out[0].1), (1, EdgeId(0)));
-    let books = network.conservation();
-    assert_eq!((books.entered, books.generated, books.delivered, books.holds()), (2, 2, 4, true));
+    let frames = network.accounting();
+    assert_eq!((frames.entered, frames.generated, frames.delivered, frames.balances()), (2, 2, 4, true));
 }
 
 #[test]
 fn a_scheduled_change_takes_effect_at_its_instant() {
-    // 1250 bytes are 10 ms at 1 Mbit/s. At 5 ms the rate rises tenfold: the other half takes 0.5
-    // ms.
+    // 1250 bytes take 10 ms at 1 Mbit/s. At 5 ms the rate increases tenfold, so the second half
+    // takes 0.5 ms.
     let mut topology = two_hosts(pipe(1, 0));
     topology.events.push(Event {
         at: ms(5),
@@ -324,7 +323,7 @@ fn errors_are_never_answered_with_errors() {
     let headers = Headers::parse(&offending);
     let from = (mac(0, 0), ip("10.0.0.2"));
     let mut error = icmp::error(&offending, &headers, icmp::Problem::HopLimit, from).unwrap();
-    // An error on its way to a place without a route.
+    // An ICMP error to a destination without a route.
     error[30..34].copy_from_slice(&[192, 0, 2, 1]);
     let fixed = fastpath_wire::checksum::of(&{
         let mut header = error[14..34].to_vec();
@@ -335,12 +334,12 @@ fn errors_are_never_answered_with_errors() {
     assert_eq!(answer(topology, &error), []);
 }
 
-/// Traffic at random: (gap in µs, edge, bytes).
+/// Random traffic: (gap in µs, edge, bytes).
 fn traffic() -> impl Strategy<Value = Vec<(u64, u32, Vec<u8>)>> {
     let address = prop_oneof![
         Just("10.0.0.2"),
         Just("10.0.2.2"),
-        // Nobody's: it is asked for and given up.
+        // An address without a station: its resolution fails.
         Just("10.0.2.9"),
         Just("10.0.0.1"),
         Just("10.0.1.3"),
@@ -374,14 +373,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn how_often_the_driver_looks_changes_nothing(sent in traffic(), seed: u64) {
-        let run = |looks: u64| {
+    fn the_times_at_which_the_caller_pops_change_nothing(sent in traffic(), seed: u64) {
+        let run = |pops: u64| {
             let mut rng = Rng::new(seed);
             let mut network = Network::new(rough_chain(), OPTIONS);
             let (mut now, mut out) = (Time::ZERO, Vec::new());
             for (gap, edge, bytes) in &sent {
                 let next = now + Duration::from_us(*gap);
-                for _ in 0..looks {
+                for _ in 0..pops {
                     now += Duration::from_ps(rng.below((next - now).as_ps() + 1));
                     out.extend(collect(&mut network, now));
                 }
@@ -389,16 +388,16 @@ proptest! {
                 push(&mut network, now, EdgeId(*edge), bytes);
             }
             out.extend(collect(&mut network, ms(100_000)));
-            (out, network.conservation())
+            (out, network.accounting())
         };
         let often = run(5);
         prop_assert_eq!(&run(0), &often);
-        prop_assert!(often.1.holds());
+        prop_assert!(often.1.balances());
         prop_assert_eq!(often.1.held, 0);
     }
 
     #[test]
-    fn a_burst_is_its_frames_one_after_the_other(sent in traffic(), burst in 1usize..12, most in 1usize..5, straight: bool) {
+    fn a_burst_has_the_effect_of_its_frames_in_order(sent in traffic(), burst in 1usize..12, len_max in 1usize..5, straight: bool) {
         let mut lossy = pipe(10, 1);
         lossy.loss = Probability::new(0.2).unwrap().into();
         let topology = || if straight { two_hosts(lossy.clone()) } else { rough_chain() };
@@ -415,16 +414,16 @@ proptest! {
             for until in [now, ms(100_000)].into_iter().take(1 + usize::from(frames.len() < burst)) {
                 now = until;
                 expected.extend(collect(&mut singly, now));
-                found.extend(collect_bursts(&mut together, now, most));
+                found.extend(collect_bursts(&mut together, now, len_max));
             }
         }
         prop_assert_eq!(expected, found);
-        prop_assert_eq!(singly.conservation(), together.conservation());
+        prop_assert_eq!(singly.accounting(), together.accounting());
         prop_assert_eq!(singly.next_at(), together.next_at());
     }
 
     #[test]
-    fn next_at_is_truthful(sent in traffic()) {
+    fn stepping_by_next_at_drains_the_network(sent in traffic()) {
         let mut network = Network::new(rough_chain(), OPTIONS);
         let mut now = Time::ZERO;
         for (gap, edge, bytes) in &sent {
@@ -433,12 +432,12 @@ proptest! {
         }
         let mut steps = 0;
         while let Some(at) = network.next_at() {
-            prop_assert!(steps < 100_000, "an event that never ends");
+            prop_assert!(steps < 100_000, "the network never becomes idle");
             steps += 1;
             collect(&mut network, at);
         }
-        let books = network.conservation();
-        prop_assert_eq!((books.held, network.pool().live()), (0, 0));
-        prop_assert!(books.holds());
+        let frames = network.accounting();
+        prop_assert_eq!((frames.held, network.pool().live()), (0, 0));
+        prop_assert!(frames.balances());
     }
 }

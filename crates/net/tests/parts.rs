@@ -1,12 +1,11 @@
-//! A topology in parts does what the whole does, to the picosecond and the byte.
+//! A topology split into parts gives the same frames at the same picoseconds as the whole.
 
 use fastpath_net::{Delivery, EdgeId, Network, Options, Part};
 use fastpath_spec::{self as spec, Topology};
 use fastpath_units::{Duration, Rng, Time};
 use std::num::NonZeroUsize;
 
-/// Two routed networks, a switched one, three single links of one pair of hosts, and a change of a
-/// link.
+/// Two routed networks, a switched network, three parallel links between two hosts, and an event.
 const SPEC: &str = r#"
 [host.a]
 [host.b]
@@ -56,13 +55,13 @@ link = "two"
 delay = "7ms"
 "#;
 
-const OPTIONS: Options = Options::new(7, NonZeroUsize::new(64 << 20).unwrap());
+const OPTIONS: Options = Options::with_seed(7);
 
 fn whole() -> Topology {
     spec::parse(SPEC).expect("a valid spec").0
 }
 
-/// A frame with this content from an edge: to the router's or to any MAC.
+/// A frame from an edge to another host: by way of its router, or to the MAC of that host.
 fn frame(topology: &Topology, edge: usize, number: u16, rng: &mut Rng) -> Vec<u8> {
     let interfaces: Vec<_> = topology.hosts().flat_map(|(_, host)| &host.interfaces).collect();
     let interface = interfaces[edge];
@@ -76,7 +75,7 @@ fn frame(topology: &Topology, edge: usize, number: u16, rng: &mut Rng) -> Vec<u8
     fastpath_wire::build::Ip::between(ends.0, ends.1).udp(1000, number, &payload)
 }
 
-/// Everything that comes out, by time and edge of the whole.
+/// Returns all deliveries of a part, with the edges of the whole topology.
 fn run(part: &Part, traffic: &[(Time, EdgeId, Vec<u8>)]) -> Vec<(Time, EdgeId, Vec<u8>)> {
     let mut network = Network::new(part.topology.clone(), OPTIONS);
     for (at, edge, bytes) in traffic {
@@ -90,7 +89,7 @@ fn run(part: &Part, traffic: &[(Time, EdgeId, Vec<u8>)]) -> Vec<(Time, EdgeId, V
         out.push((at, part.edges[edge.0 as usize], network.pool().bytes(&frame).to_vec()));
         network.pool_mut().free(frame);
     }
-    assert!(network.conservation().holds());
+    assert!(network.accounting().balances());
     out
 }
 
@@ -109,7 +108,7 @@ fn any_number_of_parts_gives_the_same_bytes_at_the_same_picoseconds() {
     let outcome = |count: usize| {
         let parts = Part::split(&topology, NonZeroUsize::new(count).unwrap());
         let mut out: Vec<_> = parts.iter().flat_map(|part| run(part, &traffic)).collect();
-        // Stable: at one edge the order of the network stays.
+        // A stable sort: frames with equal time and edge keep their order.
         out.sort_by_key(|(at, edge, _)| (*at, *edge));
         (parts.len(), out)
     };
@@ -123,7 +122,7 @@ fn any_number_of_parts_gives_the_same_bytes_at_the_same_picoseconds() {
 }
 
 #[test]
-fn one_part_is_the_whole() {
+fn one_part_equals_the_whole() {
     let topology = whole();
     let parts = Part::split(&topology, NonZeroUsize::MIN);
     assert_eq!(parts.len(), 1);
@@ -134,7 +133,7 @@ fn one_part_is_the_whole() {
 }
 
 #[test]
-fn parts_are_about_equally_large() {
+fn parts_have_similar_sizes() {
     let mut topology = Topology::default();
     for link in 0..100 {
         let ends = ["a", "b"].map(|end| {

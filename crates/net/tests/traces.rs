@@ -1,12 +1,11 @@
-//! Traces in a spec, against models written apart: a list of opportunities gone through one by one,
-//! and fractions.
+//! Compares traces in a spec with independent models: a loop over single opportunities, and exact
+//! fractions.
 
 use fastpath_net::{Network, Options};
 use fastpath_spec as spec;
 use fastpath_spec::Topology;
 use fastpath_units::{Duration, Rng, Time};
 use std::collections::VecDeque;
-use std::num::NonZeroUsize;
 
 const FRAME: usize = 1514;
 
@@ -19,12 +18,11 @@ fn topology(text: &str, files: &[(&str, &str)]) -> Topology {
 }
 
 fn network(topology: Topology) -> Network {
-    Network::new(topology, Options::new(5, NonZeroUsize::new(64 << 20).unwrap()))
+    Network::new(topology, Options::with_seed(5))
 }
 
-/// Sends frames of these lengths from the first host at these picoseconds, as a transparent bridge
-/// does; the number of the frame and the picoseconds of each delivery at the second host, until
-/// `end`.
+/// Sends frames with these times (in picoseconds) and lengths from the first host. Returns the
+/// number of the frame and the time of each delivery at the second host until `end`.
 fn run(network: &mut Network, arrivals: &[(u64, usize)], end: u64) -> Vec<(u32, u64)> {
     let mut delivered = Vec::new();
     let edge = network.edge_of(fastpath_spec::NodeId(0), 0).unwrap();
@@ -41,7 +39,7 @@ fn run(network: &mut Network, arrivals: &[(u64, usize)], end: u64) -> Vec<(u32, 
         let mut frame = network.pool_mut().alloc(len).unwrap();
         let bytes = network.pool_mut().bytes_mut(&mut frame);
         bytes.fill(0);
-        // To everybody, as a test protocol of IEEE 802's (88b5).
+        // Broadcast, with the EtherType for local experiments (IEEE 802, 88b5).
         bytes[..6].fill(0xff);
         bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
         bytes[len - 4..].copy_from_slice(&(number as u32).to_be_bytes());
@@ -54,7 +52,7 @@ fn run(network: &mut Network, arrivals: &[(u64, usize)], end: u64) -> Vec<(u32, 
 const LINK: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nqueue = \"unlimited\"\n";
 const MS: u64 = 1_000_000_000;
 
-/// mm-link as its documentation has it: go through the opportunities one by one, 1504 bytes each.
+/// mm-link according to its documentation: a loop over the opportunities, 1504 bytes each.
 fn mahimahi(trace: &[u64], arrivals: &[(u64, usize)], limit: usize, end: u64) -> Vec<(u32, u64)> {
     let (mut waiting, mut left) = (VecDeque::new(), 0usize);
     let mut coming: VecDeque<(u32, u64, usize)> =
@@ -69,9 +67,9 @@ fn mahimahi(trace: &[u64], arrivals: &[(u64, usize)], limit: usize, end: u64) ->
             }
             while coming.front().is_some_and(|&(_, at, _)| at < now) {
                 let (number, _, len) = coming.pop_front().unwrap();
-                // The packet in transit has its place in the queue until its last byte is sent.
+                // The packet in transmission stays in the queue until its last byte is sent.
                 if waiting.len() < limit {
-                    // 14 bytes of Ethernet are none of Mahimahi's, 4 of its tunnel are.
+                    // Mahimahi counts no Ethernet header (14 bytes), but 4 bytes of its tunnel.
                     waiting.push_back((number, len - 14 + 4));
                 }
             }
@@ -105,7 +103,7 @@ fn arrivals(seed: u64, count: usize, gap: u64) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn mahimahis_opportunities_deliver_what_going_through_them_one_by_one_delivers() {
+fn opportunities_of_mahimahi_deliver_as_its_documentation_describes() {
     let mut rng = Rng::new(3);
     for seed in 0..20 {
         let mut time = 0;
@@ -125,7 +123,7 @@ fn mahimahis_opportunities_deliver_what_going_through_them_one_by_one_delivers()
     }
 }
 
-/// Picobits that rates, each from a picosecond on, send from one to another.
+/// Returns the bits × 10¹² sent between two times by rates, each of which starts at a picosecond.
 fn capacity(rates: &[(u64, u64)], from: u64, to: u64) -> u128 {
     let ends = rates.iter().skip(1).map(|(at, _)| *at).chain([u64::MAX]);
     let sent = |(&(at, rate), end): (&(u64, u64), u64)| {
@@ -134,8 +132,8 @@ fn capacity(rates: &[(u64, u64)], from: u64, to: u64) -> u128 {
     rates.iter().zip(ends).map(sent).sum()
 }
 
-/// When frames have left a link whose rate changes: when all bits since it last was idle have found
-/// their place, as a fraction rounded down.
+/// Returns when frames leave a link with a varying rate: the time at which all bits since the last
+/// idle period are sent, rounded down.
 fn piecewise(rates: &[(u64, u64)], arrivals: &[(u64, usize)]) -> Vec<(u32, u64)> {
     let (mut busy_since, mut picobits) = (0, 0);
     let leave = |(number, &(arrival, len)): (usize, &(u64, usize))| {
@@ -143,7 +141,7 @@ fn piecewise(rates: &[(u64, u64)], arrivals: &[(u64, usize)]) -> Vec<(u32, u64)>
             (busy_since, picobits) = (arrival, 0);
         }
         picobits += 8_000_000_000_000 * len as u128;
-        // The piece in which the last bit is sent.
+        // The interval in which the last bit is sent.
         let piece = (0..rates.len()).rev().find(|&piece| {
             let from = rates[piece].0.max(busy_since);
             rates[piece].1 > 0 && capacity(rates, busy_since, from) < picobits
@@ -157,14 +155,14 @@ fn piecewise(rates: &[(u64, u64)], arrivals: &[(u64, usize)]) -> Vec<(u32, u64)>
 }
 
 #[test]
-fn a_rate_that_changes_in_the_midst_of_frames_is_exact() {
+fn departures_are_exact_if_the_rate_changes_during_a_frame() {
     for seed in 0..20 {
         let mut rng = Rng::new(100 + seed);
         let mut at_us = 0;
         let mut rates = Vec::new();
         let mut text = "time_us,rate_bps\n".to_owned();
         for _ in 0..300 {
-            // Now and then nothing is sent.
+            // One of six rates is 0, a paused link.
             let rate = [7_000_000, 9_000_000, 10_000_000, 1_000_000, 0, 8_000_000][rng.below(6) as usize];
             rates.push((at_us * 1_000_000, rate));
             text += &format!("{at_us},{rate}\n");
@@ -186,12 +184,12 @@ fn delays_and_losses_follow_their_trace_to_the_microsecond() {
     let spec = LINK.to_owned() + "trace = \"a.csv\"\n";
     let mut network = network(topology(&spec, &[("a.csv", text)]));
     let us = 1_000_000;
-    // Within the first, the second and the third microsecond of each round; changes come before
-    // frames of their instant.
+    // In the first, second and third microsecond of each period. A change precedes the frames of
+    // its instant.
     let arrivals: Vec<_> =
         [0, us - 1, us, 2 * us - 1, 2 * us, 3 * us - 1, 3 * us].map(|at| (at, 60)).to_vec();
     let found = run(&mut network, &arrivals, MS);
-    // 9 µs later, but not before the one that came first.
+    // 9 µs later, but not before the preceding frame.
     let expected = [(0, 5 * us), (1, 6 * us - 1), (4, 11 * us), (5, 12 * us - 1), (6, 12 * us - 1)];
     assert_eq!(found, expected);
 }
@@ -221,12 +219,12 @@ fn links_of_a_group_start_together_with_the_first_packet_of_any() {
 }
 
 #[test]
-fn a_slow_path_of_pantheons_delivers_as_many_opportunities_as_it_has() {
+fn the_slow_pantheon_path_uses_all_its_opportunities() {
     let text = include_str!("../../../examples/pantheon-0.57mbit.toml");
     let mut network = network(topology(text, &[]));
     let length = network.topology().tracks[0].timeline.length().as_ps();
-    // A full queue all the time: each opportunity carries one packet of 1500 bytes, and 28 ms
-    // follow.
+    // The queue is always full: each opportunity carries one packet of 1500 bytes. The delay is 28
+    // ms.
     let arrivals: Vec<_> = (0..length / (10 * MS)).map(|i| (1 + 10 * i * MS, FRAME)).collect();
     let found = run(&mut network, &arrivals, 2 * length);
     let fastpath_spec::trace::Timeline::Opportunities(opportunities) =
@@ -235,23 +233,23 @@ fn a_slow_path_of_pantheons_delivers_as_many_opportunities_as_it_has() {
         panic!("the example has opportunities");
     };
     let times: Vec<u64> = opportunities.times().iter().map(|time| time.as_ps()).collect();
-    // Never idle between the first and the last packet, so packet k leaves with opportunity k.
+    // The link is never idle between the first and the last packet, so packet k uses opportunity k.
     let expected: Vec<u64> = times.iter().map(|at| at + 28 * MS).take(found.len()).collect();
     let first_round: Vec<u64> = found.iter().map(|(_, at)| *at).take(times.len()).collect();
     assert_eq!(first_round, expected[..first_round.len()]);
     assert!(first_round.len() >= times.len() - 14, "{} of {}", first_round.len(), times.len());
-    // 4.77 % of what came is lost before the queue: within the binomial 99.9 % interval.
+    // 4.77 % of the packets are lost before the queue: within the binomial 99.9 % interval.
     let counters = network.pipe(fastpath_spec::LinkId(0), 0).counters();
     let (n, lost) = (arrivals.len() as f64, counters.dropped_for(fastpath_link::DropReason::Loss) as f64);
     assert!((lost - 0.0477 * n).abs() < 3.29 * (n * 0.0477 * 0.9523).sqrt(), "{lost} of {n}");
 }
 
 #[test]
-fn a_fast_path_of_pantheons_delivers_at_its_rate_behind_a_full_queue() {
+fn the_fast_pantheon_path_delivers_at_its_rate_with_a_full_queue() {
     let text = include_str!("../../../examples/pantheon-100mbit.toml");
     let mut network = network(topology(text, &[]));
-    // 400 frames at once: 173 find room, and the k-th has left after k · 1514 · 8 bits at 100.42
-    // Mbit/s.
+    // Of 400 frames at one instant 173 fit the queue. The k-th leaves after k · 1514 · 8 bits at
+    // 100.42 Mbit/s.
     let found = run(&mut network, &[(0, FRAME); 400], MS * 1000);
     let exact = |k: u64| (u128::from(k) * 1514 * 8 * 1_000_000_000_000 / 100_420_000) as u64 + 27 * MS;
     let expected: Vec<_> = (0..173).map(|k| (k as u32, exact(k + 1))).collect();
@@ -259,19 +257,19 @@ fn a_fast_path_of_pantheons_delivers_at_its_rate_behind_a_full_queue() {
 }
 
 #[test]
-fn the_cellular_example_carries_what_its_traces_say() {
+fn the_cellular_example_delivers_according_to_its_traces() {
     let [spec, up, down] = [
         include_str!("../../../examples/cellular.toml"),
         include_str!("../../../examples/cellular-up.trace"),
         include_str!("../../../examples/cellular-down.csv"),
     ];
     let files = [("cellular-up.trace", up), ("cellular-down.csv", down)];
-    // More than either way ever carries: its queue is full all the time, and the first frame starts
-    // both traces.
+    // More traffic than either direction carries, so the queue is always full. The first frame
+    // starts both traces.
     let arrivals: Vec<_> = (0..25 * 4 * 1000).map(|i| (i * MS / 4, FRAME)).collect();
 
-    // Up: a line is an opportunity, and an opportunity is a frame, 30 ms before it arrives. The
-    // first frame comes at the instant at which the trace starts.
+    // Uplink: each line is an opportunity for one frame, which arrives 30 ms later. The first frame
+    // arrives at the instant at which the trace starts.
     let mut network = network(topology(spec, &files));
     let found = run(&mut network, &arrivals, 25_000 * MS + 30 * MS);
     let lines: Vec<u64> = up.lines().map(|line| line.parse().unwrap()).collect();
@@ -285,8 +283,8 @@ fn the_cellular_example_carries_what_its_traces_say() {
         assert_eq!(arrived, by(ms), "opportunities in {ms} ms");
     }
 
-    // Down: frames of 12112 bits at rates that change every 100 ms; bits are counted in 10⁻² bit/s
-    // × ms.
+    // Downlink: frames of 12112 bits at rates that change every 100 ms. Bits are counted in units
+    // of 10⁻² Mbit/s × ms.
     let turned = spec.replace("phone_to_server = ", "x = ").replace("server_to_phone", "phone_to_server");
     let turned = turned.replace("x = { delay", "server_to_phone = { delay");
     let mut network = self::network(topology(&turned, &files));
@@ -303,7 +301,7 @@ fn the_cellular_example_carries_what_its_traces_say() {
         })
         .collect();
     let mut expected = Vec::new();
-    // Hundredths of Mbit/s times ms are ten bits; the k-th frame has left when k · 12112 bits are
+    // A hundredth of a Mbit/s for one ms is ten bits. The k-th frame leaves when k · 12112 bits are
     // sent.
     let (mut sent, mut last) = (0u128, 0u64);
     for pair in steps.windows(2) {

@@ -417,7 +417,7 @@ fn finish_report(report: &Report) -> Answer {
     finish_books(report);
     let kept = finish_promise(report);
     let has_ports = report.ports.iter().all(|port| port.failure.is_none());
-    if report.conservation.holds() && kept && has_ports { Answer::Yes } else { Answer::No }
+    if report.conservation.balances() && kept && has_ports { Answer::Yes } else { Answer::No }
 }
 
 /// Says where all frames went, and what became of jitters.

@@ -4,7 +4,7 @@ use crate::network_file::load_with_warnings;
 use crate::{Answer, progress};
 use anyhow::bail;
 use clap::Args;
-use fastpath::net::Conservation;
+use fastpath::net::FrameAccounting;
 use fastpath::replay::{BytesRead, CaptureAt, RealisedDelays};
 use fastpath::{ReplaySummary, replay};
 use serde_json::json;
@@ -101,7 +101,7 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
 
 fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
     let ReplaySummary { frames, jitter, seed, .. } = summary;
-    let Conservation { delivered, dropped, held, .. } = frames;
+    let FrameAccounting { delivered, dropped, held, .. } = frames;
     let mut out = io::stdout().lock();
     if as_json {
         let conservation =

@@ -79,7 +79,7 @@ impl RxSink<'_> {
     /// Takes what came in a slot of the pool and stands for segments; these are cut when somebody
     /// wants their bytes.
     pub(super) fn take_whole(&mut self, gso: Gso, frame: Frame, scratch: &mut Scratch) {
-        match self.pool.keep_whole(frame, gso) {
+        match self.pool.keep_super_packet(frame, gso) {
             Ok(segments) => segments.for_each(|segment| self.keep(Some(segment))),
             Err(frame) => {
                 scratch.frame.clear();
@@ -223,7 +223,7 @@ mod tests {
 
     fn bytes_of(burst: &mut Burst, pool: &mut FramePool) -> Vec<Vec<u8>> {
         let bytes = |mut frame: Frame| {
-            assert!(pool.cut(&mut frame));
+            assert!(pool.copy_out(&mut frame));
             let bytes = pool.bytes(&frame).to_vec();
             pool.free(frame);
             bytes

@@ -91,7 +91,7 @@ impl TapPort {
             return (run.count, self.tap.write(&run.vnet, parts.into_iter()));
         }
         const { assert!(BURST < PARTS_MAX, "headers and every frame are a part each") };
-        let joins = |frame: &&Frame| frame.is_cut() && self.joined.append(pool.bytes(frame));
+        let joins = |frame: &&Frame| frame.has_own_bytes() && self.joined.append(pool.bytes(frame));
         let count = frames.iter().take(BURST).take_while(joins).count();
         let Some(Joined { vnet, headers, skip }) = self.joined.take() else { return (0, Ok(())) };
         let payloads = frames.range(..count).map(|frame| &pool.bytes(frame)[skip..]);
@@ -127,7 +127,7 @@ impl Port for TapPort {
                 break Ok(());
             }
             if self.keeps_whole && slot.is_none() {
-                slot = arrivals.pool.alloc_whole();
+                slot = arrivals.pool.alloc_super_packet();
             }
             let room = match &mut slot {
                 Some(slot) => arrivals.pool.bytes_mut(slot),

@@ -28,6 +28,6 @@ pub(crate) fn options(idle: Idle) -> Options {
 /// Ends a run and checks its books.
 pub(crate) fn finish(running: Running) -> Report {
     let report = running.stop().expect("the worker lives");
-    assert!(report.conservation.holds(), "{:?}", report.conservation);
+    assert!(report.conservation.balances(), "{:?}", report.conservation);
     report
 }

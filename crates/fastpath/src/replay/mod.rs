@@ -22,7 +22,7 @@ use crate::switch::compiled;
 pub use attachment::{CaptureAt, HostInterface};
 pub use captures::BytesRead;
 pub(crate) use captures::Captures;
-use fastpath_net::{Conservation, Options};
+use fastpath_net::{FrameAccounting, Options};
 use fastpath_spec::Topology;
 pub use run::RealisedDelays;
 use run::ReplayRun;
@@ -59,7 +59,7 @@ pub struct Replay {
 #[derive(Debug)]
 pub struct ReplaySummary {
     /// Where all frames are: in = delivered + dropped (by reason) + held.
-    pub frames: Conservation,
+    pub frames: FrameAccounting,
     /// Configured and realised delay of each direction of a link that has jitter.
     pub jitter: Vec<RealisedDelays>,
     /// The seed that was used.

@@ -5,8 +5,8 @@ use super::captures::{BytesRead, CapturedPacket, Captures};
 use super::follow::Follower;
 use crate::error::{Error, Result};
 use fastpath_engine::DelayReport;
-use fastpath_net::ledger::{self, Ledger};
-use fastpath_net::{Conservation, Delivery, EdgeId, FRAME_MAX, Network, Options, Reason};
+use fastpath_net::packet_log::{self, PacketLog};
+use fastpath_net::{Delivery, EdgeId, FRAME_MAX, FrameAccounting, Network, Options, Reason};
 use fastpath_spec::{LinkId, Topology};
 use fastpath_units::Time;
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
@@ -21,7 +21,7 @@ const PS_PER_NS: u64 = 1000;
 const PACKETS_PER_REPORT: u64 = 4096;
 
 /// The observers of a replay: the times file, and the per-packet log if there is one.
-type Observers = (Follower, Option<Ledger<PacketLog>>);
+type Observers = (Follower, Option<PacketLog<LogFile>>);
 
 /// See the head of this file.
 pub(super) struct ReplayRun {
@@ -69,8 +69,8 @@ impl ReplayRun {
         start_ns: u64,
         packet_log: Option<&Path>,
     ) -> Result<ReplayRun> {
-        let log = packet_log.map(|path| PacketLog::create(path, &topology, start_ns)).transpose()?;
-        let network = Network::observed(topology, options, (Follower::default(), log.map(Ledger::new)));
+        let log = packet_log.map(|path| LogFile::create(path, &topology, start_ns)).transpose()?;
+        let network = Network::observed(topology, options, (Follower::default(), log.map(PacketLog::new)));
         let edges = network.edges().len();
         Ok(ReplayRun {
             exits: vec![None; edges],
@@ -147,10 +147,10 @@ impl ReplayRun {
     fn drain(&mut self) -> Result<()> {
         let mut still_since = None;
         while let Some(at) = self.network.next_at() {
-            if let (Some(round), true) = (self.network.endless_round(), self.network.is_still()) {
+            if let (Some(round), true) = (self.network.repeat_period_max(), self.network.is_quiescent()) {
                 let since = *still_since.get_or_insert(at);
                 let waited = at.since(since) > round.saturating_add(round);
-                if waited || self.network.conservation().held == 0 {
+                if waited || self.network.accounting().held == 0 {
                     break;
                 }
             } else {
@@ -176,14 +176,14 @@ impl ReplayRun {
     }
 
     /// Completes the files. Returns the frame accounting.
-    pub(super) fn finish(mut self) -> Result<Conservation> {
+    pub(super) fn finish(mut self) -> Result<FrameAccounting> {
         let start_ps = self.start_ps();
         let rest = self.network.observer_mut().0.write_rest(start_ps, &mut self.times);
         rest.and_then(|()| self.times.flush()).map_err(Error::file(&self.times_path))?;
         for OutputCapture { path, writer } in self.outputs {
             writer.finish().map_err(Error::file(&path))?;
         }
-        let mut frames = self.network.conservation();
+        let mut frames = self.network.accounting();
         for (reason, count) in self.refused {
             frames.entered += count;
             *frames.dropped.entry(reason.name()).or_default() += count;
@@ -191,7 +191,7 @@ impl ReplayRun {
         if let Some(log) = self.network.into_observer().1 {
             log.into_sink().finish()?;
         }
-        if frames.holds() { Ok(frames) } else { Err(Error::Accounting(format!("{frames:?}"))) }
+        if frames.balances() { Ok(frames) } else { Err(Error::Accounting(format!("{frames:?}"))) }
     }
 
     fn time_of(&self, packet: &CapturedPacket) -> Result<Time> {
@@ -249,16 +249,16 @@ impl ReplayRun {
 }
 
 /// The file of the per-packet log, and the first error of writing it.
-struct PacketLog {
+struct LogFile {
     path: PathBuf,
-    writer: ledger::Writer<BufWriter<File>>,
+    writer: packet_log::Writer<BufWriter<File>>,
     failure: io::Result<()>,
 }
 
-impl PacketLog {
-    fn create(path: &Path, topology: &Topology, start_ns: u64) -> Result<PacketLog> {
-        let writer = ledger::Writer::new(create(path)?, topology, start_ns).map_err(Error::file(path))?;
-        Ok(PacketLog { path: path.to_owned(), writer, failure: Ok(()) })
+impl LogFile {
+    fn create(path: &Path, topology: &Topology, start_ns: u64) -> Result<LogFile> {
+        let writer = packet_log::Writer::new(create(path)?, topology, start_ns).map_err(Error::file(path))?;
+        Ok(LogFile { path: path.to_owned(), writer, failure: Ok(()) })
     }
 
     fn finish(self) -> Result<()> {
@@ -267,8 +267,8 @@ impl PacketLog {
     }
 }
 
-impl ledger::Sink for PacketLog {
-    fn take(&mut self, entry: ledger::Entry, bytes: &[u8]) {
+impl packet_log::Sink for LogFile {
+    fn take(&mut self, entry: packet_log::LogEntry, bytes: &[u8]) {
         if self.failure.is_ok() {
             self.failure = self.writer.write(&entry, bytes);
         }

@@ -117,7 +117,7 @@ impl Audit {
     pub(super) fn new(pairs: Vec<Pair>, engine: Report, notes: Vec<String>) -> Audit {
         let judged = pairs.iter().flat_map(Pair::judgements);
         let good = judged.into_iter().all(|judgement| judgement != Judgement::Fail);
-        let verdict = if good && engine.conservation.holds() { Verdict::Pass } else { Verdict::Fail };
+        let verdict = if good && engine.conservation.balances() { Verdict::Pass } else { Verdict::Fail };
         Audit { pairs, links: engine.links, conservation: engine.conservation, notes, verdict }
     }
 }

@@ -1,52 +1,54 @@
-//! Frames in flight: one bounded store of bytes, handed out in slots of a few sizes.
+//! The memory of frames in flight: a bounded pool of slots of several sizes.
 //!
-//! A held frame costs its length rounded up to 64 bytes, not a full-size buffer: memory follows
-//! bandwidth × delay, and neighbours in time are neighbours in memory. Freed slots are reused
-//! last-in first-out, while they are still in the cache. Super-packets may stay in one slot
-//! (`whole.rs`).
+//! A frame takes its length rounded up to 64 bytes, not a full-size buffer. So memory is
+//! proportional to bandwidth × delay, and consecutive frames are adjacent in memory. Freed slots
+//! are reused last-in first-out, while they are still in the cache. A super-packet can stay in one
+//! slot (`super_packet.rs`).
+//!
+//! This file and `super_packet.rs` import each other: both are one type, [`FramePool`].
 
-mod whole;
+mod super_packet;
 
-pub use whole::{SegmentRun, Segments};
+pub use super_packet::{SegmentFrames, SegmentRun};
 
 use std::num::{NonZeroU32, NonZeroUsize};
-use whole::Wholes;
+use super_packet::SuperPackets;
 
-/// Slot sizes: steps of 64 bytes to 2 KiB, then jumbo frames and super-packets.
+/// The slot sizes: steps of 64 bytes up to 2 KiB, then sizes for jumbo frames and super-packets.
 const STEP: usize = 64;
 const STEPPED: usize = 2048 / STEP;
 const LARGE: [usize; 5] = [4096, 9216 + 64, 16384 + 64, 32768 + 64, 65536 + 64];
-/// Bytes of memory added to a class at a time, at least one slot.
+/// The memory by which a class grows, in bytes; at least one slot.
 const CHUNK: usize = 1 << 16;
-/// A handle is class × 2²⁶ + slot.
+/// The bits of a slot number in a handle: a handle is class × 2²⁶ + slot.
 const SLOT_BITS: u32 = 26;
 
-/// The longest frame a pool holds, bytes.
+/// The maximum length of a frame in a pool, in bytes.
 pub const FRAME_MAX: usize = LARGE[LARGE.len() - 1];
 
-/// A frame's handle: where its bytes are, and how many. It cannot be copied; give it back with
+/// A handle of a frame: slot and length of its bytes. A handle cannot be copied. Return it with
 /// [`FramePool::free`].
 #[derive(PartialEq, Eq, Debug)]
-#[must_use = "a frame that is not freed is lost to the pool"]
+#[must_use = "a frame that is not freed keeps its memory"]
 pub struct Frame {
-    /// The slot's number, counted from 1 so that `Option<Frame>` is no larger.
-    place: NonZeroU32,
+    /// The slot number plus 1, so that `Option<Frame>` has the same size.
+    handle: NonZeroU32,
     len: u32,
 }
 
 impl Frame {
-    /// Bytes in the frame.
-    #[allow(clippy::len_without_is_empty)] // an empty frame is no frame
+    /// Returns the length of the frame in bytes.
+    #[allow(clippy::len_without_is_empty)] // there are no empty frames
     #[inline]
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// The slot's number: unique among the frames alive, reused after. A segment that is cut gets
-    /// another.
+    /// Returns the slot number, which is unique among live frames and reused after them. A segment
+    /// gets another slot number when it is [copied out](FramePool::copy_out).
     #[inline]
     pub fn slot(&self) -> u32 {
-        self.place.get() - 1
+        self.handle.get() - 1
     }
 
     #[inline]
@@ -55,16 +57,17 @@ impl Frame {
     }
 }
 
-/// The store of all frames of one worker.
+/// The pool of all frames of one worker.
 #[derive(Debug)]
 pub struct FramePool {
     classes: Vec<Class>,
     limit: usize,
     reserved: usize,
     live: usize,
-    wholes: Wholes,
+    super_packets: SuperPackets,
 }
 
+/// The slots of one size.
 #[derive(Debug)]
 struct Class {
     size: usize,
@@ -76,7 +79,7 @@ struct Class {
 
 impl Class {
     fn new(size: usize) -> Class {
-        // A power of two so that finding a slot is a shift and a mask.
+        // A power of two: the address of a slot is computed by a shift and a mask.
         let chunk_bits = (CHUNK / size).max(1).next_power_of_two().ilog2();
         Class { size, chunk_bits, chunks: Vec::new(), free: Vec::new() }
     }
@@ -99,11 +102,21 @@ impl Class {
     }
 }
 
+impl Default for FramePool {
+    /// Creates an empty pool with [`FramePool::LIMIT_DEFAULT`].
+    fn default() -> FramePool {
+        FramePool::new(FramePool::LIMIT_DEFAULT)
+    }
+}
+
 impl FramePool {
-    /// Bytes of memory that even an empty frame takes, unless it is a segment that is not cut.
+    /// The minimum memory of a frame with its own bytes ([`Frame::has_own_bytes`]), in bytes.
     pub const SMALLEST: usize = STEP;
 
-    /// A pool that takes at most `limit` bytes of memory.
+    /// The default limit: 1 GiB. A pool takes memory from the system when frames need it.
+    pub const LIMIT_DEFAULT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
+
+    /// Creates an empty pool that takes at most `limit` bytes of memory.
     pub fn new(limit: NonZeroUsize) -> FramePool {
         let sizes = (1..=STEPPED).map(|i| i * STEP).chain(LARGE);
         FramePool {
@@ -111,12 +124,12 @@ impl FramePool {
             limit: limit.get(),
             reserved: 0,
             live: 0,
-            wholes: Wholes::default(),
+            super_packets: SuperPackets::default(),
         }
     }
 
-    /// A frame of `len` bytes whose content is whatever was there before. `None` if the pool's
-    /// limit is reached or `len` exceeds [`FRAME_MAX`].
+    /// Allocates a frame of `len` bytes with arbitrary content. Returns `None` if the limit of the
+    /// pool is reached or `len` exceeds [`FRAME_MAX`].
     pub fn alloc(&mut self, len: usize) -> Option<Frame> {
         let index = Self::class_of(len)?;
         let class = &mut self.classes[index];
@@ -131,17 +144,17 @@ impl FramePool {
         }
         let slot = class.free.pop()?;
         self.live += 1;
-        Some(Frame { place: NonZeroU32::MIN.saturating_add(slot), len: len as u32 })
+        Some(Frame { handle: NonZeroU32::MIN.saturating_add(slot), len: len as u32 })
     }
 
-    /// A frame with these bytes; `None` as for [`FramePool::alloc`].
+    /// Allocates a frame with these bytes. Returns `None` as [`FramePool::alloc`] does.
     pub fn insert(&mut self, bytes: &[u8]) -> Option<Frame> {
         let mut frame = self.alloc(bytes.len())?;
         self.bytes_mut(&mut frame).copy_from_slice(bytes);
         Some(frame)
     }
 
-    /// A second frame with the same bytes.
+    /// Allocates a copy of a frame. Returns `None` as [`FramePool::alloc`] does.
     pub fn duplicate(&mut self, frame: &Frame) -> Option<Frame> {
         let copy = self.alloc(frame.len())?;
         let (class, to_class) = (frame.class(), copy.class());
@@ -151,7 +164,7 @@ impl FramePool {
         if (class, chunk) == (to_class, to_chunk) {
             self.classes[class].chunks[chunk].copy_within(from, to);
         } else {
-            // Out of its place for a moment, for it is one of many in one place.
+            // The target chunk is taken out for the copy, because both chunks are in one array.
             let mut target = std::mem::take(&mut self.classes[to_class].chunks[to_chunk]);
             target[to..to + frame.len()].copy_from_slice(&self.classes[class].chunks[chunk][from]);
             self.classes[to_class].chunks[to_chunk] = target;
@@ -159,46 +172,46 @@ impl FramePool {
         Some(copy)
     }
 
-    /// The frame's bytes. It has some: [`Frame::is_cut`].
+    /// Returns the bytes of a frame that has its own ([`Frame::has_own_bytes`]).
     #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
-        debug_assert!(frame.is_cut(), "a segment that is not cut has no bytes");
+        debug_assert!(frame.has_own_bytes(), "a segment inside a super-packet has no bytes of its own");
         let class = &self.classes[frame.class()];
         let (chunk, at) = class.range(frame.slot());
         &class.chunks[chunk][at..at + frame.len()]
     }
 
-    /// The frame's bytes, to write.
+    /// Returns the bytes of a frame for writing.
     pub fn bytes_mut(&mut self, frame: &mut Frame) -> &mut [u8] {
         let class = &mut self.classes[frame.class()];
         let (chunk, at) = class.range(frame.slot());
         &mut class.chunks[chunk][at..at + frame.len()]
     }
 
-    /// Shortens the frame to its first `len` bytes (a port allocates before it knows how much will
-    /// come).
+    /// Shortens a frame to its first `len` bytes. A port allocates a frame before it knows the
+    /// length of the frame to receive.
     pub fn truncate(&mut self, frame: &mut Frame, len: usize) {
-        debug_assert!(frame.is_cut(), "a segment that is not cut has no bytes");
+        debug_assert!(frame.has_own_bytes(), "a segment inside a super-packet has no bytes of its own");
         frame.len = frame.len.min(len as u32);
     }
 
-    /// Gives the frame's memory back.
+    /// Returns the memory of a frame to the pool.
     #[inline]
     pub fn free(&mut self, frame: Frame) {
         self.live -= 1;
-        if frame.is_cut() {
+        if frame.has_own_bytes() {
             self.classes[frame.class()].free.push(frame.slot());
         } else {
             self.free_segment(&frame);
         }
     }
 
-    /// Frames alive.
+    /// Returns the number of live frames.
     pub fn live(&self) -> usize {
         self.live
     }
 
-    /// Bytes of memory taken so far.
+    /// Returns the memory taken from the system so far, in bytes.
     pub fn reserved(&self) -> usize {
         self.reserved
     }
@@ -221,18 +234,18 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pool_refuses_and_recovers() {
+    fn a_full_pool_allocates_again_after_frames_are_freed() {
         let mut pool = pool(1 << 16);
         let frames: Vec<Frame> = std::iter::from_fn(|| pool.alloc(64)).collect();
         assert_eq!(frames.len(), 1024);
-        assert!(pool.alloc(1500).is_none(), "the limit covers all classes together");
+        assert!(pool.alloc(1500).is_none(), "the limit applies to all classes together");
         frames.into_iter().for_each(|frame| pool.free(frame));
         assert!(pool.alloc(64).is_some());
         assert!(pool.alloc(FRAME_MAX + 1).is_none());
     }
 
     #[test]
-    fn a_copy_of_a_shortened_frame_is_the_frame() {
+    fn a_copy_of_a_truncated_frame_has_its_bytes() {
         let mut pool = pool(1 << 20);
         let mut frame = pool.insert(&[7; 2000]).unwrap();
         pool.truncate(&mut frame, 100);

@@ -1,5 +1,4 @@
-//! Segments of super-packets that are kept whole cross a network as frames with bytes of their own
-//! do, and nobody sees the difference.
+//! Segments in super-packets cross a network exactly as frames with their own bytes do.
 
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, Network, Options};
 use fastpath_spec as spec;
@@ -11,7 +10,7 @@ use fastpath_wire::vnet::{Gso, GsoKind};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 
-/// A link that does everything to packets, and hosts behind a router that cuts them, and a switch.
+/// A link with many impairments, a router with a small MTU, and a switch.
 const SPEC: &str = r#"
 [host.a]
 [host.b]
@@ -43,20 +42,20 @@ between = ["s", "e"]
 duplicate = "10%"
 "#;
 
-const OPTIONS: Options = Options::new(7, NonZeroUsize::new(64 << 20).unwrap());
+const OPTIONS: Options = Options::with_seed(7);
 
 type Arrived = Vec<(Time, EdgeId, Vec<u8>)>;
 
-/// A super-packet, where it enters and how it is cut.
+/// A super-packet: edge, bytes and segmentation.
 type Sent = (EdgeId, Vec<u8>, Gso);
 
-/// Segments for a network, with bytes of their own or not.
-fn segments(pool: &mut FramePool, (edge, bytes, gso): &Sent, is_whole: bool) -> Vec<(EdgeId, Frame)> {
-    if is_whole {
-        let mut slot = pool.alloc_whole().expect("there is room");
+/// Allocates the segments of a super-packet: inside it, or with their own bytes.
+fn segments(pool: &mut FramePool, (edge, bytes, gso): &Sent, in_super_packet: bool) -> Vec<(EdgeId, Frame)> {
+    if in_super_packet {
+        let mut slot = pool.alloc_super_packet().expect("there is room");
         pool.truncate(&mut slot, bytes.len());
         pool.bytes_mut(&mut slot).copy_from_slice(bytes);
-        let segments = pool.keep_whole(slot, *gso).expect("a super-packet");
+        let segments = pool.keep_super_packet(slot, *gso).expect("a super-packet");
         return segments.map(|segment| (*edge, segment)).collect();
     }
     let packet = SuperPacket::new(bytes, *gso).expect("a super-packet");
@@ -68,27 +67,27 @@ fn segments(pool: &mut FramePool, (edge, bytes, gso): &Sent, is_whole: bool) -> 
     (0..packet.count()).map(cut).collect()
 }
 
-/// What comes out in the end, cut then.
-fn run(traffic: &[Sent], is_whole: bool) -> Arrived {
+/// Returns all deliveries with their bytes.
+fn run(traffic: &[Sent], in_super_packet: bool) -> Arrived {
     let (topology, _) = spec::parse(SPEC).expect("a valid spec");
     let mut network = Network::new(topology, OPTIONS);
     for (number, sent) in traffic.iter().enumerate() {
-        let mut burst = segments(network.pool_mut(), sent, is_whole);
+        let mut burst = segments(network.pool_mut(), sent, in_super_packet);
         network.push_burst(Time::ZERO + Duration::from_us(500 * number as u64), &mut burst);
     }
     let mut out = Vec::new();
     while let Some(Delivery { at, edge, mut frame }) = network.pop(Time::ZERO + Duration::from_secs(60)) {
-        assert!(network.pool_mut().cut(&mut frame));
+        assert!(network.pool_mut().copy_out(&mut frame));
         out.push((at, edge, network.pool().bytes(&frame).to_vec()));
         network.pool_mut().free(frame);
     }
-    assert!(network.conservation().holds());
+    assert!(network.accounting().balances());
     assert_eq!(network.pool().live(), 0);
     out
 }
 
 #[test]
-fn segments_are_cut_before_anybody_looks() {
+fn segments_in_super_packets_are_delivered_like_separate_frames() {
     let (topology, _) = spec::parse(SPEC).expect("a valid spec");
     let interfaces: Vec<_> = topology.hosts().flat_map(|(_, host)| &host.interfaces).collect();
     let mut rng = Rng::new(5);
@@ -97,7 +96,8 @@ fn segments_are_cut_before_anybody_looks() {
             let edge = rng.below(interfaces.len() as u64) as usize;
             let (from, (_, peer)) = (interfaces[edge], topology.peer(interfaces[edge]));
             let to = interfaces[rng.below(interfaces.len() as u64) as usize];
-            // To a router, if there is one; otherwise to whoever it is, who may be elsewhere.
+            // To the router if there is one, otherwise to the MAC of the destination, which can be
+            // on another segment.
             let mac = if peer.addresses.is_empty() { to.mac } else { peer.mac };
             let end = |mac: Option<MacAddr>, address: IpAddr| (mac.expect("assigned"), address);
             let ends = (end(from.mac, from.addresses[0].addr()), end(mac, to.addresses[0].addr()));
@@ -114,12 +114,12 @@ fn segments_are_cut_before_anybody_looks() {
             (EdgeId(edge as u32), bytes, Gso { kind, size, ecn: false })
         })
         .collect();
-    let [expected, found] = [false, true].map(|is_whole| run(&traffic, is_whole));
+    let [expected, found] = [false, true].map(|in_super_packet| run(&traffic, in_super_packet));
     assert!(expected.len() > 1000, "{}", expected.len());
     assert!(found == expected);
 }
 
-/// A router cuts what comes; behind it a slow link holds it.
+/// A router copies all segments out. The slow link behind it queues them.
 const SLOW: &str = r#"
 [host.a]
 [host.b]
@@ -133,7 +133,7 @@ queue = "1000000p"
 "#;
 
 #[test]
-fn what_is_cut_on_the_way_stays_within_the_pools_limit() {
+fn segments_copied_out_by_a_router_respect_the_limit_of_the_pool() {
     let (topology, _) = spec::parse(SLOW).expect("a valid spec");
     let interfaces: Vec<_> = topology.hosts().flat_map(|(_, host)| &host.interfaces).collect();
     let (_, router) = topology.peer(interfaces[0]);
@@ -144,16 +144,16 @@ fn what_is_cut_on_the_way_stays_within_the_pools_limit() {
     let options = Options { pool_limit: NonZeroUsize::new(8 << 20).unwrap(), ..OPTIONS };
     let mut network = Network::new(topology, options);
     for number in 0..1000 {
-        // As a port does when no slot is left: nothing.
-        if let Some(slot) = network.pool_mut().alloc_whole() {
+        // Like a port, skip the super-packet if the pool is full.
+        if let Some(slot) = network.pool_mut().alloc_super_packet() {
             network.pool_mut().free(slot);
             let mut burst = segments(network.pool_mut(), &sent, true);
             network.push_burst(Time::ZERO + Duration::from_us(number), &mut burst);
             network.advance(Time::ZERO + Duration::from_us(number));
         }
     }
-    let books = network.conservation();
-    assert!(books.holds() && books.held > 5000, "{books:?}");
-    assert!(books.dropped.values().sum::<u64>() > 10_000, "{books:?}");
+    let frames = network.accounting();
+    assert!(frames.balances() && frames.held > 5000, "{frames:?}");
+    assert!(frames.dropped.values().sum::<u64>() > 10_000, "{frames:?}");
     assert!(network.pool().reserved() <= 8 << 20, "{}", network.pool().reserved());
 }

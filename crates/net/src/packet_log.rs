@@ -1,24 +1,27 @@
-//! The ledger: what became of every packet on every link, as a pcapng file that opens in Wireshark.
+//! The per-packet log: the fate of each packet on each link, as a pcapng file for Wireshark.
 //!
 //! ```text
-//!  Network ─notes─▶ Ledger ─Entry─▶ Sink: a Writer in virtual time, a bounded queue to one in real time
-//!                                      Writer ─▶ pcapng: an interface per direction of a link, a comment per packet
+//!  Network ─▶ PacketLog ─LogEntry─▶ Sink ─▶ Writer ─▶ pcapng
 //! ```
 //!
-//! One record per packet and link, at the time of its end there: arrival at the far end, or the
-//! drop. Its comment is words `key=value`, times in seconds of the run to the picosecond:
+//! In virtual time the [`Sink`] is a [`Writer`]; in real time it is a bounded queue to one. The
+//! file has an interface for each direction of a link and a comment for each packet.
+//!
+//! The log has one entry for each packet and link. Its time is the arrival at the end of the link,
+//! or the drop. Its comment consists of `key=value` pairs; times are in seconds since the start of
+//! the run, with picosecond resolution:
 //!
 //! ```text
 //! frame=17 queued=1.000000000000 dequeued=1.001000000000 delivered=1.026000000000 marked
 //! frame=18 arrived=1.000200000000 dropped=queue-full
 //! ```
 //!
-//! The same `frame` is the same packet on its next link. What a router or switch discards is a
-//! record on an interface of that node. Nothing here runs unless a [`Ledger`] observes the network.
+//! A packet has the same `frame` number on all links. A drop in a router or switch is an entry on
+//! an interface for that node. The log has no cost unless a [`PacketLog`] observes the network.
 
 use crate::fate::Reason;
-use crate::network::EdgeId;
-use crate::observer::{Observer, Passage, PipeId, Place};
+use crate::id::{EdgeId, Location, PipeId};
+use crate::observer::{Observer, Passage};
 use crate::pool::Frame;
 use fastpath_link::{Alteration, Fate};
 use fastpath_spec::{NodeKind, Topology};
@@ -28,70 +31,72 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-/// Bytes of each frame that are kept: all headers there are, and some payload. The length on the
-/// wire is told in full.
+/// The maximum number of logged bytes of a frame: its headers and some payload. Each entry also has
+/// the full length of its frame.
 pub const SNAP_LEN: usize = 256;
 
-/// One packet's fate on one link, or at one node.
+/// The fate of one packet on one link or in one node.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Entry {
-    /// Where.
-    pub place: Place,
-    /// The packet's number, from 1 in the order in which packets appeared.
+pub struct LogEntry {
+    /// The pipe or node.
+    pub location: Location,
+    /// The number of the packet, from 1 in the order of appearance.
     pub frame: u64,
-    /// When it came.
+    /// The arrival time.
     pub arrived: Time,
-    /// When it had left the queue, all of it sent; `None` if it never did.
+    /// The time at which the packet left the queue, after its last byte was sent; `None` if it
+    /// never left.
     pub dequeued: Option<Time>,
-    /// When it reached the end, or was discarded.
+    /// The time at which the packet reached the end of the link or was dropped.
     pub at: Time,
-    /// Its end here.
-    pub end: End,
-    /// Bytes of the frame.
+    /// The fate of the packet at this location.
+    pub outcome: PacketOutcome,
+    /// The length of the frame in bytes.
     pub len: u32,
 }
 
-/// How it went.
+/// The fate of a packet at one location.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum End {
-    /// It was queued, and left like this.
+pub enum PacketOutcome {
+    /// The packet was queued and left with this fate.
     Left(Fate),
-    /// It was not taken.
+    /// The packet was not accepted.
     Refused(Reason),
 }
 
-/// Takes entries as they come.
+/// A consumer of log entries.
 pub trait Sink {
-    /// Takes an entry with the first bytes of its frame, at most [`SNAP_LEN`].
-    fn take(&mut self, entry: Entry, bytes: &[u8]);
+    /// Consumes an entry with the first bytes of its frame, at most [`SNAP_LEN`].
+    fn take(&mut self, entry: LogEntry, bytes: &[u8]);
 }
 
-/// An [`Observer`] that makes entries.
+/// An [`Observer`] that creates log entries.
 #[derive(Debug)]
-pub struct Ledger<S> {
+pub struct PacketLog<S> {
     sink: S,
-    /// The number of each frame inside and when it came to the link it is on, by slot.
+    /// The frames inside the network, by slot: number, and arrival time at the current link.
     inside: BTreeMap<u32, (u64, Time)>,
     frames: u64,
 }
 
-impl<S> Ledger<S> {
-    /// A ledger kept in `sink`.
-    pub fn new(sink: S) -> Ledger<S> {
-        Ledger { sink, inside: BTreeMap::new(), frames: 0 }
+impl<S> PacketLog<S> {
+    /// Creates a log that passes its entries to `sink`.
+    pub fn new(sink: S) -> PacketLog<S> {
+        PacketLog { sink, inside: BTreeMap::new(), frames: 0 }
     }
 
-    /// Where it is kept.
+    /// Returns the sink.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    /// Ends it.
+    /// Ends the log and returns the sink.
     pub fn into_sink(self) -> S {
         self.sink
     }
 
-    /// The number of a frame, a new one if it was made inside the network, and when it came.
+    /// Returns number and arrival time of a frame. A frame generated inside the network gets a new
+    /// number.
     fn known(&mut self, frame: &Frame, at: Time) -> (u64, Time) {
         let frames = &mut self.frames;
         *self.inside.entry(frame.slot()).or_insert_with(|| {
@@ -101,8 +106,8 @@ impl<S> Ledger<S> {
     }
 }
 
-impl<S: Sink> Observer for Ledger<S> {
-    fn notes_departures(&self) -> bool {
+impl<S: Sink> Observer for PacketLog<S> {
+    fn records_departures(&self) -> bool {
         true
     }
 
@@ -119,24 +124,29 @@ impl<S: Sink> Observer for Ledger<S> {
     fn left(&mut self, passage: Passage<'_>) {
         let Passage { at, departed: dequeued, pipe, frame, bytes, fate } = passage;
         let (number, arrived) = self.known(frame, at);
-        let place = Place::Pipe(pipe);
-        let entry = Entry {
-            place,
+        let entry = LogEntry {
+            location: Location::Pipe(pipe),
             frame: number,
             arrived,
             dequeued,
             at,
-            end: End::Left(fate),
+            outcome: PacketOutcome::Left(fate),
             len: frame.len() as u32,
         };
         self.sink.take(entry, &bytes[..bytes.len().min(SNAP_LEN)]);
     }
 
-    fn refused(&mut self, at: Time, place: Place, frame: &Frame, bytes: &[u8], reason: Reason) {
+    fn refused(&mut self, at: Time, location: Location, frame: &Frame, bytes: &[u8], reason: Reason) {
         let (number, _) = self.known(frame, at);
-        let end = End::Refused(reason);
-        let entry =
-            Entry { place, frame: number, arrived: at, dequeued: None, at, end, len: frame.len() as u32 };
+        let entry = LogEntry {
+            location,
+            frame: number,
+            arrived: at,
+            dequeued: None,
+            at,
+            outcome: PacketOutcome::Refused(reason),
+            len: frame.len() as u32,
+        };
         self.sink.take(entry, &bytes[..bytes.len().min(SNAP_LEN)]);
     }
 
@@ -149,13 +159,15 @@ impl<S: Sink> Observer for Ledger<S> {
     }
 }
 
-impl fmt::Display for Entry {
-    /// The comment, as at the head of this file.
+impl fmt::Display for LogEntry {
+    /// Prints the comment, as described at the head of this file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "frame={}", self.frame)?;
-        match self.end {
-            End::Refused(reason) => write!(f, " arrived={} dropped={}", Seconds(self.at), reason.name()),
-            End::Left(fate) => {
+        match self.outcome {
+            PacketOutcome::Refused(reason) => {
+                write!(f, " arrived={} dropped={}", Seconds(self.at), reason.name())
+            }
+            PacketOutcome::Left(fate) => {
                 write!(f, " queued={}", Seconds(self.arrived))?;
                 if let Some(dequeued) = self.dequeued {
                     write!(f, " dequeued={}", Seconds(dequeued))?;
@@ -174,8 +186,8 @@ impl fmt::Display for Entry {
     }
 }
 
-impl Entry {
-    /// What a delivered frame's comment ends with.
+impl LogEntry {
+    /// Writes the end of the comment of a delivered frame.
     fn altered(&self, f: &mut fmt::Formatter<'_>, alteration: Alteration) -> fmt::Result {
         write!(f, " delivered={}", Seconds(self.at))?;
         if alteration.marked {
@@ -191,7 +203,7 @@ impl Entry {
     }
 }
 
-/// A time in seconds with all its digits.
+/// A time in seconds, printed with picosecond resolution.
 struct Seconds(Time);
 
 impl fmt::Display for Seconds {
@@ -202,19 +214,20 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// Entries into a pcapng file.
+/// A writer of log entries to a pcapng file.
 pub struct Writer<W> {
     out: NgWriter<W>,
-    /// Time zero of the run, nanoseconds since 1970.
+    /// The start of the run in nanoseconds since 1970.
     start_ns: u64,
-    /// The number of each router's and switch's interface in the file, by node.
+    /// By node: the pcapng interface of a router or switch.
     nodes: Vec<Option<u32>>,
     comment: String,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins the file of a run of `topology` that starts `start_ns` after 1970: an interface for
-    /// each direction of each link, then one for each router and switch. Buffer `out`.
+    /// Writes the start of the file: an interface for each direction of each link, then one for
+    /// each router and switch. The run starts `start_ns` nanoseconds after 1970. `out` should be
+    /// buffered.
     pub fn new(out: W, topology: &Topology, start_ns: u64) -> io::Result<Writer<W>> {
         let mut out = NgWriter::new(out, concat!("fastpath ", env!("CARGO_PKG_VERSION")))?;
         let mut add = |name: &str, description: &str| {
@@ -246,17 +259,17 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes an entry with the first bytes of its frame.
-    pub fn write(&mut self, entry: &Entry, bytes: &[u8]) -> io::Result<()> {
-        let interface = match entry.place {
-            Place::Pipe(PipeId { link, index }) => 2 * link.0 + index as u32,
-            Place::Node(node) => self.nodes[node.0 as usize].expect("hosts discard nothing"),
+    pub fn write(&mut self, entry: &LogEntry, bytes: &[u8]) -> io::Result<()> {
+        let interface = match entry.location {
+            Location::Pipe(PipeId { link, index }) => 2 * link.0 + index as u32,
+            Location::Node(node) => self.nodes[node.0 as usize].expect("hosts drop no frames"),
         };
         self.comment.clear();
         write!(self.comment, "{entry}").expect("writing to a string");
         self.out.write_packet(interface, self.start_ns + entry.at.as_ns(), entry.len, bytes, &self.comment)
     }
 
-    /// Completes the file and gives the output back.
+    /// Flushes the file and returns the output.
     pub fn finish(self) -> io::Result<W> {
         self.out.finish()
     }
@@ -268,33 +281,29 @@ mod tests {
     use crate::network::{Network, Options};
     use fastpath_spec::NodeId;
     use fastpath_wire::pcap::Reader;
-    use std::num::NonZeroUsize;
 
-    /// Keeps the comments, each with its place.
+    /// A sink that keeps the comments, each with its location.
     #[derive(Default)]
     struct Comments(Vec<String>);
 
     impl Sink for Comments {
-        fn take(&mut self, entry: Entry, bytes: &[u8]) {
+        fn take(&mut self, entry: LogEntry, bytes: &[u8]) {
             assert!(bytes.len() <= SNAP_LEN && entry.len as usize >= bytes.len());
-            let place = match entry.place {
-                Place::Pipe(pipe) => format!("link{}.{}", pipe.link.0, pipe.index),
-                Place::Node(node) => format!("node{}", node.0),
+            let location = match entry.location {
+                Location::Pipe(pipe) => format!("link{}.{}", pipe.link.0, pipe.index),
+                Location::Node(node) => format!("node{}", node.0),
             };
-            self.0.push(format!("{place} {entry}"));
+            self.0.push(format!("{location} {entry}"));
         }
     }
 
-    fn options() -> Options {
-        Options::new(1, NonZeroUsize::MAX)
-    }
-
-    /// Frames of `lens` bytes enter at host 0 at time 0; all that happens is noted.
-    fn ledger(spec: &str, lens: &[usize]) -> Vec<String> {
+    /// Returns the log of a run in which frames of `lens` bytes enter at edge 0 at time 0.
+    fn log(spec: &str, lens: &[usize]) -> Vec<String> {
         let (topology, _) = fastpath_spec::parse(spec).expect("a valid spec");
-        let mut network = Network::observed(topology, options(), Ledger::new(Comments::default()));
+        let mut network =
+            Network::observed(topology, Options::default(), PacketLog::new(Comments::default()));
         for &len in lens {
-            let frame = network.pool_mut().insert(&vec![0xff; len]).expect("room");
+            let frame = network.pool_mut().insert(&vec![0xff; len]).expect("the pool is not full");
             network.push(Time::ZERO, EdgeId(0), frame);
         }
         while let Some(at) = network.next_at() {
@@ -307,12 +316,12 @@ mod tests {
     }
 
     #[test]
-    fn every_packet_has_a_line_on_every_link_with_all_its_times() {
+    fn every_packet_has_an_entry_on_every_link_with_all_its_times() {
         // 1250 bytes at 10 Mbit/s take 1 ms; the queue holds two, one of them on the wire.
         let spec = "[host.a]\n[switch.s]\n[host.b]\n[[link]]\nbetween = ['a', 's']\nrate = '10Mbit'\ndelay = '5ms'\nqueue = '2p'\n\
                     [[link]]\nbetween = ['s', 'b']\ndelay = '1ms'";
         assert_eq!(
-            ledger(spec, &[1250, 1250, 1250]),
+            log(spec, &[1250, 1250, 1250]),
             [
                 "link0.0 frame=3 arrived=0.000000000000 dropped=queue-full",
                 "link0.0 frame=1 queued=0.000000000000 dequeued=0.001000000000 delivered=0.006000000000",
@@ -324,37 +333,37 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_leaving_the_queue_is_known_whatever_the_delay_does() {
+    fn the_departure_from_the_queue_is_logged_for_any_kind_of_delay() {
         let link = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '10Mbit'\ndelay = '5ms'\n";
         let jitter = "jitter = { law = 'trace', values = ['3ms', '0ms'], reorder = 'allow' }\n";
         assert_eq!(
-            ledger(&format!("{link}{jitter}"), &[1250, 1250]),
+            log(&format!("{link}{jitter}"), &[1250, 1250]),
             [
                 "link0.0 frame=2 queued=0.000000000000 dequeued=0.002000000000 delivered=0.007000000000",
                 "link0.0 frame=1 queued=0.000000000000 dequeued=0.001000000000 delivered=0.009000000000",
             ]
         );
-        // The second may not overtake the first, which has the longer delay.
-        let cut = "[[event]]\nat = '1500us'\nlink = 'a-b'\ndelay = '1ms'\n";
+        // The second packet must not overtake the first, which has the longer delay.
+        let shorter = "[[event]]\nat = '1500us'\nlink = 'a-b'\ndelay = '1ms'\n";
         assert_eq!(
-            ledger(&format!("{link}{cut}"), &[1250, 1250]),
+            log(&format!("{link}{shorter}"), &[1250, 1250]),
             [
                 "link0.0 frame=1 queued=0.000000000000 dequeued=0.001000000000 delivered=0.006000000000",
                 "link0.0 frame=2 queued=0.000000000000 dequeued=0.002000000000 delivered=0.006000000000",
             ]
         );
-        // What is lost behind the bottleneck had been sent.
+        // A packet lost at the egress was transmitted first.
         let egress = "loss = { probability = '100%', at = 'egress' }\n";
         let lost = "link0.0 frame=1 queued=0.000000000000 dequeued=0.001000000000 discarded=0.001000000000 dropped=loss";
-        assert_eq!(ledger(&format!("{link}{egress}"), &[1250]), [lost]);
+        assert_eq!(log(&format!("{link}{egress}"), &[1250]), [lost]);
     }
 
     #[test]
-    fn a_copy_that_leaves_later_is_a_packet_of_its_own() {
+    fn a_copy_that_leaves_later_has_its_own_entry() {
         let spec = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\ndelay = '5ms'\n\
                     duplicate = { probability = '100%', later = '2ms' }";
         assert_eq!(
-            ledger(spec, &[60]),
+            log(spec, &[60]),
             [
                 "link0.0 frame=1 queued=0.000000000000 dequeued=0.000000000000 delivered=0.005000000000 duplicated=1",
                 "link0.0 frame=2 queued=0.005000000000 delivered=0.007000000000",
@@ -363,33 +372,33 @@ mod tests {
     }
 
     #[test]
-    fn what_a_router_discards_is_on_its_own_interface() {
+    fn a_drop_in_a_router_is_on_the_interface_of_the_router() {
         let spec =
             "[host.a]\n[router.r]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'b']";
-        let lines = ledger(spec, &[60]);
+        let lines = log(spec, &[60]);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert_eq!(lines[1], "node1 frame=1 arrived=0.000000000000 dropped=not-addressed");
     }
 
     #[test]
-    fn the_file_reads_back_with_an_interface_for_each_direction() {
+    fn the_file_has_an_interface_for_each_direction_and_is_read_back() {
         let spec =
             "[host.a]\n[router.r]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'b']";
         let (topology, _) = fastpath_spec::parse(spec).expect("a valid spec");
         let mut writer = Writer::new(Vec::new(), &topology, 1_000_000_000).expect("memory");
         let pipe = PipeId { link: fastpath_spec::LinkId(1), index: 1 };
         let at = Time::from_ps(2_500_000);
-        let mut entry = Entry {
-            place: Place::Pipe(pipe),
+        let mut entry = LogEntry {
+            location: Location::Pipe(pipe),
             frame: 1,
             arrived: at,
             dequeued: None,
             at,
-            end: End::Refused(Reason::NoRoute),
+            outcome: PacketOutcome::Refused(Reason::NoRoute),
             len: 400,
         };
         writer.write(&entry, &[1; 256]).expect("memory");
-        entry.place = Place::Node(NodeId(1));
+        entry.location = Location::Node(NodeId(1));
         writer.write(&entry, &[1; 256]).expect("memory");
         let file = writer.finish().expect("memory");
         let mut reader = Reader::new(&file[..]).expect("a capture");

@@ -1,59 +1,60 @@
-//! Super-packets kept whole: what a host's kernel hands over in one piece stays in one piece, and
-//! only its segments' numbers walk the network.
+//! Super-packets in the pool: a super-packet from the kernel of a host stays in one slot, and the
+//! network forwards handles of its segments.
 //!
 //! ```text
 //!   slot of 64 KiB:   headers │ payload ……………………………………………………………
-//!   frames:                   │  0  │  1  │  2  │  3  │  4  │      each a handle: super-packet and number
+//!   frames:                   │  0  │  1  │  2  │  3  │  4  │   handles: (super-packet, segment)
 //! ```
 //!
-//! A link counts, delays and loses every segment by itself. Those that leave together for a kernel
-//! leave as one packet, with one set of headers, from where they are ([`FramePool::segment_run`]);
-//! a segment whose bytes somebody wants is cut ([`FramePool::cut`]). So local TCP costs two copies
-//! of its payload, into the slot and out of it; one more if that is not half as long as the slot,
-//! which is then one of its size.
+//! A link counts, delays and loses each segment separately. Segments that leave together to a
+//! kernel leave as one packet with one set of headers; their payload is not copied inside the pool
+//! ([`FramePool::segment_run`]). A segment whose bytes are needed is copied out to its own slot
+//! ([`FramePool::copy_out`]). So local TCP costs two copies of its payload, into the slot and out
+//! of it. A super-packet that fits a smaller slot is copied once more, into that slot.
 
 use super::{Frame, FramePool};
 use fastpath_wire::segment::SuperPacket;
 use fastpath_wire::vnet::{Gso, VnetHeader};
 use std::num::NonZeroU32;
 
-/// The class of handles that are segments, beyond those of slots.
+/// The class number in the handles of segments, which no slot class has.
 const CLASS: u32 = (1 << (u32::BITS - super::SLOT_BITS)) - 1;
-/// Such a handle is class, super-packet × 2¹¹ + segment; one more than that, as all are.
+/// The bits of a segment number: the slot number of a segment is super-packet × 2¹¹ + segment.
 const SEGMENT_BITS: u32 = 11;
-/// A super-packet has fewer segments, so that no handle follows its last one's; and there are fewer
-/// of these than fit.
+/// A super-packet must have fewer segments. So the handle after its last one is unused, and a run
+/// of consecutive handles never spans two super-packets.
 const SEGMENTS_MAX: usize = 1 << SEGMENT_BITS;
-const WHOLES_MAX: usize = (1 << (super::SLOT_BITS - SEGMENT_BITS)) - 1;
-/// The share of the pool's limit that may be kept whole: a single segment that stays keeps all of
-/// its super-packet's slot.
+/// The maximum number of super-packets in a pool.
+const SUPER_PACKETS_MAX: usize = (1 << (super::SLOT_BITS - SEGMENT_BITS)) - 1;
+/// Super-packets take at most this fraction (1/4) of the limit of the pool. The reason: one waiting
+/// segment keeps the slot of its whole super-packet.
 const SHARE: usize = 4;
 
-/// The super-packets, by number.
+/// The super-packets of a pool, by number.
 #[derive(Debug, Default)]
-pub(super) struct Wholes {
-    all: Vec<Whole>,
+pub(super) struct SuperPackets {
+    all: Vec<KeptSuperPacket>,
     free: Vec<u32>,
-    /// Bytes of their slots.
+    /// The memory of their slots, in bytes.
     kept: usize,
-    /// A segment being cut.
+    /// A buffer for the segment that is being copied out.
     scratch: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Whole {
+struct KeptSuperPacket {
     /// `None` while the number is free.
     frame: Option<Frame>,
     gso: Gso,
-    /// Segments that have not been freed.
+    /// The number of segments that have not been freed.
     alive: u32,
 }
 
-/// The segments of a super-packet, in order; every one of them is to be freed.
+/// The segments of a super-packet as frames, in order. The caller must free each of them.
 #[derive(Debug)]
 #[must_use = "segments that are not freed keep their super-packet"]
-pub struct Segments {
-    whole: u32,
+pub struct SegmentFrames {
+    super_packet: u32,
     next: usize,
     count: usize,
     header_len: usize,
@@ -61,33 +62,33 @@ pub struct Segments {
     size: usize,
 }
 
-/// Segments that leave together, as the packet that stands for them.
+/// Segments that leave together, as one packet.
 #[derive(PartialEq, Eq, Debug)]
 pub struct SegmentRun<'a> {
-    /// How many segments.
+    /// The number of segments.
     pub count: usize,
-    /// What the receiving kernel has to know.
+    /// The virtio header for the receiving kernel.
     pub vnet: VnetHeader,
-    /// What comes behind the headers.
+    /// The payload, which follows the headers.
     pub payload: &'a [u8],
 }
 
 impl Frame {
-    /// False for a segment of a super-packet that is kept whole: until [`FramePool::cut`] it has no
-    /// bytes of its own, and is only moved and freed.
+    /// Returns whether the frame has its own bytes. False for a segment inside a super-packet: it
+    /// can only be moved and freed, until it is [copied out](FramePool::copy_out).
     #[inline]
-    pub fn is_cut(&self) -> bool {
+    pub fn has_own_bytes(&self) -> bool {
         self.slot() >> super::SLOT_BITS != CLASS
     }
 
-    /// Super-packet and segment of one that is not cut.
+    /// Returns the numbers of super-packet and segment of a frame without its own bytes.
     fn numbers(&self) -> (usize, usize) {
         let number = self.slot() as usize & ((1 << super::SLOT_BITS) - 1);
         (number >> SEGMENT_BITS, number & (SEGMENTS_MAX - 1))
     }
 }
 
-impl Iterator for Segments {
+impl Iterator for SegmentFrames {
     type Item = Frame;
 
     fn next(&mut self) -> Option<Frame> {
@@ -96,57 +97,65 @@ impl Iterator for Segments {
             return None;
         }
         self.next += 1;
-        let slot = CLASS << super::SLOT_BITS | self.whole << SEGMENT_BITS | i as u32;
+        let slot = CLASS << super::SLOT_BITS | self.super_packet << SEGMENT_BITS | i as u32;
         let len = self.header_len + self.size.min(self.payload_len - i * self.size);
-        Some(Frame { place: NonZeroU32::MIN.saturating_add(slot), len: len as u32 })
+        Some(Frame { handle: NonZeroU32::MIN.saturating_add(slot), len: len as u32 })
     }
 }
 
 impl FramePool {
-    /// A frame of [`FRAME_MAX`](super::FRAME_MAX) bytes for what may become a super-packet to keep;
-    /// `None` if enough are kept, or the pool's limit is reached.
-    pub fn alloc_whole(&mut self) -> Option<Frame> {
-        let is_full = self.wholes.kept + super::FRAME_MAX > self.limit / SHARE;
+    /// Allocates a frame of [`FRAME_MAX`](super::FRAME_MAX) bytes, into which a super-packet can be
+    /// received. Returns `None` if super-packets take their share of the pool, or if the limit of
+    /// the pool is reached.
+    pub fn alloc_super_packet(&mut self) -> Option<Frame> {
+        let is_full = self.super_packets.kept + super::FRAME_MAX > self.limit / SHARE;
         if is_full { None } else { self.alloc(super::FRAME_MAX) }
     }
 
-    /// Keeps a super-packet whole and gives its segments; the frame back if it is none, or too many
-    /// are kept.
-    pub fn keep_whole(&mut self, frame: Frame, gso: Gso) -> Result<Segments, Frame> {
-        if self.wholes.free.is_empty() && self.wholes.all.len() == WHOLES_MAX {
+    /// Keeps a super-packet in its slot and returns its segments. Returns the frame if it is not a
+    /// valid super-packet, or if the pool has too many of them.
+    pub fn keep_super_packet(&mut self, frame: Frame, gso: Gso) -> Result<SegmentFrames, Frame> {
+        if self.super_packets.free.is_empty() && self.super_packets.all.len() == SUPER_PACKETS_MAX {
             return Err(frame);
         }
         let packet = SuperPacket::new(self.bytes(&frame), gso).ok();
         let Some(packet) = packet.filter(|packet| packet.count() < SEGMENTS_MAX) else { return Err(frame) };
         let (count, header_len, payload_len) = (packet.count(), packet.header_len(), packet.payload_len());
         let frame = self.fit(frame);
-        self.wholes.kept += self.classes[frame.class()].size;
-        // The segments are alive, no longer the frame.
+        self.super_packets.kept += self.classes[frame.class()].size;
+        // The segments replace the frame as live frames.
         self.live += count - 1;
-        let whole = Whole { frame: Some(frame), gso, alive: count as u32 };
-        let number = match self.wholes.free.pop() {
+        let kept = KeptSuperPacket { frame: Some(frame), gso, alive: count as u32 };
+        let number = match self.super_packets.free.pop() {
             Some(number) => {
-                self.wholes.all[number as usize] = whole;
+                self.super_packets.all[number as usize] = kept;
                 number
             }
             None => {
-                self.wholes.all.push(whole);
-                self.wholes.all.len() as u32 - 1
+                self.super_packets.all.push(kept);
+                self.super_packets.all.len() as u32 - 1
             }
         };
-        Ok(Segments { whole: number, next: 0, count, header_len, payload_len, size: gso.size.into() })
+        Ok(SegmentFrames {
+            super_packet: number,
+            next: 0,
+            count,
+            header_len,
+            payload_len,
+            size: gso.size.into(),
+        })
     }
 
-    /// The longest run of segments at the front of `frames` that are one part of a super-packet:
-    /// the headers of the packet that stands for them go to `headers`. `None` if the first is no
-    /// such segment, or there is none.
+    /// Merges the longest run of consecutive segments of one super-packet at the front of `frames`
+    /// into one packet. Replaces the content of `headers` by the headers of that packet. Returns
+    /// `None` if `frames` is empty or its first frame has its own bytes.
     pub fn segment_run<'f>(
         &self,
         mut frames: impl Iterator<Item = &'f Frame>,
         headers: &mut Vec<u8>,
     ) -> Option<SegmentRun<'_>> {
-        let first = frames.next().filter(|frame| !frame.is_cut())?;
-        // Neighbors in a super-packet are neighbors in number.
+        let first = frames.next().filter(|frame| !frame.has_own_bytes())?;
+        // Consecutive segments of a super-packet have consecutive slot numbers.
         let count =
             1 + frames.zip(first.slot() + 1..).take_while(|(frame, slot)| frame.slot() == *slot).count();
         let (number, from) = first.numbers();
@@ -154,49 +163,54 @@ impl FramePool {
         Some(SegmentRun { count, vnet, payload })
     }
 
-    /// Gives a segment bytes of its own, all checksums right, if it has none yet; its slot is
-    /// another one then. False if the pool's limit is reached: then it stays as it is.
-    #[must_use = "a segment that is not cut has no bytes"]
+    /// Copies a segment out of its super-packet to its own slot, with correct checksums. Does
+    /// nothing to a frame with its own bytes. Returns false if the limit of the pool is reached;
+    /// the frame is then unchanged.
+    #[must_use = "a segment inside a super-packet has no bytes of its own"]
     #[inline]
-    pub fn cut(&mut self, frame: &mut Frame) -> bool {
-        frame.is_cut() || self.cut_now(frame)
+    pub fn copy_out(&mut self, frame: &mut Frame) -> bool {
+        frame.has_own_bytes() || self.copy_segment_out(frame)
     }
 
     #[inline(never)]
-    fn cut_now(&mut self, frame: &mut Frame) -> bool {
+    fn copy_segment_out(&mut self, frame: &mut Frame) -> bool {
         let Some(mut own) = self.alloc(frame.len()) else { return false };
         let (number, i) = frame.numbers();
-        let mut bytes = std::mem::take(&mut self.wholes.scratch);
+        let mut bytes = std::mem::take(&mut self.super_packets.scratch);
         bytes.resize(frame.len(), 0);
         self.super_packet(number).write(i, &mut bytes);
         self.bytes_mut(&mut own).copy_from_slice(&bytes);
-        self.wholes.scratch = bytes;
+        self.super_packets.scratch = bytes;
         self.free(std::mem::replace(frame, own));
         true
     }
 
-    /// The bytes of a frame, or of the super-packet it is a segment of, which begins with the same
-    /// addresses and ports.
+    /// Returns bytes that start with the addresses and ports of a frame: the bytes of the frame, or
+    /// those of its super-packet.
     pub fn headers(&self, frame: &Frame) -> &[u8] {
-        if frame.is_cut() { self.bytes(frame) } else { self.bytes(self.whole(frame.numbers().0)) }
+        if frame.has_own_bytes() {
+            self.bytes(frame)
+        } else {
+            self.bytes(self.super_packet_frame(frame.numbers().0))
+        }
     }
 
-    /// Forgets a segment, and its super-packet with the last of them.
+    /// Frees a segment, and the super-packet with its last segment.
     pub(super) fn free_segment(&mut self, frame: &Frame) {
         let (number, _) = frame.numbers();
-        let whole = &mut self.wholes.all[number];
-        whole.alive -= 1;
-        if whole.alive == 0
-            && let Some(frame) = whole.frame.take()
+        let kept = &mut self.super_packets.all[number];
+        kept.alive -= 1;
+        if kept.alive == 0
+            && let Some(frame) = kept.frame.take()
         {
-            self.wholes.free.push(number as u32);
+            self.super_packets.free.push(number as u32);
             let class = &mut self.classes[frame.class()];
-            self.wholes.kept -= class.size;
+            self.super_packets.kept -= class.size;
             class.free.push(frame.slot());
         }
     }
 
-    /// Moves a frame to a slot of its size, if that is a smaller one.
+    /// Moves a frame to the smallest slot that fits, if it is in a larger one.
     fn fit(&mut self, frame: Frame) -> Frame {
         if FramePool::class_of(frame.len()) == Some(frame.class()) {
             return frame;
@@ -206,13 +220,14 @@ impl FramePool {
         fitting
     }
 
-    fn whole(&self, number: usize) -> &Frame {
-        self.wholes.all[number].frame.as_ref().expect("a super-packet with segments alive")
+    fn super_packet_frame(&self, number: usize) -> &Frame {
+        self.super_packets.all[number].frame.as_ref().expect("a super-packet with live segments")
     }
 
     fn super_packet(&self, number: usize) -> SuperPacket<'_> {
-        let packet = SuperPacket::new(self.bytes(self.whole(number)), self.wholes.all[number].gso);
-        packet.expect("it was one when it came")
+        let frame = self.super_packet_frame(number);
+        let packet = SuperPacket::new(self.bytes(frame), self.super_packets.all[number].gso);
+        packet.expect("the super-packet was valid when it was kept")
     }
 }
 
@@ -228,7 +243,7 @@ mod tests {
 
     const LIMIT: NonZeroUsize = NonZeroUsize::new(4 << 20).unwrap();
 
-    /// IPv4 or, of odd `fill`, IPv6 in a VLAN.
+    /// A TCP frame: IPv6 in a VLAN if `fill` is odd, otherwise IPv4.
     fn frame(payload: usize, fill: u8) -> Vec<u8> {
         let address = |i: u8| match fill % 2 {
             0 => IpAddr::from([10, 0, 0, i]),
@@ -246,13 +261,13 @@ mod tests {
         Gso { kind: if fill % 2 == 1 { GsoKind::TcpV6 } else { GsoKind::TcpV4 }, size, ecn: false }
     }
 
-    /// The segments of a super-packet that is kept, each with what it is to be when cut.
+    /// Keeps a super-packet and returns its segments, each with its expected bytes.
     fn keep(pool: &mut FramePool, payload: usize, size: u16, fill: u8) -> Option<Vec<(Frame, Vec<u8>)>> {
         let (bytes, gso) = (frame(payload, fill), gso(fill, size));
-        let mut slot = pool.alloc_whole()?;
+        let mut slot = pool.alloc_super_packet()?;
         pool.truncate(&mut slot, bytes.len());
         pool.bytes_mut(&mut slot).copy_from_slice(&bytes);
-        let segments = pool.keep_whole(slot, gso).expect("a super-packet");
+        let segments = pool.keep_super_packet(slot, gso).expect("a super-packet");
         let packet = SuperPacket::new(&bytes, gso).expect("a super-packet");
         let cut = |i| {
             let mut segment = vec![0; packet.len_of(i)];
@@ -263,45 +278,45 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_super_packet_comes_back() {
+    fn invalid_super_packets_are_returned() {
         let mut pool = FramePool::new(LIMIT);
         let many = frame(60_000, 1);
         for (bytes, size) in [(&many[..], 29), (&many[..], 0), (&[0; 60][..], 100)] {
             let slot = pool.insert(bytes).unwrap();
-            let back = pool.keep_whole(slot, gso(1, size)).unwrap_err();
+            let back = pool.keep_super_packet(slot, gso(1, size)).unwrap_err();
             assert_eq!(pool.bytes(&back), bytes);
             pool.free(back);
         }
-        assert_eq!((pool.live(), pool.wholes.kept), (0, 0));
+        assert_eq!((pool.live(), pool.super_packets.kept), (0, 0));
     }
 
     #[test]
-    fn only_a_share_of_the_pool_is_kept_whole() {
+    fn super_packets_take_only_their_share_of_the_pool() {
         let mut pool = FramePool::new(LIMIT);
         let kept: Vec<_> = std::iter::from_fn(|| keep(&mut pool, 64_000, 1448, 7)).collect();
-        assert_eq!(kept.len(), 15, "64 KiB and some of 1 MiB");
-        // Less takes less: a slot of its size.
+        assert_eq!(kept.len(), 15, "slots of more than 64 KiB in a share of 1 MiB");
+        // A small super-packet takes a small slot.
         kept.into_iter().flatten().for_each(|(frame, _)| pool.free(frame));
         let kept: Vec<_> = std::iter::from_fn(|| keep(&mut pool, 2896, 1448, 7)).collect();
         assert_eq!(kept.len(), ((1 << 20) - super::super::FRAME_MAX) / 4096 + 1);
-        // None can be cut while the pool is full, and all of them once it is not.
+        // No segment can be copied out while the pool is full; each can be after a frame was freed.
         let mut segments: Vec<_> = kept.into_iter().flatten().collect();
         let mut others: Vec<_> = std::iter::from_fn(|| pool.alloc(segments[0].0.len())).collect();
-        assert!(!pool.cut(&mut segments[0].0) && !segments[0].0.is_cut());
+        assert!(!pool.copy_out(&mut segments[0].0) && !segments[0].0.has_own_bytes());
         for (mut frame, expected) in segments {
             pool.free(others.pop().unwrap());
-            assert!(pool.cut(&mut frame));
+            assert!(pool.copy_out(&mut frame));
             assert_eq!(pool.bytes(&frame), expected);
             pool.free(frame);
         }
         others.into_iter().for_each(|frame| pool.free(frame));
-        assert_eq!((pool.live(), pool.wholes.kept), (0, 0));
+        assert_eq!((pool.live(), pool.super_packets.kept), (0, 0));
         assert!(pool.reserved() <= LIMIT.get());
     }
 
     proptest! {
         #[test]
-        fn segments_are_themselves_whatever_becomes_of_others(
+        fn segments_keep_their_bytes_whatever_happens_to_other_frames(
             ops in prop::collection::vec((0u8..6, any::<prop::sample::Index>(), 1usize..65_000, 30u16..2000), 1..60),
         ) {
             let mut pool = FramePool::new(LIMIT);
@@ -319,11 +334,11 @@ mod tests {
                     _ if alive.is_empty() => {}
                     3 => {
                         let (frame, _) = index.get_mut(&mut alive);
-                        prop_assert_eq!(pool.cut(frame), frame.is_cut());
+                        prop_assert_eq!(pool.copy_out(frame), frame.has_own_bytes());
                     }
                     4 => {
                         let (frame, bytes) = index.get_mut(&mut alive);
-                        if pool.cut(frame) && let Some(copy) = pool.duplicate(frame) {
+                        if pool.copy_out(frame) && let Some(copy) = pool.duplicate(frame) {
                             let bytes = bytes.clone();
                             alive.push((copy, bytes));
                         }
@@ -336,7 +351,7 @@ mod tests {
                 }
                 prop_assert_eq!(pool.live(), alive.len());
             }
-            // As a port sends them: runs of segments, and frames.
+            // Read the frames as a port does: runs of segments, and frames with their own bytes.
             let (mut rest, mut headers) = (&alive[..], Vec::new());
             while let Some((first, bytes)) = rest.first() {
                 prop_assert_eq!(&pool.headers(first)[..14], &bytes[..14]);
@@ -359,7 +374,7 @@ mod tests {
                 rest = &rest[count..];
             }
             alive.into_iter().for_each(|(frame, _)| pool.free(frame));
-            prop_assert_eq!((pool.live(), pool.wholes.kept), (0, 0));
+            prop_assert_eq!((pool.live(), pool.super_packets.kept), (0, 0));
         }
     }
 }
