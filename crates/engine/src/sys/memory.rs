@@ -59,18 +59,32 @@ impl Mapping {
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
     }
 
-    /// The same memory with another length, elsewhere; itself if that cannot be had. Pages are
-    /// moved, not copied.
+    /// Moves the memory to another address with another length. Pages are moved, not copied. Gives
+    /// the mapping back unchanged if the kernel has no memory.
     pub(super) fn moved(self, len: usize) -> Result<Mapping, Mapping> {
+        self.moved_by(len, |from, to, kept| {
+            // SAFETY: both ranges are `kept` bytes of mappings that this function owns, and nothing
+            // refers to the target.
+            unsafe { libc::mremap(from, kept, kept, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to) }
+        })
+    }
+
+    /// As [`Mapping::moved`], with `remap` in place of mremap(2).
+    fn moved_by(
+        self,
+        len: usize,
+        remap: impl FnOnce(*mut libc::c_void, *mut libc::c_void, usize) -> *mut libc::c_void,
+    ) -> Result<Mapping, Mapping> {
         let Ok(target) = Mapping::huge_as_filled(len) else { return Err(self) };
-        let (from, to) = (self.start.as_ptr().cast(), target.start.as_ptr().cast::<libc::c_void>());
-        // What does not fit is cut off here; what is new has to be its own mapping to keep the
-        // advice.
+        // A shorter target cuts the memory off here. New memory of a longer one stays a mapping of
+        // its own, so that it keeps the advice about huge pages.
         let kept = self.len.min(target.len);
-        // SAFETY: both ranges are mappings of ours, `kept` bytes of each, and nothing else refers
-        // to the target.
-        let moved = unsafe { libc::mremap(from, kept, kept, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to) };
-        if moved == libc::MAP_FAILED {
+        if remap(self.start.as_ptr().cast(), target.start.as_ptr().cast(), kept) == libc::MAP_FAILED {
+            // The kernel unmaps the target before it moves the pages (mremap_to in mm/mremap.c). If
+            // it fails after that, another thread may have mapped the range in the meantime, and
+            // unmapping it would take that thread's memory. Whether it got that far cannot be
+            // known, so the range is given up: it holds no pages, only addresses.
+            std::mem::forget(target);
             return Err(self);
         }
         // SAFETY: `kept` is no more than the length.
@@ -164,5 +178,37 @@ mod tests {
         let bytes = unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), memory.len()) };
         assert!(bytes.iter().all(|&byte| byte == 0));
         assert!(memory.huge() <= memory.len());
+    }
+
+    #[test]
+    fn a_move_that_fails_after_the_target_was_unmapped_leaves_other_memory_alone() {
+        let memory = Mapping::anonymous(HUGE).unwrap();
+        let mut other = None;
+        let failed = memory.moved_by(2 * HUGE, |_, to, kept| {
+            // As the kernel does before it fails, and as another thread may do right after.
+            let (protection, kind) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            // SAFETY: nothing refers to the target.
+            let start = unsafe {
+                libc::munmap(to, kept);
+                libc::mmap(to, kept, protection, kind | libc::MAP_FIXED_NOREPLACE, -1, 0)
+            };
+            assert_eq!(start, to);
+            let start = NonNull::new(start.cast::<u8>()).unwrap();
+            // SAFETY: the range was just mapped.
+            unsafe { start.write(7) };
+            other = Some(Mapping { start, len: kept });
+            libc::MAP_FAILED
+        });
+        let (memory, other) = (failed.unwrap_err(), other.unwrap());
+        let mut resident = [0];
+        // SAFETY: one page of the range, for which one byte is written. ENOMEM if it is not mapped.
+        let found = unsafe { libc::mincore(other.start.as_ptr().cast(), PAGE, resident.as_mut_ptr()) };
+        assert_eq!(found, 0, "the other memory was unmapped");
+        // SAFETY: both mappings are there.
+        unsafe {
+            assert_eq!(other.start.read(), 7);
+            assert_eq!(memory.start.read(), 0);
+        }
     }
 }
