@@ -136,6 +136,42 @@ fn run_says_which_interface_is_down_and_what_was_dropped_there() {
 }
 
 #[test]
+fn run_and_switch_take_every_kind_of_port_alike() {
+    let Some(place) = Place::new("kinds") else { return };
+    fs::write(place.directory.join("rules.txt"), "in_port=1 actions=output:2\n").unwrap();
+    for kind in ["", "packet:", "xdp:"] {
+        let (va, tap) = (format!("{kind}va"), "tap:t0");
+        let net = format!(
+            "[host.a]\nport = \"{va}\"\n[host.b]\nport = \"{tap}\"\n[[link]]\nbetween = [\"a\", \"b\"]\n"
+        );
+        fs::write(place.directory.join("net.toml"), net).unwrap();
+        let (p1, p2) = (format!("p1={va}"), format!("p2={tap}"));
+        let switch = ["switch", "--rules", "rules.txt", "--port", &p1, "--port", &p2, "--port", "p3=memory"];
+        for arguments in [&["run", "net.toml"][..], &switch] {
+            let mut command = place.command(PROGRAM);
+            command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            assert_ne!(first_line(&mut child), "", "{arguments:?}");
+            // Neighbour solicitations of ha come in by va, and leave by the TAP.
+            let received = || {
+                place.ip(&["link", "set", "ha", "down"]);
+                place.ip(&["link", "set", "ha", "up"]);
+                let link = place.ip(&["-j", "-s", "link", "show", "t0"]);
+                let link: serde_json::Value = serde_json::from_str(&link).unwrap();
+                link[0]["stats64"]["rx"]["packets"].as_u64().unwrap() > 0
+            };
+            assert!((0..1000).any(|_| received()), "{arguments:?}: no frame passed");
+            let pid = child.id().to_string();
+            assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+            assert!(child.wait().unwrap().success(), "{arguments:?}");
+        }
+    }
+    let output = place.command(PROGRAM).args(["switch", "--port", "p1=dpdk:va"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("'dpdk' is not a kind of port: write IFACE, packet:IFACE, xdp:IFACE"), "{text}");
+}
+
+#[test]
 fn nothing_stays_on_an_interface_after_a_kill() {
     let Some(place) = Place::new("killed") else { return };
     let mut run = place.run("xdp:");

@@ -6,17 +6,16 @@ use crate::control::{HttpAddress, Server};
 use crate::lateness::{self, LatenessPolicy};
 use crate::notice::Notice;
 use crate::packet_log::{self, LogThread};
-use crate::port::{AfPacket, AfXdp, OpenError, Port, XdpMemory, XdpMode};
+use crate::port::Port;
 use crate::report::Report;
 use crate::sys::thread;
 use crate::worker::{Worker, WorkerConfig};
 use crate::worker_group::WorkerGroup;
 use fastpath_net::packet_log::PacketLog;
 use fastpath_net::{EdgeId, Network, Observer, Part};
-use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeKind, Topology, Workers};
+use fastpath_spec::{EngineSettings, Idle, Late, Node, Topology, Workers};
 use fastpath_units::Duration;
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -273,100 +272,6 @@ where
         })
     };
     std::thread::Builder::new().name("fastpath-worker".to_owned()).spawn(run)
-}
-
-/// Opens the existing interface that the spec names for each host: `port = "eth1"`, or with
-/// `packet:`, `xdp:`, `xdp-native:` or `xdp-generic:` before the name. Where AF_XDP is asked for
-/// and not to be had, a packet socket takes its place and `notice` is told why. Without a word it
-/// is a packet socket, which alone sees super-packets and VLAN tags as their sender meant them.
-pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachError> {
-    let (mut ports, mut hosts_on): (EdgePorts, _) = (Vec::new(), BTreeMap::new());
-    let names = topology.hosts().filter_map(|(_, host)| match &host.kind {
-        NodeKind::Host { port: Some(name) } => Some(way(name)),
-        _ => None,
-    });
-    let mut memory =
-        XdpMemory::for_ports(names.filter(|(way, _)| !matches!(way, Way::Packet)).map(|(_, name)| name));
-    for (_, host) in topology.hosts() {
-        let (way, name) = match &host.kind {
-            NodeKind::Host { port: Some(name) } => way(name),
-            _ => return Err(AttachError::NoPort { host: host.name.clone() }),
-        };
-        if let Some(other) = hosts_on.insert(name, &host.name) {
-            let hosts = [other.clone(), host.name.clone()];
-            return Err(AttachError::Shared { hosts, port: name.to_owned() });
-        }
-        if host.interfaces.len() != 1 {
-            let (host, links) = (host.name.clone(), host.interfaces.len());
-            return Err(AttachError::Links { host, port: name.to_owned(), links });
-        }
-        ports.push((EdgeId(ports.len() as u32), open(way, name, &mut memory, notice)?));
-    }
-    Ok(ports)
-}
-
-/// How to reach an interface.
-#[derive(Clone, Copy)]
-enum Way {
-    Packet,
-    Xdp(Option<XdpMode>),
-}
-
-/// The way and the name in `xdp:eth1`.
-fn way(port: &str) -> (Way, &str) {
-    let ways = [
-        ("packet:", Way::Packet),
-        ("xdp:", Way::Xdp(None)),
-        ("xdp-native:", Way::Xdp(Some(XdpMode::Native))),
-        ("xdp-generic:", Way::Xdp(Some(XdpMode::Generic))),
-    ];
-    let found = ways.into_iter().find_map(|(word, way)| Some((way, port.strip_prefix(word)?)));
-    found.unwrap_or((Way::Packet, port))
-}
-
-fn open(way: Way, name: &str, memory: &mut XdpMemory, notice: &Notice) -> Result<Box<dyn Port>, OpenError> {
-    if let Way::Xdp(mode) = way {
-        match AfXdp::open(name, mode, memory) {
-            Ok(port) => return Ok(Box::new(port)),
-            Err(error @ (OpenError::NoSuchInterface { .. } | OpenError::InUse { process: Some(_), .. })) => {
-                return Err(error);
-            }
-            Err(why) => notice.send(&format!("{why}; a packet socket takes the place of AF_XDP")),
-        }
-    }
-    Ok(Box::new(AfPacket::open(name)?))
-}
-
-/// Why the hosts of a spec cannot be attached to interfaces of this machine.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// A host names no interface.
-    #[error("host {host}: no port: write port = \"eth1\" (an interface of this machine) in [host.{host}]")]
-    NoPort {
-        /// The host.
-        host: String,
-    },
-    /// Two hosts name the same interface.
-    #[error("hosts {} and {}: both have port {port}: give each its own interface", hosts[0], hosts[1])]
-    Shared {
-        /// The hosts.
-        hosts: [String; 2],
-        /// The interface.
-        port: String,
-    },
-    /// An interface is one end of one link.
-    #[error("host {host}: port {port} can be the end of one link, not of {links}: make a host for each link")]
-    Links {
-        /// The host.
-        host: String,
-        /// Its interface.
-        port: String,
-        /// Links of the host.
-        links: usize,
-    },
-    /// The interface cannot be used.
-    #[error(transparent)]
-    Open(#[from] OpenError),
 }
 
 impl Drop for Running {

@@ -11,6 +11,7 @@
 //! Read first: `worker.rs` (the loop), then `port/mod.rs`; `engine.rs` starts and stops it all.
 #![cfg(target_os = "linux")]
 
+mod attach;
 mod clock;
 mod command;
 pub mod control;
@@ -30,9 +31,10 @@ mod worker;
 mod worker_clock;
 mod worker_group;
 
+pub use attach::{AttachError, attach};
 pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
-pub use engine::{AttachError, EdgePorts, Options, Panicked, Running, StartError, Stopper, attach, start};
+pub use engine::{EdgePorts, Options, Panicked, Running, StartError, Stopper, start};
 pub use fastpath_spec::{Idle, Late, Workers};
 pub use lateness::BOUNDS_NS;
 pub use notice::Notice;

@@ -21,7 +21,7 @@ use fastpath_lab::netlink::{LinkParameters, Netlink};
 use fastpath_lab::{Host, HostError};
 use fastpath_link::PipeSpec;
 use fastpath_net::{EdgeId, Routes};
-use fastpath_spec::{NodeId, NodeKind, Topology};
+use fastpath_spec::{NodeId, NodeKind, PortName, Topology};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -61,25 +61,8 @@ pub(super) enum Between {
     Taps(PipeSpec),
     /// A loop that copies between the interfaces of the hosts.
     Copies,
-    /// Our engine between veth pairs.
-    Veths(PipeSpec, Way),
-}
-
-/// How our engine gets at its ends of veth pairs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
-    Xdp,
-    Packet,
-}
-
-impl Way {
-    /// Before the name of an interface in a spec.
-    fn word(self) -> &'static str {
-        match self {
-            Way::Xdp => "xdp:",
-            Way::Packet => "packet:",
-        }
-    }
+    /// Our engine between veth pairs, with ports of this kind.
+    Veths(PipeSpec, &'static str),
 }
 
 /// A queue discipline of the kernel that limits a rate.
@@ -331,7 +314,9 @@ fn topology(between: &[Between]) -> Topology {
             _ => continue,
         };
         let port = |end| match between {
-            Between::Veths(_, way) => Some(way.word().to_owned() + &port(pair, end)),
+            Between::Veths(_, kind) => {
+                Some(PortName::new(kind, &port(pair, end)).expect("a kind and an interface"))
+            }
             _ => None,
         };
         let ends = [0, 1].map(|end| topology.add_node(name(pair, end), NodeKind::Host { port: port(end) }));

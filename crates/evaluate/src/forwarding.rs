@@ -12,7 +12,7 @@
 //! kernel counts. Ours is with AF_XDP ports (`port = "xdp:eth1"`), or with packet sockets where
 //! those are not to be had; the other is beside it.
 
-use super::field::{Between, Field, Way, interface, received};
+use super::field::{Between, Field, interface, received};
 use super::rattan::{self, Treatment};
 use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED, testpmd};
 use fastpath_engine::port::{AfPacket, AfXdp, BURST, Port};
@@ -129,10 +129,10 @@ impl Seen {
     /// All take turns. This machine may change its speed from one round to the next, so what others
     /// carry is told by the middle of their rounds' ratios to ours.
     fn of(size: u32, pairs: u32, context: &Context<'_>) -> Result<Seen, PartError> {
-        let ours = |way| Between::Veths(PipeSpec::default(), way);
+        let ours = |kind| Between::Veths(PipeSpec::default(), kind);
         let rattan = Between::Rattan(Treatment::Delay(fastpath_units::Duration::ZERO));
-        let others = [ours(Way::Packet), Between::Bridge, Between::Nothing, Between::Testpmd, rattan];
-        let (mut ours, mut others) = (Path::new(ours(Way::Xdp)), others.map(Path::new));
+        let others = [ours("packet"), Between::Bridge, Between::Nothing, Between::Testpmd, rattan];
+        let (mut ours, mut others) = (Path::new(ours("xdp")), others.map(Path::new));
         for _ in 0..ROUNDS {
             for path in std::iter::once(&mut ours).chain(&mut others) {
                 path.blast(size, pairs, context)?;

@@ -9,10 +9,12 @@
 //! Each end of a veth pair is in a network namespace of its own, so that only measured frames pass.
 
 use super::pipeline::{End, send};
-use fastpath_engine::port::{AfPacket, AfXdp, Burst, OpenError, Port, XdpMemory};
+use fastpath_engine::Notice;
+use fastpath_engine::port::{AfPacket, AfXdp, Burst, OpenContext, OpenError, Port, XdpMemory, open};
 use fastpath_lab::namespace::{Namespace, NotPermitted, gain_privilege};
 use fastpath_lab::netlink::{LinkParameters, Netlink};
 use fastpath_net::{Frame, FramePool};
+use fastpath_spec::{ParsePortNameError, PortName};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use nix::net::if_::if_nametoindex;
@@ -37,14 +39,20 @@ pub enum DutAttachment {
     Veth,
     /// A veth pair. The DUT's port is an AF_XDP socket.
     Xdp,
-    /// Two interfaces of this machine joined by a cable: the DUT's, then the tester's.
-    Interfaces(String, String),
+    /// Two ports of this machine joined by a cable: the DUT's, then the tester's.
+    Interfaces(PortName, PortName),
 }
 
 /// A text that names no attachment.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("port {0:?}: write memory, veth, xdp, or DEVICE+SOURCE: two interfaces joined by a cable")]
-pub struct ParseAttachmentError(String);
+pub enum ParseAttachmentError {
+    /// It has none of the forms.
+    #[error("port {0:?}: write memory, veth, xdp, or DEVICE+SOURCE: two ports joined by a cable")]
+    Form(String),
+    /// One of its ports is not the name of a port.
+    #[error("{0}: {instead}", instead = .0.instead())]
+    Port(#[from] ParsePortNameError),
+}
 
 impl FromStr for DutAttachment {
     type Err = ParseAttachmentError;
@@ -52,10 +60,16 @@ impl FromStr for DutAttachment {
         match text.split_once('+') {
             None if text == "veth" => Ok(DutAttachment::Veth),
             None if text == "xdp" => Ok(DutAttachment::Xdp),
-            Some((device, source)) if !device.is_empty() && !source.is_empty() && device != source => {
-                Ok(DutAttachment::Interfaces(device.to_owned(), source.to_owned()))
+            Some((device, source)) if !device.is_empty() && !source.is_empty() => {
+                let (device, source): (PortName, PortName) = (device.parse()?, source.parse()?);
+                match (device.interface(), source.interface()) {
+                    (Some(dut), Some(tester)) if dut != tester => {
+                        Ok(DutAttachment::Interfaces(device, source))
+                    }
+                    _ => Err(ParseAttachmentError::Form(text.to_owned())),
+                }
             }
-            _ => Err(ParseAttachmentError(text.to_owned())),
+            _ => Err(ParseAttachmentError::Form(text.to_owned())),
         }
     }
 }
@@ -93,9 +107,11 @@ impl DutPort {
     /// # Errors
     /// [`DutPortError`] where interfaces cannot be made or opened.
     pub fn open(attachment: &DutAttachment, frame: usize) -> Result<DutPort, DutPortError> {
-        let (device, far, namespaces): (Box<dyn Port>, _, _) = match attachment {
+        let (device, far, namespaces): (Box<dyn Port>, Box<dyn Port>, _) = match attachment {
             DutAttachment::Interfaces(device, source) => {
-                (Box::new(AfPacket::open(device)?), AfPacket::open(source)?, Vec::new())
+                let notice = Notice::to_stderr();
+                let mut context = OpenContext::new([device.clone(), source.clone()], &notice);
+                (open(device, &mut context)?, open(source, &mut context)?, Vec::new())
             }
             DutAttachment::Veth | DutAttachment::Xdp => {
                 gain_privilege()?;
@@ -104,11 +120,11 @@ impl DutPort {
                 let [near, away] = &namespaces;
                 let device = inside(near, "opening the device's port", || open_device(attachment))??;
                 let far = inside(away, "opening the source's port", || AfPacket::open(VETHS[1]))??;
-                (device, far, Vec::from(namespaces))
+                (device, Box::new(far), Vec::from(namespaces))
             }
         };
         let ends = RefCell::new(Ends {
-            port: Box::new(far),
+            port: far,
             pool: FramePool::new(POOL_LIMIT),
             burst: Burst::new(),
             out: VecDeque::new(),
@@ -233,7 +249,14 @@ pub(super) mod tests {
     fn attachments_are_parsed() {
         assert_eq!("veth".parse(), Ok(DutAttachment::Veth));
         assert_eq!("xdp".parse(), Ok(DutAttachment::Xdp));
-        assert_eq!("eth1+eth2".parse(), Ok(DutAttachment::Interfaces("eth1".to_owned(), "eth2".to_owned())));
+        let ports = ["xdp:eth1", "eth2"].map(|port| port.parse().unwrap());
+        let [device, source] = ports;
+        assert_eq!("xdp:eth1+eth2".parse(), Ok(DutAttachment::Interfaces(device, source)));
+        let error = "dpdk:eth1+eth2".parse::<DutAttachment>().unwrap_err().to_string();
+        assert!(
+            error.starts_with("'dpdk' is not a kind of port: write IFACE, packet:IFACE, xdp:"),
+            "{error}"
+        );
         for bad in ["", "eth1", "eth1+", "eth1+eth1"] {
             assert!(bad.parse::<DutAttachment>().unwrap_err().to_string().contains("DEVICE+SOURCE"), "{bad}");
         }

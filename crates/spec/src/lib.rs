@@ -19,6 +19,7 @@ pub mod mistake;
 pub mod netem;
 mod node;
 mod pipe;
+mod port_name;
 pub mod preset;
 mod queue;
 mod reader;
@@ -36,6 +37,7 @@ pub use default_queue::DEFAULT_QUEUE_PACKETS;
 pub use engine_settings::{EngineSettings, Idle, Late, Workers};
 pub use mistake::{Mistake, Warning};
 pub use pipe::assignment;
+pub use port_name::{ParsePortNameError, PortName};
 pub use reader::{Spec, is_key, is_name, keys, parse, parse_change, read};
 pub use topology::{
     DEFAULT_MTU, Direction, End, Event, Group, Interface, Link, LinkId, Node, NodeId, NodeKind, Start,

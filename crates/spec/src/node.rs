@@ -5,15 +5,13 @@ use crate::Files;
 use crate::address::AddressError;
 use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
+use crate::port_name::PortName;
 use crate::reader::Reader;
 use crate::topology::{NodeId, NodeKind};
 use crate::tree::Tree;
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use std::net::IpAddr;
-
-/// How `run` may be told to reach an interface, before its name.
-const WAYS: [&str; 4] = ["xdp:", "xdp-native:", "xdp-generic:", "packet:"];
 
 /// What was written about a node, with its place in the text.
 pub(crate) struct NodeDraft {
@@ -176,23 +174,14 @@ fn mac(text: &str) -> Result<MacAddr, (String, String)> {
     text.parse().map_err(|_| (format!("'{text}' is not a MAC address"), instead.to_owned()))
 }
 
-fn port(field: &Field, remarks: &mut Remarks) -> Option<String> {
-    let whole = field.text("eth1", remarks)?;
-    let text = interface_of(whole);
-    // What Linux takes (dev_valid_name): 1 to 15 bytes, no '/', no ':', no space, and not '.' or
-    // '..'.
-    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
-    if text.is_empty() || text.len() > 15 || text.chars().any(odd) || matches!(text, "." | "..") {
-        let what = format!("'{}' cannot be the name of an interface", text.escape_debug());
-        remarks.mistake(field.at, what, "write one that `ip link` shows");
-        return None;
+fn port(field: &Field, remarks: &mut Remarks) -> Option<PortName> {
+    match field.text("eth1", remarks)?.parse::<PortName>() {
+        Ok(port) => Some(port),
+        Err(error) => {
+            remarks.mistake(field.at, error.to_string(), error.instead());
+            None
+        }
     }
-    Some(whole.to_owned())
-}
-
-/// The interface of a port, without the way to reach it.
-fn interface_of(port: &str) -> &str {
-    WAYS.iter().find_map(|way| port.strip_prefix(way)).unwrap_or(port)
 }
 
 fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(usize, IpNet, IpAddr)> {
@@ -253,13 +242,11 @@ pub(crate) fn attach(spec: &mut Reader) {
                     "write a host for each",
                 );
             }
-            let port = interface_of(&port).to_owned();
-            if let Some(other) = ports.insert(port.clone(), name) {
-                spec.remarks.mistake(
-                    draft.at,
-                    format!("port {port} is {other}'s already"),
-                    "write another port",
-                );
+            if let Some(interface) = port.interface()
+                && let Some(other) = ports.insert(interface.to_owned(), name)
+            {
+                let what = format!("port {interface} is {other}'s already");
+                spec.remarks.mistake(draft.at, what, "write another port");
             }
         }
         for given in std::mem::take(&mut draft.mac) {

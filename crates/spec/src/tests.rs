@@ -392,7 +392,7 @@ fn what_is_given_by_link_lands_on_its_interface() {
     assert_eq!(addresses(2, 0), "192.168.7.1/24 fd00:0:0:1::3/64");
     assert_eq!(addresses(2, 1), "10.1.1.1/24 fd01::1/64");
     assert_eq!(net.nodes[0].routes, [("0.0.0.0/0".parse().unwrap(), "192.168.7.1".parse().unwrap())]);
-    assert_eq!(net.nodes[1].kind, NodeKind::Host { port: Some("eth1".to_owned()) });
+    assert_eq!(net.nodes[1].kind, NodeKind::Host { port: Some("eth1".parse().unwrap()) });
     assert_eq!(net.nodes[1].interfaces[0].mac, None);
     assert_eq!(net.nodes[1].interfaces[0].mtu, 9000);
     // 02:00:00:00:00:03 was r's on the second link until it was given away.
@@ -591,6 +591,14 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "1:7: a is one port but has several links; write a host for each",
             "3:7: port eth0 is a's already; write another port",
             "6:8: 'a b' cannot be the name of an interface; write one that `ip link` shows",
+        ],
+    ),
+    (
+        "[host.a]\nport = 'dpdk:eth0'\n[host.b]\nport = 'memory:x'\n[[link]]\nbetween = ['a', 'b']",
+        &[
+            "2:8: 'dpdk' is not a kind of port; write IFACE, packet:IFACE, xdp:IFACE, xdp-native:IFACE, xdp-generic:IFACE, \
+             tap:IFACE, memory",
+            "4:8: a port of the kind memory has no interface; write memory",
         ],
     ),
     (

@@ -4,6 +4,7 @@
 //! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it
 //! keeps `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
 
+use crate::port_name::PortName;
 use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_switch::ofctl::RuleLine;
@@ -60,9 +61,8 @@ pub enum NodeKind {
     /// An edge of the network: frames enter and leave here. In a lab it is a namespace; in `run` it
     /// is the named interface of this machine; in `replay` a capture file.
     Host {
-        /// The existing interface of this machine that `fastpath run` attaches here; `xdp:` or
-        /// `packet:` before its name says by which kind of socket.
-        port: Option<String>,
+        /// The port of this machine that `fastpath run` attaches here.
+        port: Option<PortName>,
     },
     /// Forwards IP packets inside the engine.
     Router,

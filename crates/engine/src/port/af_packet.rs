@@ -10,16 +10,16 @@
 //!
 //! A VLAN tag that the kernel took off a frame is put back.
 
+use super::base::PortBase;
 use super::claim::Claim;
 use super::merging::Merging;
 use super::offload::{HEADER_LEN, RxSink, Scratch};
-use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
+use super::{BURST, Burst, OpenError, Port, PortCounters, PortError, PortKind, interface_of};
 use crate::sys::interface;
 use crate::sys::packet::{PacketSocket, Received};
 use fastpath_net::{FRAME_MAX, Frame, FramePool};
 use fastpath_units::Time;
 use std::collections::VecDeque;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Memory of the receive ring: at 1.5 Mpps of small frames, a pause of the engine of 5 ms.
@@ -31,9 +31,16 @@ const LOOKS_PER_CHECK: u32 = 1024;
 /// The same for an interface that was down.
 const CHECK_EVERY: fastpath_units::Duration = fastpath_units::Duration::from_ms(100);
 
+pub(super) const KINDS: &[PortKind] = &[PortKind {
+    name: "packet",
+    about: "an existing interface by a packet socket; sees TCP super-packets and VLAN tags as sent",
+    needs: "CAP_NET_RAW in the network namespace",
+    open: |name, _| Ok(Box::new(AfPacket::open(interface_of(name))?)),
+}];
+
 /// An interface of this machine, as a port.
 pub struct AfPacket {
-    name: String,
+    base: PortBase,
     index: u32,
     socket: PacketSocket,
     /// Memory for a frame longer than a ring slot.
@@ -42,7 +49,6 @@ pub struct AfPacket {
     looks: u32,
     /// The interface was down at some time, so that it may be gone, and was there then.
     went_down: Option<Time>,
-    counters: PortCounters,
     merging: Merging,
     _claim: Claim,
 }
@@ -60,14 +66,13 @@ impl AfPacket {
             .map_err(failed("opening a packet socket"))?;
         let merging = Merging::switch_off(socket.as_fd(), name);
         Ok(AfPacket {
-            name: name.to_owned(),
+            base: PortBase::new(name),
             index,
             socket,
             buffer: vec![0; HEADER_LEN + FRAME_MAX].into_boxed_slice(),
             scratch: Scratch::default(),
             looks: 0,
             went_down: None,
-            counters: PortCounters::default(),
             merging,
             _claim: claim,
         })
@@ -79,41 +84,21 @@ impl AfPacket {
         self.looks = 0;
         match self.socket.take_error() {
             Err(error) if error.raw_os_error() != Some(libc::ENETDOWN) => {
-                return Err(self.failure("receiving", error));
+                return Err(self.base.failure("receiving", error));
             }
             Err(_) => self.went_down = Some(now),
             Ok(()) => self.went_down = self.went_down.map(|_| now),
         }
         if self.went_down.is_some() && !self.socket.has_interface(self.index) {
-            return Err(self.gone());
+            return Err(self.base.gone());
         }
         Ok(())
-    }
-
-    fn gone(&self) -> PortError {
-        PortError::Gone { name: self.name.clone() }
-    }
-
-    fn failure(&self, operation: &'static str, source: io::Error) -> PortError {
-        match source.raw_os_error() {
-            Some(libc::ENXIO | libc::ENODEV) => self.gone(),
-            _ => PortError::System { name: self.name.clone(), operation, source },
-        }
-    }
-
-    /// Frees the first `count` frames as sent.
-    fn sent(&mut self, count: usize, pool: &mut FramePool, frames: &mut VecDeque<Frame>) {
-        for frame in frames.drain(..count) {
-            self.counters.tx_frames += 1;
-            self.counters.tx_bytes += frame.len() as u64;
-            pool.free(frame);
-        }
     }
 }
 
 impl Port for AfPacket {
     fn name(&self) -> &str {
-        &self.name
+        &self.base.name
     }
 
     fn kind(&self) -> String {
@@ -121,7 +106,7 @@ impl Port for AfPacket {
     }
 
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        let mut arrivals = RxSink { pool, burst, counters: &mut self.counters };
+        let mut arrivals = RxSink { pool, burst, counters: &mut self.base.counters };
         while !arrivals.burst.is_full() {
             let scratch = &mut self.scratch;
             let Some(rest) = self.socket.receive(|frame| accept(&frame, &mut arrivals, scratch)) else {
@@ -149,28 +134,7 @@ impl Port for AfPacket {
         pool: &mut FramePool,
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError> {
-        for _ in 0..BURST {
-            if frames.is_empty() {
-                break;
-            }
-            match self.socket.send(frames.iter().take(BURST).map(|frame| pool.bytes(frame))) {
-                Ok(count) => {
-                    self.sent(count, pool, frames);
-                    break;
-                }
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => break,
-                    Some(libc::ENETDOWN) if self.socket.has_interface(self.index) => {
-                        self.counters.tx_down += 1
-                    }
-                    Some(libc::ENETDOWN) => return Err(self.gone()),
-                    Some(libc::EINVAL | libc::EMSGSIZE) => self.counters.tx_refused += 1,
-                    _ => return Err(self.failure("sending", error)),
-                },
-            }
-            pool.free(frames.pop_front().expect("the frame just refused"));
-        }
-        Ok(())
+        send_burst(&self.socket, self.index, &mut self.base, pool, frames)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -178,15 +142,46 @@ impl Port for AfPacket {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters.rx_overrun += self.socket.take_drops();
-        self.counters
+        self.base.counters.rx_overrun += self.socket.take_drops();
+        self.base.counters
     }
 }
 
 impl Drop for AfPacket {
     fn drop(&mut self) {
-        self.merging.restore(self.socket.as_fd(), &self.name);
+        self.merging.restore(self.socket.as_fd(), &self.base.name);
     }
+}
+
+/// Sends frames from the front of `frames` by a packet socket on the interface with this index. What
+/// the device has no room for stays.
+pub(super) fn send_burst(
+    socket: &PacketSocket,
+    index: u32,
+    base: &mut PortBase,
+    pool: &mut FramePool,
+    frames: &mut VecDeque<Frame>,
+) -> Result<(), PortError> {
+    for _ in 0..BURST {
+        if frames.is_empty() {
+            break;
+        }
+        match socket.send(frames.iter().take(BURST).map(|frame| pool.bytes(frame))) {
+            Ok(count) => {
+                base.sent(frames.drain(..count), pool);
+                break;
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => break,
+                Some(libc::ENETDOWN) if socket.has_interface(index) => base.counters.tx_down += 1,
+                Some(libc::ENETDOWN) => return Err(base.gone()),
+                Some(libc::EINVAL | libc::EMSGSIZE) => base.counters.tx_refused += 1,
+                _ => return Err(base.failure("sending", error)),
+            },
+        }
+        pool.free(frames.pop_front().expect("the frame just refused"));
+    }
+    Ok(())
 }
 
 /// What remains to be done for a frame seen in the ring.

@@ -14,16 +14,19 @@
 //! frame (`offload.rs`). Tags that a VLAN device on the far end of a veth left to the hardware are
 //! lost; a packet socket sees them.
 
+use super::af_packet::AfPacket;
+use super::base::PortBase;
 use super::claim::Claim;
 use super::merging::Merging;
 use super::offload::{RxSink, Scratch, infer};
-use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
+use super::{BURST, Burst, OpenContext, OpenError, Port, PortCounters, PortError, PortKind, interface_of};
 use crate::sys::bpf::{Mode, Redirect};
 use crate::sys::epoll::Epoll;
 use crate::sys::interface;
 use crate::sys::packet::PacketSocket;
 use crate::sys::xdp::{Binding, HEADROOM, Umem, XdpSocket};
 use fastpath_net::{FRAME_MAX, Frame, FramePool};
+use fastpath_spec::PortName;
 use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::io;
@@ -41,6 +44,51 @@ const CHECK_EVERY: fastpath_units::Duration = fastpath_units::Duration::from_ms(
 /// A queue just left by another socket is busy for up to 24 ms.
 const BUSY_TRIES: u32 = 10;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) const KINDS: &[PortKind] = &[
+    PortKind {
+        name: "xdp",
+        about: "an existing interface by AF_XDP; a packet socket where AF_XDP is unavailable",
+        needs: "CAP_NET_RAW and CAP_BPF, Linux 5.10 or later",
+        open: |name, context| open(name, None, context),
+    },
+    PortKind {
+        name: "xdp-native",
+        about: "as xdp, with the XDP program in the driver",
+        needs: "a driver with native XDP",
+        open: |name, context| open(name, Some(XdpMode::Native), context),
+    },
+    PortKind {
+        name: "xdp-generic",
+        about: "as xdp, with the XDP program in the network stack",
+        needs: "CAP_NET_RAW and CAP_BPF, Linux 5.10 or later",
+        open: |name, context| open(name, Some(XdpMode::Generic), context),
+    },
+];
+
+/// Opens a port by AF_XDP, or by a packet socket where AF_XDP is unavailable, with a notice.
+fn open(
+    name: &PortName,
+    mode: Option<XdpMode>,
+    context: &mut OpenContext<'_>,
+) -> Result<Box<dyn Port>, OpenError> {
+    let interface = interface_of(name);
+    let names = &context.names;
+    let memory = context.xdp.get_or_insert_with(|| {
+        let is_xdp = |name: &&PortName| KINDS.iter().any(|kind| kind.name == name.kind());
+        XdpMemory::for_ports(names.iter().filter(is_xdp).map(interface_of))
+    });
+    match AfXdp::open(interface, mode, memory) {
+        Ok(port) => Ok(Box::new(port)),
+        Err(error @ (OpenError::NoSuchInterface { .. } | OpenError::InUse { process: Some(_), .. })) => {
+            Err(error)
+        }
+        Err(why) => {
+            context.notice.send(&format!("AF_XDP unavailable ({why}), falling back to AF_PACKET"));
+            Ok(Box::new(AfPacket::open(interface)?))
+        }
+    }
+}
 
 /// Where the program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +108,7 @@ enum Purpose {
 
 /// An interface of this machine, as a port.
 pub struct AfXdp {
-    name: String,
+    base: PortBase,
     index: u32,
     mode: XdpMode,
     /// By queue; the descriptors of several wait in `readable`.
@@ -71,7 +119,6 @@ pub struct AfXdp {
     /// A frame that came in several pieces.
     whole: Vec<u8>,
     checked_at: Time,
-    counters: PortCounters,
     memory: String,
     merging: Merging,
     /// Detaches the program before the sockets close; `None` if nothing is received.
@@ -181,7 +228,7 @@ impl AfXdp {
         }
         let (bytes, huge) = umem.extent();
         Ok(AfXdp {
-            name: name.to_owned(),
+            base: PortBase::new(name),
             index,
             mode,
             sockets,
@@ -190,7 +237,6 @@ impl AfXdp {
             scratch: Scratch::default(),
             whole: Vec::with_capacity(FRAME_MAX),
             checked_at: Time::ZERO,
-            counters: PortCounters::default(),
             memory: format!("{} of {} MiB on huge pages", huge >> 20, bytes >> 20),
             merging: Merging::switch_off(claim.as_fd(), name),
             _redirect: redirect,
@@ -205,23 +251,12 @@ impl AfXdp {
         for socket in &self.sockets {
             match socket.take_error() {
                 Err(error) if error.raw_os_error() != Some(libc::ENETDOWN) => {
-                    return Err(self.failure("receiving", error));
+                    return Err(self.base.failure("receiving", error));
                 }
                 _ => {}
             }
         }
-        if interface::exists(self.claim.as_fd(), self.index) { Ok(()) } else { Err(self.gone()) }
-    }
-
-    fn gone(&self) -> PortError {
-        PortError::Gone { name: self.name.clone() }
-    }
-
-    fn failure(&self, operation: &'static str, source: io::Error) -> PortError {
-        match source.raw_os_error() {
-            Some(libc::ENXIO | libc::ENODEV) => self.gone(),
-            _ => PortError::System { name: self.name.clone(), operation, source },
-        }
+        if interface::exists(self.claim.as_fd(), self.index) { Ok(()) } else { Err(self.base.gone()) }
     }
 
     /// Makes the kernel send what is in the ring.
@@ -233,9 +268,9 @@ impl AfXdp {
             Ok(()) => Ok(()),
             // What is in the ring waits there until the interface is up again.
             Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
-                if interface::exists(self.claim.as_fd(), self.index) { Ok(()) } else { Err(self.gone()) }
+                if interface::exists(self.claim.as_fd(), self.index) { Ok(()) } else { Err(self.base.gone()) }
             }
-            Err(error) => Err(self.failure("sending", error)),
+            Err(error) => Err(self.base.failure("sending", error)),
         }
     }
 
@@ -258,7 +293,7 @@ fn bind(umem: &mut Umem, binding: Binding) -> io::Result<XdpSocket> {
 
 impl Port for AfXdp {
     fn name(&self) -> &str {
-        &self.name
+        &self.base.name
     }
 
     fn kind(&self) -> String {
@@ -270,7 +305,7 @@ impl Port for AfXdp {
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
         // What the device had no room for is tried again, also when nothing new comes to send.
         self.send()?;
-        let mut arrivals = RxSink { pool, burst, counters: &mut self.counters };
+        let mut arrivals = RxSink { pool, burst, counters: &mut self.base.counters };
         let (whole, scratch, mtu) = (&mut self.whole, &mut self.scratch, self.mtu);
         for socket in &mut self.sockets {
             if arrivals.burst.is_full() {
@@ -305,17 +340,13 @@ impl Port for AfXdp {
         for _ in 0..BURST {
             let Some(first) = frames.front() else { break };
             if !self.is_sendable(first.len()) {
-                self.counters.tx_refused += 1;
+                self.base.counters.tx_refused += 1;
                 pool.free(frames.pop_front().expect("the frame just looked at"));
                 continue;
             }
             let good = frames.iter().take(BURST).take_while(|frame| self.is_sendable(frame.len())).count();
             let count = self.sockets[0].queue(frames.iter().take(good).map(|frame| pool.bytes(frame)));
-            for frame in frames.drain(..count) {
-                self.counters.tx_frames += 1;
-                self.counters.tx_bytes += frame.len() as u64;
-                pool.free(frame);
-            }
+            self.base.sent(frames.drain(..count), pool);
             if count < good || frames.is_empty() {
                 break;
             }
@@ -328,13 +359,13 @@ impl Port for AfXdp {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters.rx_overrun += self.sockets.iter_mut().map(XdpSocket::take_drops).sum::<u64>();
-        self.counters
+        self.base.counters.rx_overrun += self.sockets.iter_mut().map(XdpSocket::take_drops).sum::<u64>();
+        self.base.counters
     }
 }
 
 impl Drop for AfXdp {
     fn drop(&mut self) {
-        self.merging.restore(self.claim.as_fd(), &self.name);
+        self.merging.restore(self.claim.as_fd(), &self.base.name);
     }
 }

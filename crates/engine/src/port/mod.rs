@@ -15,16 +15,23 @@
 //!
 //! To add a kind: a file here with a type that implements [`Port`]; nothing else needs to know.
 
-mod af_packet;
-mod af_xdp;
+mod base;
 mod claim;
 mod injector;
 mod memory;
 mod merging;
-mod null;
 mod offload;
 mod pcap;
-mod tap;
+
+/// Declares the file of every kind and collects its constant `KINDS`.
+macro_rules! registry {
+    ($($file:ident: [$($pattern:literal),+],)+) => {
+        $(mod $file;)+
+        static KINDS: &[&[PortKind]] = &[$($file::KINDS),+];
+    };
+}
+
+fastpath_spec::port_kinds!(registry);
 
 pub use af_packet::AfPacket;
 pub use af_xdp::{AfXdp, XdpMemory, XdpMode};
@@ -34,8 +41,10 @@ pub use null::NullPort;
 pub use pcap::Pcap;
 pub use tap::TapPort;
 
+use crate::notice::Notice;
 use crate::sys::interface;
 use fastpath_net::{Frame, FramePool};
+use fastpath_spec::PortName;
 use fastpath_units::Time;
 use fastpath_wire::pcap::ReadError;
 use std::collections::VecDeque;
@@ -45,6 +54,67 @@ use std::os::fd::BorrowedFd;
 
 /// Frames a port is asked for, or given, at a time.
 pub const BURST: usize = 64;
+
+/// A kind of port: what a [`PortName`] selects.
+pub struct PortKind {
+    /// Its name before the colon: `xdp`.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// What it needs of the machine.
+    pub needs: &'static str,
+    open: fn(&PortName, &mut OpenContext<'_>) -> Result<Box<dyn Port>, OpenError>,
+}
+
+impl std::fmt::Debug for PortKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Returns every kind of port.
+pub fn kinds() -> impl Iterator<Item = &'static PortKind> {
+    KINDS.iter().copied().flatten()
+}
+
+/// What ports that are opened for one engine share.
+#[derive(Debug)]
+pub struct OpenContext<'n> {
+    notice: &'n Notice,
+    /// All ports that will be opened.
+    names: Vec<PortName>,
+    /// Memory of the AF_XDP sockets, once the first of them was opened.
+    xdp: Option<XdpMemory>,
+}
+
+impl<'n> OpenContext<'n> {
+    /// For ports of these names. `notice` receives what differs from what a name says.
+    pub fn new(names: impl IntoIterator<Item = PortName>, notice: &'n Notice) -> OpenContext<'n> {
+        OpenContext { notice, names: names.into_iter().collect(), xdp: None }
+    }
+}
+
+/// Opens a port on an interface of the thread's network namespace.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open(name: &PortName, context: &mut OpenContext<'_>) -> Result<Box<dyn Port>, OpenError> {
+    let kind = kinds().find(|kind| kind.name == name.kind()).expect("a kind for every name");
+    (kind.open)(name, context)
+}
+
+/// Opens a single port.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open_one(name: &PortName, notice: &Notice) -> Result<Box<dyn Port>, OpenError> {
+    open(name, &mut OpenContext::new([name.clone()], notice))
+}
+
+/// The interface of a port whose kind has one.
+fn interface_of(name: &PortName) -> &str {
+    name.interface().unwrap_or_default()
+}
 
 /// One attachment to the world outside.
 ///
@@ -328,5 +398,25 @@ impl OpenError {
             Some(libc::EBUSY) => OpenError::InUse { name, process: None },
             _ => OpenError::System { name, operation, source },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_that_a_name_may_have_is_in_the_registry_and_described() {
+        assert_eq!(kinds().map(|kind| kind.name).collect::<Vec<_>>(), PortName::kinds().collect::<Vec<_>>());
+        assert!(kinds().all(|kind| !kind.about.is_empty() && !kind.needs.is_empty()));
+    }
+
+    #[test]
+    fn a_port_of_the_kind_memory_counts_and_discards_what_is_sent() {
+        let mut port = open_one(&"memory".parse().unwrap(), &Notice::none()).unwrap();
+        let mut pool = FramePool::new(std::num::NonZeroUsize::new(1 << 16).unwrap());
+        let mut frames: VecDeque<Frame> = pool.insert(&[0; 60]).into_iter().collect();
+        port.tx_burst(Time::ZERO, &mut pool, &mut frames).unwrap();
+        assert_eq!((port.counters().tx_frames, port.counters().tx_bytes, pool.live()), (1, 60, 0));
     }
 }

@@ -1,27 +1,34 @@
 //! A port whose far side is nothing: no frame comes, and what is sent is counted and gone.
 
-use super::{Burst, Port, PortCounters, PortError};
+use super::base::PortBase;
+use super::{Burst, Port, PortCounters, PortError, PortKind};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
 use std::collections::VecDeque;
 
+pub(super) const KINDS: &[PortKind] = &[PortKind {
+    name: "memory",
+    about: "no interface: nothing arrives, what is sent is counted and discarded",
+    needs: "nothing",
+    open: |name, _| Ok(Box::new(NullPort::new(name.kind()))),
+}];
+
 /// See the head of this file.
 #[derive(Debug)]
 pub struct NullPort {
-    name: String,
-    counters: PortCounters,
+    base: PortBase,
 }
 
 impl NullPort {
     /// A port of this name.
     pub fn new(name: &str) -> NullPort {
-        NullPort { name: name.to_owned(), counters: PortCounters::default() }
+        NullPort { base: PortBase::new(name) }
     }
 }
 
 impl Port for NullPort {
     fn name(&self) -> &str {
-        &self.name
+        &self.base.name
     }
 
     fn rx_burst(&mut self, _now: Time, _pool: &mut FramePool, _burst: &mut Burst) -> Result<(), PortError> {
@@ -34,11 +41,7 @@ impl Port for NullPort {
         pool: &mut FramePool,
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError> {
-        for frame in frames.drain(..) {
-            self.counters.tx_frames += 1;
-            self.counters.tx_bytes += frame.len() as u64;
-            pool.free(frame);
-        }
+        self.base.sent(frames.drain(..), pool);
         Ok(())
     }
 
@@ -48,6 +51,6 @@ impl Port for NullPort {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.counters
+        self.base.counters
     }
 }

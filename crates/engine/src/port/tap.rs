@@ -7,8 +7,9 @@
 //! with receive offload. The interface lives in the network namespace of the thread that opens the
 //! port; the port itself then works from any thread.
 
+use super::base::PortBase;
 use super::offload::{HEADER_LEN, RxSink, Scratch};
-use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
+use super::{BURST, Burst, OpenError, Port, PortCounters, PortError, PortKind, interface_of};
 use crate::sys::interface;
 use crate::sys::tap::{PARTS_MAX, Tap};
 use fastpath_net::{FRAME_MAX, Frame, FramePool};
@@ -25,9 +26,22 @@ use std::os::unix::net::UnixDatagram;
 /// ms.
 const QUEUE_LEN: u16 = 10_000;
 
+pub(super) const KINDS: &[PortKind] = &[PortKind {
+    name: "tap",
+    about: "a TAP interface, created if it does not exist, and set up",
+    needs: "/dev/net/tun and CAP_NET_ADMIN in the network namespace",
+    open: |name, _| {
+        let name = interface_of(name);
+        let port = TapPort::open(name)?;
+        let set_up = interface::any_socket().and_then(|any| interface::set_up(any.as_fd(), name));
+        set_up.map_err(|error| OpenError::from_os(name, "setting the interface up", error))?;
+        Ok(Box::new(port))
+    },
+}];
+
 /// An open TAP device.
 pub struct TapPort {
-    name: String,
+    base: PortBase,
     tap: Tap,
     /// Where the kernel puts a frame before its length is known, if that is not to be in the pool.
     buffer: Box<[u8]>,
@@ -38,7 +52,6 @@ pub struct TapPort {
     headers: Vec<u8>,
     /// Super-packets stay in one piece.
     keeps_whole: bool,
-    counters: PortCounters,
 }
 
 impl TapPort {
@@ -71,7 +84,7 @@ impl TapPort {
 
     fn with(name: &str, tap: Tap) -> TapPort {
         TapPort {
-            name: name.to_owned(),
+            base: PortBase::new(name),
             tap,
             buffer: vec![0; FRAME_MAX].into_boxed_slice(),
             overruns: Overruns::watch(name),
@@ -79,7 +92,6 @@ impl TapPort {
             joined: Coalescer::default(),
             headers: Vec::new(),
             keeps_whole: false,
-            counters: PortCounters::default(),
         }
     }
 
@@ -97,20 +109,11 @@ impl TapPort {
         let payloads = frames.range(..count).map(|frame| &pool.bytes(frame)[skip..]);
         (count, self.tap.write(&vnet, std::iter::once(headers).chain(payloads)))
     }
-
-    /// A deleted TAP answers EBADFD to everything (drivers/net/tun.c).
-    fn failure(&self, operation: &'static str, source: io::Error) -> PortError {
-        let name = self.name.clone();
-        match source.raw_os_error() {
-            Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => PortError::Gone { name },
-            _ => PortError::System { name, operation, source },
-        }
-    }
 }
 
 impl Port for TapPort {
     fn name(&self) -> &str {
-        &self.name
+        &self.base.name
     }
 
     fn kind(&self) -> String {
@@ -118,7 +121,7 @@ impl Port for TapPort {
     }
 
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        let mut arrivals = RxSink { pool, burst, counters: &mut self.counters };
+        let mut arrivals = RxSink { pool, burst, counters: &mut self.base.counters };
         let mut header = [0; HEADER_LEN];
         // Where the next frame stays if it is a super-packet.
         let mut slot = None;
@@ -156,7 +159,7 @@ impl Port for TapPort {
         if let Some(slot) = slot {
             arrivals.pool.free(slot);
         }
-        end.map_err(|error| self.failure("reading", error))
+        end.map_err(|error| self.base.failure("reading", error))
     }
 
     fn tx_burst(
@@ -172,16 +175,16 @@ impl Port for TapPort {
             }
             match result {
                 Ok(()) => {
-                    self.counters.tx_frames += count as u64;
-                    self.counters.tx_bytes +=
+                    self.base.counters.tx_frames += count as u64;
+                    self.base.counters.tx_bytes +=
                         frames.range(..count).map(|frame| frame.len() as u64).sum::<u64>();
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => break,
                     // The driver's word for an interface that is down.
-                    Some(libc::EIO) => self.counters.tx_down += count as u64,
-                    Some(libc::EINVAL | libc::EMSGSIZE) => self.counters.tx_refused += count as u64,
-                    _ => return Err(self.failure("writing", error)),
+                    Some(libc::EIO) => self.base.counters.tx_down += count as u64,
+                    Some(libc::EINVAL | libc::EMSGSIZE) => self.base.counters.tx_refused += count as u64,
+                    _ => return Err(self.base.failure("writing", error)),
                 },
             }
             frames.drain(..count).for_each(|frame| pool.free(frame));
@@ -199,7 +202,7 @@ impl Port for TapPort {
     }
 
     fn counters(&mut self) -> PortCounters {
-        PortCounters { rx_overrun: self.overruns.count(&self.name), ..self.counters }
+        PortCounters { rx_overrun: self.overruns.count(&self.base.name), ..self.base.counters }
     }
 }
 

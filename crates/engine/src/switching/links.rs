@@ -36,13 +36,4 @@ impl LinkWatch {
         let (_, name) = self.interfaces.iter().find(|(other, _)| *other == number)?;
         interface::hw_addr(self.socket.as_fd(), name).ok()
     }
-
-    /// Sets the interface of a port up.
-    ///
-    /// # Errors
-    /// The system refuses.
-    pub fn set_up(&self, number: u32) -> io::Result<()> {
-        let wanted = self.interfaces.iter().find(|(other, _)| *other == number);
-        wanted.map_or(Ok(()), |(_, name)| interface::set_up(self.socket.as_fd(), name))
-    }
 }

@@ -12,8 +12,9 @@ use std::num::NonZeroUsize;
 /// named.
 pub(crate) fn two_hosts(pipe: PipeSpec, ports: [Option<&str>; 2]) -> Topology {
     let mut topology = Topology::default();
-    let mut host =
-        |name, port: Option<&str>| topology.add_node(name, NodeKind::Host { port: port.map(str::to_owned) });
+    let mut host = |name, port: Option<&str>| {
+        topology.add_node(name, NodeKind::Host { port: port.map(|port| port.parse().unwrap()) })
+    };
     let ends = [host("a", ports[0]), host("b", ports[1])];
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
     topology

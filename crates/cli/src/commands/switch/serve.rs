@@ -7,9 +7,10 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath::switch::{executor, number_ports};
 use fastpath_engine::Notice;
-use fastpath_engine::port::{AfPacket, NullPort, Port, TapPort};
+use fastpath_engine::port::{self, OpenContext, Port};
 use fastpath_engine::switching::{Control, Datapath, LinkWatch, PacketInLimit, SwitchAccounting, serve};
 use fastpath_openflow::agent::{self, Agent, Doorbell, FailMode, Listen, PortInfo, Target, TlsFiles};
+use fastpath_spec::{ParsePortNameError, PortName};
 use fastpath_wire::MacAddr;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -28,8 +29,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Where controllers are and how to talk to them.
 #[derive(Args)]
 pub(super) struct ServeArgs {
-    /// A port: NAME=memory (its other side is nothing), NAME=IFACE, NAME=tap:IFACE, or IFACE alone.
-    /// LOCAL=tap:IFACE is the port to the machine itself (OFPP_LOCAL).
+    /// Add a port: NAME=IFACE, NAME=xdp:IFACE, NAME=tap:IFACE, NAME=memory (not attached), or
+    /// IFACE. LOCAL=tap:IFACE is the port to this host (OFPP_LOCAL). May be repeated.
     #[arg(long = "port", value_name = "NAME=KIND")]
     pub(super) ports: Vec<Attachment>,
     /// Listen for controllers: ptcp:PORT:ADDRESS or ptls:PORT:ADDRESS. May be repeated.
@@ -75,32 +76,23 @@ enum Mode {
     Standalone,
 }
 
-/// A port and what is behind it.
+/// A port of the switch, and what it attaches to.
 #[derive(Clone, Debug)]
 pub(super) struct Attachment {
     name: String,
-    kind: Behind,
-}
-
-#[derive(Clone, Debug)]
-enum Behind {
-    Nothing,
-    Interface(String),
-    Tap(String),
+    port: PortName,
 }
 
 impl FromStr for Attachment {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Attachment, String> {
-        let (name, kind) = text.split_once('=').unwrap_or((text, text));
-        let kind = match kind.split_once(':') {
-            Some(("tap", interface)) if !interface.is_empty() => Behind::Tap(interface.to_owned()),
-            Some(_) => return Err("write NAME=memory, NAME=IFACE or NAME=tap:IFACE".to_owned()),
-            None if kind == "memory" => Behind::Nothing,
-            None => Behind::Interface(kind.to_owned()),
-        };
-        Ok(Attachment { name: name.to_owned(), kind })
+        let (name, port) = text.split_once('=').map_or((None, text), |(name, port)| (Some(name), port));
+        let port: PortName = port.parse().map_err(|error: ParsePortNameError| {
+            format!("{error}: {}, each with NAME= before it", error.instead())
+        })?;
+        let name = name.or(port.interface()).unwrap_or(port.kind()).to_owned();
+        Ok(Attachment { name, port })
     }
 }
 
@@ -119,20 +111,14 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
     let by_name = numbers.iter().map(|(number, name)| ((*name).to_owned(), *number)).collect();
     let mut ports: Vec<(u32, Box<dyn Port>)> = Vec::new();
     let mut interfaces = Vec::new();
+    let mut context = OpenContext::new(args.ports.iter().map(|attachment| attachment.port.clone()), &notice);
     for ((number, _), attachment) in numbers.iter().zip(&args.ports) {
-        ports.push((*number, attachment.open()?));
+        ports.push((*number, port::open(&attachment.port, &mut context)?));
         switch.set_port(*number, fastpath_switch::Port::up());
-        if let Behind::Interface(name) | Behind::Tap(name) = &attachment.kind {
-            interfaces.push((*number, name.clone()));
-        }
+        interfaces.extend(attachment.port.interface().map(|name| (*number, name.to_owned())));
     }
     switch_args.load(&mut switch, &by_name)?;
     let links = LinkWatch::new(interfaces).context("watching links")?;
-    for ((number, _), attachment) in numbers.iter().zip(&args.ports) {
-        if let Behind::Tap(name) = &attachment.kind {
-            links.set_up(*number).with_context(|| format!("setting {name} up"))?;
-        }
-    }
     let info = |(number, name): &(u32, &str)| {
         let own = MacAddr::from_index(0x0f00_0000 | *number);
         let hw_addr = links.hw_addr(*number).map_or(own, MacAddr);
@@ -193,16 +179,6 @@ fn announce(agent: &Agent, listen: &[Listen], snoop: &[Listen]) -> anyhow::Resul
     writeln!(out, "switching (process {})", std::process::id())?;
     out.flush()?;
     Ok(())
-}
-
-impl Attachment {
-    fn open(&self) -> anyhow::Result<Box<dyn Port>> {
-        Ok(match &self.kind {
-            Behind::Nothing => Box::new(NullPort::new(&self.name)),
-            Behind::Interface(name) => Box::new(AfPacket::open(name)?),
-            Behind::Tap(name) => Box::new(TapPort::open(name)?),
-        })
-    }
 }
 
 /// A port's number, name and counters.

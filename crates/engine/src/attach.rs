@@ -1,0 +1,76 @@
+//! Opening the ports that a spec names for its hosts.
+
+use crate::engine::EdgePorts;
+use crate::notice::Notice;
+use crate::port::{self, OpenContext, OpenError};
+use fastpath_net::EdgeId;
+use fastpath_spec::{Node, NodeKind, PortName, Topology};
+use std::collections::BTreeMap;
+
+/// Opens the port that the spec names for each host: `port = "eth1"`, or with a kind before the
+/// name (`xdp:eth1`, `tap:t0`). Where AF_XDP is unavailable a packet socket takes its place, and
+/// `notice` receives the reason.
+///
+/// # Errors
+/// See [`AttachError`].
+pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachError> {
+    let names = topology.hosts().filter_map(|(_, host)| port_of(host).cloned());
+    let mut context = OpenContext::new(names, notice);
+    let (mut ports, mut hosts_on): (EdgePorts, _) = (Vec::new(), BTreeMap::new());
+    for (_, host) in topology.hosts() {
+        let Some(name) = port_of(host) else {
+            return Err(AttachError::NoPort { host: host.name.clone() });
+        };
+        if let Some(interface) = name.interface()
+            && let Some(other) = hosts_on.insert(interface, &host.name)
+        {
+            let hosts = [other.clone(), host.name.clone()];
+            return Err(AttachError::Shared { hosts, port: interface.to_owned() });
+        }
+        if host.interfaces.len() != 1 {
+            let (host, links) = (host.name.clone(), host.interfaces.len());
+            return Err(AttachError::Links { host, port: name.to_string(), links });
+        }
+        ports.push((EdgeId(ports.len() as u32), port::open(name, &mut context)?));
+    }
+    Ok(ports)
+}
+
+fn port_of(host: &Node) -> Option<&PortName> {
+    match &host.kind {
+        NodeKind::Host { port } => port.as_ref(),
+        _ => None,
+    }
+}
+
+/// Why the hosts of a spec cannot be attached to interfaces of this machine.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// A host names no interface.
+    #[error("host {host}: no port: write port = \"eth1\" (an interface of this machine) in [host.{host}]")]
+    NoPort {
+        /// The host.
+        host: String,
+    },
+    /// Two hosts name the same interface.
+    #[error("hosts {} and {}: both have port {port}: give each its own interface", hosts[0], hosts[1])]
+    Shared {
+        /// The hosts.
+        hosts: [String; 2],
+        /// The interface.
+        port: String,
+    },
+    /// An interface is one end of one link.
+    #[error("host {host}: port {port} can be the end of one link, not of {links}: make a host for each link")]
+    Links {
+        /// The host.
+        host: String,
+        /// Its interface.
+        port: String,
+        /// Links of the host.
+        links: usize,
+    },
+    /// The interface cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
