@@ -1,5 +1,5 @@
-//! What the engine does between real kernel interfaces on this machine: TCP throughput over TAPs
-//! and packet sockets, packets per second over veth pairs, and the round trip it adds. Needs root
+//! The engine between real kernel interfaces on this machine: TCP throughput over TAPs and packet
+//! sockets, packets per second over veth pairs, and the round-trip time that it adds. Needs root
 //! and ip(8).
 //!
 //! `cargo bench -p fastpath-engine --bench kernel`
@@ -104,7 +104,7 @@ fn tcp(hosts: &[Namespace; 2]) -> f64 {
     })
 }
 
-/// Two hosts behind a bridge of the kernel: what the machine does by itself.
+/// Two hosts behind a bridge of the kernel: the performance of the machine itself.
 fn bridged(size: usize) -> f64 {
     let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
     middle.run(|| ip("link add br0 type bridge"));
@@ -117,7 +117,7 @@ fn bridged(size: usize) -> f64 {
     flood(&hosts, size).1
 }
 
-/// Small or large packets as fast as they can be sent, through an engine on ports of a kind.
+/// Small or large packets as fast as they can be sent, through an engine with ports of a kind.
 fn packets(way: &str, size: usize, bridge: f64) {
     let lab = Lab::with_ports(way, PipeSpec::default(), options(Idle::Busy));
     let (sent, came) = flood(&lab.hosts, size);
@@ -130,14 +130,14 @@ fn packets(way: &str, size: usize, bridge: f64) {
     );
 }
 
-/// Millions of packets a second that an AF_XDP socket in the first host sends, and that come to the
-/// second.
+/// Millions of packets per second that an AF_XDP socket in the first host sends and that arrive at
+/// the second.
 fn flood(hosts: &[Namespace; 2], size: usize) -> (f64, f64) {
     let open = || AfXdp::open("eth0", Some(XdpMode::Generic), &mut XdpMemory::default()).unwrap();
     let mut source = hosts[0].run(open);
     let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
     let mut frame = vec![0u8; size];
-    // To a unicast address nobody has, from one nobody has.
+    // To an unused unicast address, from another one.
     frame[..12].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2]);
     let mut frames: VecDeque<Frame> = VecDeque::new();
     let (start, before) = (Instant::now(), hosts[1].run(received));

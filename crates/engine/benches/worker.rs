@@ -1,12 +1,12 @@
-//! What a whole worker moves from memory port to memory port, by frame size and by number of links:
-//! ports, classification by port, loss, queue, rate, delay, lateness and books, fed and emptied by
-//! another thread.
+//! The throughput of a whole worker from memory port to memory port, by frame size and by number of
+//! links: ports, classification by port, loss, queue, rate, delay, lateness and accounting. Another
+//! thread feeds and empties the ports.
 //!
 //! `cargo bench -p fastpath-engine --bench worker`
 //!
-//! Every link has two ports of its own here, so links end at 10³. More links (10⁵, 10⁶) behind one
-//! port are `fastpath measure pipeline --program emulate --links 1000000`, whose loop runs on one
-//! core with its ceiling beside it.
+//! Every link has two ports of its own here, so links end at 10³. For more links (10⁵, 10⁶) behind
+//! one port see `fastpath measure pipeline --program emulate --links 1000000`, whose loop runs on
+//! one core and is compared with its ceiling.
 #![cfg(target_os = "linux")]
 
 #[path = "../tests/common/mod.rs"]
@@ -49,7 +49,7 @@ fn main() {
     }
 }
 
-/// Frames per second that come out at the far ends.
+/// Returns the frames per second that arrive at the far ends.
 fn rate(links: usize, size: usize) -> f64 {
     let (topology, ports, ends) = network(links);
     let running = start(topology, ports, options(Idle::Busy)).unwrap();

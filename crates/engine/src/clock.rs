@@ -1,25 +1,25 @@
-//! Real time as the pure crates want it: a [`Time`] since the engine started.
+//! Real time as the pure crates take it: a [`Time`] since the engine started.
 
 use fastpath_units::{Duration, Time};
 use std::time::Instant;
 
-/// The monotonic clock, counted from the engine's start. A copy tells the same time.
+/// The monotonic clock, counted from the engine's start. A copy shows the same time.
 ///
-/// It reads `CLOCK_MONOTONIC` through the vDSO. Reading the time-stamp counter directly would save
-/// about half of that and bring its calibration, its drift and machines without a stable one: not
-/// worth it for one reading a burst (`cargo bench -p fastpath-engine` shows the cost of a reading).
+/// It reads `CLOCK_MONOTONIC` through the vDSO. Reading the time-stamp counter directly would halve
+/// the cost, and would need calibration, drift correction and a stable counter. One reading per
+/// burst does not justify that (`cargo bench -p fastpath-engine` shows the cost of a reading).
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    /// A clock that reads [`Time::ZERO`] now.
+    /// Starts a clock at [`Time::ZERO`].
     pub fn start() -> Clock {
         Clock { start: Instant::now() }
     }
 
-    /// The time since the start, in steps of nanoseconds.
+    /// Returns the time since the start, in steps of nanoseconds.
     #[inline]
     pub fn now(&self) -> Time {
         Time::ZERO.saturating_add(Duration::from(self.start.elapsed()))

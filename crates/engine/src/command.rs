@@ -1,5 +1,5 @@
-//! Letters to a worker from other threads, and its answers: how things stand, copied at one
-//! instant.
+//! Commands sent to a worker by other threads, and their replies: among them a snapshot, the state
+//! copied at one instant.
 
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::port::PortCounters;
@@ -16,14 +16,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// Commands that may wait for the worker.
 const COMMANDS_MAX: usize = 16;
 
-/// A request to the worker. Answers go to channels with room for one, so that answering never
-/// waits.
+/// A request to the worker. The channel of an answer has room for one, so that answering never
+/// blocks.
 pub(crate) enum Command {
-    /// Says how things stand.
+    /// Copies the state.
     Snapshot { answer: SyncSender<Snapshot> },
-    /// Changes links, all at one instant. Answers when that is.
+    /// Changes links, all at one instant. The answer is that instant.
     Change { when: When, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
-    /// Starts the traces of a group at the instant it is read.
+    /// Starts the traces of a group when the worker reads the command.
     Start { group: usize, answer: SyncSender<Time> },
 }
 
@@ -32,25 +32,26 @@ pub(crate) enum Command {
 pub(crate) enum When {
     /// When the command is read.
     Now,
-    /// Then; refused if it is past.
+    /// At this time; refused if it has passed.
     At(Time),
-    /// Then, as other workers do; at once if it is past, for they have done it.
+    /// At the time that all workers have agreed on; at once if it has passed, because the others
+    /// have done it.
     Agreed(Time),
 }
 
-/// Why links are not changed.
+/// Why a change of links was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// The time is past.
+    /// The time has passed.
     Past {
-        /// What time it is.
+        /// The current time.
         now: Time,
     },
     /// Too many changes wait for their time.
     Full(ScheduleFull),
 }
 
-/// How things stand, copied at one instant.
+/// The state of a network and of its workers at one instant.
 pub(crate) struct Snapshot {
     pub(crate) at: Time,
     pub(crate) conservation: FrameAccounting,
@@ -66,11 +67,11 @@ pub(crate) struct PipeState {
     pub(crate) spec: PipeSpec,
     pub(crate) counters: Counters,
     pub(crate) held: Volume,
-    /// Where there is jitter. What is made of it is worked out by who asks, and keeps no worker
-    /// from its work.
+    /// Present where there is jitter. The receiver of the snapshot evaluates it, which takes no
+    /// time of the worker.
     pub(crate) delays: Option<Delays>,
-    /// When each of its traces starts or has started, in their order; `None`: it waits for a packet
-    /// or a command.
+    /// When each of its traces starts or has started, in their order; `None` while a trace waits
+    /// for a packet or a command.
     pub(crate) trace_starts: Vec<Option<Time>>,
 }
 
@@ -83,12 +84,12 @@ pub(crate) struct EdgeState {
     pub(crate) failure: Option<String>,
 }
 
-/// What a worker knows of itself.
+/// The state of a worker.
 pub(crate) struct WorkerState {
-    /// The core it is bound to.
+    /// The core its thread is bound to.
     pub(crate) core: Option<u32>,
     pub(crate) edges: usize,
-    /// In turns that moved frames.
+    /// Time spent in iterations that moved frames.
     pub(crate) busy: Duration,
     pub(crate) sleeps: u64,
     pub(crate) stalled: InterruptionTotals,
@@ -97,7 +98,8 @@ pub(crate) struct WorkerState {
     pub(crate) pool_reserved: usize,
 }
 
-/// The worker's letter box: commands, the stop sign, and the bell that wakes it.
+/// The sending side of a worker's command queue, with the stop flag and the doorbell that wakes the
+/// worker.
 pub(crate) struct CommandSender {
     commands: SyncSender<Command>,
     shared: Arc<Shared>,
@@ -120,7 +122,7 @@ impl CommandSender {
         Ok((CommandSender { commands, shared: Arc::clone(&shared) }, CommandReceiver { receiver, shared }))
     }
 
-    /// How things stand; `None` if the worker has ended.
+    /// Returns a snapshot; `None` if the worker has ended.
     pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         self.ask(|answer| Command::Snapshot { answer })
     }
@@ -143,7 +145,7 @@ impl CommandSender {
         answered.recv().ok()
     }
 
-    /// Asks the worker to end.
+    /// Tells the worker to end.
     pub(crate) fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.bell.ring();
@@ -157,29 +159,29 @@ pub(crate) struct CommandReceiver {
 }
 
 impl CommandReceiver {
-    /// True once the worker is to end.
+    /// Returns true once the worker must end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Acquire)
     }
 
-    /// True if there may be commands, once.
+    /// Returns true if there may be commands, and clears the flag.
     pub(crate) fn has_commands(&self) -> bool {
-        // A load alone leaves the line of memory shared.
+        // A load alone leaves the cache line shared.
         self.shared.has_commands.load(Ordering::Relaxed)
             && self.shared.has_commands.swap(false, Ordering::AcqRel)
     }
 
-    /// The oldest command.
+    /// Takes the oldest command.
     pub(crate) fn next(&self) -> Option<Command> {
         self.receiver.try_recv().ok()
     }
 
-    /// Becomes readable when there is something to read here.
+    /// Returns the descriptor that is readable while a command or the stop flag has not been seen.
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.shared.bell.as_fd()
     }
 
-    /// Lets the bell ring anew.
+    /// Makes the doorbell unreadable until it rings again.
     pub(crate) fn silence(&self) {
         self.shared.bell.silence();
     }

@@ -1,4 +1,4 @@
-//! The delays packets really had behind the queue of a link, beside those its jitter asks for.
+//! The measured delays behind the queue of a link, next to the configured ones.
 
 use fastpath_link::{Delays, PipeSpec, Reorder};
 use fastpath_units::Duration;
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
 
-/// What was asked for and what was got, for a direction with jitter.
+/// The configured and the measured delay of a direction with jitter.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DelayReport {
-    /// Packets measured: those that left the queue since the law and the delay were set last.
+    /// Packets measured: those that left the queue since the law and the delay were last set.
     pub packets: u64,
-    /// What becomes of packets that would overtake: `never`, `allow` or `drop`.
+    /// What happens to packets that would overtake: `never`, `allow` or `drop`.
     pub reorder: String,
-    /// By the law.
+    /// Configured, by the law.
     pub asked: DelayFigures,
-    /// As measured.
+    /// Measured.
     pub realised: DelayFigures,
-    /// The bias: realised less asked. Keeping order (`never`) leaves the mean alone and costs
-    /// spread, more the closer packets follow each other; what else is here is chance, or a law
-    /// that would have been negative.
+    /// The bias: measured minus configured. Keeping the order (`never`) preserves the mean and
+    /// reduces the spread, the more so the closer packets follow each other. The rest of the bias
+    /// is chance, or a law that would have been negative.
     pub bias: DelayBias,
 }
 
-/// A distribution in a few figures, milliseconds; what does not exist is left out.
+/// A distribution in a few figures, in milliseconds. A figure that does not exist is left out.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DelayFigures {
     /// Mean.
@@ -31,22 +31,22 @@ pub struct DelayFigures {
     /// Standard deviation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sd_ms: Option<f64>,
-    /// A tenth is at most this.
+    /// 10th percentile.
     pub p10_ms: f64,
     /// Median.
     pub p50_ms: f64,
-    /// Nine tenths are at most this.
+    /// 90th percentile.
     pub p90_ms: f64,
-    /// Of a hundred, one is longer.
+    /// 99th percentile.
     pub p99_ms: f64,
 }
 
-/// How far a realised distribution is from the one asked for.
+/// How far the measured distribution is from the configured one.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DelayBias {
-    /// Of the mean.
+    /// Of the mean, in milliseconds.
     pub mean_ms: f64,
-    /// Of the standard deviation, as a part of that asked for: −0.1 is a tenth too small.
+    /// Of the standard deviation, relative to the configured one: −0.1 is a tenth too small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sd: Option<f64>,
 }
@@ -94,10 +94,10 @@ fn figures(
 }
 
 impl fmt::Display for DelayReport {
-    /// In a line, for people.
+    /// Writes one line for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DelayReport { packets, reorder, asked, realised, bias } = self;
-        write!(f, "delay of {packets} packets {realised} ms, asked for {asked}")?;
+        write!(f, "delay of {packets} packets {realised} ms, configured {asked}")?;
         if let Some(sd) = bias.sd {
             write!(f, "; sd {:+.1} % with reorder = \"{reorder}\"", sd * 100.0)?;
         }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_realised_stands_beside_what_was_asked_for() {
+    fn the_measured_delay_stands_next_to_the_configured_one() {
         let report = report(Reorder::Allow, Duration::from_ms(10));
         assert_eq!((report.packets, report.reorder.as_str()), (20_000, "allow"));
         // −5 ln(1 − q) beyond 20 ms.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_that_order_costs_is_told() {
+    fn the_spread_that_order_costs_is_reported() {
         let [free, kept] =
             [Reorder::Allow, Reorder::Never].map(|order| report(order, Duration::from_us(100)));
         assert!((kept.bias.mean_ms - free.bias.mean_ms).abs() < 1e-6, "{kept} {free}");

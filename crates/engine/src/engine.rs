@@ -1,4 +1,5 @@
-//! Starting and stopping: a topology and its ports become threads, and in the end a [`Report`].
+//! Starts and stops an engine: a topology and its ports become threads, and at the end a
+//! [`Report`].
 
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender, Snapshot};
@@ -24,34 +25,35 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
-/// Ports by the edge each serves.
+/// Ports, each with the edge that it serves.
 pub type EdgePorts = Vec<(EdgeId, Box<dyn Port>)>;
 
-/// How to run.
+/// How to run a network.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Seed and memory of the network.
+    /// Seed, memory and executors of the network.
     pub network: fastpath_net::Options,
-    /// What to do when nothing is due; otherwise [`Idle::Save`].
+    /// What to do when nothing is due. Default: [`Idle::Save`].
     pub idle: Option<Idle>,
-    /// How late a frame may be released. Without it a millisecond is what [`Report::broken`] and the counters of late frames go by.
+    /// How late a frame may be released. Without it, [`Report::broken`] and the counters of late
+    /// frames use one millisecond.
     pub tolerance: Option<Duration>,
-    /// What becomes of later ones; otherwise they are delivered.
+    /// What happens to later frames. Default: they are delivered.
     pub late: Option<Late>,
-    /// How many threads, and where; otherwise [`Workers::Auto`].
+    /// How many threads, and on which cores. Default: [`Workers::Auto`].
     pub workers: Option<Workers>,
-    /// Where to listen for `fastpath ctl`; nowhere if `None`.
+    /// The Unix socket on which to listen for `fastpath ctl`; `None` for none.
     pub control: Option<PathBuf>,
-    /// One more place to listen for the same.
+    /// A second address on which to listen for control requests.
     pub http: Option<HttpAddress>,
-    /// Where to write what became of every packet, as pcapng; nowhere if `None`.
+    /// Where to write the per-packet log (pcapng); `None` for none.
     pub packet_log: Option<PathBuf>,
-    /// Told what happens by itself during the run: a port that fails.
+    /// Receives events of the run, for example a port that fails.
     pub notice: Notice,
 }
 
 impl Options {
-    /// Saves power, does not listen, tells notices on stderr.
+    /// Defaults: sleep when idle, no control socket, notices on standard error.
     pub fn new(network: fastpath_net::Options) -> Options {
         let (idle, tolerance, late, workers) = (None, None, None, None);
         let notice = Notice::to_stderr();
@@ -68,7 +70,7 @@ impl Options {
         }
     }
 
-    /// Takes the settings of a spec for the options that are not given.
+    /// Fills the options that are not given with the settings of a spec.
     pub fn fill_from(&mut self, settings: &EngineSettings) {
         self.tolerance = self.tolerance.or(settings.tolerance);
         self.late = self.late.or(settings.late);
@@ -82,7 +84,7 @@ impl Options {
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Not every edge has exactly one port.
+    /// An edge does not have exactly one port.
     #[error("host {host}: interface {interface} has {count} ports, it needs one")]
     Ports {
         /// The host.
@@ -92,28 +94,28 @@ pub enum StartError {
         /// Ports given for it.
         count: usize,
     },
-    /// A worker is to be bound to a core that is not there.
-    #[error("workers: no core {core} to run on (have: {have:?})")]
+    /// A worker is to be bound to a core that this process may not use.
+    #[error("workers: core {core} is unavailable (have: {have:?})")]
     Core {
         /// The core.
         core: u32,
-        /// Those this process may use.
+        /// The cores this process may use.
         have: Vec<u32>,
     },
-    /// The control socket could not be made.
-    #[error("control at {address}: {source}")]
+    /// The control socket could not be created.
+    #[error("control socket {address}: {source}")]
     Control {
-        /// Where.
+        /// The address or path.
         address: HttpAddress,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The ledger could not be made.
-    #[error("ledger {}: {source}", path.display())]
+    /// The per-packet log could not be created.
+    #[error("packet log {}: {source}", path.display())]
     PacketLog {
-        /// Where.
+        /// The address or path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The operating system refused a thread or a descriptor.
@@ -121,15 +123,15 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-/// The worker stopped by a defect of the program. Its ports are closed.
+/// A worker panicked, which is a defect of this program. Its ports are closed.
 #[derive(Debug, thiserror::Error)]
-#[error("the engine stopped by a defect: {message}; please report it")]
+#[error("internal error: engine worker panicked: {message}; please report it")]
 pub struct Panicked {
-    /// What it said.
+    /// The panic message.
     pub message: String,
 }
 
-/// A network in real time. See [`start`]. Dropped, it ends.
+/// A network that runs in real time. See [`start`]. Dropping it ends it.
 #[derive(Debug)]
 pub struct Running {
     workers: Vec<JoinHandle<Result<Snapshot, Panicked>>>,
@@ -141,11 +143,14 @@ pub struct Running {
     stopper: Stopper,
 }
 
-/// Ends a [`Running`] engine, from any thread.
+/// Ends a [`Running`] engine from any thread.
 #[derive(Clone)]
 pub struct Stopper(WorkerGroup);
 
-/// Runs `topology` between `ports`, one for each edge, from now on.
+/// Starts running `topology` between `ports`, one for each edge.
+///
+/// # Errors
+/// See [`StartError`].
 pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<Running, StartError> {
     let open = |path: PathBuf| {
         let ledger = packet_log::open(&path, &topology);
@@ -157,16 +162,16 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     let workers = options.workers.as_ref();
     let mut cores = cores_for(workers)?;
     if ledger.is_some() {
-        // The ledger is one account in the order of time.
+        // The log is in the order of time, so one worker writes it.
         cores.truncate(1);
     }
     let parts = Part::split(&topology, NonZeroUsize::new(cores.len()).unwrap_or(NonZeroUsize::MIN));
     if let Some(asked) = workers.and_then(Workers::asked).filter(|asked| parts.len() < *asked) {
         let why = match options.packet_log {
-            Some(_) => "one keeps the ledger",
-            None => "links that exchange frames have one together",
+            Some(_) => "one worker writes the packet log",
+            None => "links that a router or switch joins share a worker",
         };
-        options.notice.send(&format!("{} of the {asked} workers asked for: {why}", parts.len()));
+        options.notice.send(&format!("{} of the {asked} requested workers run: {why}", parts.len()));
     }
     let senders = parts.iter().map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
     let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
@@ -208,7 +213,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
             core,
             open_ports: Arc::clone(&open_ports),
         };
-        // Given up half-way, it ends what runs already.
+        // An error drops `running`, which ends the workers that run already.
         running.workers.push(match queue.take() {
             None => work(Network::new(part.topology, network.clone()), config, group.clone()),
             Some(ledger) => {
@@ -219,6 +224,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     Ok(running)
 }
 
+/// Returns the policy that the options describe.
 fn lateness_policy(options: &Options) -> LatenessPolicy {
     let tolerance = options.tolerance;
     LatenessPolicy {
@@ -228,11 +234,11 @@ fn lateness_policy(options: &Options) -> LatenessPolicy {
     }
 }
 
-/// The core of each worker, if it has one.
+/// Returns the core of each worker; `None` for a worker that the kernel places.
 fn cores_for(workers: Option<&Workers>) -> Result<Vec<Option<u32>>, StartError> {
     let cores = thread::cores();
     Ok(match workers {
-        // The other half is for whoever sends and receives.
+        // The other half is for the programs that send and receive.
         None | Some(Workers::Auto) => vec![None; (cores.len() / 2).max(1)],
         Some(Workers::Cores(wanted)) => {
             if let Some(&core) = wanted.iter().find(|core| !cores.contains(core)) {
@@ -240,14 +246,14 @@ fn cores_for(workers: Option<&Workers>) -> Result<Vec<Option<u32>>, StartError> 
             }
             wanted.iter().copied().map(Some).collect()
         }
-        // The last ones first: the first core takes most interrupts.
+        // The last cores first: the first core takes most interrupts.
         Some(Workers::Count(count)) => {
             cores.into_iter().rev().map(Some).chain(std::iter::repeat(None)).take(count.get()).collect()
         }
     })
 }
 
-/// Starts the thread that runs `network`. If it stops by a defect the others end too.
+/// Starts the thread that runs `network`. If it panics, the others end too.
 fn work<O>(
     network: Network<O>,
     config: WorkerConfig,
@@ -277,38 +283,41 @@ where
 impl Drop for Running {
     fn drop(&mut self) {
         self.stopper.stop();
-        // How it ended is told by `join` and `stop`.
+        // `join` and `stop` report how it ended.
         self.workers.drain(..).for_each(|worker| drop(worker.join()));
         let _ = self.log_thread.take().map(LogThread::finish);
     }
 }
 
 impl Running {
-    /// Something that ends this engine, for a signal handler or another thread.
+    /// Returns a handle that ends this engine, for a signal handler or another thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Where its control interface listens on TCP: the port is chosen by the machine if 0 was asked
-    /// for.
+    /// Returns the TCP address of the control interface. The kernel has chosen the port if 0 was
+    /// given.
     pub fn http(&self) -> Option<std::net::SocketAddr> {
         self.server.tcp
     }
 
-    /// True once it has ended, by request or because every port has failed.
+    /// Returns true once it has ended, by request or because every port has failed.
     pub fn has_ended(&self) -> bool {
         self.workers.iter().all(JoinHandle::is_finished)
     }
 
-    /// Waits for the end.
+    /// Waits until the engine has ended.
+    ///
+    /// # Errors
+    /// A worker panicked.
     pub fn join(mut self) -> Result<Report, Panicked> {
         let join = |worker: JoinHandle<Result<Snapshot, Panicked>>| {
             let ended = worker.join();
             ended.unwrap_or_else(|payload| Err(Panicked { message: panic_message(&*payload) }))
         };
-        // All of them, before the first failure is told.
+        // All of them end before the first failure is returned.
         let ended: Vec<_> = self.workers.drain(..).map(join).collect();
-        // The worker has dropped its end of the ledger's queue.
+        // The worker has dropped its end of the log's queue.
         if let Some(Err(missing)) = self.log_thread.take().map(LogThread::finish) {
             self.notice.send(&missing);
         }
@@ -316,20 +325,23 @@ impl Running {
         Ok(Report::of(&self.topology, &self.stopper.0.join(snapshots)))
     }
 
-    /// Ends it now: frames still inside count as held.
+    /// Ends it now. Frames still inside count as held.
+    ///
+    /// # Errors
+    /// A worker panicked.
     pub fn stop(self) -> Result<Report, Panicked> {
         self.stopper.stop();
         self.join()
     }
 
-    /// How it stands; `None` if it has ended.
+    /// Returns the current state; `None` if it has ended.
     pub fn report(&self) -> Option<Report> {
         self.stopper.0.snapshot().map(|snapshot| Report::of(&self.topology, &snapshot))
     }
 }
 
 impl Stopper {
-    /// Asks the engine to end; it does at the end of its turn.
+    /// Tells the engine to end after its current iteration.
     pub fn stop(&self) {
         self.0.stop();
     }
@@ -342,7 +354,7 @@ impl std::fmt::Debug for Stopper {
 }
 
 fn in_order(topology: &Topology, mut ports: EdgePorts) -> Result<Vec<Box<dyn Port>>, StartError> {
-    // Edges are numbered like this: hosts, then their interfaces.
+    // Edges are numbered in this order: hosts, then their interfaces.
     let interfaces = |host: &'_ Node| -> Vec<_> {
         host.interfaces.iter().map(|interface| (host.name.clone(), interface.name.clone())).collect()
     };

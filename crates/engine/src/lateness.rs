@@ -1,16 +1,17 @@
-//! How late frames were released, edge by edge: every one is measured, always.
+//! How late frames were released, for each edge. Every frame is measured.
 //!
-//! A frame is released when its port has taken it. A port takes frames one by one, so of `n` frames
-//! that a call took the `i`-th (from 0) counts as released after `i/n` of the time the call needed.
+//! A frame is released when its port has accepted it. A port accepts frames one by one. Of `n`
+//! frames that a call accepted, the `i`-th (from 0) counts as released after `i/n` of the time that
+//! the call took.
 
 use crate::worker_clock::WorkerClock;
 use fastpath_spec::Late;
 use fastpath_units::{Duration, Time};
 use hdrhistogram::Histogram;
 
-/// Where nobody says what is too late, frames later than this are counted.
+/// The tolerance where neither the spec nor the command line gives one.
 pub(crate) const TOLERANCE: Duration = Duration::from_ms(1);
-/// The upper bounds by which [`Releases::within`] counts, nanoseconds.
+/// The upper bounds of the counts of [`Releases::within`], in nanoseconds.
 pub const BOUNDS_NS: [u64; 14] = [
     1_000,
     2_000,
@@ -27,40 +28,41 @@ pub const BOUNDS_NS: [u64; 14] = [
     10_000_000,
     100_000_000,
 ];
-/// Edges whose lateness is kept to 1 %, at 14 KiB each; of more it is kept to 10 %, at 2 KiB.
+/// Up to this number of edges, lateness is kept to 1 %, at 14 KiB each; beyond it to 10 %, at 2
+/// KiB.
 const EXACT_EDGES: usize = 1024;
 
-/// What was promised.
+/// How late frames may be, and what happens to later ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LatenessPolicy {
     pub(crate) tolerance: Duration,
-    /// Whether somebody asked for it.
+    /// Whether the spec or the command line gives the tolerance.
     pub(crate) is_stated: bool,
     pub(crate) late: Late,
 }
 
-/// The frames of one edge.
+/// The releases of one edge.
 #[derive(Clone, Debug)]
 pub(crate) struct Releases {
-    /// Nanoseconds from when a frame was due to when it was released: 1 ns to 10 s, later ones as
-    /// 10 s.
+    /// Nanoseconds from when a frame was due to when it was released: 1 ns to 10 s. A larger
+    /// lateness counts as 10 s.
     histogram: Histogram<u32>,
     sum: Duration,
-    /// Frames later than tolerated, dropped for it or not.
+    /// Frames later than tolerated, whether dropped or not.
     pub(crate) late: u64,
-    /// Of those, the ones that would have been in time but for an interruption of the worker.
+    /// Late frames that would have been in time but for an interruption of the worker.
     pub(crate) late_interrupted: u64,
 }
 
 impl Releases {
-    /// Of one of `edges` edges.
+    /// For one of `edges` edges.
     pub(crate) fn new(edges: usize) -> Releases {
         let digits = if edges <= EXACT_EDGES { 2 } else { 1 };
         let histogram = Histogram::new_with_bounds(1, 10_000_000_000, digits).expect("bounds in order");
         Releases { histogram, sum: Duration::ZERO, late: 0, late_interrupted: 0 }
     }
 
-    /// A frame due at `due` was released at `released`.
+    /// Records that a frame due at `due` was released at `released`.
     #[inline]
     pub(crate) fn record(&mut self, due: Time, released: Time, policy: &LatenessPolicy, clock: &WorkerClock) {
         let lateness = released.since(due);
@@ -71,7 +73,7 @@ impl Releases {
         }
     }
 
-    /// A frame was released, or dropped, later than tolerated.
+    /// Counts a frame that was released, or dropped, later than tolerated.
     #[cold]
     pub(crate) fn count_late(
         &mut self,
@@ -85,27 +87,27 @@ impl Releases {
         self.late_interrupted += u64::from(own <= policy.tolerance);
     }
 
-    /// Frames measured.
+    /// Returns the number of frames measured.
     pub(crate) fn frames(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// All lateness together.
+    /// Returns the sum of all lateness.
     pub(crate) fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// The lateness that a share of the frames did not exceed, nanoseconds.
+    /// Returns the lateness that a share of the frames did not exceed, in nanoseconds.
     pub(crate) fn quantile(&self, share: f64) -> u64 {
         self.histogram.value_at_quantile(share)
     }
 
-    /// The largest lateness, nanoseconds.
+    /// Returns the largest lateness in nanoseconds.
     pub(crate) fn max(&self) -> u64 {
         self.histogram.max()
     }
 
-    /// Frames no later than each of [`BOUNDS_NS`].
+    /// Returns the number of frames no later than each of [`BOUNDS_NS`].
     pub(crate) fn within(&self) -> [u64; BOUNDS_NS.len()] {
         let mut counts = [0; BOUNDS_NS.len()];
         let mut sum = 0;

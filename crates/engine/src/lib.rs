@@ -1,4 +1,4 @@
-//! The network of `fastpath-net` driven in real time between real ports.
+//! Runs a network or a switch in real time, between real ports.
 //!
 //! ```text
 //!   ctl ──socket──▶ control ──commands──▶ ┌────────────── worker ──────────────┐
@@ -6,9 +6,36 @@
 //!                   report                └────────────────────────────────────┘
 //! ```
 //!
-//! Linux only: on other systems the crate is empty, and `fastpath replay` does without it.
+//! [`start`] runs a topology. [`switching`] runs a switch of `fastpath-switch`. [`port`] has the
+//! kinds of ports, and [`control`] the HTTP interface of a running network. Linux only: on other
+//! systems the crate is empty.
 //!
-//! Read first: `worker.rs` (the loop), then `port/mod.rs`; `engine.rs` starts and stops it all.
+//! ```
+//! use fastpath_engine::port::Memory;
+//! use fastpath_engine::{EdgePorts, Options, start};
+//! use fastpath_link::PipeSpec;
+//! use fastpath_net::EdgeId;
+//! use fastpath_spec::{NodeKind, Topology};
+//! use fastpath_units::Duration;
+//! use std::num::NonZeroUsize;
+//!
+//! let mut topology = Topology::default();
+//! let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+//! let pipe = PipeSpec { delay: Duration::from_ms(1), ..PipeSpec::default() };
+//! topology.connect("a-b", a, b, [pipe.clone(), pipe]);
+//!
+//! let [(a, end_a), (b, end_b)] = ["a", "b"].map(|name| Memory::new(name, 1 << 20));
+//! let ports: EdgePorts = vec![(EdgeId(0), Box::new(a)), (EdgeId(1), Box::new(b))];
+//! let memory = NonZeroUsize::new(1 << 24).expect("not zero");
+//! let running = start(topology, ports, Options::new(fastpath_net::Options::new(1, memory)))?;
+//!
+//! end_a.send([[7; 60].as_slice()]);
+//! while end_b.recv(1, |frame| assert_eq!(frame, [7; 60])) == 0 {}
+//! assert!(running.stop()?.conservation.balances());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Read first: `worker.rs` (the loop), then `port/mod.rs`; `engine.rs` starts and stops everything.
 #![cfg(target_os = "linux")]
 
 mod attach;

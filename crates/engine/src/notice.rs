@@ -1,4 +1,4 @@
-//! Messages about events of a run that no request asked for.
+//! Notices: messages about events of a run that are not the answer to a request.
 
 use std::fmt;
 use std::sync::Arc;

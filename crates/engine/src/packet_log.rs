@@ -1,6 +1,6 @@
-//! The ledger in real time: the worker notes, another thread writes, and a bounded queue between
-//! them. When the disk is too slow the queue fills, and what finds no place in it is counted: the
-//! network itself never waits.
+//! The per-packet log in real time. The worker records entries, another thread writes them, and a
+//! bounded queue connects both. When the disk is too slow the queue fills, and entries without room
+//! are counted. The network never waits.
 
 use fastpath_net::packet_log::{LogEntry, SNAP_LEN, Sink, Writer};
 use fastpath_spec::Topology;
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Entries that wait for the disk: about 10 MiB, and 16 ms at two million a second.
+/// Entries that may wait for the disk: about 10 MiB, or 16 ms at two million entries per second.
 const WAITING_MAX: usize = 1 << 15;
 
 /// The worker's end of the queue.
@@ -48,7 +48,7 @@ pub(crate) struct LogThread {
     lost: Arc<AtomicU64>,
 }
 
-/// Creates the ledger of `topology` at `path`, whose time zero is now.
+/// Creates the log of `topology` at `path`. Its time zero is now.
 pub(crate) fn open(path: &Path, topology: &Topology) -> io::Result<(LogQueue, LogThread)> {
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let start_ns = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
@@ -56,22 +56,26 @@ pub(crate) fn open(path: &Path, topology: &Topology) -> io::Result<(LogQueue, Lo
     let (records, waiting) = sync_channel(WAITING_MAX);
     let lost = Arc::new(AtomicU64::new(0));
     let write = move || write(writer, &waiting);
-    let thread = std::thread::Builder::new().name("fastpath-ledger".to_owned()).spawn(write)?;
+    let thread = std::thread::Builder::new().name("fastpath-pktlog".to_owned()).spawn(write)?;
     Ok((LogQueue { records, lost: Arc::clone(&lost) }, LogThread { thread, path: path.to_owned(), lost }))
 }
 
 impl LogThread {
-    /// Waits until the file is complete; says what is missing from it.
+    /// Waits until the file is complete. The error says what is missing from it.
     pub(crate) fn finish(self) -> Result<(), String> {
         let path = self.path.display();
         match self.thread.join() {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(format!("ledger {path}: {error}; it ends there")),
-            Err(_) => return Err(format!("ledger {path}: the writer stopped by a defect; please report it")),
+            Ok(Err(error)) => return Err(format!("packet log {path}: {error}; the file ends there")),
+            Err(_) => {
+                return Err(format!(
+                    "packet log {path}: internal error: the writer panicked; please report it"
+                ));
+            }
         }
         match self.lost.load(Ordering::Relaxed) {
             0 => Ok(()),
-            lost => Err(format!("ledger {path}: {lost} entries are missing, the disk was too slow for them")),
+            lost => Err(format!("packet log {path}: {lost} entries are missing: the disk was too slow")),
         }
     }
 }

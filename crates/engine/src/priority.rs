@@ -7,8 +7,8 @@ use crate::sys::thread::set_high_priority;
 /// Runs `work` on a thread of high priority, and waits for its result. Threads that `work` starts
 /// inherit the priority. Without the privilege the thread has the ordinary priority.
 ///
-/// On a machine whose cores are all busy, a prober that waits for a core between reading the clock
-/// and sending measures round trips that are too long.
+/// On a machine with all cores busy, a prober that waits for a core between reading the clock and
+/// sending measures round trips that are too long.
 pub fn with_high_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     on_thread_with(set_high_priority, work)
 }

@@ -1,9 +1,8 @@
-//! Which ports to look at: those where something is to be expected, so that thousands of idle ones
-//! cost nothing.
+//! Which ports to poll: those that may have frames, so that thousands of idle ports cost nothing.
 //!
 //! ```text
-//!  few ports, or without a descriptor ──▶ always     looked at every turn
-//!  the others ──epoll──▶ hot ──a look finds nothing──▶ (out)
+//!  few ports, or without a descriptor ──▶ always     polled every iteration
+//!  the others ──epoll──▶ hot ──a poll finds nothing──▶ (out)
 //! ```
 
 use crate::Idle;
@@ -12,18 +11,18 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Up to here looking at all ports costs no more than asking the kernel which to look at.
+/// Up to this number, polling all ports costs no more than asking the kernel which to poll.
 const FEW: usize = 8;
-/// What the bell is called among the ports.
+/// The number of the doorbell among the ports.
 const BELL: u64 = u64::MAX;
 
-/// See the head of this file. Ports are known by their number.
+/// See the head of this file. Ports are identified by their number.
 pub(crate) struct Ready {
     epoll: Epoll,
     always: Vec<u32>,
     hot: Vec<u32>,
     is_hot: Vec<bool>,
-    /// Whether each port waits in `epoll` without being in `always`.
+    /// Whether each port is in `epoll` and not in `always`.
     is_watched: Vec<bool>,
     watched: usize,
     /// The next port that [`Ready::suspect`] names.
@@ -31,8 +30,9 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Ports with their descriptors, and the bell that ends a wait, if there is going to be one:
-    /// whoever only looks does not make the kernel tell, which costs the sender of every frame.
+    /// Creates the set from the descriptors of the ports and the doorbell that ends a wait. A
+    /// worker that never waits leaves the descriptors of few ports out of the epoll set, because a
+    /// member costs the sender of every frame.
     pub(crate) fn new(
         ports: &[Option<BorrowedFd<'_>>],
         bell: BorrowedFd<'_>,
@@ -65,18 +65,19 @@ impl Ready {
         Ok(ready)
     }
 
-    /// Ports that are looked at every turn.
+    /// Returns the ports that are polled every iteration.
     pub(crate) fn always(&self) -> &[u32] {
         &self.always
     }
 
-    /// The port at a place of the list of those to look at now: `always`, then the hot ones.
+    /// Returns the port at a place of the list of ports to poll now: `always`, then the hot ones.
     pub(crate) fn at(&self, place: usize) -> Option<usize> {
         let hot = || self.hot.get(place - self.always.len());
         self.always.get(place).or_else(hot).map(|&number| number as usize)
     }
 
-    /// The look at the port at `place` found nothing. True if the next port is now at that place.
+    /// Records that a poll of the port at `place` found nothing. Returns true if the next port is
+    /// now at that place.
     pub(crate) fn found_nothing(&mut self, place: usize) -> bool {
         let Some(place) = place.checked_sub(self.always.len()) else { return false };
         let number = self.hot.swap_remove(place);
@@ -84,7 +85,7 @@ impl Ready {
         true
     }
 
-    /// Learns which ports have become readable; true if the bell rings.
+    /// Learns which ports have become readable. Returns true if the doorbell rings.
     pub(crate) fn refresh(&mut self) -> bool {
         if self.watched == 0 {
             return false;
@@ -100,14 +101,14 @@ impl Ready {
         is_ringing
     }
 
-    /// Waits until a port is readable or broken, the bell rings, or `timeout` has passed; true
-    /// unless it passed.
+    /// Waits until a port is readable or broken, the doorbell rings, or `timeout` has passed.
+    /// Returns false on a timeout.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         self.epoll.wait(timeout)
     }
 
-    /// Another port to look at though nothing says so: a device that was removed does not always
-    /// tell.
+    /// Adds another silent port to those that are polled, because a removed device does not always
+    /// report it.
     pub(crate) fn suspect(&mut self) {
         if self.watched == 0 {
             return;
@@ -119,7 +120,7 @@ impl Ready {
         }
     }
 
-    /// Forgets a port. Its descriptor must still be open.
+    /// Removes a port. Its descriptor must still be open.
     pub(crate) fn remove(&mut self, number: usize, fd: Option<BorrowedFd<'_>>) {
         if let Some(fd) = fd {
             self.epoll.remove(fd);
@@ -138,50 +139,50 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    fn to_look_at(ready: &Ready) -> Vec<usize> {
+    fn to_poll(ready: &Ready) -> Vec<usize> {
         (0..).map_while(|place| ready.at(place)).collect()
     }
 
     #[test]
-    fn only_readable_ones_of_many_ports_are_looked_at_until_they_are_empty() {
+    fn only_readable_ones_of_many_ports_are_polled_until_they_are_empty() {
         let mut pairs: Vec<_> = (0..100).map(|_| UnixStream::pair().unwrap()).collect();
         let (bell, mut ring) = UnixStream::pair().unwrap();
         let fds: Vec<_> = pairs.iter().map(|(port, _)| Some(port.as_fd())).chain([None]).collect();
         let mut ready = Ready::new(&fds, bell.as_fd(), Idle::Busy).unwrap();
         assert!(!ready.refresh());
-        assert_eq!(to_look_at(&ready), [100]);
+        assert_eq!(to_poll(&ready), [100]);
         pairs[7].1.write_all(b"x").unwrap();
         assert!(ready.wait(Duration::from_secs(5)));
         assert!(!ready.refresh() && !ready.refresh());
-        assert_eq!(to_look_at(&ready), [100, 7]);
+        assert_eq!(to_poll(&ready), [100, 7]);
         assert!(!ready.found_nothing(0));
         assert!(ready.found_nothing(1));
-        assert_eq!(to_look_at(&ready), [100]);
-        // Still readable, so it comes back.
+        assert_eq!(to_poll(&ready), [100]);
+        // Port 7 is still readable, so it is polled again.
         ring.write_all(b"x").unwrap();
         assert!(ready.refresh());
-        assert_eq!(to_look_at(&ready), [100, 7]);
+        assert_eq!(to_poll(&ready), [100, 7]);
         ready.remove(7, Some(pairs[7].0.as_fd()));
         assert!(ready.refresh());
-        assert_eq!(to_look_at(&ready), [100]);
+        assert_eq!(to_poll(&ready), [100]);
         (0..101).for_each(|_| ready.suspect());
-        assert_eq!(to_look_at(&ready).len(), 1 + 99);
+        assert_eq!(to_poll(&ready).len(), 1 + 99);
     }
 
     #[test]
-    fn few_ports_are_always_looked_at() {
+    fn few_ports_are_always_polled() {
         let (port, mut far) = UnixStream::pair().unwrap();
         let (bell, _ring) = UnixStream::pair().unwrap();
         let mut ready = Ready::new(&[Some(port.as_fd()), None], bell.as_fd(), Idle::Save).unwrap();
-        assert_eq!(to_look_at(&ready), [0, 1]);
+        assert_eq!(to_poll(&ready), [0, 1]);
         assert!(!ready.found_nothing(0) && !ready.refresh() && !ready.wait(Duration::ZERO));
         far.write_all(b"x").unwrap();
         assert!(ready.wait(Duration::from_secs(5)));
         ready.remove(0, Some(port.as_fd()));
-        assert_eq!(to_look_at(&ready), [1]);
-        // Who never waits is not told.
+        assert_eq!(to_poll(&ready), [1]);
+        // A worker that never waits leaves the descriptor out of the epoll set.
         let ready = Ready::new(&[Some(port.as_fd())], bell.as_fd(), Idle::Busy).unwrap();
         assert!(!ready.wait(Duration::ZERO));
-        assert_eq!(to_look_at(&ready), [0]);
+        assert_eq!(to_poll(&ready), [0]);
     }
 }

@@ -1,5 +1,5 @@
-//! What an engine tells about itself, in words and numbers for people and programs: the answer to
-//! `report` on the control socket, and the end of a run.
+//! The report of an engine, for people and programs: the answer to `report` on the control socket,
+//! and the result of a run.
 
 use crate::command::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::control::values;
@@ -16,86 +16,88 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// How a running network stands, or stood at its end.
+/// The state of a running network, or its state at the end.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Report {
     /// Seconds since the engine started.
     pub uptime_s: f64,
-    /// Where all frames went.
+    /// Frame accounting over all links and ports.
     pub conservation: FrameAccounting,
-    /// In the order of the spec.
+    /// The links, in the order of the spec.
     pub links: Vec<LinkReport>,
-    /// One per host interface, in the order of the spec.
+    /// One for each interface of a host, in the order of the spec.
     pub ports: Vec<PortReport>,
-    /// How late a frame may be released.
-    #[serde(default)]
+    /// The tolerance for late frames, and how many exceeded it.
+    #[serde(default, alias = "promise")]
     pub lateness: LatenessReport,
-    /// The threads that do it.
+    /// The worker threads.
     #[serde(default)]
     pub workers: Vec<WorkerReport>,
 }
 
-/// How late a frame may be released.
+/// How late a frame may be released, and how many frames were later.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LatenessReport {
-    /// `1ms`.
+    /// The tolerance: `1ms`.
     pub tolerance: String,
-    /// Whether somebody asked for it; otherwise it is only what late frames are counted by.
+    /// Whether the spec or the command line gives the tolerance. Otherwise it only defines which
+    /// frames count as late.
     pub stated: bool,
-    /// Frames released later, or dropped for being later, on all links.
+    /// Frames on all links that were released later, or dropped because they were later.
     pub late: u64,
 }
 
-/// A worker.
+/// The state of a worker thread.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct WorkerReport {
     /// The core it is bound to.
     pub core: Option<u32>,
-    /// Ports it serves.
+    /// Number of ports it serves.
     pub ports: usize,
     /// Seconds in which it moved frames.
     pub busy_s: f64,
-    /// The same as a part of the time it has run.
+    /// `busy_s` as a fraction of the time it has run.
     pub load: f64,
-    /// How often it slept.
+    /// Number of sleeps.
     pub sleeps: u64,
-    /// Times when the whole machine stood still: a hypervisor, or interrupts.
+    /// Host stalls: nothing ran on the host (a hypervisor, or interrupts).
+    #[serde(alias = "paused")]
     pub stalled: Interruptions,
-    /// Times when other threads had its core.
+    /// Preemptions: other threads had its core.
     pub preempted: Interruptions,
     /// Bytes of memory for frames.
     pub pool_bytes: usize,
 }
 
-/// Times when a worker wanted to run and did not.
+/// Intervals in which a worker was ready to run and did not run.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Interruptions {
-    /// How many.
+    /// Number of intervals.
     pub count: u64,
-    /// Together.
+    /// Their sum.
     pub total_ms: f64,
-    /// The longest.
+    /// The longest interval.
     pub longest_ms: f64,
 }
 
-/// Every frame is in one of these. A frame that the network delivered counts as delivered when its
-/// port sent it.
+/// Frame accounting: in = delivered + dropped + held. A frame that the network delivered counts as
+/// delivered when its port has sent it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct FrameAccounting {
-    /// Frames that entered at a port, and those made inside (copies, fragments, answers of
+    /// Frames that entered at a port, and frames made inside (copies, fragments, answers of
     /// routers).
     #[serde(rename = "in")]
     pub total_in: u64,
-    /// Frames that left by a port, or reached the router they were addressed to.
+    /// Frames that left by a port, or reached the router that they were addressed to.
     pub delivered: u64,
-    /// Frames discarded, by reason.
+    /// Frames dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
     /// Frames still inside.
     pub held: u64,
 }
 
 impl FrameAccounting {
-    /// in = delivered + dropped + held.
+    /// Returns whether in = delivered + dropped + held.
     pub fn balances(&self) -> bool {
         self.total_in == self.delivered + self.dropped.values().sum::<u64>() + self.held
     }
@@ -119,53 +121,54 @@ pub struct PipeReport {
     pub to: String,
     /// `10Mbit`, or `unlimited`.
     pub rate: String,
-    /// One way: `25ms`.
+    /// One-way delay: `25ms`.
     pub delay: String,
     /// `1%`.
     pub loss: String,
-    /// `50p`, `64KiB`, `unlimited`, or RED with its thresholds.
+    /// `50p`, `64KiB`, `unlimited`, or a discipline with its parameters.
     pub queue: String,
-    /// Bytes on the wire beyond the frame.
+    /// Bytes on the wire per frame beyond the frame itself.
     pub overhead: u32,
-    /// All values that are not the default, by the keys of a link in a spec, as `set` of `POST
-    /// /set` takes them. What that cannot say (a table of more than 1000 times) is a text about it.
+    /// All values that differ from the default, by the keys of a link in a spec, as `set` of `POST
+    /// /set` takes them. A value that `set` cannot express (a table of more than 1000 times) is a
+    /// text that describes it.
     #[serde(default)]
     #[schema(schema_with = values::schema)]
     pub values: BTreeMap<String, Value>,
-    /// The opportunities it follows, in place of a rate.
+    /// The transmission opportunities that it follows in place of a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opportunities: Option<String>,
-    /// The traces under way, each with the values it sets: `lte.csv: rate, delay`.
+    /// The active traces, each with the values that it sets: `lte.csv: rate, delay`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<String>,
-    /// `up`, `down`, or `paused`: nothing is sent for a while.
+    /// `up`, `down`, or `paused` (nothing is sent for a while).
     #[serde(default)]
     pub state: String,
-    /// Frames that came.
+    /// Frames that arrived.
     pub frames_in: u64,
-    /// Bytes that came.
+    /// Bytes that arrived.
     pub bytes_in: u64,
-    /// Frames that reached the end.
+    /// Frames that left at the far end.
     pub frames_out: u64,
-    /// Bytes that reached the end.
+    /// Bytes that left at the far end.
     pub bytes_out: u64,
     /// Frames marked with ECN CE.
     pub marked: u64,
-    /// Frames that left twice.
+    /// Frames that were duplicated.
     #[serde(default)]
     pub duplicated: u64,
-    /// Frames that left with wrong bits.
+    /// Frames that left with flipped bits.
     #[serde(default)]
     pub corrupted: u64,
-    /// Frames dropped here, by reason; reasons without frames are left out.
+    /// Frames dropped here, by reason. Reasons without frames are left out.
     pub dropped: BTreeMap<String, u64>,
-    /// Frames in its queue and on their way.
+    /// Frames in its queue and in flight.
     pub held: u64,
-    /// The delays behind the queue, asked for and got, where there is jitter.
+    /// The configured and the measured delays behind the queue, where there is jitter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<DelayReport>,
-    /// Of the frames it released to a host. A direction that leads to a router or switch has none:
-    /// there a frame goes on as of the instant it was due.
+    /// The lateness of frames released to a host. A direction that leads to a router or switch has
+    /// none, because a frame goes on there as of the instant it was due.
     #[serde(default)]
     pub lateness: Option<Lateness>,
 }
@@ -175,40 +178,40 @@ pub struct PipeReport {
 pub struct PortReport {
     /// The interface.
     pub name: String,
-    /// What it is and what it got: `AF_PACKET`; empty for memory.
+    /// The kind of port and what the kernel granted: `AF_PACKET`; empty for memory.
     #[serde(default)]
     pub kind: String,
-    /// The host it stands for.
+    /// The host that the interface belongs to.
     pub host: String,
-    /// What passed.
+    /// Its counters.
     pub counters: PortCounters,
-    /// Of the frames it sent.
+    /// The lateness of the frames it sent.
     pub lateness: Lateness,
-    /// Why it stopped, if it did.
+    /// Why it failed, if it did.
     pub failure: Option<String>,
 }
 
-/// How much later than due frames were handed to a port, microseconds, to 1 % (10 % with more than
-/// 1024 ports).
+/// How much later than due frames were handed to a port, in microseconds, to 1 % (10 % with more
+/// than 1024 ports).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Lateness {
     /// Frames measured.
     pub frames: u64,
     /// Median.
     pub p50_us: f64,
-    /// Of a hundred, one was later.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// Of a thousand, one was later.
+    /// 99.9th percentile.
     pub p999_us: f64,
-    /// The latest.
+    /// Maximum.
     pub max_us: f64,
-    /// Of all frames together.
+    /// Sum over all frames.
     #[serde(default)]
     pub sum_us: f64,
-    /// Frames later than tolerated, those dropped for it included.
+    /// Frames later than tolerated, including those dropped for it.
     #[serde(default)]
     pub late: u64,
-    /// Of those, frames that would have been in time but for an interruption of the worker.
+    /// Late frames that would have been in time but for an interruption of the worker.
     #[serde(default)]
     pub late_interrupted: u64,
     /// Frames no later than each of [`BOUNDS_NS`].
@@ -217,12 +220,12 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// A sentence for who was promised `tolerance`; `None` if that was kept.
+    /// Returns a sentence about frames later than `tolerance`; `None` if there are none.
     fn complaint(&self, tolerance: &str) -> Option<String> {
         let Lateness { frames, p50_us, p99_us, max_us, late, late_interrupted, .. } = self;
         let why = match late_interrupted {
             0 => String::new(),
-            some => format!(", {some} of them while the machine paused or others had the core"),
+            some => format!(", {some} of them because the host stalled or other threads had the core"),
         };
         let times = format!("p50 {p50_us:.1} p99 {p99_us:.1} max {max_us:.1} µs of {frames} released");
         (*late > 0).then(|| format!("{late} frames more than {tolerance} late{why} ({times})"))
@@ -230,7 +233,7 @@ impl Lateness {
 }
 
 impl Report {
-    /// The directions of links that released frames later than tolerated, a sentence each.
+    /// Returns a sentence for each direction of a link that released frames later than tolerated.
     pub fn broken(&self) -> Vec<String> {
         let directions =
             self.links.iter().flat_map(|link| link.directions.iter().map(move |pipe| (link, pipe)));
@@ -241,7 +244,7 @@ impl Report {
         broken.collect()
     }
 
-    /// Whether a tolerance was asked for and not kept.
+    /// Returns whether a tolerance was given and exceeded.
     pub fn is_broken(&self) -> bool {
         self.lateness.stated && self.lateness.late > 0
     }
@@ -284,7 +287,7 @@ impl Report {
     }
 }
 
-/// The network's books, carried on through the ports.
+/// The accounting of the network, continued through the ports.
 fn accounting(snapshot: &Snapshot) -> FrameAccounting {
     let network = &snapshot.conservation;
     let mut dropped: BTreeMap<String, u64> =
@@ -313,7 +316,7 @@ fn accounting(snapshot: &Snapshot) -> FrameAccounting {
     }
 }
 
-/// The traces under way at `at`, with the values they set.
+/// The traces that are active at `at`, with the values they set.
 fn traces(tracks: &[Track], pipe: &PipeState, at: Time) -> Vec<String> {
     let started = tracks.iter().zip(&pipe.trace_starts);
     let under_way = started.filter(|(track, start)| track.is_under_way(**start, at));

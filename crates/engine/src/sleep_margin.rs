@@ -1,8 +1,8 @@
-//! How long before a deadline a sleep should end, learned from how late this machine's sleeps end.
+//! How long before a deadline a sleep must end, learned from how late sleeps end on this machine.
 
 use fastpath_units::Duration;
 
-/// Time kept free before a deadline, spent looking at the clock.
+/// Time kept free before a deadline, spent spinning on the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SleepMargin(Duration);
 
@@ -20,9 +20,8 @@ impl SleepMargin {
         self.0
     }
 
-    /// Follows the late end of sleeps: half-way up to a later one, a 64th down to an earlier one,
-    /// which settles where about one sleep in 33 is later. A pause of the whole machine counts as
-    /// [`SleepMargin::MAX`].
+    /// Follows how late sleeps end: half-way up to a later one, a 64th down to an earlier one. That
+    /// settles where about one sleep in 33 is later. A host stall counts as [`SleepMargin::MAX`].
     pub(crate) fn learn(&mut self, late: Duration) {
         let late = late.min(SleepMargin::MAX);
         self.0 = if late > self.0 {

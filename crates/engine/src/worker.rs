@@ -1,17 +1,18 @@
-//! The loop that turns: frames from ports into the network, frames that are due out of it.
+//! The worker loop: moves frames from ports into the network, and frames that are due out of it.
 //!
 //! ```text
 //!   port ──rx_burst──▶ stamp ──▶ Network::push_burst  Network::pop_burst ──▶ backlog ──tx_burst──▶ port
-//!          (not long before the look ended: one                 (what the port does not take now waits,
-//!           from before would let frames out early)              bounded; beyond that it is counted)
+//!          (close to the end of the poll: an                    (what the port does not take now waits,
+//!           earlier stamp lets frames out early)                 bounded; beyond that it is counted)
 //! ```
 //!
-//! One worker is one thread that runs each frame to completion; it owns its network, frame pool and
-//! ports, so nothing on this path locks or allocates once memory has grown to what the traffic
-//! needs. Requests from outside come as [`Command`]s, looked at once a turn.
+//! One worker is one thread that runs each frame to completion. It owns its network, frame pool and
+//! ports, so nothing on this path locks. It allocates only until memory has grown to what the
+//! traffic needs. Requests from outside arrive as [`Command`]s, which the worker answers once per
+//! iteration.
 //!
-//! Read beside it: `ready.rs` (which ports are looked at), `audit.rs` (how late frames are),
-//! `clock.rs` (when the thread did not run).
+//! See also `ready.rs` (which ports are polled), `lateness.rs` (how late frames are) and
+//! `worker_clock.rs` (when the thread did not run).
 
 use crate::clock::Clock;
 use crate::command::{Command, CommandReceiver, EdgeState, PipeState, Refusal, Snapshot, When, WorkerState};
@@ -32,29 +33,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Frames that wait at an edge while its port pushes back.
 const BACKLOG_MAX: usize = 1024;
-/// Backlogs made at the start: as many edges have frames waiting at once without making another.
+/// Backlogs allocated at the start. That many edges can have frames waiting at once without an
+/// allocation.
 const BACKLOGS: usize = BURST;
 /// Frames taken out of the network at a time: enough that the segments of several super-packets are
-/// joined again. After so many ports are looked at again; if more came, after at least twice as
-/// many, so that what an overloaded engine cannot carry is lost at its ports instead of waiting
-/// inside, ever longer.
+/// joined again. After that many frames the ports are polled again. If more frames arrived, at
+/// least twice as many are released, so that an overloaded engine loses frames at its ports and
+/// does not hold them inside for ever longer.
 const RELEASE: usize = 4 * BURST;
-/// After the last frame came or went, sleep is put off this long: traffic comes in flights.
+/// The worker spins for this long after the last frame moved, because traffic comes in bursts.
 const LINGER: Duration = Duration::from_us(50);
-/// How long before the end of a look a frame that it found alone is taken to have come. The look
-/// itself takes a microsecond, and ten where the kernel's code has left the caches, most of it with
-/// the frame already found; if the machine stands still just then, a frame may leave so much early.
+/// The most by which the arrival stamp of a frame precedes the end of the poll that found it alone.
+/// A poll takes a microsecond, or ten where the kernel's code has left the caches, and most of that
+/// time the frame is already found. If the host stalls during the poll, a frame may leave early by
+/// this much.
 const ARRIVAL_UNCERTAINTY_MAX: Duration = Duration::from_us(20);
-/// The longest sleep while a port has to be asked, having no descriptor to wait on.
-const ASK_EVERY: Duration = Duration::from_us(200);
-/// The longest sleep of all, and how often ports are looked at that have said nothing: a TAP that
-/// is deleted does not wake who waits for it (drivers/net/tun.c rings before it marks the end, so
-/// the waiter sees nothing and sleeps on), but reading from it fails.
+/// The longest sleep while a port without a descriptor has to be polled.
+const POLL_INTERVAL: Duration = Duration::from_us(200);
+/// The longest sleep, and the interval at which silent ports are polled. A TAP that is deleted does
+/// not wake its reader (drivers/net/tun.c wakes it before it marks the end, so the reader finds
+/// nothing and sleeps on), but reading from it fails.
 const HEARTBEAT: Duration = Duration::from_ms(100);
-/// Ports looked at per heartbeat though they said nothing.
-const SUSPECTS: usize = 64;
+/// Silent ports polled per heartbeat.
+const HEARTBEAT_PORTS: usize = 64;
 
-/// What a worker works on, and how.
+/// What a worker runs, and how.
 pub(crate) struct WorkerConfig {
     pub(crate) clock: Clock,
     /// One for each edge of the network, in their order.
@@ -82,10 +85,11 @@ pub(crate) struct Worker<O> {
     /// Backlogs no edge needs now.
     spare: Vec<Backlog>,
     ready: Ready,
-    /// Some port has no descriptor, so that sleeping through is not possible.
-    must_ask: bool,
+    /// Some port has no descriptor and must be polled, so that long sleeps are impossible.
+    must_poll: bool,
     burst: Burst,
-    /// A burst with its edge, and frames that are due; empty between turns, kept for their memory.
+    /// A burst with its edge, and frames that are due. Both are empty between iterations and kept
+    /// for their memory.
     arrived: Vec<(EdgeId, Frame)>,
     due: Vec<Delivery>,
     commands: CommandReceiver,
@@ -93,9 +97,9 @@ pub(crate) struct Worker<O> {
     policy: LatenessPolicy,
     core: Option<u32>,
     sleep_margin: SleepMargin,
-    /// When a frame last came or went.
+    /// When a frame last moved.
     moved_at: Time,
-    /// When silent ports are looked at next.
+    /// When silent ports are polled next.
     heartbeat_at: Time,
     busy: Duration,
     sleeps: u64,
@@ -106,12 +110,12 @@ pub(crate) struct Worker<O> {
 struct EdgePort {
     /// `None` once it has failed.
     port: Option<Box<dyn Port>>,
-    /// It sends segments that are not cut.
+    /// The port sends segments that are not cut.
     takes_whole: bool,
     name: String,
     kind: String,
     failure: Option<String>,
-    /// Of the port when it failed, and of what the worker itself drops.
+    /// The counters of a port that has failed, and of frames that the worker itself drops.
     counters: PortCounters,
     /// `None` while no frame waits.
     backlog: Option<Backlog>,
@@ -125,7 +129,8 @@ struct Backlog {
 }
 
 impl<O: Observer> Worker<O> {
-    /// A worker for a network whose every edge has a port. To be made by the thread that runs it.
+    /// Creates a worker for a network with a port for every edge. The thread that runs the worker
+    /// must create it.
     pub(crate) fn new(network: Network<O>, config: WorkerConfig) -> io::Result<Worker<O>> {
         let WorkerConfig { clock: time, ports, idle, policy, commands, notice, core, open_ports } = config;
         let clock = WorkerClock::new(time);
@@ -142,7 +147,7 @@ impl<O: Observer> Worker<O> {
             waiting: Vec::with_capacity(count),
             spare: (0..BACKLOGS.min(count)).map(|_| Backlog::new()).collect(),
             ready,
-            must_ask: false,
+            must_poll: false,
             burst: Burst::new(),
             arrived: Vec::with_capacity(Burst::MAX),
             due: Vec::with_capacity(RELEASE),
@@ -157,29 +162,28 @@ impl<O: Observer> Worker<O> {
             sleeps: 0,
             notice,
         };
-        worker.find_silent_ports();
+        worker.update_must_poll();
         Ok(worker)
     }
 
-    /// Works until it is stopped or every port of every worker has failed.
+    /// Runs until it is stopped or every port of every worker has failed.
     pub(crate) fn run(&mut self) {
-        // A spinning thread that goes before all others would keep its core from the very hosts it
-        // serves.
+        // A spinning thread of high priority would keep its core from the hosts that it serves.
         if self.idle == Idle::Save {
             minimise_timer_slack();
             set_high_priority();
         }
         while !self.commands.is_stopped() && self.open_ports.load(Ordering::Relaxed) > 0 {
-            self.turn();
+            self.iterate();
         }
     }
 
-    /// Looks at everything once; waits if there was nothing to do.
-    fn turn(&mut self) {
+    /// Polls everything once, and waits if nothing moved.
+    fn iterate(&mut self) {
         let start = self.clock.now();
         let received = self.receive(start);
         let released = self.release(RELEASE.max(2 * received));
-        // Answering may take long, and is no interruption.
+        // Answering may take long and is not an interruption.
         let now = if self.answer_commands() { self.clock.after_waiting() } else { self.clock.now() };
         let has_moved = received > 0 || released;
         self.clock.expect(has_moved);
@@ -191,15 +195,15 @@ impl<O: Observer> Worker<O> {
         }
     }
 
-    /// Takes a burst from each port that may have one into the network; says how many frames there
-    /// were.
+    /// Moves a burst from each port that may have one into the network. Returns the number of
+    /// frames.
     fn receive(&mut self, start: Time) -> usize {
         if self.ready.refresh() {
             self.commands.silence();
         }
         if start >= self.heartbeat_at {
             self.heartbeat_at = start.saturating_add(HEARTBEAT);
-            (0..SUSPECTS).for_each(|_| self.ready.suspect());
+            (0..HEARTBEAT_PORTS).for_each(|_| self.ready.suspect());
         }
         let (mut received, mut place) = (0, 0);
         while let Some(index) = self.ready.at(place) {
@@ -207,10 +211,10 @@ impl<O: Observer> Worker<O> {
                 place += 1;
                 continue;
             };
-            let looks_at = self.clock.now();
-            let result = port.rx_burst(looks_at, self.network.pool_mut(), &mut self.burst);
+            let polled_at = self.clock.now();
+            let result = port.rx_burst(polled_at, self.network.pool_mut(), &mut self.burst);
             if !self.burst.is_empty() {
-                let stamp = stamp(looks_at, self.clock.now(), self.burst.len());
+                let stamp = stamp(polled_at, self.clock.now(), self.burst.len());
                 received += self.burst.len();
                 self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
                 self.network.push_burst(stamp, &mut self.arrived);
@@ -225,7 +229,7 @@ impl<O: Observer> Worker<O> {
         received
     }
 
-    /// Hands frames that are due to their ports, about `most` of them. True if there were any.
+    /// Hands about `most` frames that are due to their ports. Returns true if there were any.
     fn release(&mut self, most: usize) -> bool {
         let mut released = 0;
         while released < most {
@@ -305,14 +309,14 @@ impl<O: Observer> Worker<O> {
                     self.spare.extend(edge.backlog.take());
                     self.waiting.swap_remove(place);
                 }
-                // As much as it takes at a time.
+                // It took a full burst and may take more.
                 Ok(()) if taken >= BURST => {}
                 Ok(()) => place += 1,
             }
         }
     }
 
-    /// Goes on without a port.
+    /// Removes a port that has failed; the others go on.
     fn fail(&mut self, index: usize, error: &PortError) {
         let edge = &mut self.edges[index];
         if let Some(mut port) = edge.port.take() {
@@ -322,16 +326,16 @@ impl<O: Observer> Worker<O> {
             self.open_ports.fetch_sub(1, Ordering::Relaxed);
             self.notice.send(&format!("{error}; going on without it"));
         }
-        self.find_silent_ports();
+        self.update_must_poll();
     }
 
-    /// Answers commands; true if there were any.
+    /// Answers commands. Returns true if there were any.
     fn answer_commands(&mut self) -> bool {
         if !self.commands.has_commands() {
             return false;
         }
         while let Some(command) = self.commands.next() {
-            // Whoever asked may have gone; then nobody wants the answer.
+            // The sender may have gone; then the answer is dropped.
             match command {
                 Command::Snapshot { answer } => {
                     let _ = answer.try_send(self.snapshot());
@@ -366,10 +370,10 @@ impl<O: Observer> Worker<O> {
         }
     }
 
-    /// How things stand.
+    /// Copies the state of the network and of this worker.
     pub(crate) fn snapshot(&mut self) -> Snapshot {
         let now = self.clock.now();
-        // What is shown is how things stand then: changes whose time has come have happened.
+        // Changes that are due have happened in a snapshot.
         self.network.advance(now);
         let network = &self.network;
         let links = (0..network.topology().links.len()).map(|link| LinkId(link as u32));
@@ -407,7 +411,7 @@ impl<O: Observer> Worker<O> {
         }
     }
 
-    /// Passes the time when nothing moved in this turn.
+    /// Waits after an iteration in which nothing moved.
     fn wait(&mut self, now: Time) {
         let Some(until) = self.sleep_until(now) else {
             std::hint::spin_loop();
@@ -423,7 +427,7 @@ impl<O: Observer> Worker<O> {
         }
     }
 
-    /// Until when to sleep at most, if at all.
+    /// Returns when the sleep must end; `None` to spin.
     fn sleep_until(&self, now: Time) -> Option<Time> {
         if self.idle == Idle::Busy || now.since(self.moved_at) < LINGER {
             return None;
@@ -431,15 +435,18 @@ impl<O: Observer> Worker<O> {
         let ports =
             self.ready.always().iter().filter_map(|&index| self.edges[index as usize].port.as_deref());
         let due = ports.filter_map(Port::next_at).chain(self.network.next_at()).min();
-        let longest =
-            now.saturating_add(if self.must_ask || !self.waiting.is_empty() { ASK_EVERY } else { HEARTBEAT });
+        let longest = now.saturating_add(if self.must_poll || !self.waiting.is_empty() {
+            POLL_INTERVAL
+        } else {
+            HEARTBEAT
+        });
         let until = due.map_or(longest, |at| at.saturating_sub(self.sleep_margin.get()).min(longest));
         (until > now).then_some(until)
     }
 
-    fn find_silent_ports(&mut self) {
-        let silent = |edge: &EdgePort| edge.port.as_ref().is_some_and(|port| port.fd().is_none());
-        self.must_ask = self.edges.iter().any(silent);
+    fn update_must_poll(&mut self) {
+        let has_no_fd = |edge: &EdgePort| edge.port.as_ref().is_some_and(|port| port.fd().is_none());
+        self.must_poll = self.edges.iter().any(has_no_fd);
     }
 }
 
@@ -448,7 +455,7 @@ impl Backlog {
         Backlog { frames: VecDeque::with_capacity(BACKLOG_MAX), due: VecDeque::with_capacity(BACKLOG_MAX) }
     }
 
-    /// Frees the frames at the front that are too late; says how many there were. Those behind are
+    /// Frees the frames at the front that are too late, and returns their number. Later frames are
     /// due no earlier.
     fn drop_late(
         &mut self,
@@ -469,7 +476,7 @@ impl Backlog {
 }
 
 impl EdgePort {
-    /// One of `edges`.
+    /// One of `edges` edges.
     fn new(mut port: Box<dyn Port>, edges: usize, is_watched: bool) -> EdgePort {
         EdgePort {
             takes_whole: !is_watched && port.allow_whole(),
@@ -499,9 +506,9 @@ impl EdgePort {
     }
 }
 
-/// When frames came that a look from `from` to `to` has found. One that is alone was there when the
-/// look began, or came while the kernel turned to it; of several, all but the first may have come
-/// while others were taken.
+/// Returns the arrival time of frames that a poll from `from` to `to` found. A single frame was
+/// there when the poll began, or arrived while the kernel looked for it. Of several frames, all but
+/// the first may have arrived while others were taken.
 fn stamp(from: Time, to: Time, frames: usize) -> Time {
     if frames == 1 { from.max(to.saturating_sub(ARRIVAL_UNCERTAINTY_MAX)) } else { to }
 }
@@ -518,7 +525,7 @@ mod tests {
     use fastpath_units::{Probability, Rate};
     use std::num::NonZeroUsize;
 
-    /// Links with every stage at work between memory ports; the far sides of the ports.
+    /// Links with every stage in use between memory ports, and the far ends of the ports.
     fn worker(links: usize) -> (Worker<()>, Vec<MemoryEnd>) {
         let pipe = PipeSpec {
             rate: Rate::from_bps(10_000_000_000),
@@ -559,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_has_seen_its_load_asks_for_no_memory() {
+    fn a_worker_that_has_seen_its_load_allocates_no_memory() {
         for links in [1, 40] {
             let (mut worker, ends) = worker(links);
             let frame = [0x5a; 1000];
@@ -568,23 +575,23 @@ mod tests {
                     assert_eq!(end.send([frame.as_slice(); BURST]), BURST);
                 }
             };
-            // How much of a burst is held at once depends on how fast the machine is just now. So
-            // the links first stand still until they hold twice a burst, and then send all of it at
-            // once: no later burst needs more.
-            let pace = |worker: &mut Worker<()>, bps: u64| {
+            // How much of a burst is held at once depends on the speed of the machine. So the links
+            // first hold everything until they hold twice a burst, and then send all of it at once:
+            // no later burst needs more.
+            let set_rate = |worker: &mut Worker<()>, bps: u64| {
                 let change = Change { rate: Some(Rate::from_bps(bps)), ..Change::default() };
                 let now = worker.clock.now();
                 for link in 0..links as u32 {
                     worker.network.apply(now, LinkId(link), Direction::Both, &change);
                 }
             };
-            pace(&mut worker, 1);
+            set_rate(&mut worker, 1);
             for _ in 0..2 {
                 send();
-                worker.turn();
+                worker.iterate();
             }
-            pace(&mut worker, 10_000_000_000);
-            while worker.turn_and_look() {}
+            set_rate(&mut worker, 10_000_000_000);
+            while worker.iterate_and_check() {}
             for end in &ends {
                 end.recv(usize::MAX, |_| {});
             }
@@ -592,7 +599,7 @@ mod tests {
                 let mut came = 0;
                 for _ in 0..count {
                     send();
-                    while worker.turn_and_look() {}
+                    while worker.iterate_and_check() {}
                     came += ends.iter().map(|end| end.recv(usize::MAX, |_| {})).sum::<usize>();
                 }
                 came
@@ -611,20 +618,20 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_stamped_neither_before_the_look_that_found_it_nor_long_before_its_end() {
+    fn a_frame_is_stamped_neither_before_the_poll_that_found_it_nor_long_before_its_end() {
         let us = |us: u64| Time::ZERO + Duration::from_us(us);
         assert_eq!(stamp(us(100), us(103), 1), us(100));
         assert_eq!(stamp(us(100), us(120), 1), us(100));
-        // The machine stood still.
+        // The host stalled.
         assert_eq!(stamp(us(100), us(8100), 1), us(8080));
         assert_eq!(stamp(us(100), us(103), 2), us(103));
         assert_eq!(stamp(us(0), us(3), 1), us(0));
     }
 
     impl Worker<()> {
-        /// A turn; true as long as frames are on their way.
-        fn turn_and_look(&mut self) -> bool {
-            self.turn();
+        /// Runs an iteration. Returns true as long as frames are inside.
+        fn iterate_and_check(&mut self) -> bool {
+            self.iterate();
             !self.network.is_quiescent() || !self.waiting.is_empty()
         }
     }

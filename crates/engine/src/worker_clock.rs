@@ -1,17 +1,17 @@
-//! The worker's clock, and what it gives away about the worker: two readings with only a little
+//! The worker's clock, which also detects interruptions of its thread. Two readings with little
 //! work between them that are far apart mean that the thread did not run. Either other threads had
-//! its core, which the kernel accounts for, or the whole machine stood still (a hypervisor,
-//! interrupts), which nobody does.
+//! its core, which the kernel accounts for (preemption), or the whole host stalled (a hypervisor,
+//! interrupts), which the kernel does not account for.
 
 use crate::clock::Clock;
 use crate::sys::thread::RunDelay;
 use fastpath_units::{Duration, Time};
 
-/// The longest that the work between two readings takes: a burst of one port.
+/// The longest time that the work between two readings takes: a burst of one port.
 const WORK_MAX: Duration = Duration::from_ms(1);
-/// As [`WORK_MAX`], while there is nothing to do but look.
+/// As [`WORK_MAX`], while the worker only polls.
 const POLL_MAX: Duration = Duration::from_us(100);
-/// Interruptions remembered to explain late frames with.
+/// Interruptions kept to explain late frames.
 const REMEMBERED: usize = 16;
 
 /// Interruptions of one kind.
@@ -29,7 +29,7 @@ pub(crate) struct WorkerClock {
     last: Time,
     gap_max: Duration,
     run_delay: RunDelay,
-    /// The machine stood still.
+    /// The host stalled.
     pub(crate) stalled: InterruptionTotals,
     /// Other threads ran on this core.
     pub(crate) preempted: InterruptionTotals,
@@ -38,7 +38,7 @@ pub(crate) struct WorkerClock {
 }
 
 impl WorkerClock {
-    /// To be made by the thread that uses it.
+    /// Creates the clock of the calling thread.
     pub(crate) fn new(clock: Clock) -> WorkerClock {
         WorkerClock {
             clock,
@@ -52,7 +52,7 @@ impl WorkerClock {
         }
     }
 
-    /// The time, when nothing has waited since the last reading.
+    /// Returns the time. The thread must not have waited since the last reading.
     #[inline]
     pub(crate) fn now(&mut self) -> Time {
         let now = self.clock.now();
@@ -63,14 +63,15 @@ impl WorkerClock {
         now
     }
 
-    /// The time after a wait.
+    /// Returns the time after a wait.
     pub(crate) fn after_waiting(&mut self) -> Time {
         self.last = self.clock.now();
-        // Time spent asleep is no delay, waiting for a core after it is; it counts from here on.
+        // Time spent asleep is not an interruption. Waiting for a core after it is, and counts from
+        // here on.
         self.last
     }
 
-    /// What comes until the next call moves frames, or only looks for some.
+    /// Says whether the worker moves frames until the next call, or only polls.
     #[inline]
     pub(crate) fn expect(&mut self, is_moving: bool) {
         self.gap_max = if is_moving { WORK_MAX } else { POLL_MAX };
@@ -88,7 +89,7 @@ impl WorkerClock {
         self.place = (self.place + 1) % REMEMBERED;
     }
 
-    /// How much of the time from `due` to `released` recent interruptions took.
+    /// Returns how much of the time from `due` to `released` recent interruptions took.
     pub(crate) fn interrupted_within(&self, due: Time, released: Time) -> Duration {
         let overlap = |&(from, to): &(Time, Time)| to.min(released).since(from.max(due));
         self.recent.iter().map(overlap).fold(Duration::ZERO, Duration::saturating_add)
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_far_apart_are_noted_as_one_kind_or_the_other() {
+    fn readings_far_apart_are_counted_as_a_stall_or_a_preemption() {
         let mut clock = WorkerClock::new(Clock::start());
         clock.expect(false);
         assert!(clock.now() >= clock.last);

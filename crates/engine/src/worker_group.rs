@@ -1,5 +1,5 @@
-//! Several workers as one: each runs a part of the network; requests come with the numbers of the
-//! whole, and answers are put together.
+//! Several workers as one. Each worker runs a part of the network. Requests name links and edges of
+//! the whole network, and the answers of the workers are combined.
 
 use crate::command::{CommandSender, EdgeState, PipeState, Refusal, Snapshot, When};
 use fastpath_net::{EdgeId, LinkChange, Part};
@@ -7,14 +7,14 @@ use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
 use std::sync::Arc;
 
-/// How far ahead several workers agree on an instant.
+/// How far in the future an instant is that several workers agree on.
 const AHEAD: Duration = Duration::from_ms(10);
 
-/// The letter boxes of all workers. A copy reaches the same ones.
+/// The command queues of all workers. A clone reaches the same workers.
 #[derive(Clone)]
 pub(crate) struct WorkerGroup(Arc<Vec<Member>>);
 
-/// A worker and what its numbers are in the whole.
+/// A worker, with the numbers that its links and edges have in the whole network.
 struct Member {
     commands: CommandSender,
     links: Vec<LinkId>,
@@ -22,7 +22,7 @@ struct Member {
 }
 
 impl WorkerGroup {
-    /// A worker for each part.
+    /// Creates a group with a worker for each part.
     pub(crate) fn new(members: impl IntoIterator<Item = (CommandSender, Part)>) -> WorkerGroup {
         let member = |(commands, part): (CommandSender, Part)| Member {
             commands,
@@ -32,15 +32,15 @@ impl WorkerGroup {
         WorkerGroup(Arc::new(members.into_iter().map(member).collect()))
     }
 
-    /// How things stand; `None` if a worker has ended.
+    /// Returns the combined snapshot; `None` if a worker has ended.
     pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         let all: Option<Vec<Snapshot>> = self.0.iter().map(|member| member.commands.snapshot()).collect();
         Some(self.join(all?))
     }
 
-    /// Changes links, all at one instant; `None` if a worker has ended. Where several workers have
-    /// them, that instant lies a little ahead, so that hardly ever one has passed it when the
-    /// letter comes.
+    /// Changes links, all at one instant; `None` if a worker has ended. Where several workers run
+    /// the links, the instant lies a little in the future, so that it has hardly ever passed when
+    /// the last command arrives.
     pub(crate) fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
         let mut shares: Vec<Vec<LinkChange>> = self.0.iter().map(|_| Vec::new()).collect();
         for (link, direction, change) in changes {
@@ -75,19 +75,19 @@ impl WorkerGroup {
         self.0[0].commands.start(group)
     }
 
-    /// Asks all workers to end.
+    /// Tells all workers to end.
     pub(crate) fn stop(&self) {
         self.0.iter().for_each(|member| member.commands.stop());
     }
 
-    /// One answer of the answers of all workers, in their order.
+    /// Combines the snapshots of all workers, given in the order of the workers.
     pub(crate) fn join(&self, all: Vec<Snapshot>) -> Snapshot {
         let links = self.0.iter().map(|member| member.links.len()).sum::<usize>();
         let edge_count = self.0.iter().map(|member| member.edges.len()).sum::<usize>();
         let mut pipes: Vec<Option<PipeState>> = std::iter::repeat_with(|| None).take(2 * links).collect();
         let mut edges: Vec<Option<EdgeState>> = std::iter::repeat_with(|| None).take(edge_count).collect();
         let mut answers = all.into_iter();
-        let mut whole = answers.next().expect("a team has a worker");
+        let mut whole = answers.next().expect("a group has a worker");
         let mut place = |member: &Member, snapshot: &mut Snapshot| {
             for (number, pipe) in snapshot.pipes.drain(..).enumerate() {
                 pipes[2 * member.links[number / 2].0 as usize + number % 2] = Some(pipe);

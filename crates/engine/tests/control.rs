@@ -1,4 +1,4 @@
-//! The control interface on a running engine: raw HTTP over TCP and the Unix socket, and curl.
+//! The control interface of a running engine: raw HTTP over TCP and the Unix socket, and curl.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -35,9 +35,9 @@ fn run(test: &str) -> (Running, SocketAddr, PathBuf) {
     (running, address, path)
 }
 
-/// Sends bytes and gives the status and the body.
+/// Sends bytes and returns the status and the body.
 fn raw(mut stream: impl Read + Write, request: &[u8]) -> (u16, String) {
-    // The engine may hang up in the midst of what is too long.
+    // The engine may close the connection in the middle of an oversized request.
     let _ = stream.write_all(request);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -88,7 +88,7 @@ fn links_are_shown_and_changed_together_over_tcp_and_the_socket_alike() {
 }
 
 #[test]
-fn what_a_trace_sets_is_not_changed_beside_it() {
+fn a_value_that_an_active_trace_sets_cannot_be_set() {
     let (running, address, _) = run("traced");
     let rate = r#"{"changes":[{"link":"a-s","from":"a","set":{"rate":"5Mbit"}}]}"#;
     assert_eq!(request(address, "POST /set", rate).0, 200, "the trace has not started");
@@ -108,7 +108,7 @@ fn what_a_trace_sets_is_not_changed_beside_it() {
 }
 
 #[test]
-fn every_value_can_be_changed_is_shown_and_goes_back_as_it_is_shown() {
+fn every_value_can_be_changed_and_is_accepted_as_it_is_shown() {
     let (running, address, _) = run("values");
     let values = json!({
         "rate": "5Mbit", "overhead": 24, "delay": "7ms", "queue": "50p", "reorder": "25%", "state": "down",
@@ -152,7 +152,7 @@ fn a_change_for_later_happens_at_its_time_and_one_for_the_past_is_refused() {
         ..Setting::default()
     };
     let request_at = |at: String| Request::Set(Changes { changes: vec![rate("8Mbit")], at: Some(at) });
-    // A machine that pauses comes back after the time: then further ahead.
+    // A host that stalls continues after the time: then the time is set further ahead.
     let ahead = [0.2, 2.0, 20.0].into_iter().find_map(|ahead| {
         let at = running.report().unwrap().uptime_s + ahead;
         match call(&path, &request_at(format!("{at:.6}s"))).unwrap() {
@@ -163,7 +163,7 @@ fn a_change_for_later_happens_at_its_time_and_one_for_the_past_is_refused() {
     let (done, at) = ahead.expect("a time to come is taken");
     assert!((done.at_s - at).abs() < 1e-5, "{done:?} {at}");
     loop {
-        // Whether it has happened is seen with the time at which one looks.
+        // Whether it has happened depends on the time of the report.
         let report = running.report().unwrap();
         let rates: Vec<&str> = report.links.iter().map(|link| link.directions[0].rate.as_str()).collect();
         match report.uptime_s < done.at_s {
@@ -180,11 +180,11 @@ fn a_change_for_later_happens_at_its_time_and_one_for_the_past_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_json_and_nothing_is_changed() {
+fn errors_are_json_and_nothing_is_changed() {
     let (running, address, path) = run("wrong");
     let long = format!("{{\"changes\":[{}]}}", " ".repeat(70_000));
     for (line, body, status, said) in [
-        ("GET /nowhere", "", 404, "there is nothing here"),
+        ("GET /nowhere", "", 404, "no such path"),
         ("GET /links/x", "", 404, "no link is called 'x' (have: a-s, b-s)"),
         ("DELETE /links", "", 405, "not with this method"),
         ("POST /groups/x/start", "", 404, "no group is called 'x' (have: cell)"),
@@ -224,7 +224,7 @@ fn what_is_wrong_is_said_in_json_and_nothing_is_changed() {
 }
 
 #[test]
-fn the_document_names_every_route_and_prometheus_finds_its_lines() {
+fn the_openapi_document_names_every_route_and_the_metrics_are_there() {
     let (running, address, _) = run("document");
     let document = json(&request(address, "GET /openapi.json", "").1);
     assert_eq!(document, openapi());

@@ -35,8 +35,8 @@ fn tcp_through_taps_arrives_whole_and_the_link_sees_segments() {
 }
 
 #[test]
-fn tcp_arrives_whole_when_the_link_takes_super_packets_apart() {
-    with_taps("tcp_arrives_whole_when_the_link_takes_super_packets_apart", || {
+fn tcp_arrives_whole_when_the_link_cuts_super_packets() {
+    with_taps("tcp_arrives_whole_when_the_link_cuts_super_packets", || {
         let some = |share| Probability::new(share).expect("a probability");
         let pipe = PipeSpec {
             rate: Rate::from_bps(500_000_000),
@@ -103,12 +103,13 @@ fn tcp_through_packet_sockets_arrives_whole_with_the_hosts_offloads_on() {
 }
 
 #[test]
-fn vlan_tags_taken_off_by_the_kernel_come_through() {
-    with_namespaces("vlan_tags_taken_off_by_the_kernel_come_through", || {
+fn vlan_tags_removed_by_the_kernel_are_restored() {
+    with_namespaces("vlan_tags_removed_by_the_kernel_are_restored", || {
         let lab = Lab::with_veths(PipeSpec::default(), options(Idle::Save));
         let [mut source, mut sink] = [0, 1].map(|end| lab.hosts[end].run(|| AfPacket::open("eth0").unwrap()));
         let mut pool = FramePool::new(NonZeroUsize::new(1 << 22).unwrap());
-        // To and from nobody; VLAN 5 with priority 1; an experimental type (IEEE 802, 0x88b5).
+        // To and from unused addresses; VLAN 5 with priority 1; an experimental type (IEEE 802,
+        // 0x88b5).
         let mut tagged = vec![2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x81, 0, 0x20, 5, 0x88, 0xb5];
         tagged.extend(1..=50);
         let mut frames: VecDeque<Frame> = pool.insert(&tagged).into_iter().collect();
@@ -174,8 +175,8 @@ fn of_many_taps_those_with_frames_are_served_and_removed_ones_are_noticed() {
 }
 
 #[test]
-fn frames_the_kernel_dropped_because_nobody_read_are_counted() {
-    with_taps("frames_the_kernel_dropped_because_nobody_read_are_counted", || {
+fn frames_the_kernel_dropped_because_they_were_not_read_are_counted() {
+    with_taps("frames_the_kernel_dropped_because_they_were_not_read_are_counted", || {
         Namespace::new().run(|| {
             let mut port = TapPort::open("eth0").unwrap();
             ip("address add 10.9.0.1/24 dev eth0");
@@ -212,8 +213,8 @@ fn the_delay_of_the_link_is_seen_by_the_hosts() {
             })
             .collect();
         rtt_ms.sort_by(f64::total_cmp);
-        // No round is early. The fastest, for other tests take the cores as they please, is not
-        // late.
+        // No round trip is early. The fastest is not late; other tests may take the cores during
+        // the others.
         assert!((40.0..140.0).contains(&rtt_ms[0]), "{rtt_ms:?}");
         finish(lab.running);
     });

@@ -22,7 +22,7 @@ fn run(pipe: PipeSpec, options: Options) -> (Running, [MemoryEnd; 2]) {
     (start(two_hosts(pipe, [None, None]), ports, options).unwrap(), [end_a, end_b])
 }
 
-/// Waits for `count` frames and gives them; gives up after ten seconds.
+/// Waits for `count` frames and returns them; gives up after ten seconds.
 fn receive(end: &MemoryEnd, count: usize) -> Vec<Vec<u8>> {
     let (mut frames, start) = (Vec::new(), Instant::now());
     while frames.len() < count && start.elapsed().as_secs() < 10 {
@@ -61,8 +61,8 @@ fn frames_arrive_whole_in_order_and_not_early() {
 
 /// Two hundred frames over a link without delay.
 fn run_with_tolerance(tolerance: Duration, late: Late) -> Report {
-    let promise = Options { tolerance: Some(tolerance), late: Some(late), ..options(Idle::Busy) };
-    let (running, [a, _b]) = run(PipeSpec::default(), promise);
+    let options = Options { tolerance: Some(tolerance), late: Some(late), ..options(Idle::Busy) };
+    let (running, [a, _b]) = run(PipeSpec::default(), options);
     assert_eq!(a.send((0..200).map(|_| [7u8; 60].as_slice())), 200);
     let done = |report: Report| report.conservation.total_in == 200 && report.conservation.held == 0;
     while !done(running.report().unwrap()) {}
@@ -89,10 +89,10 @@ fn a_broken_tolerance_names_the_direction_of_the_link() {
 }
 
 #[test]
-fn late_frames_are_dropped_where_that_is_wanted_and_the_books_hold() {
+fn late_frames_are_dropped_where_configured_and_the_accounting_balances() {
     let report = run_with_tolerance(Duration::from_ns(1), Late::Drop);
-    let books = &report.conservation;
-    assert_eq!((books.delivered, books.dropped["late"], report.lateness.late), (0, 200, 200));
+    let accounting = &report.conservation;
+    assert_eq!((accounting.delivered, accounting.dropped["late"], report.lateness.late), (0, 200, 200));
     assert!(report.is_broken());
     let report = run_with_tolerance(Duration::from_secs(3600), Late::Drop);
     assert_eq!((report.conservation.delivered, report.conservation.dropped.len()), (200, 0));
@@ -143,7 +143,7 @@ fn several_workers_are_one_engine() {
 }
 
 #[test]
-fn what_comes_faster_than_it_is_released_waits_at_the_ports() {
+fn frames_that_arrive_faster_than_they_are_released_wait_at_the_ports() {
     const PORTS: u32 = 16;
     const FRAMES: usize = 4000;
     let mut topology = Topology::default();
@@ -172,7 +172,7 @@ fn what_comes_faster_than_it_is_released_waits_at_the_ports() {
 }
 
 #[test]
-fn a_core_that_is_not_there_is_an_error() {
+fn a_core_that_does_not_exist_is_an_error() {
     let ports: Vec<(EdgeId, Box<dyn Port>)> =
         (0..2).map(|edge| (EdgeId(edge), Box::new(Memory::new("m", 64).0) as Box<dyn Port>)).collect();
     let workers = Some(Workers::Cores(vec![100_000]));
@@ -182,7 +182,7 @@ fn a_core_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_counted_but_not_broken() {
+fn without_a_stated_tolerance_late_frames_are_counted_and_nothing_is_broken() {
     let (running, [a, b]) = run(delayed(1), options(Idle::Save));
     a.send([[1u8; 60].as_slice()]);
     assert_eq!(receive(&b, 1).len(), 1);
@@ -192,7 +192,7 @@ fn what_nobody_asked_for_is_counted_but_not_broken() {
 }
 
 #[test]
-fn a_frame_still_on_its_way_at_the_end_counts_as_held() {
+fn a_frame_in_flight_at_the_end_counts_as_held() {
     let (running, [a, _b]) = run(delayed(60_000), options(Idle::Save));
     a.send([[1u8; 60].as_slice()]);
     let start = Instant::now();
@@ -201,7 +201,7 @@ fn a_frame_still_on_its_way_at_the_end_counts_as_held() {
 }
 
 #[test]
-fn what_the_port_does_not_take_is_dropped_and_counted() {
+fn frames_that_the_port_does_not_accept_are_dropped_and_counted() {
     let (a, end_a) = Memory::new("a", 1 << 20);
     let (b, end_b) = Memory::new("b", 640);
     let ports: Vec<(EdgeId, Box<dyn Port>)> = vec![(EdgeId(0), Box::new(a)), (EdgeId(1), Box::new(b))];
@@ -212,8 +212,11 @@ fn what_the_port_does_not_take_is_dropped_and_counted() {
     while running.report().unwrap().conservation.total_in < 3000 && start.elapsed().as_secs() < 10 {}
     let report = finish(running);
     // The ring holds ten, the backlog 1024.
-    let books = report.conservation;
-    assert_eq!((books.delivered, books.held, books.dropped["port-full"]), (10, 1024, 3000 - 1034));
+    let accounting = report.conservation;
+    assert_eq!(
+        (accounting.delivered, accounting.held, accounting.dropped["port-full"]),
+        (10, 1024, 3000 - 1034)
+    );
     assert_eq!(end_b.recv(100, |_| {}), 10);
 }
 
@@ -223,7 +226,7 @@ fn a_link_is_changed_while_it_holds_a_frame() {
     let slow = PipeSpec { rate: Rate::from_bps(1000), ..PipeSpec::default() };
     let options = Options { control: Some(path.clone()), ..options(Idle::Save) };
     let (running, [a, b]) = run(slow, options);
-    // 1500 bytes at 1 kbit/s take 12 s; at 1 Gbit/s what is left takes 12 µs.
+    // 1500 bytes at 1 kbit/s take 12 s. At 1 Gbit/s the rest takes 12 µs.
     a.send([[1u8; 1500].as_slice()]);
     while running.report().unwrap().conservation.held == 0 {}
     let change = |from: Option<&str>, values: &[(&str, &str)]| {
@@ -253,7 +256,7 @@ fn stop_over_the_socket_ends_the_run_and_removes_the_socket() {
     running.join().unwrap();
     assert!(!path.exists());
     let error = control::call(&path, &Request::Report).unwrap_err().to_string();
-    assert!(error.contains("no engine answers there"), "{error}");
+    assert!(error.contains("no engine listens there"), "{error}");
 }
 
 #[test]
@@ -290,7 +293,7 @@ fn a_drop_tail_queue_works_in_real_time_too() {
     assert_eq!(report.links[0].directions[0].dropped["queue-full"], 40);
 }
 
-/// A port with a defect, or whose interface is removed, when the first frame is sent.
+/// A port that panics, or whose interface is removed, when the first frame is sent.
 struct Broken {
     is_defect: bool,
 }
@@ -335,7 +338,7 @@ fn the_engine_goes_on_without_a_port_whose_interface_is_gone() {
 }
 
 #[test]
-fn a_defect_in_the_worker_is_reported_and_ends_the_run() {
+fn a_panic_of_the_worker_is_reported_and_ends_the_run() {
     let (running, _end) = run_broken(true);
     let error = running.join().unwrap_err();
     assert!(error.to_string().contains("a defect of the port"), "{error}");

@@ -19,8 +19,8 @@ use std::time::Instant;
 
 const WAYS: [&str; 2] = ["xdp-generic:", "xdp-native:"];
 
-/// Runs `test` where XDP programs may be loaded. (In a user namespace they may not: that is a test
-/// of its own.)
+/// Runs `test` where XDP programs may be loaded. (In a user namespace they may not, which has its
+/// own test.)
 fn with_xdp(name: &str, test: impl FnOnce()) {
     with_namespaces(name, || {
         let refused = Namespace::new().run(|| {
@@ -82,8 +82,8 @@ fn tagged_frames_come_through_xdp_sockets() {
     });
 }
 
-/// A wire from a packet socket to an AF_XDP socket. The numbers of frames are in their first bytes.
-struct Wire {
+/// A path from a packet socket to an AF_XDP socket. The first bytes of a frame are its number.
+struct Path {
     source: AfPacket,
     sink: AfXdp,
     pool: FramePool,
@@ -91,8 +91,8 @@ struct Wire {
     _ends: [Namespace; 2],
 }
 
-impl Wire {
-    fn new() -> Wire {
+impl Path {
+    fn new() -> Path {
         let ends = [Namespace::new(), Namespace::new()];
         veth_with_queues(&ends[1], "va", &ends[0], 1);
         let source = ends[0].run(|| {
@@ -101,7 +101,7 @@ impl Wire {
         });
         let sink =
             ends[1].run(|| AfXdp::open("va", Some(XdpMode::Generic), &mut XdpMemory::default()).unwrap());
-        Wire { source, sink, pool: FramePool::new(NonZeroUsize::new(1 << 24).unwrap()), sent: 0, _ends: ends }
+        Path { source, sink, pool: FramePool::new(NonZeroUsize::new(1 << 24).unwrap()), sent: 0, _ends: ends }
     }
 
     fn send(&mut self, count: u64) {
@@ -118,8 +118,8 @@ impl Wire {
         self.sent += count;
     }
 
-    /// Reads until what was sent has come or was dropped: one more frame tells, which is sent again
-    /// where it is lost.
+    /// Reads until all sent frames have arrived or were dropped. One more frame marks the end, and
+    /// is sent again if it is lost.
     fn read(&mut self) {
         let (mut burst, first, start) = (Burst::new(), self.sent, Instant::now());
         let (mut asked, mut has_come) = (0, false);
@@ -147,36 +147,36 @@ impl Wire {
 #[test]
 fn a_socket_that_was_behind_takes_longer_bursts_until_it_keeps_up() {
     with_xdp("a_socket_that_was_behind_takes_longer_bursts_until_it_keeps_up", || {
-        let mut wire = Wire::new();
-        // Has few chunks: of 700 frames before it looks it loses those beyond 512.
-        let stall = |wire: &mut Wire| {
-            let (before, start) = (wire.overrun(), Instant::now());
-            wire.send(700);
-            while wire.overrun() == before {
+        let mut path = Path::new();
+        // The kernel holds few chunks: of 700 frames before a poll, those beyond 512 are lost.
+        let stall = |path: &mut Path| {
+            let (before, start) = (path.overrun(), Instant::now());
+            path.send(700);
+            while path.overrun() == before {
                 assert!(start.elapsed().as_secs() < 20, "700 frames found room");
             }
-            wire.read();
+            path.read();
         };
-        stall(&mut wire);
-        let before = wire.overrun();
+        stall(&mut path);
+        let before = path.overrun();
         for _ in 0..3 {
-            wire.send(700);
-            wire.read();
+            path.send(700);
+            path.read();
         }
-        assert_eq!(wire.overrun(), before, "as many as it has are lost to one that was behind");
-        // Until it has been calm for long, and the chunks that are too many have come back.
+        assert_eq!(path.overrun(), before, "as many as it has are lost to one that was behind");
+        // Until no long burst has arrived for a while, and the kernel holds few chunks again.
         for _ in 0..500 {
-            wire.send(31);
-            wire.read();
+            path.send(31);
+            path.read();
         }
-        assert_eq!(wire.overrun(), before);
-        stall(&mut wire);
+        assert_eq!(path.overrun(), before);
+        stall(&mut path);
     });
 }
 
 #[test]
-fn frames_of_every_queue_come() {
-    with_xdp("frames_of_every_queue_come", || {
+fn frames_of_every_queue_arrive() {
+    with_xdp("frames_of_every_queue_arrive", || {
         for way in WAYS {
             let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
             for (end, name) in ["va", "vb"].into_iter().enumerate() {
@@ -204,8 +204,8 @@ fn frames_of_every_queue_come() {
 }
 
 #[test]
-fn a_removed_interface_under_xdp_is_noticed_and_one_that_was_down_comes_back() {
-    with_xdp("a_removed_interface_under_xdp_is_noticed_and_one_that_was_down_comes_back", || {
+fn a_removed_interface_under_xdp_is_reported_and_one_that_was_down_recovers() {
+    with_xdp("a_removed_interface_under_xdp_is_reported_and_one_that_was_down_recovers", || {
         for way in WAYS {
             let lab = Lab::with_ports(way, PipeSpec::default(), options(Idle::Save));
             lab.middle.run(|| ip("link set vb down"));
@@ -224,8 +224,8 @@ fn a_removed_interface_under_xdp_is_noticed_and_one_that_was_down_comes_back() {
 }
 
 #[test]
-fn where_xdp_is_not_to_be_had_a_packet_socket_says_why_and_works() {
-    with_namespaces("where_xdp_is_not_to_be_had_a_packet_socket_says_why_and_works", || {
+fn where_xdp_is_unavailable_a_packet_socket_is_used_with_a_notice() {
+    with_namespaces("where_xdp_is_unavailable_a_packet_socket_is_used_with_a_notice", || {
         let (hosts, middle) = ([Namespace::new(), Namespace::new()], Namespace::new());
         for (end, name) in ["va", "vb"].into_iter().enumerate() {
             veth_with_queues(&middle, name, &hosts[end], 1);
@@ -244,7 +244,7 @@ fn where_xdp_is_not_to_be_had_a_packet_socket_says_why_and_works() {
         let said = said.lock().unwrap();
         assert_eq!(
             said[0],
-            "port va: its MTU of 9000 is more than the 3818 that AF_XDP carries; a packet socket takes the place of AF_XDP"
+            "AF_XDP unavailable (port va: its MTU of 9000 exceeds the 3818 bytes that AF_XDP carries), falling back to AF_PACKET"
         );
     });
 }

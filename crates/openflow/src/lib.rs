@@ -1,6 +1,9 @@
-//! OpenFlow 1.3.5: messages, and the agent between controllers and a switch.
+//! OpenFlow 1.3.5: messages, and the agent that connects controllers and a switch.
 //!
-//! Read first: `message/mod.rs` (pure), then `agent/mod.rs` (Linux, as the data path).
+//! `message` is pure: it converts between bytes and values. `agent` runs on Linux, as the data path
+//! does.
+//!
+//! Read first: `message/mod.rs`, then `agent/mod.rs`.
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]

@@ -1,11 +1,11 @@
-//! The agent against controllers written with the same messages: what they may do, what they are
-//! told, and what happens to those who misbehave. Time is real here, but nothing waits longer than
-//! an answer takes.
+//! The agent against controllers written with the same messages: what controllers may do, what they
+//! receive, and what happens to those that misbehave. Time is real here, but nothing waits longer
+//! than an answer takes.
 #![cfg(target_os = "linux")]
 
 mod common;
 
-use common::{Bench, Peer, until};
+use common::{Harness, Peer, until};
 use fastpath_openflow::message::{
     Async, Hello, Message, NO_BUFFER, PacketOut, PortMod, Reply, Request, Role, RoleMessage,
 };
@@ -27,32 +27,32 @@ fn flow(request: FlowMod) -> Message {
     Message::FlowMod { buffer_id: NO_BUFFER, request }
 }
 
-/// A frame of a made-up EtherType.
+/// A frame of an experimental EtherType.
 fn frame(n: u8) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5][..], &[n; 46]].concat()
 }
 
 #[test]
 fn after_a_barrier_a_rule_is_in_force() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     for n in 0..50 {
         let to = 2 + u32::from(n % 2);
         controller.say(&flow(wire(1, to)));
         controller.barrier();
-        bench.send(1, &frame(n));
-        assert_eq!(bench.receive(to), frame(n));
+        harness.send(1, &frame(n));
+        assert_eq!(harness.receive(to), frame(n));
     }
-    let books = bench.stop();
-    assert!(books.balances(), "{books:?}");
-    assert_eq!((books.received, books.sent), (50, 50));
+    let accounting = harness.stop();
+    assert!(accounting.balances(), "{accounting:?}");
+    assert_eq!((accounting.received, accounting.sent), (50, 50));
 }
 
 #[test]
-fn who_changes_rules_faster_than_structures_are_made_waits_and_nobody_else_does() {
+fn only_a_controller_that_changes_rules_faster_than_structures_are_built_waits() {
     let (go, when) = mpsc::channel();
-    let bench = Bench::patient(when);
-    let (mut busy, mut other) = (bench.controller(), bench.controller());
+    let harness = Harness::patient(when);
+    let (mut busy, mut other) = (harness.controller(), harness.controller());
     // Both in one write, so that they are read together.
     let mut bytes = Vec::new();
     flow(wire(1, 2)).encode(1, &mut bytes);
@@ -69,30 +69,30 @@ fn who_changes_rules_faster_than_structures_are_made_waits_and_nobody_else_does(
         flows
     };
     assert_eq!((0..20).map(|_| count()).max(), Some(1));
-    // Both for what was made of the switch at first and of the first flow.
+    // One for the structures of the empty switch and one for those with the first flow.
     go.send(()).unwrap();
     go.send(()).unwrap();
     drop(go);
     busy.barrier();
     assert_eq!(count(), 2);
-    assert!(bench.stop().balances());
+    assert!(harness.stop().balances());
 }
 
 #[test]
 fn packets_go_to_the_controller_and_back() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     let miss = Instructions::apply([Action::output(port::CONTROLLER)]);
     controller.say(&flow(FlowMod { cookie: 77, ..FlowMod::add(0, 0, Match::any(), miss) }));
     controller.barrier();
-    bench.send(2, &frame(9));
+    harness.send(2, &frame(9));
     let Message::PacketIn(packet) = controller.hear() else { panic!("no packet-in") };
     assert_eq!((packet.reason, packet.cookie, packet.table_id), (0, 77, 0));
     assert_eq!((packet.data, packet.buffer_id, packet.total_len), (frame(9), NO_BUFFER, 60));
     assert_eq!(packet.matching.field(Field::InPort).unwrap().value, 2);
     let out = |actions: Vec<Action>, data| PacketOut { buffer_id: NO_BUFFER, in_port: 2, actions, data };
     controller.say(&Message::PacketOut(out(vec![Action::output(port::FLOOD)], frame(8))));
-    assert_eq!((bench.receive(1), bench.receive(3)), (frame(8), frame(8)));
+    assert_eq!((harness.receive(1), harness.receive(3)), (frame(8), frame(8)));
     controller.say(&Message::PacketOut(PacketOut { buffer_id: 5, ..out(Vec::new(), frame(1)) }));
     assert_eq!(controller.refusal(), (1, 8), "a buffer that is not there");
     controller.say(&Message::PacketOut(out(Vec::new(), vec![1, 2, 3])));
@@ -103,8 +103,8 @@ fn packets_go_to_the_controller_and_back() {
 
 #[test]
 fn one_master_many_slaves_and_old_elections_do_not_count() {
-    let bench = Bench::new();
-    let [mut a, mut b] = [bench.controller(), bench.controller()];
+    let harness = Harness::new();
+    let [mut a, mut b] = [harness.controller(), harness.controller()];
     let role = |role, generation_id| Message::RoleRequest(RoleMessage { role, generation_id });
     let answer = |peer: &mut Peer| match peer.hear() {
         Message::RoleReply(reply) => (reply.role, reply.generation_id),
@@ -118,7 +118,7 @@ fn one_master_many_slaves_and_old_elections_do_not_count() {
     assert_eq!(b.refusal(), (11, 0), "stale");
     b.say(&role(Role::Master, 6));
     assert_eq!(answer(&mut b), (Role::Master, 6));
-    // The first is a slave now: it may look, not touch, and hears of ports only.
+    // The first is a slave now: it may read, not change, and receives port changes only.
     a.say(&flow(wire(1, 2)));
     assert_eq!(a.refusal(), (1, 10));
     a.say(&Message::PacketOut(PacketOut {
@@ -133,9 +133,9 @@ fn one_master_many_slaves_and_old_elections_do_not_count() {
     let miss = Instructions::apply([Action::output(port::CONTROLLER)]);
     b.say(&flow(FlowMod::add(0, 0, Match::any(), miss)));
     b.barrier();
-    bench.send(1, &frame(1));
+    harness.send(1, &frame(1));
     assert!(matches!(b.hear(), Message::PacketIn(_)));
-    let down = PortMod { port: 3, hw_addr: bench.hw_addr(3), config: 1, mask: 1, advertise: 0 };
+    let down = PortMod { port: 3, hw_addr: harness.hw_addr(3), config: 1, mask: 1, advertise: 0 };
     b.say(&Message::PortMod(down));
     assert!(
         matches!(a.hear(), Message::PortStatus(status) if (status.port.number, status.port.config) == (3, 1))
@@ -147,14 +147,14 @@ fn one_master_many_slaves_and_old_elections_do_not_count() {
 }
 
 #[test]
-fn flows_that_go_are_told_to_those_who_want_to_know() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+fn removed_flows_are_reported_to_controllers_that_asked_for_it() {
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     let told = FlowMod { flags: flags::SEND_FLOW_REM, cookie: 5, ..wire(1, 2) };
     controller.say(&flow(told.clone()));
     controller.barrier();
-    bench.send(1, &frame(3));
-    bench.receive(2);
+    harness.send(1, &frame(3));
+    harness.receive(2);
     controller.say(&flow(FlowMod::delete_all()));
     let Message::FlowRemoved(removed) = controller.hear() else { panic!("no flow-removed") };
     assert_eq!((removed.cookie, removed.reason, removed.packets, removed.bytes), (5, 2, 1, 60));
@@ -162,7 +162,7 @@ fn flows_that_go_are_told_to_those_who_want_to_know() {
     let Message::FlowRemoved(removed) = controller.hear() else { panic!("no flow-removed") };
     assert_eq!((removed.reason, removed.hard_timeout), (1, 1));
     assert!(removed.age.as_ns() >= 1_000_000_000 && removed.age.as_ns() < 60_000_000_000);
-    // Not any more, when it does not want to.
+    // Not after it has switched the message off.
     controller.say(&Message::SetAsync(Async { flow_removed: [0, 0], ..Async::DEFAULT }));
     controller.say(&flow(told));
     controller.say(&flow(FlowMod::delete_all()));
@@ -170,9 +170,9 @@ fn flows_that_go_are_told_to_those_who_want_to_know() {
 }
 
 #[test]
-fn long_replies_come_in_several_messages_and_count_everything() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+fn long_replies_take_several_messages_and_are_complete() {
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     let n = 3000;
     for i in 0..n {
         let matching = Match::new(&[FieldMatch::exact(Field::EthDst, i)]).unwrap();
@@ -216,7 +216,7 @@ fn long_replies_come_in_several_messages_and_count_everything() {
         }
     }
     assert_eq!(tables.len(), 254);
-    // What there is may be asked for, and less; more is refused.
+    // A request for the features of the table, or fewer, succeeds; for more it is refused.
     tables[3].name = "acl".to_owned();
     tables[3].entries -= 1;
     let same = Request::TableFeatures(vec![tables[3].clone()]);
@@ -244,7 +244,7 @@ fn together(xid: u32, messages: &[Message]) -> Vec<u8> {
     bytes
 }
 
-/// A flow to port 2 for a station, with these flags.
+/// A flow to port 2 for an address, with these flags.
 fn to_station(station: u128, flags: u16) -> Message {
     let matching = Match::new(&[FieldMatch::exact(Field::EthDst, station)]).unwrap();
     let add = FlowMod::add(0, 1, matching, Instructions::apply([Action::output(2)]));
@@ -253,8 +253,8 @@ fn to_station(station: u128, flags: u16) -> Message {
 
 #[test]
 fn requests_sent_together_are_answered_one_after_the_other() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     (0..3000).for_each(|station| controller.say(&to_station(station, 0)));
     let group = |id| {
         let buckets = vec![Bucket::new(vec![Action::output(2)])];
@@ -270,7 +270,7 @@ fn requests_sent_together_are_answered_one_after_the_other() {
     }));
     controller.barrier();
     let ask = |request| Message::MultipartRequest { flags: 0, request };
-    // What the last deletes is still there for the others.
+    // The flow that the last one deletes is still there for the others.
     let requests = [
         ask(Request::Flow(FlowFilter::all())),
         ask(Request::GroupDesc),
@@ -310,9 +310,9 @@ fn requests_sent_together_are_answered_one_after_the_other() {
 }
 
 #[test]
-fn what_a_controller_said_before_it_went_is_done() {
-    let bench = Bench::new();
-    let (mut controller, mut other) = (bench.controller(), bench.controller());
+fn requests_sent_before_a_controller_closes_are_done() {
+    let harness = Harness::new();
+    let (mut controller, mut other) = (harness.controller(), harness.controller());
     controller.barrier();
     let flows: Vec<Message> = (0..1000).map(|station| to_station(station, 0)).collect();
     controller.write(&together(1, &flows));
@@ -328,9 +328,9 @@ fn what_a_controller_said_before_it_went_is_done() {
 }
 
 #[test]
-fn statistics_of_many_ports_come_in_several_messages() {
-    let bench = Bench::with_more_ports(1400);
-    let mut controller = bench.controller();
+fn statistics_of_many_ports_take_several_messages() {
+    let harness = Harness::with_more_ports(1400);
+    let mut controller = harness.controller();
     controller.say(&Message::MultipartRequest { flags: 0, request: Request::PortStats(port::ANY) });
     let mut ports = Vec::new();
     loop {
@@ -351,9 +351,9 @@ fn statistics_of_many_ports_come_in_several_messages() {
 }
 
 #[test]
-fn who_reads_is_told_of_every_flow_that_goes_also_beside_one_who_does_not() {
-    let bench = Bench::new();
-    let (mut controller, mut deaf) = (bench.controller(), bench.controller());
+fn a_controller_that_reads_learns_of_every_removed_flow_next_to_one_that_does_not() {
+    let harness = Harness::new();
+    let (mut controller, mut deaf) = (harness.controller(), harness.controller());
     deaf.barrier();
     let count = 60_000;
     let flows: Vec<Message> = (0..count).map(|station| to_station(station, flags::SEND_FLOW_REM)).collect();
@@ -373,18 +373,18 @@ fn who_reads_is_told_of_every_flow_that_goes_also_beside_one_who_does_not() {
         }
     }
     assert_eq!(barriers, 1);
-    // Nothing is left over, and the other may still hear.
+    // Nothing is left over, and the other may still receive.
     controller.barrier();
     assert!(matches!(deaf.hear(), Message::FlowRemoved(_)));
 }
 
 #[test]
-fn a_link_that_the_data_path_finds_gone_is_told_once() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+fn a_link_that_the_data_path_finds_down_is_reported_once() {
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     controller.barrier();
-    bench.set_link(3, port::Link::Down);
-    bench.set_link(3, port::Link::Down);
+    harness.set_link(3, port::Link::Down);
+    harness.set_link(3, port::Link::Down);
     let Message::PortStatus(status) = controller.hear() else { panic!("no port status") };
     // OFPPS_LINK_DOWN, and not live.
     assert_eq!((status.reason, status.port.number, status.port.state), (2, 3, 1));
@@ -392,9 +392,9 @@ fn a_link_that_the_data_path_finds_gone_is_told_once() {
 }
 
 #[test]
-fn parts_of_a_request_are_kept_for_it_alone_and_not_without_bound() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+fn parts_of_a_request_are_kept_apart_and_bounded() {
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     let ask = |flags, tables| Message::MultipartRequest { flags, request: Request::TableFeatures(tables) };
     let hear = |controller: &mut Peer| {
         let mut tables = Vec::new();
@@ -426,7 +426,7 @@ fn parts_of_a_request_are_kept_for_it_alone_and_not_without_bound() {
         [7, 8, 9].map(|table| after[table].name.clone()),
         [all[7].name.clone(), "first".into(), "second".into()]
     );
-    // A part that is refused takes those before along.
+    // A refused part discards the parts before it.
     controller.write(&together(4, &[ask(1, named(7, "never"))]));
     let mut wrong = together(4, &[ask(1, named(7, "never"))]);
     wrong[17] = 3;
@@ -434,7 +434,7 @@ fn parts_of_a_request_are_kept_for_it_alone_and_not_without_bound() {
     assert_eq!(controller.refusal(), (13, 3));
     controller.write(&together(4, &[ask(0, Vec::new())]));
     assert_eq!(hear(&mut controller)[7].name, all[7].name);
-    // All that there is fits, and more does not.
+    // The features of all tables fit, and more do not.
     let parts: Vec<Message> = all.chunks(16).map(|tables| ask(1, tables.to_vec())).collect();
     for part in &parts {
         controller.write(&together(5, std::slice::from_ref(part)));
@@ -452,9 +452,9 @@ fn parts_of_a_request_are_kept_for_it_alone_and_not_without_bound() {
 }
 
 #[test]
-fn groups_and_meters_are_kept_checked_and_shown() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+fn groups_and_meters_are_stored_checked_and_reported() {
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     let group = |id, command, next: Option<u32>| {
         let actions = next.map_or(vec![Action::output(2)], |next| vec![Action::Group(next)]);
         Message::GroupMod(GroupMod { command, id, kind: GroupKind::All, buckets: vec![Bucket::new(actions)] })
@@ -476,8 +476,8 @@ fn groups_and_meters_are_kept_checked_and_shown() {
     let metered = Instructions { meter: Some(1), ..Instructions::apply([Action::Group(2)]) };
     controller.say(&flow(FlowMod::add(0, 1, Match::any(), metered)));
     controller.barrier();
-    bench.send(1, &frame(4));
-    assert_eq!(bench.receive(2), frame(4));
+    harness.send(1, &frame(4));
+    assert_eq!(harness.receive(2), frame(4));
     controller.say(&Message::MultipartRequest { flags: 0, request: Request::Group(2) });
     let Message::MultipartReply { reply: Reply::Group(groups), .. } = controller.hear() else { panic!() };
     assert_eq!((groups[0].id, groups[0].references, groups[0].counters.packets), (2, 1, 1));
@@ -489,12 +489,12 @@ fn groups_and_meters_are_kept_checked_and_shown() {
 }
 
 #[test]
-fn a_hostile_peer_gets_the_right_error_and_harms_nobody() {
-    let bench = Bench::new();
-    let mut good = bench.controller();
+fn a_hostile_peer_gets_the_right_error_and_disturbs_no_other() {
+    let harness = Harness::new();
+    let mut good = harness.controller();
     good.say(&flow(wire(1, 2)));
     good.barrier();
-    let mut bad = bench.controller();
+    let mut bad = harness.controller();
     bad.write(&[9, 5, 0, 8, 0, 0, 0, 1]);
     assert_eq!(bad.refusal(), (1, 0), "another version");
     bad.write(&[4, 99, 0, 8, 0, 0, 0, 1]);
@@ -515,37 +515,37 @@ fn a_hostile_peer_gets_the_right_error_and_harms_nobody() {
     assert_eq!(bad.refusal(), (1, 1), "a message that only switches send");
     bad.say(&flow(FlowMod::add(254, 1, Match::any(), Instructions::default())));
     assert_eq!(bad.refusal(), (5, 2), "a table that is not there");
-    // A header that cannot be: the connection ends, for nothing after it can be understood.
+    // An impossible header: the connection ends, because nothing after it can be decoded.
     bad.write(&[4, 2, 0, 3, 0, 0, 0, 1]);
     assert_eq!(bad.refusal(), (1, 6));
     assert!(bad.is_closed());
-    // Not a hello first.
-    let mut rude = bench.stranger();
+    // The first message is not a hello.
+    let mut rude = harness.stranger();
     rude.say(&Message::FeaturesRequest);
     assert_eq!(rude.refusal(), (0, 1));
     assert!(rude.is_closed());
-    let mut old = bench.stranger();
+    let mut old = harness.stranger();
     old.say(&Message::Hello(Hello { version: 1, bitmap: None }));
     assert_eq!(old.refusal(), (0, 0));
-    // Half a message and then nothing; and one that is never read from.
-    let mut half = bench.controller();
+    // Half a message and then nothing; and a peer that never reads.
+    let mut half = harness.controller();
     half.write(&[4, 14, 0xff, 0xff, 0, 0, 0, 1, 0]);
-    let mut deaf = bench.controller();
+    let mut deaf = harness.controller();
     for _ in 0..200 {
         deaf.say(&Message::MultipartRequest { flags: 0, request: Request::TableFeatures(Vec::new()) });
     }
     for n in 0..20 {
-        bench.send(1, &frame(n));
-        assert_eq!(bench.receive(2), frame(n));
+        harness.send(1, &frame(n));
+        assert_eq!(harness.receive(2), frame(n));
         good.barrier();
     }
 }
 
 #[test]
-fn messages_with_wrong_bytes_in_them_are_done_or_refused_and_the_agent_goes_on() {
-    let bench = Bench::new();
-    let mut good = bench.controller();
-    let mut bad = bench.controller();
+fn messages_with_wrong_bytes_are_done_or_refused_and_the_agent_goes_on() {
+    let harness = Harness::new();
+    let mut good = harness.controller();
+    let mut bad = harness.controller();
     let band = Band { kind: BandKind::Drop, rate: 100, burst: 0 };
     let bucket = Bucket::new(vec![Action::PopVlan, Action::output(2)]);
     let packet =
@@ -570,7 +570,7 @@ fn messages_with_wrong_bytes_in_them_are_done_or_refused_and_the_agent_goes_on()
             let mut bytes = Vec::new();
             message.encode(7, &mut bytes);
             for _ in 0..=rng.below(3) {
-                // The header stays: where the next message begins is not in question.
+                // The header is unchanged, so the start of the next message is known.
                 let at = 8 + rng.below(bytes.len() as u64 - 8) as usize;
                 bytes[at] = rng.next_u64() as u8;
             }
@@ -580,14 +580,14 @@ fn messages_with_wrong_bytes_in_them_are_done_or_refused_and_the_agent_goes_on()
         while bad.hear() != Message::EchoReply(vec![round]) {}
         good.barrier();
     }
-    let books = bench.stop();
-    assert!(books.balances(), "{books:?}");
+    let accounting = harness.stop();
+    assert!(accounting.balances(), "{accounting:?}");
 }
 
 #[test]
 fn groups_that_multiply_packets_are_stopped() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     for id in 1..=30 {
         let next = if id == 1 { Action::output(2) } else { Action::Group(id - 1) };
         let buckets = vec![Bucket::new(vec![next]); 2];
@@ -596,23 +596,23 @@ fn groups_that_multiply_packets_are_stopped() {
     }
     controller.say(&flow(FlowMod::add(0, 1, Match::any(), Instructions::apply([Action::Group(30)]))));
     controller.barrier();
-    bench.send(1, &frame(1));
-    assert_eq!(bench.receive(2), frame(1));
+    harness.send(1, &frame(1));
+    assert_eq!(harness.receive(2), frame(1));
     controller.say(&flow(FlowMod::delete_all()));
     controller.say(&flow(wire(1, 3)));
     controller.barrier();
-    bench.send(1, &frame(2));
-    assert_eq!(bench.receive(3), frame(2));
-    let books = bench.stop();
-    assert!(books.balances(), "{books:?}");
-    assert!(books.copied < 10_000 && books.dropped["too-many-copies"] > 0, "{books:?}");
+    harness.send(1, &frame(2));
+    assert_eq!(harness.receive(3), frame(2));
+    let accounting = harness.stop();
+    assert!(accounting.balances(), "{accounting:?}");
+    assert!(accounting.copied < 10_000 && accounting.dropped["too-many-copies"] > 0, "{accounting:?}");
 }
 
 #[test]
-fn a_full_switch_refuses_and_what_it_has_stays() {
+fn a_full_switch_refuses_and_keeps_its_flows() {
     let limits = Limits { tables: 2, flows: 3, groups: 2, meters: 1, room: 12, ..Limits::default() };
-    let bench = Bench::holding(limits);
-    let mut controller = bench.controller();
+    let harness = Harness::holding(limits);
+    let mut controller = harness.controller();
     let to = |dst: u128, actions: usize| {
         let matching = Match::new(&[FieldMatch::exact(Field::EthDst, dst)]).unwrap();
         flow(FlowMod::add(0, 1, matching, Instructions::apply(vec![Action::output(2); actions])))
@@ -643,18 +643,18 @@ fn a_full_switch_refuses_and_what_it_has_stays() {
     controller.say(&meter(2));
     assert_eq!(controller.refusal(), (12, 10), "one meter");
     controller.barrier();
-    bench.send(1, &frame(5));
-    assert_eq!(bench.receive(2), frame(5));
-    // What goes makes room.
+    harness.send(1, &frame(5));
+    assert_eq!(harness.receive(2), frame(5));
+    // A deleted flow makes room.
     controller.say(&flow(FlowMod::delete_all()));
     controller.say(&to(0, 3));
     controller.barrier();
 }
 
 #[test]
-fn echoes_come_back_and_what_is_asked_for_is_said() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+fn echoes_and_simple_requests_are_answered() {
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     controller.say(&Message::EchoRequest(vec![1, 2, 3]));
     assert_eq!(controller.hear(), Message::EchoReply(vec![1, 2, 3]));
     controller.say(&Message::FeaturesRequest);
@@ -668,7 +668,7 @@ fn echoes_come_back_and_what_is_asked_for_is_said() {
     assert_eq!(controller.refusal(), (8, 1));
     controller.say(&Message::PortMod(PortMod {
         port: 1,
-        hw_addr: bench.hw_addr(2),
+        hw_addr: harness.hw_addr(2),
         config: 0,
         mask: 0,
         advertise: 0,
@@ -679,8 +679,8 @@ fn echoes_come_back_and_what_is_asked_for_is_said() {
 }
 
 #[test]
-fn a_switch_dials_again_and_forwards_by_addresses_while_nobody_answers() {
-    let (bench, listener) = Bench::dialling();
+fn a_switch_dials_again_and_learns_addresses_while_no_controller_answers() {
+    let (harness, listener) = Harness::dialling();
     let mut controller = Peer::answer(&listener);
     controller.greet();
     controller.barrier();
@@ -689,41 +689,42 @@ fn a_switch_dials_again_and_forwards_by_addresses_while_nobody_answers() {
     controller.greet();
     controller.barrier();
     drop((controller, listener));
-    // Alone now: flooded while unknown, then known. The mode begins when dialling has failed.
+    // Without a controller: flooded while unknown, then learned. The mode begins when dialling has
+    // failed.
     let (to_1, to_2) = (stations(2, 1), stations(1, 2));
-    let flooded = bench.send_until(2, &to_1, 3);
+    let flooded = harness.send_until(2, &to_1, 3);
     assert_eq!(flooded, to_1);
-    bench.send(1, &to_2);
-    while bench.receive(2) != to_2 {}
-    let books = bench.stop();
-    assert!(books.balances(), "{books:?}");
+    harness.send(1, &to_2);
+    while harness.receive(2) != to_2 {}
+    let accounting = harness.stop();
+    assert!(accounting.balances(), "{accounting:?}");
 }
 
 #[test]
-fn the_machine_itself_is_behind_local_and_normal_finds_it_there() {
-    let bench = Bench::new();
-    let mut controller = bench.controller();
+fn normal_forwards_to_the_local_port() {
+    let harness = Harness::new();
+    let mut controller = harness.controller();
     let normal = Instructions::apply([Action::output(port::NORMAL)]);
     controller.say(&flow(FlowMod::add(0, 1, Match::any(), normal)));
     controller.say(&flow(wire(3, port::LOCAL)));
     controller.barrier();
-    bench.send(port::LOCAL, &stations(7, 1));
-    assert_eq!([1, 2, 3].map(|number| bench.receive(number)), [(); 3].map(|()| stations(7, 1)));
-    bench.send(1, &stations(1, 7));
-    assert_eq!(bench.receive(port::LOCAL), stations(1, 7));
-    bench.send(port::LOCAL, &stations(7, 1));
-    assert_eq!(bench.receive(1), stations(7, 1));
-    bench.send(3, &frame(5));
-    assert_eq!(bench.receive(port::LOCAL), frame(5));
+    harness.send(port::LOCAL, &stations(7, 1));
+    assert_eq!([1, 2, 3].map(|number| harness.receive(number)), [(); 3].map(|()| stations(7, 1)));
+    harness.send(1, &stations(1, 7));
+    assert_eq!(harness.receive(port::LOCAL), stations(1, 7));
+    harness.send(port::LOCAL, &stations(7, 1));
+    assert_eq!(harness.receive(1), stations(7, 1));
+    harness.send(3, &frame(5));
+    assert_eq!(harness.receive(port::LOCAL), frame(5));
     let actions = vec![Action::output(port::NORMAL)];
     let out = PacketOut { buffer_id: NO_BUFFER, in_port: port::CONTROLLER, actions, data: stations(9, 1) };
     controller.say(&Message::PacketOut(out));
-    assert_eq!(bench.receive(1), stations(9, 1), "packet-outs know what was learned");
-    let books = bench.stop();
-    assert!(books.balances() && books.sent == 3 + 4, "{books:?}");
+    assert_eq!(harness.receive(1), stations(9, 1), "packet-outs know what was learned");
+    let accounting = harness.stop();
+    assert!(accounting.balances() && accounting.sent == 3 + 4, "{accounting:?}");
 }
 
-/// A frame from one station to another.
+/// A frame from one address to another.
 fn stations(from: u8, to: u8) -> Vec<u8> {
     let mut frame = frame(from);
     (frame[5], frame[11]) = (to, from);
@@ -731,13 +732,13 @@ fn stations(from: u8, to: u8) -> Vec<u8> {
 }
 
 #[test]
-fn tls_carries_a_controller_whose_certificate_is_right_and_no_other() {
-    let bench = Bench::tls();
-    let mut controller = bench.tls_controller("controller").expect("the handshake succeeds");
+fn tls_accepts_a_controller_with_a_valid_certificate_and_no_other() {
+    let harness = Harness::tls();
+    let mut controller = harness.tls_controller("controller").expect("the handshake succeeds");
     controller.greet();
     controller.say(&flow(wire(1, 2)));
     controller.barrier();
-    bench.send(1, &frame(7));
-    assert_eq!(bench.receive(2), frame(7));
-    assert!(bench.tls_controller("stranger").is_none_or(|mut peer| peer.is_closed()));
+    harness.send(1, &frame(7));
+    assert_eq!(harness.receive(2), frame(7));
+    assert!(harness.tls_controller("stranger").is_none_or(|mut peer| peer.is_closed()));
 }

@@ -1,5 +1,5 @@
-//! Where to listen, in words: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/net.sock`, or, in the
-//! open, `public:0.0.0.0:8080`.
+//! The address of a control interface as text: `127.0.0.1:8080`, `[::1]:8080`,
+//! `unix:/run/net.sock`, or `public:0.0.0.0:8080` for all hosts.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,22 +9,22 @@ use std::str::FromStr;
 /// An address for the control interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HttpAddress {
-    /// A TCP port. Whoever reaches it may change the network: there are no passwords.
+    /// A TCP address. Every client that reaches it may change the network: there is no
+    /// authentication.
     Tcp(SocketAddr),
     /// A socket in the file system, for its owner and root.
     Unix(PathBuf),
 }
 
-/// Why a text is no address to listen at.
+/// Why a text is not an address to listen on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadAddress {
-    /// It is none.
+    /// The text is not an address.
     #[error("'{0}' is not an address: write 127.0.0.1:8080, [::1]:8080 or unix:PATH")]
     Malformed(String),
-    /// Others reach it.
+    /// Other hosts reach it.
     #[error(
-        "{0} is not only this machine's, and whoever reaches it may change the network: write 127.0.0.1:{port}, or public:{0} \
-         if that is what you want",
+        "other hosts reach {0}, and every client may change the network: write 127.0.0.1:{port}, or public:{0} to allow that",
         port = .0.port()
     )]
     Public(SocketAddr),
@@ -65,15 +65,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_is_listened_to_unless_asked_otherwise() {
+    fn only_this_machine_is_served_unless_the_address_says_public() {
         let read = |text: &str| text.parse::<HttpAddress>();
         assert_eq!(read("localhost:80").unwrap().to_string(), "http://127.0.0.1:80");
         assert_eq!(read("[::1]:80").unwrap().to_string(), "http://[::1]:80");
         assert_eq!(read("unix:/a/b"), Ok(HttpAddress::Unix("/a/b".into())));
         assert_eq!(read("public:0.0.0.0:80").unwrap().to_string(), "http://0.0.0.0:80");
         for (text, said) in [
-            ("0.0.0.0:80", "0.0.0.0:80 is not only this machine's"),
-            ("[::]:80", "[::]:80 is not only this machine's"),
+            ("0.0.0.0:80", "other hosts reach 0.0.0.0:80"),
+            ("[::]:80", "other hosts reach [::]:80"),
             ("192.168.1.1:80", "write 127.0.0.1:80, or public:192.168.1.1:80"),
             ("8080", "'8080' is not an address: write 127.0.0.1:8080"),
             ("unix:", "'unix:' is not an address"),

@@ -1,5 +1,5 @@
-//! From the words of a request to changes of a network: whatever a client sends, the worker sees
-//! only valid ones.
+//! Converts a request into changes of a network. The worker receives only valid changes, whatever a
+//! client sends.
 
 use super::{Changes, GroupReport, Setting};
 use crate::command::Snapshot;
@@ -8,13 +8,13 @@ use fastpath_net::LinkChange;
 use fastpath_spec::{self as spec, Direction, LinkId, Start, Topology};
 use fastpath_units::{Duration, Time};
 
-/// Changes of links in one request.
+/// Most changes of links in one request.
 const CHANGES_MAX: usize = 1 << 16;
 
-/// What a spec says of a link besides its values.
+/// Keys of a link in a spec that are not values.
 const FIXED: [&str; 6] = ["between", "name", "mtu", "preset", "trace", "group"];
 
-/// What a request asks for, and when; `None` is now.
+/// Returns the changes that a request contains, and their time; `None` for now.
 pub(super) fn read(
     topology: &Topology,
     changes: &Changes,
@@ -45,7 +45,7 @@ pub(super) fn read(
     Ok((at, found))
 }
 
-/// The place of a group.
+/// Returns the index of a group.
 pub(super) fn group(topology: &Topology, name: &str) -> Result<usize, String> {
     topology.group_named(name).ok_or_else(|| {
         let names = topology.groups.iter().map(|group| group.name.as_str());
@@ -53,7 +53,7 @@ pub(super) fn group(topology: &Topology, name: &str) -> Result<usize, String> {
     })
 }
 
-/// The groups, for people.
+/// Describes the groups.
 pub(super) fn groups(topology: &Topology) -> Vec<GroupReport> {
     let start = |start: Start| match start {
         Start::At(at) => format!("at {at}"),
@@ -68,7 +68,7 @@ pub(super) fn groups(topology: &Topology) -> Vec<GroupReport> {
     topology.groups.iter().map(report).collect()
 }
 
-/// The link called `name`.
+/// Returns the link called `name`.
 pub(super) fn link(topology: &Topology, name: &str) -> Result<LinkId, String> {
     topology.link_named(name).ok_or_else(|| {
         let names = topology.links.iter().map(|link| link.name.as_str());
@@ -81,13 +81,14 @@ fn links(topology: &Topology, setting: &Setting) -> Result<(Vec<LinkId>, Directi
         (Some(name), None) => link(topology, name)?,
         (None, Some(name)) => {
             if setting.from.is_some() {
-                return Err(format!("group {name}: 'from' is of a single link: leave it out"));
+                return Err(format!("group {name}: 'from' applies to a single link: leave it out"));
             }
             return Ok((topology.groups[group(topology, name)?].links.clone(), Direction::Both));
         }
         _ => {
-            return Err("a change is of a link or of a group: write \"link\":\"a-b\" or \"group\":\"cell\""
-                .to_owned());
+            return Err(
+                "a change names a link or a group: write \"link\":\"a-b\" or \"group\":\"cell\"".to_owned()
+            );
         }
     };
     let ends = topology.link(id).ends.map(|(node, _)| topology.node(node).name.as_str());
@@ -106,7 +107,7 @@ fn links(topology: &Topology, setting: &Setting) -> Result<(Vec<LinkId>, Directi
     Ok((vec![id], direction))
 }
 
-/// Refuses what a trace that is under way at `at` would undo, or make mean nothing.
+/// Refuses a change that a trace active at `at` would undo or make meaningless.
 pub(super) fn check(
     topology: &Topology,
     snapshot: &Snapshot,
@@ -124,14 +125,14 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The values, read as those of a link in a spec.
+/// Reads the values as those of a link in a spec.
 fn values(setting: &Setting) -> Result<Change, String> {
     if setting.set.is_empty() {
         return Err("nothing to set: write for example \"set\":{\"rate\":\"1Mbit\"}".to_owned());
     }
     if let Some(key) = setting.set.keys().find(|key| FIXED.contains(&key.as_str())) {
         return Err(format!(
-            "the {key} of a link is settled when the network starts: write it in the spec, or change one of {}",
+            "the {key} of a link is fixed when the network starts: write it in the spec, or change one of {}",
             spec::keys().join(", ")
         ));
     }
@@ -149,7 +150,7 @@ fn values(setting: &Setting) -> Result<Change, String> {
     })
 }
 
-/// The first of many names.
+/// Joins the first names of a list.
 fn several<'n>(names: impl Iterator<Item = &'n str>) -> String {
     const SHOWN: usize = 20;
     let names: Vec<&str> = names.collect();
@@ -233,7 +234,7 @@ mod tests {
             (r#"{"link":"x","set":{"rate":"1Mbit"}}"#, "no link is called 'x' (have: a-b, b-s, c-s)"),
             (r#"{"group":"x","set":{"rate":"1Mbit"}}"#, "no group is called 'x' (have: cell)"),
             (r#"{"set":{"rate":"1Mbit"}}"#, "write \"link\":\"a-b\" or \"group\":\"cell\""),
-            (r#"{"group":"cell","from":"b","set":{"rate":"1Mbit"}}"#, "'from' is of a single link"),
+            (r#"{"group":"cell","from":"b","set":{"rate":"1Mbit"}}"#, "'from' applies to a single link"),
             (r#"{"link":"a-b","from":"c","set":{"rate":"1Mbit"}}"#, "(have: a, b)"),
             (r#"{"link":"a-b","set":{}}"#, "nothing to set"),
             (r#"{"link":"a-b","set":{"dleay":"1ms"}}"#, "a link has no value 'dleay': write one of rate, "),

@@ -1,4 +1,4 @@
-//! Asking: one HTTP/1.1 request over the Unix socket of an engine, then the connection closes.
+//! The client: one HTTP/1.1 request over the Unix socket of an engine, then the connection closes.
 
 use super::{Changes, Failure, Request, Response};
 use serde::de::DeserializeOwned;
@@ -7,20 +7,20 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest answer that is read, bytes: a report of a hundred thousand links.
+/// The longest answer that is read, in bytes: a report of a hundred thousand links.
 const RESPONSE_MAX: u64 = 256 << 20;
 /// How long to wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// Nobody listens there.
-    #[error("{}: no engine answers there: {source}", path.display())]
+    /// No engine listens there.
+    #[error("{}: no engine listens there: {source}", path.display())]
     Unreachable {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The connection broke, or the answer took too long.
@@ -28,11 +28,11 @@ pub enum CallError {
     NoAnswer {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The answer is in no language this version knows.
-    #[error("{}: the engine's answer makes no sense (another version of fastpath?): {what}", path.display())]
+    /// This version does not understand the answer.
+    #[error("{}: unexpected answer (another version of fastpath?): {what}", path.display())]
     BadAnswer {
         /// The socket.
         path: PathBuf,
@@ -41,7 +41,7 @@ pub enum CallError {
     },
 }
 
-/// Asks the engine that listens at `path`.
+/// Sends a request to the engine that listens at `path`.
 pub fn call(path: &Path, request: &Request) -> Result<Response, CallError> {
     let json = |changes: &Changes| serde_json::to_vec(changes).expect("changes are plain data");
     let (method, target, body) = match request {
@@ -65,13 +65,13 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
 }
 
-/// The status and the body of the answer.
+/// Returns the status and the body of the answer.
 fn exchange(path: &Path, method: &str, target: &str, body: &[u8]) -> Result<(u16, Vec<u8>), CallError> {
     let unreachable = |source| CallError::Unreachable { path: path.to_owned(), source };
     let no_answer = |source| CallError::NoAnswer { path: path.to_owned(), source };
     let mut stream = UnixStream::connect(path).map_err(unreachable)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(no_answer)?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(no_answer)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(no_answer)?;
+    stream.set_write_timeout(Some(TIMEOUT)).map_err(no_answer)?;
     let head = format!(
         "{method} {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n",
@@ -86,7 +86,7 @@ fn exchange(path: &Path, method: &str, target: &str, body: &[u8]) -> Result<(u16
     parse(&answer).ok_or_else(|| CallError::BadAnswer { path: path.to_owned(), what: "not HTTP".to_owned() })
 }
 
-/// The server gives the length of what it sends and closes, so that the body is all that follows
+/// Splits an answer. The server sends the length and closes, so that the body is everything after
 /// the head.
 fn parse(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
@@ -95,7 +95,7 @@ fn parse(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
     Some((status, answer[end + 4..].to_vec()))
 }
 
-/// A name as part of a path.
+/// Encodes a name as part of a path.
 fn encode(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

@@ -1,12 +1,12 @@
-//! A report as Prometheus reads it (text exposition format 0.0.4).
+//! A report in the Prometheus text exposition format 0.0.4.
 
 use crate::delays::DelayReport;
 use crate::lateness::BOUNDS_NS;
 use crate::report::{PipeReport, Report};
 use std::fmt::Write;
 
-/// What a family says of a direction of a link.
-type Figure = fn(&PipeReport) -> f64;
+/// The value of a metric for a direction of a link.
+type PipeValue = fn(&PipeReport) -> f64;
 
 pub(super) fn metrics(report: &Report) -> String {
     let mut text = String::new();
@@ -14,22 +14,30 @@ pub(super) fn metrics(report: &Report) -> String {
         &mut text,
         "uptime_seconds",
         "gauge",
-        "Since the engine started.",
+        "Seconds since the engine started.",
         [(String::new(), report.uptime_s)],
     );
-    let counters: [(&str, &str, &str, Figure); 8] = [
-        ("link_in_frames_total", "counter", "Frames that came to a direction of a link.", |pipe| {
+    let counters: [(&str, &str, &str, PipeValue); 8] = [
+        ("link_in_frames_total", "counter", "Frames that arrived at a direction of a link.", |pipe| {
             pipe.frames_in as f64
         }),
-        ("link_in_bytes_total", "counter", "Their bytes.", |pipe| pipe.bytes_in as f64),
-        ("link_out_frames_total", "counter", "Frames that reached its end.", |pipe| pipe.frames_out as f64),
-        ("link_out_bytes_total", "counter", "Their bytes.", |pipe| pipe.bytes_out as f64),
+        ("link_in_bytes_total", "counter", "Bytes that arrived at a direction of a link.", |pipe| {
+            pipe.bytes_in as f64
+        }),
+        ("link_out_frames_total", "counter", "Frames that left a direction of a link.", |pipe| {
+            pipe.frames_out as f64
+        }),
+        ("link_out_bytes_total", "counter", "Bytes that left a direction of a link.", |pipe| {
+            pipe.bytes_out as f64
+        }),
         ("link_marked_frames_total", "counter", "Frames marked with ECN CE.", |pipe| pipe.marked as f64),
-        ("link_duplicated_frames_total", "counter", "Frames that left twice.", |pipe| pipe.duplicated as f64),
-        ("link_corrupted_frames_total", "counter", "Frames that left with wrong bits.", |pipe| {
+        ("link_duplicated_frames_total", "counter", "Frames that were duplicated.", |pipe| {
+            pipe.duplicated as f64
+        }),
+        ("link_corrupted_frames_total", "counter", "Frames that left with flipped bits.", |pipe| {
             pipe.corrupted as f64
         }),
-        ("link_held_frames", "gauge", "Frames in its queue and on their way.", |pipe| pipe.held as f64),
+        ("link_held_frames", "gauge", "Frames in the queue and in flight.", |pipe| pipe.held as f64),
     ];
     for (name, kind, help, value) in counters {
         let samples = pipes(report).map(|(link, pipe)| (direction(link, pipe), value(pipe)));
@@ -45,7 +53,13 @@ pub(super) fn metrics(report: &Report) -> String {
             .iter()
             .map(move |(why, count)| (format!("{labels},reason=\"{}\"", escape(why)), *count as f64))
     });
-    family(&mut text, "link_dropped_frames_total", "counter", "Frames dropped there, by reason.", drops);
+    family(
+        &mut text,
+        "link_dropped_frames_total",
+        "counter",
+        "Frames dropped by a direction of a link, by reason.",
+        drops,
+    );
     lateness(&mut text, report);
     workers(&mut text, report);
     let ports = || {
@@ -55,11 +69,11 @@ pub(super) fn metrics(report: &Report) -> String {
             .map(|port| (format!("host=\"{}\",port=\"{}\"", escape(&port.host), escape(&port.name)), port))
     };
     let received = ports().map(|(labels, port)| (labels, port.counters.rx_frames as f64));
-    family(&mut text, "port_received_frames_total", "counter", "Frames given to the network.", received);
+    family(&mut text, "port_received_frames_total", "counter", "Frames received by a port.", received);
     let sent = ports().map(|(labels, port)| (labels, port.counters.tx_frames as f64));
-    family(&mut text, "port_sent_frames_total", "counter", "Frames taken by the world outside.", sent);
+    family(&mut text, "port_sent_frames_total", "counter", "Frames sent by a port.", sent);
     let up = ports().map(|(labels, port)| (labels, f64::from(u8::from(port.failure.is_none()))));
-    family(&mut text, "port_up", "gauge", "1 while the port works.", up);
+    family(&mut text, "port_up", "gauge", "1 while the port works, 0 after it failed.", up);
     let books = &report.conservation;
     let all = [
         ("in", books.total_in),
@@ -68,11 +82,11 @@ pub(super) fn metrics(report: &Report) -> String {
         ("held", books.held),
     ];
     let all = all.map(|(place, count)| (format!("place=\"{place}\""), count as f64));
-    family(&mut text, "frames", "gauge", "Where all frames are: in = delivered + dropped + held.", all);
+    family(&mut text, "frames", "gauge", "Frame accounting: in = delivered + dropped + held.", all);
     text
 }
 
-/// How jittering delays are beside what was asked for, by link.
+/// Configured and measured delays with jitter, by link.
 fn delays(text: &mut String, report: &Report) {
     let figures = [
         ("asked", "mean", (|delays| Some(delays.asked.mean_ms)) as fn(&DelayReport) -> Option<f64>),
@@ -87,7 +101,8 @@ fn delays(text: &mut String, report: &Report) {
             Some((format!("{labels},of=\"{of}\",figure=\"{figure}\""), seconds))
         })
     });
-    let help = "Mean and standard deviation of a jittering delay, asked for and realised.";
+    let help =
+        "Mean and standard deviation of a delay with jitter, configured (asked) and measured (realised).";
     family(text, "link_delay_seconds", "gauge", help, jitter);
 }
 
@@ -114,24 +129,30 @@ fn lateness(text: &mut String, report: &Report) {
     let late = released().map(|(labels, late)| (labels, late.late as f64));
     family(text, "late_frames_total", "counter", "Frames later than tolerated.", late);
     let interrupted = released().map(|(labels, late)| (labels, late.late_interrupted as f64));
-    let help = "Of those, frames that an interruption of the worker made late.";
+    let help = "Late frames that an interruption of the worker made late.";
     family(text, "late_interrupted_frames_total", "counter", help, interrupted);
 }
 
 fn workers(text: &mut String, report: &Report) {
     let workers = || report.workers.iter().enumerate();
     let busy = workers().map(|(number, worker)| (format!("worker=\"{number}\""), worker.busy_s));
-    family(text, "worker_busy_seconds_total", "counter", "In turns that moved frames.", busy);
-    let pauses = || {
+    family(text, "worker_busy_seconds_total", "counter", "Seconds in which a worker moved frames.", busy);
+    let interruptions = || {
         workers().flat_map(|(number, worker)| {
-            [("machine", worker.stalled), ("scheduler", worker.preempted)]
-                .map(|(kind, pauses)| (format!("worker=\"{number}\",kind=\"{kind}\""), pauses))
+            [("stall", worker.stalled), ("preemption", worker.preempted)]
+                .map(|(kind, interruptions)| (format!("worker=\"{number}\",kind=\"{kind}\""), interruptions))
         })
     };
-    let counts = pauses().map(|(labels, pauses)| (labels, pauses.count as f64));
-    family(text, "worker_pauses_total", "counter", "Times when it wanted to run and did not.", counts);
-    let lengths = pauses().map(|(labels, pauses)| (labels, pauses.total_ms / 1e3));
-    family(text, "worker_pause_seconds_total", "counter", "Their length.", lengths);
+    let counts = interruptions().map(|(labels, interruptions)| (labels, interruptions.count as f64));
+    family(
+        text,
+        "worker_interruptions_total",
+        "counter",
+        "Intervals in which a ready worker did not run.",
+        counts,
+    );
+    let lengths = interruptions().map(|(labels, interruptions)| (labels, interruptions.total_ms / 1e3));
+    family(text, "worker_interruption_seconds_total", "counter", "Length of these intervals.", lengths);
 }
 
 fn pipes(report: &Report) -> impl Iterator<Item = (&str, &PipeReport)> {
@@ -162,7 +183,7 @@ fn family(
     write(text).expect("writing to a string");
 }
 
-/// A label's value.
+/// Escapes the value of a label.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,5 +1,5 @@
-//! Talking to a running engine: HTTP with JSON, over a Unix socket and, if asked for, one more
-//! address.
+//! The control interface of a running engine: HTTP with JSON, over a Unix socket and optionally a
+//! second address.
 //!
 //! ```text
 //!  ctl, curl, Prometheus ──HTTP──▶ server.rs ─▶ routes.rs ──▶ WorkerGroup ──▶ workers
@@ -9,11 +9,11 @@
 //!  POST /groups/{name}/start      POST /stop
 //! ```
 //!
-//! Every answer is JSON, but for the metrics; what went wrong is `{"error":"…"}` with a status that
-//! is not 200.
+//! Every answer is JSON except the metrics. An error is `{"error":"…"}` with a status other than
+//! 200.
 //!
-//! Read first: this file is what can be said; `routes.rs` answers it, `change.rs` reads changes,
-//! `client.rs` asks.
+//! Read first: this file (requests and answers). `routes.rs` answers requests, `change.rs` reads
+//! changes, and `client.rs` sends requests.
 
 mod address;
 mod change;
@@ -39,15 +39,14 @@ use utoipa::ToSchema;
 /// The longest request body, bytes.
 pub const REQUEST_MAX: usize = 64 << 10;
 
-/// What can be asked of a running engine.
+/// A request to a running engine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Request {
-    /// How everything stands: links with their parameters and counters, ports with theirs, where
-    /// all frames are.
+    /// The state of links with their parameters and counters, of ports, and the frame accounting.
     Report,
     /// New values for links, all at one instant.
     Set(Changes),
-    /// The traces of a group start now.
+    /// Starts the traces of a group now.
     Start {
         /// The group.
         group: String,
@@ -56,13 +55,13 @@ pub enum Request {
     Stop,
 }
 
-/// New values for links, all at one instant, and all or none. Frames that links hold stay.
+/// New values for links, applied at one instant, all or none. Frames that links hold stay.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Changes {
-    /// In this order, where one link is named twice.
+    /// The changes. Where one link is named twice, they apply in this order.
     pub changes: Vec<Setting>,
-    /// When, since the engine started: `12.5s`. Absent: now.
+    /// Time of the change since the engine started: `12.5s`. Absent: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "12.5s")]
     pub at: Option<String>,
@@ -72,24 +71,24 @@ pub struct Changes {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
-    /// The link's name.
+    /// Name of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "a-b")]
     pub link: Option<String>,
-    /// Or the name of a group.
+    /// Name of a group, instead of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Only the direction of the link that leads from this node; both if absent.
+    /// Change only the direction of the link that leads from this node. Absent: both directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Values by the keys of a link in a spec, as there: `"1Mbit"`, a table as an object, `{"kind":
-    /// "codel"}`, or as text of TOML. What is absent stays.
+    /// Values by the keys of a link in a spec, written as there: `"1Mbit"`, a table as an object
+    /// (`{"kind": "codel"}`) or as TOML text. Absent values stay.
     #[serde(deserialize_with = "as_text")]
     #[schema(schema_with = values::schema)]
     pub set: BTreeMap<String, String>,
 }
 
-/// Values as the text that a spec has for them.
+/// Converts values to the text that a spec has for them.
 fn as_text<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
     let values: BTreeMap<String, Value> = Deserialize::deserialize(from)?;
     let text = |(key, value)| match value {
@@ -100,7 +99,7 @@ fn as_text<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String
     values.into_iter().map(text).collect()
 }
 
-/// When a change happens or has happened.
+/// The time at which a change happens or has happened.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Done {
     /// Seconds since the engine started.
@@ -118,20 +117,20 @@ pub struct GroupReport {
     pub links: Vec<String>,
 }
 
-/// Why nothing was done.
+/// The error of a request that changed nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Failure {
-    /// What, where, and what to do.
+    /// What is wrong, where, and what to write instead.
     pub error: String,
 }
 
-/// What an engine answers.
+/// The answer of an engine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Response {
     /// To [`Request::Report`].
     Report(Box<Report>),
-    /// To all else.
+    /// To all other requests.
     Done(Done),
-    /// Nothing was done, for this reason.
+    /// The request failed and changed nothing, for this reason.
     Error(String),
 }

@@ -1,5 +1,4 @@
-//! The control interface: what is answered where. The OpenAPI document is made of the same
-//! declarations as the routes.
+//! The routes of the control interface. The OpenAPI document is made from the same declarations.
 
 use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics};
 use crate::command::Refusal;
@@ -17,7 +16,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What answers need.
+/// What the handlers need.
 #[derive(Clone)]
 pub(super) struct Engine {
     pub(super) topology: Arc<Topology>,
@@ -27,7 +26,7 @@ pub(super) struct Engine {
 #[derive(OpenApi)]
 #[openapi(info(
     title = "fastpath control",
-    description = "Look at a running network and change its links. Quantities are texts with units, as in a spec."
+    description = "Inspect a running network and change its links. Quantities are texts with units, as in a spec."
 ))]
 struct Document;
 
@@ -42,7 +41,7 @@ impl IntoResponse for Refused {
 
 type Answer<T> = Result<Json<T>, Refused>;
 
-/// All routes.
+/// Returns all routes.
 pub(super) fn router(engine: Engine) -> Router {
     let (router, document) = declared().split_for_parts();
     let document = Json(serde_json::to_value(document).expect("a document is plain data"));
@@ -55,14 +54,14 @@ pub(super) fn router(engine: Engine) -> Router {
 }
 
 async fn nothing_here() -> Refused {
-    Refused(StatusCode::NOT_FOUND, "there is nothing here: see /openapi.json".to_owned())
+    Refused(StatusCode::NOT_FOUND, "no such path: see /openapi.json".to_owned())
 }
 
 async fn wrong_method() -> Refused {
-    Refused(StatusCode::METHOD_NOT_ALLOWED, "not with this method: see /openapi.json".to_owned())
+    Refused(StatusCode::METHOD_NOT_ALLOWED, "method not allowed: see /openapi.json".to_owned())
 }
 
-/// The OpenAPI document.
+/// Returns the OpenAPI document.
 pub fn openapi() -> serde_json::Value {
     serde_json::to_value(declared().split_for_parts().1).expect("a document is plain data")
 }
@@ -79,19 +78,19 @@ fn declared() -> OpenApiRouter<Engine> {
         .routes(routes!(prometheus))
 }
 
-/// How everything stands: links, ports, lateness, where all frames are.
+/// Get the state of links and ports, lateness, and the frame accounting.
 #[utoipa::path(get, path = "/report", responses((status = 200, body = Report), (status = 503, body = Failure)))]
 async fn report(State(engine): State<Engine>) -> Answer<Report> {
     engine.report().map(Json)
 }
 
-/// The links with their parameters and counters.
+/// List the links with their parameters and counters.
 #[utoipa::path(get, path = "/links", responses((status = 200, body = Vec<LinkReport>), (status = 503, body = Failure)))]
 async fn links(State(engine): State<Engine>) -> Answer<Vec<LinkReport>> {
     Ok(Json(engine.report()?.links))
 }
 
-/// One link.
+/// Get one link.
 #[utoipa::path(get, path = "/links/{name}", params(("name" = String, Path)),
     responses((status = 200, body = LinkReport), (status = 404, body = Failure), (status = 503, body = Failure)))]
 async fn link(State(engine): State<Engine>, Path(name): Path<String>) -> Answer<LinkReport> {
@@ -99,13 +98,13 @@ async fn link(State(engine): State<Engine>, Path(name): Path<String>) -> Answer<
     Ok(Json(engine.report()?.links.swap_remove(id.0 as usize)))
 }
 
-/// Links that are changed together.
+/// List the groups of links that are changed together.
 #[utoipa::path(get, path = "/groups", responses((status = 200, body = Vec<GroupReport>)))]
 async fn groups(State(engine): State<Engine>) -> Json<Vec<GroupReport>> {
     Json(change::groups(&engine.topology))
 }
 
-/// The traces of a group start, from their beginning if they have run before.
+/// Start the traces of a group, from their beginning if they have run before.
 #[utoipa::path(post, path = "/groups/{name}/start", params(("name" = String, Path)),
     responses((status = 200, body = Done), (status = 404, body = Failure), (status = 503, body = Failure)))]
 async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Path<String>) -> Answer<Done> {
@@ -114,7 +113,7 @@ async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Pat
     engine.workers.start(group).map(done).ok_or_else(ended)
 }
 
-/// New values for links, all at one instant, and all or none.
+/// Set values of links, all at one instant, all or none.
 #[utoipa::path(post, path = "/set", request_body = Changes, responses((status = 200, body = Done),
     (status = 400, body = Failure), (status = 409, body = Failure), (status = 413, body = Failure),
     (status = 415, body = Failure), (status = 503, body = Failure)))]
@@ -143,14 +142,14 @@ async fn set(
     match engine.workers.change(at, changes).ok_or_else(ended)? {
         Ok(at) => Ok(done(at)),
         Err(Refusal::Past { now }) => {
-            let what = format!("that time is past: the engine has run for {:.3}s", now.as_secs_f64());
+            let what = format!("at: that time has passed: the engine has run for {:.3}s", now.as_secs_f64());
             Err(Refused(StatusCode::CONFLICT, what))
         }
         Err(Refusal::Full(full)) => Err(Refused(StatusCode::SERVICE_UNAVAILABLE, full.to_string())),
     }
 }
 
-/// Ends the engine.
+/// End the engine.
 #[utoipa::path(post, path = "/stop", responses((status = 200, body = Done), (status = 415, body = Failure)))]
 async fn stop(State(engine): State<Engine>, headers: HeaderMap) -> Answer<Done> {
     is_json(&headers)?;
@@ -159,7 +158,7 @@ async fn stop(State(engine): State<Engine>, headers: HeaderMap) -> Answer<Done> 
     Ok(done(at))
 }
 
-/// Counters and gauges for Prometheus.
+/// Get counters and gauges in the Prometheus text format.
 #[utoipa::path(get, path = "/metrics",
     responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Failure)))]
 async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
@@ -174,8 +173,8 @@ impl Engine {
     }
 }
 
-/// What changes something must say that it is JSON: a page in a browser cannot do that behind its
-/// user's back.
+/// A request that changes something must declare that it is JSON. A page in a browser cannot do
+/// that without the user's consent.
 fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {

@@ -1,4 +1,4 @@
-//! The listening side: a thread with a runtime of its own that serves a few clients at a time.
+//! The HTTP server: a thread with its own runtime that serves a few clients at a time.
 
 use super::address::HttpAddress;
 use super::routes::{self, Engine};
@@ -24,21 +24,21 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, oneshot};
 
-/// Clients served at a time; more wait.
+/// Clients served at a time; further clients wait.
 const CLIENTS_MAX: usize = 8;
-/// A client that does not finish its request for this long, or has been connected for this long, is
-/// let go.
-const CLIENT_PATIENCE: Duration = Duration::from_secs(60);
-/// How long to stop listening after the machine refused a connection: it has no descriptors left.
-const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+/// A client that does not finish its request within this time, or is connected for longer, is
+/// disconnected.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to stop accepting after the kernel refused a connection for lack of descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// The listening sockets. Dropped, they close and their files are removed.
+/// The listening sockets. When dropped, they close and their files are removed.
 #[derive(Debug)]
 pub(crate) struct Server {
     files: Vec<SocketFile>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Where TCP clients are served.
+    /// The address of the TCP listener.
     pub(crate) tcp: Option<std::net::SocketAddr>,
 }
 
@@ -46,13 +46,13 @@ pub(crate) struct Server {
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
-    /// Tells our file from one that another engine put in its place.
+    /// Identifies our file, in case another engine has replaced it.
     inode: u64,
     owner: u32,
 }
 
 impl Server {
-    /// Listens at all of `addresses`.
+    /// Listens on all of `addresses`.
     pub(crate) fn start(
         addresses: &[HttpAddress],
         topology: Arc<Topology>,
@@ -106,7 +106,7 @@ impl Drop for Server {
     }
 }
 
-/// A socket at `path`, for this user and root only. One left there by an engine that died is
+/// Creates a socket at `path` for this user and root only. A socket left by an engine that died is
 /// replaced.
 fn listen(path: &Path) -> io::Result<(std::os::unix::net::UnixListener, SocketFile)> {
     if UnixStream::connect(path).is_ok() {
@@ -128,18 +128,20 @@ async fn serve(
     app: Router,
     stopped: oneshot::Receiver<()>,
 ) {
-    let seats = Arc::new(Semaphore::new(CLIENTS_MAX));
+    let permits = Arc::new(Semaphore::new(CLIENTS_MAX));
     for (listener, owner) in unix {
-        tokio::spawn(serve_unix(listener, owner, app.clone(), Arc::clone(&seats)));
+        tokio::spawn(serve_unix(listener, owner, app.clone(), Arc::clone(&permits)));
     }
     for listener in tcp {
-        // A page in a browser may have its own name resolve to this machine; whoever means us says
-        // so.
+        // A page in a browser may have its own host name resolve to this machine (DNS rebinding). A
+        // request must name this machine.
         let app = match listener.local_addr() {
-            Ok(address) if address.ip().is_loopback() => app.clone().layer(middleware::from_fn(meant_for_us)),
+            Ok(address) if address.ip().is_loopback() => {
+                app.clone().layer(middleware::from_fn(require_local_host))
+            }
             _ => app.clone(),
         };
-        tokio::spawn(serve_tcp(listener, app, Arc::clone(&seats)));
+        tokio::spawn(serve_tcp(listener, app, Arc::clone(&permits)));
     }
     // Its sender is dropped, never used.
     let _ = stopped.await;
@@ -149,54 +151,54 @@ async fn serve_unix(
     listener: std::os::unix::net::UnixListener,
     owner: u32,
     app: Router,
-    seats: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 ) -> io::Result<()> {
     let listener = UnixListener::from_std(listener)?;
     loop {
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return Ok(()) };
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return Ok(()) };
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(REFUSED_PAUSE).await;
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
-        // The file's mode keeps others out; this keeps them out while the mode was not yet set.
+        // The mode of the file keeps others out. This check does so until the mode is set.
         if !stream.peer_cred().is_ok_and(|peer| peer.uid() == owner || peer.uid() == 0) {
             continue;
         }
         let app = app.clone();
         tokio::spawn(async move {
             client(stream, app).await;
-            drop(seat);
+            drop(permit);
         });
     }
 }
 
-async fn serve_tcp(listener: std::net::TcpListener, app: Router, seats: Arc<Semaphore>) -> io::Result<()> {
+async fn serve_tcp(listener: std::net::TcpListener, app: Router, permits: Arc<Semaphore>) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     loop {
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return Ok(()) };
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return Ok(()) };
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(REFUSED_PAUSE).await;
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
         let app = app.clone();
         tokio::spawn(async move {
             client(stream, app).await;
-            drop(seat);
+            drop(permit);
         });
     }
 }
 
-/// Answers a client until it leaves or its time is over.
+/// Serves a client until it disconnects or its time is over.
 async fn client(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(CLIENT_PATIENCE);
+    builder.timer(TokioTimer::new()).header_read_timeout(CLIENT_TIMEOUT);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
-    // Whatever went wrong, it went wrong for the client.
-    let _ = tokio::time::timeout(CLIENT_PATIENCE, connection).await;
+    // An error concerns this client alone.
+    let _ = tokio::time::timeout(CLIENT_TIMEOUT, connection).await;
 }
 
-/// Refuses requests for another host's name.
-async fn meant_for_us(request: Request<axum::body::Body>, next: Next) -> Response {
+/// Refuses requests that name another host.
+async fn require_local_host(request: Request<axum::body::Body>, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -206,6 +208,6 @@ async fn meant_for_us(request: Request<axum::body::Body>, next: Next) -> Respons
     if ours {
         return next.run(request).await;
     }
-    let error = format!("this is not '{}': ask for localhost", name.escape_debug());
+    let error = format!("the host '{}' is not served here: use localhost", name.escape_debug());
     (StatusCode::MISDIRECTED_REQUEST, axum::Json(super::Failure { error })).into_response()
 }

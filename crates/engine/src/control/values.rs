@@ -1,9 +1,10 @@
-//! The values of a link as the OpenAPI document has them: each key of a spec with what it takes.
+//! The schema of the values of a link in the OpenAPI document: each key of a spec with what it
+//! takes.
 
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, SchemaType};
 
-/// Each key with what it is and examples of it.
+/// Each key with its description and examples.
 fn keys() -> [(&'static str, &'static str, Vec<Value>); 11] {
     [
         ("rate", "Bits per second on the wire, or `unlimited`.", vec![json!("10Mbit"), json!("unlimited")]),
@@ -12,10 +13,10 @@ fn keys() -> [(&'static str, &'static str, Vec<Value>); 11] {
             "Bytes on the wire beyond each frame, `ethernet` (24), or cells.",
             vec![json!(24), json!({"bytes": 8, "cell": 48, "cell_overhead": 5})],
         ),
-        ("delay", "One way.", vec![json!("25ms")]),
+        ("delay", "One-way delay.", vec![json!("25ms")]),
         (
             "loss",
-            "A probability or a law; in a list one before the queue and one behind the bottleneck.",
+            "A probability or a law. In a list: one before the queue and one behind the bottleneck.",
             vec![
                 json!("1%"),
                 json!({"kind": "gilbert-elliott", "to_bad": "1%", "to_good": "25%"}),
@@ -24,7 +25,7 @@ fn keys() -> [(&'static str, &'static str, Vec<Value>); 11] {
         ),
         (
             "queue",
-            "Packets, bytes, the longest wait, `unlimited`, or a discipline.",
+            "A limit in packets, bytes or time, `unlimited`, or a discipline.",
             vec![json!("50p"), json!("64KiB"), json!("20ms"), json!({"kind": "codel"})],
         ),
         (
@@ -34,25 +35,29 @@ fn keys() -> [(&'static str, &'static str, Vec<Value>); 11] {
         ),
         (
             "reorder",
-            "Packets that skip the delay.",
+            "The share of packets that skip the delay.",
             vec![json!("25%"), json!({"probability": "25%", "gap": 5})],
         ),
         (
             "duplicate",
-            "Packets that leave twice, at once or the copy later.",
+            "The share of packets that leave twice, the copy at once or later.",
             vec![json!("1%"), json!({"probability": "1%", "later": "5ms"})],
         ),
-        ("corrupt", "Packets with flipped bits.", vec![json!("0.1%"), json!({"bits": 1e-6})]),
+        (
+            "corrupt",
+            "The share of packets with flipped bits, or a bit error rate.",
+            vec![json!("0.1%"), json!({"bits": 1e-6})],
+        ),
         (
             "slots",
-            "What is ready leaves together in slots, or `none`.",
+            "Slots in which packets that are ready leave together, or `none`.",
             vec![json!("2ms"), json!({"min": "800us", "max": "1ms", "packets": 32})],
         ),
         ("state", "`up` or `down`. Going down drops what is queued.", vec![json!("down"), json!("up")]),
     ]
 }
 
-/// The schema of an object of them.
+/// Returns the schema of an object with these keys.
 pub(crate) fn schema() -> Schema {
     let object = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
     let value = |what: &str, examples| {

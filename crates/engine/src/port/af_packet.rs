@@ -1,14 +1,15 @@
-//! A port on an existing interface (a network card, a veth end) by a packet socket: every frame
-//! that arrives there is ours, and what we send leaves as if the machine had sent it.
+//! A port on an existing interface (a network card, a veth end) by a packet socket. The engine
+//! receives every frame that arrives at the interface. Sent frames leave as if the host had sent
+//! them.
 //!
 //! Offloads. The far end of a veth hands over TCP super-packets and unfinished checksums, and no
-//! switch on our side stops it; so the socket carries virtio-net headers and `offload.rs` makes
-//! each segment whole. Cards that merge packets on arrival would blur the instants at which those
-//! came, and some merges (LRO) cannot be undone: GRO and LRO are switched off on the interface
-//! while the port is open, and restored. What we send is complete, so the interface's transmit
-//! offloads have nothing to do.
+//! setting on this end prevents it. So the socket carries virtio-net headers, and `offload.rs`
+//! completes each segment. Cards that merge packets on arrival would hide the arrival times of the
+//! single packets, and some merges (LRO) cannot be undone. GRO and LRO are therefore switched off
+//! on the interface while the port is open, and restored. Sent frames are complete, so the transmit
+//! offloads of the interface have nothing to do.
 //!
-//! A VLAN tag that the kernel took off a frame is put back.
+//! A VLAN tag that the kernel removed from a frame is restored.
 
 use super::base::PortBase;
 use super::claim::Claim;
@@ -22,13 +23,14 @@ use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Memory of the receive ring: at 1.5 Mpps of small frames, a pause of the engine of 5 ms.
+/// Memory of the receive ring: at 1.5 million small frames per second, an interruption of the
+/// engine of 5 ms.
 const RING_LEN: usize = 16 << 20;
 /// Bytes of an Ethernet header and two VLAN tags.
 const LINK_HEADERS: usize = 14 + 8;
-/// Empty looks at the ring between looks at the socket's error, which costs a system call.
-const LOOKS_PER_CHECK: u32 = 1024;
-/// The same for an interface that was down.
+/// Empty polls of the ring between checks of the socket's error, which cost a system call.
+const POLLS_PER_CHECK: u32 = 1024;
+/// Time between these checks for an interface that was down.
 const CHECK_EVERY: fastpath_units::Duration = fastpath_units::Duration::from_ms(100);
 
 pub(super) const KINDS: &[PortKind] = &[PortKind {
@@ -46,16 +48,17 @@ pub struct AfPacket {
     /// Memory for a frame longer than a ring slot.
     buffer: Box<[u8]>,
     scratch: Scratch,
-    looks: u32,
-    /// The interface was down at some time, so that it may be gone, and was there then.
+    empty_polls: u32,
+    /// Set once the interface was down, so that it may have been removed: when it was last seen to
+    /// exist.
     went_down: Option<Time>,
     merging: Merging,
     _claim: Claim,
 }
 
 impl AfPacket {
-    /// Opens the interface `name` of the thread's network namespace. It should be up; while it is
-    /// down, nothing arrives and what is sent is lost and counted.
+    /// Opens the interface `name` of the thread's network namespace. The interface should be up.
+    /// While it is down, nothing arrives, and sent frames are dropped and counted.
     pub fn open(name: &str) -> Result<AfPacket, OpenError> {
         let failed = |operation| move |error| OpenError::from_os(name, operation, error);
         let index = interface::index_of(name).map_err(failed("looking for the interface"))?;
@@ -71,17 +74,18 @@ impl AfPacket {
             socket,
             buffer: vec![0; HEADER_LEN + FRAME_MAX].into_boxed_slice(),
             scratch: Scratch::default(),
-            looks: 0,
+            empty_polls: 0,
             went_down: None,
             merging,
             _claim: claim,
         })
     }
 
-    /// The socket's error is ENETDOWN after the interface went down. One that is removed goes down
-    /// first, and nothing is said when it is gone: whoever looks in between has to look again.
+    /// Checks that the interface exists. The socket's error is ENETDOWN after the interface went
+    /// down. A removed interface goes down first, and the kernel reports nothing when it is gone,
+    /// so the check is repeated.
     fn check(&mut self, now: Time) -> Result<(), PortError> {
-        self.looks = 0;
+        self.empty_polls = 0;
         match self.socket.take_error() {
             Err(error) if error.raw_os_error() != Some(libc::ENETDOWN) => {
                 return Err(self.base.failure("receiving", error));
@@ -110,9 +114,9 @@ impl Port for AfPacket {
         while !arrivals.burst.is_full() {
             let scratch = &mut self.scratch;
             let Some(rest) = self.socket.receive(|frame| accept(&frame, &mut arrivals, scratch)) else {
-                self.looks += 1;
+                self.empty_polls += 1;
                 let is_due = |seen: Time| now.since(seen) >= CHECK_EVERY;
-                if self.looks >= LOOKS_PER_CHECK || self.went_down.is_some_and(is_due) {
+                if self.empty_polls >= POLLS_PER_CHECK || self.went_down.is_some_and(is_due) {
                     return self.check(now);
                 }
                 break;
@@ -184,10 +188,10 @@ pub(super) fn send_burst(
     Ok(())
 }
 
-/// What remains to be done for a frame seen in the ring.
+/// What remains to be done for a frame found in the ring.
 enum Rest {
     Nothing,
-    /// It was too long for its slot, and waits whole in the socket.
+    /// The frame was too long for its slot, and waits whole in the socket.
     InSocket {
         tag: Option<[u16; 2]>,
     },
@@ -199,7 +203,7 @@ fn accept(frame: &Received<'_>, arrivals: &mut RxSink<'_>, scratch: &mut Scratch
         return Rest::InSocket { tag: frame.tag };
     }
     if frame.bytes.len() < frame.len {
-        // Longer than its slot, and the socket had no room for the whole either.
+        // Longer than its slot, and the socket had no room for the whole frame.
         arrivals.counters.rx_overrun += 1;
     } else {
         take(&frame.header, frame.bytes, frame.tag, arrivals, scratch);

@@ -1,18 +1,18 @@
-//! A port on an existing interface by AF_XDP sockets, one for each receive queue: frames come and
-//! go in memory shared with the kernel, before the rest of the network stack has touched them.
+//! A port on an existing interface by AF_XDP sockets, one for each receive queue. Frames pass
+//! through memory shared with the kernel, before the rest of the network stack has handled them.
 //!
 //! ```text
 //!   interface ─▶ XDP program ─▶ rx ring ─▶ copied into the frame pool      pool ─▶ copied to a chunk ─▶ tx ring ─▶ queue 0
 //! ```
 //!
-//! The copies keep frames of all ports in one pool of tight slots; chunks are 2 KiB each and would
-//! be spread over memory (`cargo bench -p fastpath-engine` tells what a copy costs). What is sent
-//! leaves by the first queue, so that it stays in order.
+//! The copies keep the frames of all ports in one pool of tight slots. Chunks have 2 KiB each and
+//! would be spread over memory (`cargo bench -p fastpath-engine` shows the cost of a copy). All
+//! frames are sent by the first queue, so that they stay in order.
 //!
 //! Offloads. The far end of a veth leaves checksums unfinished and, unless the program runs in the
-//! driver, hands over super-packets, and nothing beside the frame says so: both are told from the
-//! frame (`offload.rs`). Tags that a VLAN device on the far end of a veth left to the hardware are
-//! lost; a packet socket sees them.
+//! driver, hands over super-packets. Nothing but the frame itself indicates either, so both are
+//! inferred from the frame (`offload.rs`). VLAN tags that a device on the far end of a veth left to
+//! the hardware are lost; a packet socket receives them.
 
 use super::af_packet::AfPacket;
 use super::base::PortBase;
@@ -37,13 +37,13 @@ use std::time::Duration;
 const LINK_HEADERS: usize = 14 + 8;
 /// The longest chunk: a page.
 const CHUNK_MAX: usize = 4096;
-/// The shortest thing that is a frame.
+/// The length of the shortest frame.
 const FRAME_MIN: usize = 14;
-/// Time between looks at the socket's error while nothing comes: they cost system calls.
+/// Time between checks of the socket's error while nothing arrives; they cost system calls.
 const CHECK_EVERY: fastpath_units::Duration = fastpath_units::Duration::from_ms(250);
-/// A queue just left by another socket is busy for up to 24 ms.
+/// A queue that another socket has just left is busy for up to 24 ms.
 const BUSY_TRIES: u32 = 10;
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
+const BUSY_RETRY_DELAY: Duration = Duration::from_millis(10);
 
 pub(super) const KINDS: &[PortKind] = &[
     PortKind {
@@ -99,7 +99,7 @@ pub enum XdpMode {
     Generic,
 }
 
-/// Which ways frames go.
+/// The directions that a port uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Both,
@@ -111,12 +111,12 @@ pub struct AfXdp {
     base: PortBase,
     index: u32,
     mode: XdpMode,
-    /// By queue; the descriptors of several wait in `readable`.
+    /// One per queue. Several are polled through `readable`.
     sockets: Vec<XdpSocket>,
     readable: Option<Epoll>,
     mtu: usize,
     scratch: Scratch,
-    /// A frame that came in several pieces.
+    /// A frame that arrived in several pieces.
     whole: Vec<u8>,
     checked_at: Time,
     memory: String,
@@ -128,18 +128,18 @@ pub struct AfXdp {
     claim: Claim,
 }
 
-/// Memory that the ports of one engine share, made when the first of them opens.
+/// Memory that the ports of one engine share, allocated when the first of them opens.
 #[derive(Debug, Default)]
 pub struct XdpMemory {
     umem: Option<Umem>,
-    /// Sockets to make room for.
+    /// Number of sockets it has room for.
     sockets: usize,
     /// Bytes of a chunk, for the largest MTU.
     chunk_len: usize,
 }
 
 impl XdpMemory {
-    /// Room for the interfaces called `names`, of the thread's network namespace.
+    /// For the interfaces called `names` of the thread's network namespace.
     pub fn for_ports<'n>(names: impl Iterator<Item = &'n str>) -> XdpMemory {
         let mut memory = XdpMemory::default();
         for name in names {
@@ -158,16 +158,17 @@ impl XdpMemory {
     }
 }
 
-/// The chunks that hold every frame of an interface with this MTU; `None` if there are none so
-/// long.
+/// Returns the length of the chunks that hold every frame of an interface with this MTU; `None` if
+/// it is too large.
 fn chunk_len(mtu: usize) -> Option<usize> {
     [2048, CHUNK_MAX].into_iter().find(|len| mtu + LINK_HEADERS + HEADROOM <= *len)
 }
 
 impl AfXdp {
     /// Opens the interface `name` of the thread's network namespace, which should be up, with
-    /// chunks of `memory`. Without a mode: in the stack for veth (there the driver's way costs
-    /// more), in the driver for others, and the other of the two where that is refused.
+    /// chunks of `memory`. Without a mode the program runs in the network stack for veth, where
+    /// native XDP costs more, and in the driver for others. Where that mode is refused, the other
+    /// one is used.
     pub fn open(name: &str, mode: Option<XdpMode>, memory: &mut XdpMemory) -> Result<AfXdp, OpenError> {
         let first = match mode {
             Some(mode) => mode,
@@ -183,8 +184,8 @@ impl AfXdp {
         }
     }
 
-    /// Opens the way out of the interface `name` only, as a source of traffic: what arrives there
-    /// goes on to the machine as ever.
+    /// Opens the egress of the interface `name` only, as a traffic source. Frames that arrive at
+    /// the interface reach the host as usual.
     pub fn sender(name: &str) -> Result<AfXdp, OpenError> {
         let mut memory = XdpMemory::for_ports([name].into_iter());
         AfXdp::open_in(name, XdpMode::Generic, Purpose::Send, &mut memory)
@@ -245,7 +246,7 @@ impl AfXdp {
         })
     }
 
-    /// An error that is pending on a socket: ENETDOWN after the interface went down, and after it
+    /// Checks for a pending error of a socket: ENETDOWN after the interface went down, and after it
     /// was removed.
     fn check(&mut self) -> Result<(), PortError> {
         for socket in &self.sockets {
@@ -266,7 +267,7 @@ impl AfXdp {
         }
         match self.sockets[0].send() {
             Ok(()) => Ok(()),
-            // What is in the ring waits there until the interface is up again.
+            // Frames in the ring wait there until the interface is up again.
             Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
                 if interface::exists(self.claim.as_fd(), self.index) { Ok(()) } else { Err(self.base.gone()) }
             }
@@ -274,17 +275,17 @@ impl AfXdp {
         }
     }
 
-    /// Whether the device can ever send this frame.
+    /// Returns whether the device can ever send a frame of this length.
     fn is_sendable(&self, len: usize) -> bool {
         (FRAME_MIN..=self.mtu + LINK_HEADERS).contains(&len)
     }
 }
 
-/// Binds a socket to a queue, which may be busy for a moment after another one left it.
+/// Binds a socket to a queue, which may be busy for a moment after another socket left it.
 fn bind(umem: &mut Umem, binding: Binding) -> io::Result<XdpSocket> {
     for _ in 0..BUSY_TRIES {
         match XdpSocket::open(umem, binding) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(BUSY_PAUSE),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(BUSY_RETRY_DELAY),
             result => return result,
         }
     }
@@ -303,7 +304,8 @@ impl Port for AfXdp {
     }
 
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        // What the device had no room for is tried again, also when nothing new comes to send.
+        // Frames that the device had no room for are retried, also when there are no new frames to
+        // send.
         self.send()?;
         let mut arrivals = RxSink { pool, burst, counters: &mut self.base.counters };
         let (whole, scratch, mtu) = (&mut self.whole, &mut self.scratch, self.mtu);

@@ -17,13 +17,14 @@ impl PortBase {
         PortBase { name: name.to_owned(), counters: PortCounters::default() }
     }
 
-    /// The error of a port whose interface was removed.
+    /// Returns the error for an interface that was removed.
     pub(super) fn gone(&self) -> PortError {
         PortError::Gone { name: self.name.clone() }
     }
 
-    /// The error of a port whose system call failed in a way that no retry mends. ENXIO and ENODEV
-    /// mean that the interface was removed; a removed TAP answers EBADFD (drivers/net/tun.c).
+    /// Returns the error for a system call that failed in a way that no retry mends. ENXIO and
+    /// ENODEV mean that the interface was removed. A removed TAP answers EBADFD
+    /// (drivers/net/tun.c).
     pub(super) fn failure(&self, operation: &'static str, source: io::Error) -> PortError {
         match source.raw_os_error() {
             Some(libc::ENXIO | libc::ENODEV | libc::EBADFD) => self.gone(),

@@ -1,8 +1,9 @@
-//! One engine an interface: a claim that every process of a network namespace can see and that ends
-//! with the process that made it.
+//! One engine per interface: a claim that every process of a network namespace can see, and that
+//! ends with the process that made it.
 //!
-//! A claim is a listening Unix socket with an abstract name (unix(7)). Such names belong to a
-//! network namespace as interface indices do, leave no file behind, and tell who listens.
+//! A claim is a listening Unix socket with an abstract name (unix(7)). Abstract names belong to a
+//! network namespace, as interface indices do. They leave no file behind and reveal the listening
+//! process.
 
 use super::OpenError;
 use crate::sys::listening_process;
@@ -11,10 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-/// The right to drive an interface, until it is dropped.
+/// The right to use an interface, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// Held, never accepted from: the peer of a connection that waits is known all the same.
+    /// Kept open, never accepted from. A waiting connection knows its peer all the same.
     listener: UnixListener,
 }
 
@@ -35,7 +36,7 @@ impl Claim {
     }
 }
 
-/// A socket of the interface's namespace, to ask about the interface.
+/// A socket of the interface's namespace, for queries about the interface.
 impl AsFd for Claim {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
@@ -48,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_second_claim_names_the_first_ones_process_and_a_dropped_claim_is_free() {
-        // No interface has this index; a claim does not care.
+        // No interface has this index, which a claim does not check.
         let index = u32::MAX - std::process::id();
         let claim = Claim::take("eth0", index).unwrap();
         let error = Claim::take("eth0", index).unwrap_err().to_string();

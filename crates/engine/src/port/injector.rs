@@ -1,8 +1,9 @@
-//! A port that only sends: frames leave by an existing interface as if the machine had sent them,
-//! past its queue discipline and its filters. What arrives there goes on to the machine as ever.
+//! A port that only sends. Frames leave by an existing interface as if this host had sent them,
+//! past its queue discipline and its filters. Frames that arrive at the interface reach the host as
+//! usual.
 //!
-//! With a filter that takes what the machine sends to a TAP, this puts a network in the way out of
-//! an interface (`fastpath netem`).
+//! With a filter that redirects the host's egress to a TAP, this puts a network into the egress
+//! path of an interface (`fastpath netem`).
 
 use super::af_packet::send_burst;
 use super::base::PortBase;
@@ -14,7 +15,7 @@ use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The way out of an interface of this machine.
+/// The egress of an interface of this host.
 pub struct Injector {
     base: PortBase,
     index: u32,
@@ -22,7 +23,7 @@ pub struct Injector {
 }
 
 impl Injector {
-    /// Opens the way out of the interface `name` of the thread's network namespace.
+    /// Opens the egress of the interface `name` of the thread's network namespace.
     pub fn open(name: &str) -> Result<Injector, OpenError> {
         let failed = |operation| move |error| OpenError::from_os(name, operation, error);
         let index = interface::index_of(name).map_err(failed("looking for the interface"))?;

@@ -1,12 +1,13 @@
-//! A port whose far side is memory: two bounded rings of bytes, for tests and benchmarks.
+//! A port with memory at its far end: two bounded rings of bytes, for tests and benchmarks.
 //!
 //! ```text
 //!  MemoryEnd::send ──▶ ring ──▶ Memory::rx_burst        MemoryEnd::recv ◀── ring ◀── Memory::tx_burst
 //! ```
 //!
-//! Frames are copied in and out as on a real port. Each ring is behind a lock that is taken once a
-//! burst, and not at all to find out that it is empty. Whoever finds it taken looks again instead
-//! of sleeping: it is held for a burst, and waking a sleeper would take ten times as long.
+//! Frames are copied in and out as on a real port. A lock protects each ring. It is taken once per
+//! burst, and not at all to find that the ring is empty. A thread that finds the lock taken spins
+//! instead of sleeping: the lock is held for a burst, and waking a sleeper would take ten times as
+//! long.
 
 use super::{BURST, Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
@@ -15,10 +16,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-/// Looks at a taken lock before the core is left to others, one of whom may hold it.
+/// Attempts to take the lock before the core is yielded to other threads, one of which may hold the
+/// lock.
 const SPINS_MAX: u32 = 1000;
 
-/// The engine's side.
+/// The engine's end.
 pub struct Memory {
     name: String,
     incoming: Arc<Shared>,
@@ -26,7 +28,7 @@ pub struct Memory {
     counters: PortCounters,
 }
 
-/// The world's side of a [`Memory`] port.
+/// The far end of a [`Memory`] port.
 #[derive(Clone)]
 pub struct MemoryEnd {
     incoming: Arc<Shared>,
@@ -34,7 +36,7 @@ pub struct MemoryEnd {
 }
 
 impl Memory {
-    /// A port and its far side, joined by a ring of `capacity` bytes in each direction.
+    /// Creates a port and its far end, joined by a ring of `capacity` bytes in each direction.
     pub fn new(name: &str, capacity: usize) -> (Memory, MemoryEnd) {
         let ring = || Arc::new(Shared::new(capacity));
         let (incoming, outgoing) = (ring(), ring());
@@ -44,12 +46,13 @@ impl Memory {
 }
 
 impl MemoryEnd {
-    /// Gives frames to the port until its ring is full; says how many it took.
+    /// Gives frames to the port until its ring is full. Returns how many it accepted.
     pub fn send<'a>(&self, frames: impl IntoIterator<Item = &'a [u8]>) -> usize {
         self.incoming.put(|ring| frames.into_iter().take_while(|frame| ring.push(frame)).count())
     }
 
-    /// Shows up to `limit` frames the port has sent, in order; says how many there were.
+    /// Passes up to `limit` frames that the port has sent to `show`, in order. Returns their
+    /// number.
     pub fn recv(&self, limit: usize, mut show: impl FnMut(&[u8])) -> usize {
         self.outgoing
             .take(|ring| (0..limit).take_while(|_| ring.pop(&mut show).is_some()).count())
@@ -111,7 +114,7 @@ impl Port for Memory {
 /// A ring between two threads.
 struct Shared {
     ring: Mutex<Ring>,
-    /// Whether there is something in it, as of the last use.
+    /// Whether the ring held entries after its last use.
     is_filled: AtomicBool,
 }
 
@@ -127,7 +130,7 @@ impl Shared {
         result
     }
 
-    /// `None` if there is nothing to take.
+    /// Returns `None` if the ring is empty.
     fn take<R>(&self, work: impl FnOnce(&mut Ring) -> R) -> Option<R> {
         self.is_filled.load(Ordering::Acquire).then(|| self.put(work))
     }
@@ -137,8 +140,8 @@ impl Shared {
             for _ in 0..SPINS_MAX {
                 match self.ring.try_lock() {
                     Ok(ring) => return ring,
-                    // A ring is whole between calls, so a panic elsewhere leaves nothing to protect
-                    // from.
+                    // A ring is consistent between calls, so a panic of another thread has not
+                    // damaged it.
                     Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
                     Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
                 }
@@ -153,11 +156,11 @@ impl Shared {
 /// mark [`WRAP`].
 struct Ring {
     block: Box<[u8]>,
-    /// Where the oldest entry begins.
+    /// Offset of the oldest entry.
     head: usize,
-    /// Where the next entry will begin.
+    /// Offset of the next entry.
     tail: usize,
-    /// Entries held; tells a full ring from an empty one.
+    /// Number of entries; distinguishes a full ring from an empty one.
     count: usize,
 }
 
@@ -227,7 +230,7 @@ mod tests {
     use std::num::NonZeroUsize;
 
     #[test]
-    fn a_full_ring_leaves_the_rest_with_the_sender() {
+    fn a_full_ring_leaves_the_rest_to_the_sender() {
         let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
         let (mut port, end) = Memory::new("m", 300);
         let mut frames: VecDeque<Frame> = (0..4).filter_map(|i| pool.insert(&[i; 96])).collect();
@@ -266,8 +269,8 @@ mod tests {
                     if ring.push(&bytes) {
                         oracle.push_back(bytes);
                     } else {
-                        // It may refuse only when what is free, in at most two gaps that one entry
-                        // each (of 83 bytes at most) did not fit, is too little.
+                        // It may refuse only when too little is free, which lies in at most two
+                        // gaps that one entry each (of 83 bytes at most) did not fit.
                         let used: usize = oracle.iter().map(|bytes| LEN_BYTES + bytes.len()).sum();
                         prop_assert!(used + LEN_BYTES + len + 83 > capacity);
                     }

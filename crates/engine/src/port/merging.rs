@@ -3,15 +3,15 @@
 use crate::sys::interface;
 use std::os::fd::BorrowedFd;
 
-/// How the interface merged packets before we came.
+/// The settings of the interface before the port was opened.
 pub(super) struct Merging {
     gro: Option<u32>,
     flags: Option<u32>,
 }
 
 impl Merging {
-    /// Switches off what can be; a device that refuses keeps what it had, and its super-packets are
-    /// cut.
+    /// Switches the offloads off. A device that refuses keeps its settings, and its super-packets
+    /// are cut.
     pub(super) fn switch_off(socket: BorrowedFd<'_>, name: &str) -> Merging {
         let gro = interface::gro(socket, name).ok().filter(|&on| on != 0);
         let flags = interface::flags(socket, name).ok().filter(|&flags| flags & interface::FLAG_LRO != 0);
@@ -22,7 +22,7 @@ impl Merging {
         }
     }
 
-    /// Undoes [`Merging::switch_off`]. It fails only if the interface is gone, and then there is
+    /// Undoes [`Merging::switch_off`]. It fails only if the interface was removed; then there is
     /// nothing to undo.
     pub(super) fn restore(&self, socket: BorrowedFd<'_>, name: &str) {
         if let Some(gro) = self.gro {

@@ -1,19 +1,20 @@
-//! Ports: where frames enter and leave the machine.
+//! Ports: where frames enter and leave the engine.
 //!
 //! ```text
-//!  memory  pcap  AF_PACKET  AF_XDP  TAP          one file each, all behind the trait Port
+//!  memory  pcap  AF_PACKET  AF_XDP  TAP          one file each, all implement the trait Port
 //!     └──────┴───────┴────────┴──────┘
 //!        │ rx_burst     ▲ tx_burst
 //!        ▼              │
 //!      Burst      VecDeque<Frame>        frames are handles into the worker's FramePool
 //! ```
 //!
-//! Who holds a frame owns it: `rx_burst` gives frames to the caller, `tx_burst` takes a prefix of
-//! the caller's and frees it. Super-packets never pass this door: a port gives the segments they
-//! stand for (`offload.rs`), so the links see every segment; their bytes may stay in one piece in
-//! the pool.
+//! The holder of a frame owns it: `rx_burst` gives frames to the caller, `tx_burst` takes a prefix
+//! of the caller's frames and frees it. Super-packets never pass this interface. A port delivers
+//! the segments that they stand for (`offload.rs`), so that links handle every segment. The bytes
+//! of the segments may stay in one piece in the pool.
 //!
-//! To add a kind: a file here with a type that implements [`Port`]; nothing else needs to know.
+//! To add a kind that a [`PortName`] selects: a file here with a type that implements [`Port`] and
+//! a constant `KINDS`, and one line in `port_kinds!` of `crates/spec/src/port_name.rs`.
 
 mod base;
 mod claim;
@@ -52,7 +53,7 @@ use std::io;
 use std::ops::AddAssign;
 use std::os::fd::BorrowedFd;
 
-/// Frames a port is asked for, or given, at a time.
+/// Frames that a port receives or sends per call.
 pub const BURST: usize = 64;
 
 /// A kind of port: what a [`PortName`] selects.
@@ -111,28 +112,29 @@ pub fn open_one(name: &PortName, notice: &Notice) -> Result<Box<dyn Port>, OpenE
     open(name, &mut OpenContext::new([name.clone()], notice))
 }
 
-/// The interface of a port whose kind has one.
+/// Returns the interface of a port, for kinds that have one.
 fn interface_of(name: &PortName) -> &str {
     name.interface().unwrap_or_default()
 }
 
-/// One attachment to the world outside.
+/// An attachment to a network outside the engine.
 ///
-/// The worker calls it from one thread, again and again; a call never waits.
+/// The worker calls it repeatedly from one thread. A call never blocks.
 pub trait Port: Send {
-    /// What messages call it: the interface's name.
+    /// Returns the name for messages: that of the interface.
     fn name(&self) -> &str;
 
-    /// What it is and what it got, for reports: `AF_PACKET`; empty for memory.
+    /// Returns the kind of port and what the kernel granted, for reports: `AF_PACKET`; empty for
+    /// memory.
     fn kind(&self) -> String {
         String::new()
     }
 
-    /// Moves frames that have arrived into `burst`, until it is full or there are none.
+    /// Moves frames that have arrived into `burst`, until it is full or none are left.
     fn rx_burst(&mut self, now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError>;
 
-    /// Sends frames from the front of `frames` and frees them. What the port cannot take now stays,
-    /// in order; what it can never send is freed and counted.
+    /// Sends frames from the front of `frames` and frees them. Frames that the port cannot accept
+    /// now stay, in order. Frames that it can never send are freed and counted.
     fn tx_burst(
         &mut self,
         now: Time,
@@ -140,33 +142,34 @@ pub trait Port: Send {
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError>;
 
-    /// From now on segments may come that are not cut ([`Frame::is_cut`]), if the port receives
-    /// super-packets. True if it also sends them.
+    /// Allows the port to deliver segments that are not cut ([`Frame::is_cut`]), if it receives
+    /// super-packets. Returns true if the port also sends them.
     fn allow_whole(&mut self) -> bool {
         false
     }
 
-    /// The descriptor that becomes readable when frames arrive; `None` if the port must be asked.
+    /// Returns the descriptor that becomes readable when frames arrive; `None` if the port must be
+    /// polled.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// When a port without a descriptor next has frames, if it knows.
+    /// Returns when a port without a descriptor next has frames, if it knows.
     fn next_at(&self) -> Option<Time> {
         None
     }
 
-    /// What has passed so far.
+    /// Returns the counters.
     fn counters(&mut self) -> PortCounters;
 }
 
-/// What passed through a port. Received = given to the network; sent = taken by the world outside.
+/// Counters of a port. Received: passed to the network. Sent: accepted by the network outside.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub struct PortCounters {
-    /// Frames received, segments counted singly.
+    /// Frames received; each segment of a super-packet counts as one.
     pub rx_frames: u64,
     /// Bytes received.
     pub rx_bytes: u64,
@@ -174,36 +177,35 @@ pub struct PortCounters {
     pub tx_frames: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Arriving frames lost because the engine came too late and the port's ring was full.
+    /// Arriving frames lost because the engine read too late and the port's ring was full.
     pub rx_overrun: u64,
     /// Arriving frames lost because the frame pool, or the burst of a super-packet's segments, was
     /// full.
     pub rx_no_memory: u64,
     /// Arriving frames lost because their offload header contradicts their content.
     pub rx_malformed: u64,
-    /// Frames the device refused: longer than its MTU allows, or not a frame to it.
+    /// Frames the device refused: longer than its MTU allows, or invalid for it.
     pub tx_refused: u64,
-    /// Frames sent into an interface that is down, or gone.
+    /// Frames sent to an interface that is down or was removed.
     pub tx_down: u64,
-    /// Frames lost because the port pushed back for longer than the engine's backlog lasts.
+    /// Frames lost because the port pushed back until the engine's backlog was full.
     pub tx_full: u64,
-    /// Frames dropped because the engine came to them later than tolerated, where the spec wants
-    /// that.
+    /// Frames dropped because they were later than tolerated, where the spec wants that.
     #[serde(default)]
     pub tx_late: u64,
-    /// Segments of super-packets lost because the frame pool was full when they were to be cut for
+    /// Segments of super-packets lost because the frame pool was full when they had to be cut for
     /// this port.
     #[serde(default)]
     pub tx_no_memory: u64,
 }
 
 impl PortCounters {
-    /// Frames that arrived and did not reach the network.
+    /// Returns the number of frames that arrived and did not reach the network.
     pub fn rx_dropped(&self) -> u64 {
         self.rx_overrun + self.rx_no_memory + self.rx_malformed
     }
 
-    /// Frames the network delivered that were not sent.
+    /// Returns the number of frames that the network delivered and that were not sent.
     pub fn tx_dropped(&self) -> u64 {
         self.tx_refused + self.tx_down + self.tx_full + self.tx_late + self.tx_no_memory
     }
@@ -234,25 +236,25 @@ pub struct Burst {
 
 impl Burst {
     /// Room beyond [`BURST`] for the segments of the last super-packet: 64 KiB in segments of 48
-    /// bytes, the least that Linux uses for TCP.
+    /// bytes, the smallest that Linux uses for TCP.
     pub const MAX: usize = BURST + 65536 / 48;
 
-    /// An empty burst.
+    /// Returns an empty burst.
     pub fn new() -> Burst {
         Burst { frames: Vec::with_capacity(Burst::MAX) }
     }
 
-    /// True when the port should stop looking for more.
+    /// Returns true when the port should stop receiving.
     pub fn is_full(&self) -> bool {
         self.frames.len() >= BURST
     }
 
-    /// True without frames.
+    /// Returns true if it holds no frames.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Frames in it.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
@@ -266,12 +268,12 @@ impl Burst {
         Ok(())
     }
 
-    /// Looks at all frames, in order of arrival.
+    /// Returns all frames in order of arrival.
     pub fn frames(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter()
     }
 
-    /// Takes all frames out, in order of arrival.
+    /// Removes and returns all frames in order of arrival.
     pub fn drain(&mut self) -> impl Iterator<Item = Frame> + '_ {
         self.frames.drain(..)
     }
@@ -292,7 +294,7 @@ pub enum PortError {
         /// The interface.
         name: String,
     },
-    /// The capture is damaged, or none.
+    /// The file is damaged or not a capture.
     #[error("port {name}: {source}")]
     Capture {
         /// The port.
@@ -300,7 +302,7 @@ pub enum PortError {
         /// Where and how.
         source: ReadError,
     },
-    /// The operating system failed in a way no retry mends.
+    /// A system call failed in a way that no retry mends.
     #[error("port {name}: {operation}: {source}")]
     System {
         /// The port.
@@ -318,26 +320,26 @@ pub enum OpenError {
     /// No interface has this name.
     #[error("port {name}: no such interface (have: {})", have.join(", "))]
     NoSuchInterface {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// What there is.
+        /// The existing interfaces.
         have: Vec<String>,
     },
-    /// The privilege is missing.
+    /// The process lacks a privilege.
     #[error("port {name}: not permitted: run as root or inside `fastpath lab`")]
     NotPermitted {
         /// The port.
         name: String,
     },
-    /// Another engine, or this one, works on the interface.
+    /// Another engine, or this one, uses the interface.
     #[error("port {name}: in use by another engine{}: stop that first", process.map_or(String::new(), |pid| format!(" (process {pid})")))]
     InUse {
         /// The interface.
         name: String,
-        /// The other's process, if it can be seen from here.
+        /// The process of the other engine, if it is visible from here.
         process: Option<i32>,
     },
-    /// The TAP driver is not for this user.
+    /// This user may not open the TAP driver.
     #[error(
         "port {name}: /dev/net/tun may not be opened: run as root, or `chmod a+rw /dev/net/tun` once as root"
     )]
@@ -345,8 +347,8 @@ pub enum OpenError {
         /// The port.
         name: String,
     },
-    /// The kernel has no room for the name.
-    #[error("port {name}: {} bytes are too many for the name of an interface: write up to 15", name.len())]
+    /// The name is too long for an interface.
+    #[error("port {name}: {} bytes is too long for an interface name: write up to 15", name.len())]
     NameTooLong {
         /// The port.
         name: String,
@@ -357,7 +359,7 @@ pub enum OpenError {
         /// The port.
         name: String,
     },
-    /// The capture is damaged, or none.
+    /// The file is damaged or not a capture.
     #[error("port {name}: {source}")]
     Capture {
         /// The port.
@@ -366,16 +368,16 @@ pub enum OpenError {
         source: ReadError,
     },
     /// AF_XDP does not carry frames of this length.
-    #[error("port {name}: its MTU of {mtu} is more than the {most} that AF_XDP carries")]
+    #[error("port {name}: its MTU of {mtu} exceeds the {most} bytes that AF_XDP carries")]
     MtuTooLarge {
         /// The port.
         name: String,
-        /// Its MTU.
+        /// The MTU of the interface.
         mtu: usize,
-        /// The largest.
+        /// The largest MTU that AF_XDP carries.
         most: usize,
     },
-    /// The operating system refused otherwise.
+    /// A system call failed for another reason.
     #[error("port {name}: {operation}: {source}")]
     System {
         /// The port.
@@ -388,8 +390,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The error for a system call that failed while `operation` was being done for the port
-    /// `name`.
+    /// Returns the error for a system call that failed during `operation` on the port `name`.
     fn from_os(name: &str, operation: &'static str, source: io::Error) -> OpenError {
         let name = name.to_owned();
         match source.raw_os_error() {

@@ -1,4 +1,4 @@
-//! A port whose far side is nothing: no frame comes, and what is sent is counted and gone.
+//! A port without a far end: nothing arrives, and sent frames are counted and discarded.
 
 use super::base::PortBase;
 use super::{Burst, Port, PortCounters, PortError, PortKind};
@@ -20,7 +20,7 @@ pub struct NullPort {
 }
 
 impl NullPort {
-    /// A port of this name.
+    /// Creates a port of this name.
     pub fn new(name: &str) -> NullPort {
         NullPort { base: PortBase::new(name) }
     }
@@ -45,7 +45,7 @@ impl Port for NullPort {
         Ok(())
     }
 
-    /// Never, which is not the same as not knowing: nobody need ask.
+    /// `Time::MAX` means never. `None` would mean unknown, and the port would be polled.
     fn next_at(&self) -> Option<Time> {
         Some(Time::MAX)
     }

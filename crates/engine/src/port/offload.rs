@@ -1,8 +1,9 @@
-//! Work that the sending kernel left undone: super-packets (GSO) and unfinished checksums.
+//! Completes what the sending kernel left undone: super-packets (GSO) and unfinished checksums.
 //!
-//! Every frame comes with a virtio-net header that says what is missing (virtio 1.2, §5.1.6). Here
-//! it is done, so that the network sees the frames that would have been on a wire, one by one; a
-//! super-packet may stay in one piece in the pool as long as nobody looks at its segments.
+//! Every frame comes with a virtio-net header that says what is missing (virtio 1.2, §5.1.6). This
+//! module completes it, so that the network receives the frames that would have been on a wire, one
+//! by one. A super-packet may stay in one piece in the pool as long as no part of the network reads
+//! its segments.
 
 use super::{Burst, PortCounters};
 use fastpath_net::{Frame, FramePool};
@@ -18,7 +19,7 @@ pub(super) const HEADER_LEN: usize = VnetHeader::LEN;
 const MACS: usize = 12;
 const TAG: usize = 4;
 
-/// Memory for a frame being changed, kept from frame to frame.
+/// Memory for a frame while it is edited, reused from frame to frame.
 #[derive(Default)]
 pub(super) struct Scratch {
     frame: Vec<u8>,
@@ -33,7 +34,7 @@ pub(super) struct RxSink<'a> {
 }
 
 impl RxSink<'_> {
-    /// Takes a frame, or the segments it stands for, with correct checksums.
+    /// Takes a frame, or the segments that it stands for, with correct checksums.
     pub(super) fn take(&mut self, header: &[u8; HEADER_LEN], frame: &[u8], scratch: &mut Scratch) {
         match VnetHeader::parse(header) {
             Ok(VnetHeader { checksum: None, gso: None, .. }) => self.insert(frame),
@@ -42,8 +43,8 @@ impl RxSink<'_> {
         }
     }
 
-    /// As [`RxSink::take`], for a frame that the kernel took a VLAN tag off: protocol and control
-    /// information go back behind the MAC addresses.
+    /// As [`RxSink::take`], for a frame from which the kernel removed a VLAN tag. Protocol and
+    /// control information are restored behind the MAC addresses.
     pub(super) fn take_tagged(
         &mut self,
         header: &[u8; HEADER_LEN],
@@ -61,14 +62,14 @@ impl RxSink<'_> {
         for part in [macs, &protocol, &control, rest] {
             scratch.frame.extend_from_slice(part);
         }
-        // What counts from the start of the frame moves with the tag.
+        // Offsets from the start of the frame move with the tag.
         if let Some(checksum) = &mut header.checksum {
             checksum.start = checksum.start.saturating_add(TAG as u16);
         }
         self.cut(&header, &scratch.frame, &mut scratch.segment);
     }
 
-    /// Does what the header says is missing.
+    /// Takes a frame after completing what the header says is missing.
     pub(super) fn finish(&mut self, header: &VnetHeader, frame: &[u8], scratch: &mut Scratch) {
         if header.checksum.is_none() && header.gso.is_none() {
             return self.insert(frame);
@@ -76,8 +77,8 @@ impl RxSink<'_> {
         self.cut(header, frame, &mut scratch.segment);
     }
 
-    /// Takes what came in a slot of the pool and stands for segments; these are cut when somebody
-    /// wants their bytes.
+    /// Takes a super-packet that is in a slot of the pool. Its segments are cut when their bytes
+    /// are needed.
     pub(super) fn take_whole(&mut self, gso: Gso, frame: Frame, scratch: &mut Scratch) {
         match self.pool.keep_super_packet(frame, gso) {
             Ok(segments) => segments.for_each(|segment| self.keep(Some(segment))),
@@ -104,7 +105,7 @@ impl RxSink<'_> {
         }
     }
 
-    /// Takes a segment, written where it stays.
+    /// Takes a segment, written directly to its slot.
     fn insert_segment(&mut self, packet: &SuperPacket<'_>, i: usize) {
         let mut frame = self.pool.alloc(packet.len_of(i));
         if let Some(frame) = &mut frame {
@@ -139,11 +140,11 @@ impl RxSink<'_> {
     }
 }
 
-/// What is missing of a frame that comes without a word of it. An unfinished checksum is the sum
-/// over the pseudo-header alone (finishing one that is right already, by chance in 65 536, changes
-/// nothing). A TCP packet longer than the MTU is a super-packet: every packet but the last of a
-/// transfer fills the MTU, or what the receiver takes, which is less only where somebody set it
-/// lower; then the segments are longer than the sender's.
+/// Infers what is missing of a frame without a virtio-net header. An unfinished checksum is the sum
+/// over the pseudo-header alone. (A finished checksum with the same value, one in 65 536, is
+/// computed again with the same result.) A TCP packet longer than the MTU is a super-packet. Every
+/// packet but the last of a transfer fills the MTU, or the receiver's smaller limit where one is
+/// configured; then the segments are longer than the sender's.
 pub(super) fn infer(frame: &[u8], mtu: usize) -> VnetHeader {
     let headers = Headers::parse(frame);
     let (protocol, start, end, kind) = match headers.network {
@@ -177,7 +178,7 @@ pub(super) fn infer(frame: &[u8], mtu: usize) -> VnetHeader {
     VnetHeader { checksum, gso, header_len: header_len as u16 }
 }
 
-/// An unfinished checksum of SCTP is zero.
+/// As [`infer`], for SCTP: an unfinished checksum is zero.
 fn infer_sctp(frame: &[u8], start: usize) -> VnetHeader {
     let field = frame.get(start..).and_then(|packet| packet.get(sctp::CHECKSUM));
     let is_unfinished = field.is_some_and(|bytes| bytes == [0; 4]);
@@ -194,8 +195,8 @@ mod tests {
     use fastpath_wire::checksum::{ChecksumStatus, check_transport};
     use std::num::NonZeroUsize;
 
-    /// What comes out for a frame with a header and perhaps a tag, and how much was malformed. A
-    /// super-packet in a slot of the pool comes to the same.
+    /// Returns the frames that result from a frame with a header and perhaps a tag, and how many
+    /// were malformed. A super-packet in a slot of the pool yields the same.
     fn taken(header: VnetHeader, frame: &[u8], tag: Option<[u16; 2]>) -> (Vec<Vec<u8>>, u64) {
         let mut pool = FramePool::new(NonZeroUsize::new(16 << 20).unwrap());
         let (mut burst, mut counters, mut scratch) =
@@ -231,7 +232,7 @@ mod tests {
         burst.drain().map(bytes).collect()
     }
 
-    /// A TCP frame whose checksum is not right, as the kernel leaves it.
+    /// A TCP frame with an unfinished checksum, as the kernel leaves it.
     fn unfinished(payload: usize) -> (VnetHeader, Vec<u8>) {
         let end = |i: u8| (MacAddr([2, 0, 0, 0, 0, i]), std::net::IpAddr::from([10, 0, 0, i]));
         let mut frame = Ip::between(end(1), end(2)).tcp(&Tcp::default(), &vec![0x5a; payload]);
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_from_the_frame_alone() {
+    fn what_is_missing_is_inferred_from_the_frame_alone() {
         let end = |i: u8| (MacAddr([2, 0, 0, 0, 0, i]), std::net::IpAddr::from([10, 0, 0, i]));
         let whole = Ip::between(end(1), end(2)).tcp(&Tcp::default(), &[0x5a; 100]);
         assert_eq!(infer(&whole, 1500), VnetHeader { header_len: 54, ..VnetHeader::default() });

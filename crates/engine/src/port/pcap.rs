@@ -1,7 +1,8 @@
-//! A port whose far side is capture files: what one holds arrives at the times it was captured,
-//! counted from its first packet as the start of the run; what is sent goes to another.
+//! A port with capture files at its far end. The packets of one arrive at the times at which they
+//! were captured, counted from its first packet as the start of the run. Sent packets are written
+//! to another.
 //!
-//! In real time, beside other ports. Without real time, `fastpath replay` is exact.
+//! It runs in real time, together with other ports. In virtual time `fastpath replay` is exact.
 
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
@@ -26,15 +27,16 @@ pub struct Pcap {
 /// A capture being played.
 struct Input {
     reader: Reader<File>,
-    /// The next packet and when it arrives; its bytes are cut off where the capture cut them.
+    /// The arrival of the next packet, its length, and its bytes, truncated where the capture
+    /// truncated them.
     at: Time,
     len: usize,
     bytes: Vec<u8>,
 }
 
 impl Pcap {
-    /// Plays the capture at `input` (pcap or pcapng, Ethernet) and writes what is sent to `output`
-    /// (pcap, nanoseconds). Without an output, what is sent is discarded and counted as sent.
+    /// Plays the capture at `input` (pcap or pcapng, Ethernet) and writes sent frames to `output`
+    /// (pcap, nanoseconds). Without an output, sent frames are discarded and counted as sent.
     pub fn open(name: &str, input: Option<&Path>, output: Option<&Path>) -> Result<Pcap, OpenError> {
         let system = |operation| {
             let name = name.to_owned();
@@ -61,7 +63,7 @@ impl Pcap {
 }
 
 impl Input {
-    /// Reads the first packet, whose time is the start of the run; `None` if there is none.
+    /// Reads the first packet. Its time is the start of the run. Returns `None` if there is none.
     fn start(mut reader: Reader<File>, start_ns: &mut u64) -> Result<Option<Input>, ReadError> {
         let mut bytes = Vec::new();
         let Some(packet) = reader.read_packet()? else { return Ok(None) };
@@ -70,8 +72,8 @@ impl Input {
         Ok(Some(Input { reader, at: Time::ZERO, len, bytes }))
     }
 
-    /// Goes on to the next packet; false at the end. A packet without a time, or earlier than the
-    /// one before it, arrives with that.
+    /// Advances to the next packet. Returns false at the end. A packet without a time, or earlier
+    /// than its predecessor, arrives with the predecessor.
     fn advance(&mut self, start_ns: u64) -> Result<bool, ReadError> {
         let Some(packet) = self.reader.read_packet()? else { return Ok(false) };
         if let Some(ns) = packet.ns {
@@ -83,7 +85,8 @@ impl Input {
     }
 }
 
-/// Keeps a packet's bytes; says how long its frame was on the wire, 0 if it is no Ethernet frame.
+/// Copies a packet's bytes. Returns the length of its frame on the wire, or 0 if it is not an
+/// Ethernet frame.
 fn keep(packet: &Packet<'_>, bytes: &mut Vec<u8>) -> usize {
     bytes.clear();
     bytes.extend_from_slice(packet.data);
@@ -100,7 +103,7 @@ impl Port for Pcap {
             if input.len == 0 || input.len > fastpath_net::FRAME_MAX {
                 self.counters.rx_malformed += 1;
             } else if let Some(mut frame) = pool.alloc(input.len) {
-                // What the snap length cut off counts on the wire; its content is lost.
+                // Bytes cut off by the snap length count on the wire. Their content is lost.
                 let (kept, cut_off) = pool.bytes_mut(&mut frame).split_at_mut(input.bytes.len());
                 kept.copy_from_slice(&input.bytes);
                 cut_off.fill(0);
@@ -167,7 +170,7 @@ mod tests {
         std::env::temp_dir().join(format!("fastpath-{test}-{}.pcap", std::process::id()))
     }
 
-    /// A capture of frames of 60 bytes at these nanoseconds, and then `rest`.
+    /// Writes a capture of frames of 60 bytes at these nanoseconds, followed by `rest`.
     fn write(path: &Path, times: &[u64], rest: &[u8]) {
         use std::io::Write;
         let mut writer = Writer::new(Vec::new(), LINKTYPE_ETHERNET).unwrap();
@@ -196,7 +199,7 @@ mod tests {
             }
             port.tx_burst(at, &mut pool, &mut sent).unwrap();
         }
-        // The third is out of order in the capture, and comes with the second.
+        // The third is out of order in the capture, and arrives with the second.
         assert_eq!(arrivals, [(0, 0, 64), (1000, 1, 64), (1000, 2, 64), (3000, 3, 64)]);
         assert_eq!((port.counters().rx_frames, port.counters().tx_frames, pool.live()), (4, 4, 0));
         drop(port);
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_cut_in_the_middle_gives_what_is_whole_and_then_says_where() {
+    fn a_truncated_capture_delivers_whole_packets_and_then_reports_the_place() {
         let input = path("cut");
         write(&input, &[5, 6], &[1, 2, 3]);
         let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_is_refused() {
+    fn a_file_that_is_not_a_capture_is_refused() {
         let input = path("text");
         std::fs::write(&input, "not a capture").unwrap();
         let error = Pcap::open("p", Some(&input), None).err().unwrap().to_string();

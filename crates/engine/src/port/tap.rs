@@ -1,11 +1,11 @@
-//! A TAP port: the kernel's end is an interface of its own, which applications use; ours is a
+//! A TAP port: the kernel's end is an interface that applications use, the engine's end a
 //! descriptor.
 //!
-//! The fastest way to attach hosts of the same machine: no veth pair, and TCP hands out
-//! super-packets of up to 64 KiB with one call. They stay in one piece in the pool as long as
-//! nobody looks at a segment, and segments that leave together leave in one call, as from a card
-//! with receive offload. The interface lives in the network namespace of the thread that opens the
-//! port; the port itself then works from any thread.
+//! The fastest way to attach hosts on the same machine: there is no veth pair, and TCP hands over
+//! super-packets of up to 64 KiB in one call. They stay in one piece in the pool as long as no part
+//! of the network reads a segment. Segments that leave together leave in one call, as from a card
+//! with receive offload. The interface belongs to the network namespace of the thread that opens
+//! the port. The port itself then works from any thread.
 
 use super::base::PortBase;
 use super::offload::{HEADER_LEN, RxSink, Scratch};
@@ -22,8 +22,8 @@ use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 
-/// Frames that may wait in the kernel for us: at a million a second, a pause of the engine of 10
-/// ms.
+/// Frames that may wait in the kernel for the engine: at a million per second, an interruption of
+/// 10 ms.
 const QUEUE_LEN: u16 = 10_000;
 
 pub(super) const KINDS: &[PortKind] = &[PortKind {
@@ -43,21 +43,22 @@ pub(super) const KINDS: &[PortKind] = &[PortKind {
 pub struct TapPort {
     base: PortBase,
     tap: Tap,
-    /// Where the kernel puts a frame before its length is known, if that is not to be in the pool.
+    /// Where the kernel writes a frame before its length is known, unless it goes directly to the
+    /// pool.
     buffer: Box<[u8]>,
     overruns: Overruns,
     scratch: Scratch,
     joined: Coalescer,
-    /// Of a part of a super-packet.
+    /// The headers of a part of a super-packet.
     headers: Vec<u8>,
     /// Super-packets stay in one piece.
     keeps_whole: bool,
 }
 
 impl TapPort {
-    /// Makes the TAP interface `name` in the thread's network namespace (it vanishes with the
-    /// port), or takes an existing one that nobody has open. The interface is left down, without
-    /// addresses.
+    /// Creates the TAP interface `name` in the thread's network namespace, or attaches to an
+    /// existing one that no process has open. A created interface is removed with the port. The
+    /// interface is left down, without addresses.
     pub fn open(name: &str) -> Result<TapPort, OpenError> {
         if name.len() >= libc::IFNAMSIZ {
             return Err(OpenError::NameTooLong { name: name.to_owned() });
@@ -67,14 +68,15 @@ impl TapPort {
             Some(libc::EACCES) => OpenError::TapDriverClosed { name: name.to_owned() },
             _ => OpenError::from_os(name, "opening the TAP device", error),
         })?;
-        // Any socket of the namespace will do to ask. Refused, the device keeps its queue of 1000.
+        // Any socket of the namespace serves for the request. If it is refused, the device keeps
+        // its queue of 1000.
         let _ =
             UnixDatagram::unbound().and_then(|any| interface::set_queue_len(any.as_fd(), name, QUEUE_LEN));
         Ok(TapPort::with(name, tap))
     }
 
     /// Takes over an open TAP descriptor with the flags `IFF_TAP`, `IFF_NO_PI` and `IFF_VNET_HDR`.
-    /// `name` is for messages, and for the device's statistics if the thread is in its network
+    /// `name` is used in messages, and for the device's statistics if the thread is in its network
     /// namespace.
     pub fn from_fd(name: &str, fd: OwnedFd) -> Result<TapPort, OpenError> {
         let tap =
@@ -95,8 +97,8 @@ impl TapPort {
         }
     }
 
-    /// Writes what can leave as one packet from the front of `frames`: says how many frames that
-    /// was.
+    /// Writes the frames at the front of `frames` that can leave as one packet. Returns how many
+    /// frames that was.
     fn write(&mut self, pool: &FramePool, frames: &VecDeque<Frame>) -> (usize, io::Result<()>) {
         if let Some(run) = pool.segment_run(frames.iter(), &mut self.headers) {
             let parts = [&self.headers[..], run.payload];
@@ -123,7 +125,7 @@ impl Port for TapPort {
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
         let mut arrivals = RxSink { pool, burst, counters: &mut self.base.counters };
         let mut header = [0; HEADER_LEN];
-        // Where the next frame stays if it is a super-packet.
+        // The slot where the next frame stays if it is a super-packet.
         let mut slot = None;
         let end = loop {
             if arrivals.burst.is_full() {
@@ -181,7 +183,7 @@ impl Port for TapPort {
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => break,
-                    // The driver's word for an interface that is down.
+                    // The driver's error for an interface that is down.
                     Some(libc::EIO) => self.base.counters.tx_down += count as u64,
                     Some(libc::EINVAL | libc::EMSGSIZE) => self.base.counters.tx_refused += count as u64,
                     _ => return Err(self.base.failure("writing", error)),
@@ -206,8 +208,8 @@ impl Port for TapPort {
     }
 }
 
-/// How many frames the kernel dropped because we did not read in time: the device's transmit drops,
-/// from the statistics of the network namespace in which the port was opened.
+/// The frames that the kernel dropped because the engine did not read in time: the device's
+/// transmit drops, from the statistics of the network namespace in which the port was opened.
 struct Overruns {
     statistics: Option<File>,
     before: u64,
@@ -220,7 +222,7 @@ impl Overruns {
         overruns
     }
 
-    /// Since the port was opened; 0 if the statistics cannot be had.
+    /// Returns the drops since the port was opened; 0 if the statistics cannot be read.
     fn count(&mut self, name: &str) -> u64 {
         let mut text = String::new();
         let Some(file) = &mut self.statistics else { return 0 };
@@ -230,7 +232,7 @@ impl Overruns {
     }
 }
 
-/// The twelfth column of the device's line in /proc/net/dev.
+/// Returns the twelfth column of the device's line in /proc/net/dev.
 fn transmit_drops(text: &str, name: &str) -> Option<u64> {
     let columns = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
     columns.split_ascii_whitespace().nth(11)?.parse().ok()

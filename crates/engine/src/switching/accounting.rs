@@ -1,10 +1,11 @@
-//! What became of the packets of a switch: in + made = sent + to controllers + dropped + held.
+//! Packet accounting of a switch: received + injected + copied = sent + to controllers + dropped +
+//! held.
 
 use fastpath_switch::interp::DropReason;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The books of a switch as they stand.
+/// The packet accounting of a switch.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SwitchAccounting {
@@ -14,35 +15,35 @@ pub struct SwitchAccounting {
     pub injected: u64,
     /// Copies made: by flooding, groups, several outputs.
     pub copied: u64,
-    /// Frames that ports took.
+    /// Frames that ports accepted.
     pub sent: u64,
     /// Packet-ins handed to the agent.
     pub to_controllers: u64,
-    /// What went nowhere, by reason.
+    /// Packets dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
     /// Frames that wait for a port, and packet-ins that wait for the agent.
     pub held: u64,
 }
 
 impl SwitchAccounting {
-    /// Whether they balance.
+    /// Returns whether the accounting balances.
     pub fn balances(&self) -> bool {
         let dropped: u64 = self.dropped.values().sum();
         self.received + self.injected + self.copied == self.sent + self.to_controllers + dropped + self.held
     }
 }
 
-/// Counts while it runs.
+/// The counters of a running switch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) received: u64,
     pub(super) injected: u64,
-    /// Outcomes of these, of whatever kind.
+    /// Outcomes of received and injected packets, of every kind.
     pub(super) outcomes: u64,
     pub(super) to_controllers: u64,
     dropped: BTreeMap<DropReason, u64>,
-    /// Packet-ins above the limit, packet-ins the ring had no room for, copies the pool had no room
-    /// for, packet-outs above what may wait.
+    /// Packet-ins above the rate limit, packet-ins that found the ring full, copies that found the
+    /// pool full, and packet-outs beyond those that may wait.
     pub(super) packet_in_limit: u64,
     pub(super) packet_in_full: u64,
     pub(super) pool_full: u64,
@@ -54,7 +55,7 @@ impl Counts {
         *self.dropped.entry(reason).or_default() += 1;
     }
 
-    /// The books, with what ports sent and dropped and what waits.
+    /// Returns the accounting, given what ports sent and dropped and what waits.
     pub(super) fn accounting(&self, sent: u64, port_dropped: u64, held: u64) -> SwitchAccounting {
         let more = [
             ("packet-in-limit", self.packet_in_limit),

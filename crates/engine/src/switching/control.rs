@@ -1,4 +1,4 @@
-//! The control side of a switch that runs: requests, counters, packet-ins and packet-outs, expiry.
+//! The control side of a running switch: requests, counters, packet-ins, packet-outs and expiry.
 
 use super::accounting::{Counts, SwitchAccounting};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
@@ -18,56 +18,58 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Frames of packet-outs that may wait for the worker.
 const INJECTED_MAX: usize = 4096;
 
-/// A handle on a running switch; clones are handles on the same.
+/// A handle of a running switch. Clones are handles of the same switch.
 #[derive(Clone)]
 pub struct Control {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What the worker, the builder and the controlling threads have in common.
+/// What the worker, the builder and the controlling threads share.
 pub(super) struct Shared {
     core: Mutex<Core>,
-    /// Who controls and wants the lock: the worker lets them by between bursts.
+    /// Number of controlling threads that wait for the lock. The worker lets them go first between
+    /// bursts.
     waiting: AtomicUsize,
     pub(super) bell: Bell,
     pub(super) stop: AtomicBool,
     build: Condvar,
-    /// Whether changes had better wait for the builder.
+    /// Whether further changes should wait for the builder.
     behind: AtomicBool,
     clock: Clock,
     /// Called when the first packet-in waits.
     notify: Box<dyn Fn() + Send + Sync>,
 }
 
-/// The switch, its executor, and what goes between the threads.
+/// The switch, its executor, and what the threads exchange.
 pub(super) struct Core {
     pub(super) switch: Switch,
     executor: Box<dyn Executor>,
-    /// Of the switch when the executor last took over its changes.
+    /// The generation of the switch when the executor last applied its changes.
     generation: u64,
     packet_ins: PacketIns,
     /// Frames of packet-outs and the ports they leave by.
     pub(super) injected: VecDeque<(u32, Vec<u8>)>,
     pub(super) counts: Counts,
-    /// Frames and bytes that ports refused, by port: to be taken back from what the switch counts
-    /// as sent. The executor may hold those counts still, so this waits for [`Core::credit`].
+    /// Frames and bytes that ports refused, by port, to be subtracted from what the switch counts
+    /// as sent. The executor may still hold those counts, so the subtraction waits for
+    /// [`Core::credit`].
     pub(super) refused: BTreeMap<u32, (u64, u64)>,
-    /// What ports sent and dropped, and frames that wait for them, as the worker last told.
+    /// What ports sent and dropped, and the frames that wait for them, as the worker last reported.
     pub(super) sent: u64,
     pub(super) port_dropped: u64,
     pub(super) backlog: u64,
-    /// Ports whose links have changed since somebody asked.
+    /// Ports with links that have changed since the last query.
     link_changes: BTreeSet<u32>,
-    /// Ports that the data path goes on without.
+    /// Ports that have failed.
     failed: BTreeSet<u32>,
     wants_builder: bool,
 }
 
 impl Control {
-    /// A switch ready to run, executed by `executor`, whose packet-ins are announced by `notify`.
+    /// Creates a switch that is ready to run, executed by `executor`. `notify` is called when a
+    /// packet-in waits, when a link has changed, and when there is room for further changes.
     ///
-    /// # Errors
-    /// The system has no descriptor left.
+    /// The operating system refuses a descriptor.
     pub fn new(
         mut switch: Switch,
         mut executor: Box<dyn Executor>,
@@ -103,21 +105,21 @@ impl Control {
         Ok(Control { shared: Arc::new(shared) })
     }
 
-    /// The time of the switch.
+    /// Returns the time of the switch.
     pub fn now(&self) -> Time {
         self.shared.clock.now()
     }
 
-    /// Changes the switch. What changed is in force for every packet taken up after this returns.
+    /// Changes the switch. The change is in force for every packet received after this returns.
     pub fn change<R>(&self, change: impl FnOnce(&mut Switch, Time) -> R) -> R {
         let mut core = self.lock();
         core.credit();
         self.change_locked(&mut core, change)
     }
 
-    /// As [`Control::change`], for changes that look at the counters of these flows at most, by
-    /// table and rank (adding and modifying flows looks at none): what this takes does not grow
-    /// with the flows there are.
+    /// As [`Control::change`], for changes that read the counters of at most these flows, by table
+    /// and rank (adding and modifying flows reads none). The time this takes does not grow with the
+    /// number of flows.
     pub fn change_flows<R>(&self, flows: &[(u8, Rank)], change: impl FnOnce(&mut Switch, Time) -> R) -> R {
         let mut core = self.lock();
         let inner = &mut *core;
@@ -131,7 +133,7 @@ impl Control {
         result
     }
 
-    /// Looks at the switch, its counters up to date.
+    /// Reads the switch after its counters were brought up to date.
     pub fn read<R>(&self, look: impl FnOnce(&Switch, Time) -> R) -> R {
         let mut core = self.lock();
         let core = &mut *core;
@@ -139,30 +141,29 @@ impl Control {
         look(&core.switch, self.now())
     }
 
-    /// As [`Control::read`], for whoever looks at no counters: what this takes does not grow with
-    /// the flows there are.
+    /// Reads the switch without bringing its counters up to date. The time this takes does not grow
+    /// with the number of flows.
     pub fn peek<R>(&self, look: impl FnOnce(&Switch) -> R) -> R {
         look(&self.lock().switch)
     }
 
-    /// Whether further changes had better wait: many wait already for structures that are being
-    /// made. The notice of [`Control::new`] is given when they need not any more. A change is in
-    /// force at once all the same; but those that do not wait may have to make the structures
-    /// themselves.
+    /// Returns whether further changes should wait, because many wait already for lookup structures
+    /// that are being built. `notify` of [`Control::new`] is called when that has ended. A change
+    /// is in force at once all the same, but without waiting the controlling thread may have to
+    /// build the structures itself.
     pub fn is_behind(&self) -> bool {
         self.shared.behind.load(Ordering::Acquire)
     }
 
-    /// Executes a packet-out; what it sends leaves by the worker.
+    /// Executes a packet-out. The worker sends its frames.
     ///
-    /// # Errors
-    /// Why it is refused.
+    /// The reason why it is refused.
     pub fn packet_out(&self, in_port: u32, actions: &[Action], frame: &[u8]) -> Result<(), Refusal> {
         let mut core = self.lock();
         let now = self.now();
         let core = &mut *core;
         let outcomes = if actions.iter().any(enters_tables) {
-            // It passes the meters of the switch, which the executor may have copies of.
+            // It passes the meters of the switch, of which the executor may have copies.
             core.credit();
             let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
             core.executor.update(&mut core.switch);
@@ -194,7 +195,7 @@ impl Control {
         Ok(())
     }
 
-    /// Takes the flows out whose time has come.
+    /// Removes the flows that have reached a timeout.
     pub fn expire(&self) -> Vec<Removed> {
         let mut core = self.lock();
         let core = &mut *core;
@@ -205,12 +206,12 @@ impl Control {
         removed
     }
 
-    /// When a flow may next have to go.
+    /// Returns when a flow may next expire.
     pub fn next_at(&self) -> Option<Time> {
         self.lock().switch.next_at()
     }
 
-    /// The packet-ins that wait.
+    /// Takes the packet-ins that wait.
     pub fn take_packet_ins(&self) -> VecDeque<QueuedPacketIn> {
         let mut core = self.lock();
         let packets = core.packet_ins.take();
@@ -218,15 +219,15 @@ impl Control {
         packets
     }
 
-    /// Says whether there is a link at a port. A port that failed has none, whatever its interface
-    /// says. The notice of [`Control::new`] is given when that is news.
+    /// Sets the link state of a port. The link of a port that failed stays down, whatever its
+    /// interface says. Calls `notify` of [`Control::new`] if the state changes.
     pub fn set_link(&self, number: u32, link: Link) {
         let mut core = self.lock();
         let link = if core.failed.contains(&number) { Link::Down } else { link };
         self.set_link_locked(&mut core, number, link);
     }
 
-    /// Says that the data path goes on without a port.
+    /// Records that a port has failed.
     pub(super) fn fail(&self, number: u32) {
         let mut core = self.lock();
         core.failed.insert(number);
@@ -242,12 +243,12 @@ impl Control {
         }
     }
 
-    /// The ports whose links have changed since this was last asked.
+    /// Takes the ports with links that have changed since the last call.
     pub fn take_link_changes(&self) -> BTreeSet<u32> {
         std::mem::take(&mut self.lock().link_changes)
     }
 
-    /// The books as they stand; frames a port holds count as the worker last saw them.
+    /// Returns the accounting. Frames that a port holds count as the worker last reported them.
     pub fn accounting(&self) -> SwitchAccounting {
         let core = self.lock();
         let held = core.backlog + (core.packet_ins.len() + core.injected.len()) as u64;
@@ -264,7 +265,7 @@ impl Control {
         }
     }
 
-    /// The lock, for whoever controls.
+    /// Takes the lock for a controlling thread.
     fn lock(&self) -> MutexGuard<'_, Core> {
         self.shared.waiting.fetch_add(1, Ordering::Relaxed);
         let core = lock(&self.shared.core);
@@ -272,9 +273,9 @@ impl Control {
         core
     }
 
-    /// The lock, for the worker: it lets those by who wait.
+    /// Takes the lock for the worker, which lets waiting controlling threads go first.
     pub(super) fn lock_for_burst(&self) -> MutexGuard<'_, Core> {
-        /// Turns of the scheduler given away at most: a waiting thread needs one.
+        /// Yields to the scheduler at most. A waiting thread needs one.
         const YIELDS_MAX: usize = 16;
         for _ in 0..YIELDS_MAX {
             if self.shared.waiting.load(Ordering::Relaxed) == 0 {
@@ -289,18 +290,18 @@ impl Control {
         (self.shared.notify)();
     }
 
-    /// Ends worker and builder.
+    /// Ends the worker and the builder.
     pub(super) fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.bell.ring();
-        // With the lock held, so that the builder is either before its look at `stop` or waiting.
+        // With the lock held the builder is either before its check of `stop` or waiting.
         let _core = lock(&self.shared.core);
         self.shared.build.notify_all();
     }
 
-    /// The builder's life: does the executor's jobs as they come up, each on a thread of low
-    /// priority. The lock is not for such a thread: whoever waits for it would wait for every other
-    /// program.
+    /// Runs the builder: does the jobs of the executor, each on a thread of low priority. Such a
+    /// thread must not take the lock, because every thread that waits for it would wait for all
+    /// other programs.
     pub(super) fn build(&self) {
         let mut core = lock(&self.shared.core);
         while !self.shared.stop.load(Ordering::Acquire) {
@@ -347,7 +348,7 @@ impl Core {
         }
     }
 
-    /// Takes a frame through the tables.
+    /// Passes a frame through the tables.
     pub(super) fn execute(&mut self, now: Time, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {
         self.counts.received += 1;
         let verdict = self.executor.execute(&mut self.switch, now, in_port, frame, out);
@@ -356,7 +357,8 @@ impl Core {
         verdict
     }
 
-    /// Deals with an outbox: `send` gets what leaves. True if a packet-in is the first that waits.
+    /// Processes an outbox; `send` receives the frames that leave. Returns true if a packet-in is
+    /// the first that waits.
     pub(super) fn deliver(&mut self, now: Time, out: &Outbox, mut send: impl FnMut(u32, &[u8])) -> bool {
         let mut is_first = false;
         for (entry, frame) in out.entries() {
@@ -372,13 +374,13 @@ impl Core {
     }
 }
 
-/// Whether an action of a packet-out sends the packet through the tables: what else it says is
-/// about controllers.
+/// Returns whether an action of a packet-out sends the packet through the tables.
 fn enters_tables(action: &Action) -> bool {
     matches!(action, Action::Output { port: port::TABLE, .. })
 }
 
-/// A panic elsewhere ends the program's run anyway; the switch is whole between requests.
+/// Takes the lock. A panic of another thread ends the switch in any case, and the switch is
+/// consistent between requests.
 fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
     core.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -396,7 +398,7 @@ mod tests {
         Band, BandKind, FlowMod, Instructions, Limits, Match, Meter, MeterCommand, MeterMod, Port,
     };
 
-    /// An executor that has a copy of meter 1, as those have that count for themselves.
+    /// An executor with a copy of meter 1, as executors have that count for themselves.
     struct Copying(Meter);
 
     impl Executor for Copying {
@@ -415,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_out_passes_the_meters_at_work_whatever_length_it_says_for_controllers() {
+    fn a_packet_out_passes_the_active_meters_whatever_max_len_it_gives() {
         for max_len in [0, 0xffe5, 0xffff] {
             let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
             (1..=2).for_each(|number| switch.set_port(number, Port::up()));

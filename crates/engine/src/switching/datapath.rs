@@ -1,7 +1,8 @@
-//! One turn of a switch: a burst from each port through the executor, and what leaves to the ports.
+//! The loop of a switch: a burst from each port passes the executor, and the frames that leave go
+//! to the ports.
 //!
-//! A frame that leaves as it was edited moves as a handle; copies are made in the pool. What a port
-//! does not take waits, bounded, and beyond that is counted.
+//! A frame that leaves moves as a handle. Further copies are made in the pool. Frames that a port
+//! does not accept wait, up to a bound; beyond it they are counted as dropped.
 
 use super::control::Control;
 use crate::notice::Notice;
@@ -17,13 +18,13 @@ use std::sync::atomic::Ordering;
 
 /// Frames that wait for a port that pushes back.
 const BACKLOG_MAX: usize = 1024;
-/// After the last frame came or went, sleep is put off this long.
+/// The loop spins for this long after the last frame moved.
 const LINGER: Duration = Duration::from_us(50);
-/// The longest sleep while a port has to be asked.
-const ASK_EVERY: Duration = Duration::from_us(200);
-/// Ports of lower numbers are found in a table.
+/// The longest sleep while a port without a descriptor has to be polled.
+const POLL_INTERVAL: Duration = Duration::from_us(200);
+/// Ports with lower numbers are found in a table.
 const LOW: usize = 1 << 16;
-/// The longest sleep of all.
+/// The longest sleep.
 const HEARTBEAT: Duration = Duration::from_ms(500);
 
 /// See the head of this file.
@@ -38,24 +39,24 @@ pub struct Datapath {
     notice: Notice,
 }
 
-/// The ports, and by number where each is.
+/// The ports, and the place of each by its number.
 struct PortTable {
     attached: Vec<AttachedPort>,
     places: Vec<Option<usize>>,
-    /// Of ports with numbers from [`LOW`] on.
+    /// The places of ports with numbers from [`LOW`] on.
     high: BTreeMap<u32, usize>,
 }
 
-/// A port and what waits for it.
+/// A port and the frames that wait for it.
 struct AttachedPort {
     /// Its number in the switch.
     number: u32,
     /// `None` once it has failed.
     port: Option<Box<dyn Port>>,
     backlog: VecDeque<Frame>,
-    /// Of the port when it failed, and of what is dropped before it.
+    /// The counters of a port that has failed, and of frames dropped before the port.
     counters: PortCounters,
-    /// Drops that the switch's port counters have not seen yet: frames and bytes.
+    /// Drops not yet added to the port counters of the switch: frames and bytes.
     refused: (u64, u64),
 }
 
@@ -77,8 +78,8 @@ impl AttachedPort {
 }
 
 impl Datapath {
-    /// The data path of the switch behind `control`, between ports with these numbers; frames take
-    /// at most `memory` bytes.
+    /// Creates the data path of the switch behind `control`, between ports with these numbers.
+    /// Frames take at most `memory` bytes. `notice` receives the ports that fail.
     pub fn new(
         control: &Control,
         ports: Vec<(u32, Box<dyn Port>)>,
@@ -116,19 +117,20 @@ impl Datapath {
         datapath
     }
 
-    /// Turns until the switch is stopped.
+    /// Runs until the switch is stopped.
     pub(super) fn run(&mut self) {
         while !self.control.shared.stop.load(Ordering::Acquire) {
-            if !self.turn() {
+            if !self.iterate() {
                 self.wait();
             }
         }
-        self.turn();
-        self.tell();
+        self.iterate();
+        self.update_accounting();
     }
 
-    /// A burst from every port, packet-outs, and what leaves. True if anything moved.
-    pub fn turn(&mut self) -> bool {
+    /// Runs one iteration: a burst from every port, packet-outs, and the frames that leave. Returns
+    /// true if anything moved.
+    pub fn iterate(&mut self) -> bool {
         let mut moved = false;
         for index in 0..self.ports.attached.len() {
             moved |= self.receive(index);
@@ -139,7 +141,7 @@ impl Datapath {
         }
         if moved {
             self.moved_at = self.control.now();
-            self.tell();
+            self.update_accounting();
         }
         moved
     }
@@ -181,7 +183,7 @@ impl Datapath {
         received
     }
 
-    /// Packet-outs leave.
+    /// Sends the frames of packet-outs.
     fn inject(&mut self) -> bool {
         if !self.control.shared.bell.silence() {
             return false;
@@ -210,7 +212,7 @@ impl Datapath {
         moved
     }
 
-    /// Goes on without a port: its link is down.
+    /// Removes a port that has failed. Its link is down from now on.
     fn fail(&mut self, index: usize, error: &PortError) {
         let attached = &mut self.ports.attached[index];
         if let Some(mut port) = attached.port.take() {
@@ -225,8 +227,8 @@ impl Datapath {
         self.control.fail(number);
     }
 
-    /// Puts what ports did into the books.
-    fn tell(&mut self) {
+    /// Adds the counters of the ports to the accounting.
+    fn update_accounting(&mut self) {
         let (mut sent, mut dropped, mut backlog) = (0, 0, 0);
         let mut core = self.control.lock_for_burst();
         for attached in &mut self.ports.attached {
@@ -246,18 +248,18 @@ impl Datapath {
         (core.sent, core.port_dropped, core.backlog) = (sent, dropped, backlog);
     }
 
-    /// Passes the time when nothing moved.
+    /// Waits after an iteration in which nothing moved.
     fn wait(&mut self) {
         let now = self.control.now();
         if now.since(self.moved_at) < LINGER {
             std::hint::spin_loop();
             return;
         }
-        let must_ask = |attached: &AttachedPort| {
-            let is_asked = |port: &dyn Port| port.fd().is_none() && port.next_at().is_none();
-            !attached.backlog.is_empty() || attached.port.as_deref().is_some_and(is_asked)
+        let must_poll = |attached: &AttachedPort| {
+            let has_no_signal = |port: &dyn Port| port.fd().is_none() && port.next_at().is_none();
+            !attached.backlog.is_empty() || attached.port.as_deref().is_some_and(has_no_signal)
         };
-        let longest = if self.ports.attached.iter().any(must_ask) { ASK_EVERY } else { HEARTBEAT };
+        let longest = if self.ports.attached.iter().any(must_poll) { POLL_INTERVAL } else { HEARTBEAT };
         let due = self.ports.attached.iter().filter_map(|attached| attached.port.as_deref()?.next_at()).min();
         let sleep = due.map_or(longest, |at| at.since(now).min(longest));
         self.poll.wait(sleep.to_std());
@@ -275,12 +277,12 @@ impl Datapath {
 }
 
 impl PortTable {
-    /// A frame for the port of this number.
+    /// Queues a frame for the port with this number.
     fn put(&mut self, pool: &mut FramePool, number: u32, frame: Frame) {
         let place = self.places.get(number as usize).copied().flatten();
         match place.or_else(|| self.high.get(&number).copied()) {
             Some(place) => self.attached[place].put(pool, frame),
-            // The switch sends by ports that it has, and it has those given.
+            // The switch sends only by ports that it has, and these are the given ones.
             None => unreachable!("there is no port {number}"),
         }
     }
@@ -294,7 +296,7 @@ mod tests {
     use fastpath_switch::port::Link;
     use fastpath_switch::{Limits, Planned, Switch};
 
-    /// A port whose interface is gone.
+    /// A port on a removed interface.
     struct Gone;
 
     impl Port for Gone {
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_failed_is_told_and_stays_down_whatever_its_interface_says() {
+    fn a_port_that_failed_is_reported_and_stays_down_whatever_its_interface_says() {
         let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
         (1..=2).for_each(|number| switch.set_port(number, fastpath_switch::Port::up()));
         let executor = Box::new(Planned::new(&mut switch));
@@ -326,7 +328,7 @@ mod tests {
             Datapath::new(&control, ports, NonZeroUsize::new(1 << 16).unwrap(), Notice::none());
         let links = || control.read(|switch, _| [1, 2].map(|number| switch.port(number).unwrap().link));
         let changes = || control.take_link_changes().into_iter().collect::<Vec<_>>();
-        datapath.turn();
+        datapath.iterate();
         assert_eq!((links(), changes()), ([Link::Down, Link::Up], vec![1]));
         for link in [Link::Up, Link::Down, Link::Up] {
             control.set_link(1, link);

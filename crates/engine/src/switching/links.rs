@@ -1,4 +1,4 @@
-//! Whether interfaces have a link.
+//! The link state of interfaces.
 
 use crate::sys::interface;
 use fastpath_switch::port::Link;
@@ -6,24 +6,24 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
-/// Watches the interfaces behind ports, in the network namespace of the thread that made it.
+/// Reads the link state of the interfaces behind ports, in the network namespace of the thread that
+/// created it.
 #[derive(Debug)]
 pub struct LinkWatch {
-    /// Any socket of the namespace will do to ask.
+    /// A socket of the namespace, for queries.
     socket: UdpSocket,
     interfaces: Vec<(u32, String)>,
 }
 
 impl LinkWatch {
-    /// A watch of the interfaces with these port numbers and names.
+    /// For the interfaces with these port numbers and names.
     ///
-    /// # Errors
-    /// The system has no socket left.
+    /// The operating system refuses a socket.
     pub fn new(interfaces: Vec<(u32, String)>) -> io::Result<LinkWatch> {
         Ok(LinkWatch { socket: UdpSocket::bind("127.0.0.1:0")?, interfaces })
     }
 
-    /// How every link is now.
+    /// Returns the current state of every link.
     pub fn states(&self) -> impl Iterator<Item = (u32, Link)> {
         self.interfaces.iter().map(|(number, name)| {
             let is_running = interface::is_running(self.socket.as_fd(), name).unwrap_or(false);
@@ -31,7 +31,7 @@ impl LinkWatch {
         })
     }
 
-    /// The hardware address of a port's interface.
+    /// Returns the hardware address of a port's interface.
     pub fn hw_addr(&self, number: u32) -> Option<[u8; 6]> {
         let (_, name) = self.interfaces.iter().find(|(other, _)| *other == number)?;
         interface::hw_addr(self.socket.as_fd(), name).ok()

@@ -1,5 +1,5 @@
-//! A switch in real time: frames from ports through an executor to ports, while controllers change
-//! the tables.
+//! A switch in real time: frames go from ports through an executor to ports, while controllers
+//! change the tables.
 //!
 //! ```text
 //!             agent ── change, read, packet_out ──▶ ┌─ Core (one lock) ─┐ ◀── finish ── builder (compiles)
@@ -8,10 +8,10 @@
 //!   port ──rx_burst──▶ Burst ── one lock a burst ── execute ──┘──▶ backlog ──tx_burst──▶ port
 //! ```
 //!
-//! The lock is taken once a burst by the one thread that forwards and for a batch of requests by
-//! whoever controls, so what a request changed is in force for the next burst when
-//! [`Control::change`] returns. Slow work (building lookup structures, compiling) is done by the
-//! builder thread without it.
+//! The thread that forwards takes the lock once per burst. A controlling thread takes it for a
+//! batch of requests. So a change is in force for the next burst when [`Control::change`] returns.
+//! Slow work (building lookup structures, compiling) is done by the builder thread without the
+//! lock.
 //!
 //! Read first: `datapath.rs`, then `control.rs`.
 

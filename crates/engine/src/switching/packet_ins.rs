@@ -1,5 +1,5 @@
-//! Packets on their way to the controllers: bounded in number, bytes and rate, so that no traffic
-//! can drown the agent or its memory.
+//! Packet-ins that wait for the agent, bounded in number, bytes and rate. No traffic can overload
+//! the agent or its memory.
 
 use super::accounting::Counts;
 use fastpath_switch::execute::PacketInHead;
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Packet-ins that may wait for the agent.
 const COUNT_MAX: usize = 1024;
-/// Bytes of these.
+/// Bytes of the packet-ins that wait.
 const BYTES_MAX: usize = 4 << 20;
 /// Picoseconds in a second.
 const PS_PER_S: u64 = 1_000_000_000_000;
@@ -16,18 +16,18 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 /// A packet-in that waits for the agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueuedPacketIn {
-    /// All but the frame.
+    /// Everything except the frame.
     pub head: PacketInHead,
-    /// Its frame, whole.
+    /// The whole frame.
     pub frame: Vec<u8>,
 }
 
-/// How many packet-ins there may be.
+/// The rate limit of packet-ins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketInLimit {
-    /// A second, on average; 0 for no limit.
+    /// Packet-ins per second, on average; 0 for no limit.
     pub per_second: u32,
-    /// At once.
+    /// Size of a burst.
     pub burst: u32,
 }
 
@@ -54,7 +54,7 @@ impl PacketIns {
         PacketIns { limit, tokens, filled_at: Time::ZERO, ring: VecDeque::new(), bytes: 0 }
     }
 
-    /// Takes a packet-in, or counts why not. True if it is the first that waits.
+    /// Adds a packet-in, or counts why it was dropped. Returns true if it is the first that waits.
     pub(super) fn push(&mut self, now: Time, head: PacketInHead, frame: &[u8], counts: &mut Counts) -> bool {
         if self.limit.per_second > 0 {
             let most = u128::from(self.limit.burst) * u128::from(PS_PER_S);

@@ -7,17 +7,16 @@ use crate::sys::thread::{minimise_timer_slack, set_high_priority};
 use std::io;
 use std::thread::JoinHandle;
 
-/// A switch that runs; it stops when this is dropped.
+/// A running switch. Dropping it stops the switch.
 #[derive(Debug)]
 pub struct SwitchRunning {
     control: Control,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Runs a data path and the builder of its executor, each in its thread.
+/// Runs a data path and the builder of its executor, each in its own thread.
 ///
-/// # Errors
-/// The system refuses a thread.
+/// The operating system refuses a thread.
 pub fn serve(control: &Control, mut datapath: Datapath) -> io::Result<SwitchRunning> {
     let mut running = SwitchRunning { control: control.clone(), threads: Vec::new() };
     let worker = move || {
@@ -33,12 +32,12 @@ pub fn serve(control: &Control, mut datapath: Datapath) -> io::Result<SwitchRunn
 }
 
 impl SwitchRunning {
-    /// Whether a thread has ended by itself, which is a defect.
+    /// Returns whether a thread has ended by itself, which is a defect.
     pub fn has_failed(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Ends it; the books at the end.
+    /// Stops the switch and returns its accounting.
     pub fn stop(mut self) -> SwitchAccounting {
         self.join();
         self.control.accounting()
@@ -47,7 +46,7 @@ impl SwitchRunning {
     fn join(&mut self) {
         self.control.stop();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so on standard error.
+            // A thread that panicked has written so to standard error.
             let _ = thread.join();
         }
     }

@@ -1,6 +1,6 @@
-//! The XDP program that hands frames to AF_XDP sockets, and its life: raw bpf(2), so that nothing
-//! has to compile or link BPF. The program stays attached as long as a descriptor lives (a BPF
-//! link), so the kernel detaches it when the process ends, however that comes to be.
+//! The XDP program that redirects frames to AF_XDP sockets, loaded by bpf(2) directly, so that no
+//! BPF compiler or loader is needed. The program stays attached as long as a descriptor (a BPF
+//! link) is open, so the kernel detaches it when the process ends for any reason.
 
 use super::check;
 use std::ffi::{CStr, c_int, c_long};
@@ -16,17 +16,17 @@ const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 const CALL_REDIRECT_MAP: i32 = 51;
-/// The verdict that leaves a frame to the machine.
+/// The verdict that passes a frame on to the network stack.
 const XDP_PASS: i32 = 2;
-/// Where `struct xdp_md` has the receive queue.
+/// The offset of the receive queue in `struct xdp_md`.
 const RX_QUEUE_INDEX: i16 = 16;
-/// The helper called is free for programs of every licence.
+/// The helper is available to programs of every licence.
 const LICENSE: &CStr = c"MIT";
 
 /// Where the program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
-    /// In the stack, on any device: `XDP_FLAGS_SKB_MODE`.
+    /// In the network stack, on any device: `XDP_FLAGS_SKB_MODE`.
     Generic = 2,
     /// In the driver: `XDP_FLAGS_DRV_MODE`.
     Native = 4,
@@ -85,7 +85,7 @@ struct LinkCreate {
 }
 
 /// `return redirect_map(sockets, packet.rx_queue_index, PASS)`: a frame goes to the socket of its
-/// receive queue, or on to the machine if there is none.
+/// receive queue, or to the network stack if there is none.
 fn program(sockets: c_int) -> [Instruction; 6] {
     let instruction = |code, destination: u8, source: u8, offset, immediate| {
         let little = cfg!(target_endian = "little");
@@ -95,7 +95,7 @@ fn program(sockets: c_int) -> [Instruction; 6] {
     [
         // r2 = *(u32 *)(r1 + RX_QUEUE_INDEX)
         instruction(0x61, 2, 1, RX_QUEUE_INDEX, 0),
-        // r1 = the map, in two slots; source 1 says that the number is a descriptor
+        // r1 = the map, in two slots; source 1 means that the number is a descriptor
         instruction(0x18, 1, 1, 0, sockets),
         instruction(0, 0, 0, 0, 0),
         // r3 = PASS, the verdict where the map has no socket (since Linux 5.3)
@@ -105,7 +105,7 @@ fn program(sockets: c_int) -> [Instruction; 6] {
     ]
 }
 
-/// The program on an interface. Dropped, it is detached.
+/// The program on an interface. Dropping it detaches the program.
 #[derive(Debug)]
 pub(crate) struct Redirect {
     sockets: OwnedFd,
@@ -113,7 +113,7 @@ pub(crate) struct Redirect {
 }
 
 impl Redirect {
-    /// Attaches the program to the interface with this index; nothing is redirected yet.
+    /// Attaches the program to the interface with this index. Nothing is redirected yet.
     pub(crate) fn attach(index: u32, queues: u32, mode: Mode) -> io::Result<Redirect> {
         let map = MapCreate {
             map_type: MAP_TYPE_XSKMAP,
@@ -154,7 +154,7 @@ impl Redirect {
         Ok(Redirect { sockets, _link: link })
     }
 
-    /// Redirects a receive queue to a bound AF_XDP socket, until that is closed.
+    /// Redirects a receive queue to a bound AF_XDP socket until the socket is closed.
     pub(crate) fn send_to(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let socket = socket.as_raw_fd();
         let update = MapUpdate {
@@ -175,7 +175,7 @@ impl Redirect {
 /// `attributes` is the structure that `command` takes, and pointers in it are good for the call.
 unsafe fn bpf<T>(command: c_int, attributes: &T) -> c_int {
     let len = size_of::<T>() as c_long;
-    // SAFETY: promised by the caller; the kernel reads `len` bytes, and takes what is missing as
+    // SAFETY: guaranteed by the caller. The kernel reads `len` bytes, and takes what is missing as
     // zero.
     unsafe { libc::syscall(libc::SYS_bpf, c_long::from(command), &raw const *attributes, len) as c_int }
 }
@@ -183,9 +183,9 @@ unsafe fn bpf<T>(command: c_int, attributes: &T) -> c_int {
 /// # Safety
 /// As for [`bpf`], and the command answers with a new descriptor.
 unsafe fn make<T>(command: c_int, attributes: &T) -> io::Result<OwnedFd> {
-    // SAFETY: promised by the caller.
+    // SAFETY: guaranteed by the caller.
     let fd = check(unsafe { bpf(command, attributes) })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else (the kernel sets
+    // SAFETY: the descriptor was just created and nothing else owns it (the kernel sets
     // close-on-exec).
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -203,7 +203,7 @@ mod tests {
                 [vec![i.code, i.registers], offset, immediate].concat().try_into().unwrap()
             })
             .to_vec();
-        // As clang writes `return bpf_redirect_map(&sockets, packet->rx_queue_index, XDP_PASS)`.
+        // As clang compiles `return bpf_redirect_map(&sockets, packet->rx_queue_index, XDP_PASS)`.
         let expected: [[u8; 8]; 6] = [
             [0x61, 0x12, 0x10, 0, 0, 0, 0, 0],
             [0x18, 0x11, 0, 0, 7, 0, 0, 0],

@@ -1,5 +1,5 @@
-//! Waiting for many descriptors at once (epoll(7)): what it costs depends on how many are readable,
-//! not on how many there are. Level-triggered: a descriptor is reported as long as it is readable.
+//! Waiting for many descriptors at once (epoll(7)). The cost depends on how many are readable, not
+//! on how many there are. Level-triggered: a descriptor is reported as long as it is readable.
 
 use super::check;
 use std::ffi::c_int;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Descriptors reported by one call; the next call reports others first.
+/// Descriptors reported by one call. The next call reports others first.
 const BATCH: usize = 64;
 
 /// A set of descriptors, each with a number.
@@ -20,12 +20,12 @@ impl Epoll {
     pub(crate) fn new() -> io::Result<Epoll> {
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just created and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Epoll { fd, events: [libc::epoll_event { events: 0, u64: 0 }; BATCH] })
     }
 
-    /// Adds a descriptor, to be reported by `number`. It leaves the set when it is closed.
+    /// Adds a descriptor, reported by `number`. It leaves the set when it is closed.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number };
         let operation = libc::EPOLL_CTL_ADD;
@@ -34,7 +34,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// Takes a descriptor out, if it is in the set.
+    /// Removes a descriptor, if it is in the set.
     pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
         let operation = libc::EPOLL_CTL_DEL;
         // SAFETY: this operation takes no event (since Linux 2.6.9). It fails only if the
@@ -43,7 +43,7 @@ impl Epoll {
             unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, fd.as_raw_fd(), std::ptr::null_mut()) };
     }
 
-    /// The numbers of descriptors that are readable or broken now.
+    /// Returns the numbers of descriptors that are readable or broken now.
     pub(crate) fn ready(&mut self) -> impl Iterator<Item = u64> + '_ {
         let (fd, room) = (self.fd.as_raw_fd(), BATCH as c_int);
         // SAFETY: the kernel writes at most `BATCH` events to `events`, which has room for them; it
@@ -53,8 +53,8 @@ impl Epoll {
         self.events[..count].iter().map(|event| event.u64)
     }
 
-    /// Waits until a descriptor is readable or broken, or `timeout` has passed; true unless it
-    /// passed.
+    /// Waits until a descriptor is readable or broken, or `timeout` has passed. Returns false on a
+    /// timeout.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let timeout = libc::timespec {

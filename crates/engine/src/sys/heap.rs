@@ -1,4 +1,4 @@
-//! How often a thread asks for memory: for tests of code that must not.
+//! Counts the allocations of a thread, for tests of code that must not allocate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,17 +12,17 @@ thread_local! {
     static REQUESTS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Requests of this thread so far, for new memory or more of it.
+/// Returns the number of allocations and growths of this thread so far.
 pub(crate) fn requests() -> u64 {
     REQUESTS.get()
 }
 
 fn count() {
-    // A thread that ends may allocate when its count is gone.
+    // A thread that ends may allocate after its counter is gone.
     let _ = REQUESTS.try_with(|requests| requests.set(requests.get() + 1));
 }
 
-// SAFETY: the system's allocator does all the work; counting does not allocate and does not panic.
+// SAFETY: the system's allocator does all the work. Counting neither allocates nor panics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_request_is_counted() {
+    fn every_allocation_is_counted() {
         let before = requests();
         let mut bytes = std::hint::black_box(Vec::<u8>::with_capacity(1));
         bytes.reserve(1000);

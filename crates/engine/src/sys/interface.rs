@@ -1,5 +1,5 @@
-//! Network interfaces by name: their index, MTU, queue and receive offloads (ioctl(2) on a socket,
-//! so that the answer is about the socket's namespace whatever the thread's is now).
+//! Properties of network interfaces by name: index, MTU, queue, receive offloads. ioctl(2) on a
+//! socket answers for the socket's namespace, whatever the thread's namespace is now.
 
 use super::check;
 use std::ffi::{CStr, CString, c_char, c_int, c_short};
@@ -11,12 +11,12 @@ const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
-/// Large receive offload, in the words of `ETHTOOL_GFLAGS` (linux/ethtool.h).
+/// Large receive offload, as a bit of `ETHTOOL_GFLAGS` (linux/ethtool.h).
 pub(crate) const FLAG_LRO: u32 = 1 << 15;
 
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
-/// Queues of an interface that are used.
+/// Most queues of an interface that are used.
 const QUEUES_MAX: u32 = 64;
 
 /// `struct ethtool_channels` of linux/ethtool.h.
@@ -41,7 +41,7 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// The index of the interface called `name` in the thread's namespace.
+/// Returns the index of the interface called `name` in the thread's namespace.
 pub(crate) fn index_of(name: &str) -> io::Result<u32> {
     let name = CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     // SAFETY: `name` ends in NUL and outlives the call.
@@ -51,7 +51,7 @@ pub(crate) fn index_of(name: &str) -> io::Result<u32> {
     }
 }
 
-/// The names of the interfaces of the thread's namespace.
+/// Returns the names of the interfaces of the thread's namespace.
 pub(crate) fn names() -> Vec<String> {
     // SAFETY: no arguments; the result is null or a list that stays ours until it is freed below.
     let list = unsafe { libc::if_nameindex() };
@@ -60,7 +60,7 @@ pub(crate) fn names() -> Vec<String> {
     }
     let mut names = Vec::new();
     for place in 0.. {
-        // SAFETY: the list ends with an entry whose name is null, and `place` has not passed it.
+        // SAFETY: the list ends with an entry that has a null name, and `place` has not passed it.
         let entry = unsafe { &*list.add(place) };
         if entry.if_name.is_null() {
             break;
@@ -69,12 +69,12 @@ pub(crate) fn names() -> Vec<String> {
         let name = unsafe { CStr::from_ptr(entry.if_name) };
         names.push(name.to_string_lossy().into_owned());
     }
-    // SAFETY: `list` came from if_nameindex and nothing borrows from it any more.
+    // SAFETY: `list` is from if_nameindex, and nothing borrows from it any more.
     unsafe { libc::if_freenameindex(list) };
     names
 }
 
-/// The largest packet above Ethernet that the interface sends, bytes.
+/// Returns the largest packet above Ethernet that the interface sends, in bytes.
 pub(crate) fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     let mut request = request(name)?;
     ioctl(socket, libc::SIOCGIFMTU, &mut request)?;
@@ -82,7 +82,7 @@ pub(crate) fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
 }
 
-/// Sets how many packets may wait for the device (for a TAP, for its reader).
+/// Sets how many packets may wait for the device; for a TAP, for its reader.
 pub(crate) fn set_queue_len(socket: BorrowedFd<'_>, name: &str, packets: u16) -> io::Result<()> {
     let mut request = request(name)?;
     // The kernel reads `ifr_qlen`, which lies where the MTU does.
@@ -90,7 +90,8 @@ pub(crate) fn set_queue_len(socket: BorrowedFd<'_>, name: &str, packets: u16) ->
     ioctl(socket, libc::SIOCSIFTXQLEN, &mut request)
 }
 
-/// How many queues of the interface receive, in the thread's namespace; 1 if it does not tell.
+/// Returns the number of receive queues of an interface in the thread's namespace; 1 if the driver
+/// does not report it.
 pub(crate) fn rx_queues(name: &str) -> u32 {
     let Ok(socket) = any_socket() else { return 1 };
     let mut channels = Channels { command: ETHTOOL_GCHANNELS, counts: [0; 8] };
@@ -102,7 +103,7 @@ pub(crate) fn rx_queues(name: &str) -> u32 {
     found.map_or(1, |()| (rx + combined).clamp(1, QUEUES_MAX))
 }
 
-/// What the driver of the interface calls itself, in the thread's namespace.
+/// Returns the name of the driver of an interface in the thread's namespace.
 pub(crate) fn driver(name: &str) -> io::Result<String> {
     let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
     let mut request = request(name)?;
@@ -112,19 +113,19 @@ pub(crate) fn driver(name: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
-/// A socket of the thread's namespace, to ask it about interfaces.
+/// Opens a socket of the thread's namespace, for queries about interfaces.
 pub(crate) fn any_socket() -> io::Result<UnixDatagram> {
     UnixDatagram::unbound()
 }
 
-/// Whether an interface with this index still exists in the socket's namespace.
+/// Returns whether an interface with this index exists in the socket's namespace.
 pub(crate) fn exists(socket: BorrowedFd<'_>, index: u32) -> bool {
     let Ok(mut request) = request("") else { return false };
     request.ifr_ifru.ifru_ifindex = index as c_int;
     ioctl(socket, libc::SIOCGIFNAME, &mut request).is_ok()
 }
 
-/// Whether the interface is up and has a link.
+/// Returns whether the interface is up and has a carrier.
 pub(crate) fn is_running(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
     let both = libc::IFF_UP | libc::IFF_RUNNING;
     Ok(c_int::from(interface_flags(socket, name)?) & both == both)
@@ -145,7 +146,7 @@ fn interface_flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<c_short> {
     Ok(unsafe { request.ifr_ifru.ifru_flags })
 }
 
-/// The hardware address of an Ethernet interface.
+/// Returns the hardware address of an Ethernet interface.
 pub(crate) fn hw_addr(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6]> {
     let mut request = request(name)?;
     ioctl(socket, libc::SIOCGIFHWADDR, &mut request)?;
@@ -154,7 +155,7 @@ pub(crate) fn hw_addr(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6]>
     Ok(std::array::from_fn(|byte| address.sa_data[byte] as u8))
 }
 
-/// Whether the interface merges received packets (generic receive offload).
+/// Returns whether the interface merges received packets (generic receive offload).
 pub(crate) fn gro(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
     ethtool(socket, name, ETHTOOL_GGRO, 0)
 }
@@ -164,12 +165,12 @@ pub(crate) fn set_gro(socket: BorrowedFd<'_>, name: &str, value: u32) -> io::Res
     ethtool(socket, name, ETHTOOL_SGRO, value).map(drop)
 }
 
-/// The interface's offload flags; [`FLAG_LRO`] is one of them.
+/// Returns the offload flags of the interface; [`FLAG_LRO`] is one of them.
 pub(crate) fn flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
     ethtool(socket, name, ETHTOOL_GFLAGS, 0)
 }
 
-/// Sets the interface's offload flags.
+/// Sets the offload flags of the interface.
 pub(crate) fn set_flags(socket: BorrowedFd<'_>, name: &str, flags: u32) -> io::Result<()> {
     ethtool(socket, name, ETHTOOL_SFLAGS, flags).map(drop)
 }
@@ -182,7 +183,7 @@ fn ethtool(socket: BorrowedFd<'_>, name: &str, command: u32, data: u32) -> io::R
     Ok(value.data)
 }
 
-/// An interface request that names an interface.
+/// Returns an interface request that names an interface.
 pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
     let mut request =
         libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_mtu: 0 } };

@@ -1,13 +1,13 @@
-//! Large blocks of the heap on huge pages: among a million links, or prefixes, a packet misses the
-//! cache anyhow; on small pages it misses the TLB as well, and in a virtual machine that costs
-//! more.
+//! A global allocator that puts large blocks on huge pages. With a million links or prefixes a
+//! packet misses the cache anyway. On small pages it also misses the TLB, which costs more in a
+//! virtual machine.
 
 use super::memory::{HUGE, Mapping};
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator, but blocks of 2 MiB and more are mappings of their own, on huge pages as
-/// far as they fill them. Memory that is not touched is still not taken, and what a block holds
-/// beyond its last whole huge page lies on small ones.
+/// The system's allocator, except that blocks of 2 MiB and more are mappings of their own, on huge
+/// pages as far as they fill them. Untouched memory is still not resident, and the end of a block
+/// beyond its last whole huge page lies on small pages.
 ///
 /// ```
 /// #[global_allocator]
@@ -21,14 +21,14 @@ fn is_large(layout: Layout) -> bool {
     layout.size() >= HUGE && layout.align() <= HUGE
 }
 
-/// A block of its own; null if there is no memory.
+/// Maps a block; null if there is no memory.
 fn map(size: usize) -> *mut u8 {
     Mapping::huge_as_filled(size).map_or(std::ptr::null_mut(), Mapping::into_raw)
 }
 
-// SAFETY: a block is the system's, or a mapping of at least its size that starts at a huge page,
-// and thereby aligned. Which of both is decided by the layout alone, so a block is given back to
-// where it came from. Nothing here panics or allocates.
+// SAFETY: a block is the system's, or a mapping of at least its size that starts at a huge page and
+// is therefore aligned. The layout alone decides which, so a block returns to its origin. Nothing
+// here panics or allocates.
 unsafe impl GlobalAlloc for LargeBlocks {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
@@ -70,7 +70,7 @@ unsafe impl GlobalAlloc for LargeBlocks {
                 match block.moved(size) {
                     Ok(block) => block.into_raw(),
                     Err(block) => {
-                        // The caller keeps it.
+                        // The caller keeps the block.
                         block.into_raw();
                         std::ptr::null_mut()
                     }
@@ -97,7 +97,7 @@ mod tests {
 
     /// Grows and shrinks a block through sizes on both sides of the limit.
     #[test]
-    fn blocks_keep_what_they_hold_while_they_grow_and_shrink() {
+    fn blocks_keep_their_content_while_they_grow_and_shrink() {
         let sizes = [1 << 10, HUGE - 1, HUGE, 3 * HUGE + 5, 3 * HUGE, 9 * HUGE, HUGE + 1, 100, 2 * HUGE];
         let mut size = 64;
         let layout = |size| Layout::from_size_align(size, 64).unwrap();

@@ -1,12 +1,12 @@
-//! Memory from the kernel: mappings of descriptors, and large anonymous ones on huge pages where
-//! there are some.
+//! Memory from the kernel: mappings of descriptors, and large anonymous mappings on huge pages
+//! where available.
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// The size of a huge page on the machines we know; anonymous mappings begin at multiples of it.
+/// The size of a huge page on x86-64 and most others; anonymous mappings begin at multiples of it.
 pub(super) const HUGE: usize = 2 << 20;
 /// The size of a small page.
 const PAGE: usize = 4096;
@@ -18,19 +18,21 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; who reads and writes it is up to the
-// types that hold it.
+// SAFETY: a mapping belongs to the process, not to a thread. The types that hold it decide which
+// thread reads and writes it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above: a shared reference gives nothing but the address and the length.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// `len` bytes of zeroes, rounded up to whole huge pages, which the kernel is asked to use.
+    /// Maps `len` bytes of zeroes, rounded up to whole huge pages, which the kernel is asked to
+    /// use.
     pub(crate) fn anonymous(len: usize) -> io::Result<Mapping> {
         Mapping::huge_as_filled(len.next_multiple_of(HUGE))
     }
 
-    /// `len` bytes of zeroes. The kernel is asked for huge pages as far as they are filled.
+    /// Maps `len` bytes of zeroes. The kernel is asked for huge pages for the whole ones among
+    /// them.
     pub(super) fn huge_as_filled(len: usize) -> io::Result<Mapping> {
         // More than needed, to cut out a part that starts at a huge page.
         let (protection, kind) =
@@ -42,8 +44,7 @@ impl Mapping {
         // SAFETY: `skip < HUGE`, so the part lies inside.
         let start = unsafe { all.start.add(skip) };
         let part = Mapping { start, len };
-        // The rest goes back: what is before the part, and what is behind it.
-        // SAFETY: `skip + len` is within the mapping, as above.
+        // The memory before and behind the part is unmapped.
         let behind = unsafe { start.add(len) };
         for (start, len) in [(all.start, skip), (behind, HUGE - skip)] {
             drop(Mapping { start, len });
@@ -53,7 +54,7 @@ impl Mapping {
         Ok(part)
     }
 
-    /// It is advice: where it is not taken pages are small.
+    /// Advises the kernel to use huge pages. Where it does not, pages are small.
     fn ask_for_huge_pages(&self) {
         // SAFETY: the range is this mapping.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
@@ -95,23 +96,22 @@ impl Mapping {
         Ok(target)
     }
 
-    /// Gives the mapping to somebody who keeps its address alone.
+    /// Gives up the mapping and returns its address.
     pub(super) fn into_raw(self) -> *mut u8 {
         let start = self.start.as_ptr();
         std::mem::forget(self);
         start
     }
 
-    /// The mapping of `len` bytes, rounded up to pages, at an address.
+    /// Returns the mapping of `len` bytes, rounded up to pages, at an address.
     ///
-    /// # Safety
-    /// The address came from [`Mapping::into_raw`] of such a mapping, and is given back once.
+    /// The address is from [`Mapping::into_raw`] of such a mapping, and is passed once.
     pub(super) unsafe fn from_raw(start: *mut u8, len: usize) -> Mapping {
         let start = NonNull::new(start).expect("a mapping is never at address 0");
         Mapping { start, len: len.next_multiple_of(PAGE) }
     }
 
-    /// `len` bytes that a descriptor shares with us.
+    /// Maps `len` bytes of a descriptor, shared with the kernel.
     pub(crate) fn shared(fd: BorrowedFd<'_>, len: usize, offset: libc::off_t) -> io::Result<Mapping> {
         let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
         Mapping::map(len, protection, kind, fd.as_raw_fd(), offset)
@@ -126,17 +126,17 @@ impl Mapping {
         Ok(Mapping { start: NonNull::new(start.cast()).expect("a mapping is never at address 0"), len })
     }
 
-    /// Where it begins.
+    /// Returns the start of the mapping.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Bytes in it.
+    /// Returns the length of the mapping in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// How much of it lies on huge pages; 0 if the kernel does not tell.
+    /// Returns how many of its bytes lie on huge pages; 0 if the kernel does not report it.
     pub(crate) fn huge(&self) -> usize {
         let text = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
         let (from, to) = (self.start.as_ptr() as usize, self.start.as_ptr() as usize + self.len);
@@ -152,7 +152,7 @@ impl Mapping {
                 found += kib << 10;
             }
         }
-        // A neighbour may share the kernel's record of ours.
+        // A neighbouring mapping may share the kernel's record.
         found.min(self.len)
     }
 }
@@ -174,7 +174,7 @@ mod tests {
     fn anonymous_memory_starts_at_a_huge_page_and_is_zero() {
         let memory = Mapping::anonymous(3 << 20).unwrap();
         assert_eq!((memory.start().as_ptr() as usize % HUGE, memory.len()), (0, 4 << 20));
-        // SAFETY: the mapping is this long, and nobody writes to it.
+        // SAFETY: the mapping is this long, and nothing writes to it.
         let bytes = unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), memory.len()) };
         assert!(bytes.iter().all(|&byte| byte == 0));
         assert!(memory.huge() <= memory.len());

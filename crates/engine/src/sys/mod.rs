@@ -1,7 +1,7 @@
-//! The one door to the operating system: every `unsafe` block of the crate is below this directory.
+//! The interface to the operating system. Every `unsafe` block of the crate is in this directory.
 //!
-//! Each file wraps one kernel facility in a type that is safe to use. One operation a block, each
-//! with the reason why it is sound. Nothing here knows frames, links or time; the ports do.
+//! Each file wraps one kernel facility in a type that is safe to use. A block holds one operation
+//! and the reason why it is sound. Frames, links and time are unknown here; ports use these types.
 
 pub(crate) mod bpf;
 pub(crate) mod epoll;
@@ -31,11 +31,9 @@ fn check_len(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Plain old kernel structures: any bit pattern is a value, and there are no pointers to keep
-/// alive.
+/// Kernel structures in which any bit pattern is a value and no pointer has to be kept alive.
 ///
-/// # Safety
-/// The implementor promises exactly that.
+/// The type must be such a structure.
 unsafe trait Plain: Copy {}
 // SAFETY: integers.
 unsafe impl Plain for c_int {}
@@ -56,13 +54,13 @@ fn get_option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, option: c_int, mut val
     Ok(value)
 }
 
-/// The process that listens on the abstract Unix socket `name` of the thread's network namespace;
-/// `None` if nobody does, or a process that cannot be seen from here.
+/// Returns the process that listens on the abstract Unix socket `name` of the thread's network
+/// namespace; `None` if there is none, or none that is visible from here.
 pub(crate) fn listening_process(name: &[u8]) -> Option<i32> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers. Not blocking, for the listener may never accept.
+    // SAFETY: no pointers. Not blocking, because the listener may never accept.
     let fd = check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) }).ok()?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just created and nothing else owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
     // A leading zero byte makes the name abstract (unix(7)).

@@ -1,8 +1,7 @@
-//! A packet socket (packet(7)): received frames come through a ring of memory shared with the
-//! kernel (TPACKET_V2), frames to send go out in batches (sendmmsg(2)). Both carry virtio-net
-//! headers.
+//! A packet socket (packet(7)). Received frames arrive in a ring of memory shared with the kernel
+//! (TPACKET_V2). Frames to send go out in batches (sendmmsg(2)). Both carry virtio-net headers.
 //!
-//! TPACKET_V3 would hold frames back up to a millisecond at low rates; V2 shows each at once.
+//! TPACKET_V3 would delay frames by up to a millisecond at low rates; V2 shows each at once.
 
 use super::{Plain, check, check_len, get_option, interface, set_option};
 use fastpath_wire::vnet::VnetHeader;
@@ -44,7 +43,7 @@ struct Ring {
     memory: NonNull<u8>,
     slot_len: usize,
     slots: usize,
-    /// The slot to look at next.
+    /// The slot to read next.
     next: usize,
 }
 
@@ -56,19 +55,19 @@ unsafe impl Send for Ring {}
 pub(crate) struct Received<'a> {
     /// The virtio-net header.
     pub(crate) header: [u8; VnetHeader::LEN],
-    /// The frame, without the VLAN tag the kernel took off; cut off at the slot's length.
+    /// The frame, without the VLAN tag that the kernel removed, cut off at the slot's length.
     pub(crate) bytes: &'a [u8],
     /// Its length before it was cut off.
     pub(crate) len: usize,
-    /// The whole of it waits to be read with [`PacketSocket::receive_long`].
+    /// The whole frame waits to be read with [`PacketSocket::receive_long`].
     pub(crate) long: bool,
-    /// The tag taken off: protocol (0x8100 …) and control information.
+    /// The removed tag: protocol (0x8100 …) and control information.
     pub(crate) tag: Option<[u16; 2]>,
 }
 
 impl PacketSocket {
-    /// Opens a socket on the interface with this index that sees every frame arriving there, and
-    /// none that leaves. The ring has `slots` slots for frames of up to `frame_len` bytes.
+    /// Opens a socket on the interface with this index that receives every frame arriving there,
+    /// and none that leaves. The ring has `slots` slots for frames of up to `frame_len` bytes.
     pub(crate) fn open(index: u32, frame_len: usize, slots: usize) -> io::Result<PacketSocket> {
         let socket = PacketSocket::new(frame_len, slots)?;
         socket.be_promiscuous(index)?;
@@ -94,17 +93,17 @@ impl PacketSocket {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers. Protocol 0: nothing is received until the socket is bound.
         let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just created and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let set = |option: c_int, value: c_int| set_option(fd.as_fd(), libc::SOL_PACKET, option, value);
         set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as c_int)?;
         set(libc::PACKET_VNET_HDR, 1)?;
         set(libc::PACKET_IGNORE_OUTGOING, 1)?;
         set(libc::PACKET_COPY_THRESH, 1)?;
-        // The emulated queue is the queue: none in front of the device, so that a full device
+        // The emulated queue is the only queue. Without one in front of the device, a full device
         // pushes back.
         set(libc::PACKET_QDISC_BYPASS, 1)?;
-        // Refused inside a user namespace; then the default bounds how many long frames can wait.
+        // Refused inside a user namespace. Then the default bounds how many long frames can wait.
         let _ = set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, LONG_FRAMES_LEN)
             .or_else(|_| set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, LONG_FRAMES_LEN));
         let ring = Ring::map(fd.as_fd(), frame_len, slots)?;
@@ -137,7 +136,7 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Shows the oldest frame received to `take`, then gives its slot back to the kernel. `None` if
+    /// Passes the oldest received frame to `take`, then returns its slot to the kernel. `None` if
     /// there is none.
     pub(crate) fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
         self.ring.receive(take)
@@ -150,8 +149,8 @@ impl PacketSocket {
         check_len(unsafe { libc::recv(self.fd.as_raw_fd(), data, buffer.len(), libc::MSG_DONTWAIT) }).ok()
     }
 
-    /// Sends up to [`SEND_BATCH`] frames, complete with their checksums, and says how many the
-    /// device took; the error is the first frame's.
+    /// Sends up to [`SEND_BATCH`] frames, complete with their checksums. Returns how many the
+    /// device accepted. An error is that of the first frame.
     pub(crate) fn send<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         // All zero: nothing left to do for the kernel (VIRTIO_NET_HDR_GSO_NONE, no flags).
         const COMPLETE: [u8; VnetHeader::LEN] = [0; VnetHeader::LEN];
@@ -186,7 +185,7 @@ impl PacketSocket {
         Ok(check(sent)? as usize)
     }
 
-    /// The socket's pending error, which is cleared.
+    /// Returns and clears the pending error of the socket.
     pub(crate) fn take_error(&self) -> io::Result<()> {
         match get_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, 0 as c_int)? {
             0 => Ok(()),
@@ -194,14 +193,15 @@ impl PacketSocket {
         }
     }
 
-    /// Frames the kernel dropped since the last call because the ring was full.
+    /// Returns the number of frames that the kernel dropped since the last call because the ring
+    /// was full.
     pub(crate) fn take_drops(&self) -> u64 {
         let none = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let stats = get_option(self.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, none);
         stats.map_or(0, |stats| stats.tp_drops.into())
     }
 
-    /// Whether the interface with this index still exists where the socket was opened.
+    /// Returns whether the interface with this index exists in the namespace of the socket.
     pub(crate) fn has_interface(&self, index: u32) -> bool {
         interface::exists(self.as_fd(), index)
     }
@@ -242,8 +242,8 @@ impl Ring {
     fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
         // SAFETY: `next < slots`, so the slot lies inside the mapping of `slots × slot_len` bytes.
         let slot = unsafe { self.memory.add(self.next * self.slot_len) };
-        // SAFETY: a slot begins with a `tpacket2_hdr`, whose first member is the status word,
-        // aligned and shared with the kernel, which this type only touches as an atomic.
+        // SAFETY: a slot begins with a `tpacket2_hdr`. Its first member is the status word, aligned
+        // and shared with the kernel, which this type only touches as an atomic.
         let status = unsafe { AtomicU32::from_ptr(slot.as_ptr().cast()) };
         let state = status.load(Ordering::Acquire);
         if state & libc::TP_STATUS_USER == 0 {
@@ -270,7 +270,7 @@ impl Drop for Ring {
 }
 
 impl<'a> Received<'a> {
-    /// Finds the parts of a slot. A kernel that contradicts itself yields an empty frame.
+    /// Finds the parts of a slot. Inconsistent lengths yield an empty frame.
     fn of(state: u32, header: &libc::tpacket2_hdr, slot: &'a [u8]) -> Received<'a> {
         let (at, len) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
         let bytes = slot.get(at..at + len).unwrap_or_default();

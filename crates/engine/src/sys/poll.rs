@@ -1,4 +1,4 @@
-//! Waiting: for descriptors to become readable, for a bell to ring, for time to pass.
+//! Waiting with ppoll(2) until descriptors become readable, a doorbell rings, or time passes.
 
 use super::{check, check_len};
 use std::ffi::c_uint;
@@ -6,21 +6,21 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Descriptors to wait on together.
+/// A set of descriptors to wait on.
 #[derive(Default)]
 pub(crate) struct PollSet {
     fds: Vec<libc::pollfd>,
 }
 
 impl PollSet {
-    /// Adds a descriptor to wait on until it is readable. It must stay open while this set is used;
-    /// a closed one only wakes the wait at once.
+    /// Adds a descriptor to wait on until it is readable. It must stay open while this set is used.
+    /// A closed one only ends every wait at once.
     pub(crate) fn add(&mut self, fd: BorrowedFd<'_>) {
         self.fds.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     }
 
-    /// Waits until one of the descriptors is readable or broken, a signal comes, or `timeout` has
-    /// passed. True if one of the descriptors ended the wait.
+    /// Waits until one of the descriptors is readable or broken, a signal arrives, or `timeout` has
+    /// passed. Returns true if a descriptor ended the wait.
     pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
         let timeout = libc::timespec {
             tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
@@ -35,7 +35,7 @@ impl PollSet {
     }
 }
 
-/// A bell that wakes a poller from another thread (eventfd(2)).
+/// A doorbell that wakes a poller from another thread (eventfd(2)).
 #[derive(Debug)]
 pub(crate) struct Bell(OwnedFd);
 
@@ -43,22 +43,22 @@ impl Bell {
     pub(crate) fn new() -> io::Result<Bell> {
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::eventfd(0 as c_uint, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just created and nothing else owns it.
         Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Rings. The bell stays readable until [`Bell::silence`].
+    /// Rings. The doorbell stays readable until [`Bell::silence`].
     pub(crate) fn ring(&self) {
         let one = 1u64;
-        // SAFETY: eight bytes are read from `one`. It fails only if the counter is full: then it
+        // SAFETY: eight bytes are read from `one`. It fails only if the counter is full; then it
         // rings already.
         let _ = check_len(unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) });
     }
 
-    /// Makes the bell unreadable again. True if it rang.
+    /// Makes the doorbell unreadable again. Returns true if it rang.
     pub(crate) fn silence(&self) -> bool {
         let mut count = 0u64;
-        // SAFETY: eight bytes are written to `count`. It fails only if the bell did not ring.
+        // SAFETY: eight bytes are written to `count`. It fails only if the doorbell did not ring.
         check_len(unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) }).is_ok()
     }
 }

@@ -1,5 +1,5 @@
-//! A TAP device: the kernel's end is an interface, ours a descriptor that gives and takes one frame
-//! a call, each with a virtio-net header before it (Documentation/networking/tuntap.rst).
+//! A TAP device: the kernel's end is an interface, ours a descriptor. Each call moves one frame,
+//! preceded by a virtio-net header (Documentation/networking/tuntap.rst).
 
 use super::interface::request;
 use super::{check, check_len};
@@ -10,10 +10,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Parts of a frame that is written.
+/// Most parts of a frame that is written.
 pub(crate) const PARTS_MAX: usize = 65;
 
-/// What the kernel may leave to us on frames it hands out: segmentation of TCP and checksums …
+/// What the kernel may leave undone on frames that it hands out: segmentation of TCP and checksums
+/// …
 const OFFLOAD_TCP: c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
 /// … and, since Linux 6.2, segmentation of UDP.
 const OFFLOAD_UDP: c_uint = OFFLOAD_TCP | libc::TUN_F_USO4 | libc::TUN_F_USO6;
@@ -23,8 +24,8 @@ const OFFLOAD_UDP: c_uint = OFFLOAD_TCP | libc::TUN_F_USO4 | libc::TUN_F_USO6;
 pub(crate) struct Tap(OwnedFd);
 
 impl Tap {
-    /// Makes the TAP interface `name` in the thread's network namespace, or takes an existing one
-    /// that nobody has open. One that was made vanishes with this value.
+    /// Creates the TAP interface `name` in the thread's network namespace, or attaches to an
+    /// existing one that no process has open. A created interface is removed with this value.
     pub(crate) fn open(name: &str) -> io::Result<Tap> {
         let file = OpenOptions::new()
             .read(true)
@@ -55,19 +56,19 @@ impl Tap {
         Ok(Tap(fd))
     }
 
-    /// Reads one header, and its frame into `frame`; what does not fit is cut off. Says how long
-    /// the frame is.
+    /// Reads one header, and its frame into `frame`. What does not fit is cut off. Returns the
+    /// length of the frame.
     pub(crate) fn read(&self, header: &mut [u8; VnetHeader::LEN], frame: &mut [u8]) -> io::Result<usize> {
         let part =
             |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let parts = [part(header), part(frame)];
-        // SAFETY: the parts point to bytes that live through the call and are nobody else's
-        // meanwhile.
+        // SAFETY: the parts point to bytes that live through the call, and nothing else refers to
+        // them meanwhile.
         let len = check_len(unsafe { libc::readv(self.0.as_raw_fd(), parts.as_ptr(), 2) })?;
         Ok(len.saturating_sub(VnetHeader::LEN))
     }
 
-    /// Writes one header and one frame, which comes in up to [`PARTS_MAX`] parts.
+    /// Writes one header and one frame, given in up to [`PARTS_MAX`] parts.
     pub(crate) fn write<'a>(
         &self,
         header: &VnetHeader,

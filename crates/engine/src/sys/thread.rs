@@ -1,6 +1,6 @@
-//! What a thread that keeps deadlines asks of the scheduler, and what the scheduler tells of it.
-//! All of it may be refused: then the worker is an ordinary thread, and what it measures of itself
-//! says so.
+//! Scheduling of threads that keep deadlines: priority, timer slack, cores, run delay. The kernel
+//! may refuse each request. Then the thread is an ordinary one, and its own measurements show the
+//! effect.
 
 use super::check;
 use fastpath_units::Duration;
@@ -11,8 +11,9 @@ use std::os::unix::fs::FileExt;
 /// The highest priority of an ordinary thread (sched(7)). Not a real-time one: those are stopped
 /// for 50 ms of every second when they spin.
 const HIGHEST: libc::c_int = -20;
-/// Below that of ordinary threads: a third of their share. At the lowest, a machine with other work
-/// to do would hardly run it, and who waits for its results would wait for minutes.
+/// Below that of ordinary threads: a third of their share. At the lowest priority a machine with
+/// other work would hardly run the thread, and threads that wait for its results would wait for
+/// minutes.
 const LOW: libc::c_int = 5;
 
 /// Makes the sleeps of this thread end as near to their deadline as possible. By default the kernel
@@ -70,10 +71,10 @@ pub(crate) fn stay_on(core: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// How long a thread has been ready to run without a core to run on, as the scheduler accounts it.
+/// How long a thread has been ready to run without a core, as the scheduler accounts for it.
 #[derive(Debug)]
 pub(crate) struct RunDelay {
-    /// `None` where the kernel does not tell.
+    /// `None` where the kernel does not provide it.
     file: Option<File>,
     last: u64,
 }
@@ -85,7 +86,7 @@ impl RunDelay {
         delay
     }
 
-    /// Since the last call.
+    /// Returns the delay since the last call.
     pub(crate) fn since_last(&mut self) -> Duration {
         let mut text = [0; 96];
         let len = self.file.as_ref().map_or(0, |file| file.read_at(&mut text, 0).unwrap_or(0));

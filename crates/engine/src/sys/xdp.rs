@@ -1,7 +1,7 @@
-//! AF_XDP sockets (Documentation/networking/af_xdp.rst) on one memory of chunks: each has some of
-//! the chunks, receives into a part of those and sends from the rest.
+//! AF_XDP sockets (Documentation/networking/af_xdp.rst) on one memory of chunks. Each socket owns
+//! some of the chunks, receives into a part of them and sends from the rest.
 //!
-//! Read first: `xdp_ring.rs`. The program that hands frames to the sockets is in `bpf.rs`.
+//! Read first: `xdp_ring.rs`. The program that redirects frames to the sockets is in `bpf.rs`.
 
 use super::memory::Mapping;
 use super::xdp_ring::{Consumer, Producer};
@@ -10,27 +10,28 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Entries of the rings by which frames come, and chunks to put them in: at a million a second, 4
-/// ms.
+/// Entries of the receive rings, and chunks to receive into: 4 ms at a million frames per second.
 const RX_LEN: u32 = 4096;
-/// Chunks the kernel has as long as we keep up. It takes them in turn on the core that frames come
-/// from: of all of them none would still be in that core's cache the next time.
+/// Chunks that the kernel holds while this side keeps up. The kernel fills chunks in turn on the
+/// core from which frames arrive. With all chunks in use, none would still be in that core's cache
+/// when it is filled again.
 const FEW: usize = 512;
-/// So many frames waiting at a look, or pieces of frames, and the kernel gets all chunks …
+/// If this many frames, or pieces of frames, wait at a poll, the kernel gets all chunks …
 const BEHIND: usize = FEW / 4;
-/// … until so many have come without such a look.
+/// … until this many have arrived without such a poll.
 const CALM: usize = 2 * RX_LEN as usize;
-/// Entries of the rings by which frames go, and chunks to send from.
+/// Entries of the transmit rings, and chunks to send from.
 const TX_LEN: u32 = 2048;
 /// Chunks of a socket.
 const CHUNKS: usize = (RX_LEN + TX_LEN) as usize;
-/// What the kernel leaves free at the start of a chunk it receives into (`XDP_PACKET_HEADROOM`).
+/// Bytes that the kernel leaves free at the start of a chunk that it receives into
+/// (`XDP_PACKET_HEADROOM`).
 pub(crate) const HEADROOM: usize = 256;
 /// Frames the kernel is asked to send with one call (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17; 32
 /// before).
 const BUDGET: u32 = 512;
 const MAX_TX_SKB_BUDGET: i32 = 9;
-/// Calls to send what is in the ring: enough for all of it at 32 frames each.
+/// Most calls to send what is in the ring: enough for all of it at 32 frames each.
 const KICKS: u32 = TX_LEN / 32;
 
 // SAFETY: integers.
@@ -49,18 +50,18 @@ pub(crate) struct Umem {
     chunk_len: usize,
     /// Bytes handed out.
     given: usize,
-    /// A bound socket that has the memory, for others to join.
+    /// A bound socket that registered the memory, for other sockets to share.
     first: Option<Arc<OwnedFd>>,
 }
 
 impl Umem {
-    /// Memory for this many sockets; a chunk has a power of two of bytes, 2048 or 4096.
+    /// Allocates memory for this many sockets. A chunk has 2048 or 4096 bytes.
     pub(crate) fn new(sockets: usize, chunk_len: usize) -> io::Result<Umem> {
         let memory = Arc::new(Mapping::anonymous(sockets * CHUNKS * chunk_len)?);
         Ok(Umem { memory, chunk_len, given: 0, first: None })
     }
 
-    /// Bytes of memory, and how many of them lie on huge pages.
+    /// Returns the bytes of memory, and how many of them lie on huge pages.
     pub(crate) fn extent(&self) -> (usize, usize) {
         (self.memory.len(), self.memory.huge())
     }
@@ -72,7 +73,7 @@ pub(crate) struct Binding {
     /// Index of the interface.
     pub(crate) index: u32,
     pub(crate) queue: u32,
-    /// Copy mode, and frames longer than a chunk in several: what the generic program can do.
+    /// Copy mode, with frames longer than a chunk in several pieces, as generic XDP supports.
     pub(crate) generic: bool,
 }
 
@@ -86,9 +87,9 @@ pub(crate) struct XdpSocket {
     rx: Consumer<libc::xdp_desc>,
     tx: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
-    /// Chunks to receive into that the kernel does not have, the last used last.
+    /// Chunks to receive into that the kernel does not hold, the last used last.
     kept: Vec<u64>,
-    /// Chunks received since we were behind; `None` if the kernel has few.
+    /// Chunks received since this side was last behind; `None` while the kernel holds few.
     since_behind: Option<usize>,
     /// Chunks to send from, by their offset in the memory.
     free: Vec<u64>,
@@ -101,7 +102,7 @@ impl XdpSocket {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just created and nothing else owns it.
         let fd = Arc::new(unsafe { OwnedFd::from_raw_fd(fd) });
         let set = |option, value: u32| set_option(fd.as_fd(), libc::SOL_XDP, option, value);
         if umem.first.is_none() {
@@ -119,7 +120,7 @@ impl XdpSocket {
         set(libc::XDP_UMEM_COMPLETION_RING, TX_LEN)?;
         set(libc::XDP_RX_RING, RX_LEN)?;
         set(libc::XDP_TX_RING, TX_LEN)?;
-        // An older kernel keeps its own.
+        // An older kernel keeps its own limit.
         let _ = set(MAX_TX_SKB_BUDGET, BUDGET);
         let none = || libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
         let empty = libc::xdp_mmap_offsets { rx: none(), tx: none(), fr: none(), cr: none() };
@@ -159,7 +160,7 @@ impl XdpSocket {
 
     fn bind(&self, first: Option<&OwnedFd>, binding: Binding) -> io::Result<()> {
         let flags = match (first, binding.generic) {
-            // The others inherit the first one's.
+            // The others inherit the flags of the first.
             (Some(_), _) => libc::XDP_SHARED_UMEM,
             (None, true) => libc::XDP_USE_NEED_WAKEUP | libc::XDP_COPY | libc::XDP_USE_SG,
             (None, false) => libc::XDP_USE_NEED_WAKEUP,
@@ -177,19 +178,19 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Shows what was received to `take` as long as it wants more, piece by piece, and whether a
-    /// piece is the last of its frame; then lets the kernel have the chunks again.
+    /// Passes received pieces to `take` while it returns true, each with whether it is the last of
+    /// its frame. Then returns the chunks to the kernel.
     pub(crate) fn receive(&mut self, mut take: impl FnMut(&[u8], bool) -> bool) {
         let (mut wants_more, mut taken) = (true, 0);
         while wants_more {
             let Some(descriptor) = self.rx.pop() else { break };
             let at = (descriptor.addr as usize).min(self.memory.len());
             let len = (descriptor.len as usize).min(self.chunk_len).min(self.memory.len() - at);
-            // SAFETY: the range is inside the memory; the kernel gave it to us and takes it back by
-            // the fill ring only.
+            // SAFETY: the range is inside the memory. The kernel gave it to this side and takes it
+            // back by the fill ring only.
             let bytes = unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().add(at), len) };
             let is_last = descriptor.options & libc::XDP_PKT_CONTD == 0;
-            // Frames are not left half-way.
+            // A frame is always taken completely.
             wants_more = take(bytes, is_last) || !is_last;
             self.kept.push(descriptor.addr - descriptor.addr % self.chunk_len as u64);
             taken += 1;
@@ -204,7 +205,7 @@ impl XdpSocket {
         }
     }
 
-    /// Gives the kernel chunks to receive into, after `taken` of its were read.
+    /// Gives the kernel chunks to receive into, after `taken` chunks were read.
     fn refill(&mut self, taken: usize) {
         self.since_behind = match self.since_behind {
             _ if taken + self.rx.waiting() as usize >= BEHIND => Some(0),
@@ -222,7 +223,7 @@ impl XdpSocket {
         self.fill.publish();
     }
 
-    /// Puts frames, none longer than a chunk, into the ring until it is full; says how many.
+    /// Puts frames, none longer than a chunk, into the ring until it is full. Returns their number.
     pub(crate) fn queue<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> usize {
         let mut count = 0;
         for frame in frames {
@@ -231,8 +232,8 @@ impl XdpSocket {
             }
             let Some(chunk) = self.free.pop() else { break };
             assert!(frame.len() <= self.chunk_len, "a frame of {} bytes", frame.len());
-            // SAFETY: the chunk is inside the memory and ours until the kernel is told of it; the
-            // frame is elsewhere.
+            // SAFETY: the chunk is inside the memory and belongs to this side until its descriptor
+            // is published. The frame is elsewhere.
             unsafe {
                 let to = self.memory.start().as_ptr().add(chunk as usize);
                 std::ptr::copy_nonoverlapping(frame.as_ptr(), to, frame.len());
@@ -248,7 +249,7 @@ impl XdpSocket {
         count
     }
 
-    /// Makes the kernel send what is in the ring. `Ok` also if the device has no room for it now.
+    /// Makes the kernel send what is in the ring. Returns `Ok` also if the device has no room now.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         if !self.tx.needs_wakeup() {
             return Ok(());
@@ -261,7 +262,7 @@ impl XdpSocket {
             match check_len(sent) {
                 Ok(_) => break,
                 Err(error) => match error.raw_os_error() {
-                    // Its budget for one call is spent.
+                    // The budget of one call is spent.
                     Some(libc::EAGAIN) if self.tx.pending() > 0 => {}
                     Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR) => break,
                     _ => return Err(error),
@@ -272,19 +273,19 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Whether frames in the ring have not been sent yet.
+    /// Returns whether frames in the ring have not been sent yet.
     pub(crate) fn is_sending(&self) -> bool {
         self.tx.pending() > 0
     }
 
-    /// Takes back chunks that were sent.
+    /// Takes back the chunks of frames that were sent.
     fn reclaim(&mut self) {
         let free = &mut self.free;
         free.extend(std::iter::from_fn(|| self.completion.pop()));
         self.completion.release();
     }
 
-    /// The socket's pending error, which is cleared.
+    /// Returns and clears the pending error of the socket.
     pub(crate) fn take_error(&self) -> io::Result<()> {
         match get_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, 0u32)? {
             0 => Ok(()),
@@ -292,7 +293,8 @@ impl XdpSocket {
         }
     }
 
-    /// Frames the kernel dropped since the last call because we did not take them in time.
+    /// Returns the number of frames that the kernel dropped since the last call because they were
+    /// not taken in time.
     pub(crate) fn take_drops(&mut self) -> u64 {
         let none = libc::xdp_statistics {
             rx_dropped: 0,

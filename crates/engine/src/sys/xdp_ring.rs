@@ -1,14 +1,14 @@
-//! The four rings of an AF_XDP socket: single producer, single consumer, one side ours and one the
-//! kernel's.
+//! The four rings of an AF_XDP socket. Each has a single producer and a single consumer, one on
+//! this side and one in the kernel.
 //!
 //! ```text
-//!   fill        we say which chunks are empty      ──▶ kernel
-//!   rx          kernel says what it put into them  ──▶ we
-//!   tx          we say what to send                ──▶ kernel
-//!   completion  kernel says what it has sent       ──▶ we
+//!   fill        this side: empty chunks            ──▶ kernel
+//!   rx          kernel: chunks that it has filled  ──▶ this side
+//!   tx          this side: chunks to send          ──▶ kernel
+//!   completion  kernel: chunks that it has sent    ──▶ this side
 //! ```
 //!
-//! Indices count entries since the start, modulo 2³²: they are only ever added to and subtracted,
+//! Indices count entries since the start, modulo 2³². Code only adds to them and subtracts them,
 //! wrapping.
 
 use super::memory::Mapping;
@@ -25,19 +25,19 @@ struct Shared<T> {
     flags: NonNull<u32>,
     entries: NonNull<T>,
     mask: u32,
-    /// Keeps it mapped; `None` in tests.
+    /// Keeps the ring mapped; `None` in tests.
     _mapping: Option<Mapping>,
 }
 
-// SAFETY: the mapping is not tied to a thread. The indices are atomics; entries are touched by the
-// side that the indices give them to, on ours by one thread at a time.
+// SAFETY: the mapping is not tied to a thread. The indices are atomics. An entry is touched only by
+// the side that the indices assign it to, on this side by one thread at a time.
 unsafe impl<T: Copy + Send> Send for Shared<T> {}
 
 /// The side that writes entries.
 #[derive(Debug)]
 pub(super) struct Producer<T> {
     shared: Shared<T>,
-    /// The next entry to write; what is published may be behind it.
+    /// The next entry to write; the published index may be behind it.
     next: u32,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Producer<T> {
 #[derive(Debug)]
 pub(super) struct Consumer<T> {
     shared: Shared<T>,
-    /// The next entry to read; what is released may be behind it.
+    /// The next entry to read; the released index may be behind it.
     next: u32,
 }
 
@@ -59,7 +59,7 @@ impl<T: Copy> Shared<T> {
     ) -> io::Result<Self> {
         let bytes = offsets.desc as usize + len as usize * size_of::<T>();
         let mapping = Mapping::shared(fd, bytes, place)?;
-        // SAFETY: the kernel's offsets lie inside what it maps, aligned for what is there.
+        // SAFETY: the kernel's offsets lie inside the mapping, aligned for the type at each.
         let at = |offset: u64| unsafe { mapping.start().add(offset as usize) };
         Ok(Shared {
             producer: at(offsets.producer).cast(),
@@ -103,30 +103,31 @@ impl<T: Copy> Producer<T> {
         Ok(Producer { shared: Shared::map(fd, place, offsets, len)?, next: 0 })
     }
 
-    /// Writes an entry; false if the ring is full. The other side sees it after
+    /// Writes an entry. Returns false if the ring is full. The other side sees the entry after
     /// [`Producer::publish`].
     pub(super) fn push(&mut self, entry: T) -> bool {
         let used = self.next.wrapping_sub(self.shared.consumer().load(Ordering::Acquire));
         if used > self.shared.mask {
             return false;
         }
-        // SAFETY: the entry is ours: the consumer has passed it, and has not been shown it again.
+        // SAFETY: the entry belongs to this side: the consumer has passed it, and it has not been
+        // published again.
         unsafe { self.shared.entry(self.next).write(entry) };
         self.next = self.next.wrapping_add(1);
         true
     }
 
-    /// Shows what was written to the other side.
+    /// Publishes the written entries to the other side.
     pub(super) fn publish(&self) {
         self.shared.producer().store(self.next, Ordering::Release);
     }
 
-    /// Entries shown that the other side has not taken.
+    /// Returns the number of published entries that the other side has not consumed.
     pub(super) fn pending(&self) -> u32 {
         self.next.wrapping_sub(self.shared.consumer().load(Ordering::Acquire))
     }
 
-    /// Whether the kernel looks at the ring only when it is called.
+    /// Returns whether the kernel reads the ring only after a system call.
     pub(super) fn needs_wakeup(&self) -> bool {
         self.shared.needs_wakeup()
     }
@@ -147,18 +148,18 @@ impl<T: Copy> Consumer<T> {
         if self.shared.producer().load(Ordering::Acquire) == self.next {
             return None;
         }
-        // SAFETY: the producer has shown this entry and leaves it alone until it is released.
+        // SAFETY: the producer has published this entry and leaves it alone until it is released.
         let entry = unsafe { self.shared.entry(self.next).read() };
         self.next = self.next.wrapping_add(1);
         Some(entry)
     }
 
-    /// Entries shown that have not been read.
+    /// Returns the number of published entries that have not been read.
     pub(super) fn waiting(&self) -> u32 {
         self.shared.producer().load(Ordering::Acquire).wrapping_sub(self.next)
     }
 
-    /// Gives what was read back to the other side.
+    /// Returns the read entries to the other side.
     pub(super) fn release(&self) {
         self.shared.consumer().store(self.next, Ordering::Release);
     }
@@ -168,7 +169,7 @@ impl<T: Copy> Consumer<T> {
 mod tests {
     use super::*;
 
-    /// Both sides of a ring of four entries whose indices have come to `start`.
+    /// Both sides of a ring of four entries with indices that have reached `start`.
     fn ring(start: u32, memory: &mut [u32; 7]) -> (Producer<u32>, Consumer<u32>) {
         (memory[0], memory[1]) = (start, start);
         let base = NonNull::new(memory.as_mut_ptr()).unwrap();
@@ -194,11 +195,11 @@ mod tests {
             let mut taken = Vec::new();
             for round in 0..3 {
                 let pushed = (0..9).take_while(|i| producer.push(10 * round + i)).count();
-                assert_eq!((pushed, consumer.pop()), (4, None), "not shown yet, from {start}");
+                assert_eq!((pushed, consumer.pop()), (4, None), "not published yet, from {start}");
                 producer.publish();
                 assert_eq!((producer.pending(), consumer.waiting()), (4, 4));
                 taken.extend(std::iter::from_fn(|| consumer.pop()));
-                assert!(!producer.push(99), "not given back yet, from {start}");
+                assert!(!producer.push(99), "not released yet, from {start}");
                 consumer.release();
                 assert_eq!(producer.pending(), 0);
             }

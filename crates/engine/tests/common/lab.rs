@@ -1,5 +1,5 @@
-//! Two hosts as network namespaces with an engine between them. Everything vanishes with the values
-//! here.
+//! Two hosts as network namespaces with an engine between them. Dropping a value removes what it
+//! created.
 
 use super::two_hosts;
 use fastpath_engine::port::{AfPacket, Port, TapPort};
@@ -16,8 +16,8 @@ use std::process::Command;
 /// Bytes of [`Lab::transfer`].
 pub(crate) const TRANSFER: usize = 4 << 20;
 
-/// The next datagram of a socket with a timeout: whoever was stopped meanwhile, by a debugger or
-/// with the machine, is interrupted (signal(7)).
+/// Receives the next datagram of a socket with a timeout. A signal that stopped the process, by a
+/// debugger or a suspend, interrupts the call (signal(7)).
 pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
     loop {
         match socket.recv(buffer) {
@@ -31,7 +31,7 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> usize {
 /// them.
 pub(crate) struct Lab {
     pub(crate) hosts: [Namespace; 2],
-    /// Where the engine's ends of veth pairs are.
+    /// The namespace of the engine's ends of veth pairs.
     pub(crate) middle: Namespace,
     pub(crate) running: Running,
 }
@@ -73,7 +73,7 @@ impl Lab {
         Lab::with_ports("", pipe, options)
     }
 
-    /// As [`Lab::with_veths`], on ports of the kind that `way` says (`xdp:`).
+    /// As [`Lab::with_veths`], on ports of a kind (`xdp:`).
     pub(crate) fn with_ports(way: &str, pipe: PipeSpec, options: Options) -> Lab {
         let hosts = [Namespace::new(), Namespace::new()];
         let middle = Namespace::new();
@@ -111,7 +111,7 @@ pub(crate) fn veth(middle: &Namespace, name: &str, host: &Namespace) {
 
 /// As [`veth`], with more than one queue in each direction.
 pub(crate) fn veth_with_queues(middle: &Namespace, name: &str, host: &Namespace, queues: u32) {
-    // The pair is made inside the host and one end moved by the file of the other namespace.
+    // The pair is created inside the host, and one end is moved by the file of the other namespace.
     middle.run(|| {
         let (process, thread) = (std::process::id(), nix::unistd::gettid());
         let there = format!("/proc/{process}/task/{thread}/ns/net");
@@ -130,11 +130,11 @@ pub(crate) fn configure(end: usize) {
     ip("link set eth0 up");
 }
 
-/// A network namespace without a name. It lives as long as this value, and so do the devices in it.
+/// A network namespace without a name. It lives as long as this value, and so do its devices.
 pub(crate) struct Namespace(File);
 
 impl Namespace {
-    /// An empty one; only its loopback is up.
+    /// Creates an empty namespace; only its loopback is up.
     pub(crate) fn new() -> Namespace {
         let enter = || {
             unshare(CloneFlags::CLONE_NEWNET).expect("permitted, as checked before");
@@ -170,8 +170,8 @@ pub(crate) fn with_taps(name: &str, test: impl FnOnce()) {
     }
 }
 
-/// Runs `test` where namespaces may be made: here as root, else in this test program again inside a
-/// user namespace. Where neither is possible the test is skipped, and says so.
+/// Runs `test` where namespaces may be created: here as root, else in this test program again
+/// inside a user namespace. Where neither is possible the test is skipped with a message.
 pub(crate) fn with_namespaces(name: &str, test: impl FnOnce()) {
     const INSIDE: &str = "FASTPATH_TEST_INSIDE";
     if Command::new("ip").arg("-V").output().is_err() {
@@ -199,7 +199,7 @@ fn is_refusal(stderr: &[u8]) -> bool {
     stderr.starts_with(b"unshare: ")
 }
 
-/// Says that a test did not run, where the summary of all tests looks for it.
+/// Records that a test did not run, where the summary of all tests looks for it.
 pub(crate) fn skip(name: &str, why: &str) {
     let line = format!("SKIPPED: {name}: {why}\n");
     eprint!("{line}");

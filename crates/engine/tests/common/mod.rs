@@ -1,4 +1,4 @@
-//! What the integration tests and benchmarks share.
+//! Helpers of the integration tests and benchmarks.
 #![allow(dead_code)] // each program uses a part
 
 pub(crate) mod lab;
@@ -26,7 +26,7 @@ pub(crate) fn options(idle: Idle) -> Options {
     Options { idle: Some(idle), notice: Notice::none(), ..Options::new(network) }
 }
 
-/// Ends a run and checks its books.
+/// Ends a run and checks its frame accounting.
 pub(crate) fn finish(running: Running) -> Report {
     let report = running.stop().expect("the worker lives");
     assert!(report.conservation.balances(), "{:?}", report.conservation);

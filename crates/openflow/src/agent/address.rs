@@ -1,26 +1,26 @@
-//! Where controllers are, in the words of Open vSwitch: `tcp:HOST:PORT`, `ptcp:PORT:ADDRESS` and so
-//! on.
+//! Addresses of controllers in the syntax of Open vSwitch: `tcp:HOST:PORT`, `ptcp:PORT:ADDRESS` and
+//! so on.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-/// OpenFlow's port.
+/// The port of OpenFlow assigned by IANA.
 const PORT: u16 = 6653;
 
 /// Whether a connection is encrypted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Security {
-    /// It is not.
+    /// Plain TCP.
     Plain,
-    /// By TLS.
+    /// TLS.
     Tls,
 }
 
 /// A controller to dial.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// How.
+    /// Plain or TLS.
     pub security: Security,
     /// A name or an address.
     pub host: String,
@@ -31,13 +31,13 @@ pub struct Target {
 /// Where to listen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listen {
-    /// How.
+    /// Plain or TLS.
     pub security: Security,
     /// Address and TCP port; 0 for any free one.
     pub at: SocketAddr,
 }
 
-/// A text that says neither.
+/// Why a text is not such an address.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("'{text}' is not {what}; write {example}")]
 pub struct ParseAddressError {

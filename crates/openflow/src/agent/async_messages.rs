@@ -1,43 +1,44 @@
-//! What happened and is told once: flows that went, ports that changed.
+//! Asynchronous messages that each controller receives once: flow-removed and port-status.
 //!
 //! ```text
-//!   push ─▶ │ n │ n+1 │ … │ ─▶ each connection at its own pace: `told` is the number of the first it has not been told
+//!   push ─▶ │ n │ n+1 │ … │ ─▶ each connection at its own pace: `delivered` is the number of the next one for it
 //! ```
 //!
-//! All connections share one list, so that one that reads slowly holds up no other; what all have
-//! been told is forgotten, and beyond [`WAITING_MAX`] the oldest are. Packet-ins are not here:
-//! those that find no room are dropped at once.
+//! All connections share one list, so that a slow one delays no other. A message is removed when
+//! all connections have received it, and beyond [`WAITING_MAX`] the oldest are dropped. Packet-ins
+//! are not in the list: those that find no room are dropped at once.
 
 use super::connection::Connection;
 use super::event::Event;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Events that wait at most: as many as there may be flows in a table, which may all go at once.
+/// Most events that wait: as many as there may be flows in a table, which may all expire at once.
 const WAITING_MAX: usize = 1 << 20;
 
 /// See the head of this file.
 #[derive(Default)]
 pub(super) struct AsyncMessages {
-    /// The number of the first that is here.
+    /// The number of the first event in the list.
     first: u64,
     events: VecDeque<Event>,
 }
 
 impl AsyncMessages {
-    /// Something has happened.
+    /// Adds an event.
     pub(super) fn push(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
-    /// The number that the next event will have.
+    /// Returns the number that the next event will have.
     pub(super) fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }
 
-    /// Tells a connection what it has room for; `encode` gives the bytes of an event, unless there
-    /// is nothing to say. Who is not there for events, or does not read, misses them.
-    pub(super) fn tell(
+    /// Delivers the events for which a connection has room. `encode` returns the bytes of an event,
+    /// or `None` if there is nothing to send. A connection that receives no asynchronous messages,
+    /// or is stalled, misses them.
+    pub(super) fn deliver(
         &self,
         connection: &mut Connection,
         now: Instant,
@@ -52,7 +53,7 @@ impl AsyncMessages {
             if connection.wants(event) {
                 if connection.has_room_for_async() {
                     if let Some(bytes) = encode(connection.delivered, event) {
-                        connection.tell(&bytes);
+                        connection.send_event(&bytes);
                     }
                 } else {
                     connection.missed += 1;
@@ -62,12 +63,13 @@ impl AsyncMessages {
         }
     }
 
-    /// Forgets what all these connections have been told, and the oldest of what is too much.
+    /// Removes the events that all these connections have received, and the oldest beyond the
+    /// bound.
     pub(super) fn tidy<'a>(&mut self, connections: impl Iterator<Item = &'a mut Connection>) {
         let mut connections: Vec<_> = connections.collect();
-        let told = connections.iter().map(|one| one.delivered).min().unwrap_or(self.end());
-        self.events.drain(..(told - self.first) as usize);
-        self.first = told;
+        let delivered = connections.iter().map(|one| one.delivered).min().unwrap_or(self.end());
+        self.events.drain(..(delivered - self.first) as usize);
+        self.first = delivered;
         while self.events.len() > WAITING_MAX
             && let Some(event) = self.events.pop_front()
         {
@@ -77,7 +79,7 @@ impl AsyncMessages {
             }
             self.first += 1;
         }
-        // A list that has been long does not keep its memory.
+        // A list that was long does not keep its memory.
         if self.events.capacity() > 1024 && self.events.len() < self.events.capacity() / 4 {
             self.events.shrink_to(self.events.capacity() / 2);
         }

@@ -1,9 +1,8 @@
-//! One connection to a controller: bytes in and out, where the conversation stands, what it may be
-//! told.
+//! One connection to a controller: input, output, and the state of the conversation.
 //!
-//! Everything is bounded: at most [`INPUT_MAX`] bytes wait to be understood, and [`BATCH_MAX`]
-//! messages to be done; a connection whose controller does not read is not served further when
-//! [`REPLIES_MAX`] bytes wait, and gets no packet-ins when [`EVENTS_MAX`] do.
+//! Everything is bounded: at most [`INPUT_MAX`] bytes wait to be decoded, and [`BATCH_MAX`]
+//! messages to be handled. A connection with a slow controller is not served further while
+//! [`REPLIES_MAX`] bytes wait, and receives no packet-ins while [`EVENTS_MAX`] do.
 
 use super::event::Event;
 use super::stream::{Moved, Stream};
@@ -14,91 +13,92 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Bytes read at a time, and the most that wait beyond an unfinished message.
+/// Bytes read at a time, and the most that wait beyond an incomplete message.
 const READ_MAX: usize = 64 << 10;
-/// Bytes that wait to be understood: a message that is not whole, and what one read brought.
+/// Bytes that wait to be decoded: an incomplete message, and the bytes of one read.
 pub(super) const INPUT_MAX: usize = 2 * READ_MAX;
-/// Bytes of replies that wait to be sent before further requests are looked at.
+/// Bytes of replies that may wait to be sent before no further requests are handled.
 const REPLIES_MAX: usize = 256 << 10;
-/// Bytes that wait to be sent before packet-ins are dropped.
+/// Bytes that may wait to be sent before packet-ins are dropped.
 const EVENTS_MAX: usize = 2 << 20;
-/// Bytes that wait to be sent before news wait: half of what replies may take, so that those go on.
+/// Bytes that may wait to be sent before asynchronous messages wait: half the bound of replies, so
+/// that requests go on.
 const ASYNC_MAX: usize = REPLIES_MAX / 2;
-/// Who takes nothing for so long while that much waits does not read.
+/// A peer that accepts no bytes for this long while output is queued is treated as stalled.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of a request in several parts.
+/// Most bytes of a request in several parts.
 const PARTS_MAX: usize = 1 << 20;
 /// Bytes of a request that an error message repeats (§7.4.4: at least 64).
 const ERROR_DATA: usize = 64;
-/// Messages understood at a time.
+/// Messages decoded at a time.
 pub(super) const BATCH_MAX: usize = 128;
-/// The hello must come within this.
+/// The time within which the hello must arrive.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection.
 pub(super) struct Connection {
     pub(super) stream: Stream,
-    /// What messages call it.
+    /// Its name in notices.
     pub(super) peer: String,
     pub(super) kind: Kind,
     pub(super) state: State,
     pub(super) role: Role,
     pub(super) masks: Async,
     input: Vec<u8>,
-    /// Messages understood and still to be done.
+    /// Messages decoded and not yet handled.
     pub(super) waiting: VecDeque<Incoming>,
     output: Vec<u8>,
-    /// Replies under way: while there are some, no further request is looked at.
+    /// A reply of several pages in progress. No further request is handled until it is complete.
     pub(super) dump: Option<Dump>,
-    /// Of a table features request whose last part has not come.
+    /// The parts of a table features request that is not complete.
     parts: Option<Parts>,
     /// Whether it has changed flows, groups or meters.
     pub(super) has_changed: bool,
     readable: bool,
     writable: bool,
-    /// Nothing more will be read.
+    /// The peer has closed, or its bytes cannot be decoded: nothing more will be read.
     has_ended: bool,
     since: Instant,
     heard_at: Instant,
-    /// When it last took bytes.
+    /// When the peer last accepted bytes.
     accepted_at: Instant,
     probed: bool,
-    /// The number of the first of the [news](super::async_messages::AsyncMessages) not yet delivered to it.
+    /// The number of the first of the asynchronous messages not yet delivered to it.
     pub(super) delivered: u64,
-    /// Events this controller was not told because it does not read.
+    /// Events that this controller missed because it did not read.
     pub(super) missed: u64,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// This switch dialled it: number of the target.
+    /// The switch dialled a controller: index of the target.
     Dialled(usize),
-    /// A controller dialled this switch.
+    /// A controller dialled the switch.
     Answered,
-    /// It is shown what others say and hear.
+    /// The peer receives a copy of all messages of other connections.
     Snoop,
 }
 
-/// Where the conversation stands.
+/// The state of the conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// TCP is not yet connected.
+    /// TCP is not connected yet.
     Connecting,
-    /// Our hello is out.
+    /// The hello of the switch is queued.
     Greeting,
     /// Hellos were exchanged.
     Up,
 }
 
-/// A reply that is given page by page.
+/// A reply that is sent page by page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Dump {
     pub(super) xid: u32,
     pub(super) of: DumpOf,
 }
 
-/// What is dumped, and where to go on.
+/// What is dumped, and where to continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DumpOf {
     Flows { filter: Box<FlowFilter>, next: Option<(u8, Rank)> },
@@ -109,17 +109,17 @@ pub(super) enum DumpOf {
     Tables { next: u8 },
 }
 
-/// The parts of a request that have come.
+/// The parts of a request that have arrived.
 struct Parts {
     xid: u32,
     bytes: usize,
     tables: Vec<TableFeatures>,
 }
 
-/// A message as it came.
+/// A received message.
 pub(super) struct Incoming {
     pub(super) xid: u32,
-    /// Bytes of it.
+    /// Its length in bytes.
     pub(super) len: usize,
     /// Its beginning, for an error message.
     pub(super) head: Vec<u8>,
@@ -158,7 +158,7 @@ impl Connection {
         connection
     }
 
-    /// Connected: says hello.
+    /// Sends the hello after TCP has connected.
     pub(super) fn greet(&mut self) {
         self.state = State::Greeting;
         self.say(0, &Message::Hello(Hello::ours()));
@@ -169,25 +169,25 @@ impl Connection {
         self.writable |= writable;
     }
 
-    /// Adds a message to what is to be sent.
+    /// Adds a message to the output.
     pub(super) fn say(&mut self, xid: u32, message: &Message) {
         message.encode(xid, &mut self.output);
     }
 
-    /// Where encoded replies go.
+    /// Returns the output, for encoded replies.
     pub(super) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// Adds an error message about a request, all of whose parts are refused with one.
+    /// Adds an error message about a request. It refuses all parts of the request.
     pub(super) fn refuse(&mut self, xid: u32, fault: &Fault, request: &[u8]) {
         self.parts.take_if(|parts| parts.xid == xid);
         let (kind, code) = fault.numbers();
         self.say(xid, &Message::Error(ErrorMessage { kind, code, data: request.to_vec() }));
     }
 
-    /// Takes the part of a request, of so many bytes, in which these tables are; answers with all
-    /// of them once that is the last. There is one such request at a time.
+    /// Collects the part of a request, given its transaction id and length in bytes. Returns the
+    /// tables of all parts once the last has arrived. There is one such request at a time.
     pub(super) fn collect(
         &mut self,
         (xid, bytes): (u32, usize),
@@ -208,7 +208,7 @@ impl Connection {
         Ok(Some(parts.tables))
     }
 
-    /// What it may do from now on.
+    /// Sets the role of the controller.
     pub(super) fn take_role(&mut self, role: Role) {
         self.role = role;
         if role == Role::Slave {
@@ -216,28 +216,28 @@ impl Connection {
         }
     }
 
-    /// Whether it is to be told an event.
+    /// Returns whether an event is to be sent to it.
     pub(super) fn wants(&self, event: &Event) -> bool {
         self.receives_async() && event.passes(&self.masks, self.is_slave())
     }
 
-    /// Whether it is one that events are for.
+    /// Returns whether it receives asynchronous messages at all.
     pub(super) fn receives_async(&self) -> bool {
         self.state == State::Up && self.kind != Kind::Snoop
     }
 
-    /// Whether news may be added.
+    /// Returns whether an asynchronous message may be added to the output.
     pub(super) fn has_room_for_async(&self) -> bool {
         self.output.len() <= ASYNC_MAX
     }
 
-    /// Whether news are kept until there is room for them.
+    /// Returns whether asynchronous messages wait until there is room; false for a stalled peer.
     pub(super) fn is_reading(&self, now: Instant) -> bool {
         self.has_room_for_async() || now.duration_since(self.accepted_at) < STALL_TIMEOUT
     }
 
-    /// Adds bytes of an event, unless too much waits already.
-    pub(super) fn tell(&mut self, bytes: &[u8]) {
+    /// Adds the bytes of an event, unless too many bytes wait already.
+    pub(super) fn send_event(&mut self, bytes: &[u8]) {
         if self.output.len() > EVENTS_MAX {
             self.missed += 1;
         } else {
@@ -245,7 +245,7 @@ impl Connection {
         }
     }
 
-    /// Whether there is something to do now, without waiting for the socket.
+    /// Returns whether there is work that does not wait for the socket.
     pub(super) fn has_work(&self) -> bool {
         let may_serve = self.output.len() <= REPLIES_MAX;
         self.state != State::Connecting
@@ -257,7 +257,7 @@ impl Connection {
                         || self.has_message()))
     }
 
-    /// Whether nothing more will come of it.
+    /// Returns whether it has ended and everything received was handled.
     pub(super) fn is_finished(&self) -> bool {
         self.has_ended && self.waiting.is_empty() && self.dump.is_none() && !self.has_message()
     }
@@ -267,20 +267,20 @@ impl Connection {
             && frame_len(&self.input).map_or(true, |len| len.unwrap_or(0) <= self.input.len())
     }
 
-    /// Whether replies may be added.
+    /// Returns whether replies may be added to the output.
     pub(super) fn may_serve(&self) -> bool {
         self.output.len() <= REPLIES_MAX
     }
 
-    /// Reads nothing for now: what may have been said counts as heard.
+    /// Defers reading. Bytes that may have arrived count as a sign of life.
     pub(super) fn defer_reading(&mut self) {
         if self.readable {
             self.heard_at = Instant::now();
         }
     }
 
-    /// Reads what there is and understands up to [`BATCH_MAX`] messages of it, once those before
-    /// are done.
+    /// Reads available bytes and decodes up to [`BATCH_MAX`] messages, once the messages before
+    /// them were handled. `show` receives the bytes of each message.
     pub(super) fn receive(&mut self, mut show: impl FnMut(&[u8])) -> io::Result<()> {
         if self.readable && self.may_serve() && self.input.len() < INPUT_MAX - READ_MAX + 1 {
             match self.stream.read(&mut self.input, READ_MAX)? {
@@ -307,7 +307,7 @@ impl Connection {
                 }
                 Ok(_) => break,
                 Err(fault) => {
-                    // Where the next message begins cannot be known.
+                    // The start of the next message is unknown.
                     let head = rest[..HEADER_LEN].to_vec();
                     self.waiting.push_back(Incoming { xid: 0, len: HEADER_LEN, head, content: Err(fault) });
                     used = self.input.len();
@@ -320,7 +320,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     pub(super) fn send(&mut self) -> io::Result<()> {
         if self.writable && (!self.output.is_empty() || self.stream.wants_write()) {
             let before = self.output.len();
@@ -333,11 +333,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Says nothing for too long: asks, then gives up. `Err` says why the connection is over.
+    /// Checks for timeouts: sends an echo request after a silence, and gives up when it is not
+    /// answered. `Err` says why the connection has ended.
     pub(super) fn check(&mut self, now: Instant, probe_every: Duration) -> Result<(), &'static str> {
         let silent = now.duration_since(self.heard_at);
         if self.state != State::Up && now.duration_since(self.since) > HELLO_TIMEOUT {
-            return Err("no hello came");
+            return Err("no hello arrived");
         }
         let is_stuck = !self.writable && now.duration_since(self.accepted_at) > STALL_TIMEOUT;
         if self.has_ended && is_stuck {
@@ -347,7 +348,7 @@ impl Connection {
             return Ok(());
         }
         if self.probed && silent > 2 * probe_every {
-            return Err("it does not answer");
+            return Err("no answer to an echo request");
         }
         if !self.probed && silent > probe_every && self.dump.is_none() && self.may_serve() {
             self.probed = true;
@@ -356,7 +357,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether this controller may change the switch.
+    /// Returns whether this controller is a slave, which may not change the switch.
     pub(super) fn is_slave(&self) -> bool {
         self.role == Role::Slave
     }

@@ -1,4 +1,5 @@
-//! What controllers are told without a request: asynchronous messages (OpenFlow 1.3.5 §6.1.2).
+//! Events that controllers learn without a request, by asynchronous messages (OpenFlow 1.3.5
+//! §6.1.2).
 
 use crate::message::Async;
 use fastpath_engine::switching::QueuedPacketIn;

@@ -1,4 +1,5 @@
-//! The agent's thread: waits, serves each connection in turn, tells events, keeps the time.
+//! The agent's thread: waits, serves each connection in turn, sends asynchronous messages, and runs
+//! timers.
 
 use super::async_messages::AsyncMessages;
 use super::connection::{Connection, Kind, State};
@@ -24,13 +25,13 @@ use std::time::{Duration, Instant};
 
 /// The token of the doorbell.
 pub(super) const WAKE: Token = Token(0);
-/// Connections there may be.
+/// Most connections at a time.
 const CONNECTIONS_MAX: usize = 64;
-/// How often links are looked at.
+/// Interval between reads of the link states.
 const LINKS_EVERY: Duration = Duration::from_millis(200);
-/// How often silence is looked for.
+/// Interval between checks for silent connections.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// The first wait before a controller is dialled again; doubled each time.
+/// The first wait before a controller is dialled again. It doubles each time.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
 /// See the head of this file.
@@ -43,7 +44,7 @@ pub(super) struct EventLoop {
     targets: Vec<Dialled>,
     connections: BTreeMap<usize, Connection>,
     next_token: usize,
-    /// The number of the first of the news that who watches has not been shown.
+    /// The number of the first asynchronous message that snoop connections have not received.
     shown: u64,
     is_standalone: bool,
     stop: Arc<AtomicBool>,
@@ -55,7 +56,7 @@ pub(super) struct EventLoop {
 struct Listener {
     socket: TcpListener,
     security: Security,
-    /// Of the connections made here.
+    /// The kind of connections that are accepted here.
     kind: Kind,
 }
 
@@ -64,7 +65,7 @@ struct Dialled {
     target: Target,
     /// Its connection, or when to dial next.
     state: Result<usize, Instant>,
-    /// Its address, once its name has been looked up: names may take long to look up.
+    /// Delivers its addresses once its name is resolved, which may take long.
     lookup: Option<Receiver<io::Result<Vec<SocketAddr>>>>,
     backoff: Duration,
     has_failed: bool,
@@ -141,7 +142,7 @@ impl EventLoop {
         self.listeners.iter().map(|listener| listener.socket.local_addr()).collect()
     }
 
-    /// Works until it is stopped.
+    /// Runs until it is stopped.
     pub(super) fn run(&mut self) {
         let mut events = Events::with_capacity(128);
         while !self.stop.load(Ordering::Acquire) {
@@ -149,7 +150,7 @@ impl EventLoop {
             if let Err(error) = self.poll.poll(&mut events, Some(wait))
                 && error.kind() != ErrorKind::Interrupted
             {
-                self.options.notice.send(&format!("the agent cannot wait for its sockets: {error}; it ends"));
+                self.options.notice.send(&format!("the agent ends: waiting for its sockets failed: {error}"));
                 return;
             }
             for event in &events {
@@ -167,23 +168,23 @@ impl EventLoop {
                 self.serve(token);
             }
             self.housekeep();
-            self.tell();
+            self.send_events();
         }
-        // What was said last, if the sockets take it at once.
+        // The last replies, if the sockets accept them at once.
         for connection in self.connections.values_mut() {
             let _ = connection.send();
         }
     }
 
-    /// How long nothing has to be done.
+    /// Returns how long there is nothing to do.
     fn wait(&self) -> Duration {
         let control = &self.switch.control;
         let is_behind = control.is_behind();
         let has_work = |one: &Connection| {
-            let has_news = one.delivered < self.switch.async_messages.end()
+            let has_messages = one.delivered < self.switch.async_messages.end()
                 && one.receives_async()
                 && one.has_room_for_async();
-            has_news || one.has_work() && !(is_behind && one.has_changed)
+            has_messages || one.has_work() && !(is_behind && one.has_changed)
         };
         if self.connections.values().any(has_work) {
             return Duration::ZERO;
@@ -207,7 +208,7 @@ impl EventLoop {
             let (socket, peer) = match listener.socket.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // Nobody more, or nobody who could be served now.
+                // No more connections, or none that could be served now.
                 Err(_) => return,
             };
             if self.connections.len() >= CONNECTIONS_MAX {
@@ -230,7 +231,7 @@ impl EventLoop {
         }
     }
 
-    /// Takes a connection in; its token, unless the system refuses to watch it.
+    /// Adds a connection. Returns its token, unless the system refuses to watch it.
     fn add(&mut self, mut connection: Connection) -> Option<usize> {
         let token = self.next_token;
         let both = Interest::READABLE | Interest::WRITABLE;
@@ -244,7 +245,7 @@ impl EventLoop {
         Some(token)
     }
 
-    /// A turn of one connection.
+    /// Serves one connection.
     fn serve(&mut self, token: usize) {
         let Some(mut connection) = self.connections.remove(&token) else { return };
         match self.serve_one(&mut connection) {
@@ -253,7 +254,7 @@ impl EventLoop {
         }
     }
 
-    /// `Err` says why the connection is over.
+    /// Serves one connection. `Err` says why it has ended.
     fn serve_one(&mut self, connection: &mut Connection) -> Result<(), String> {
         let text = |error: io::Error| error.to_string();
         if connection.state == State::Connecting {
@@ -262,48 +263,49 @@ impl EventLoop {
                 None => return Ok(()),
             }
         }
-        let is_watched = self.connections.values().any(|other| other.kind == Kind::Snoop);
-        let mut heard = Vec::new();
-        // Who changes rules faster than structures can be made of them waits in its socket.
+        let has_snoop = self.connections.values().any(|other| other.kind == Kind::Snoop);
+        let mut copied = Vec::new();
+        // A controller that changes rules faster than lookup structures can be built is not read
+        // for now.
         let is_deferred = connection.has_changed && self.switch.control.is_behind();
         if is_deferred {
             connection.defer_reading();
         } else {
-            let hear = |bytes: &[u8]| {
-                if is_watched {
-                    heard.extend_from_slice(bytes);
+            let copy = |bytes: &[u8]| {
+                if has_snoop {
+                    copied.extend_from_slice(bytes);
                 }
             };
-            connection.receive(hear).map_err(text)?;
+            connection.receive(copy).map_err(text)?;
         }
         let before = connection.output().len();
         let mut open = true;
         if connection.kind == Kind::Snoop {
             connection.waiting.clear();
         } else {
-            open = is_deferred || self.understand(connection);
+            open = is_deferred || self.handle_messages(connection);
             while connection.dump.is_some() && connection.may_serve() {
                 statistics::page(&self.switch, connection);
             }
         }
-        if is_watched && connection.kind != Kind::Snoop {
-            heard.extend_from_slice(&connection.output()[before..]);
-            self.show(&heard);
+        if has_snoop && connection.kind != Kind::Snoop {
+            copied.extend_from_slice(&connection.output()[before..]);
+            self.send_to_snoops(&copied);
         }
         connection.send().map_err(text)?;
         if open && !connection.is_finished() { Ok(()) } else { Err("closed".to_owned()) }
     }
 
-    /// Does what messages say. False when the connection is over.
-    fn understand(&mut self, connection: &mut Connection) -> bool {
+    /// Handles the messages that wait. Returns false when the connection has ended.
+    fn handle_messages(&mut self, connection: &mut Connection) -> bool {
         if connection.state == State::Greeting {
             let Some(first) = connection.waiting.pop_front() else { return true };
             let fault = match &first.content {
                 Ok(Message::Hello(hello)) if hello.is_compatible() => None,
                 Ok(Message::Hello(_)) => Some(Fault::Incompatible),
                 Err(fault @ Fault::BadLen) => Some(*fault),
-                // Who has no version in common may say so first; everything else comes after a
-                // hello.
+                // A peer without a common version may send an error first. All other messages come
+                // after a hello.
                 _ => Some(Fault::NoHello),
             };
             if let Some(fault) = fault {
@@ -324,11 +326,11 @@ impl EventLoop {
         true
     }
 
-    /// Shows bytes to who watches.
-    fn show(&mut self, bytes: &[u8]) {
-        for watcher in self.connections.values_mut().filter(|other| other.kind == Kind::Snoop) {
-            if watcher.state == State::Up || watcher.state == State::Greeting {
-                watcher.tell(bytes);
+    /// Sends bytes to snoop connections.
+    fn send_to_snoops(&mut self, bytes: &[u8]) {
+        for snoop in self.connections.values_mut().filter(|other| other.kind == Kind::Snoop) {
+            if snoop.state == State::Up || snoop.state == State::Greeting {
+                snoop.send_event(bytes);
             }
         }
     }
@@ -338,9 +340,10 @@ impl EventLoop {
         let _ = self.poll.registry().deregister(&mut connection.stream);
         if connection.missed > 0 {
             let missed = connection.missed;
-            self.options
-                .notice
-                .send(&format!("{}: {missed} events were not delivered: it did not read", connection.peer));
+            self.options.notice.send(&format!(
+                "{}: {missed} asynchronous messages were dropped: it did not read",
+                connection.peer
+            ));
         }
         if let Kind::Dialled(index) = connection.kind {
             let dialled = &mut self.targets[index];
@@ -357,7 +360,7 @@ impl EventLoop {
         }
     }
 
-    /// What a switch does by itself.
+    /// Does what a switch does without a request: expiry, link changes, dialling, checks.
     fn housekeep(&mut self) {
         let now = Instant::now();
         let control = self.switch.control.clone();
@@ -390,8 +393,8 @@ impl EventLoop {
         self.choose_mode();
     }
 
-    /// Fail-standalone begins when every controller has been tried in vain, and ends when one is
-    /// there.
+    /// Fail-standalone begins when every controller has failed to connect, and ends when one is
+    /// connected.
     fn choose_mode(&mut self) {
         if self.options.fail_mode == FailMode::Secure || self.targets.is_empty() {
             return;
@@ -446,8 +449,8 @@ impl EventLoop {
         Ok(self.add(Connection::new(stream, target.to_string(), kind, State::Connecting)))
     }
 
-    /// What a name stands for; `None` while a thread of its own finds out. A name is looked up anew
-    /// each time it is dialled: controllers move.
+    /// Resolves a name; `None` while a thread of its own does so. A name is resolved again each
+    /// time it is dialled, because controllers move.
     fn look_up(&mut self, index: usize, target: &Target) -> io::Result<Option<Vec<SocketAddr>>> {
         let lookup = &mut self.targets[index].lookup;
         let Some(answer) = lookup else {
@@ -455,7 +458,7 @@ impl EventLoop {
             let (host, port, waker) = (target.host.clone(), target.port, Arc::clone(&self.waker));
             let resolve = move || {
                 let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
-                // They fail when the agent has gone.
+                // They fail when the agent has ended.
                 let _ = sender.send(addresses);
                 let _ = waker.wake();
             };
@@ -471,13 +474,13 @@ impl EventLoop {
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => {
                 *lookup = None;
-                Err(io::Error::other("looking the name up came to nothing"))
+                Err(io::Error::other("the name could not be resolved"))
             }
         }
     }
 
-    /// Tells the controllers what happened.
-    fn tell(&mut self) {
+    /// Sends packet-ins and asynchronous messages to the controllers.
+    fn send_events(&mut self) {
         for packet in self.switch.control.take_packet_ins() {
             let event = Event::PacketIn(packet);
             if !self.connections.values().any(|one| one.wants(&event)) {
@@ -485,9 +488,9 @@ impl EventLoop {
             }
             let Some(bytes) = self.switch.encode(&event) else { continue };
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
-                connection.tell(&bytes);
+                connection.send_event(&bytes);
             }
-            self.show(&bytes);
+            self.send_to_snoops(&bytes);
         }
         self.send_async_messages();
         for token in self.connections.keys().copied().collect::<Vec<_>>() {
@@ -500,12 +503,13 @@ impl EventLoop {
 }
 
 impl EventLoop {
-    /// Tells what is told once; who watches is shown it the first time.
+    /// Sends asynchronous messages. Snoop connections receive each once, when the first controller
+    /// does.
     fn send_async_messages(&mut self) {
         let now = Instant::now();
         let mut shown = Vec::new();
         for connection in self.connections.values_mut() {
-            self.switch.async_messages.tell(connection, now, |number, event| {
+            self.switch.async_messages.deliver(connection, now, |number, event| {
                 let bytes = self.switch.encode(event)?;
                 if number >= self.shown {
                     shown.extend_from_slice(&bytes);
@@ -514,7 +518,7 @@ impl EventLoop {
                 Some(bytes)
             });
         }
-        self.show(&shown);
+        self.send_to_snoops(&shown);
         self.switch.async_messages.tidy(self.connections.values_mut());
     }
 }

@@ -1,4 +1,4 @@
-//! What the tables of this switch can do: all of them the same.
+//! The features of the tables of this switch. All tables have the same features.
 
 use crate::message::{Fault, For, Property, TableFeatures};
 use fastpath_switch::Limits;
@@ -7,10 +7,10 @@ use fastpath_switch::field::FIELDS;
 
 /// Types of instructions: goto, metadata, write, apply, clear, meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
-/// Bits of a table's configuration that 1.3 has, all deprecated.
+/// Bits of a table's configuration that OpenFlow 1.3 defines, all deprecated.
 pub(super) const TABLE_CONFIG: u32 = 3;
 
-/// The actions as bits (OFPAT_).
+/// Returns the actions as bits (OFPAT_).
 pub(super) fn action_bits() -> u32 {
     ACTIONS.iter().fold(0, |bits, info| bits | 1 << info.number)
 }
@@ -22,7 +22,7 @@ fn action_types() -> Vec<u16> {
     types
 }
 
-/// What a table can do.
+/// Returns the features of a table.
 pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     let is_last = table_id + 1 == limits.tables;
     // Goto leads to later tables only.
@@ -39,7 +39,7 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     properties.extend(for_both(&|whom| Property::WriteActions(whom, action_types())));
     properties.extend(for_both(&|whom| Property::ApplyActions(whom, action_types())));
     properties.push(Property::Match(matched()));
-    // Without the bit that says "under a mask", which Open vSwitch does not take here.
+    // Without the bit for "with a mask", which Open vSwitch rejects here.
     let wildcards = FIELDS.iter().map(|info| (info.field, false)).collect();
     properties.push(Property::Wildcards(wildcards));
     properties.extend(for_both(&|whom| Property::WriteSetField(whom, set())));
@@ -55,20 +55,25 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     }
 }
 
-/// Whether the table can do all that is wanted of it. A table may be able to do more than it was
-/// asked to (§7.3.5.5.1), so nothing has to change then.
+/// Checks that the table has all requested features. A table may have more features than requested
+/// (§7.3.5.5.1), so nothing has to change then.
 pub(super) fn check(ours: &TableFeatures, wanted: &TableFeatures) -> Result<(), Fault> {
     let metadata =
         wanted.metadata_match & !ours.metadata_match | wanted.metadata_write & !ours.metadata_write;
     if metadata != 0 {
         return Err(Fault::TableFeaturesBadMetadata);
     }
-    let is_had = |property: &Property| ours.properties.iter().any(|had| has_all(had, property));
+    let is_available = |property: &Property| ours.properties.iter().any(|had| has_all(had, property));
     let fits = wanted.entries <= ours.entries && wanted.config & !TABLE_CONFIG == 0;
-    if fits && wanted.properties.iter().all(is_had) { Ok(()) } else { Err(Fault::TableFeaturesBadArgument) }
+    if fits && wanted.properties.iter().all(is_available) {
+        Ok(())
+    } else {
+        Err(Fault::TableFeaturesBadArgument)
+    }
 }
 
-/// Whether the one property is of the kind of the other and has all that it has.
+/// Returns whether the first property is of the kind of the second and contains all that it
+/// contains.
 fn has_all(had: &Property, wanted: &Property) -> bool {
     use Property::{
         ApplyActions, ApplySetField, Instructions, Match, NextTables, Wildcards, WriteActions, WriteSetField,
@@ -80,7 +85,7 @@ fn has_all(had: &Property, wanted: &Property) -> bool {
             a == b && wanted.iter().all(|kind| had.contains(kind))
         }
         (NextTables(a, had), NextTables(b, wanted)) => a == b && wanted.iter().all(|id| had.contains(id)),
-        // A field that takes a mask also does without.
+        // A field that supports a mask can be matched without one.
         (Match(had), Match(wanted)) => wanted
             .iter()
             .all(|(field, mask)| had.iter().any(|(other, takes)| field == other && mask <= takes)),
@@ -100,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_table_leads_nowhere_and_every_action_has_its_bit() {
+    fn the_last_table_has_no_goto_and_every_action_has_its_bit() {
         let limits = Limits { tables: 3, ..Limits::default() };
         let goes_on = |id| {
             of_table(&limits, id)
@@ -113,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_of_a_table_may_be_less_than_it_can_do_but_not_more() {
+    fn a_request_for_fewer_features_succeeds_and_for_more_is_refused() {
         let ours = of_table(&Limits { tables: 3, flows: 1000, ..Limits::default() }, 1);
         let with = |property| TableFeatures { properties: vec![property], ..ours.clone() };
         let (flows, miss) = (For::Flows, For::Miss);

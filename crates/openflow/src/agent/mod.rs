@@ -1,4 +1,4 @@
-//! The agent: controllers on one side, a running switch on the other.
+//! The agent: connects controllers to a running switch.
 //!
 //! ```text
 //!  controllers ═ TCP, TLS ═▶ Connection ─ batch of messages ─▶ requests, statistics ─▶ Control ─▶ (data path)
@@ -6,9 +6,9 @@
 //!              ◀═ when there is room ══ AsyncMessages: flow-removed, port-status
 //! ```
 //!
-//! One thread serves all connections, in turns of at most a batch each, with sockets that never
-//! block; it also runs what a switch does by itself: flows expire, links change. No packet passes
-//! here that does not concern controllers.
+//! One thread serves all connections in turn, at most a batch of messages each, with sockets that
+//! never block. It also does what a switch does without a request: flows expire, links change. Only
+//! packets for controllers pass through it.
 //!
 //! Read first: `connection.rs`, then `requests.rs`.
 
@@ -41,39 +41,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the switch does while none of the controllers it dials can be reached (§6.3.2).
+/// What the switch does while none of the controllers that it dials can be reached (§6.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FailMode {
-    /// Goes on with the flows it has.
+    /// Forward by the installed flows.
     #[default]
     Secure,
-    /// Learns addresses and forwards by them, until a controller is back.
+    /// Learn addresses and forward by them until a controller is back.
     Standalone,
 }
 
-/// How to serve.
+/// How to serve controllers.
 pub struct Options {
-    /// What the switch is called.
+    /// The datapath id of the switch.
     pub datapath_id: u64,
-    /// Its ports by number.
+    /// The ports of the switch, by number.
     pub ports: BTreeMap<u32, PortInfo>,
-    /// Where controllers may dial.
+    /// Addresses on which controllers may connect.
     pub listen: Vec<Listen>,
-    /// Where to watch what is said to and by controllers.
+    /// Addresses on which to serve a copy of all messages to and from controllers (`ovs-ofctl
+    /// snoop`).
     pub snoop: Vec<Listen>,
     /// Controllers to dial.
     pub connect: Vec<Target>,
-    /// For connections with TLS.
+    /// Keys and certificates for connections with TLS.
     pub tls: Option<TlsFiles>,
     /// What to do without controllers.
     pub fail_mode: FailMode,
-    /// After this much silence a controller is asked whether it is there; zero for never.
+    /// After this long without a message, an echo request is sent to the controller; zero for
+    /// never.
     pub probe_every: Duration,
     /// The longest wait before a controller is dialled again.
     pub backoff_max: Duration,
-    /// The interfaces whose links are watched.
+    /// The interfaces with a link state to watch.
     pub links: Option<LinkWatch>,
-    /// Told what happens by itself: controllers that come and go.
+    /// Receives events: controllers that connect and disconnect.
     pub notice: Notice,
 }
 
@@ -83,18 +85,18 @@ pub enum StartError {
     /// An address cannot be listened on.
     #[error("{listen}: {source}")]
     Listen {
-        /// Which.
+        /// The address.
         listen: Listen,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// Keys and certificates do not do.
+    /// Keys and certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// They are missing.
-    #[error("{address}: TLS needs a private key, a certificate and the authority's certificate")]
+    /// An address needs TLS, and keys or certificates are missing.
+    #[error("{address}: TLS needs a private key, a certificate and a CA certificate")]
     NoTls {
-        /// For what.
+        /// The address.
         address: String,
     },
     /// The operating system refused a thread or a descriptor.
@@ -102,32 +104,31 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-/// What wakes an agent when packet-ins wait; made before the [`Control`] that needs it.
+/// Wakes an agent when packet-ins wait. It is created before the [`Control`] that needs it.
 pub struct Doorbell {
     poll: Poll,
     waker: Arc<Waker>,
 }
 
 impl Doorbell {
-    /// A doorbell.
+    /// Creates a doorbell.
     ///
-    /// # Errors
-    /// The system has no descriptor left.
+    /// The operating system refuses a descriptor.
     pub fn new() -> io::Result<Doorbell> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
         Ok(Doorbell { poll, waker })
     }
 
-    /// What rings it.
+    /// Returns a function that rings it.
     pub fn ringer(&self) -> impl Fn() + Send + Sync + 'static {
         let waker = Arc::clone(&self.waker);
-        // It fails when the agent has gone.
+        // It fails when the agent has ended.
         move || drop(waker.wake())
     }
 }
 
-/// An agent that runs; it ends when this is dropped.
+/// A running agent. Dropping it ends the agent.
 #[derive(Debug)]
 pub struct Agent {
     thread: Option<JoinHandle<()>>,
@@ -137,7 +138,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Serves controllers from now on.
+    /// Starts serving controllers.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -152,12 +153,13 @@ impl Agent {
         Ok(Agent { thread: Some(thread), stop, waker, listening })
     }
 
-    /// The addresses it listens on: those of [`Options::listen`], then those of [`Options::snoop`].
+    /// Returns the addresses on which it listens: those of [`Options::listen`], then those of
+    /// [`Options::snoop`].
     pub fn listening(&self) -> &[SocketAddr] {
         &self.listening
     }
 
-    /// Whether it has ended by itself, which is a defect.
+    /// Returns whether it has ended by itself, which is a defect.
     pub fn has_failed(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -168,7 +170,7 @@ impl Drop for Agent {
         self.stop.store(true, Ordering::Release);
         let _ = self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so on standard error.
+            // A thread that panicked has written so to standard error.
             let _ = thread.join();
         }
     }

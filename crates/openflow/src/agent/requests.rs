@@ -1,4 +1,4 @@
-//! What a connection's requests do, but for statistics.
+//! Handles all requests except statistics.
 
 use super::connection::{Connection, Incoming};
 use super::event::Event;
@@ -13,15 +13,16 @@ use fastpath_switch::port::config;
 use fastpath_switch::{FlowCommand, GroupCommand, MeterCommand, Rank, Refusal, Removed, Switch};
 use fastpath_units::Time;
 
-/// OFPC_: statistics of flows, tables, ports, groups; queues are not there, so theirs are empty.
+/// OFPC_: statistics of flows, tables, ports and groups. There are no queues, so OFPC_QUEUE_STATS
+/// is not set.
 const CAPABILITIES: u32 = 0b1111;
-/// Bits of OFPPC_ that can be set.
+/// The OFPPC_ bits that a port-mod can set.
 const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | config::NO_PACKET_IN;
-/// Any port, and all tables.
+/// Any port.
 const ANY: u32 = u32::MAX;
 
-/// Does the requests that wait, in order, until one has a reply of several pages: those go out
-/// before anything else. Runs of changes are done under one lock.
+/// Handles the requests that wait, in order, until one has a reply of several pages, which is sent
+/// before any other reply. Consecutive changes are applied under one lock.
 pub(super) fn handle(state: &mut SwitchState, connection: &mut Connection) -> Vec<Election> {
     let mut elections = Vec::new();
     while connection.dump.is_none() && connection.may_serve() {
@@ -38,14 +39,14 @@ pub(super) fn handle(state: &mut SwitchState, connection: &mut Connection) -> Ve
     elections
 }
 
-/// A controller has become master: other masters are slaves now.
+/// A controller has become master, and other masters become slaves.
 pub(super) struct Election;
 
 fn is_change(content: &Result<Message, Fault>) -> bool {
     matches!(content, Ok(Message::FlowMod { .. } | Message::GroupMod(_) | Message::MeterMod(_)))
 }
 
-/// Flow, group and meter mods.
+/// Applies flow, group and meter mods.
 fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incoming>) {
     if connection.is_slave() {
         run.iter().for_each(|one| connection.refuse(one.xid, &Fault::IsSlave, &one.head));
@@ -53,7 +54,7 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
     }
     connection.has_changed = true;
     let mut removed = Vec::new();
-    let looks_at: Option<Vec<_>> = run.iter().map(|one| looks_at(&one.content)).collect();
+    let counters_read: Option<Vec<_>> = run.iter().map(|one| counters_read(&one.content)).collect();
     let change = |switch: &mut Switch, now| {
         for one in &run {
             match change_one(switch, now, &one.content) {
@@ -62,16 +63,16 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
             }
         }
     };
-    match looks_at {
+    match counters_read {
         Some(flows) => state.control.change_flows(&flows.concat(), change),
         None => state.control.change(change),
     }
     state.note_removed(removed);
 }
 
-/// The flows whose counts a change tells somebody, or starts from; `None` for any number of them.
-/// Flows that are added or modified keep their counts, also those that still come.
-fn looks_at(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
+/// Returns the flows with counters that a change reads; `None` for any number of flows. Flows that
+/// are added or modified keep their counters, including counts not yet credited.
+fn counters_read(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
     match change {
         Ok(Message::FlowMod { request, .. }) => match request.command {
             FlowCommand::Add | FlowCommand::Modify | FlowCommand::ModifyStrict => Some(Vec::new()),
@@ -82,7 +83,7 @@ fn looks_at(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
         },
         Ok(Message::GroupMod(request)) => (request.command == GroupCommand::Add).then(Vec::new),
         Ok(Message::MeterMod(request)) => (request.command == MeterCommand::Add).then(Vec::new),
-        // Nothing comes of it.
+        // It changes nothing.
         _ => Some(Vec::new()),
     }
 }
@@ -94,7 +95,7 @@ fn change_one(
 ) -> Result<Vec<Removed>, Fault> {
     let removed = match request {
         Ok(Message::FlowMod { buffer_id, request }) => {
-            // In deletions it means nothing (§7.3.4.2).
+            // Deletions ignore it (§7.3.4.2).
             let is_delete = matches!(request.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
             if *buffer_id != NO_BUFFER && !is_delete {
                 return Err(Fault::BufferUnknown(*buffer_id));
@@ -140,7 +141,7 @@ fn answer(
     let is_slave = connection.is_slave();
     let only_masters = move || if is_slave { Err(Fault::IsSlave) } else { Ok(()) };
     match message {
-        // Messages that nothing follows from.
+        // Messages without an effect.
         Message::Hello(_) | Message::EchoReply(_) | Message::Error(_) => {}
         Message::EchoRequest(data) => connection.say(xid, &Message::EchoReply(data)),
         Message::FeaturesRequest => {
@@ -177,7 +178,7 @@ fn answer(
                 return Err(Fault::TableModBadConfig(config));
             }
         }
-        // All before it is in force: changes are when they return.
+        // Everything before it is in force, because changes are when they return.
         Message::BarrierRequest => connection.say(xid, &Message::BarrierReply),
         Message::QueueGetConfigRequest { port } => {
             let is_there = state.control.peek(|switch| switch.port(port).is_some());
@@ -194,7 +195,7 @@ fn answer(
     Ok(())
 }
 
-/// Reasons that do not exist are not remembered.
+/// Removes the bits of reasons that do not exist.
 fn known(masks: Async) -> Async {
     let keep = |words: [u32; 2], bits: u32| words.map(|word| word & bits);
     Async {
@@ -204,7 +205,7 @@ fn known(masks: Async) -> Async {
     }
 }
 
-/// Fragments are handled as ordinary packets, and not otherwise.
+/// Fragments are handled as ordinary packets; no other mode is supported.
 fn set_config(state: &mut SwitchState, config: Config) -> Result<(), Fault> {
     if config.flags != 0 {
         return Err(Fault::ConfigBadFlags(config.flags));
@@ -243,7 +244,7 @@ fn port_mod(state: &mut SwitchState, request: &PortMod) -> Result<(), Fault> {
     Ok(())
 }
 
-/// §6.3.6: the generation id orders the elections of masters.
+/// Changes the role of a controller. The generation id orders the elections of masters (§6.3.6).
 fn elect(
     state: &mut SwitchState,
     connection: &mut Connection,
@@ -263,7 +264,7 @@ fn elect(
     if role != Role::NoChange {
         connection.take_role(role);
     }
-    // Without an election yet, all ones say so (§7.3.9).
+    // All ones mean that there was no election yet (§7.3.9).
     let generation_id = state.generation_id.unwrap_or(u64::MAX);
     connection.say(xid, &Message::RoleReply(RoleMessage { role: connection.role, generation_id }));
     (role == Role::Master).then_some(Election)

@@ -1,20 +1,20 @@
-//! Without controllers, in fail-standalone mode: the switch learns addresses and forwards by them,
-//! as one without OpenFlow does (§6.3.2). A flow of the highest priority sends everything to
-//! NORMAL; it carries [`COOKIE`] and goes when a controller is back.
+//! Fail-standalone mode: without controllers, the switch learns addresses and forwards by them, as
+//! a switch without OpenFlow does (§6.3.2). A flow of the highest priority sends everything to
+//! NORMAL. It carries [`COOKIE`] and is removed when a controller is back.
 
 use fastpath_engine::switching::Control;
 use fastpath_switch::port;
 use fastpath_switch::{Action, FlowCommand, FlowMod, Instructions, Match};
 
-/// The mark of the flow made here.
+/// The cookie of this flow.
 const COOKIE: u64 = 0xfa57_0000_5741_4e44;
 
-/// Begins. The table may be full: then what is there goes on to serve.
+/// Starts standalone mode. If the table is full, the installed flows go on forwarding.
 pub(super) fn begin(control: &Control) {
     let _ = control.change_flows(&[], |switch, now| switch.flow_mod(now, &everything()));
 }
 
-/// Ends: a controller is back.
+/// Ends standalone mode.
 pub(super) fn end(control: &Control) {
     let gone = FlowMod { command: FlowCommand::DeleteStrict, cookie_mask: u64::MAX, ..everything() };
     let _ = control.change_flows(&[], |switch, now| switch.flow_mod(now, &gone));

@@ -1,5 +1,5 @@
-//! Multipart requests: descriptions and statistics, those of any length given page by page, so that
-//! neither the lock of the switch is held long nor memory taken for more than a page.
+//! Answers multipart requests: descriptions and statistics. Replies of any length are sent page by
+//! page, so that the lock of the switch is held briefly and memory is used for one page only.
 
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
@@ -12,7 +12,7 @@ use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::{Counters, Flow, FlowFilter, Rank, Refusal, Switch, group, meter, port};
 use fastpath_units::Time;
 
-/// Flows looked at for one page.
+/// Flows examined for one page.
 const FLOWS_PER_PAGE: usize = 2048;
 /// Bytes after which a page ends.
 const PAGE: usize = 48 << 10;
@@ -21,7 +21,7 @@ const ITEMS_PER_PAGE: usize = 256;
 /// All queues of a port.
 const ALL_QUEUES: u32 = u32::MAX;
 
-/// Answers a request, of so many bytes, at once, or begins a dump.
+/// Answers a request, given its transaction id and length in bytes, at once, or begins a dump.
 pub(super) fn answer(
     state: &mut SwitchState,
     connection: &mut Connection,
@@ -141,8 +141,8 @@ fn aggregate(state: &SwitchState, filter: &FlowFilter) -> Reply {
     }
 }
 
-/// Shows the selected ones of the next flows to `show` until it says false; says how many were
-/// looked at and the last of them.
+/// Passes the selected ones of the next flows to `show` until it returns false. Returns how many
+/// flows were examined, and the last of them.
 fn scan(
     switch: &Switch,
     filter: &FlowFilter,
@@ -189,7 +189,7 @@ fn port_stats(state: &SwitchState, wanted: u32) -> Result<Vec<PortStats>, Fault>
 
 fn group_features(state: &SwitchState) -> GroupFeatures {
     let most = state.control.peek(|switch| switch.limits().groups) as u32;
-    // All four types; weights, liveness, chains and their checks.
+    // All four types; weights, liveness, chaining and its checks.
     GroupFeatures { kinds: 0xf, capabilities: 0xf, most: [most; 4], actions: [features::action_bits(); 4] }
 }
 
@@ -205,8 +205,8 @@ fn meter_features(state: &SwitchState) -> MeterFeatures {
     }
 }
 
-/// Tables are as they are: a request for that or less is fulfilled, but for names nothing changes,
-/// and a request for more is refused as a whole. Tables that are not named stay.
+/// The features of tables are fixed. A request for these or fewer succeeds and changes nothing but
+/// names. A request for more is refused as a whole. Tables that are not named stay.
 fn table_features(
     state: &mut SwitchState,
     connection: &mut Connection,
@@ -231,7 +231,7 @@ fn table_features(
     Ok(())
 }
 
-/// Gives the next page of a dump, and ends it after the last.
+/// Sends the next page of a dump, and ends the dump after the last.
 pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
     let Some(Dump { xid, of }) = connection.dump.take() else { return };
     let kind = match of {
@@ -249,7 +249,7 @@ pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
     connection.dump = rest.map(|of| Dump { xid, of });
 }
 
-/// A page under work.
+/// A page in progress.
 struct Page<'a> {
     pages: Pages,
     out: &'a mut Vec<u8>,
@@ -263,7 +263,7 @@ impl Page<'_> {
     }
 }
 
-/// Puts items on a page; answers with where to go on.
+/// Adds items to a page. Returns where to continue.
 fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<DumpOf> {
     match of {
         DumpOf::Flows { filter, next } => {

@@ -1,4 +1,4 @@
-//! A connection's bytes, in the clear or through TLS. Nothing here waits.
+//! The byte stream of a connection, plain or through TLS. No call blocks.
 
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -6,7 +6,7 @@ use mio::{Interest, Registry, Token};
 use rustls::Connection;
 use std::io::{self, ErrorKind, Read, Write};
 
-/// Plain bytes that TLS keeps at most before they are encrypted and sent.
+/// Most plain bytes that TLS buffers before they are encrypted and sent.
 const TLS_BUFFER: usize = 64 << 10;
 
 /// See the head of this file.
@@ -15,20 +15,20 @@ pub(super) struct Stream {
     tls: Option<Box<Connection>>,
 }
 
-/// How an attempt to move bytes ended.
+/// The result of an attempt to move bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Moved {
-    /// Some were moved; there may be more.
+    /// Some bytes were moved; there may be more.
     Some,
     /// The socket must become ready first.
     Blocked,
-    /// The other side has ended the connection.
+    /// The peer has closed the connection.
     Closed,
 }
 
 impl Stream {
     pub(super) fn new(socket: TcpStream, tls: Option<Connection>) -> Stream {
-        // A message is small and somebody waits for it.
+        // Messages are small, and the peer waits for them.
         let _ = socket.set_nodelay(true);
         let tls = tls.map(|mut tls| {
             tls.set_buffer_limit(Some(TLS_BUFFER));
@@ -37,7 +37,8 @@ impl Stream {
         Stream { socket, tls }
     }
 
-    /// What connecting came to, once the socket is writable: `None` while it is under way.
+    /// Returns the result of connecting, once the socket is writable; `None` while it is in
+    /// progress.
     pub(super) fn connected(&self) -> io::Result<Option<()>> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
@@ -49,7 +50,7 @@ impl Stream {
         }
     }
 
-    /// Adds received bytes to `input`, at most about `limit`.
+    /// Appends received bytes to `input`, at most about `limit`.
     pub(super) fn read(&mut self, input: &mut Vec<u8>, limit: usize) -> io::Result<Moved> {
         let Stream { socket, tls } = self;
         let Some(tls) = tls else { return read_into(socket, input, limit) };
@@ -67,7 +68,7 @@ impl Stream {
             }
             let done = tls.process_new_packets();
             if let Err(error) = done {
-                // The alert that says why goes out if the socket takes it.
+                // The alert with the reason is sent if the socket accepts it.
                 let _ = tls.write_tls(socket);
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
@@ -101,7 +102,7 @@ impl Stream {
         }
     }
 
-    /// Whether bytes of our own wait inside TLS.
+    /// Returns whether encrypted bytes wait to be sent.
     pub(super) fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }

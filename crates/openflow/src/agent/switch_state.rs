@@ -1,5 +1,5 @@
-//! What all connections of an agent share: the switch, what it is called, elections, and events not
-//! yet told.
+//! What all connections of an agent share: the switch, its identity, elections, and asynchronous
+//! messages not yet delivered.
 
 use super::async_messages::AsyncMessages;
 use super::event::Event;
@@ -16,8 +16,8 @@ const LINK_DOWN: u32 = 1 << 0;
 const LIVE: u32 = 1 << 2;
 /// OFPPF_10GB_FD.
 const TEN_GIGABIT: u32 = 1 << 6;
-/// Longest frame that fits a packet-in: header, fixed part and the longest match take less than 128
-/// bytes.
+/// The longest frame that fits a packet-in. Header, fixed part and the longest match take less than
+/// 128 bytes.
 const PACKET_IN_MAX: usize = u16::MAX as usize - 128;
 
 /// A port as controllers see it.
@@ -35,22 +35,22 @@ pub(super) struct SwitchState {
     pub(super) datapath_id: u64,
     pub(super) ports: BTreeMap<u32, PortInfo>,
     pub(super) config: Config,
-    /// Those that controllers gave.
+    /// The names that controllers gave to tables.
     pub(super) table_names: BTreeMap<u8, String>,
-    /// Of the last election (§6.3.6).
+    /// The generation id of the last election (§6.3.6).
     pub(super) generation_id: Option<u64>,
     pub(super) async_messages: AsyncMessages,
     pub(super) started: Time,
 }
 
 impl SwitchState {
-    /// Notes flows that went; those whose flow-mod asked for it will be told.
+    /// Records removed flows. Those with the flag OFPFF_SEND_FLOW_REM will be sent to controllers.
     pub(super) fn note_removed(&mut self, removed: Vec<Removed>) {
-        let told = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
-        told.for_each(|one| self.async_messages.push(Event::FlowRemoved(Box::new(one))));
+        let reported = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
+        reported.for_each(|one| self.async_messages.push(Event::FlowRemoved(Box::new(one))));
     }
 
-    /// The port as a message describes it.
+    /// Returns the description of a port in a message.
     pub(super) fn describe(&self, number: u32, port: &Port) -> PortDescription {
         let state = if port.link == Link::Down { LINK_DOWN } else { 0 };
         let state = state | if port.is_live() { LIVE } else { 0 };
@@ -66,7 +66,7 @@ impl SwitchState {
         }
     }
 
-    /// The bytes that tell an event; `None` when what it is about is gone.
+    /// Encodes an event; `None` when its subject is gone.
     pub(super) fn encode(&self, event: &Event) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         self.message(event)?.encode(0, &mut bytes);
@@ -85,7 +85,7 @@ impl SwitchState {
     }
 }
 
-/// This switch keeps no packets: it sends them whole, whatever length the action asks for (§6.1.2).
+/// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2).
 fn packet_in(packet: &QueuedPacketIn) -> PacketIn {
     let context = packet.head.context;
     let mut fields = vec![FieldMatch::exact(Field::InPort, context.in_port.into())];

@@ -1,4 +1,4 @@
-//! Keys and certificates from PEM files, and the TLS sessions made with them.
+//! Keys and certificates from PEM files, and the TLS sessions created with them.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -7,37 +7,37 @@ use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerCo
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where keys and certificates are.
+/// The files of keys and certificates.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFiles {
     /// The switch's private key.
     pub private_key: PathBuf,
-    /// The switch's certificate, with those between it and the authority.
+    /// The switch's certificate, followed by the intermediate certificates up to the authority.
     pub certificate: PathBuf,
-    /// The authority whose certificates controllers must show.
+    /// The authority (CA) that signed the certificates of controllers.
     pub ca_certificate: PathBuf,
 }
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read or is no PEM file of the right kind.
+    /// A file cannot be read or is not a PEM file of the right kind.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: rustls::pki_types::pem::Error,
     },
-    /// Key and certificates do not make a configuration.
+    /// Key and certificates are not a valid configuration.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// The authority's certificates do not make a verifier.
+    /// The authority's certificates are not valid for verification.
     #[error("TLS: {0}")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// What TLS sessions are made with.
+/// The configuration of TLS sessions.
 #[derive(Clone)]
 pub(super) struct Tls {
     client: Arc<ClientConfig>,
@@ -69,15 +69,18 @@ impl Tls {
         Ok(Tls { client: Arc::new(client), server: Arc::new(server) })
     }
 
-    /// The session of a switch that dialled `host`, whose certificate must be for that name or
-    /// address.
+    /// Creates the session of a switch that dialled `host`. The peer's certificate must be for that
+    /// name or address.
     pub(super) fn dialled(&self, host: &str) -> Result<Connection, rustls::Error> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| rustls::Error::General(format!("'{host}' is no name a certificate can be for")))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            rustls::Error::General(format!(
+                "'{host}' is not a host name or address that a certificate can contain"
+            ))
+        })?;
         ClientConnection::new(Arc::clone(&self.client), name).map(Connection::Client)
     }
 
-    /// The session of a switch that was dialled.
+    /// Creates the session of a switch that was dialled.
     pub(super) fn answered(&self) -> Result<Connection, rustls::Error> {
         ServerConnection::new(Arc::clone(&self.server)).map(Connection::Server)
     }

@@ -1,8 +1,8 @@
-//! Reading and writing big-endian numbers, bounded: the one place that counts bytes.
+//! Bounded reading and writing of big-endian numbers.
 
 use super::fault::Fault;
 
-/// Bytes not yet read, and what is wrong with the message when they do not suffice.
+/// Bytes not yet read, and the fault to report when they do not suffice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -28,12 +28,12 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next `len` bytes, to be read with another complaint.
+    /// Returns a reader of the next `len` bytes with its own fault.
     pub(crate) fn part(&mut self, len: usize, short: Fault) -> Result<Reader<'a>, Fault> {
         self.take(len).map(|bytes| Reader::new(bytes, short))
     }
 
-    /// All that is left.
+    /// Takes all remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.bytes)
     }
@@ -64,29 +64,30 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A number of at most 16 bytes.
+    /// Reads a number of at most 16 bytes.
     pub(crate) fn number(&mut self, len: usize) -> Result<u128, Fault> {
         let bytes = self.take(len)?;
         Ok(bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
     }
 
-    /// Text in a field of `len` bytes, ended by a zero.
+    /// Reads text in a field of `len` bytes, ended by a zero.
     pub(crate) fn text(&mut self, len: usize) -> Result<String, Fault> {
         let bytes = self.take(len)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(len);
         let mut text = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        // What is not UTF-8 grew; a text that was read can be written.
+        // Bytes that are not UTF-8 grew. A text that was read must fit when it is written.
         text.truncate(text_end(&text, len));
         Ok(text)
     }
 
-    /// Nothing may be left.
+    /// Checks that no bytes remain.
     pub(crate) fn end(&self) -> Result<(), Fault> {
         if self.is_empty() { Ok(()) } else { Err(self.short) }
     }
 }
 
-/// Where to cut a text between characters for a field of `len` bytes with a zero at its end.
+/// Returns where to cut a text between characters for a field of `len` bytes with a zero at its
+/// end.
 fn text_end(text: &str, len: usize) -> usize {
     let mut end = text.len().min(len - 1);
     while !text.is_char_boundary(end) {
@@ -95,20 +96,20 @@ fn text_end(text: &str, len: usize) -> usize {
     end
 }
 
-/// What is written; all of it fits because who gives it is bounded.
+/// Writes numbers and text. Everything fits, because the values are bounded.
 pub(crate) trait Write {
     fn u8(&mut self, value: u8);
     fn u16(&mut self, value: u16);
     fn u32(&mut self, value: u32);
     fn u64(&mut self, value: u64);
-    /// The lowest `len` bytes of a number.
+    /// Writes the lowest `len` bytes of a number.
     fn number(&mut self, value: u128, len: usize);
     fn zeros(&mut self, len: usize);
-    /// Text in a field of `len` bytes, cut so that a zero follows.
+    /// Writes text in a field of `len` bytes, cut so that a zero follows.
     fn text(&mut self, text: &str, len: usize);
-    /// Zeros until what began at `start` has a length of a multiple of 8.
+    /// Writes zeros until the bytes from `start` are a multiple of 8.
     fn pad(&mut self, start: usize);
-    /// Writes the length of what began at `start` as the 16-bit number at `at`.
+    /// Writes the number of bytes since `start` as the 16-bit number at `at`.
     fn length(&mut self, start: usize, at: usize);
 }
 

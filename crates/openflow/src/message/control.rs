@@ -7,9 +7,9 @@ use super::fault::Fault;
 /// OFPT_HELLO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// The highest version the sender speaks.
+    /// The highest version that the sender supports.
     pub version: u8,
-    /// A bit for each version it speaks, when it says.
+    /// A bit for each version that the sender supports, if it sent a bitmap.
     pub bitmap: Option<u32>,
 }
 
@@ -18,7 +18,7 @@ pub struct Hello {
 pub struct ErrorMessage {
     /// OFPET_.
     pub kind: u16,
-    /// What it means depends on the type.
+    /// The code; its meaning depends on the type.
     pub code: u16,
     /// The beginning of the request, or a text.
     pub data: Vec<u8>,
@@ -40,20 +40,20 @@ pub struct Features {
 pub struct Config {
     /// OFPC_FRAG_.
     pub flags: u16,
-    /// Bytes of a packet to send to the controller where no flow says.
+    /// Bytes of a packet to send to the controller where no flow specifies it.
     pub miss_send_len: u16,
 }
 
-/// What a controller may do.
+/// The role of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Leave it as it is, and say it.
+    /// No change: only report the role.
     NoChange,
-    /// All, like every other equal.
+    /// Full access, shared with other controllers.
     Equal,
-    /// All, alone.
+    /// Full access, as the only master.
     Master,
-    /// Look only.
+    /// Read-only access.
     Slave,
 }
 
@@ -62,12 +62,12 @@ pub enum Role {
 pub struct RoleMessage {
     /// The role.
     pub role: Role,
-    /// Which election it is from.
+    /// The generation id of the election.
     pub generation_id: u64,
 }
 
-/// OFPT_SET_ASYNC and OFPT_GET_ASYNC_REPLY: which messages come unasked, by reason, for masters and
-/// equals and for slaves.
+/// OFPT_SET_ASYNC and OFPT_GET_ASYNC_REPLY: which asynchronous messages are sent, by reason, for
+/// masters and equals and for slaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Async {
     /// OFPR_ bits.
@@ -79,18 +79,18 @@ pub struct Async {
 }
 
 impl Hello {
-    /// What this switch says.
+    /// The hello of this switch.
     pub fn ours() -> Hello {
         Hello { version: VERSION, bitmap: Some(1 << VERSION) }
     }
 
-    /// Whether 1.3 is spoken (§6.3.1: by the bitmaps if both sent one, otherwise by the smaller of
-    /// the versions).
+    /// Returns whether version 1.3 can be used (§6.3.1: by the bitmaps if both sides sent one,
+    /// otherwise by the smaller of the versions).
     pub fn is_compatible(&self) -> bool {
         self.bitmap.map_or(self.version >= VERSION, |bitmap| bitmap & 1 << VERSION != 0)
     }
 
-    /// Elements that are not understood are skipped, as are bytes that make none.
+    /// Unknown elements are skipped, as are bytes that form none.
     pub(super) fn read(version: u8, r: &mut Reader<'_>) -> Hello {
         let mut hello = Hello { version, bitmap: None };
         let mut elements = || -> Result<(), Fault> {
@@ -110,7 +110,7 @@ impl Hello {
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        // The version is in the header, which has been written.
+        // The version is in the header, which was written before.
         let header = out.len() - super::HEADER_LEN;
         out[header] = self.version;
         if let Some(bitmap) = self.bitmap {
@@ -169,7 +169,7 @@ impl RoleMessage {
 }
 
 impl Async {
-    /// What a new connection gets (§6.3.5, §7.3.10): everything for masters and equals, port
+    /// The masks of a new connection (§6.3.5, §7.3.10): everything for masters and equals, port
     /// changes for slaves.
     pub const DEFAULT: Async = Async { packet_in: [0x7, 0], port_status: [0x7, 0x7], flow_removed: [0xf, 0] };
 

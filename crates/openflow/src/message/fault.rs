@@ -2,45 +2,45 @@
 
 use fastpath_switch::Refusal;
 
-/// Why a message cannot be done. Whatever the switch itself refuses is [`Fault::Refused`].
+/// Why a message cannot be processed. [`Fault::Refused`] has the reasons of the switch itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it, the specification numbers it")]
 pub enum Fault {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("no common version of the protocol; this switch speaks OpenFlow 1.3")]
+    #[error("no common protocol version; this switch supports OpenFlow 1.3")]
     Incompatible,
-    #[error("version {0:#04x} is not the one agreed on")]
+    #[error("version {0:#04x} is not the negotiated one")]
     BadVersion(u8),
-    #[error("message type {0} is not known, or not for a switch")]
+    #[error("message type {0} is unknown, or not valid for a switch")]
     BadType(u8),
-    #[error("multipart type {0} is not known")]
+    #[error("multipart type {0} is unknown")]
     BadMultipart(u16),
-    #[error("experimenter {0:#010x} is not known")]
+    #[error("experimenter {0:#010x} is unknown")]
     BadExperimenter(u32),
     #[error("the message has the wrong length")]
     BadLen,
-    #[error("buffer {0:#x} is not known; this switch sends whole packets and keeps none")]
+    #[error("buffer {0:#x} is unknown; this switch buffers no packets")]
     BufferUnknown(u32),
     #[error("a slave may not change the switch")]
     IsSlave,
     #[error("the packet cannot be sent")]
     BadPacket,
-    #[error("the parts of a request are more than is kept")]
+    #[error("the parts of a request exceed the limit")]
     MultipartOverflow,
     #[error("a list of actions has the wrong length")]
     ActionBadLen,
-    #[error("an action of experimenter {0:#010x} is not known")]
+    #[error("an action of experimenter {0:#010x} is unknown")]
     ActionBadExperimenter(u32),
     #[error("a set-field action has the wrong length")]
     ActionBadSetLen,
-    #[error("a set-field action sets a field that is not known")]
+    #[error("a set-field action sets an unknown field")]
     ActionBadSetType,
-    #[error("an instruction of experimenter {0:#010x} is not known")]
+    #[error("an instruction of experimenter {0:#010x} is unknown")]
     InstructionBadExperimenter(u32),
     #[error("an instruction has the wrong length")]
     InstructionBadLen,
-    #[error("match type {0} is not known")]
+    #[error("match type {0} is unknown")]
     MatchBadType(u16),
     #[error("a match has the wrong length")]
     MatchBadLen,
@@ -48,42 +48,42 @@ pub enum Fault {
     BucketBadLen,
     #[error("a meter band has the wrong length")]
     BandBadLen,
-    #[error("hardware address is not that of port {0}")]
+    #[error("the hardware address is not that of port {0}")]
     PortBadHwAddr(u32),
-    #[error("port configuration bits {0:#x} are not known")]
+    #[error("port configuration bits {0:#x} are unknown")]
     PortBadConfig(u32),
-    #[error("a port cannot be made to advertise {0:#x}")]
+    #[error("a port cannot advertise {0:#x}")]
     PortBadAdvertise(u32),
     #[error("table {0} does not exist")]
     TableModBadTable(u8),
-    #[error("table configuration {0:#x} is not known")]
+    #[error("table configuration {0:#x} is unknown")]
     TableModBadConfig(u32),
-    #[error("port {0:#x} has no queues to ask about")]
+    #[error("port {0:#x} does not exist")]
     QueueBadPort(u32),
     #[error("queue {0} does not exist")]
     QueueBadQueue(u32),
-    #[error("configuration flags {0:#x} are not possible")]
+    #[error("configuration flags {0:#x} are not supported")]
     ConfigBadFlags(u16),
-    #[error("the generation id is older than that of the present master")]
+    #[error("the generation id is older than that of the current master")]
     RoleStale,
-    #[error("role {0} is not known")]
+    #[error("role {0} is unknown")]
     RoleBad(u32),
     #[error("table features name a table that does not exist")]
     TableFeaturesBadTable,
-    #[error("table features ask for metadata bits that do not exist")]
+    #[error("table features contain metadata bits that do not exist")]
     TableFeaturesBadMetadata,
-    #[error("a property of table features is not known")]
+    #[error("a property of table features is unknown")]
     TableFeaturesBadType,
     #[error("table features have the wrong length")]
     TableFeaturesBadLen,
-    #[error("table features ask for what the table does not have")]
+    #[error("table features exceed those of the table")]
     TableFeaturesBadArgument,
     #[error("the first message must be a hello")]
     NoHello,
 }
 
 impl Fault {
-    /// The `type` and `code` of the error message (§7.4.4).
+    /// Returns the `type` and `code` of the error message (§7.4.4).
     pub const fn numbers(&self) -> (u16, u16) {
         match self {
             Fault::Refused(refusal) => refusal.numbers(),

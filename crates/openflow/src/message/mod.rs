@@ -1,12 +1,12 @@
-//! The messages of OpenFlow 1.3.5, as values and as bytes. Pure: nothing here does I/O.
+//! The messages of OpenFlow 1.3.5, as values and as bytes. Pure: no I/O.
 //!
 //! ```text
 //!  bytes ── frame_len ──▶ one message ── decode ──▶ (xid, Message) or Fault        Message ── encode ──▶ bytes
 //! ```
 //!
-//! Both directions can be read and written, so a controller's side can be tested too. No bytes make
-//! a decoder panic or take more memory than a small multiple of the message, which is at most 64
-//! KiB.
+//! Messages of both directions can be read and written, so the controller's side can be tested too.
+//! No input makes a decoder panic or use more memory than a small multiple of the message, which
+//! has at most 64 KiB.
 //!
 //! Read first: OpenFlow 1.3.5 §7.
 
@@ -33,7 +33,7 @@ pub use table::{For, Property, TableFeatures};
 use bytes::{Reader, Write};
 use fastpath_switch::{FlowMod, GroupMod, MeterMod};
 
-/// The version this speaks.
+/// The protocol version: OpenFlow 1.3.
 pub const VERSION: u8 = 4;
 /// Bytes of the header of every message.
 pub const HEADER_LEN: usize = 8;
@@ -105,12 +105,12 @@ pub struct Header {
     pub kind: u8,
     /// Bytes of the whole message.
     pub len: u16,
-    /// What a reply has in common with its request.
+    /// Transaction id: a reply carries that of its request.
     pub xid: u32,
 }
 
 impl Header {
-    /// The header at the beginning of `bytes`, when it is there.
+    /// Reads the header at the beginning of `bytes`; `None` if it is incomplete.
     pub fn read(bytes: &[u8]) -> Option<Header> {
         let &[version, kind, l0, l1, x0, x1, x2, x3] = bytes.first_chunk()?;
         let (len, xid) = (u16::from_be_bytes([l0, l1]), u32::from_be_bytes([x0, x1, x2, x3]));
@@ -118,10 +118,10 @@ impl Header {
     }
 }
 
-/// How long the message at the beginning of `bytes` is, once its header is there.
+/// Returns the length of the message at the beginning of `bytes`; `None` if its header is
+/// incomplete.
 ///
-/// # Errors
-/// It claims to be shorter than its header: nothing after it can be understood.
+/// The length is less than that of a header: nothing after it can be decoded.
 pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     match Header::read(bytes) {
         None => Ok(None),
@@ -130,16 +130,15 @@ pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     }
 }
 
-/// Reads one message, which `bytes` holds whole and alone.
+/// Decodes one message: `bytes` holds exactly this message.
 ///
-/// # Errors
 /// What is wrong with it, for the error message.
 pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
     let header = Header::read(bytes).ok_or(Fault::BadLen)?;
     if usize::from(header.len) != bytes.len() {
         return Err(Fault::BadLen);
     }
-    // §6.3.1: a hello may be of any version, and what follows its header may change with it.
+    // §6.3.1: a hello may be of any version, and its content may differ between versions.
     if header.version != VERSION && header.kind != 0 {
         return Err(Fault::BadVersion(header.version));
     }
@@ -204,7 +203,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
 }
 
 impl Message {
-    /// The type (OFPT_).
+    /// Returns the type (OFPT_).
     pub fn kind(&self) -> u8 {
         match self {
             Message::Hello(_) => 0,
@@ -240,8 +239,8 @@ impl Message {
         }
     }
 
-    /// Adds the message to `out`. What does not fit into 64 KiB must be cut by the caller (see
-    /// [`Pages`]): this panics.
+    /// Appends the message to `out`. Panics if it exceeds 64 KiB; the caller splits longer replies
+    /// (see [`Pages`]).
     pub fn encode(&self, xid: u32, out: &mut Vec<u8>) {
         let start = out.len();
         write_header(out, self.kind(), xid);
@@ -310,7 +309,7 @@ impl Message {
     }
 }
 
-/// A header whose length is still to be written.
+/// Writes a header without its length, which is written later.
 fn write_header(out: &mut Vec<u8>, kind: u8, xid: u32) {
     out.u8(VERSION);
     out.u8(kind);

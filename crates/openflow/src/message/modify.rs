@@ -15,13 +15,13 @@ pub const NO_BUFFER: u32 = u32::MAX;
 /// OFPT_PORT_MOD.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortMod {
-    /// Which port.
+    /// The number of the port.
     pub port: u32,
     /// Its hardware address, as a check.
     pub hw_addr: MacAddr,
-    /// New bits.
+    /// New values of the OFPPC_ bits.
     pub config: u32,
-    /// Which bits change.
+    /// Which bits to change.
     pub mask: u32,
     /// Features to advertise; 0 for no change.
     pub advertise: u32,

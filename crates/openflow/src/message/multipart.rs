@@ -1,6 +1,7 @@
 //! Multipart requests and replies: descriptions and statistics (§7.3.5).
 //!
-//! A reply that does not fit one message is sent as several; [`Pages`] cuts between items.
+//! A reply that does not fit one message is sent as several messages. [`Pages`] splits it between
+//! items.
 
 use super::action::{read_buckets, read_instructions, write_buckets, write_instructions};
 use super::bytes::{Reader, Write};
@@ -19,7 +20,7 @@ const REPLY: u8 = 19;
 /// OFPMPF_REPLY_MORE and OFPMPF_REQ_MORE.
 pub const MORE: u16 = 1;
 
-/// What is asked.
+/// A multipart request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub enum Request {
@@ -40,7 +41,7 @@ pub enum Request {
     Experimenter { experimenter: u32, kind: u32, data: Vec<u8> },
 }
 
-/// What is answered.
+/// A multipart reply.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub enum Reply {
@@ -61,7 +62,7 @@ pub enum Reply {
     Experimenter { experimenter: u32, kind: u32, data: Vec<u8> },
 }
 
-/// Who the switch is.
+/// The description of the switch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub struct Description {
@@ -129,7 +130,7 @@ pub struct GroupStats {
     pub buckets: Vec<Counters>,
 }
 
-/// What a group is.
+/// The description of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub struct GroupDescription {
@@ -138,7 +139,7 @@ pub struct GroupDescription {
     pub buckets: Vec<Bucket>,
 }
 
-/// What groups can do.
+/// The features of groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub struct GroupFeatures {
@@ -159,7 +160,7 @@ pub struct MeterStats {
     pub bands: Vec<Counters>,
 }
 
-/// What a meter is.
+/// The configuration of a meter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub struct MeterDescription {
@@ -168,7 +169,7 @@ pub struct MeterDescription {
     pub bands: Vec<Band>,
 }
 
-/// What meters can do.
+/// The features of meters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub struct MeterFeatures {
@@ -180,7 +181,7 @@ pub struct MeterFeatures {
 }
 
 impl Request {
-    /// The type (OFPMP_).
+    /// Returns the type (OFPMP_).
     pub fn number(&self) -> u16 {
         match self {
             Request::Desc => 0,
@@ -284,7 +285,7 @@ fn write_filter(out: &mut Vec<u8>, filter: &FlowFilter) {
 }
 
 impl Reply {
-    /// The type (OFPMP_).
+    /// Returns the type (OFPMP_).
     pub fn number(&self) -> u16 {
         match self {
             Reply::Desc(_) => 0,
@@ -347,7 +348,7 @@ impl Reply {
         Ok(reply)
     }
 
-    /// Writes the body; the caller sees to it that it fits (see [`Pages`]).
+    /// Writes the body. The caller ensures that it fits (see [`Pages`]).
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Reply::Desc(desc) => {
@@ -405,8 +406,8 @@ fn items<T>(
     Ok(items)
 }
 
-/// The part of `r` that its first 16 bits measure, those included; the reader given stands behind
-/// them.
+/// Returns the part of `r` that its first 16 bits measure, including themselves. The returned
+/// reader stands after them.
 fn measured<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Fault> {
     let len = usize::from(r.u16()?).checked_sub(2).ok_or(Fault::BadLen)?;
     r.part(len, Fault::BadLen)
@@ -614,12 +615,12 @@ impl MeterDescription {
     }
 }
 
-/// The messages of one reply, cut between items.
+/// The messages of one reply, split between items.
 #[derive(Debug)]
 pub struct Pages {
     kind: u16,
     xid: u32,
-    /// Where the message under work begins in the output.
+    /// Where the current message begins in the output.
     start: usize,
 }
 
@@ -627,7 +628,7 @@ impl Pages {
     /// The longest message.
     const MAX: usize = u16::MAX as usize;
 
-    /// A reply of type `kind`; it begins at the end of `out`.
+    /// Begins a reply of type `kind` at the end of `out`.
     pub fn begin(out: &mut Vec<u8>, kind: u16, xid: u32) -> Pages {
         let start = out.len();
         write_header(out, REPLY, xid);
@@ -637,8 +638,8 @@ impl Pages {
         Pages { kind, xid, start }
     }
 
-    /// Adds an item; begins a message when it does not fit the last. An item that fits no message
-    /// is left out: what came in one message fits one, with few exceptions.
+    /// Adds an item, and begins a new message if it does not fit the current one. An item that fits
+    /// no message is left out. An item that arrived in one message fits one, with few exceptions.
     pub fn item(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         let at = out.len();
         write(out);
@@ -656,7 +657,7 @@ impl Pages {
         out.extend_from_slice(&item);
     }
 
-    /// Ends the last message of this part of the reply, saying whether more parts will follow.
+    /// Ends the last message of this part of the reply. `flags` says whether more parts follow.
     pub fn end(self, out: &mut Vec<u8>, flags: u16) {
         let at = self.start + HEADER_LEN + 2;
         out[at..at + 2].copy_from_slice(&flags.to_be_bytes());

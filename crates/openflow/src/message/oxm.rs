@@ -13,7 +13,7 @@ pub(crate) fn read_match(reader: &mut Reader<'_>) -> Result<Match, Fault> {
     Ok(Match::new(&fields)?)
 }
 
-/// Reads the fields of an `ofp_match` with its padding; whether they fit together is not looked at.
+/// Reads the fields of an `ofp_match` with its padding, without checking that they fit together.
 pub(crate) fn read_fields(reader: &mut Reader<'_>) -> Result<Vec<FieldMatch>, Fault> {
     let (kind, len) = (reader.u16()?, usize::from(reader.u16()?));
     if kind != 1 {
@@ -35,7 +35,7 @@ pub(crate) fn read_fields(reader: &mut Reader<'_>) -> Result<Vec<FieldMatch>, Fa
         }
         let value = rest.number(width)?;
         let mask = if has_mask { rest.number(width)? } else { field.ones() };
-        // The unused bits above a field of 20, 13, … bits may be anything under a mask of them.
+        // The unused bits above a field of 20, 13, … bits may have any value under a mask.
         let mask = if has_mask && mask & field.ones() == field.ones() { field.ones() } else { mask };
         fields.push(FieldMatch { field, value, mask });
     }
@@ -65,15 +65,15 @@ pub(crate) fn write_fields(out: &mut Vec<u8>, fields: impl Iterator<Item = Field
     out.pad(start);
 }
 
-/// The four bytes before a field's value.
+/// Returns the four bytes before a field's value.
 pub(crate) fn write_header(out: &mut Vec<u8>, field: Field, has_mask: bool) {
     out.u16(BASIC);
     out.u8((field as u8) << 1 | u8::from(has_mask));
     out.u8((field.oxm_len() << u8::from(has_mask)) as u8);
 }
 
-/// Reads a set-field action's field, which begins after type and length; the whole action is `len`
-/// bytes.
+/// Reads the field of a set-field action, which begins after type and length. The whole action has
+/// `len` bytes.
 pub(crate) fn read_set_field(reader: &mut Reader<'_>) -> Result<(Field, u128), Fault> {
     let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
     let field = Field::from_number(head >> 1).filter(|_| class == BASIC).ok_or(Fault::ActionBadSetType)?;

@@ -1,4 +1,4 @@
-//! Messages about packets, flows that went and ports that changed (§7.3.7, §7.4).
+//! Messages about packets, removed flows and changed ports (§7.3.7, §7.4).
 
 use super::action::{read_actions, write_actions};
 use super::bytes::{Reader, Write};
@@ -11,7 +11,7 @@ use fastpath_wire::MacAddr;
 /// OFPT_PACKET_IN.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketIn {
-    /// Where the switch keeps the packet; [`super::NO_BUFFER`] for nowhere.
+    /// The buffer that holds the packet, or [`super::NO_BUFFER`].
     pub buffer_id: u32,
     /// Length of the whole frame.
     pub total_len: u16,
@@ -30,11 +30,11 @@ pub struct PacketIn {
 /// OFPT_PACKET_OUT.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketOut {
-    /// Which packet of the switch; [`super::NO_BUFFER`] for the one in `data`.
+    /// The buffer that holds the packet, or [`super::NO_BUFFER`] for the one in `data`.
     pub buffer_id: u32,
-    /// The port it is taken to have come in by.
+    /// The input port of the packet.
     pub in_port: u32,
-    /// What to do with it.
+    /// The actions.
     pub actions: Vec<Action>,
     /// The frame.
     pub data: Vec<u8>,
@@ -43,15 +43,15 @@ pub struct PacketOut {
 /// OFPT_FLOW_REMOVED.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowRemoved {
-    /// The controller's mark.
+    /// The cookie of the flow.
     pub cookie: u64,
     /// Its priority.
     pub priority: u16,
     /// OFPRR_.
     pub reason: u8,
-    /// Where it was.
+    /// The table of the flow.
     pub table_id: u8,
-    /// How long it was there, in whole nanoseconds.
+    /// How long the flow was installed, in whole nanoseconds.
     pub age: Duration,
     /// Seconds.
     pub idle_timeout: u16,
@@ -59,7 +59,7 @@ pub struct FlowRemoved {
     pub hard_timeout: u16,
     /// Packets it matched.
     pub packets: u64,
-    /// Bytes of these.
+    /// Bytes it matched.
     pub bytes: u64,
     /// Its match.
     pub matching: Match,
@@ -87,13 +87,13 @@ pub struct PortDescription {
     pub config: u32,
     /// OFPPS_ bits.
     pub state: u32,
-    /// OFPPF_ bits: current, advertised, supported, of the peer.
+    /// OFPPF_ bits: current, advertised, supported, advertised by the peer.
     pub features: [u32; 4],
-    /// kbit/s: current and highest.
+    /// Current and maximum speed in kbit/s.
     pub speeds: [u32; 2],
 }
 
-/// Seconds and the nanoseconds beyond them.
+/// Reads seconds and nanoseconds.
 pub(crate) fn write_age(out: &mut Vec<u8>, age: Duration) {
     let ns = age.as_ns();
     out.u32((ns / 1_000_000_000) as u32);
@@ -102,9 +102,9 @@ pub(crate) fn write_age(out: &mut Vec<u8>, age: Duration) {
 
 pub(crate) fn read_age(r: &mut Reader<'_>) -> Result<Duration, Fault> {
     let (seconds, ns) = (r.u32()?, r.u32()?);
-    // Longer than a duration holds: 213 days.
+    // A duration holds at most 213 days.
     let total = (u128::from(seconds) * 1_000_000_000 + u128::from(ns)) * 1000;
-    // Held at the last whole nanosecond, which the message can say again.
+    // Limited to the last whole nanosecond, which can be written again.
     Ok(Duration::from_ps(u64::try_from(total).unwrap_or(u64::MAX / 1000 * 1000)))
 }
 

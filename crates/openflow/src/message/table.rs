@@ -1,14 +1,14 @@
-//! Table features (§7.3.5.5): what a table can do, as lists of numbers.
+//! Table features (§7.3.5.5) as lists of numbers.
 
 use super::bytes::{Reader, Write};
 use super::fault::Fault;
 use super::oxm;
 use fastpath_switch::Field;
 
-/// What one table can do.
+/// The features of one table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableFeatures {
-    /// Which table.
+    /// The number of the table.
     pub table_id: u8,
     /// Its name, at most 31 bytes.
     pub name: String,
@@ -18,18 +18,18 @@ pub struct TableFeatures {
     pub metadata_write: u64,
     /// Configuration bits.
     pub config: u32,
-    /// Flows it holds.
+    /// Most flows that it holds.
     pub entries: u32,
-    /// The rest.
+    /// The other features.
     pub properties: Vec<Property>,
 }
 
-/// For which packets a property holds.
+/// The packets for which a property holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum For {
-    /// Those that match a flow.
+    /// Packets that match a flow.
     Flows,
-    /// Those of the table-miss flow.
+    /// Packets of the table-miss flow.
     Miss,
 }
 
@@ -105,8 +105,7 @@ fn read_property(r: &mut Reader<'_>) -> Result<Property, Fault> {
     })
 }
 
-/// Types of instructions or actions, each with a length of 4, or longer with what experimenters
-/// add.
+/// Reads types of instructions or actions, each with a length of 4, or more for experimenters.
 fn read_types(mut r: Reader<'_>) -> Result<Vec<u16>, Fault> {
     let mut types = Vec::new();
     while !r.is_empty() {

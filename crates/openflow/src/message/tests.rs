@@ -1,5 +1,5 @@
-//! Every message comes back as it was; no bytes do harm; the numbers of the specification for what
-//! is wrong.
+//! Every message survives encoding and decoding, no input makes a decoder panic, and faults have
+//! the numbers of the specification.
 
 use super::*;
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
@@ -11,7 +11,7 @@ use fastpath_units::{Duration, Rng};
 use fastpath_wire::MacAddr;
 use proptest::prelude::*;
 
-/// Draws messages; what it draws is well-formed, if seldom wise.
+/// Generates well-formed messages with random content.
 struct Draw(Rng);
 
 impl Draw {

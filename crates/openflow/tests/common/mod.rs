@@ -1,4 +1,4 @@
-//! A switch with three memory ports, one for itself, and an agent, and controllers for it.
+//! A switch with three memory ports and a local one, an agent, and controllers for it.
 
 use fastpath_engine::Notice;
 use fastpath_engine::port::{Memory, MemoryEnd, Port};
@@ -23,71 +23,71 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Nothing takes longer, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// No step takes longer, even on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const PORTS: [u32; 4] = [1, 2, 3, port::LOCAL];
 
-/// A running switch. Dropped in this order: no agent without its switch.
-pub(crate) struct Bench {
+/// A running switch. The agent is dropped before its switch.
+pub(crate) struct Harness {
     agent: Agent,
     running: SwitchRunning,
     ends: Vec<MemoryEnd>,
     control: Control,
 }
 
-impl Bench {
-    /// One that listens.
-    pub(crate) fn new() -> Bench {
-        Bench::holding(Limits::default())
+impl Harness {
+    /// A switch that listens.
+    pub(crate) fn new() -> Harness {
+        Harness::holding(Limits::default())
     }
 
-    /// One that listens and holds so much.
-    pub(crate) fn holding(limits: Limits) -> Bench {
-        Bench::with(limits, vec![listen(Security::Plain)], Vec::new(), None)
+    /// A switch that listens, with these limits.
+    pub(crate) fn holding(limits: Limits) -> Harness {
+        Harness::with(limits, vec![listen(Security::Plain)], Vec::new(), None)
     }
 
-    /// One that dials the listener returned, and learns addresses when that is gone.
-    pub(crate) fn dialling() -> (Bench, TcpListener) {
-        // By a name, where there is one.
+    /// A switch that dials the returned listener, and learns addresses while that is closed.
+    pub(crate) fn dialling() -> (Harness, TcpListener) {
+        // By name, where the name resolves.
         let first = ("localhost", 0).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
         let named = first.and_then(|address| TcpListener::bind(address).ok());
         let host = if named.is_some() { "localhost" } else { "127.0.0.1" };
         let listener = named.unwrap_or_else(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
         let port = listener.local_addr().unwrap().port();
         let target = Target { security: Security::Plain, host: host.to_owned(), port };
-        (Bench::with(Limits::default(), Vec::new(), vec![target], None), listener)
+        (Harness::with(Limits::default(), Vec::new(), vec![target], None), listener)
     }
 
-    /// One that listens with TLS.
-    pub(crate) fn tls() -> Bench {
+    /// A switch that listens with TLS.
+    pub(crate) fn tls() -> Harness {
         let files = TlsFiles {
             private_key: pem("switch.key"),
             certificate: pem("switch.crt"),
             ca_certificate: pem("ca.crt"),
         };
-        Bench::with(Limits::default(), vec![listen(Security::Tls)], Vec::new(), Some(files))
+        Harness::with(Limits::default(), vec![listen(Security::Tls)], Vec::new(), Some(files))
     }
 
-    /// One that listens and has so many further ports, which no frame leaves by.
-    pub(crate) fn with_more_ports(count: u32) -> Bench {
+    /// A switch that listens and has this many further ports, by which no frame leaves.
+    pub(crate) fn with_more_ports(count: u32) -> Harness {
         let mut switch = Switch::new(Limits::default());
         (1000..1000 + count).for_each(|number| switch.set_port(number, fastpath_switch::Port::up()));
         let executor = Box::new(Planned::new(&mut switch));
-        Bench::executed_by(executor, switch, vec![listen(Security::Plain)], Vec::new(), None)
+        Harness::executed_by(executor, switch, vec![listen(Security::Plain)], Vec::new(), None)
     }
 
-    /// One whose structures are made when `go` says so, once for each word.
-    pub(crate) fn patient(go: Receiver<()>) -> Bench {
+    /// A switch whose lookup structures are built one at a time, for each message on `go`.
+    pub(crate) fn patient(go: Receiver<()>) -> Harness {
         let executor = Patient { go: Arc::new(Mutex::new(go)), is_due: false };
         let listen = vec![listen(Security::Plain)];
-        Bench::executed_by(Box::new(executor), Switch::new(Limits::default()), listen, Vec::new(), None)
+        Harness::executed_by(Box::new(executor), Switch::new(Limits::default()), listen, Vec::new(), None)
     }
 
-    fn with(limits: Limits, listen: Vec<Listen>, connect: Vec<Target>, tls: Option<TlsFiles>) -> Bench {
+    fn with(limits: Limits, listen: Vec<Listen>, connect: Vec<Target>, tls: Option<TlsFiles>) -> Harness {
         let mut switch = Switch::new(limits);
         let executor = Box::new(Planned::new(&mut switch));
-        Bench::executed_by(executor, switch, listen, connect, tls)
+        Harness::executed_by(executor, switch, listen, connect, tls)
     }
 
     fn executed_by(
@@ -96,7 +96,7 @@ impl Bench {
         listen: Vec<Listen>,
         connect: Vec<Target>,
         tls: Option<TlsFiles>,
-    ) -> Bench {
+    ) -> Harness {
         let (mut ports, mut ends, mut info): (Vec<(u32, Box<dyn Port>)>, _, _) =
             (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
         for number in PORTS {
@@ -124,17 +124,17 @@ impl Bench {
             links: None,
             notice: Notice::none(),
         };
-        Bench { agent: Agent::start(&control, doorbell, options).unwrap(), running, ends, control }
+        Harness { agent: Agent::start(&control, doorbell, options).unwrap(), running, ends, control }
     }
 
-    /// A controller after hello.
+    /// A controller after the exchange of hellos.
     pub(crate) fn controller(&self) -> Peer {
         let mut peer = self.stranger();
         peer.greet();
         peer
     }
 
-    /// A connection before hello.
+    /// A connection before the exchange of hellos.
     pub(crate) fn stranger(&self) -> Peer {
         Peer::new(Box::new(connect(self.agent.listening()[0])))
     }
@@ -163,7 +163,7 @@ impl Bench {
         MacAddr::from_index(number)
     }
 
-    /// The data path finds that there is no link, or one, at a port.
+    /// The data path finds the link of a port down, or up.
     pub(crate) fn set_link(&self, number: u32, link: port::Link) {
         self.control.set_link(number, link);
     }
@@ -177,7 +177,7 @@ impl Bench {
         &self.ends[PORTS.iter().position(|other| *other == number).unwrap()]
     }
 
-    /// The next frame that leaves by a port.
+    /// Returns the next frame that leaves by a port.
     pub(crate) fn receive(&self, number: u32) -> Vec<u8> {
         until(|| self.try_receive(number))
     }
@@ -188,7 +188,7 @@ impl Bench {
         found
     }
 
-    /// Sends a frame now and then until one leaves by another port.
+    /// Sends a frame repeatedly until one leaves by another port.
     pub(crate) fn send_until(&self, from: u32, frame: &[u8], to: u32) -> Vec<u8> {
         let mut turns = 0u64;
         until(|| {
@@ -206,7 +206,7 @@ impl Bench {
     }
 }
 
-/// An executor that forwards nothing and makes new structures after every change.
+/// An executor that forwards nothing and builds new structures after every change.
 struct Patient {
     go: Arc<Mutex<Receiver<()>>>,
     is_due: bool,
@@ -224,7 +224,7 @@ impl Executor for Patient {
 
     fn job(&mut self, _: &Switch) -> Option<BackgroundJob> {
         let go = Arc::clone(&self.go);
-        // Who is to go no more does not wait.
+        // When the sender is gone, the job does not wait.
         let job = move || Box::new(go.lock().unwrap().recv().is_ok()) as Box<dyn Any + Send>;
         self.is_due.then(|| Box::new(job) as BackgroundJob)
     }
@@ -239,9 +239,9 @@ impl Executor for Patient {
     }
 }
 
-/// Asks again and again, leaving the processor to others in between.
+/// Polls `ask` and yields the processor in between.
 pub(crate) fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         if let Some(answer) = ask() {
             return answer;
@@ -257,8 +257,8 @@ fn listen(security: Security) -> Listen {
 
 fn connect(at: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(at).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    socket.set_write_timeout(Some(TIMEOUT)).unwrap();
     socket
 }
 
@@ -266,31 +266,31 @@ fn pem(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pem").join(name)
 }
 
-trait Wire: Read + Write {}
-impl<T: Read + Write> Wire for T {}
+trait ByteStream: Read + Write {}
+impl<T: Read + Write> ByteStream for T {}
 
 /// A controller's end of a connection.
 pub(crate) struct Peer {
-    wire: Box<dyn Wire>,
+    stream: Box<dyn ByteStream>,
     input: Vec<u8>,
     xid: u32,
 }
 
 impl Peer {
-    fn new(wire: Box<dyn Wire>) -> Peer {
-        Peer { wire, input: Vec::new(), xid: 100 }
+    fn new(stream: Box<dyn ByteStream>) -> Peer {
+        Peer { stream, input: Vec::new(), xid: 100 }
     }
 
-    /// The next switch that dials.
+    /// Accepts the next connection of the switch.
     pub(crate) fn answer(listener: &TcpListener) -> Peer {
         let (socket, _) = listener.accept().unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         Peer::new(Box::new(socket))
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        self.wire.write_all(bytes).unwrap();
-        self.wire.flush().unwrap();
+        self.stream.write_all(bytes).unwrap();
+        self.stream.flush().unwrap();
     }
 
     pub(crate) fn say(&mut self, message: &Message) {
@@ -300,7 +300,7 @@ impl Peer {
         self.write(&bytes);
     }
 
-    /// The next message but hellos and echo requests.
+    /// Returns the next message except hellos and echo requests.
     pub(crate) fn hear(&mut self) -> Message {
         loop {
             match self.next().expect("the connection is open") {
@@ -314,13 +314,13 @@ impl Peer {
         self.say(&Message::Hello(Hello::ours()));
     }
 
-    /// Waits until everything said is in force.
+    /// Waits until everything sent is in force.
     pub(crate) fn barrier(&mut self) {
         self.say(&Message::BarrierRequest);
         assert_eq!(self.hear(), Message::BarrierReply);
     }
 
-    /// Type and code of the error message that must be next.
+    /// Returns type and code of the next message, which must be an error.
     pub(crate) fn refusal(&mut self) -> (u16, u16) {
         match self.hear() {
             Message::Error(error) => (error.kind, error.code),
@@ -328,7 +328,7 @@ impl Peer {
         }
     }
 
-    /// Whether the switch ends the connection.
+    /// Returns whether the switch ends the connection.
     pub(crate) fn is_closed(&mut self) -> bool {
         loop {
             match self.next() {
@@ -349,11 +349,11 @@ impl Peer {
                 return Some(message);
             }
             let mut bytes = [0; 65_536];
-            match self.wire.read(&mut bytes) {
+            match self.stream.read(&mut bytes) {
                 Ok(0) => return None,
                 Ok(len) => self.input.extend_from_slice(&bytes[..len]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("nothing came"),
-                // TLS and TCP have their ways to end.
+                // TLS and TCP end in different ways.
                 Err(_) => return None,
             }
         }
