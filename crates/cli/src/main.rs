@@ -9,7 +9,6 @@ mod commands;
 mod network_file;
 mod print;
 mod progress;
-mod records;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;

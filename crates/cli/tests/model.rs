@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The whitepaper's costs, exact: T = 38.6 + 0.101·p + 4.07·h ns.
+/// The costs of Netcope 2017, exact: T = 38.6 + 0.101·p + 4.07·h ns.
 fn netcope_grid() -> String {
     let mut text = "p,h,cores,T_ns\n".to_owned();
     for p in [64, 128, 256, 512, 1024, 1518] {
@@ -104,7 +104,7 @@ fn a_check_that_misses_exits_1_and_one_of_noisy_points_2() {
     let table = file("noisy.csv", &noisy);
     let output = fastpath(&[&["model", "fit", &table][..], &FIT, &["--half", "--json"]].concat());
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("too noisy to know"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("too noisy to tell"));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() 
 }
 
 #[test]
-fn without_a_model_cores_are_the_whitepapers() {
+fn without_a_model_cores_are_those_of_netcope_2017() {
     let found = json(&[
         "model",
         "cores",
@@ -260,7 +260,7 @@ fn the_index_has_three_named_variants_and_needs_enough_platforms() {
 }
 
 #[test]
-fn budgets_give_the_calibrated_share_of_the_thesis() {
+fn budgets_give_the_calibrated_share_of_joglekar_2004() {
     let words =
         ["model", "budget", "--stages", "290:470", "--hidden", "0.62", "--offered", "595238", "--json"];
     let found = json(&words);
@@ -271,7 +271,7 @@ fn budgets_give_the_calibrated_share_of_the_thesis() {
 }
 
 #[test]
-fn the_best_assignment_beats_the_one_the_thesis_stopped_at() {
+fn the_best_assignment_beats_the_mapping_of_joglekar_2004() {
     let found = json(&["model", "assign", "--json"]);
     assert!(number(&found["gain"]["low"]) > 1.0, "{found}");
     let tasks =

@@ -70,7 +70,7 @@ pub struct BudgetQuery {
 }
 
 /// The rate that threads and engines sustain.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Budget {
     /// The formula used.
     pub formula: Formula,

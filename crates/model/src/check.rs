@@ -13,7 +13,7 @@ use crate::predict::{PredictError, PredictionQuery, Transfer, predict};
 use crate::stats::{median, quantile_of};
 use crate::table::Table;
 use crate::terms::Term;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -27,7 +27,7 @@ pub const P95_PCT: f64 = 5.0;
 pub const SPREAD: &str = "spread_pct";
 
 /// The errors of the predictions, and the verdict.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Check {
     /// Points compared.
     pub n: usize,
@@ -49,7 +49,7 @@ pub struct Check {
 }
 
 /// Differences between repeated measurements of points.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Repeat {
     /// Points measured more than once.
     pub n: usize,
@@ -60,7 +60,7 @@ pub struct Repeat {
 }
 
 /// Whether predictions meet the acceptance criteria.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckVerdict {
     /// They do.

@@ -5,7 +5,7 @@ use crate::Estimate;
 use crate::fcs::FRAMING_BYTES;
 use crate::model::{Model, ModelError};
 use crate::regime::is_frame;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use thiserror::Error;
 
@@ -96,7 +96,7 @@ pub enum CoresError {
 }
 
 /// One row of the result.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CoreCount {
     /// Link speed, Gbit/s.
     pub gbit_per_s: f64,

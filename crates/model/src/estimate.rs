@@ -1,16 +1,24 @@
 //! A number with its interval, the result type of this crate.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A value and its confidence interval. The field that holds it names the unit.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Estimate {
     /// The best single value.
+    #[serde(deserialize_with = "number_or_null")]
     pub value: f64,
     /// The lower end of the interval.
+    #[serde(deserialize_with = "number_or_null")]
     pub low: f64,
     /// The upper end of the interval.
+    #[serde(deserialize_with = "number_or_null")]
     pub high: f64,
+}
+
+/// Reads a number. JSON has no infinity, so `null` stands for a number that is not finite.
+fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 impl Estimate {

@@ -65,7 +65,7 @@ pub enum FcsError {
 }
 
 /// The size of one frame, counted in each way.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FrameSize {
     /// As the model counts it, bytes.
     pub model_bytes: f64,

@@ -66,7 +66,7 @@ impl Variant {
 }
 
 /// The index over a set of platforms.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Index {
     /// How M and N were chosen.
     pub variant: Variant,
@@ -85,12 +85,10 @@ pub struct Index {
     pub pairwise_error_pct: Option<(f64, f64)>,
     /// Reasons to doubt the result.
     pub warnings: Vec<String>,
-    #[serde(skip)]
-    basis: Basis,
 }
 
 /// The index of one platform.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PlatformIndex {
     /// Its name.
     pub name: String,
@@ -154,17 +152,8 @@ pub fn index_of(platform: &Platform, length_bytes: f64, m: f64, n_s: f64) -> Opt
 /// [`IndexError`] for fewer platforms than unknowns, scores of different kinds, and bad numbers.
 pub fn index(platforms: &[Platform], length_bytes: f64, variant: Variant) -> Result<Index, IndexError> {
     check(platforms)?;
-    let mut warnings = Vec::new();
-    let usable: Vec<&Platform> = platforms
-        .iter()
-        .filter(|p| match wire_share(p, length_bytes) {
-            Some(share) if share >= 1.0 => {
-                warnings.push(format!("`{}` left out: the wire limits its rate, not the processor", p.name));
-                false
-            }
-            _ => true,
-        })
-        .collect();
+    let usable = not_wire_limited(platforms, length_bytes);
+    let mut warnings = left_out_warnings(platforms, length_bytes);
     let basis = Basis::of(&usable, length_bytes, variant)?;
     let (m, n_s) = (basis.m(), basis.n_s());
     let own = |p: &Platform| index_of(p, length_bytes, m.value, n_s.value).unwrap_or(f64::NAN);
@@ -192,16 +181,33 @@ pub fn index(platforms: &[Platform], length_bytes: f64, variant: Variant) -> Res
         platforms: rows,
         pairwise_error_pct: pairwise(&indices),
         warnings,
-        basis,
     })
 }
 
-impl Index {
-    /// Predicts the rate on a platform that was not measured, packets/s. The interval is that of one
-    /// further platform; without bounds if there are as many unknowns as platforms.
-    pub fn predict(&self, platform: &Platform) -> Bounded {
-        self.basis.rate(platform, self.length_bytes)
-    }
+/// Predicts the rate on a platform that was not measured, packets/s. The interval is that of one
+/// further platform; without bounds if there are as many unknowns as `platforms`.
+///
+/// # Errors
+/// [`IndexError`] as [`index`].
+pub fn predict_rate(
+    platforms: &[Platform],
+    length_bytes: f64,
+    variant: Variant,
+    other: &Platform,
+) -> Result<Bounded, IndexError> {
+    check(platforms)?;
+    let usable = not_wire_limited(platforms, length_bytes);
+    Ok(Basis::of(&usable, length_bytes, variant)?.rate(other, length_bytes))
+}
+
+/// Returns the platforms whose processor, not the wire, limits the rate.
+fn not_wire_limited(platforms: &[Platform], length_bytes: f64) -> Vec<&Platform> {
+    platforms.iter().filter(|p| !is_wire_limited(p, length_bytes)).collect()
+}
+
+fn left_out_warnings(platforms: &[Platform], length_bytes: f64) -> Vec<String> {
+    let limited = platforms.iter().filter(|p| is_wire_limited(p, length_bytes));
+    limited.map(|p| format!("`{}` left out: the wire limits its rate, not the processor", p.name)).collect()
 }
 
 /// What the measured platforms determine.
@@ -370,9 +376,10 @@ fn check(platforms: &[Platform]) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Returns the wire's time per packet over the measured time. At 1 and above the wire was the limit.
-fn wire_share(platform: &Platform, length_bytes: f64) -> Option<f64> {
-    Some(platform.wire?.transmission_s(length_bytes) * platform.rate_pps?)
+/// Returns whether the wire needs at least the measured time per packet.
+fn is_wire_limited(platform: &Platform, length_bytes: f64) -> bool {
+    let wire_s = platform.wire.map(|wire| wire.transmission_s(length_bytes));
+    wire_s.zip(platform.rate_pps).is_some_and(|(wire_s, rate)| wire_s * rate >= 1.0)
 }
 
 /// Predicts platform `i` from the others.
@@ -477,7 +484,13 @@ mod tests {
         assert!(fitted.warnings.iter().any(|w| w.contains("no error bar")), "{:?}", fitted.warnings);
         assert!(fitted.platforms.iter().all(|p| p.left_out_error_pct.is_none()));
         // An error bar of zero width would claim that M and N are certain.
-        for bar in [fitted.m, fitted.n_s, fitted.index, fitted.predict(&platforms()[0])] {
+        for bar in [
+            fitted.m,
+            fitted.n_s,
+            fitted.index,
+            predict_rate(&platforms(), LENGTH_BYTES, Variant::FitMN, &platforms()[0])
+                .expect("three platforms"),
+        ] {
             assert_eq!(bar, Bounded::unknown(bar.value));
         }
         let json = serde_json::to_value(fitted.m).expect("serialisable");
@@ -514,7 +527,8 @@ mod tests {
         };
         let mut covered = [0u32; 4];
         for _ in 0..TRIALS {
-            let found = index(&five().map(&mut off), 172.0, Variant::FitMN).expect("five platforms");
+            let measured = five().map(&mut off);
+            let found = index(&measured, 172.0, Variant::FitMN).expect("five platforms");
             // Far from the others, so that the uncertainty of M and N counts.
             let fresh = off(made("f", 1e5, 1e11));
             let rate = fresh.rate_pps.expect("made");
@@ -522,7 +536,7 @@ mod tests {
                 found.m.covers(250.0),
                 found.n_s.covers(2e-6),
                 found.index.covers(30.0),
-                found.predict(&fresh).covers(rate),
+                predict_rate(&measured, 172.0, Variant::FitMN, &fresh).expect("five platforms").covers(rate),
             ];
             covered.iter_mut().zip(is_in).for_each(|(count, is_in)| *count += u32::from(is_in));
         }
@@ -539,7 +553,8 @@ mod tests {
         assert!((found.m.value - 250.0).abs() < 1e-6 && (found.n_s.value - 2e-6).abs() < 1e-14, "{found:?}");
         assert!(found.platforms.iter().all(|p| p.left_out_error_pct.is_some_and(|e| e.abs() < 1e-6)));
         let fresh = made("f", 4e4, 4e10);
-        assert!((found.predict(&fresh).value / fresh.rate_pps.expect("made") - 1.0).abs() < 1e-9);
+        let predicted = predict_rate(&all, 172.0, Variant::FitMN, &fresh).expect("five platforms");
+        assert!((predicted.value / fresh.rate_pps.expect("made") - 1.0).abs() < 1e-9);
     }
 
     #[test]

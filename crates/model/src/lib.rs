@@ -52,6 +52,7 @@ pub mod index;
 pub mod latency;
 mod linear;
 pub mod model;
+pub mod output;
 pub mod platform;
 pub mod predict;
 pub mod publications;

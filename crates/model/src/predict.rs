@@ -13,7 +13,8 @@ use crate::model::{Model, ModelError};
 use crate::platform::Platform;
 use crate::regime::{Limit, is_frame};
 use crate::terms::Term;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// Relative standard deviation assumed for the scaling. Declared: the indices of Hugly 2024 at
@@ -51,7 +52,7 @@ pub struct Transfer {
 }
 
 /// A predicted throughput.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Throughput {
     /// Packets/s of all cores together, with the limits applied.
     pub throughput_pps: Estimate,
@@ -69,12 +70,70 @@ pub struct Throughput {
     pub warnings: Vec<String>,
 }
 
+/// A predicted point: y with its intervals and, where y is a time, the throughput that follows.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PointPrediction {
+    /// The value of each column.
+    pub at: BTreeMap<String, f64>,
+    /// y with the interval of one further measurement, in the unit of y.
+    pub y: Estimate,
+    /// The mean of y with its interval; none on another platform, where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_mean: Option<Estimate>,
+    #[serde(flatten)]
+    detail: Detail,
+}
+
+/// What else is known of a predicted point.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Detail {
+    /// y is a time.
+    Time(Throughput),
+    /// y is no time.
+    Other {
+        /// Reasons to doubt the result.
+        warnings: Vec<String>,
+    },
+}
+
+impl PointPrediction {
+    /// Returns the throughput, if y is a time.
+    pub fn throughput(&self) -> Option<&Throughput> {
+        match &self.detail {
+            Detail::Time(throughput) => Some(throughput),
+            Detail::Other { .. } => None,
+        }
+    }
+
+    /// Returns reasons to doubt the result.
+    pub fn warnings(&self) -> &[String] {
+        match &self.detail {
+            Detail::Time(throughput) => &throughput.warnings,
+            Detail::Other { warnings } => warnings,
+        }
+    }
+}
+
 /// Why there is no prediction.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum PredictError {
     /// The model gives no value.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A value for a column that the model does not have.
+    #[error("--at {name}: the model has no such column (have: {have})")]
+    NoColumn {
+        /// The name.
+        name: String,
+        /// The model's columns.
+        have: String,
+    },
+    /// y is no time, so it cannot be scaled to another platform.
+    #[error(
+        "y is not a time of known unit, so it cannot be scaled to another platform: name the column like T_ns, or give --y-unit"
+    )]
+    NoScale,
     /// The platforms' scores are of two kinds.
     #[error("`{from}` and `{to}` carry scores of different kinds: measure both with the same")]
     MixedScores {
@@ -143,6 +202,40 @@ pub fn predict(model: &Model, query: &PredictionQuery) -> Result<Throughput, Pre
         frame,
         warnings: warnings(model, query),
     })
+}
+
+/// Predicts one point: y in its own unit and, where y is a time, the throughput. On another platform
+/// y is that platform's.
+///
+/// # Errors
+/// [`PredictError`] as [`predict`], and for a column that the model does not have.
+pub fn predict_point(model: &Model, query: &PredictionQuery) -> Result<PointPrediction, PredictError> {
+    let columns = model.terms.columns();
+    // A line rate needs a frame size, which need not be a column of the model.
+    let unknown = query.at.iter().find(|(name, _)| !columns.contains(name.as_str()));
+    if let Some((name, _)) = unknown.filter(|_| query.line_gbit.is_none()) {
+        let have = columns.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(PredictError::NoColumn { name: name.clone(), have });
+    }
+    let value_of = |name: &str| query.at.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+    let here = model.predict(value_of)?;
+    let at = query.at.iter().cloned().collect();
+    match (model.seconds_per_unit, &query.transfer) {
+        (Some(_), None) => {
+            let detail = Detail::Time(predict(model, query)?);
+            Ok(PointPrediction { at, y: here.single, y_mean: Some(here.mean), detail })
+        }
+        (Some(unit), Some(_)) => {
+            let there = predict(model, query)?;
+            let y = there.ns_per_packet.map(|ns| ns / (1e9 * unit));
+            Ok(PointPrediction { at, y, y_mean: None, detail: Detail::Time(there) })
+        }
+        (None, None) => {
+            let detail = Detail::Other { warnings: model.extrapolations(value_of) };
+            Ok(PointPrediction { at, y: here.single, y_mean: Some(here.mean), detail })
+        }
+        (None, Some(_)) => Err(PredictError::NoScale),
+    }
 }
 
 fn check(query: &PredictionQuery) -> Result<(), PredictError> {

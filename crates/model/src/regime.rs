@@ -45,6 +45,17 @@ pub enum Limit {
     PacketRate,
 }
 
+impl Limit {
+    /// Returns the limit as JSON and text name it: `cpu`, `line-rate` or `packet-rate`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Limit::Cpu => "cpu",
+            Limit::LineRate => "line-rate",
+            Limit::PacketRate => "packet-rate",
+        }
+    }
+}
+
 /// A set of points with one limit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Regime {

@@ -29,6 +29,15 @@ struct Row {
     cells: Vec<Cell>,
 }
 
+/// A cell of a table that is built from typed rows.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Scalar {
+    /// A number.
+    Number(f64),
+    /// A word. Text like `5us` is read as a number with its unit, as in CSV.
+    Word(String),
+}
+
 /// What is wrong with a table, where, and what to do about it.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum TableError {
@@ -188,6 +197,33 @@ impl Table {
         let rows = (0..n)
             .map(|i| Row { line: i as u64 + 2, cells: columns.iter().map(|(_, v)| cell(v[i])).collect() })
             .collect();
+        Ok(Table { names, rows })
+    }
+
+    /// Builds a table from typed rows, one cell per name; none is an empty cell. Panics if a row has
+    /// another number of cells than there are names.
+    ///
+    /// # Errors
+    /// [`TableError`] unless there is a row, and the names are distinct and not empty.
+    pub fn from_rows(names: Vec<String>, rows: Vec<Vec<Option<Scalar>>>) -> Result<Table, TableError> {
+        check_names(&names)?;
+        if rows.is_empty() {
+            return Err(TableError::Empty);
+        }
+        if rows.len() > ROWS_MAX {
+            return Err(TableError::TooLong);
+        }
+        let cell = |scalar| match scalar {
+            Some(Scalar::Number(x)) if f64::is_finite(x) => Cell::Number(x),
+            Some(Scalar::Number(x)) => Cell::Missing(x.to_string()),
+            Some(Scalar::Word(text)) => Cell::read(text.trim(), Comma::Thousands),
+            None => Cell::Missing(String::new()),
+        };
+        let row = |(i, cells): (usize, Vec<Option<Scalar>>)| {
+            assert_eq!(cells.len(), names.len(), "cells of row {i}");
+            Row { line: i as u64 + 2, cells: cells.into_iter().map(cell).collect() }
+        };
+        let rows = rows.into_iter().enumerate().map(row).collect();
         Ok(Table { names, rows })
     }
 
@@ -588,6 +624,20 @@ mod tests {
         }
         let table = Table::from_csv("p,h,,\n1,2,,\n").expect("two columns");
         assert_eq!(table.names(), ["p", "h"]);
+    }
+
+    #[test]
+    fn typed_rows_make_the_table_that_their_text_makes() {
+        let word = |text: &str| Some(Scalar::Word(text.to_owned()));
+        let rows = vec![
+            vec![Some(Scalar::Number(64.0)), word("a, b"), word("5us")],
+            vec![Some(Scalar::Number(f64::NAN)), None, word("6 us")],
+        ];
+        let names = ["p", "program", "t"].map(str::to_owned).to_vec();
+        let table = Table::from_rows(names.clone(), rows).expect("two rows");
+        let text = Table::from_csv("p,program,t\n64,\"a, b\",5us\nNaN,,6 us\n").expect("a table");
+        assert_eq!(table, text);
+        assert_eq!(Table::from_rows(names, vec![]), Err(TableError::Empty));
     }
 
     #[test]

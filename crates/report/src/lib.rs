@@ -3,14 +3,15 @@
 //!
 //! ```text
 //!  records ──▶ sections.rs: what to show ──┬▶ Section { text, charts, tables } ──▶ page.rs: HTML, Markdown, SVG
-//!  answers ──▶ answers.rs: of models       ┘          chart.rs: numbers to SVG
+//!  outputs ──▶ outputs.rs: of models       ┘          chart.rs: numbers to SVG
 //! ```
 
 #![forbid(unsafe_code)]
 
-mod answers;
 mod chart;
 mod image;
+mod measurement;
+mod outputs;
 mod page;
 mod record;
 mod sections;
@@ -22,9 +23,9 @@ pub use image::ImageError;
 
 pub use chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
 pub use image::Fonts;
+pub use measurement::{Measurement, MeasurementError};
+pub use outputs::{CommandOutput, EvaluationOutput, OutputError};
 pub use record::{Disturbance, Machine, Optimised, Provenance, Record, Tool, fields};
-
-use serde_json::Value;
 
 /// A report, ready to be written in any format.
 pub struct Report {
@@ -58,11 +59,11 @@ impl Report {
         Report::of("fastpath report", sections::all(records))
     }
 
-    /// The same with an answer of `fastpath model` or `fastpath evaluate` (their --json) behind it;
-    /// none if it is no such answer.
-    pub fn with_answer(mut self, answer: &Value) -> Option<Report> {
-        self.sections.push(answers::section(answer)?);
-        Some(self)
+    /// Adds a section for what `fastpath model` or `fastpath evaluate` printed with `--json`.
+    #[must_use]
+    pub fn with_output(mut self, output: &CommandOutput) -> Report {
+        self.sections.push(output.section());
+        self
     }
 
     /// A report of these subjects.
@@ -188,45 +189,6 @@ mod tests {
         assert!(report.markdown().contains("machine = b, size = 128"));
         let without_fonts = report.png(Fonts::new());
         assert!(matches!(without_fonts, Err(ImageError::NoFont)), "{without_fonts:?}");
-    }
-
-    #[test]
-    fn answers_of_models_and_evaluations_stand_behind_the_records() {
-        let estimate = json!({"value": 2.0, "low": 1.0, "high": 3.0});
-        let fit = json!({
-            "y": "T_ns", "n": 2, "r2": 1.0, "level": 0.95, "loo_median_pct": 0.1, "fcs": "without",
-            "coefficients": {"p": estimate}, "vif": {}, "residuals": {}, "warnings": ["look <here>"],
-            "points": [{"fitted": 2.0, "measured": 2.1, "residual_pct": 4.8}, {"fitted": 1.0, "measured": 0.9, "residual_pct": -11.1}],
-        });
-        let cores = json!({"model": "m", "model_fcs": "with", "framing_bytes": 20, "rows": [
-            {"gbit_per_s": 10.0, "steps": 0.0, "frame_bytes": 64.0, "packets_per_s": 14.88e6, "cores": estimate, "ns_per_packet": estimate, "whole_cores": 3},
-        ]});
-        let predicted = json!({"model": "m", "predictions": [{"at": {"p": 64.0}, "y": estimate, "warnings": ["extrapolation: p"]}]});
-        let evaluated = json!({"results": [{"id": "a", "ours": 1.5, "pass": false, "original": 2.0}], "passed": 0, "total": 1});
-        let budget = json!({"arrival_cycles": estimate, "warnings": []});
-        let fitted = json!({"value": 412.0, "low": null, "high": null});
-        // Before there were fitted ones with bounds, N was a bare number.
-        let index =
-            json!({"platforms": [{"name": "x", "index": 28.05}], "index": estimate, "m": fitted, "n_s": 0.0});
-        let mut report = Report::new(&[]);
-        for answer in [&fit, &cores, &predicted, &evaluated, &budget, &index] {
-            report = report.with_answer(answer).expect("an answer");
-        }
-        let text = report.markdown();
-        for shown in [
-            "| p | 2 | 1 … 3 |",
-            "look <here>",
-            "| 10 | 64 |",
-            "extrapolation: p",
-            "| a | – | 2 | 1.5 | MISS |",
-            "28.05",
-            "M = 412 (no error bar), N = 0 s",
-        ] {
-            assert!(text.contains(shown), "{shown}: {text}");
-        }
-        // Below 0 there is room: residuals have both signs.
-        assert!(report.svg().contains(">-10</text>"), "{}", report.svg());
-        assert!(report.with_answer(&json!({"x": 1})).is_none());
     }
 
     #[test]

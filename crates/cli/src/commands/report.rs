@@ -3,7 +3,7 @@
 use crate::Answer;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use fastpath_report::{Fonts, Record, Report};
+use fastpath_report::{CommandOutput, Fonts, Record, Report};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -23,30 +23,25 @@ pub(crate) struct ReportCommand {
 impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let format = format(&self.output)?;
-        let (mut records, mut answers): (Vec<Record>, Vec<(String, Value)>) = Default::default();
+        let (mut records, mut outputs): (Vec<Record>, Vec<CommandOutput>) = Default::default();
         for path in &self.records {
-            let place = || path.display().to_string();
-            let text = std::fs::read_to_string(path).with_context(place)?;
-            for (i, value) in crate::records::parse(&text).with_context(place)?.into_iter().enumerate() {
-                let place = format!("{}: record {}", path.display(), i + 1);
-                if value.get("kind").is_none() {
-                    answers.push((place, value));
-                    continue;
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+                let place = || format!("{}: line {}", path.display(), i + 1);
+                let value: Value = serde_json::from_str(line)
+                    .with_context(|| format!("{}: not a record (one JSON object)", place()))?;
+                if value.get("kind").is_some() {
+                    records.push(serde_json::from_value(value).with_context(place)?);
+                } else {
+                    outputs.push(CommandOutput::parse(value).with_context(place)?);
                 }
-                records.push(serde_json::from_value(value).context(place)?);
             }
         }
         ensure!(
-            !records.is_empty() || !answers.is_empty(),
+            !records.is_empty() || !outputs.is_empty(),
             "nothing in these files: measure with `fastpath measure … -o FILE`"
         );
-        let mut report = Report::new(&records);
-        for (place, answer) in &answers {
-            let with = report.with_answer(answer);
-            report = with.with_context(|| {
-                format!("{place}: neither a record nor an answer of `fastpath model` or `evaluate` as they print it with --json")
-            })?;
-        }
+        let report = outputs.iter().fold(Report::new(&records), Report::with_output);
         save(&self.output, format, &report)?;
         Ok(Answer::Yes)
     }

@@ -1,4 +1,4 @@
-//! `fastpath model assign`: the best assignment of tasks to engines, beside the thesis' own.
+//! `fastpath model assign`: the best assignment of tasks to engines.
 
 use super::source::table;
 use crate::{Answer, print};
@@ -10,28 +10,27 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Find the best assignment of a packet's tasks to engines with little code space.
+/// Find the best assignment of tasks to engines with limited code space.
 ///
-/// Without a table the tasks of the LinkEM thesis are used, and its own mapping is shown beside the
-/// best.
+/// Without a table the tasks of Joglekar 2004 (LinkEM) are used, and its mapping is shown too.
 #[derive(Args)]
 pub(super) struct AssignCommand {
-    /// The tasks: a table with name, compute, memory (cycles), code (instructions), state (private
-    /// or shared).
+    /// The tasks: a table with the columns name, compute, memory (cycles), code (instructions) and
+    /// state (private or shared).
     file: Option<PathBuf>,
-    /// Engines free for the tasks.
+    /// Number of engines free for the tasks.
     #[arg(long, default_value_t = 3)]
     engines: u32,
     /// Threads per engine.
     #[arg(long, default_value_t = 4)]
     threads: u32,
-    /// Instructions an engine holds.
+    /// Instructions that an engine holds.
     #[arg(long, default_value_t = 2048)]
     code_limit: u32,
     /// Share u of the memory cycles that other threads hide, 0 to 1.
     #[arg(long, value_name = "U", default_value_t = linkem::HIDDEN_CALIBRATED)]
     hidden: f64,
-    /// Engine clock in Hz; otherwise the IXP1200's 232 MHz.
+    /// Engine clock in Hz [default: the IXP1200's 232 MHz].
     #[arg(long, value_name = "HZ")]
     clock: Option<f64>,
     /// Print one JSON object.
@@ -82,7 +81,11 @@ impl AssignCommand {
             show(&mut out, name, assignment)?;
         }
         if let Some(gain) = gain {
-            writeln!(out, "the best carries {} times what the thesis' mapping does", print::estimate(gain))?;
+            writeln!(
+                out,
+                "the best mapping carries {} times the packets of the mapping of Joglekar 2004",
+                print::estimate(gain)
+            )?;
         }
         for caveat in value["caveats"].as_array().into_iter().flatten() {
             writeln!(out, "note: {}", caveat.as_str().unwrap_or_default())?;

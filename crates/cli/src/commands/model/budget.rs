@@ -1,58 +1,56 @@
-//! `fastpath model budget`: do threads on engines sustain the packets that arrive?
+//! `fastpath model budget`: the packet rate that threads on engines sustain.
 
 use crate::{Answer, print};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_model::Estimate;
 use fastpath_model::budget::{Budget, BudgetQuery, Formula, IXP1200_HZ, Layout, PacketCycles, budget};
-use serde_json::json;
+use fastpath_model::output::BudgetOutput;
 use std::io::{self, Write};
 
-/// Budget threads and engines: packets/s that compute and memory cycles per packet allow.
+/// Compute the packets/s that threads and engines sustain.
 #[derive(Args)]
 #[command(after_help = "\
-Examples (the thesis' two groups of tasks, 64-byte packets on four ports of 100 Mbit/s):
+Examples (the two groups of tasks of Joglekar 2004, 64-byte packets on four ports of 100 Mbit/s):
   fastpath model budget --stages 290:470 --hidden 0.62 --offered 595238
   fastpath model budget --stages 290:470,135..165:515 --offered 595238
   fastpath model budget --work 455:985 --engines 3 --parallel --json")]
 pub(super) struct BudgetCommand {
-    /// Compute and memory cycles per packet of each pipeline stage, one engine each; compute may be
-    /// a range.
+    /// Compute and memory cycles per packet of each pipeline stage, one engine each. Compute may be a
+    /// range.
     #[arg(long, value_name = "COMPUTE:MEMORY,…", value_delimiter = ',', value_parser = work, required_unless_present = "work")]
     stages: Vec<PacketCycles>,
     /// Compute and memory cycles of the whole work, for --engines.
     #[arg(long, value_name = "COMPUTE:MEMORY", value_parser = work, conflicts_with = "stages", requires = "engines")]
     work: Option<PacketCycles>,
-    /// Engines the work is cut over evenly; with --parallel each does all of it for its share of
-    /// the packets.
+    /// Number of engines that share the work evenly.
     #[arg(long, requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
     engines: Option<u32>,
-    /// See --engines.
+    /// Let each engine do all the work for its share of the packets.
     #[arg(long, requires = "engines")]
     parallel: bool,
     /// Threads per engine.
     #[arg(long, default_value_t = 4)]
     threads: u32,
-    /// Share u of the memory cycles that other threads hide, 0 to 1; otherwise the whole range is
-    /// given.
+    /// Share u of the memory cycles that other threads hide, 0 to 1 [default: the whole range].
     #[arg(long, value_name = "U")]
     hidden: Option<f64>,
-    /// Engine clock in Hz; otherwise the IXP1200's 232 MHz.
+    /// Engine clock in Hz. The default is the IXP1200's.
     #[arg(long, value_name = "HZ", default_value_t = IXP1200_HZ)]
     clock: f64,
-    /// Packets/s that arrive.
+    /// Offered load in packets/s.
     #[arg(long, value_name = "PPS")]
     offered: Option<f64>,
-    /// Which of the thesis' two formulas decides: T_c + (1-u)·T_m, or T_c + (1-u)·T_m/threads.
+    /// Formula of Joglekar 2004 that decides: T_c + (1-u)·T_m, or T_c + (1-u)·T_m/threads.
     #[arg(long, default_value = "per-packet")]
-    formula: FormulaWord,
+    formula: FormulaArg,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum FormulaWord {
+enum FormulaArg {
     PerPacket,
     PerThread,
 }
@@ -95,18 +93,16 @@ impl BudgetCommand {
             clock_hz: self.clock,
             offered_pps: self.offered,
             formula: match self.formula {
-                FormulaWord::PerPacket => Formula::PerPacket,
-                FormulaWord::PerThread => Formula::PerThread,
+                FormulaArg::PerPacket => Formula::PerPacket,
+                FormulaArg::PerThread => Formula::PerThread,
             },
         };
-        let found = budget(&question)?;
+        let output = BudgetOutput { budget: budget(&question)?, question };
         let mut out = io::stdout().lock();
         if self.json {
-            let mut value = serde_json::to_value(&found)?;
-            value["question"] = json!(question);
-            writeln!(out, "{value}")?;
+            writeln!(out, "{}", serde_json::to_value(&output)?)?;
         } else {
-            show(&mut out, &found)?;
+            show(&mut out, &output.budget)?;
         }
         Ok(Answer::Yes)
     }
@@ -119,7 +115,7 @@ fn show(out: &mut impl Write, found: &Budget) -> io::Result<()> {
         ("by the other formula", Some(found.other_formula_arrival_cycles)),
         ("packets/s", Some(found.packets_per_s)),
         ("cycles a thread holds a packet", Some(found.thread_cycles)),
-        ("share of what is offered", found.share_of_offered),
+        ("share of the offered load", found.share_of_offered),
     ];
     for (name, value) in estimates {
         if let Some(value) = value {

@@ -1,39 +1,39 @@
-//! `fastpath model cores`: how many cores a link needs (the whitepaper's chart).
+//! `fastpath model cores`: how many cores a link needs (the chart of Netcope 2017).
 
 use super::options::point_text;
 use super::source::Source;
 use crate::{Answer, print};
 use clap::Args;
-use fastpath_model::cores::{CoreCount, CoresQuery, FRAMES_BYTES, SPEEDS_GBIT, cores, warnings};
+use fastpath_model::cores::{CoreCount, CoresQuery, FRAMES_BYTES, SPEEDS_GBIT};
 use fastpath_model::fcs::FRAMING_BYTES;
 use fastpath_model::model::Model;
+use fastpath_model::output::CoresOutput;
 use fastpath_model::publications::netcope;
 use fastpath_units::Rate;
-use serde_json::{Map, json};
 use std::io::{self, Write};
 
-/// Count the cores a link needs, over speeds, frame sizes and steps per packet.
+/// Count the cores a link needs by speed, frame size and steps.
 ///
-/// Without a model, the constants of Netcope's whitepaper are used: 38.6 ns + 0.101 ns per byte +
-/// 4.07 ns per step.
+/// Without a model, the constants of Netcope 2017 are used: 38.6 ns + 0.101 ns per byte + 4.07 ns
+/// per step.
 #[derive(Args)]
 pub(super) struct CoresCommand {
     #[command(flatten)]
     source: Source,
-    /// Link speeds in Gbit/s, or with a unit; otherwise Ethernet's from 10 to 800.
+    /// Link speeds in Gbit/s, or with a unit [default: Ethernet's from 10 to 800].
     #[arg(long, value_name = "GBIT,…", value_delimiter = ',', value_parser = speed)]
     speeds: Vec<f64>,
-    /// Frame sizes on the wire in bytes, FCS included; otherwise those of RFC 2544. A model of
-    /// sizes without it (records) is asked 4 bytes less.
+    /// Frame sizes in bytes, with FCS [default: those of RFC 2544]. A model of sizes without FCS
+    /// (from records) is evaluated at 4 bytes less.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
     frames: Vec<f64>,
-    /// Values of the model's column that is neither a frame size nor given with --at.
+    /// Values of the model's column that is neither a frame size nor set by --at.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]
     steps: Vec<f64>,
     /// Values of the model's other columns, such as cores=1.
     #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point_text)]
     at: Vec<Vec<(String, f64)>>,
-    /// Bytes on the wire beside each frame (preamble and gap).
+    /// Bytes on the wire in addition to each frame (preamble and inter-frame gap).
     #[arg(long, value_name = "BYTES", default_value_t = FRAMING_BYTES)]
     framing: f64,
     /// Print one JSON object.
@@ -56,7 +56,7 @@ impl CoresCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let (model, description) = match self.source.load()? {
             Some(sourced) => (sourced.model, sourced.description),
-            None => (netcope::model(), "Netcope's whitepaper: 38.6 + 0.101·p + 4.07·h ns".to_owned()),
+            None => (netcope::model(), "Netcope 2017: 38.6 + 0.101·p + 4.07·h ns".to_owned()),
         };
         for (what, values) in [("--frames", &self.frames), ("--steps", &self.steps)] {
             for value in values {
@@ -80,34 +80,20 @@ impl CoresCommand {
             at: self.at.concat(),
             framing_bytes: self.framing,
         };
-        let rows = cores(&model, &question)?;
-        let warnings = warnings(&model, &question);
+        let output = CoresOutput::new(description, &model, &question)?;
         let mut out = io::stdout().lock();
         if self.json {
-            writeln!(
-                out,
-                "{}",
-                json!({
-                    "model": description,
-                    "model_fcs": model.frame(0.0).fcs,
-                    "model_fcs_assumed": model.frame(0.0).assumed,
-                    "framing_bytes": self.framing,
-                    "at": question.at.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>(),
-                    "rows": rows,
-                    "warnings": warnings,
-                })
-            )?;
+            writeln!(out, "{}", serde_json::to_value(&output)?)?;
         } else {
-            let at = question.at.iter().map(|(name, value)| format!(", {name} = {value}"));
-            let description = description + &at.collect::<String>();
-            show(&mut out, &[description, frames(&model, self.framing)], &rows)?;
-            warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))?;
+            let at: String = question.at.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
+            show(&mut out, &[format!("{}{at}", output.model), frames(&model, self.framing)], &output.rows)?;
+            output.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))?;
         }
         Ok(Answer::Yes)
     }
 }
 
-/// What a size means, in the question and in the model.
+/// Describes how frame sizes are counted in the query and in the model.
 fn frames(model: &Model, framing: f64) -> String {
     let size = model.frame(0.0);
     let why = if size.assumed { " (assumed; give --fcs without if it does not)" } else { "" };

@@ -1,5 +1,4 @@
-//! `fastpath model fit`: least squares over a table of measurements, with everything needed to
-//! judge it.
+//! `fastpath model fit`: least squares over a table of measurements.
 
 use super::options::Fitting;
 use super::source::table;
@@ -8,18 +7,18 @@ use anyhow::{Context, bail};
 use clap::Args;
 use fastpath_model::check::{Check, CheckVerdict, MEDIAN_PCT, P95_PCT, check, half};
 use fastpath_model::fit::{Fit, fit};
+use fastpath_model::output::FitOutput;
 use fastpath_model::regime::Limit;
-use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Points shown to people; machines get all.
+/// Points in the table; JSON has all.
 const WORST_SHOWN: usize = 10;
 
-/// Fit a cost model to a table of measurements (CSV, or records of `fastpath measure pipeline`).
+/// Fit a cost model to a table of measurements.
 ///
-/// With --half or --test the exit code is the verdict: 0 it holds, 1 it misses, 2 the points are
-/// too noisy to know.
+/// The table is CSV, or records of `fastpath measure pipeline`. With --half or --test the exit code
+/// is the verdict: 0 the model holds, 1 it misses, 2 the points are too noisy to tell.
 #[derive(Args)]
 pub(super) struct FitCommand {
     /// The table; `-` reads standard input.
@@ -27,9 +26,9 @@ pub(super) struct FitCommand {
     /// The column (or product of columns, like cores/rate) to explain.
     #[arg(long, value_name = "COLUMN")]
     y: String,
-    /// The terms that explain it: const, columns, products, pieces, bends:
-    /// 'const,p,h,p*h,ceil(p/64),max(p-256,0)'; or auto:p,h to choose them over some columns by the
-    /// errors at points left out.
+    /// The terms that explain y: const, columns, products, steps and bends, such as
+    /// 'const,p,h,p*h,ceil(p/64),max(p-256,0)'; or auto:p,h to choose terms over some columns by
+    /// their leave-one-out errors.
     #[arg(long, value_name = "TERMS")]
     terms: String,
     #[command(flatten)]
@@ -37,8 +36,7 @@ pub(super) struct FitCommand {
     /// Check the fit against the rows of another table.
     #[arg(long, value_name = "FILE", conflicts_with = "half")]
     test: Option<PathBuf>,
-    /// Fit half of the rows, as the fields of one colour on a chessboard, and check the fit against
-    /// the others.
+    /// Fit half of the rows (a checkerboard split of the grid) and check the fit against the others.
     #[arg(long)]
     half: bool,
     /// Print one JSON object.
@@ -61,40 +59,33 @@ impl FitCommand {
             });
             (found, checked.transpose()?)
         };
+        let output = FitOutput { fit: found, check: checked };
         let mut out = io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", as_json(&found, checked.as_ref())?)?;
+            writeln!(out, "{}", serde_json::to_value(&output)?)?;
         } else {
-            show(&mut out, &found, checked.as_ref())?;
+            show(&mut out, &output.fit, output.check.as_ref())?;
         }
-        answer(checked.as_ref())
+        answer(output.check.as_ref())
     }
 }
 
-/// The exit code of a check, if there was one.
+/// Returns the exit code of a check, if there was one.
 pub(super) fn answer(checked: Option<&Check>) -> anyhow::Result<Answer> {
     match checked.map(|check| check.verdict) {
         None | Some(CheckVerdict::Holds) => Ok(Answer::Yes),
         Some(CheckVerdict::Misses) => Ok(Answer::No),
         Some(CheckVerdict::TooNoisy) => {
-            bail!("the points are too noisy to know: measure them again on a quieter machine")
+            bail!("the points are too noisy to tell: measure them again on a quieter machine")
         }
     }
 }
 
-fn as_json(found: &Fit, checked: Option<&Check>) -> anyhow::Result<Value> {
-    let mut value = serde_json::to_value(found)?;
-    if let Some(check) = checked {
-        value["check"] = json!(check);
-    }
-    Ok(value)
-}
-
-/// How well the unseen points were predicted, and what that is worth.
-pub(super) fn tell(out: &mut impl Write, check: &Check) -> io::Result<()> {
+/// Prints how well the points that were not fitted are predicted.
+pub(super) fn show_check(out: &mut impl Write, check: &Check) -> io::Result<()> {
     writeln!(
         out,
-        "unseen points {} with {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval",
+        "test points   {} with {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval",
         check.n,
         check.median_pct,
         check.p95_pct,
@@ -102,7 +93,7 @@ pub(super) fn tell(out: &mut impl Write, check: &Check) -> io::Result<()> {
         100.0 * check.covered
     )?;
     if check.capped > 0 {
-        writeln!(out, "left out      {} points that a line rate or a packet-rate cap limits", check.capped)?;
+        writeln!(out, "left out      {} points limited by a line rate or a packet-rate cap", check.capped)?;
     }
     if let Some(repeat) = check.repeat {
         writeln!(
@@ -114,15 +105,15 @@ pub(super) fn tell(out: &mut impl Write, check: &Check) -> io::Result<()> {
     let verdict = match check.verdict {
         CheckVerdict::Holds => "holds",
         CheckVerdict::Misses => {
-            "misses: the terms do not tell the whole cost; other terms, or a list of columns as auto:p,h"
+            "misses: the terms do not explain the cost; try other terms, or a list of columns such as auto:p,h"
         }
         CheckVerdict::TooNoisy => {
-            "too noisy to know: the points themselves do not repeat that well; measure again on a quieter machine"
+            "too noisy to tell: repeated points differ by more than the criterion; measure again on a quieter machine"
         }
     };
     writeln!(
         out,
-        "verdict       {verdict} (asked: {MEDIAN_PCT} % median error, 95 % of the points within {P95_PCT} %)"
+        "verdict       {verdict} (criterion: {MEDIAN_PCT} % median error, 95 % of the points within {P95_PCT} %)"
     )
 }
 
@@ -148,7 +139,7 @@ fn show(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Resul
     )?;
     writeln!(out, "leave one out {:.2} % median error", found.loo_median_pct)?;
     if let Some(check) = checked {
-        tell(out, check)?;
+        show_check(out, check)?;
     }
     for regime in found.regimes.iter().filter(|r| r.limit != Limit::Cpu) {
         let rate = regime.rate.map(print::number).unwrap_or_default();

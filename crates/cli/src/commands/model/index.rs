@@ -1,34 +1,33 @@
-//! `fastpath model index`: SCION's platform index, cross-validated, and the rates it predicts.
+//! `fastpath model index`: SCION's performance index, cross-validated, and the rates it predicts.
 
 use super::platforms;
 use crate::{Answer, print};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fastpath_model::Bounded;
-use fastpath_model::index::{Index, LENGTH_BYTES, Variant, index};
+use fastpath_model::index::{Index, LENGTH_BYTES, Variant, index, predict_rate};
+use fastpath_model::output::IndexOutput;
 use fastpath_model::platform::Platform;
 use fastpath_model::publications::scion;
 use fastpath_units::Duration;
-use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// SCION's performance index over measured platforms, and the rate it predicts on another.
+/// Compute SCION's performance index of platforms, and predict rates.
 ///
-/// Without files the three platforms of SCION's document are used.
+/// Without files the three platforms of Hugly 2024 are used.
 #[derive(Args)]
 pub(super) struct IndexCommand {
-    /// Platforms: tables with platform, coremark or score, a copy rate and rate_pps; or host
-    /// records.
+    /// Platforms: tables with the columns platform, coremark or score, a copy rate and rate_pps; or
+    /// host records.
     files: Vec<PathBuf>,
-    /// Which M and N: M = 1; M = 400; M = 400 and N = 1 µs as SCION's program; M fitted; M and N
-    /// fitted.
+    /// Choice of M and N: plain (M = 1), tuned (M = 400), program (M = 400, N = 1 µs), or fitted.
     #[arg(long, default_value = "tuned")]
-    variant: VariantWord,
-    /// The weight M of copying, in place of a variant.
+    variant: VariantArg,
+    /// Weight M of copying, instead of a variant.
     #[arg(long, conflicts_with = "variant")]
     m: Option<f64>,
-    /// The fixed time N per packet, with --m; such as 1us.
+    /// Fixed time N per packet, with --m; such as 1us.
     #[arg(long, requires = "m")]
     n: Option<Duration>,
     /// Packet length in bytes.
@@ -43,7 +42,7 @@ pub(super) struct IndexCommand {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum VariantWord {
+enum VariantArg {
     Plain,
     Tuned,
     Program,
@@ -69,15 +68,15 @@ impl IndexCommand {
                     "`{}` carries a score of another kind: measure both with the same",
                     platform.name
                 );
-                Some((platform.name.clone(), found.predict(&platform)))
+                let rate = predict_rate(&platforms, self.length, self.variant(), &platform)?;
+                Some((platform.name, rate))
             }
         };
         let mut out = io::stdout().lock();
         if self.json {
-            let mut value = serde_json::to_value(&found)?;
-            value["source"] = json!(source);
-            value["predicted_pps"] = json!(predicted.as_ref().map(|(_, rate)| rate));
-            writeln!(out, "{value}")?;
+            let predicted_pps = predicted.map(|(_, rate)| rate);
+            let output = IndexOutput { index: found, source, predicted_pps };
+            writeln!(out, "{}", serde_json::to_value(&output)?)?;
         } else {
             show(&mut out, &source, &found, predicted)?;
         }
@@ -86,7 +85,7 @@ impl IndexCommand {
 
     fn platforms(&self) -> anyhow::Result<(Vec<Platform>, String)> {
         if self.files.is_empty() {
-            return Ok((scion::platforms().to_vec(), "the platforms of SCION's document".to_owned()));
+            return Ok((scion::platforms().to_vec(), "the platforms of Hugly 2024".to_owned()));
         }
         let mut all = Vec::new();
         for path in &self.files {
@@ -101,11 +100,11 @@ impl IndexCommand {
             return Variant::Given { m, n_s: self.n.map_or(0.0, Duration::as_secs_f64) };
         }
         match self.variant {
-            VariantWord::Plain => Variant::Plain,
-            VariantWord::Tuned => Variant::Tuned,
-            VariantWord::Program => Variant::Program,
-            VariantWord::FitM => Variant::FitM,
-            VariantWord::FitMn => Variant::FitMN,
+            VariantArg::Plain => Variant::Plain,
+            VariantArg::Tuned => Variant::Tuned,
+            VariantArg::Program => Variant::Program,
+            VariantArg::FitM => Variant::FitM,
+            VariantArg::FitMn => Variant::FitMN,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `fastpath model`: fit cost models, predict with them, size with them. One file per verb;
-//! `source.rs` says where a model comes from.
+//! `fastpath model`: fit cost models, predict and size with them. One file per verb; `source.rs`
+//! loads models and tables.
 
 mod assign;
 mod budget;
@@ -14,7 +14,7 @@ pub(super) mod source;
 use crate::Answer;
 use clap::{Args, Subcommand};
 
-/// What a packet costs: fit measurements, predict other machines, count cores, budget threads.
+/// Fit cost models, predict throughput, count cores.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

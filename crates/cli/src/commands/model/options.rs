@@ -1,4 +1,4 @@
-//! The words that say how to fit, shared by all commands that fit a table.
+//! Arguments that control a fit, shared by all commands that fit a table.
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -11,46 +11,46 @@ use fastpath_units::Rate;
 /// How to fit.
 #[derive(Args)]
 pub(super) struct Fitting {
-    /// How much each point counts: equal, relative (by 1/y²), or a column of weights (1/variance);
-    /// otherwise equal, and relative where the terms are chosen (auto).
+    /// Weight of each point: equal, relative (1/y²), or a column of weights (1/variance) [default:
+    /// equal; relative for auto terms].
     #[arg(long, value_name = "WEIGHTS")]
     weights: Option<String>,
-    /// Fit only rows where a column reads so (may be repeated: all must hold).
+    /// Use only rows where COLUMN equals TEXT. May be repeated: all must hold.
     #[arg(long, value_name = "COLUMN=TEXT", value_parser = pair)]
     only: Vec<(String, String)>,
-    /// How the coefficients are found.
+    /// Estimator of the coefficients.
     #[arg(long, default_value = "least-squares")]
-    method: MethodWord,
-    /// Which quantile widens the intervals; the normal one is too narrow for few points.
+    method: MethodArg,
+    /// Quantile that widens the intervals. The normal one is too narrow for few points.
     #[arg(long, default_value = "t")]
-    quantile: QuantileWord,
+    quantile: QuantileArg,
     /// Confidence level of the intervals.
     #[arg(long, default_value_t = 0.95)]
     level: f64,
-    /// What to do with points that a line rate or a NIC limits, not the processor.
+    /// What to do with points that a line rate or a NIC limits instead of the processor.
     #[arg(long, default_value = "auto")]
-    regimes: RegimesWord,
-    /// The unit of y, if the column's name carries none: ns, us, ms, s, cycles, pps, Mpps.
+    regimes: RegimesArg,
+    /// Unit of y, if the column's name carries none: ns, us, ms, s, cycles, pps, Mpps.
     #[arg(long, value_name = "UNIT")]
     y_unit: Option<String>,
-    /// The column of frame sizes; otherwise found by its name.
+    /// Column of frame sizes [default: found by name].
     #[arg(long, value_name = "COLUMN")]
     frame_column: Option<String>,
-    /// Whether frame sizes count the 4 bytes of the FCS, where the table does not say (column fcs;
-    /// records do): sizes in memory do not, published ones usually do.
+    /// Whether frame sizes count the 4 bytes of the FCS, if the table has no column fcs. Sizes in
+    /// memory do not; published sizes usually do.
     #[arg(long, value_name = "WITH|WITHOUT", value_parser = fcs)]
     fcs: Option<Fcs>,
-    /// The column of core counts; otherwise found by its name.
+    /// Column of core counts [default: found by name].
     #[arg(long, value_name = "COLUMN")]
     cores_column: Option<String>,
-    /// A line rate known to limit some points, all ports together (may be repeated); otherwise
-    /// Ethernet's are tried.
+    /// Line rate that limits some points, all ports together. May be repeated [default: Ethernet's
+    /// are tried].
     #[arg(long, value_name = "RATE")]
     line_rate: Vec<Rate>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum MethodWord {
+enum MethodArg {
     #[value(alias = "ols", alias = "wls")]
     LeastSquares,
     /// Huber's M-estimator: outliers count less.
@@ -59,15 +59,15 @@ enum MethodWord {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum QuantileWord {
+enum QuantileArg {
     /// Student's t.
     T,
     Normal,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum RegimesWord {
-    /// Leave them out if the rest can carry the terms, otherwise keep them and warn.
+enum RegimesArg {
+    /// Leave them out if the other points can carry the terms; otherwise keep them and warn.
     Auto,
     /// Leave them out or refuse.
     Split,
@@ -76,7 +76,7 @@ enum RegimesWord {
 }
 
 impl Fitting {
-    /// What the caller says of frame sizes.
+    /// Returns whether frame sizes count the FCS, if given.
     pub(super) fn fcs(&self) -> Option<Fcs> {
         self.fcs
     }
@@ -85,14 +85,14 @@ impl Fitting {
         let y_unit = match &self.y_unit {
             None => None,
             Some(text) => match ColumnUnit::parse(text) {
-                None => bail!("--y-unit {text}: no known unit: use ns, us, ms, s, cycles, pps, kpps or Mpps"),
+                None => bail!("--y-unit {text}: unknown unit: use ns, us, ms, s, cycles, pps, kpps or Mpps"),
                 known => known,
             },
         };
         Ok(FitOptions {
             method: match self.method {
-                MethodWord::LeastSquares => Method::LeastSquares,
-                MethodWord::Huber => Method::Huber,
+                MethodArg::LeastSquares => Method::LeastSquares,
+                MethodArg::Huber => Method::Huber,
             },
             weighting: match self.weights.as_deref() {
                 None if terms.trim_start().starts_with("auto:") => Weighting::Relative,
@@ -101,14 +101,14 @@ impl Fitting {
                 Some(column) => Weighting::Column(column.to_owned()),
             },
             quantile: match self.quantile {
-                QuantileWord::T => Quantile::StudentT,
-                QuantileWord::Normal => Quantile::Normal,
+                QuantileArg::T => Quantile::StudentT,
+                QuantileArg::Normal => Quantile::Normal,
             },
             level: self.level,
             regimes: match self.regimes {
-                RegimesWord::Auto => Regimes::Auto,
-                RegimesWord::Split => Regimes::Split,
-                RegimesWord::Off => Regimes::Off,
+                RegimesArg::Auto => Regimes::Auto,
+                RegimesArg::Split => Regimes::Split,
+                RegimesArg::Off => Regimes::Off,
             },
             only: self.only.clone(),
             hints: CapHints {
@@ -132,7 +132,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((column.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// The values of columns at one point: `p=64,h=10`.
+/// Parses the values of columns at one point: `p=64,h=10`.
 pub(super) fn point(text: &str) -> anyhow::Result<Vec<(String, f64)>> {
     let values = text.split(',').map(|part| {
         let (name, value) = part
@@ -146,7 +146,7 @@ pub(super) fn point(text: &str) -> anyhow::Result<Vec<(String, f64)>> {
     values.collect()
 }
 
-/// The same for a command line's words.
+/// Parses a point for clap.
 pub(super) fn point_text(text: &str) -> Result<Vec<(String, f64)>, String> {
     point(text).map_err(|error| format!("{error:#}"))
 }

@@ -1,18 +1,18 @@
-//! Platforms as words name them: a record of `fastpath measure host`, or a table of machines (CSV).
+//! Platforms from files: a record of `fastpath measure host`, or a table of platforms (CSV).
 
 use super::source::read;
 use anyhow::{Context, bail, ensure};
 use fastpath_model::platform::{self, Platform};
+use fastpath_report::Measurement;
 use std::path::Path;
 
-/// All platforms of a file.
+/// Reads all platforms of a file.
 pub(in crate::commands) fn load(path: &Path) -> anyhow::Result<Vec<Platform>> {
     let text = read(path)?;
     let place = || path.display().to_string();
     let platforms = if text.trim_start().starts_with('{') {
-        let records = crate::records::parse(&text).with_context(place)?;
-        let found = records.iter().filter_map(|r| r.get("platform"));
-        found.map(|p| serde_json::from_value(p.clone())).collect::<Result<_, _>>().with_context(place)?
+        let measured = Measurement::parse(&text).with_context(place)?;
+        measured.into_iter().filter_map(|measurement| measurement.platform).collect()
     } else {
         platform::from_csv(&text).with_context(place)?
     };
@@ -20,7 +20,7 @@ pub(in crate::commands) fn load(path: &Path) -> anyhow::Result<Vec<Platform>> {
     Ok(platforms)
 }
 
-/// One platform: `FILE` with a single one, or `FILE:NAME`.
+/// Reads one platform: `FILE` with a single one, or `FILE:NAME`.
 pub(super) fn one(text: &str) -> anyhow::Result<Platform> {
     let whole = Path::new(text);
     let (path, name) = match text.rsplit_once(':') {

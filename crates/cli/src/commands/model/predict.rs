@@ -1,35 +1,38 @@
-//! `fastpath model predict`: what a fitted model says about points not measured, here or on another
-//! machine.
+//! `fastpath model predict`: predictions of a fitted model, on this machine or another.
 
-use super::fit::{answer, tell};
+use super::fit::{answer, show_check};
 use super::options::point_text;
 use super::platforms;
-use super::source::{Source, Sourced, table};
+use super::source::{Source, table};
 use crate::{Answer, print};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use fastpath_model::check::{check, elsewhere};
-use fastpath_model::predict::{PredictionQuery, RECORD_SD, TRANSFER_SD, Throughput, Transfer, predict};
+use fastpath_model::output::PredictionOutput;
+use fastpath_model::predict::{
+    PointPrediction, PredictionQuery, RECORD_SD, TRANSFER_SD, Transfer, predict_point,
+};
 use fastpath_units::Rate;
-use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Predict costs and throughput from a fitted model, on this platform or another; with --test, exit
-/// 1 if it misses.
+/// Predict costs and throughput from a fitted model.
+///
+/// The prediction is for the fitted platform, or with --from and --to for another. With --test the
+/// exit code is 1 if the model misses.
 #[derive(Args)]
 pub(super) struct PredictCommand {
     #[command(flatten)]
     source: Source,
-    /// A point to predict: a value for each column of the model (may be repeated).
+    /// A point to predict: a value for each column of the model. May be repeated.
     #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point_text, required_unless_present = "test")]
     at: Vec<Vec<(String, f64)>>,
-    /// Predict every row of this table and compare with what it measured (with --to, on that
+    /// Predict every row of this table and compare with its measurements (with --to, on that
     /// platform).
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
-    /// The platform the model was fitted on: FILE or FILE:NAME, a host record or a table of
-    /// platforms.
+    /// The platform the model was fitted on: FILE or FILE:NAME; the file is a host record or a table
+    /// of platforms.
     #[arg(long, value_name = "PLATFORM", requires = "to")]
     from: Option<String>,
     /// The platform to predict for.
@@ -47,7 +50,7 @@ pub(super) struct PredictCommand {
     /// The line rate that may be the limit.
     #[arg(long, value_name = "RATE")]
     line: Option<Rate>,
-    /// Packets/s a NIC passes at most.
+    /// The most packets/s that a NIC passes.
     #[arg(long, value_name = "PPS")]
     packet_cap: Option<f64>,
     /// Print one JSON object.
@@ -64,7 +67,7 @@ impl PredictCommand {
         let predictions = self
             .at
             .iter()
-            .map(|at| self.predict(&sourced, at, transfer.as_ref()))
+            .map(|at| Ok(predict_point(&sourced.model, &self.query(at, transfer.as_ref()))?))
             .collect::<anyhow::Result<Vec<_>>>()?;
         let checked = match &self.test {
             None => None,
@@ -78,20 +81,20 @@ impl PredictCommand {
                 })
             }
         };
+        let output = PredictionOutput { model: sourced.description, predictions, check: checked };
         let mut out = io::stdout().lock();
         if self.json {
-            let value = json!({ "model": sourced.description, "predictions": predictions, "check": checked });
-            writeln!(out, "{value}")?;
-            return answer(checked.as_ref());
+            writeln!(out, "{}", serde_json::to_value(&output)?)?;
+            return answer(output.check.as_ref());
         }
-        writeln!(out, "{}", sourced.description)?;
-        for prediction in &predictions {
+        writeln!(out, "{}", output.model)?;
+        for prediction in &output.predictions {
             show(&mut out, prediction)?;
         }
-        if let Some(check) = &checked {
-            tell(&mut out, check)?;
+        if let Some(check) = &output.check {
+            show_check(&mut out, check)?;
         }
-        answer(checked.as_ref())
+        answer(output.check.as_ref())
     }
 
     fn transfer(&self) -> anyhow::Result<Option<Transfer>> {
@@ -104,88 +107,39 @@ impl PredictCommand {
         }))
     }
 
-    /// One point: y with its intervals and, where y is a time, the throughput that follows. On
-    /// another platform y is that platform's; of its mean nothing is known.
-    fn predict(
-        &self,
-        sourced: &Sourced,
-        at: &[(String, f64)],
-        transfer: Option<&Transfer>,
-    ) -> anyhow::Result<Value> {
-        let columns = sourced.model.terms.columns();
-        for (name, _) in at {
-            ensure!(
-                columns.contains(name.as_str()) || self.line.is_some(),
-                "--at {name}: the model has no such column (have: {})",
-                columns.iter().copied().collect::<Vec<_>>().join(", ")
-            );
+    fn query(&self, at: &[(String, f64)], transfer: Option<&Transfer>) -> PredictionQuery {
+        PredictionQuery {
+            transfer: transfer.cloned(),
+            cores: self.cores,
+            line_gbit: self.line.map(|rate| rate.as_bps() as f64 / 1e9),
+            packet_cap: self.packet_cap,
+            at: at.to_vec(),
         }
-        let value_of = |name: &str| at.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
-        let y = sourced.model.predict(value_of)?;
-        let given: serde_json::Map<String, Value> = at.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
-        let mut prediction = json!({ "at": given, "y": y.single, "y_mean": y.mean });
-        if let Some(unit) = sourced.model.seconds_per_unit {
-            let question = PredictionQuery {
-                transfer: transfer.cloned(),
-                cores: self.cores,
-                line_gbit: self.line.map(|rate| rate.as_bps() as f64 / 1e9),
-                packet_cap: self.packet_cap,
-                at: at.to_vec(),
-            };
-            let throughput: Throughput = predict(&sourced.model, &question)?;
-            if transfer.is_some() {
-                prediction = json!({ "at": prediction["at"], "y": throughput.ns_per_packet.map(|ns| ns / (1e9 * unit)) });
-            }
-            merge(&mut prediction, serde_json::to_value(throughput)?);
-        } else {
-            prediction["warnings"] = json!(sourced.model.extrapolations(value_of));
-            ensure!(
-                transfer.is_none(),
-                "y is not a time of known unit, so it cannot be scaled to another platform: name the column like T_ns, or give --y-unit"
-            );
-        }
-        Ok(prediction)
     }
 }
 
-fn merge(into: &mut Value, from: Value) {
-    if let (Value::Object(into), Value::Object(from)) = (into, from) {
-        into.extend(from);
-    }
-}
-
-fn show(out: &mut impl Write, prediction: &Value) -> anyhow::Result<()> {
-    let at: Vec<String> = prediction["at"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| format!("{name} = {}", print::number(value.as_f64().unwrap_or(f64::NAN))))
-        .collect();
+fn show(out: &mut impl Write, prediction: &PointPrediction) -> io::Result<()> {
+    let at: Vec<String> =
+        prediction.at.iter().map(|(name, value)| format!("{name} = {}", print::number(*value))).collect();
     writeln!(out, "\nat {}", at.join(", "))?;
-    if let Some(frame) = prediction.get("frame").filter(|frame| !frame.is_null()) {
-        let bytes = |name: &str| frame[name].as_f64().map_or(String::new(), print::number);
-        let how = frame["fcs"].as_str().unwrap_or_default();
-        let assumed = if frame["assumed"] == true { ", assumed" } else { "" };
+    let throughput = prediction.throughput();
+    if let Some(frame) = throughput.and_then(|throughput| throughput.frame) {
+        let assumed = if frame.assumed { ", assumed" } else { "" };
         writeln!(
             out,
-            "  frame          {} bytes {how} FCS{assumed}: {} with it, {} of line time",
-            bytes("model_bytes"),
-            bytes("with_fcs_bytes"),
-            bytes("wire_bytes")
+            "  frame          {} bytes {} FCS{assumed}: {} with it, {} of line time",
+            print::number(frame.model_bytes),
+            frame.fcs,
+            print::number(frame.with_fcs_bytes),
+            print::number(frame.wire_bytes)
         )?;
     }
-    let names = [("y", "y"), ("ns_per_packet", "ns per packet"), ("throughput_pps", "packets/s")];
-    for (key, name) in names {
-        if let Some(value) = prediction.get(key) {
-            let estimate = serde_json::from_value(value.clone())?;
-            writeln!(out, "  {name:<14} {}", print::estimate(estimate))?;
-        }
+    let mut line = |name: &str, value: &str| writeln!(out, "  {name:<14} {value}");
+    line("y", &print::estimate(prediction.y))?;
+    if let Some(throughput) = throughput {
+        line("ns per packet", &print::estimate(throughput.ns_per_packet))?;
+        line("packets/s", &print::estimate(throughput.throughput_pps))?;
+        line("limited by", throughput.limit.word())?;
     }
-    if let Some(limit) = prediction.get("limit").and_then(Value::as_str) {
-        writeln!(out, "  limited by     {limit}")?;
-    }
-    for warning in prediction.get("warnings").and_then(Value::as_array).into_iter().flatten() {
-        writeln!(out, "  note: {}", warning.as_str().unwrap_or_default())?;
-    }
-    Ok(())
+    prediction.warnings().iter().try_for_each(|warning| writeln!(out, "  note: {warning}"))
 }

@@ -7,13 +7,14 @@ use fastpath_model::fcs::Fcs;
 use fastpath_model::fit::{Fit, FitOptions, fit};
 use fastpath_model::model::Model;
 use fastpath_model::{Table, Terms};
+use fastpath_report::Measurement;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Where the model comes from.
 #[derive(Args)]
 pub(super) struct Source {
-    /// A fit saved from `model fit --json`, or a table to fit now (then --y and --terms too).
+    /// A fit saved from `model fit --json`, or a table to fit now (with --y and --terms).
     file: Option<PathBuf>,
     /// The column (or product of columns, like cores/rate) to explain.
     #[arg(long, value_name = "COLUMN", requires = "file", requires = "terms")]
@@ -21,7 +22,7 @@ pub(super) struct Source {
     /// The terms that explain it.
     #[arg(long, value_name = "TERMS", requires = "file", requires = "y")]
     terms: Option<String>,
-    /// Constants in place of a fit, in ns: const=38.6,p=0.101,h=4.07. They carry no interval.
+    /// Constants in ns instead of a fit: const=38.6,p=0.101,h=4.07. They carry no interval.
     #[arg(long, value_name = "TERM=NS,…", conflicts_with = "file")]
     constants: Option<String>,
     #[command(flatten)]
@@ -36,12 +37,12 @@ pub(super) struct Sourced {
 }
 
 impl Source {
-    /// What the words say of rows, caps and units, also where the fit is a saved one.
+    /// Returns the options on rows, caps and units; they apply to a saved fit too.
     pub(super) fn options(&self) -> anyhow::Result<FitOptions> {
         self.fitting.options(self.terms.as_deref().unwrap_or_default())
     }
 
-    /// The model asked for; `None` when the words name none.
+    /// Loads the model; `None` when the arguments name none.
     pub(super) fn load(&self) -> anyhow::Result<Option<Sourced>> {
         if let Some(text) = &self.constants {
             return constants(text, self.fitting.fcs()).map(Some);
@@ -79,25 +80,24 @@ fn constants(text: &str, fcs: Option<Fcs>) -> anyhow::Result<Sourced> {
 fn saved_fit(path: &Path) -> anyhow::Result<Fit> {
     let text = read(path)?;
     if !text.trim_start().starts_with('{') {
-        bail!("{}: to fit a table, say --y COLUMN and --terms TERMS", path.display());
+        bail!("{}: to fit a table, give --y COLUMN and --terms TERMS", path.display());
     }
     serde_json::from_str(&text)
         .with_context(|| format!("{}: not a fit as `fastpath model fit --json` prints it", path.display()))
 }
 
-/// A table from a CSV file, or from records of `fastpath measure pipeline`.
+/// Reads a table from a CSV file, or from records of `fastpath measure pipeline`.
 pub(in crate::commands) fn table(path: &Path) -> anyhow::Result<Table> {
     let text = read(path)?;
     let place = || path.display().to_string();
-    let csv = if text.trim_start().starts_with('{') {
-        crate::records::csv(&text).with_context(place)?
-    } else {
-        text
-    };
-    Table::from_csv(&csv).with_context(place)
+    if text.trim_start().starts_with('{') {
+        let measured = Measurement::parse(&text).with_context(place)?;
+        return Measurement::table(&measured).with_context(place);
+    }
+    Table::from_csv(&text).with_context(place)
 }
 
-/// The text of a file; `-` is standard input.
+/// Reads the text of a file; `-` is standard input.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     let place = || path.display().to_string();
     if path.as_os_str() == "-" {
@@ -109,8 +109,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     decoded(bytes).with_context(|| format!("{}: not text in UTF-8, UTF-16 or Latin-1", path.display()))
 }
 
-/// Text as spreadsheets write it: UTF-8, UTF-16 with its mark, else Latin-1. `None` for what is no
-/// text.
+/// Decodes text as spreadsheets write it: UTF-8, UTF-16 with a byte order mark, or Latin-1. `None`
+/// for data that is not text.
 fn decoded(bytes: Vec<u8>) -> Option<String> {
     let utf_16 = |unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
@@ -123,7 +123,7 @@ fn decoded(bytes: Vec<u8>) -> Option<String> {
     }
     match String::from_utf8(bytes) {
         Ok(text) => Some(text),
-        // No text has these, whatever its alphabet.
+        // These control characters occur in no text.
         Err(error) if error.as_bytes().iter().any(|byte| *byte < 0x20 && !b"\t\n\r".contains(byte)) => None,
         Err(error) => Some(error.as_bytes().iter().map(|byte| char::from(*byte)).collect()),
     }

@@ -1,0 +1,133 @@
+//! Records as a model reads them: numbers and words by name, without provenance.
+
+use crate::record::Record;
+use fastpath_model::Table;
+use fastpath_model::fcs::{self, Fcs};
+use fastpath_model::platform::Platform;
+use fastpath_model::table::{Scalar, TableError};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// The part of a [`Record`] that a model uses. A line that lacks the provenance can be read too.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Measurement {
+    /// What was measured: `host`, `pipeline`, `latency`, `operations`.
+    #[serde(default)]
+    pub kind: String,
+    /// What was set, by name with the unit last.
+    #[serde(default)]
+    pub parameters: Map<String, Value>,
+    /// What was found, by name with the unit last.
+    #[serde(default)]
+    pub results: Map<String, Value>,
+    /// The platform, in records of kind `host`.
+    #[serde(default)]
+    pub platform: Option<Platform>,
+}
+
+/// Why records make no table.
+#[derive(Debug, Error)]
+pub enum MeasurementError {
+    /// A line is not a record.
+    #[error("line {line}: not a record (one JSON object): {source}")]
+    NotARecord {
+        /// The line, from 1.
+        line: usize,
+        /// The JSON reader's message.
+        source: serde_json::Error,
+    },
+    /// No record has parameters or results.
+    #[error("no record with `parameters` and `results`: measure with `fastpath measure`")]
+    Nothing,
+    /// The records make no table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl Measurement {
+    /// Reads JSON lines, one record each. Empty lines are skipped.
+    ///
+    /// # Errors
+    /// [`MeasurementError::NotARecord`] for a line that is not a record.
+    pub fn parse(text: &str) -> Result<Vec<Measurement>, MeasurementError> {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let measurement = |(i, line)| {
+            serde_json::from_str(line).map_err(|source| MeasurementError::NotARecord { line: i + 1, source })
+        };
+        lines.map(measurement).collect()
+    }
+
+    /// Builds the table of all measurements of the first one's kind: a row for each, a column for
+    /// each number or word among the first one's parameters and results.
+    ///
+    /// # Errors
+    /// [`MeasurementError`] when there is no column, or too many rows.
+    pub fn table(all: &[Measurement]) -> Result<Table, MeasurementError> {
+        let first = all.first().ok_or(MeasurementError::Nothing)?;
+        let names: Vec<String> = first.scalars().into_keys().collect();
+        if names.is_empty() {
+            return Err(MeasurementError::Nothing);
+        }
+        let rows = all.iter().filter(|m| m.kind == first.kind).map(|measurement| {
+            let mut scalars = measurement.scalars();
+            names.iter().map(|name| scalars.remove(name)).collect()
+        });
+        Ok(Table::from_rows(names.clone(), rows.collect())?)
+    }
+
+    /// Returns the numbers and words of the parameters and results; a result replaces a parameter of
+    /// the same name.
+    fn scalars(&self) -> BTreeMap<String, Scalar> {
+        let scalar = |(name, value): (&String, &Value)| {
+            let scalar = match value {
+                Value::Number(number) => Scalar::Number(number.as_f64()?),
+                Value::String(text) => Scalar::Word(text.clone()),
+                _ => return None,
+            };
+            Some((name.clone(), scalar))
+        };
+        let mut scalars: BTreeMap<String, Scalar> =
+            self.parameters.iter().chain(&self.results).filter_map(scalar).collect();
+        if self.kind == "pipeline" {
+            // Frame sizes of pipelines never count the FCS; older records do not say so.
+            scalars.entry(fcs::COLUMN.to_owned()).or_insert_with(|| Scalar::Word(Fcs::Without.to_string()));
+        }
+        scalars
+    }
+}
+
+impl From<Record> for Measurement {
+    fn from(record: Record) -> Measurement {
+        let Record { kind, provenance: _, parameters, results, platform } = record;
+        Measurement { kind, parameters, results, platform }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_become_a_table_of_their_numbers_and_words() {
+        let text = r#"{"kind":"pipeline","parameters":{"p":64,"h":2,"program":"a, b"},"results":{"T_ns":50.5,"stages":[1,2]}}
+            {"kind":"host","results":{"x":1}}
+
+            {"kind":"pipeline","parameters":{"p":128,"h":2,"program":"c"},"results":{"T_ns":51.5}}"#;
+        let table = Measurement::table(&Measurement::parse(text).unwrap()).unwrap();
+        assert_eq!(table.names(), ["T_ns", "fcs", "h", "p", "program"]);
+        assert_eq!(table.texts("program").unwrap(), ["a, b", "c"]);
+        assert_eq!(table.texts("fcs").unwrap(), ["without", "without"]);
+        assert_eq!(table.numbers("T_ns").unwrap(), [50.5, 51.5]);
+        assert_eq!(table.numbers("p").unwrap(), [64.0, 128.0]);
+    }
+
+    #[test]
+    fn text_that_holds_no_record_is_refused_with_its_line() {
+        let error = Measurement::parse("{\"kind\":\"x\"}\nx").unwrap_err().to_string();
+        assert!(error.starts_with("line 2: not a record"), "{error}");
+        let none = Measurement::table(&Measurement::parse("{}").unwrap()).unwrap_err().to_string();
+        assert!(none.starts_with("no record with `parameters`"), "{none}");
+    }
+}

@@ -1,0 +1,433 @@
+//! Sections of a report for what `fastpath model` and `fastpath evaluate` print with `--json`: fits,
+//! predictions, cores, an index, a budget, evaluations. These have no provenance of their own.
+
+use crate::chart::{Axis, Chart, Drawing, Scale, Series};
+use crate::sections::{axis, series, thinned};
+use crate::{Grid, Section, short};
+use fastpath_model::output::{BudgetOutput, CoresOutput, FitOutput, IndexOutput, PredictionOutput};
+use fastpath_model::{Bounded, Estimate};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use thiserror::Error;
+
+/// Maximum number of rows of a table.
+const ROWS_MAX: usize = 500;
+
+/// What a command printed with `--json`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum CommandOutput {
+    /// `model fit`.
+    Fit(Box<FitOutput>),
+    /// `model predict`.
+    Predictions(PredictionOutput),
+    /// `model cores`.
+    Cores(CoresOutput),
+    /// `model budget`.
+    Budget(Box<BudgetOutput>),
+    /// `model index`.
+    Index(Box<IndexOutput>),
+    /// `evaluate models`, `evaluate simulator` or `evaluate prediction`.
+    Evaluation(EvaluationOutput),
+}
+
+/// Why JSON is no output of a command.
+#[derive(Debug, Error)]
+pub enum OutputError {
+    /// No command prints such an object.
+    #[error("neither a record nor output of `fastpath model` or `evaluate` with --json")]
+    Unknown,
+    /// An object of a known command that lacks a field or has a wrong one.
+    #[error("not what `fastpath {command} --json` prints: {source}")]
+    Wrong {
+        /// The command.
+        command: &'static str,
+        /// The JSON reader's message.
+        source: serde_json::Error,
+    },
+}
+
+/// The figures of an evaluation.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct EvaluationOutput {
+    results: Vec<EvaluatedFigure>,
+    passed: u64,
+    total: u64,
+}
+
+/// One figure. Each evaluation names the published value and the quantity in its own way.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+struct EvaluatedFigure {
+    id: String,
+    publication: Option<String>,
+    place: Option<String>,
+    quantity: Option<String>,
+    kind: Option<String>,
+    original: Option<Stated>,
+    doc_value: Option<Stated>,
+    asked: Option<Stated>,
+    ours: Option<Stated>,
+    pass: Option<bool>,
+    #[serde(default)]
+    noisy: bool,
+    note: Option<String>,
+}
+
+/// A value as an evaluation states it.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(untagged)]
+enum Stated {
+    Number(f64),
+    Text(String),
+}
+
+impl CommandOutput {
+    /// Reads what a command printed.
+    ///
+    /// # Errors
+    /// [`OutputError`] for an object that no command prints.
+    pub fn parse(output: Value) -> Result<CommandOutput, OutputError> {
+        fn read<T: DeserializeOwned>(command: &'static str, output: Value) -> Result<T, OutputError> {
+            serde_json::from_value(output).map_err(|source| OutputError::Wrong { command, source })
+        }
+        // Each has a field that no other has.
+        let has = |field: &str| output.get(field).is_some();
+        if has("coefficients") {
+            Ok(CommandOutput::Fit(Box::new(read("model fit", output)?)))
+        } else if has("predictions") {
+            Ok(CommandOutput::Predictions(read("model predict", output)?))
+        } else if has("rows") {
+            Ok(CommandOutput::Cores(read("model cores", output)?))
+        } else if has("arrival_cycles") {
+            Ok(CommandOutput::Budget(Box::new(read("model budget", output)?)))
+        } else if has("platforms") {
+            Ok(CommandOutput::Index(Box::new(read("model index", output)?)))
+        } else if has("passed") {
+            Ok(CommandOutput::Evaluation(read("evaluate", output)?))
+        } else {
+            Err(OutputError::Unknown)
+        }
+    }
+
+    pub(super) fn section(&self) -> Section {
+        match self {
+            CommandOutput::Fit(output) => fit(output),
+            CommandOutput::Predictions(output) => predictions(output),
+            CommandOutput::Cores(output) => cores(output),
+            CommandOutput::Budget(output) => budget(output),
+            CommandOutput::Index(output) => index(output),
+            CommandOutput::Evaluation(output) => evaluation(output),
+        }
+    }
+}
+
+/// Formats `2 [1, 3]`.
+fn interval(e: Estimate) -> String {
+    if e.low == e.high {
+        return short(e.value);
+    }
+    format!("{} [{}, {}]", short(e.value), short(e.low), short(e.high))
+}
+
+/// Formats `2 [1, 3]`, or `2 (no error bar)`.
+fn bounded(b: Bounded) -> String {
+    match (b.low, b.high) {
+        (None, None) if !b.value.is_nan() => format!("{} (no error bar)", short(b.value)),
+        (low, high) => interval(Estimate {
+            value: b.value,
+            low: low.unwrap_or(f64::NAN),
+            high: high.unwrap_or(f64::NAN),
+        }),
+    }
+}
+
+/// Returns the word by which an enum is serialised.
+fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(text)) => text,
+        Ok(value) => value.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+fn fit(FitOutput { fit, check }: &FitOutput) -> Section {
+    let unit = &fit.y;
+    let mut points: Vec<[f64; 3]> =
+        fit.points.iter().map(|point| [point.fitted, point.measured, point.residual_pct]).collect();
+    points.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    let against = |column: usize| points.iter().map(|p| (p[0], p[column])).collect::<Vec<_>>();
+    let line = |name: &str, points: Vec<(f64, f64)>| Series { name: name.to_owned(), points };
+    let chart = |title: &str, y: Axis, lines: Vec<Series>| Chart {
+        title: title.to_owned(),
+        x: axis(&format!("{unit}, fitted"), Scale::Linear),
+        y,
+        drawing: Drawing::Lines(lines),
+    };
+    let charts = vec![
+        chart(
+            "Measured and fitted values",
+            axis(unit, Scale::Linear),
+            vec![line("measured", against(1)), line("fitted", against(0))],
+        ),
+        chart("Residuals", axis("measured − fitted, %", Scale::Linear), vec![line("residual", against(2))]),
+    ];
+    let terms = fit.coefficients.iter().map(|(term, c)| {
+        let vif = fit.vif.get(term).map_or(String::new(), |vif| short(*vif));
+        vec![term.clone(), short(c.value), format!("{} … {}", short(c.low), short(c.high)), vif]
+    });
+    let residuals = &fit.residuals;
+    let share = |share: f64| short(100.0 * share);
+    let mut notes = vec![
+        format!(
+            "{} points; intervals at {} %; R² {:.6}; the median leave-one-out error is {} %",
+            fit.n,
+            100.0 * fit.level,
+            fit.r2,
+            short(fit.loo_median_pct)
+        ),
+        format!(
+            "{} % of the points lie within 0.5 %, {} % within 1 %, {} % within 3 %; the largest residual is {} %",
+            share(residuals.within_0_5_pct),
+            share(residuals.within_1_pct),
+            share(residuals.within_3_pct),
+            short(residuals.max_pct)
+        ),
+    ];
+    if let Some(check) = check {
+        notes.push(format!(
+            "{} points that were not fitted: median error {} %, 95 % of them within {} %: {}",
+            check.n,
+            short(check.median_pct),
+            short(check.p95_pct),
+            word(&check.verdict)
+        ));
+    }
+    if let Some(fcs) = fit.fcs {
+        notes.push(format!("frame sizes are {fcs} FCS"));
+    }
+    notes.extend(fit.warnings.iter().cloned());
+    let titles = vec!["term", "coefficient", "interval", "variance inflation"];
+    Section {
+        title: format!("Fit of {unit}"),
+        notes,
+        charts,
+        tables: vec![Grid { titles, rows: terms.collect() }],
+    }
+}
+
+fn predictions(output: &PredictionOutput) -> Section {
+    let mut notes = vec![output.model.clone()];
+    let mut rows = Vec::new();
+    for prediction in &output.predictions {
+        let at: Vec<String> =
+            prediction.at.iter().map(|(name, value)| format!("{name} = {}", short(*value))).collect();
+        let none = || "–".to_owned();
+        let throughput = prediction.throughput();
+        rows.push(vec![
+            at.join(", "),
+            interval(prediction.y),
+            throughput.map_or_else(none, |t| interval(t.ns_per_packet)),
+            throughput.map_or_else(none, |t| interval(t.throughput_pps)),
+            throughput.map_or_else(String::new, |t| word(&t.limit)),
+            throughput.and_then(|t| t.frame).map_or_else(none, |frame| short(frame.wire_bytes)),
+        ]);
+        notes.extend(prediction.warnings().iter().cloned());
+    }
+    notes.dedup();
+    let titles = vec!["at", "y", "ns per packet", "packets/s", "limited by", "line time, bytes"];
+    Section { title: "Predictions".to_owned(), notes, charts: vec![], tables: vec![Grid { titles, rows }] }
+}
+
+fn cores(output: &CoresOutput) -> Section {
+    let lines = output.rows.iter().map(|row| {
+        let name = format!("{} Gbit/s, {} steps", short(row.gbit_per_s), short(row.steps));
+        let key = ((row.gbit_per_s * 1e3) as u64, row.steps as u64);
+        (key, name, row.frame_bytes, row.cores.value)
+    });
+    let chart = Chart {
+        title: "Cores a link needs".to_owned(),
+        x: axis("frame with FCS, bytes", Scale::Linear),
+        y: axis("cores", Scale::Log10),
+        drawing: Drawing::Lines(thinned(series(lines))),
+    };
+    let rows = output.rows.iter().take(ROWS_MAX).map(|row| {
+        vec![
+            short(row.gbit_per_s),
+            short(row.frame_bytes),
+            short(row.steps),
+            short(row.packets_per_s),
+            interval(row.ns_per_packet),
+            interval(row.cores),
+            row.whole_cores.to_string(),
+        ]
+    });
+    let titles = vec!["Gbit/s", "frame, B", "steps", "packets/s", "ns per packet", "cores", "whole cores"];
+    let mut notes = vec![
+        output.model.clone(),
+        format!(
+            "frames with FCS, and {} bytes more of line time; the model counts them {} it",
+            short(output.framing_bytes),
+            output.model_fcs
+        ),
+    ];
+    notes.extend(output.warnings.iter().cloned());
+    Section {
+        title: "Cores".to_owned(),
+        notes,
+        charts: vec![chart],
+        tables: vec![Grid { titles, rows: rows.collect() }],
+    }
+}
+
+fn budget(BudgetOutput { budget, .. }: &BudgetOutput) -> Section {
+    let estimates = [
+        ("cycles between packets", Some(budget.arrival_cycles)),
+        ("cycles between packets by the other formula", Some(budget.other_formula_arrival_cycles)),
+        ("packets/s", Some(budget.packets_per_s)),
+        ("share of the offered load", budget.share_of_offered),
+        ("cycles a thread holds a packet", Some(budget.thread_cycles)),
+    ];
+    let rows =
+        estimates.into_iter().filter_map(|(name, value)| Some(vec![name.to_owned(), interval(value?)]));
+    let tables = vec![Grid { titles: vec!["", "value and range"], rows: rows.collect() }];
+    Section { title: "Budget".to_owned(), notes: budget.warnings.clone(), charts: vec![], tables }
+}
+
+fn index(IndexOutput { index, source, predicted_pps }: &IndexOutput) -> Section {
+    let rows = index.platforms.iter().map(|platform| {
+        let left_out = platform.left_out_error_pct.map_or("–".to_owned(), short);
+        vec![platform.name.clone(), short(platform.index), left_out]
+    });
+    let tables = vec![Grid { titles: vec!["platform", "index", "left out, %"], rows: rows.collect() }];
+    let mut notes = vec![format!(
+        "variant {}: index {}, M = {}, N = {} s, over {source}",
+        word(&index.variant),
+        bounded(index.index),
+        bounded(index.m),
+        bounded(index.n_s),
+    )];
+    if let Some(pps) = predicted_pps {
+        notes.push(format!("predicted: {} packets/s", bounded(*pps)));
+    }
+    notes.extend(index.warnings.iter().cloned());
+    Section { title: "Index of platforms".to_owned(), notes, charts: vec![], tables }
+}
+
+fn evaluation(output: &EvaluationOutput) -> Section {
+    let none = || "–".to_owned();
+    let stated = |value: Option<&Stated>| match value {
+        Some(Stated::Number(x)) => short(*x),
+        Some(Stated::Text(text)) => text.clone(),
+        None => none(),
+    };
+    let rows = output.results.iter().take(ROWS_MAX).map(|figure| {
+        let came_out = match figure.pass {
+            _ if figure.noisy => "too noisy",
+            Some(true) => "ok",
+            Some(false) => "MISS",
+            None => "–",
+        };
+        let place: Vec<&str> =
+            [&figure.publication, &figure.place].into_iter().flatten().map(String::as_str).collect();
+        let source = if place.is_empty() { none() } else { place.join(", ") };
+        vec![
+            figure.id.clone(),
+            source,
+            figure.quantity.clone().or_else(|| figure.kind.clone()).unwrap_or_else(none),
+            stated(figure.original.as_ref().or(figure.doc_value.as_ref()).or(figure.asked.as_ref())),
+            stated(figure.ours.as_ref()),
+            came_out.to_owned(),
+            figure.note.clone().unwrap_or_else(none),
+        ]
+    });
+    let titles = vec!["figure", "source", "what", "published or asked", "ours", "", "note"];
+    Section {
+        title: "Evaluation".to_owned(),
+        notes: vec![format!("{} of {} figures come out", output.passed, output.total)],
+        charts: vec![],
+        tables: vec![Grid { titles, rows: rows.collect() }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Report;
+    use fastpath_model::Table;
+    use fastpath_model::budget::{BudgetQuery, Formula, Layout, PacketCycles, budget};
+    use fastpath_model::cores::CoresQuery;
+    use fastpath_model::fit::{FitOptions, fit};
+    use fastpath_model::index::{LENGTH_BYTES, Variant, index};
+    use fastpath_model::predict::{PredictionQuery, predict_point};
+    use fastpath_model::publications::{netcope, scion};
+    use serde_json::json;
+
+    fn printed(output: &impl serde::Serialize) -> Value {
+        serde_json::to_value(output).expect("serialisable")
+    }
+
+    #[test]
+    fn outputs_of_models_and_evaluations_are_sections_of_a_report() {
+        let table = Table::from_csv(
+            "p,fcs,T_ns\n60,without,45\n124,without,51.6\n252,without,64.3\n508,without,90\n",
+        )
+        .unwrap();
+        let mut found = fit(&table, "T_ns", "const,p", &FitOptions::default()).unwrap();
+        found.warnings.push("look <here>".to_owned());
+        let at = vec![("p".to_owned(), 9000.0)];
+        let query = PredictionQuery { transfer: None, cores: 1.0, line_gbit: None, packet_cap: None, at };
+        let predictions = vec![predict_point(&found.model(), &query).unwrap()];
+        let predicted = PredictionOutput { model: "m".to_owned(), predictions, check: None };
+        let question =
+            CoresQuery { speeds_gbit: vec![10.0], frames_bytes: vec![64.0], ..CoresQuery::chart(&[0.0]) };
+        let cores = CoresOutput::new("m".to_owned(), &netcope::model(), &question).unwrap();
+        let question = BudgetQuery {
+            layout: Layout::Pipelined(vec![PacketCycles::new(290.0, 470.0)]),
+            threads: 4,
+            hidden: None,
+            clock_hz: 232e6,
+            offered_pps: None,
+            formula: Formula::PerPacket,
+        };
+        let budget = BudgetOutput { budget: budget(&question).unwrap(), question };
+        let index = IndexOutput {
+            index: index(&scion::platforms(), LENGTH_BYTES, Variant::FitMN).unwrap(),
+            source: "three platforms".to_owned(),
+            predicted_pps: None,
+        };
+        let evaluated = json!({"results": [
+            {"id": "a", "ours": 1.5, "pass": false, "original": 2.0},
+            {"id": "b", "publication": "Joglekar 2004", "place": "Table 5.6", "quantity": "loss", "doc_value": "", "ours": "1", "pass": true},
+        ], "passed": 1, "total": 2});
+        let fitted = printed(&FitOutput { fit: found, check: None });
+        let outputs =
+            [fitted, printed(&predicted), printed(&cores), printed(&budget), printed(&index), evaluated];
+        let mut report = Report::new(&[]);
+        for output in outputs {
+            report = report.with_output(&CommandOutput::parse(output).expect("an output"));
+        }
+        let text = report.markdown();
+        for shown in [
+            "| p | 0.1",
+            "look <here>",
+            "frame sizes are without FCS",
+            "| 10 | 64 |",
+            "extrapolation: p = 9000",
+            "| a | – | – | 2 | 1.5 | MISS |",
+            "| b | Joglekar 2004, Table 5.6 | loss |",
+            "| cycles between packets | 290 [290, 760] |",
+            "| APU2 |",
+            "(no error bar), N =",
+        ] {
+            assert!(text.contains(shown), "{shown}: {text}");
+        }
+    }
+
+    #[test]
+    fn objects_that_no_command_prints_are_refused_with_the_reason() {
+        let error = |output: Value| CommandOutput::parse(output).unwrap_err().to_string();
+        assert!(error(json!({"x": 1})).starts_with("neither a record nor output"));
+        let wrong = error(json!({"coefficients": {}}));
+        assert!(wrong.starts_with("not what `fastpath model fit --json` prints: missing field"), "{wrong}");
+    }
+}
