@@ -21,7 +21,7 @@ mod node;
 mod pipe;
 mod port_name;
 pub mod preset;
-mod queue;
+pub mod queue;
 mod reader;
 pub mod rules;
 pub mod segment;

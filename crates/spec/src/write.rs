@@ -31,7 +31,7 @@ pub fn values(pipe: &PipeSpec) -> BTreeMap<&'static str, Value> {
         ("overhead", overhead),
         ("delay", (!delay.is_zero()).then(|| text(delay))),
         ("loss", of_losses(loss, *loss_ecn, egress_loss)),
-        ("queue", (*queue != QueueSpec::default()).then(|| queue::write::of_queue(queue))),
+        ("queue", (*queue != QueueSpec::default()).then(|| queue::write(queue))),
         ("jitter", jitter.as_deref().map(of_jitter)),
         ("reorder", reorder.as_ref().map(of_reorder)),
         ("duplicate", (*duplicate != Duplication::default()).then(|| of_duplication(duplicate))),

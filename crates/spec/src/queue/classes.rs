@@ -1,43 +1,19 @@
-//! Queues of several classes in a spec: strict priority and deficit round robin, and the DSCPs of
-//! each class.
-//!
-//! ```toml
-//! queue = { kind = "prio", bands = [ { dscp = "EF", limit = "20p" }, { limit = "50p" } ] }         # first things first
-//! queue = { kind = "drr", classes = [ { dscp = ["AF41", "AF42", 34], quantum = "3028B", limit = "50p" },
-//!                                     { quantum = "1514B", limit = "50p" } ] }
-//! ```
-//!
-//! The class without `dscp` takes every packet that no other takes.
+//! Classes of traffic in a spec, and the DSCPs of each class. The class without `dscp` takes every
+//! packet that no other class takes.
 
-use super::{limit, size};
+use super::keys::{Schemas, reference, schemas, table};
+use super::quantity::limit;
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
 use crate::tree::Tree;
-use fastpath_link::{Classes, DrrShare, DrrSpec, Limit, PrioSpec};
-use fastpath_units::Bytes;
+use fastpath_link::{Classes, Limit};
+use serde_json::{Value, json};
 
-/// There are no more DSCPs.
+/// The number of DSCPs.
 const CLASSES_MAX: usize = 64;
 
-/// Reads strict priority.
-pub(crate) fn prio(fields: &mut Fields, remarks: &mut Remarks) -> Option<PrioSpec> {
-    let example = "bands = [{ dscp = \"EF\", limit = \"20p\" }, { limit = \"50p\" }]";
-    let (bands, classes) = read(fields, "bands", example, remarks, class_limit)?;
-    Some(PrioSpec { bands, classes })
-}
-
-/// Reads deficit round robin.
-pub(crate) fn drr(fields: &mut Fields, remarks: &mut Remarks) -> Option<DrrSpec> {
-    let example = "classes = [{ dscp = \"EF\", quantum = \"3028B\", limit = \"20p\" }, { limit = \"50p\" }]";
-    let (shares, classes) = read(fields, "classes", example, remarks, |fields, remarks| {
-        let quantum = size(fields, "quantum", Bytes(1514), remarks);
-        let limit = class_limit(fields, remarks);
-        Some(DrrShare { quantum: quantum?, limit: limit? })
-    })?;
-    Some(DrrSpec { shares, classes })
-}
-
-fn class_limit(fields: &mut Fields, remarks: &mut Remarks) -> Option<Limit> {
+/// Reads the limit of a class, which is required.
+pub(super) fn class_limit(fields: &mut Fields, remarks: &mut Remarks) -> Option<Limit> {
     match fields.get("limit") {
         Some(field) => limit(&field, "50p", remarks),
         None => {
@@ -47,8 +23,33 @@ fn class_limit(fields: &mut Fields, remarks: &mut Remarks) -> Option<Limit> {
     }
 }
 
-/// A list of classes: what `one` reads of each, and the class of each DSCP.
-fn read<T>(
+/// Writes the DSCPs of a class; none for the class that takes the rest.
+pub(super) fn write_dscps(classes: &Classes, class: usize) -> Option<(&'static str, Value)> {
+    let table = classes.table();
+    let mine = (0..64usize).filter(|dscp| usize::from(table[*dscp]) == class);
+    (class != rest_of(classes)).then(|| ("dscp", mine.map(|dscp| json!(dscp)).collect()))
+}
+
+/// Returns the class that is written without DSCPs: the class with the most.
+fn rest_of(classes: &Classes) -> usize {
+    let count = |class: &u8| classes.table().iter().filter(|other| *other == class).count();
+    classes.table().iter().max_by_key(|class| count(class)).map_or(0, |class| usize::from(*class))
+}
+
+/// Returns the schema of a list of classes with these keys.
+pub(super) fn schema_of_list(keys: Schemas) -> Value {
+    let dscp = json!({ "anyOf": [{ "type": "string" }, { "type": "integer", "minimum": 0, "maximum": 63 }] });
+    let dscps = json!({ "anyOf": [dscp, { "type": "array", "items": dscp }] });
+    let common = schemas([
+        ("dscp", "DSCPs of the class, by name or number; the class without takes the rest.", dscps),
+        ("limit", "The hard limit of the class.", reference("limit")),
+    ]);
+    let class = table(common.into_iter().chain(keys).collect(), &["limit"]);
+    json!({ "type": "array", "items": class, "minItems": 1, "maxItems": CLASSES_MAX })
+}
+
+/// Reads a list of classes: the result of `one` for each, and the class of each DSCP.
+pub(super) fn read<T>(
     fields: &mut Fields,
     key: &str,
     example: &str,
@@ -105,7 +106,7 @@ fn read<T>(
     (all.len() == elements.len()).then_some((all, classes))
 }
 
-/// One DSCP or a list of them, each with its place.
+/// Reads one DSCP or a list of them, each with its offset in the text.
 fn dscps(field: &Field, remarks: &mut Remarks) -> Vec<(usize, u8)> {
     let elements = field.elements().unwrap_or_else(|| vec![field.clone()]);
     let read = |element: &Field| {
@@ -129,7 +130,7 @@ fn dscps(field: &Field, remarks: &mut Remarks) -> Vec<(usize, u8)> {
     elements.iter().filter_map(read).collect()
 }
 
-/// The names of RFC 2474, 2597, 3246, 5865 and 8622.
+/// Returns the DSCP with a name of RFC 2474, 2597, 3246, 5865 and 8622.
 fn by_name(name: &str) -> Option<u8> {
     match name {
         "DF" | "BE" => Some(0),
