@@ -1,8 +1,8 @@
 //! Frames: every reader of frames, and what is answered to or done with them.
 
 use fastpath_wire::arp::Arp;
-use fastpath_wire::icmp::{self, Problem};
-use fastpath_wire::ipv4::{self, Hop};
+use fastpath_wire::icmp::{self, IcmpError};
+use fastpath_wire::ipv4::{self, HopResult};
 use fastpath_wire::nd::{Neighbor, Role};
 use fastpath_wire::{Headers, MacAddr, Network, checksum, ecn, ipv6};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -23,11 +23,11 @@ pub fn wire(frame: &[u8]) {
     }
     icmp::echo_reply(frame, &headers).iter().for_each(|reply| sound(reply));
     let problems = [
-        Problem::HopLimit,
-        Problem::NoRoute,
-        Problem::HostUnreachable,
-        Problem::PortUnreachable,
-        Problem::TooBig { mtu: 1280 },
+        IcmpError::HopLimit,
+        IcmpError::NoRoute,
+        IcmpError::HostUnreachable,
+        IcmpError::PortUnreachable,
+        IcmpError::TooBig { mtu: 1280 },
     ];
     for problem in problems {
         for from in [Ipv4Addr::new(10, 0, 0, 1).into(), Ipv6Addr::LOCALHOST.into()] {
@@ -47,7 +47,7 @@ fn hop(frame: &[u8], headers: &Headers) {
         Network::Ipv6(ip) => ipv6::decrement_hop_limit(&mut forwarded, ip.offset),
         Network::Arp | Network::Other | Network::Malformed(_) => return,
     };
-    if hop == Hop::Forward {
+    if hop == HopResult::Forward {
         let after = Headers::parse(&forwarded);
         assert_eq!(after.ipv4_checksum_ok(&forwarded), headers.ipv4_checksum_ok(frame));
         assert_eq!(after.addresses(), headers.addresses());

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(log_thread.finish(), Ok(()));
         let file = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let mut reader = fastpath_wire::pcap::Reader::new(&file[..]).unwrap();
+        let mut reader = fastpath_wire::pcap::CaptureReader::new(&file[..]).unwrap();
         let count =
             std::iter::from_fn(|| reader.read_packet().unwrap().map(|packet| packet.interface)).count();
         assert_eq!(count, 100);

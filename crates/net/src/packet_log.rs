@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use crate::network::{Network, Options};
     use fastpath_spec::NodeId;
-    use fastpath_wire::pcap::Reader;
+    use fastpath_wire::pcap::CaptureReader;
 
     /// A sink that keeps the comments, each with its location.
     #[derive(Default)]
@@ -401,7 +401,7 @@ mod tests {
         entry.location = Location::Node(NodeId(1));
         writer.write(&entry, &[1; 256]).expect("memory");
         let file = writer.finish().expect("memory");
-        let mut reader = Reader::new(&file[..]).expect("a capture");
+        let mut reader = CaptureReader::new(&file[..]).expect("a capture");
         let mut read = || {
             let packet = reader.read_packet().expect("whole").expect("a packet");
             (packet.interface, packet.ns, packet.orig_len, packet.data.len())

@@ -17,7 +17,7 @@ use crate::route::{Fib, NextHop, Routes};
 use fastpath_spec::segment;
 use fastpath_spec::{Interface, NodeId, NodeKind, Topology};
 use fastpath_units::Time;
-use fastpath_wire::icmp::Problem;
+use fastpath_wire::icmp::IcmpError;
 use fastpath_wire::{Headers, MacAddr, Network, build, ipv4, ipv6};
 use ipnet::IpNet;
 use std::collections::BTreeSet;
@@ -103,7 +103,7 @@ impl Router {
         while let Some(UnresolvedFrame { frame, received_on: interface }) = self.neighbors.pop_expired(at) {
             let headers = Headers::parse(pool.bytes(&frame));
             let mut rx = RxContext { at, interface, pool, actions };
-            self.drop_with_error(&mut rx, frame, &headers, Problem::HostUnreachable, Reason::Unresolved);
+            self.drop_with_error(&mut rx, frame, &headers, IcmpError::HostUnreachable, Reason::Unresolved);
         }
     }
 
@@ -156,15 +156,15 @@ impl Router {
             _ => return rx.drop(frame, Reason::Malformed),
         };
         if lifetime <= 1 {
-            return self.drop_with_error(rx, frame, headers, Problem::HopLimit, Reason::TtlExpired);
+            return self.drop_with_error(rx, frame, headers, IcmpError::HopLimit, Reason::TtlExpired);
         }
         let Some(NextHop { interface, via }) = self.fib.lookup(dst) else {
-            return self.drop_with_error(rx, frame, headers, Problem::NoRoute, Reason::NoRoute);
+            return self.drop_with_error(rx, frame, headers, IcmpError::NoRoute, Reason::NoRoute);
         };
         let mtu = self.ports[interface].mtu;
         let may_fragment = matches!(headers.network, Network::Ipv4(ip) if !ip.dont_fragment);
         if len > mtu && !may_fragment {
-            let problem = Problem::TooBig { mtu: mtu as u32 };
+            let problem = IcmpError::TooBig { mtu: mtu as u32 };
             return self.drop_with_error(rx, frame, headers, problem, Reason::TooBig);
         }
         count_hop(rx.pool.bytes_mut(&mut frame), headers);
@@ -283,6 +283,6 @@ fn count_hop(bytes: &mut [u8], headers: &Headers) {
     let _ = match headers.network {
         Network::Ipv4(ip) => ipv4::decrement_ttl(bytes, ip.offset),
         Network::Ipv6(ip) => ipv6::decrement_hop_limit(bytes, ip.offset),
-        Network::Arp | Network::Other | Network::Malformed(_) => ipv4::Hop::Forward,
+        Network::Arp | Network::Other | Network::Malformed(_) => ipv4::HopResult::Forward,
     };
 }

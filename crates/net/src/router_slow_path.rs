@@ -5,8 +5,8 @@ use crate::fate::{NodeAction, Reason};
 use crate::neighbor::NeighborKey;
 use crate::pool::Frame;
 use crate::router::{Router, RxContext};
-use fastpath_wire::arp::{Arp, Operation};
-use fastpath_wire::icmp::{self, Problem};
+use fastpath_wire::arp::{Arp, ArpOperation};
+use fastpath_wire::icmp::{self, IcmpError};
 use fastpath_wire::nd::{Neighbor, Role, Solicitation};
 use fastpath_wire::{Headers, Network, protocol};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ impl Router {
         self.learn(rx, arp.sender_ip.into(), arp.sender_mac);
         let port = self.port(rx.interface);
         let mine = port.addresses.iter().any(|net| net.addr() == IpAddr::V4(arp.target_ip));
-        if mine && arp.operation == Operation::Request {
+        if mine && arp.operation == ArpOperation::Request {
             let answer = arp.answer(port.mac).to_frame();
             rx.originate(rx.interface, &answer);
         }
@@ -50,7 +50,7 @@ impl Router {
             rx.originate(rx.interface, &reply);
         } else if headers.transport.is_some_and(|transport| transport.protocol == protocol::UDP) {
             // traceroute expects this error from its last hop.
-            self.send_error(rx, &frame, headers, Problem::PortUnreachable);
+            self.send_error(rx, &frame, headers, IcmpError::PortUnreachable);
         }
         rx.actions.push(NodeAction::Consume(frame));
     }
@@ -61,7 +61,7 @@ impl Router {
         rx: &mut RxContext,
         frame: Frame,
         headers: &Headers,
-        problem: Problem,
+        problem: IcmpError,
         reason: Reason,
     ) {
         self.send_error(rx, &frame, headers, problem);
@@ -102,7 +102,7 @@ impl Router {
     }
 
     /// Sends an ICMP error to the source of a packet, on the interface that received the packet.
-    fn send_error(&self, rx: &mut RxContext, frame: &Frame, headers: &Headers, problem: Problem) {
+    fn send_error(&self, rx: &mut RxContext, frame: &Frame, headers: &Headers, problem: IcmpError) {
         let port = self.port(rx.interface);
         let source = match headers.network {
             Network::Ipv4(ip) => IpAddr::V4(ip.src),

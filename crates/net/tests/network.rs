@@ -322,7 +322,7 @@ fn errors_are_never_answered_with_errors() {
     let offending = between("10.0.0.2", "10.0.2.2").udp(1, 2, b"x");
     let headers = Headers::parse(&offending);
     let from = (mac(0, 0), ip("10.0.0.2"));
-    let mut error = icmp::error(&offending, &headers, icmp::Problem::HopLimit, from).unwrap();
+    let mut error = icmp::error(&offending, &headers, icmp::IcmpError::HopLimit, from).unwrap();
     // An ICMP error to a destination without a route.
     error[30..34].copy_from_slice(&[192, 0, 2, 1]);
     let fixed = fastpath_wire::checksum::of(&{

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arp {
     /// Request or reply.
-    pub operation: Operation,
+    pub operation: ArpOperation,
     /// MAC address of the sender.
     pub sender_mac: MacAddr,
     /// IP address of the sender; 0.0.0.0 in a probe for a free address (RFC 5227).
@@ -21,7 +21,7 @@ pub struct Arp {
 
 /// The operation of an ARP message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
+pub enum ArpOperation {
     /// Asks for the MAC address of `target_ip`.
     Request,
     /// States that `sender_ip` is at `sender_mac`.
@@ -41,8 +41,8 @@ impl Arp {
             return None;
         }
         let operation = match be16(message, 6)? {
-            1 => Operation::Request,
-            2 => Operation::Reply,
+            1 => ArpOperation::Request,
+            2 => ArpOperation::Reply,
             _ => return None,
         };
         Some(Arp {
@@ -56,13 +56,13 @@ impl Arp {
 
     /// Returns a request for the MAC address of `target_ip`.
     pub fn request(sender_mac: MacAddr, sender_ip: Ipv4Addr, target_ip: Ipv4Addr) -> Arp {
-        Arp { operation: Operation::Request, sender_mac, sender_ip, target_mac: MacAddr::ZERO, target_ip }
+        Arp { operation: ArpOperation::Request, sender_mac, sender_ip, target_mac: MacAddr::ZERO, target_ip }
     }
 
     /// Returns the reply to this request: its target is at `mac`.
     pub fn answer(&self, mac: MacAddr) -> Arp {
         Arp {
-            operation: Operation::Reply,
+            operation: ArpOperation::Reply,
             sender_mac: mac,
             sender_ip: self.target_ip,
             target_mac: self.sender_mac,
@@ -74,8 +74,8 @@ impl Arp {
     /// to its target.
     pub fn to_frame(&self) -> Vec<u8> {
         let (dst, operation) = match self.operation {
-            Operation::Request => (MacAddr::BROADCAST, 1),
-            Operation::Reply => (self.target_mac, 2),
+            ArpOperation::Request => (MacAddr::BROADCAST, 1),
+            ArpOperation::Reply => (self.target_mac, 2),
         };
         let mut message = vec![0, 1, 8, 0, 6, 4, 0, operation];
         message.extend(self.sender_mac.0);

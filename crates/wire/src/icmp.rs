@@ -1,6 +1,6 @@
 //! ICMP and ICMPv6 messages of routers: errors about a frame, and echo replies.
 //!
-//! A [`Problem`] stands for the error message of both address families; the offending frame
+//! An [`IcmpError`] stands for the error message of both address families; the offending frame
 //! determines the family. Rate limiting (RFC 4443 §2.4f, RFC 1812 §4.3.2.8) needs a clock and is
 //! left to the caller. Read first: RFC 1812 §4.3.2, RFC 4443 §2.4 and §3.
 
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Why a packet could not be delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Problem {
+pub enum IcmpError {
     /// The TTL or hop limit expired: ICMP 11/0, ICMPv6 3/0.
     HopLimit,
     /// There is no route to the destination: ICMP 3/0, ICMPv6 1/0.
@@ -36,7 +36,12 @@ const V6_BYTES_MAX: usize = 1280;
 /// Builds the error message about `frame` for its sender, with the VLAN tags of `frame`. Returns
 /// `None` if no error may be sent ([`may_answer`]) or if `from` has another address family.
 /// `headers` must be those of `frame`. `from` is the router interface that received the frame.
-pub fn error(frame: &[u8], headers: &Headers, problem: Problem, from: (MacAddr, IpAddr)) -> Option<Vec<u8>> {
+pub fn error(
+    frame: &[u8],
+    headers: &Headers,
+    problem: IcmpError,
+    from: (MacAddr, IpAddr),
+) -> Option<Vec<u8>> {
     if !may_answer(frame, headers, problem) {
         return None;
     }
@@ -60,12 +65,12 @@ pub fn error(frame: &[u8], headers: &Headers, problem: Problem, from: (MacAddr, 
 /// §2.4e). It may not be sent about an ICMP error, a broadcast, a multicast (except ICMPv6
 /// packet-too-big), a later IPv4 fragment, or a packet whose source is not a single host. The
 /// caller must check for the directed broadcast of a subnet.
-pub fn may_answer(frame: &[u8], headers: &Headers, problem: Problem) -> bool {
+pub fn may_answer(frame: &[u8], headers: &Headers, problem: IcmpError) -> bool {
     match headers.network {
         Network::Ipv4(ip) => !headers.dst.is_multicast() && may_answer_v4(frame, &ip),
         Network::Ipv6(ip) => {
             let to_group = headers.dst.is_multicast() || ip.dst.is_multicast();
-            (!to_group || matches!(problem, Problem::TooBig { .. })) && may_answer_v6(frame, &ip)
+            (!to_group || matches!(problem, IcmpError::TooBig { .. })) && may_answer_v6(frame, &ip)
         }
         Network::Arp | Network::Other | Network::Malformed(_) => false,
     }
@@ -105,26 +110,26 @@ pub fn echo_reply(frame: &[u8], headers: &Headers) -> Option<Vec<u8>> {
     Some(tagged_like(frame, headers, reply))
 }
 
-impl Problem {
+impl IcmpError {
     /// Returns type, code and second header word (RFC 792, RFC 1191 §4).
     fn in_v4(self) -> (u8, u8, u32) {
         match self {
-            Problem::HopLimit => (11, 0, 0),
-            Problem::NoRoute => (3, 0, 0),
-            Problem::HostUnreachable => (3, 1, 0),
-            Problem::PortUnreachable => (3, 3, 0),
-            Problem::TooBig { mtu } => (3, 4, mtu.min(0xffff)),
+            IcmpError::HopLimit => (11, 0, 0),
+            IcmpError::NoRoute => (3, 0, 0),
+            IcmpError::HostUnreachable => (3, 1, 0),
+            IcmpError::PortUnreachable => (3, 3, 0),
+            IcmpError::TooBig { mtu } => (3, 4, mtu.min(0xffff)),
         }
     }
 
     /// Returns type, code and second header word (RFC 4443 §3).
     fn in_v6(self) -> (u8, u8, u32) {
         match self {
-            Problem::HopLimit => (3, 0, 0),
-            Problem::NoRoute => (1, 0, 0),
-            Problem::HostUnreachable => (1, 3, 0),
-            Problem::PortUnreachable => (1, 4, 0),
-            Problem::TooBig { mtu } => (2, 0, mtu),
+            IcmpError::HopLimit => (3, 0, 0),
+            IcmpError::NoRoute => (1, 0, 0),
+            IcmpError::HostUnreachable => (1, 3, 0),
+            IcmpError::PortUnreachable => (1, 4, 0),
+            IcmpError::TooBig { mtu } => (2, 0, mtu),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{Headers, Ipv4, Network, checksum};
 
 /// The decision of a router after decrementing the TTL or hop limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hop {
+pub enum HopResult {
     /// The field was decremented: forward the packet.
     Forward,
     /// The field expired: drop the packet. It is unchanged, so that a time-exceeded message can
@@ -15,13 +15,13 @@ pub enum Hop {
 
 /// Decrements the TTL of the header at `offset` ([`crate::Ipv4::offset`]). The checksum is updated
 /// incrementally, so a wrong checksum stays wrong. Panics if the frame ends inside the header.
-pub fn decrement_ttl(frame: &mut [u8], offset: usize) -> Hop {
+pub fn decrement_ttl(frame: &mut [u8], offset: usize) -> HopResult {
     let header = &mut frame[offset..offset + 20];
     if header[8] <= 1 {
-        return Hop::Expired;
+        return HopResult::Expired;
     }
     rewrite(header, 8, |word| word - 0x0100);
-    Hop::Forward
+    HopResult::Forward
 }
 
 /// Why a packet cannot be fragmented.
@@ -30,7 +30,7 @@ pub enum FragmentError {
     /// The frame is not a complete IPv4 packet.
     #[error("the frame is not a complete IPv4 packet")]
     NotIpv4,
-    /// DF is set: report [`TooBig`](crate::icmp::Problem::TooBig) to the sender.
+    /// DF is set: report [`TooBig`](crate::icmp::IcmpError::TooBig) to the sender.
     #[error("the packet has DF set; send \"fragmentation needed\" instead")]
     DontFragment,
     /// Fewer than eight bytes of payload fit after the header.
@@ -155,7 +155,7 @@ mod tests {
     fn a_hop_keeps_a_correct_checksum_correct_and_a_wrong_one_wrong() {
         for ttl in 2..=255 {
             let mut frame = Ip { ttl, ..ip() }.udp(1, 2, b"x");
-            assert_eq!(decrement_ttl(&mut frame, 14), Hop::Forward);
+            assert_eq!(decrement_ttl(&mut frame, 14), HopResult::Forward);
             assert_eq!(parsed(&frame).ttl, ttl - 1);
             frame[24] ^= 0x40;
             decrement_ttl(&mut frame, 14);
@@ -168,7 +168,7 @@ mod tests {
         for ttl in [0, 1] {
             let frame = Ip { ttl, ..ip() }.udp(1, 2, b"x");
             let mut after = frame.clone();
-            assert_eq!(decrement_ttl(&mut after, 14), Hop::Expired);
+            assert_eq!(decrement_ttl(&mut after, 14), HopResult::Expired);
             assert_eq!(after, frame);
         }
     }

@@ -1,16 +1,16 @@
 //! Changes IPv6 packets: hop limit and ECN marks. IPv6 has no header checksum.
 
-use crate::ipv4::Hop;
+use crate::ipv4::HopResult;
 
 /// Decrements the hop limit of the header at `offset` ([`crate::Ipv6::offset`]). Panics if the
 /// frame ends before the field.
-pub fn decrement_hop_limit(frame: &mut [u8], offset: usize) -> Hop {
+pub fn decrement_hop_limit(frame: &mut [u8], offset: usize) -> HopResult {
     let hop_limit = &mut frame[offset + 7];
     if *hop_limit <= 1 {
-        return Hop::Expired;
+        return HopResult::Expired;
     }
     *hop_limit -= 1;
-    Hop::Forward
+    HopResult::Forward
 }
 
 /// Sets the ECN field of the header at `offset` to Congestion Experienced (RFC 3168 §5).
@@ -44,10 +44,10 @@ mod tests {
     #[test]
     fn the_hop_limit_is_decremented_until_it_expires() {
         let mut frame = Ip { ttl: 2, ..ip() }.udp(1, 2, b"x");
-        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (Hop::Forward, 1));
-        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (Hop::Expired, 1));
+        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (HopResult::Forward, 1));
+        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (HopResult::Expired, 1));
         frame[21] = 0;
-        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (Hop::Expired, 0));
+        assert_eq!((decrement_hop_limit(&mut frame, 14), hop_limit(&frame)), (HopResult::Expired, 0));
     }
 
     #[test]

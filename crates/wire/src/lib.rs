@@ -9,7 +9,7 @@
 //! ```
 //! use fastpath_wire::build::Ip;
 //! use fastpath_wire::checksum::{ChecksumStatus, check_transport};
-//! use fastpath_wire::icmp::{self, Problem};
+//! use fastpath_wire::icmp::{self, IcmpError};
 //! use fastpath_wire::{Headers, MacAddr};
 //! use std::net::IpAddr;
 //!
@@ -23,7 +23,7 @@
 //! assert_eq!(check_transport(&frame, &headers), ChecksumStatus::Good);
 //!
 //! // A router without a route answers the sender with an ICMP error.
-//! let error = icmp::error(&frame, &headers, Problem::NoRoute, router).expect("an ICMP error");
+//! let error = icmp::error(&frame, &headers, IcmpError::NoRoute, router).expect("an ICMP error");
 //! assert_eq!(Headers::parse(&error).addresses(), Some((router.1, host.1)));
 //! ```
 //!

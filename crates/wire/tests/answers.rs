@@ -1,10 +1,10 @@
 //! Answers of routers and neighbors, compared with bytes from the RFCs and with etherparse.
 
 use etherparse::{Icmpv4Type, Icmpv6Type, SlicedPacket, TransportSlice, icmpv4, icmpv6};
-use fastpath_wire::arp::{Arp, Operation};
+use fastpath_wire::arp::{Arp, ArpOperation};
 use fastpath_wire::build::{Ip, Tcp, ethernet};
 use fastpath_wire::checksum::{ChecksumStatus, check_transport};
-use fastpath_wire::icmp::{self, Problem};
+use fastpath_wire::icmp::{self, IcmpError};
 use fastpath_wire::nd::{self, Neighbor, Role, Solicitation};
 use fastpath_wire::{Headers, MacAddr, Network, ethertype};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn through(src: IpAddr, dst: IpAddr) -> Ip {
     Ip::between((HOST_MAC, src), (ROUTER_MAC, dst))
 }
 
-fn error(frame: &[u8], problem: Problem) -> Option<Vec<u8>> {
+fn error(frame: &[u8], problem: IcmpError) -> Option<Vec<u8>> {
     let headers = Headers::parse(frame);
     let from = if matches!(headers.network, Network::Ipv6(_)) { v6(254) } else { v4(254) };
     icmp::error(frame, &headers, problem, (ROUTER_MAC, from))
@@ -46,12 +46,12 @@ fn each_problem_has_its_icmp_message() {
     use icmpv4::{DestUnreachableHeader as Unreachable, TimeExceededCode};
     let frame = through(v4(1), v4(2)).udp(1, 2, &[7; 1000]);
     for (problem, message) in [
-        (Problem::HopLimit, Icmpv4Type::TimeExceeded(TimeExceededCode::TtlExceededInTransit)),
-        (Problem::NoRoute, Icmpv4Type::DestinationUnreachable(Unreachable::Network)),
-        (Problem::HostUnreachable, Icmpv4Type::DestinationUnreachable(Unreachable::Host)),
-        (Problem::PortUnreachable, Icmpv4Type::DestinationUnreachable(Unreachable::Port)),
+        (IcmpError::HopLimit, Icmpv4Type::TimeExceeded(TimeExceededCode::TtlExceededInTransit)),
+        (IcmpError::NoRoute, Icmpv4Type::DestinationUnreachable(Unreachable::Network)),
+        (IcmpError::HostUnreachable, Icmpv4Type::DestinationUnreachable(Unreachable::Host)),
+        (IcmpError::PortUnreachable, Icmpv4Type::DestinationUnreachable(Unreachable::Port)),
         (
-            Problem::TooBig { mtu: 1400 },
+            IcmpError::TooBig { mtu: 1400 },
             Icmpv4Type::DestinationUnreachable(Unreachable::FragmentationNeeded { next_hop_mtu: 1400 }),
         ),
     ] {
@@ -70,11 +70,11 @@ fn each_problem_has_its_icmpv6_message() {
     use icmpv6::{DestUnreachableCode, TimeExceededCode};
     let frame = through(v6(1), v6(2)).udp(1, 2, &[7; 1400]);
     for (problem, message) in [
-        (Problem::HopLimit, Icmpv6Type::TimeExceeded(TimeExceededCode::HopLimitExceeded)),
-        (Problem::NoRoute, Icmpv6Type::DestinationUnreachable(DestUnreachableCode::NoRoute)),
-        (Problem::HostUnreachable, Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Address)),
-        (Problem::PortUnreachable, Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Port)),
-        (Problem::TooBig { mtu: 1400 }, Icmpv6Type::PacketTooBig { mtu: 1400 }),
+        (IcmpError::HopLimit, Icmpv6Type::TimeExceeded(TimeExceededCode::HopLimitExceeded)),
+        (IcmpError::NoRoute, Icmpv6Type::DestinationUnreachable(DestUnreachableCode::NoRoute)),
+        (IcmpError::HostUnreachable, Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Address)),
+        (IcmpError::PortUnreachable, Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Port)),
+        (IcmpError::TooBig { mtu: 1400 }, Icmpv6Type::PacketTooBig { mtu: 1400 }),
     ] {
         let answer = error(&frame, problem).expect("an answer");
         assert_eq!(ends(&answer), (ROUTER_MAC, HOST_MAC, v6(254), v6(1)));
@@ -91,14 +91,14 @@ fn a_short_packet_is_quoted_completely_without_padding_and_the_error_has_its_tag
     let mut frame = through(v4(1), v4(2)).udp(1, 2, b"hi");
     frame.extend([0; 16]);
     frame.splice(12..12, [0x81, 0, 0, 7]);
-    let answer = error(&frame, Problem::HopLimit).expect("an answer");
+    let answer = error(&frame, IcmpError::HopLimit).expect("an answer");
     assert_eq!(&answer[12..18], [0x81, 0, 0, 7, 8, 0]);
     assert_eq!(&answer[18 + 28..], &frame[18..18 + 30]);
 }
 
 #[test]
 fn no_error_is_sent_about_these() {
-    let silent = |frame: &[u8]| error(frame, Problem::HopLimit).is_none();
+    let silent = |frame: &[u8]| error(frame, IcmpError::HopLimit).is_none();
     let good = through(v4(1), v4(2)).udp(1, 2, b"x");
     assert!(!silent(&good));
     let from = |src: [u8; 4]| through(src.into(), v4(2)).udp(1, 2, b"x");
@@ -115,7 +115,7 @@ fn no_error_is_sent_about_these() {
     assert!(silent(&fragment), "a later fragment");
     fragment[20..22].copy_from_slice(&[0x20, 0]);
     assert!(!silent(&fragment), "the first fragment");
-    let quoted = error(&good, Problem::NoRoute).expect("an answer");
+    let quoted = error(&good, IcmpError::NoRoute).expect("an answer");
     assert!(silent(&quoted), "an ICMP error");
     assert!(!silent(&through(v4(1), v4(2)).echo_request(1, 1, b"")), "an echo request");
     assert!(
@@ -123,27 +123,31 @@ fn no_error_is_sent_about_these() {
             && silent(&Arp::request(HOST_MAC, Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST).to_frame())
     );
     let headers = Headers::parse(&good);
-    assert_eq!(icmp::error(&good, &headers, Problem::NoRoute, (ROUTER_MAC, v6(1))), None, "the other family");
+    assert_eq!(
+        icmp::error(&good, &headers, IcmpError::NoRoute, (ROUTER_MAC, v6(1))),
+        None,
+        "the other family"
+    );
 }
 
 #[test]
 fn no_icmpv6_error_is_sent_about_these() {
     let group = IpAddr::from([0xff02, 0, 0, 0, 0, 0, 0, 1]);
     let to_group = through(v6(1), group).udp(1, 2, &[0; 1400]);
-    assert!(error(&to_group, Problem::HopLimit).is_none());
-    assert!(error(&to_group, Problem::TooBig { mtu: 1280 }).is_some(), "RFC 4443 §2.4 (e.3)");
+    assert!(error(&to_group, IcmpError::HopLimit).is_none());
+    assert!(error(&to_group, IcmpError::TooBig { mtu: 1280 }).is_some(), "RFC 4443 §2.4 (e.3)");
     for src in [Ipv6Addr::UNSPECIFIED, Ipv6Addr::LOCALHOST, Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)] {
-        assert!(error(&through(src.into(), v6(2)).udp(1, 2, b"x"), Problem::HopLimit).is_none(), "{src}");
+        assert!(error(&through(src.into(), v6(2)).udp(1, 2, b"x"), IcmpError::HopLimit).is_none(), "{src}");
     }
-    let quoted = error(&through(v6(1), v6(2)).udp(1, 2, b"x"), Problem::NoRoute).expect("an answer");
-    assert!(error(&quoted, Problem::HopLimit).is_none(), "an ICMPv6 error");
+    let quoted = error(&through(v6(1), v6(2)).udp(1, 2, b"x"), IcmpError::NoRoute).expect("an answer");
+    assert!(error(&quoted, IcmpError::HopLimit).is_none(), "an ICMPv6 error");
     let redirect = {
         let mut frame = through(v6(1), v6(2)).echo_request(1, 1, b"");
         frame[54] = 137;
         frame
     };
-    assert!(error(&redirect, Problem::HopLimit).is_none(), "a redirect");
-    assert!(error(&through(v6(1), v6(2)).echo_request(1, 1, b""), Problem::HopLimit).is_some());
+    assert!(error(&redirect, IcmpError::HopLimit).is_none(), "a redirect");
+    assert!(error(&through(v6(1), v6(2)).echo_request(1, 1, b""), IcmpError::HopLimit).is_some());
 }
 
 #[test]
@@ -182,7 +186,7 @@ fn an_arp_request_has_exactly_these_bytes() {
     let frame = reply.to_frame();
     assert_eq!(Arp::parse(&frame, &Headers::parse(&frame)), Some(reply));
     let headers = Headers::parse(&frame);
-    assert_eq!((headers.src, headers.dst, reply.operation), (ROUTER_MAC, HOST_MAC, Operation::Reply));
+    assert_eq!((headers.src, headers.dst, reply.operation), (ROUTER_MAC, HOST_MAC, ArpOperation::Reply));
     assert_eq!((reply.sender_ip, reply.target_ip), (request.target_ip, request.sender_ip));
 
     for (at, byte) in [(15, 6), (16, 9), (18, 8), (19, 16), (21, 3)] {
@@ -271,7 +275,7 @@ proptest! {
         Neighbor::parse(&frame, &headers);
         icmp::echo_reply(&frame, &headers);
         check_transport(&frame, &headers);
-        for problem in [Problem::HopLimit, Problem::TooBig { mtu: 1280 }] {
+        for problem in [IcmpError::HopLimit, IcmpError::TooBig { mtu: 1280 }] {
             if let Some(answer) = error(&frame, problem) {
                 prop_assert_eq!(check_transport(&answer, &Headers::parse(&answer)), ChecksumStatus::Good);
                 prop_assert!(error(&answer, problem).is_none(), "no errors about errors");

@@ -7,7 +7,7 @@
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::{Duration, Time};
-use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Packet, ReadError, Reader, Writer};
+use fastpath_wire::pcap::{CaptureReader, LINKTYPE_ETHERNET, Packet, ReadError, Writer};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufWriter;
@@ -26,7 +26,7 @@ pub struct Pcap {
 
 /// A capture being played.
 struct Input {
-    reader: Reader<File>,
+    reader: CaptureReader<File>,
     /// The arrival of the next packet, its length, and its bytes, truncated where the capture
     /// truncated them.
     at: Time,
@@ -49,7 +49,7 @@ impl Pcap {
         if let Some(path) = input {
             let file = File::open(path).map_err(system("opening the capture"))?;
             let failed = |source| OpenError::Capture { name: name.to_owned(), source };
-            first = Input::start(Reader::new(file).map_err(failed)?, &mut start_ns).map_err(failed)?;
+            first = Input::start(CaptureReader::new(file).map_err(failed)?, &mut start_ns).map_err(failed)?;
         }
         let output = output.map(|path| Writer::new(BufWriter::new(File::create(path)?), LINKTYPE_ETHERNET));
         Ok(Pcap {
@@ -64,7 +64,7 @@ impl Pcap {
 
 impl Input {
     /// Reads the first packet. Its time is the start of the run. Returns `None` if there is none.
-    fn start(mut reader: Reader<File>, start_ns: &mut u64) -> Result<Option<Input>, ReadError> {
+    fn start(mut reader: CaptureReader<File>, start_ns: &mut u64) -> Result<Option<Input>, ReadError> {
         let mut bytes = Vec::new();
         let Some(packet) = reader.read_packet()? else { return Ok(None) };
         *start_ns = packet.ns.unwrap_or(*start_ns);
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(arrivals, [(0, 0, 64), (1000, 1, 64), (1000, 2, 64), (3000, 3, 64)]);
         assert_eq!((port.counters().rx_frames, port.counters().tx_frames, pool.live()), (4, 4, 0));
         drop(port);
-        let mut reader = Reader::new(File::open(&output).unwrap()).unwrap();
+        let mut reader = CaptureReader::new(File::open(&output).unwrap()).unwrap();
         let mut times = Vec::new();
         while let Some(packet) = reader.read_packet().unwrap() {
             times.push(packet.ns.unwrap() - start);

@@ -5,7 +5,7 @@
 //! packets are used, and the error is kept for the end of the run.
 
 use crate::error::{Error, Result};
-use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Packet, Reader};
+use fastpath_wire::pcap::{CaptureReader, LINKTYPE_ETHERNET, Packet};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
@@ -43,7 +43,7 @@ pub(crate) struct CapturedPacket {
 
 struct Capture {
     path: PathBuf,
-    reader: Reader<CountedFile>,
+    reader: CaptureReader<CountedFile>,
     next: Option<CapturedPacket>,
     /// Time of the previous packet. Packets without a time of their own take it.
     ns: u64,
@@ -64,8 +64,8 @@ impl Captures {
             let file = File::open(path).map_err(Error::file(path))?;
             opened.total += file.metadata().map_err(Error::file(path))?.len();
             let file = CountedFile { file, read: Rc::clone(&opened.done) };
-            let reader =
-                Reader::new(file).map_err(|source| Error::Capture { path: path.to_owned(), source })?;
+            let reader = CaptureReader::new(file)
+                .map_err(|source| Error::Capture { path: path.to_owned(), source })?;
             opened.captures.push(Capture { path: path.to_owned(), reader, next: None, ns: 0 });
         }
         for index in 0..opened.captures.len() {

@@ -7,7 +7,7 @@ use fastpath_sim::case::{Case, Parameter, no_machine, no_program};
 use fastpath_sim::parameter::Text;
 use fastpath_sim::shipped;
 use fastpath_units::{Duration, Time};
-use fastpath_wire::pcap::Reader;
+use fastpath_wire::pcap::CaptureReader;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -118,7 +118,7 @@ fn capture(path: &Path) -> Result<Vec<(Time, u32)>> {
     let damaged = |source| Error::Capture { path: path.to_owned(), source };
     let refused =
         |text: &str| Error::File { path: path.to_owned(), source: io::Error::other(text.to_owned()) };
-    let mut reader = Reader::new(File::open(path).map_err(Error::file(path))?).map_err(damaged)?;
+    let mut reader = CaptureReader::new(File::open(path).map_err(Error::file(path))?).map_err(damaged)?;
     let (mut frames, mut start) = (Vec::new(), None);
     while let Some(packet) = reader.read_packet().map_err(damaged)? {
         if frames.len() >= FRAMES_MAX {

@@ -130,13 +130,13 @@ pub enum Damage {
 ///
 /// ```
 /// # let file = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
-/// let mut reader = fastpath_wire::pcap::Reader::new(&file[..])?;
+/// let mut reader = fastpath_wire::pcap::CaptureReader::new(&file[..])?;
 /// while let Some(packet) = reader.read_packet()? {
 ///     println!("{:?} {} bytes", packet.ns, packet.data.len());
 /// }
 /// # Ok::<(), fastpath_wire::pcap::ReadError>(())
 /// ```
-pub struct Reader<R> {
+pub struct CaptureReader<R> {
     source: Source<R>,
     format: Format,
     data: Vec<u8>,
@@ -163,9 +163,9 @@ enum Endian {
     Big,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> CaptureReader<R> {
     /// Opens a capture and detects its format. The reader buffers `input`.
-    pub fn new(input: R) -> Result<Reader<R>, ReadError> {
+    pub fn new(input: R) -> Result<CaptureReader<R>, ReadError> {
         let mut source = Source::new(input);
         let magic = source.header_bytes::<4>()?;
         let format = match classic::Header::magic(magic) {
@@ -173,7 +173,7 @@ impl<R: Read> Reader<R> {
             None if magic == ng::SECTION_HEADER => Format::Ng(ng::Section::read_first(&mut source)?),
             None => return Err(ReadError::UnknownFormat(magic)),
         };
-        Ok(Reader { source, format, data: Vec::new(), done: false })
+        Ok(CaptureReader { source, format, data: Vec::new(), done: false })
     }
 
     /// Reads the next packet. Returns `None` at the end of the file and after an error.

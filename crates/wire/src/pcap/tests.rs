@@ -20,7 +20,7 @@ struct Kept {
 /// Returns all packets of a file and the result at its end.
 fn read(file: &[u8]) -> (Vec<Kept>, Result<(), ReadError>) {
     let mut packets = Vec::new();
-    let mut reader = match Reader::new(file) {
+    let mut reader = match CaptureReader::new(file) {
         Ok(reader) => reader,
         Err(error) => return (packets, Err(error)),
     };
