@@ -18,7 +18,6 @@ use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
 const RUN: std::time::Duration = std::time::Duration::from_secs(3);
@@ -135,7 +134,7 @@ fn packets(way: &str, size: usize, bridge: f64) {
 fn flood(hosts: &[Namespace; 2], size: usize) -> (f64, f64) {
     let open = || AfXdp::open("eth0", Some(XdpMode::Generic), &mut XdpMemory::default()).unwrap();
     let mut source = hosts[0].run(open);
-    let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
+    let mut pool = FramePool::default();
     let mut frame = vec![0u8; size];
     // To an unused unicast address, from another one.
     frame[..12].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2]);

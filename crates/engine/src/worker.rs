@@ -523,7 +523,6 @@ mod tests {
     use fastpath_net::Options;
     use fastpath_spec::{Direction, NodeKind, Topology};
     use fastpath_units::{Probability, Rate};
-    use std::num::NonZeroUsize;
 
     /// Links with every stage in use between memory ports, and the far ends of the ports.
     fn worker(links: usize) -> (Worker<()>, Vec<MemoryEnd>) {
@@ -546,7 +545,7 @@ mod tests {
                 ends.push(end);
             }
         }
-        let options = Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
+        let options = Options::default();
         let open_ports = Arc::new(AtomicUsize::new(ports.len()));
         let (_, commands) = CommandSender::new().unwrap();
         let policy =

@@ -16,7 +16,6 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;
 use std::collections::VecDeque;
 use std::net::UdpSocket;
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
 #[test]
@@ -107,7 +106,7 @@ fn vlan_tags_removed_by_the_kernel_are_restored() {
     with_namespaces("vlan_tags_removed_by_the_kernel_are_restored", || {
         let lab = Lab::with_veths(PipeSpec::default(), options(Idle::Save));
         let [mut source, mut sink] = [0, 1].map(|end| lab.hosts[end].run(|| AfPacket::open("eth0").unwrap()));
-        let mut pool = FramePool::new(NonZeroUsize::new(1 << 22).unwrap());
+        let mut pool = FramePool::default();
         // To and from unused addresses; VLAN 5 with priority 1; an experimental type (IEEE 802,
         // 0x88b5).
         let mut tagged = vec![2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x81, 0, 0x20, 5, 0x88, 0xb5];
@@ -149,7 +148,7 @@ fn of_many_taps_those_with_frames_are_served_and_removed_ones_are_noticed() {
             let stations: Vec<_> = names.iter().map(|name| AfPacket::open(name).unwrap()).collect();
             (running.unwrap(), stations)
         });
-        let mut pool = FramePool::new(NonZeroUsize::new(1 << 22).unwrap());
+        let mut pool = FramePool::default();
         let (mut burst, start) = (Burst::new(), Instant::now());
         for edge in [0, 5, 19] {
             let mut wanted = vec![2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x88, 0xb5];

@@ -13,7 +13,6 @@ use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::net::UdpSocket;
-use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -63,7 +62,7 @@ fn tagged_frames_come_through_xdp_sockets() {
             let lab = Lab::with_ports(way, PipeSpec::default(), options(Idle::Save));
             let [mut source, mut sink] =
                 [0, 1].map(|end| lab.hosts[end].run(|| AfPacket::open("eth0").unwrap()));
-            let mut pool = FramePool::new(NonZeroUsize::new(1 << 22).unwrap());
+            let mut pool = FramePool::default();
             let mut tagged = vec![2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x81, 0, 0x20, 5, 0x88, 0xb5];
             tagged.extend(1..=50);
             let mut frames: VecDeque<Frame> = pool.insert(&tagged).into_iter().collect();
@@ -101,7 +100,7 @@ impl Path {
         });
         let sink =
             ends[1].run(|| AfXdp::open("va", Some(XdpMode::Generic), &mut XdpMemory::default()).unwrap());
-        Path { source, sink, pool: FramePool::new(NonZeroUsize::new(1 << 24).unwrap()), sent: 0, _ends: ends }
+        Path { source, sink, pool: FramePool::default(), sent: 0, _ends: ends }
     }
 
     fn send(&mut self, count: u64) {

@@ -17,7 +17,6 @@ use fastpath_model::stats::quantile_of;
 use fastpath_net::{EdgeId, Network};
 use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
-use std::num::NonZeroUsize;
 use std::thread;
 use std::time;
 
@@ -238,8 +237,7 @@ fn saturate(pipe: PipeSpec, frames: u64, left: &mut dyn FnMut(Time)) {
     let mut topology = Topology::default();
     let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
-    let pool_limit = NonZeroUsize::new(1 << 20).expect("not zero");
-    let mut network = Network::new(topology, fastpath_net::Options::new(SEED, pool_limit));
+    let mut network = Network::new(topology, fastpath_net::Options::with_seed(SEED));
     let (gap, _) = rate.transmission(Bytes(u64::from(FRAME)), Fraction::ZERO);
     // A little faster than the link, and paused while its queue is full: it never idles, and
     // nothing is dropped.

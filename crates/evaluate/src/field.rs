@@ -27,14 +27,11 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Memory for frames in flight.
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
 /// The interface of every host that is made here.
 const INTERFACE: &str = "eth0";
 const LOOPBACK: &str = "lo";
@@ -299,7 +296,7 @@ impl Field {
 
 /// The options of every engine that is measured in real time.
 pub(super) fn options() -> Options {
-    let network = fastpath_net::Options::new(1, POOL_LIMIT);
+    let network = fastpath_net::Options::default();
     // What goes wrong shows in the figures.
     Options { idle: Some(Idle::Busy), notice: Notice::none(), ..Options::new(network) }
 }

@@ -27,7 +27,6 @@ use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::io;
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 /// Frames with FCS, bytes.
@@ -47,7 +46,6 @@ const TIMES_RATTAN: f64 = 3.0;
 const ROUNDS: usize = 5;
 /// What the source has sent arrives within this.
 const SETTLE: Duration = Duration::from_millis(20);
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 20).unwrap();
 
 pub(super) const VETH: Part = Part {
     step: "throughput over veth",
@@ -307,7 +305,7 @@ impl Source {
         // To a station nobody is, from one nobody is, of a protocol nobody speaks (IEEE 802, local
         // experiments).
         frame[..14].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x88, 0xb5]);
-        Ok(Source { port, pool: FramePool::new(POOL_LIMIT), frame, waiting: VecDeque::with_capacity(BURST) })
+        Ok(Source { port, pool: FramePool::default(), frame, waiting: VecDeque::with_capacity(BURST) })
     }
 
     fn burst(&mut self) -> Result<(), AuditError> {

@@ -13,7 +13,6 @@ use fastpath_model::publications::linkem::TABLE_5_6;
 use fastpath_net::{EdgeId, Network};
 use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Duration, Probability, Time};
-use std::num::NonZeroUsize;
 use std::time;
 
 const PAYLOAD: usize = 1472;
@@ -117,8 +116,7 @@ fn delivered(pipe: PipeSpec) -> u64 {
     let mut topology = Topology::default();
     let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
-    let pool_limit = NonZeroUsize::new(1 << 20).expect("not zero");
-    let mut network = Network::new(topology, fastpath_net::Options::new(SEED, pool_limit));
+    let mut network = Network::new(topology, fastpath_net::Options::with_seed(SEED));
     let mut delivered = 0;
     for i in 0..FRAMES {
         let now = Time::ZERO + Duration::from_us(i * 1_000_000 / PER_SECOND);

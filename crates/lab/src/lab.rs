@@ -254,7 +254,6 @@ mod tests {
     use crate::skip;
     use fastpath_spec::{NodeKind, Topology};
     use std::io::Read;
-    use std::num::NonZeroUsize;
     use std::process::Stdio;
 
     /// Two hosts on one ideal link, 10.0.0.1 and 10.0.0.2, with IPv6 beside.
@@ -271,7 +270,7 @@ mod tests {
     }
 
     fn up(test: &str) -> Option<Lab> {
-        let network = fastpath_net::Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
+        let network = fastpath_net::Options::default();
         let name = format!("{test}-{}", std::process::id());
         match Lab::up(pair(), &name, Options::new(network)) {
             Ok(lab) => Some(lab),

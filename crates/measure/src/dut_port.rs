@@ -21,10 +21,8 @@ use nix::net::if_::if_nametoindex;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
-use std::num::NonZeroUsize;
 use std::str::FromStr;
 
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(64 << 20).unwrap();
 /// The interfaces of a veth pair, by end.
 const VETHS: [&str; 2] = ["dut", "far"];
 /// Room a tag needs beyond the largest frame without headers.
@@ -125,7 +123,7 @@ impl DutPort {
         };
         let ends = RefCell::new(Ends {
             port: far,
-            pool: FramePool::new(POOL_LIMIT),
+            pool: FramePool::default(),
             burst: Burst::new(),
             out: VecDeque::new(),
         });

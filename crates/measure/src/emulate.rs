@@ -17,9 +17,7 @@ use prefetch_index::prefetch_index;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hint::black_box;
-use std::num::NonZeroUsize;
 
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
 const RING: usize = 1 << 20;
 /// Rate of all links together.
 const TOTAL_BPS: u64 = 200_000_000_000;
@@ -276,7 +274,7 @@ pub fn weigh(links: usize, seed: u64) -> LinkWeight {
     let empty = resident();
     let topology = topology(links, LinkKind::Full, 100_000);
     let described = resident();
-    let network = Network::new(topology, Options::new(seed, POOL_LIMIT));
+    let network = Network::new(topology, Options::with_seed(seed));
     let running = resident();
     drop(black_box(network));
     let per_link = |more: f64, less: f64| (more - less).max(0.0) / links as f64;
@@ -312,7 +310,7 @@ impl Emulator {
     }
 
     fn on(port: Box<dyn Port>, question: &EmulationQuestion, links: usize) -> Emulator {
-        let options = Options::new(question.seed, POOL_LIMIT);
+        let options = Options::with_seed(question.seed);
         let mut stations = StationTable::new(links);
         // The first host of each link sends; its edge is the even one.
         (0..links).for_each(|link| stations.insert(mac(link), EdgeId(2 * link as u32)));
@@ -382,7 +380,7 @@ impl Forwarder {
 
     fn on(port: Box<dyn Port>) -> Forwarder {
         let out = VecDeque::with_capacity(4 * BURST);
-        Forwarder { port, pool: FramePool::new(POOL_LIMIT), burst: Burst::new(), out }
+        Forwarder { port, pool: FramePool::default(), burst: Burst::new(), out }
     }
 }
 

@@ -26,12 +26,10 @@ use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io;
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 /// Frame sizes of the seed, bytes.
 pub const LATENCY_SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1500];
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 20).unwrap();
 const RING: usize = 1 << 16;
 const WARM_UP: usize = 1000;
 /// At most this many bins, and of this step.
@@ -219,7 +217,7 @@ fn between_namespaces(size: usize, packets: usize, progress: Progress<'_>) -> Re
         }
     }
     // At its most exact: the engine spins on its core. What goes wrong shows as a lost packet.
-    let network = fastpath_net::Options::new(1, POOL_LIMIT);
+    let network = fastpath_net::Options::default();
     let options = Options { idle: Some(Idle::Busy), notice: Notice::none(), ..Options::new(network) };
     let port = |host: usize, interface: &str| -> Result<Box<dyn Port>, BetweenError> {
         Ok(Box::new(hosts[host].namespace.within(|| AfPacket::open(interface))??))
@@ -346,7 +344,7 @@ struct Unit<const N: usize> {
 
 impl<const N: usize> Unit<N> {
     fn new(ports: [Box<dyn Port>; N]) -> Unit<N> {
-        let pool = FramePool::new(POOL_LIMIT);
+        let pool = FramePool::default();
         Unit { ports, pool, burst: Burst::new(), out: VecDeque::with_capacity(1), patience: PATIENCE }
     }
 

@@ -13,10 +13,8 @@ use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(64 << 20).unwrap();
 /// Bytes of each ring of the port.
 const RING: usize = 1 << 20;
 /// IEEE 802.1Q: the tag's identifier and VLAN 100.
@@ -181,7 +179,7 @@ impl Application {
     fn on(port: Box<dyn Port>, question: &NetcopeQuestion) -> Application {
         Application {
             port,
-            pool: FramePool::new(POOL_LIMIT),
+            pool: FramePool::default(),
             burst: Burst::new(),
             work: Vec::with_capacity(Burst::MAX),
             out: VecDeque::with_capacity(BURST),

@@ -16,9 +16,7 @@ use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hint::black_box;
-use std::num::NonZeroUsize;
 
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(16 << 20).unwrap();
 const RING: usize = 1 << 20;
 const BURST: usize = 64;
 const FRAME: usize = 64;
@@ -149,7 +147,7 @@ impl Forwarder {
         (0..ENTRIES).for_each(|entry| table.insert(address(entry), EdgeId(entry as u32)));
         let forwarder = Forwarder {
             port,
-            pool: FramePool::new(POOL_LIMIT),
+            pool: FramePool::default(),
             burst: Burst::new(),
             out: VecDeque::with_capacity(2 * BURST),
             extra,

@@ -194,7 +194,6 @@ mod tests {
     use fastpath_net::{Frame, FramePool};
     use fastpath_units::Time;
     use std::collections::VecDeque;
-    use std::num::NonZeroUsize;
     use std::sync::Arc;
 
     /// Sends what it took the burst before.
@@ -208,7 +207,7 @@ mod tests {
     impl Late {
         fn new() -> (Late, MemoryEnd) {
             let (port, end) = Memory::new("memory", 1 << 16);
-            let pool = FramePool::new(NonZeroUsize::MIN.saturating_add(1 << 20));
+            let pool = FramePool::default();
             (Late { port, pool, burst: Burst::new(), held: VecDeque::new() }, end)
         }
     }

@@ -12,10 +12,8 @@ use fastpath_jit::{Fate, Live, Worker};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(64 << 20).unwrap();
 /// Bytes of each ring of the port, at least.
 const RING: usize = 1 << 20;
 /// Virtual time between bursts: idle timeouts are longer.
@@ -131,7 +129,7 @@ impl Prepared {
     fn device(&self, core: usize, port: Box<dyn Port>) -> Tables {
         Tables {
             port,
-            pool: FramePool::new(POOL_LIMIT),
+            pool: FramePool::default(),
             burst: Burst::new(),
             work: Vec::with_capacity(Burst::MAX),
             out: VecDeque::with_capacity(BURST),

@@ -27,8 +27,6 @@ use std::time::{Duration, Instant};
 
 /// The seed when neither the command line nor the spec gives one.
 pub(super) const SEED: u64 = 1;
-/// Most memory for frames under way.
-pub(super) const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
 /// How often a wait looks for signals.
 const POLL: Duration = Duration::from_millis(10);
 /// How long a command gets to end when we are told to, before each stronger means.
@@ -306,7 +304,7 @@ impl NetworkArgs {
         let seed = self.seed.or(topology.seed).unwrap_or(SEED);
         let network = fastpath_net::Options {
             executors: fastpath::switch::compiled(notice),
-            ..fastpath_net::Options::new(seed, POOL_LIMIT)
+            ..fastpath_net::Options::with_seed(seed)
         };
         let name = self.name.clone().unwrap_or_else(|| name_of(&self.spec));
         let mut options = fastpath_engine::Options {

@@ -1,6 +1,6 @@
 //! `fastpath netem`: the arguments of tc's netem on an interface, on kernels without it.
 
-use super::lab::{POOL_LIMIT, SEED, finish_books, stop_on_signals};
+use super::lab::{SEED, finish_books, stop_on_signals};
 use crate::Answer;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
@@ -82,7 +82,7 @@ impl Dev {
         }
         let stop = stop_on_signals()?;
         let seed = arguments.seed.unwrap_or(SEED);
-        let network = fastpath_net::Options::new(seed, POOL_LIMIT);
+        let network = fastpath_net::Options::with_seed(seed);
         let options =
             Options { packet_log: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
         let mut guard = self.guard()?;

@@ -1,6 +1,6 @@
 //! `fastpath shell`: a program behind an emulated link.
 
-use super::lab::{POOL_LIMIT, SEED, exit_code, finish_books};
+use super::lab::{SEED, exit_code, finish_books};
 use crate::Answer;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
@@ -90,7 +90,7 @@ impl ShellArgs {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let block = Block::find()?;
         let topology = self.topology(block)?;
-        let network = fastpath_net::Options::new(self.seed, POOL_LIMIT);
+        let network = fastpath_net::Options::with_seed(self.seed);
         let options =
             Options { packet_log: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
         let stop = Arc::new(AtomicBool::new(false));

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_leaves_the_rest_to_the_sender() {
-        let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
+        let mut pool = FramePool::default();
         let (mut port, end) = Memory::new("m", 300);
         let mut frames: VecDeque<Frame> = (0..4).filter_map(|i| pool.insert(&[i; 96])).collect();
         port.tx_burst(Time::ZERO, &mut pool, &mut frames).unwrap();

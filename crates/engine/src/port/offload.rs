@@ -193,12 +193,11 @@ mod tests {
     use fastpath_wire::MacAddr;
     use fastpath_wire::build::{Ip, Tcp};
     use fastpath_wire::checksum::{ChecksumStatus, check_transport};
-    use std::num::NonZeroUsize;
 
     /// Returns the frames that result from a frame with a header and perhaps a tag, and how many
     /// were malformed. A super-packet in a slot of the pool yields the same.
     fn taken(header: VnetHeader, frame: &[u8], tag: Option<[u16; 2]>) -> (Vec<Vec<u8>>, u64) {
-        let mut pool = FramePool::new(NonZeroUsize::new(16 << 20).unwrap());
+        let mut pool = FramePool::default();
         let (mut burst, mut counters, mut scratch) =
             (Burst::new(), PortCounters::default(), Scratch::default());
         let mut arrivals = RxSink { pool: &mut pool, burst: &mut burst, counters: &mut counters };

@@ -163,7 +163,6 @@ impl Port for Pcap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::num::NonZeroUsize;
     use std::path::PathBuf;
 
     fn path(test: &str) -> PathBuf {
@@ -187,7 +186,7 @@ mod tests {
         let (input, output) = (path("in"), path("out"));
         let start = 1_700_000_000_000_000_000;
         write(&input, &[start, start + 1000, start + 500, start + 3000], &[]);
-        let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
+        let mut pool = FramePool::default();
         let mut port = Pcap::open("p", Some(&input), Some(&output)).unwrap();
         let (mut burst, mut sent) = (Burst::new(), VecDeque::new());
         let mut arrivals = Vec::new();
@@ -217,7 +216,7 @@ mod tests {
     fn a_truncated_capture_delivers_whole_packets_and_then_reports_the_place() {
         let input = path("cut");
         write(&input, &[5, 6], &[1, 2, 3]);
-        let mut pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap());
+        let mut pool = FramePool::default();
         let mut port = Pcap::open("p", Some(&input), None).unwrap();
         let mut burst = Burst::new();
         let error = port.rx_burst(Time::from_ps(1_000_000), &mut pool, &mut burst).unwrap_err();

@@ -6,7 +6,6 @@ pub(crate) mod lab;
 use fastpath_engine::{Idle, Notice, Options, Report, Running};
 use fastpath_link::PipeSpec;
 use fastpath_spec::{NodeKind, Topology};
-use std::num::NonZeroUsize;
 
 /// Two hosts and a link with the same parameters in both directions, attached to interfaces if
 /// named.
@@ -22,7 +21,7 @@ pub(crate) fn two_hosts(pipe: PipeSpec, ports: [Option<&str>; 2]) -> Topology {
 
 /// Options of a quiet run.
 pub(crate) fn options(idle: Idle) -> Options {
-    let network = fastpath_net::Options::new(1, NonZeroUsize::new(64 << 20).unwrap());
+    let network = fastpath_net::Options::default();
     Options { idle: Some(idle), notice: Notice::none(), ..Options::new(network) }
 }
 

@@ -27,11 +27,8 @@ use fastpath_spec::Topology;
 pub use run::RealisedDelays;
 use run::ReplayRun;
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Memory for frames in the network: 0.8 s of 10 Gbit/s.
-const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 30).unwrap();
 /// The seed of random choices when neither the caller nor the description gives one.
 pub const DEFAULT_SEED: u64 = 1;
 
@@ -185,7 +182,7 @@ impl Replay {
         let captures = Captures::open(self.inputs.iter().map(|capture| capture.file.as_path()))?;
         let start_ns = captures.start_ns().unwrap_or(0);
         let executors = compiled(|_| {});
-        let options = Options { executors, ..Options::new(self.seed, POOL_LIMIT) };
+        let options = Options { executors, ..Options::with_seed(self.seed) };
         let mut run = ReplayRun::new(self.topology, options, start_ns, self.packet_log.as_deref())?;
         run.attach(&self.inputs, &self.outputs, self.times.as_deref())?;
         let problems = run.play(captures, progress)?;

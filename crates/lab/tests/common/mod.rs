@@ -3,7 +3,6 @@
 
 use fastpath_lab::{Lab, UpError};
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) fn up(test: &str, spec: &str) -> Option<Lab> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (topology, _) = fastpath_spec::parse(spec).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-    let network = fastpath_net::Options::new(1, NonZeroUsize::new(256 << 20).unwrap());
+    let network = fastpath_net::Options::default();
     let name = format!("test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     match Lab::up(topology, &name, fastpath_engine::Options::new(network)) {
         Ok(lab) => Some(lab),

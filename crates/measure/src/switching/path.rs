@@ -10,7 +10,6 @@ use fastpath_net::{Frame, FramePool};
 use fastpath_switch::{PacketOutcome, Plan, interp_by};
 use fastpath_units::Time;
 use std::collections::VecDeque;
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 /// Bytes of the rings: room for 16 Ki frames.
@@ -43,7 +42,7 @@ impl Path {
     fn new() -> Path {
         let (entrance, far_entrance) = Memory::new("in", RING);
         let (exit, far_exit) = Memory::new("out", RING);
-        let pool = FramePool::new(NonZeroUsize::new(1 << 20).unwrap_or(NonZeroUsize::MIN));
+        let pool = FramePool::default();
         let (burst, leaving) = (Burst::new(), VecDeque::with_capacity(2 * Burst::MAX));
         Path { entrance, exit, far_entrance, far_exit, pool, burst, leaving }
     }
