@@ -5,10 +5,16 @@
 //! answer.
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod accounting;
 mod commands;
+#[cfg(target_os = "linux")]
+mod network_args;
 mod network_file;
 mod print;
 mod progress;
+#[cfg(target_os = "linux")]
+mod signals;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::any::TypeId;

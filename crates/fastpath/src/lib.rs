@@ -22,7 +22,9 @@ pub mod sweep;
 pub mod switch;
 
 pub use error::{Error, Result};
-pub use load::{Loaded, Parsed, at, load, parse};
+#[cfg(target_os = "linux")]
+pub use load::engine_options;
+pub use load::{DEFAULT_SEED, Loaded, Parsed, at, load, parse};
 pub use replay::{Replay, ReplaySummary};
 
 pub use fastpath_link as link;

@@ -1,12 +1,16 @@
 //! Reads a network description from a file: TOML, or an Emulab script (`.ns`).
 
 use crate::error::{Error, Result};
+#[cfg(target_os = "linux")]
+use fastpath_engine::Notice;
 use fastpath_spec::{Mistake, Spec, Warning};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+/// The seed of random choices when neither the caller nor the description gives one.
+pub const DEFAULT_SEED: u64 = 1;
 /// Longest description, bytes. The bound keeps a wrong path from filling the memory.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -19,6 +23,30 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
     /// The file it was read from.
     pub path: PathBuf,
+}
+
+impl Loaded {
+    /// Returns the options to run the network in real time: the seed given here, in the
+    /// description, or [`DEFAULT_SEED`]; the description's `[engine]` table; OpenFlow tables as
+    /// machine code. `notice` is called for what happens by itself during the run.
+    #[cfg(target_os = "linux")]
+    pub fn engine_options(&self, seed: Option<u64>, notice: Notice) -> fastpath_engine::Options {
+        let seed = seed.or(self.spec.topology.seed).unwrap_or(DEFAULT_SEED);
+        let mut options = engine_options(seed, notice);
+        options.fill_from(&self.spec.engine);
+        options
+    }
+}
+
+/// Returns options to run any network in real time, with OpenFlow tables as machine code.
+#[cfg(target_os = "linux")]
+pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
+    let executors = {
+        let notice = notice.clone();
+        crate::switch::compiled(move |text| notice.send(text))
+    };
+    let network = fastpath_net::Options { executors, ..fastpath_net::Options::with_seed(seed) };
+    fastpath_engine::Options { notice, ..fastpath_engine::Options::new(network) }
 }
 
 /// A description, or all its mistakes.

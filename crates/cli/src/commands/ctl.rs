@@ -1,7 +1,8 @@
 //! `fastpath ctl`: look at a running network and change its links.
 
-use super::lab::{books_line, the_lab};
+use super::lab::the_lab;
 use crate::Answer;
+use crate::accounting::accounting_line;
 use crate::print::table;
 use anyhow::bail;
 use clap::{Args, Subcommand};
@@ -263,5 +264,10 @@ fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
         )
     });
     let workers: String = workers.collect();
-    writeln!(out, "{table}{workers}\n{}, after {:.1} s", books_line(&report.conservation), report.uptime_s)
+    writeln!(
+        out,
+        "{table}{workers}\n{}, after {:.1} s",
+        accounting_line(&report.conservation),
+        report.uptime_s
+    )
 }

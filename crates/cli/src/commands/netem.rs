@@ -1,10 +1,11 @@
-//! `fastpath netem`: the arguments of tc's netem on an interface, on kernels without it.
+//! `fastpath netem`: netem-style impairments on an interface, without the kernel module.
 
-use super::lab::{SEED, finish_books, stop_on_signals};
+use crate::accounting::print_accounting;
+use crate::signals::{POLL, stop_on_signals};
 use crate::Answer;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
-use fastpath_engine::Options;
+use fastpath_engine::Notice;
 use fastpath_engine::control::HttpAddress;
 use fastpath_lab::interpose::{Interposed, guard};
 use fastpath_spec::netem;
@@ -13,11 +14,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-const POLL: Duration = Duration::from_millis(10);
-
-/// Emulate on an existing interface, with the arguments of `tc qdisc add dev IFACE root netem …`.
+/// Apply impairments to an interface in tc-netem syntax (no sch_netem needed).
 #[derive(Args)]
 pub(crate) struct NetemCommand {
     #[command(subcommand)]
@@ -33,13 +31,14 @@ enum Action {
     },
 }
 
-/// Do to what leaves by an interface what netem would, until told to end (Ctrl-C).
+/// Apply netem-style impairments to an interface's egress until interrupted (Ctrl-C).
 ///
-/// What the machine sends by the interface is redirected to the emulated link (clsact, u32 and
-/// mirred must be in the kernel) and sent on from there, past queue disciplines and filters; what
-/// arrives there is not touched. Its addresses and routes stay. Unlike netem: the delay follows the
-/// transmission at the rate, as on a wire; the limit counts what waits for the rate, not what is
-/// under delay; TCP's super-packets are cut before the link, so loss and limit count packets.
+/// Packets that the machine sends by the interface are redirected to an emulated link and sent from
+/// there, past queue disciplines and filters. The kernel must have clsact, u32 and mirred. Ingress,
+/// addresses and routes of the interface do not change. Differences from netem: the delay follows
+/// the transmission at the rate, as on a wire; the limit counts packets that wait for the rate, not
+/// packets under delay; TCP super-packets (GSO) are segmented before the link, so loss and limit
+/// count segments.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -50,13 +49,14 @@ struct Dev {
     /// The interface.
     #[arg(value_name = "IFACE")]
     interface: String,
-    /// Where to write what became of every packet, for Wireshark. Before the arguments.
+    /// Write a per-packet log (pcapng; times and drop reasons as packet comments). Precedes the
+    /// arguments.
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
-    /// Where else to listen for `fastpath ctl`'s requests, as HTTP: 127.0.0.1:8080, or unix:PATH.
+    /// Also serve the HTTP control API on this address: 127.0.0.1:8080, or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
-    /// As after `netem` in tc-netem(8).
+    /// The arguments that follow `netem` in tc-netem(8).
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -78,13 +78,15 @@ impl Dev {
         let arguments = netem::parse_with(&self.arguments, &table)?;
         let topology = arguments.topology();
         if arguments.limit_given && arguments.rate.is_none() && arguments.slot.is_none() {
-            eprintln!("fastpath: limit bounds what waits for the rate, and without a rate nothing waits");
+            eprintln!(
+                "fastpath: limit has no effect: it bounds packets that wait for a rate, and no rate is given"
+            );
         }
         let stop = stop_on_signals()?;
-        let seed = arguments.seed.unwrap_or(SEED);
-        let network = fastpath_net::Options::with_seed(seed);
-        let options =
-            Options { packet_log: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
+        let seed = arguments.seed.unwrap_or(fastpath::DEFAULT_SEED);
+        let mut options = fastpath::engine_options(seed, Notice::to_stderr());
+        options.packet_log.clone_from(&self.ledger);
+        options.http.clone_from(&self.http);
         let mut guard = self.guard()?;
         let interposed = Interposed::start(&self.interface, topology, options)?;
         if let Some(pipe) = guard.0.stdin.as_mut().filter(|_| interposed.made_room()) {
@@ -99,12 +101,12 @@ impl Dev {
         let report = interposed.stop()?;
         drop(guard);
         ensure!(stopped, "{}: the interface is gone", self.interface);
-        finish_books(&report);
+        print_accounting(&report);
         Ok(Answer::Yes)
     }
 
-    /// A process of its own group that removes the filter when we are gone, however that comes to
-    /// be.
+    /// Starts a process in its own process group that removes the filter when this process ends, even
+    /// by SIGKILL.
     fn guard(&self) -> anyhow::Result<Guard> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["netem", "guard", &self.interface]).stdin(Stdio::piped()).process_group(0);
@@ -112,7 +114,7 @@ impl Dev {
     }
 }
 
-/// The table of a distribution: a file, or one of those in tc's directory.
+/// Reads the table of a distribution: a file, or one in the directory of tc.
 fn table(name: &str) -> Result<String, String> {
     let directory =
         std::env::var_os("TC_LIB_DIR").map_or_else(|| PathBuf::from("/usr/lib/tc"), PathBuf::from);
@@ -122,7 +124,7 @@ fn table(name: &str) -> Result<String, String> {
     std::fs::read_to_string(place.ok_or_else(missing)?).map_err(|error| error.to_string())
 }
 
-/// The guarding process; dropped, it is told to do its work and waited for.
+/// The process that removes the filter. Dropping it starts the removal and waits for its end.
 struct Guard(Child);
 
 impl Drop for Guard {

@@ -1,15 +1,17 @@
 //! `fastpath run`: a network between existing interfaces of this machine.
 
-use super::lab::{NetworkArgs, stay, stop_on_signals};
+use super::lab::stay;
 use crate::Answer;
+use crate::network_args::NetworkArgs;
+use crate::signals::stop_on_signals;
 use clap::Args;
 use fastpath_lab::Lab;
 use std::io::{self, Write};
 
 /// Emulate a network between interfaces of this machine, as a transparent bridge.
 ///
-/// Every host of the description names the interface it stands for: `[host.a] port = "eth1"`.
-/// Frames that arrive there enter the network at that host, and frames for that host leave there.
+/// Every host of the description names an interface: `[host.a] port = "eth1"`. Frames that arrive on
+/// the interface enter the network at that host. Frames for that host leave by the interface.
 #[derive(Args)]
 #[command(after_help = "\
 Example: two hosts on one link, between eth1 and eth2

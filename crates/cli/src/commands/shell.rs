@@ -1,10 +1,11 @@
 //! `fastpath shell`: a program behind an emulated link.
 
-use super::lab::{SEED, exit_code, finish_books};
+use crate::accounting::print_accounting;
+use crate::signals::{POLL, exit_code};
 use crate::Answer;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use fastpath_engine::Options;
+use fastpath_engine::Notice;
 use fastpath_engine::control::HttpAddress;
 use fastpath_lab::shell::{Block, Shell};
 use fastpath_spec::{self as spec, Spec, Topology};
@@ -17,17 +18,13 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-/// How often the wait for the program looks for signals and the engine's end.
-const POLL: Duration = Duration::from_millis(10);
-
-/// Run a program, or your shell, behind an emulated link to where you are.
+/// Run a program, or a shell, behind an emulated link.
 ///
-/// Inside there is one interface, eth0, and everything goes over the link: "up" away from the
-/// program, "down" towards it. Every address of the machine (or shell) it was started from can be
-/// reached, the nearest one is in FASTPATH_SHELL_OUTSIDE; beyond that as far as it forwards
-/// packets. Shells can be started in shells, and their links add up.
+/// The program sees one interface, eth0. All its traffic passes the link: "up" is away from the
+/// program, "down" is towards it. It reaches every address of the machine (or of the enclosing
+/// shell); the nearest one is in FASTPATH_SHELL_OUTSIDE. It reaches further networks if the machine
+/// forwards packets. Shells can be nested: their links are in series.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -37,51 +34,51 @@ Examples:
   fastpath shell --trace-up up.trace --trace-down down.trace --delay 20ms --queue 100p
   fastpath shell --up rate=1Mbit --down rate=16Mbit -- fastpath shell --loss 1%
 
-From inside to the internet, let the machine forward and masquerade:
+To reach the internet, let the machine forward and masquerade:
   sysctl -w net.ipv4.ip_forward=1
   iptables -t nat -A POSTROUTING -s 100.64.0.0/10 -j MASQUERADE")]
 pub(crate) struct ShellArgs {
-    /// The values of a kind of access: lte, starlink, … (fastpath presets). All others given win
-    /// over them.
+    /// Use the values of a kind of access: lte, starlink, … (see `fastpath presets`). Options given
+    /// here override them.
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// One way, in each direction: 20ms.
+    /// One-way delay of each direction: 20ms.
     #[arg(long)]
     delay: Option<String>,
-    /// In each direction: 1%, or a table as in a description.
+    /// Loss of each direction: 1%, or a table as in a spec.
     #[arg(long)]
     loss: Option<String>,
-    /// In each direction: 10Mbit.
+    /// Rate of each direction: 10Mbit.
     #[arg(long)]
     rate: Option<String>,
-    /// In each direction: 50p, 64KiB, 20ms, or a table as in a description.
+    /// Queue of each direction: 50p, 64KiB, 20ms, or a table as in a spec.
     #[arg(long)]
     queue: Option<String>,
-    /// Bytes on the wire beyond the frame: a number, or ethernet.
+    /// Bytes on the wire in addition to the frame: a number, or ethernet.
     #[arg(long)]
     overhead: Option<String>,
-    /// A value for the way up alone. May be repeated.
+    /// Set a value of the up direction only. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     up: Vec<String>,
-    /// A value for the way down alone. May be repeated.
+    /// Set a value of the down direction only. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     down: Vec<String>,
-    /// A Mahimahi trace in place of a rate for the way up.
+    /// Use a Mahimahi trace instead of a rate in the up direction.
     #[arg(long, value_name = "FILE")]
     trace_up: Option<PathBuf>,
-    /// A Mahimahi trace in place of a rate for the way down.
+    /// Use a Mahimahi trace instead of a rate in the down direction.
     #[arg(long, value_name = "FILE")]
     trace_down: Option<PathBuf>,
     /// The seed of every random choice.
-    #[arg(long, default_value_t = SEED)]
+    #[arg(long, default_value_t = fastpath::DEFAULT_SEED)]
     seed: u64,
-    /// Where to write what became of every packet, for Wireshark.
+    /// Write a per-packet log (pcapng; times and drop reasons as packet comments).
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
-    /// Where else to listen for `fastpath ctl`'s requests, as HTTP: 127.0.0.1:8080, or unix:PATH.
+    /// Also serve the HTTP control API on this address: 127.0.0.1:8080, or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
-    /// The program and its arguments; otherwise your shell.
+    /// The program and its arguments; by default $SHELL.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -90,20 +87,20 @@ impl ShellArgs {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let block = Block::find()?;
         let topology = self.topology(block)?;
-        let network = fastpath_net::Options::with_seed(self.seed);
-        let options =
-            Options { packet_log: self.ledger.clone(), http: self.http.clone(), ..Options::new(network) };
+        let mut options = fastpath::engine_options(self.seed, Notice::to_stderr());
+        options.packet_log.clone_from(&self.ledger);
+        options.http.clone_from(&self.http);
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
-        // What is typed at the terminal is for the program, which gets it too.
+        // Ctrl-C and Ctrl-\\ at the terminal are for the program, which receives them too.
         for signal in [SIGINT, SIGQUIT] {
             signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
         }
         let shell = Shell::start(topology, block, options)?;
         let status = self.command(&shell, &stop)?;
-        finish_books(&shell.stop()?);
+        print_accounting(&shell.stop()?);
         Ok(Answer::Exit(exit_code(status)))
     }
 
@@ -125,7 +122,7 @@ impl ShellArgs {
         }
     }
 
-    /// Two hosts and the link between them, described as any other network is.
+    /// Describes two hosts and the link between them.
     fn topology(&self, block: Block) -> anyhow::Result<Topology> {
         let [outside, inside] = block.ends();
         let mut text = format!(
@@ -155,7 +152,7 @@ impl ShellArgs {
             if let Some(path) = path {
                 let has_queue = values.iter().any(|value| value.starts_with("queue"));
                 if !has_queue && self.queue.is_none() && self.preset.is_none() {
-                    // As mm-link has it.
+                    // The default queue of mm-link.
                     values.push(spec::assignment("queue", "unlimited"));
                 }
                 let file = spec::assignment("file", &path.display().to_string());
@@ -181,10 +178,10 @@ impl ShellArgs {
     }
 }
 
-/// `rate=1Mbit` as an assignment of a description.
+/// Converts `rate=1Mbit` to an assignment of a spec.
 fn assignment(text: &str) -> anyhow::Result<String> {
     match text.split_once('=') {
         Some((key, value)) if spec::is_key(key) => Ok(spec::assignment(key, value)),
-        _ => bail!("'{text}' is no value of a link: write for example rate=1Mbit"),
+        _ => bail!("'{text}' is not a value of a link; write for example rate=1Mbit"),
     }
 }

@@ -17,7 +17,7 @@ mod follow;
 mod run;
 
 use crate::error::{Error, Result};
-use crate::load::Loaded;
+use crate::load::{DEFAULT_SEED, Loaded};
 use crate::switch::compiled;
 pub use attachment::{CaptureAt, HostInterface};
 pub use captures::BytesRead;
@@ -28,9 +28,6 @@ pub use run::RealisedDelays;
 use run::ReplayRun;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The seed of random choices when neither the caller nor the description gives one.
-pub const DEFAULT_SEED: u64 = 1;
 
 /// A replay to be run: a network, the captures that enter it, and the files that are written.
 ///

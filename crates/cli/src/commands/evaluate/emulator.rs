@@ -1,8 +1,8 @@
 //! `fastpath evaluate emulator`: chapter 5 of the LinkEM thesis on this machine.
 
 use super::{tell_people, verdict};
-use crate::commands::lab::stop_on_signals;
 use crate::commands::measure::{effort, tool};
+use crate::signals::stop_on_signals;
 use crate::{Answer, print};
 use anyhow::{Context, bail};
 use clap::Args;

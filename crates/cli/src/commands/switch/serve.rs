@@ -2,7 +2,7 @@
 
 use super::rules::SwitchArgs;
 use crate::Answer;
-use crate::commands::lab::stop_on_signals;
+use crate::signals::stop_on_signals;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath::switch::{executor, number_ports};

@@ -1,0 +1,104 @@
+//! The arguments of every command that runs a network in real time.
+
+use crate::network_file::load_with_warnings;
+use clap::Args;
+use fastpath_engine::control::HttpAddress;
+use fastpath_engine::{Notice, Idle, Late, Workers};
+use fastpath_lab::{Lab, UpError};
+use fastpath_spec::Topology;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub(crate) struct NetworkArgs {
+    /// The network: a spec file (TOML) or an Emulab script (.ns).
+    pub(crate) spec: PathBuf,
+    /// Name of the lab; by default the name of the spec file without its extension.
+    #[arg(long)]
+    name: Option<String>,
+    /// The seed of every random choice; by default the seed of the spec, otherwise 1.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Write a per-packet log (pcapng; times and drop reasons as packet comments).
+    #[arg(long, value_name = "FILE.pcapng")]
+    ledger: Option<PathBuf>,
+    /// Also serve the HTTP control API on this address: 127.0.0.1:8080, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<HttpAddress>,
+    #[command(flatten)]
+    real_time: RealTimeArgs,
+}
+
+/// How the engine keeps time. The [engine] table of a spec has the same settings.
+#[derive(Args)]
+struct RealTimeArgs {
+    /// Exit with 1 and name the links if a frame is released later than this; by default the
+    /// tolerance of the spec.
+    #[arg(long, value_name = "TIME")]
+    tolerance: Option<fastpath_units::Duration>,
+    /// What happens to frames that exceed the tolerance.
+    #[arg(long, value_name = "ACTION")]
+    late: Option<LateArg>,
+    /// Busy-poll instead of sleeping: lowest jitter, one full core per worker.
+    #[arg(long)]
+    busy: bool,
+    /// Number of worker threads. Only parts of the network that no router or switch joins run in
+    /// parallel; a connected network, link groups and the per-packet log use one.
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    workers: Option<NonZeroUsize>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum LateArg {
+    /// Deliver and count them.
+    Deliver,
+    /// Drop them and count them as late.
+    Drop,
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse().map_err(|_| "write a number from 1")
+}
+
+impl RealTimeArgs {
+    fn apply_to(&self, options: &mut fastpath_engine::Options) {
+        options.tolerance = self.tolerance.or(options.tolerance);
+        options.late = self.late.map(late).or(options.late);
+        options.idle = self.busy.then_some(Idle::Busy).or(options.idle);
+        if let Some(count) = self.workers {
+            options.workers = Some(Workers::Count(count));
+        }
+    }
+}
+
+fn late(arg: LateArg) -> Late {
+    match arg {
+        LateArg::Deliver => Late::Deliver,
+        LateArg::Drop => Late::Drop,
+    }
+}
+
+impl NetworkArgs {
+    /// Starts the network with `start`: [`Lab::up`] or [`Lab::attach`].
+    pub(crate) fn start(
+        &self,
+        start: impl FnOnce(Topology, &str, fastpath_engine::Options) -> Result<Lab, UpError>,
+    ) -> anyhow::Result<Lab> {
+        let network = load_with_warnings(&self.spec)?;
+        let name = self.name.clone().unwrap_or_else(|| lab_name(&self.spec));
+        let mut options = network.engine_options(self.seed, Notice::to_stderr());
+        options.packet_log.clone_from(&self.ledger);
+        options.http.clone_from(&self.http);
+        self.real_time.apply_to(&mut options);
+        let lab = start(network.spec.topology, &name, options)?;
+        if let Some(address) = lab.http() {
+            eprintln!("fastpath: control API at http://{address}/");
+        }
+        Ok(lab)
+    }
+}
+
+/// Returns the default name of a lab: the name of the spec file without its extension.
+pub(crate) fn lab_name(spec: &Path) -> String {
+    spec.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
