@@ -3,7 +3,7 @@
 use crate::network_file::load_with_warnings;
 use clap::Args;
 use fastpath_engine::control::HttpAddress;
-use fastpath_engine::{Notice, Idle, Late, Workers};
+use fastpath_engine::{Idle, Late, Notice, Workers};
 use fastpath_lab::{Lab, UpError};
 use fastpath_spec::Topology;
 use std::num::NonZeroUsize;

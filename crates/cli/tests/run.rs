@@ -212,7 +212,7 @@ fn a_broken_tolerance_is_exit_code_1_and_names_the_link() {
             break;
         }
         assert_eq!(status.code(), Some(expected), "{text}");
-        let named = text.contains("link a-b, a → b: ") && text.contains("the tolerance of 1ns was broken");
+        let named = text.contains("link a-b, a → b: ") && text.contains("the tolerance of 1ns was exceeded");
         assert_eq!(named, expected == 1, "{text}");
     }
     fs::remove_dir_all(&directory).unwrap();

@@ -1,8 +1,8 @@
 //! `fastpath netem`: netem-style impairments on an interface, without the kernel module.
 
+use crate::Answer;
 use crate::accounting::print_accounting;
 use crate::signals::{POLL, stop_on_signals};
-use crate::Answer;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use fastpath_engine::Notice;

@@ -1,8 +1,8 @@
 //! `fastpath shell`: a program behind an emulated link.
 
+use crate::Answer;
 use crate::accounting::print_accounting;
 use crate::signals::{POLL, exit_code};
-use crate::Answer;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use fastpath_engine::Notice;
