@@ -25,6 +25,7 @@ mod caches;
 mod copying;
 mod dut_port;
 mod emulate;
+mod grid;
 mod host;
 mod latency;
 mod machine;
@@ -48,6 +49,7 @@ pub use dut_port::{DutAttachment, DutPort, DutPortError, ParseAttachmentError};
 pub use emulate::{
     Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, emulate_over, emulate_throughput, weigh,
 };
+pub use grid::{GridError, PipelineGrid, PipelineProgram};
 pub use host::{Host, host};
 pub use latency::{Between, BetweenError, Histogram, LATENCY_SIZES, UnitLatency, latency};
 pub use machine::{Watch, this_machine};

@@ -3,30 +3,14 @@
 
 use super::{Output, bar, show, slowdown, tool, warn};
 use crate::{Answer, print};
-use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use fastpath_measure::Watch;
 use fastpath_measure::{
-    DutAttachment, DutPort, Effort, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight, NetcopeQuestion,
-    Progress, Results, Rules, SEARCH, Slowdown, Stage, SwitchFrames, SwitchQuestion, Tag, emulate,
-    emulate_over, emulate_throughput, netcope, netcope_over, netcope_throughput, switched, switched_over,
-    switched_throughput, typical, weigh,
+    DutAttachment, ParseAttachmentError, PipelineGrid, PipelineProgram, Rules, Slowdown, Stage,
 };
-use fastpath_model::fcs::{self, Fcs};
-use fastpath_report::{Record, fields};
-use serde_json::{Map, Value, json};
+use fastpath_report::Record;
+use serde_json::{Map, Value};
 use std::io::{self, Write};
-use std::time::Duration;
 
-/// Frames the queue holds in a search for the rate without loss.
-const QUEUE: u64 = 4096;
-/// Final trials of that search, and how close its bounds come.
-const TRIAL: Duration = Duration::from_millis(250);
-const WIDTH: f64 = 0.02;
-/// Passes over the grid, and packets of each at a point. Short, so that a pass meets one speed of a
-/// machine that changes it.
-const PASSES: std::ops::RangeInclusive<u64> = 5..=250;
-const PASS_PACKETS: u64 = 4_000;
 /// A point whose odd passes differ from its even ones by more is not known better than that.
 const NOISY_PCT: f64 = 2.0;
 
@@ -66,8 +50,8 @@ pub(super) struct PipelineCommand {
     packets: u64,
     /// The device's port: memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
     /// DEVICE+SOURCE, two interfaces of this machine joined by a cable.
-    #[arg(long, value_name = "PORT", default_value = "memory", value_parser = port)]
-    port: Port,
+    #[arg(long, value_name = "PORT", default_value = "memory", value_parser = attachment)]
+    port: Attachment,
     /// Also search the highest rate of a core that loses no more than these shares of packets; 0 is
     /// RFC 2544's throughput. Emulated links then lose nothing at random. One search for all, in
     /// the device's own time: pauses of the machine are left out and counted. Between two
@@ -98,109 +82,49 @@ enum Program {
     Switch,
 }
 
-/// A point of the grid.
-#[derive(Clone, Copy)]
-struct Point {
-    size: u32,
-    h: usize,
-    cores: u16,
-    links: u32,
-    burst: u32,
-    flows: u32,
+/// The attachment of the device; none: memory ports.
+#[derive(Clone)]
+struct Attachment(Option<DutAttachment>);
+
+fn attachment(text: &str) -> Result<Attachment, String> {
+    if text == "memory" {
+        return Ok(Attachment(None));
+    }
+    let parsed = text.parse().map_err(|error: ParseAttachmentError| error.to_string())?;
+    Ok(Attachment(Some(parsed)))
 }
 
-/// Where the device's port is.
-#[derive(Clone, PartialEq, Eq)]
-enum Port {
-    Memory,
-    Over(DutAttachment),
-}
-
-fn port(text: &str) -> Result<Port, String> {
-    match text {
-        "memory" => Ok(Port::Memory),
-        other => other
-            .parse()
-            .map(Port::Over)
-            .map_err(|error: fastpath_measure::ParseAttachmentError| error.to_string()),
+impl From<Program> for PipelineProgram {
+    fn from(program: Program) -> PipelineProgram {
+        match program {
+            Program::Netcope => PipelineProgram::Netcope,
+            Program::Forward => PipelineProgram::Forward,
+            Program::Emulate => PipelineProgram::Emulate,
+            Program::Switch => PipelineProgram::Switch,
+        }
     }
 }
 
 impl PipelineCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        if self.port != Port::Memory {
-            ensure!(self.cores == [1], "--port: a device on an interface has one core; leave --cores out");
-        }
-        let there = std::thread::available_parallelism()?.get();
-        if let Some(cores) = self.cores.iter().find(|&&cores| usize::from(cores) > there) {
-            bail!(
-                "--cores {cores}: this machine has {there}; `fastpath model cores` says what more would do"
-            );
-        }
-        if self.program == Program::Emulate
-            && let (Some(&links), Some(&cores)) = (self.links.iter().min(), self.cores.iter().max())
-        {
-            ensure!(links >= u32::from(cores), "--cores {cores}: {links} links are too few to share out");
-        }
-        let slowed = self.slowdown != Slowdown::NONE;
-        let slows = matches!(self.program, Program::Netcope | Program::Forward) && self.port == Port::Memory;
-        ensure!(slows || !slowed, "--slowdown: use it with netcope or forward on memory ports");
-        ensure!(!slowed || self.loss_ratio.is_empty(), "--slowdown: leave --loss-ratio out");
-        for ratio in &self.loss_ratio {
-            ensure!((0.0..1.0).contains(ratio), "--loss-ratio {ratio}: must be at least 0 and below 1");
-        }
-        if self.program != Program::Netcope && self.h.iter().any(|&h| h > 0) {
-            bail!("--h: only netcope has steps");
-        }
-        if self.program == Program::Emulate && self.flows.len() > 1 {
-            bail!("--flows: of emulated links there is one flow each; use --links");
-        }
+        let grid = PipelineGrid {
+            program: self.program.into(),
+            sizes: self.size.clone(),
+            steps: self.h.clone(),
+            cores: self.cores.clone(),
+            bursts: self.burst.clone(),
+            flows: self.flows.clone(),
+            links: self.links.clone(),
+            rules: self.table.clone(),
+            packets: self.packets,
+            attachment: self.port.0.clone(),
+            loss_ratios: self.loss_ratio.clone(),
+            slowdown: self.slowdown,
+            seed: self.seed,
+        };
         let file = self.output.open()?;
         let bar = bar();
-        let points = self.points();
-        let most = self.links.iter().max().map_or(1, |&links| links as usize);
-        let weight = (self.program == Program::Emulate).then(|| weigh(most, self.seed));
-        let passes = self.passes();
-        let watch = Watch::start();
-        let (mut parameters, mut found) = (Vec::new(), vec![Vec::new(); points.len()]);
-        let mut rates = Vec::new();
-        for pass in 0..passes {
-            for (i, point) in points.iter().enumerate() {
-                let whole = |step: &str, done: usize, total: usize| {
-                    if step == SEARCH {
-                        let what = format!("rate search {} of {}, trials", i + 1, points.len());
-                        return show(&bar)(&what, done, total);
-                    }
-                    let share = done as f64 / total.max(1) as f64;
-                    let done = (pass * points.len() + i) as f64 + share;
-                    show(&bar)("points", (1000.0 * done) as usize, 1000 * passes * points.len());
-                };
-                // The search comes once, with the last pass.
-                let is_last = pass + 1 == passes;
-                let (set, mut results) = self.measure(*point, weight, (passes, is_last), &whole)?;
-                if is_last {
-                    parameters.push(set);
-                    rates.push(results.remove("throughput"));
-                }
-                found[i].push(results);
-            }
-        }
-        let provenance = watch.provenance(&tool(), self.seed, self.packets);
-        let records: Vec<Record> = parameters
-            .into_iter()
-            .zip(typical(found))
-            .zip(rates)
-            .map(|((parameters, mut results), rates)| {
-                results.extend(rates.map(|rates| ("throughput".to_owned(), rates)));
-                Record {
-                    kind: "pipeline".to_owned(),
-                    provenance: provenance.clone(),
-                    parameters,
-                    results,
-                    platform: None,
-                }
-            })
-            .collect();
+        let records = grid.measure(&tool(), &show(&bar))?;
         bar.finish_and_clear();
         self.output.write(file, &records)?;
         self.print(&records)?;
@@ -212,132 +136,11 @@ impl PipelineCommand {
         if noisy > 0 {
             eprintln!(
                 "fastpath: note: {noisy} of {} points differed by more than {NOISY_PCT} % between their odd and even passes: \
-                 the machine was too noisy to know them better; measure again, or more --packets",
+                 the machine was too noisy; measure again, or with more --packets",
                 records.len()
             );
         }
         Ok(Answer::Yes)
-    }
-
-    fn passes(&self) -> usize {
-        let (least, most) = PASSES.into_inner();
-        match (self.program, &self.port) {
-            (Program::Emulate, _) => 1,
-            (Program::Switch, _) | (_, Port::Over(_)) => least as usize,
-            _ => (self.packets / PASS_PACKETS).clamp(least, most) as usize,
-        }
-    }
-
-    /// The grid. What a program has not is not varied.
-    fn points(&self) -> Vec<Point> {
-        let mut points: Vec<Point> = self
-            .size
-            .iter()
-            .map(|&size| Point { size, h: 0, cores: 1, links: 0, burst: 0, flows: self.flows[0] })
-            .collect();
-        if self.program == Program::Emulate {
-            points = varied(points, &self.links, |point, links| Point { links, ..point });
-        } else {
-            points = varied(points, &self.h, |point, h| Point { h, ..point });
-            points = varied(points, &self.flows, |point, flows| Point { flows, ..point });
-        }
-        points = varied(points, &self.cores, |point, cores| Point { cores, ..point });
-        varied(points, &self.burst, |point, burst| Point { burst, ..point })
-    }
-
-    fn measure(
-        &self,
-        Point { size, h, cores, links, burst, flows }: Point,
-        weight: Option<LinkWeight>,
-        (passes, searches): (usize, bool),
-        progress: Progress<'_>,
-    ) -> anyhow::Result<(Map<String, Value>, Results)> {
-        let packets = self.packets.div_ceil(passes as u64);
-        let (size, burst, cores) = (size as usize, burst as usize, usize::from(cores));
-        let goals: Vec<Goal> =
-            self.loss_ratio.iter().filter(|_| searches).map(|&loss_ratio| Goal { loss_ratio }).collect();
-        let hunt = Hunt { goals: &goals, duration: TRIAL, width: WIDTH, queue: QUEUE };
-        let dut_port = match &self.port {
-            Port::Memory => None,
-            Port::Over(attachment) => Some(DutPort::open(attachment, size)?),
-        };
-        let port = dut_port.as_ref().map(DutPort::kind);
-        let (mut parameters, mut results, rates) = match weight {
-            Some(weight) => {
-                let question = EmulationQuestion {
-                    size,
-                    links: links as usize,
-                    burst,
-                    packets: self.packets,
-                    seed: self.seed,
-                    link: LinkKind::default(),
-                    cores,
-                };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => emulate_over(&question, weight, dut_port, hunt, progress)?,
-                    None => {
-                        let found = emulate(&question, weight, progress);
-                        let rates = emulate_throughput(&question, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                (fields(&question), fields(&found), rates)
-            }
-            None if self.program == Program::Switch => {
-                let flows = flows as usize;
-                let rules = self.table.clone();
-                let table = format!("{rules:?}");
-                let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
-                let frames = SwitchFrames { size, burst, packets };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => switched_over(&question, frames, dut_port, hunt, progress)?,
-                    None => {
-                        let found = switched(&question, frames, cores, progress)?;
-                        let rates = switched_throughput(&question, frames, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                let parameters = Map::from_iter([
-                    ("p".to_owned(), json!(size)),
-                    ("table".to_owned(), json!(table)),
-                    ("cores".to_owned(), json!(cores)),
-                    ("flows".to_owned(), json!(flows)),
-                    ("burst".to_owned(), json!(burst)),
-                ]);
-                (parameters, fields(&found), rates)
-            }
-            None => {
-                let question = NetcopeQuestion {
-                    p: size,
-                    h,
-                    cores,
-                    burst,
-                    flows: flows as usize,
-                    packets,
-                    tag: if self.program == Program::Netcope { Tag::Push } else { Tag::None },
-                    slowdown: self.slowdown.factor(),
-                };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => netcope_over(&question, dut_port, hunt, progress)?,
-                    None => {
-                        let found = netcope(&question, progress);
-                        let rates = netcope_throughput(&question, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                (fields(&question), fields(&found), rates)
-            }
-        };
-        if !rates.is_empty() {
-            results.insert("throughput".to_owned(), json!(rates));
-        }
-        parameters.extend(port.map(|port| ("port".to_owned(), json!(port))));
-        let program = self.program.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
-        parameters.insert("program".to_owned(), Value::String(program));
-        parameters.insert(fcs::COLUMN.to_owned(), json!(Fcs::Without));
-        // Of all passes together.
-        parameters.insert("packets".to_owned(), json!(self.packets));
-        Ok((parameters, results))
     }
 
     fn print(&self, records: &[Record]) -> anyhow::Result<()> {
@@ -355,15 +158,6 @@ impl PipelineCommand {
         }
         Ok(())
     }
-}
-
-/// Every point with every value.
-fn varied<T: Copy>(points: Vec<Point>, values: &[T], with: impl Fn(Point, T) -> Point) -> Vec<Point> {
-    points
-        .into_iter()
-        .flat_map(|point| values.iter().map(move |&value| (point, value)))
-        .map(|(point, value)| with(point, value))
-        .collect()
 }
 
 fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
