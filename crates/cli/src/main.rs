@@ -1,7 +1,7 @@
-//! Words in, exit code out: the `fastpath` program.
+//! The `fastpath` program: arguments in, exit code out.
 //!
-//! Nothing is computed here. A command is one file under `commands/`: its words as a clap struct,
-//! and a `run` that calls the crates and prints. Exit codes: 0 ok, 1 the answer is no, 2 could not
+//! Nothing is computed here. A command is one file under `commands/`: its arguments as a clap struct,
+//! and a `run` that calls the library and prints. Exit codes: 0 ok, 1 the answer is no, 2 could not
 //! answer.
 #![forbid(unsafe_code)]
 
@@ -21,14 +21,13 @@ use std::any::TypeId;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A packet among a million links finds none of them in the cache; on huge pages it finds them in
-/// the TLB at least.
+/// Puts large blocks on huge pages: with a million links a packet misses every cache, but not the
+/// TLB.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static HEAP: fastpath_engine::LargeBlocks = fastpath_engine::LargeBlocks;
 
-/// Emulate networks, exactly: real programs over links and topologies you describe, live or on
-/// captures.
+/// Emulate, switch, measure, model and simulate packet-processing systems.
 #[derive(Parser)]
 #[command(name = "fastpath", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 ok, 1 the answer is no, 2 could not answer.")]
@@ -64,11 +63,11 @@ enum Command {
     Man(commands::man::Man),
 }
 
-/// What a command found out; what stopped it from finding out is an `Err`.
+/// The answer of a command. What prevented an answer is an `Err`.
 pub(crate) enum Answer {
     Yes,
     No,
-    /// That of a program we ran.
+    /// The exit code of a program that the command ran.
     #[cfg(target_os = "linux")]
     Exit(u8),
 }
@@ -113,8 +112,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Lets options take values that begin with a hyphen: `--rate -5Mbit` is a rate that its reader
-/// refuses with the reason, not an option nobody knows. Files are named as ever.
+/// Lets options take values that begin with a hyphen. `--rate -5Mbit` is then refused by the reader
+/// of rates with the reason, not as an unknown option. File names are not affected.
 fn with_any_value(command: clap::Command) -> clap::Command {
     let is_quantity = |arg: &clap::Arg| {
         let takes_one = arg.get_action().takes_values() && arg.get_num_args().is_none_or(|n| n == 1.into());
@@ -129,15 +128,14 @@ pub(crate) fn notice(text: &str) {
     eprintln!("fastpath: {text}");
 }
 
-/// An error and its causes in one line. Many errors name their cause themselves; it is not said
-/// twice.
+/// Formats an error and its causes in one line. A cause that the error names itself is not repeated.
 pub(crate) fn explain(error: &anyhow::Error) -> String {
     error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
         if text.contains(&cause) { text } else { format!("{text}: {cause}") }
     })
 }
 
-/// The reader of our output went away (`fastpath … | head`): it has what it wanted.
+/// Whether the reader of standard output has closed it (`fastpath … | head`).
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
     io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)

@@ -1,16 +1,16 @@
-//! Numbers and tables as people read them. What machines read is JSON and does not pass here.
+//! Numbers and tables for people. JSON is not formatted here.
 
 use comfy_table::{CellAlignment, Table, TableComponent};
 use fastpath_model::{Bounded, Estimate};
 
-/// Digits shown of a number that was worked out.
+/// Significant digits of a computed number.
 const DIGITS: i32 = 5;
 
-/// An empty table with these column titles; columns from the second on are aligned right.
+/// Returns an empty table with these column titles. Columns from the second on are aligned right.
 pub(crate) fn table<'t>(titles: impl IntoIterator<Item = &'t str>) -> Table {
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY).set_header(titles);
-    // One line under the titles is enough.
+    // Keep only the line under the titles.
     for between_rows in [
         TableComponent::HorizontalLines,
         TableComponent::MiddleIntersections,
@@ -25,7 +25,7 @@ pub(crate) fn table<'t>(titles: impl IntoIterator<Item = &'t str>) -> Table {
     table
 }
 
-/// A number to five digits; very small and very large ones with an exponent.
+/// Formats a number to five digits; very small and very large numbers with an exponent.
 pub(crate) fn number(x: f64) -> String {
     if x == 0.0 {
         return "0".to_owned();
@@ -42,7 +42,7 @@ pub(crate) fn number(x: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A value with its interval; without, where it has none.
+/// Formats a value with its interval, if it has one.
 pub(crate) fn estimate(e: Estimate) -> String {
     if e.low == e.high {
         return number(e.value);
@@ -50,7 +50,7 @@ pub(crate) fn estimate(e: Estimate) -> String {
     format!("{} [{}, {}]", number(e.value), number(e.low), number(e.high))
 }
 
-/// The same of a value whose bounds may be unknown.
+/// Formats a value whose bounds may be unknown.
 pub(crate) fn bounded(b: Bounded) -> String {
     let end = |end: Option<f64>| end.map_or("–".to_owned(), number);
     match (b.low, b.high) {

@@ -1,20 +1,19 @@
-//! How far a command is, on standard error: a bar on a terminal, elsewhere a plain line now and
-//! then, so that somebody who reads a log sees that it goes on.
+//! Progress on standard error: a bar on a terminal, elsewhere a line every ten seconds, for logs.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Between two lines, and before the first.
+/// Interval between two lines, and before the first.
 const EVERY: Duration = Duration::from_secs(10);
-/// What a terminal sees before the words.
+/// What a terminal shows before the template.
 const BAR: &str = "{bar:30} ";
-/// Longer than any line.
+/// Columns of the emulated terminal; longer than any line.
 const WIDTH: u16 = 200;
 
-/// A bar over `len` steps with the words of `template` behind it, such as `{msg} {pos}/{len}
-/// ({elapsed}, {eta} left)`.
+/// Returns a bar over `len` steps, followed by `template`, such as `{msg} {pos}/{len} ({elapsed}, {eta}
+/// left)`.
 pub(crate) fn bar(len: u64, template: &str) -> ProgressBar {
     let (target, template) = if io::stderr().is_terminal() {
         (ProgressDrawTarget::stderr(), format!("{BAR}{template}"))
@@ -25,7 +24,7 @@ pub(crate) fn bar(len: u64, template: &str) -> ProgressBar {
     ProgressBar::with_draw_target(Some(len), target).with_style(style)
 }
 
-/// What is drawn, of which a line is told every [`EVERY`].
+/// A drawing target that prints a line every [`EVERY`].
 #[derive(Debug)]
 struct Lines(Mutex<Drawn>);
 
@@ -46,7 +45,7 @@ impl Lines {
 }
 
 impl Drawn {
-    /// The line to tell at `now`, if it is time for one.
+    /// Returns the line to print at `now`, if it is time for one.
     fn line(&mut self, now: Instant) -> Option<String> {
         let text = std::mem::take(&mut self.text);
         let line = text.trim();
@@ -79,7 +78,7 @@ impl TermLike for Lines {
         Ok(())
     }
 
-    // There is no cursor.
+    // A log has no cursor.
     fn move_cursor_up(&self, _: usize) -> io::Result<()> {
         Ok(())
     }

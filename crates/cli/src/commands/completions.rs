@@ -1,5 +1,4 @@
-//! `fastpath completions SHELL`: the completion script of a shell, from the same definitions as the
-//! help.
+//! `fastpath completions SHELL`: the completion script of a shell, from the definitions of the help.
 
 use crate::{Answer, Cli};
 use clap::{Args, CommandFactory};
@@ -11,13 +10,13 @@ use std::io::{self, Write};
 /// For bash: fastpath completions bash > ~/.local/share/bash-completion/completions/fastpath
 #[derive(Args)]
 pub(crate) struct Completions {
-    /// The shell to complete in.
+    /// The shell.
     shell: Shell,
 }
 
 impl Completions {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        // Through a buffer because clap_complete panics where a write fails.
+        // Into a buffer first: clap_complete panics if a write fails.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "fastpath", &mut script);
         io::stdout().write_all(&script)?;

@@ -1,4 +1,4 @@
-//! `fastpath ctl`: look at a running network and change its links.
+//! `fastpath ctl`: shows a running network and changes its links.
 
 use super::lab::the_lab;
 use crate::Answer;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Look at a running network (`lab up`, `lab run`, `run`) and change its links.
+/// Show a running network and change its links.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -29,10 +29,10 @@ Examples:
 The same over HTTP, with curl on the control socket or on --http of the network:
   curl --unix-socket PATH http://localhost/openapi.json")]
 pub(crate) struct Ctl {
-    /// Which network; may be left out if only one is up.
+    /// Name of the network; optional if only one is up.
     #[arg(long, global = true, value_name = "NAME")]
     lab: Option<String>,
-    /// The control socket, instead of a name.
+    /// Path of the control socket, instead of a name.
     #[arg(long, global = true, value_name = "PATH", conflicts_with = "lab")]
     socket: Option<PathBuf>,
     #[command(subcommand)]
@@ -43,17 +43,18 @@ pub(crate) struct Ctl {
 enum Action {
     /// Show the links with their parameters and counters.
     Links(Show),
-    /// Show everything: links, ports, lateness, where all frames are.
+    /// Show links, ports, lateness and frame accounting.
     Report(Show),
-    /// Give links new values, all at one instant; frames that they hold stay. What a trace under
-    /// way sets is refused.
+    /// Set parameters of links, all at one instant.
+    ///
+    /// Frames in the links stay. Parameters driven by an active trace cannot be set.
     Set(Box<Set>),
-    /// Start the traces of a group, from their beginning if they have run before.
+    /// Start the traces of a group from their beginning.
     Start {
         /// The group.
         group: String,
     },
-    /// End it.
+    /// End the network.
     Stop,
 }
 
@@ -72,46 +73,46 @@ struct Set {
     /// All links of a group.
     #[arg(long, value_name = "GROUP")]
     group: Vec<String>,
-    /// When, since the network started: 12.5s. Otherwise now.
+    /// Time of the change since the network started, such as 12.5s; by default now.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Any value of a link, as in a description. May be repeated.
+    /// Set any parameter of a link, as in a spec. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     values: Vec<String>,
-    /// Only the direction that leads from this node.
+    /// Change only the direction that starts at this node.
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
-    /// 10Mbit, or unlimited. The frame on the wire goes on at the new rate.
+    /// 10Mbit, or unlimited. The frame in transmission continues at the new rate.
     #[arg(long)]
     rate: Option<String>,
-    /// 25ms, one way. Order is kept.
+    /// One-way delay, such as 25ms. Frames keep their order.
     #[arg(long)]
     delay: Option<String>,
-    /// 1%, a table as in a description, or none.
+    /// 1%, a table as in a spec, or none.
     #[arg(long)]
     loss: Option<String>,
-    /// 50p, 64KiB, 20ms, unlimited, or a table as in a description. What is queued stays.
+    /// 50p, 64KiB, 20ms, unlimited, or a table as in a spec. Queued packets stay.
     #[arg(long)]
     queue: Option<String>,
-    /// Bytes on the wire beyond the frame: a number, or ethernet.
+    /// Bytes on the wire in addition to the frame: a number, or ethernet.
     #[arg(long)]
     overhead: Option<String>,
-    /// A table as in a description, or none.
+    /// A table as in a spec, or none.
     #[arg(long)]
     jitter: Option<String>,
-    /// 25%, a table as in a description, or none.
+    /// 25%, a table as in a spec, or none.
     #[arg(long)]
     reorder: Option<String>,
-    /// 1%, a table as in a description, or none.
+    /// 1%, a table as in a spec, or none.
     #[arg(long)]
     duplicate: Option<String>,
-    /// 0.1%, a table as in a description, or none.
+    /// 0.1%, a table as in a spec, or none.
     #[arg(long)]
     corrupt: Option<String>,
-    /// 2ms, a table as in a description, or none.
+    /// 2ms, a table as in a spec, or none.
     #[arg(long)]
     slots: Option<String>,
-    /// up or down. Going down drops what is queued.
+    /// up or down. Going down drops queued packets.
     #[arg(long)]
     state: Option<String>,
 }

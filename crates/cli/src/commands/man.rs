@@ -1,4 +1,4 @@
-//! `fastpath man DIRECTORY`: the manual pages, from the same definitions as the help.
+//! `fastpath man DIRECTORY`: manual pages, from the definitions of the help.
 
 use crate::{Answer, Cli};
 use anyhow::Context;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Read one with: man -l DIRECTORY/fastpath.1
 #[derive(Args)]
 pub(crate) struct Man {
-    /// Where to write them; created if it does not exist.
+    /// The directory of the pages; created if it does not exist.
     directory: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! `fastpath presets`: kinds of access by name, their values, and where these come from.
+//! `fastpath presets`: kinds of access by name, with their values and sources.
 
 use crate::Answer;
 use crate::print::table;
@@ -7,8 +7,9 @@ use fastpath_spec::preset::{self, Preset};
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Show the presets of links (`preset = "lte"`, `fastpath shell --preset lte`), their values and
-/// their sources.
+/// Show the presets of links with their values and sources.
+///
+/// A preset is used in a spec (`preset = "lte"`) or by `fastpath shell --preset lte`.
 #[derive(Args)]
 pub(crate) struct Presets {
     /// Print one JSON array.

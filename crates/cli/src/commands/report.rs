@@ -1,4 +1,4 @@
-//! `fastpath report`: a page, a text or an image made from records alone.
+//! `fastpath report`: a page, a text or an image made from records.
 
 use crate::Answer;
 use anyhow::{Context, bail, ensure};
@@ -7,15 +7,17 @@ use fastpath_report::{CommandOutput, Fonts, Record, Report};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Make a report from records, and from what `model` and `evaluate` print with --json: one HTML
-/// page that needs nothing else, Markdown, or the charts as SVG or PNG.
+/// Make a report (HTML, Markdown, SVG or PNG) from records.
+///
+/// The input is records, or the --json output of `model` and `evaluate`. An HTML report is one file
+/// that loads nothing else.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
     /// Records as `fastpath measure` writes them, or the --json of `fastpath model
     /// fit|predict|cores|index|budget` and of `fastpath evaluate models|simulator|prediction`.
     #[arg(required = true)]
     records: Vec<PathBuf>,
-    /// Where the report goes; its name ends in .html, .md, .svg or .png.
+    /// The file to write; its name ends in .html, .md, .svg or .png.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -47,7 +49,7 @@ impl ReportCommand {
     }
 }
 
-/// How a report becomes the bytes of a file.
+/// Renders a report as the bytes of a file.
 type Format = fn(&Report) -> anyhow::Result<Vec<u8>>;
 
 /// The fonts installed on this machine.
@@ -57,7 +59,7 @@ fn system_fonts() -> Fonts {
     fonts
 }
 
-/// What the name of a report asks for.
+/// The format of a report, by the name of its file.
 fn format(path: &Path) -> anyhow::Result<Format> {
     Ok(match path.extension().and_then(|e| e.to_str()) {
         Some("html") => |report| Ok(report.html().into_bytes()),

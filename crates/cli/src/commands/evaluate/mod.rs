@@ -1,5 +1,4 @@
-//! `fastpath evaluate`: the published evaluations, worked out again, with the originals beside
-//! ours.
+//! `fastpath evaluate`: published evaluations, run again and compared with the originals.
 
 #[cfg(target_os = "linux")]
 mod emulator;
@@ -15,7 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Re-run published evaluations, with the original figures beside ours.
+/// Re-run published evaluations and compare with the original figures.
 #[derive(Args)]
 pub(crate) struct EvaluateCommand {
     #[command(subcommand)]
@@ -45,13 +44,13 @@ impl EvaluateCommand {
     }
 }
 
-/// A figure of an evaluation, as all of them are told.
+/// A figure of an evaluation.
 trait Figure: Serialize {
     fn pass(&self) -> bool;
 }
 
-/// Prints one JSON object, or a table with `remarks` below it. The answer is whether every figure
-/// comes out.
+/// Prints one JSON object, or a table followed by `remarks`. The answer is yes if every figure
+/// passes.
 fn tell<F: Figure>(figures: &[F], as_json: bool, table: Table, remarks: &[String]) -> anyhow::Result<Answer> {
     let passed = figures.iter().filter(|figure| figure.pass()).count();
     let mut out = io::stdout().lock();
@@ -77,7 +76,7 @@ fn tell_people(
     writeln!(out, "{passed} of {total} figures come out")
 }
 
-/// The last cell of a figure's row.
+/// Formats the last cell of a row.
 fn verdict(pass: bool) -> String {
     if pass { "ok" } else { "MISS" }.to_owned()
 }

@@ -1,5 +1,5 @@
-//! `fastpath measure events`: how many events the simulator's kernel handles per second, on the two
-//! models that simulators are compared on.
+//! `fastpath measure events`: events per second of the simulator's kernel, on the two models that
+//! simulators are compared with.
 
 use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
@@ -13,19 +13,18 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// One in so many customers is served beforehand.
+/// One in this many customers is served before the measurement, as warm-up.
 const WARM_UP: u64 = 20;
-/// Between two looks at how far the run should be.
+/// Interval between two updates of the progress bar.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Measure the simulator: events and customers per second of a textbook model, on one core.
+/// Measure events per second of the simulator on a textbook model.
 #[derive(Args)]
 pub(super) struct EventsCommand {
     /// The model.
     #[arg(long, default_value = "mm1")]
     model: Model,
-    /// Customers to serve; of the pipeline, laps through all 32 servers. Otherwise as many as take
-    /// about a second.
+    /// Customers to serve (pipe32: laps through all 32 servers); by default about a second of work.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     customers: Option<u64>,
     /// The seed.
@@ -53,7 +52,7 @@ impl EventsCommand {
         let customers = self.customers.unwrap_or(usual);
         let bar = bar();
         show(&bar)("warming up", 0, 1);
-        // Warm: memory is there and the clock is up. It also tells how long the run will take.
+        // The warm-up touches the memory, and shows how long the run will take.
         let start = Instant::now();
         run(customers.div_ceil(WARM_UP), self.seed);
         let expected = start.elapsed() * WARM_UP as u32;
@@ -74,7 +73,7 @@ impl EventsCommand {
         if self.output.json {
             let mut value = serde_json::to_value(&record)?;
             if let Value::Object(top) = &mut value {
-                // Scripts find the results at the top too.
+                // The results are also at the top level, for scripts.
                 top.insert("model".to_owned(), json!(name));
                 top.extend(record.results.clone());
             }
@@ -96,7 +95,7 @@ fn shown<T>(bar: &ProgressBar, expected: Duration, work: impl FnOnce() -> T) -> 
     std::thread::scope(|scope| {
         let start = Instant::now();
         scope.spawn(move || {
-            // It ends when the other end is gone.
+            // The channel is closed when the work is done.
             while waiting.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 show(bar)("ms", ms(start.elapsed()), ms(expected));
             }

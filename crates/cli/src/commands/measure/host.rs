@@ -1,4 +1,4 @@
-//! `fastpath measure host`: what this machine is good for.
+//! `fastpath measure host`: speed of the cores and memory of this machine.
 
 use super::{Output, bar, effort, show, slowdown, tool, warn};
 use crate::{Answer, print};
@@ -10,25 +10,25 @@ use fastpath_report::{Record, fields};
 use serde_json::{Map, json};
 use std::io::{self, Write};
 
-/// Measure this machine: integer score, copy rates, memory by working set, caches, TLB, clocks,
-/// system calls.
+/// Measure the cores, memory, clocks and system calls of this machine.
+///
+/// Measures an integer score, copy rates, memory by working set, caches, TLB, clocks and system
+/// calls.
 #[derive(Args)]
 pub(super) struct HostCommand {
-    /// A first look in seconds instead of minutes: fewer sizes, working sets up to 32 MiB.
+    /// Take seconds instead of minutes: fewer sizes, working sets up to 32 MiB.
     #[arg(long)]
     quick: bool,
-    /// An official CoreMark score of one core (iterations/s); kept beside our own score, never
-    /// mixed with it.
+    /// Record an official CoreMark score of one core (iterations/s) next to the measured score.
     #[arg(long, value_name = "SCORE")]
     coremark: Option<f64>,
-    /// What to call the machine; otherwise its name in the network.
+    /// Name of the machine; by default its host name.
     #[arg(long)]
     name: Option<String>,
     /// The seed of the random walks through memory.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// As a core so many times slower would score and copy: work is added. For experiments with
-    /// predictions.
+    /// Emulate a core FACTOR times slower by adding work.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = slowdown)]
     slowdown: Slowdown,
     #[command(flatten)]

@@ -1,5 +1,4 @@
-//! `fastpath measure latency`: how long a packet takes through a unit, and what each operation on
-//! it adds.
+//! `fastpath measure latency`: the time of a packet in a unit, and the cost of each operation.
 
 use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
@@ -15,24 +14,23 @@ use fastpath_units::Duration;
 use serde_json::{Map, json};
 use std::io::{self, Write};
 
-/// Measure how long a unit's input and output take by packet size, and what operations cost a
-/// packet.
+/// Measure the latency of a unit by packet size, and operation costs.
 ///
-/// A packet goes from a generator through a forward unit to a swap unit and back; the time is that
-/// of equation 1 of the published experiment: half of what lies between the probes, the swap unit's
-/// work taken off. Operations are those of units on memory ports.
+/// A packet goes from a generator through a forward unit to a swap unit and back. The latency is that
+/// of equation 1 of the published experiment: half of the time between the probes, less the time of
+/// the swap unit. Operations are measured on units with memory ports.
 #[derive(Args)]
 pub(super) struct LatencyCommand {
-    /// Frame lengths in bytes; otherwise 64 to 1500 as published.
+    /// Frame lengths in bytes; by default 64 to 1500 as published.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(60..=9000))]
     size: Vec<u32>,
     /// Packets per size.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(8..=10_000_000))]
     packets: u32,
-    /// What lies between the units.
+    /// What connects the units.
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "memory")]
     between: Vec<Place>,
-    /// Leave the costs of operations out.
+    /// Do not measure the costs of operations.
     #[arg(long)]
     no_operations: bool,
     #[command(flatten)]
@@ -41,9 +39,9 @@ pub(super) struct LatencyCommand {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Place {
-    /// Memory ports: one core, nothing else.
+    /// Memory ports, on one core.
     Memory,
-    /// Namespaces, and our engine on another core.
+    /// Namespaces, with the engine on another core.
     Namespaces,
     /// The simulated CN6880s of the published experiment, in virtual time; sizes are with FCS.
     Simulator,
@@ -59,7 +57,7 @@ impl Place {
                     (64..=1518).contains(&size),
                     "--size {size}: the simulated ports take 64 to 1518 bytes"
                 );
-                // One packet at a time, 10 000 a second; the first of the seeds.
+                // One packet at a time, 10,000 per second, with seed 1.
                 let us = t_f(size as u32, Duration::from_us(100) * packets as u64, 1);
                 UnitLatency::of(&us.into_iter().map(|us| 1000.0 * us).collect::<Vec<_>>())?
             }
@@ -131,7 +129,7 @@ impl LatencyCommand {
             if !untold.is_empty() {
                 writeln!(
                     out,
-                    "note: {}: the interval begins at 0, so the cost is not told from none; more --packets, or a quieter machine",
+                    "note: {}: the interval begins at 0, so the cost may be none; use more --packets or a quieter machine",
                     untold.join(", ")
                 )?;
             }
@@ -155,7 +153,7 @@ impl LatencyCommand {
         parameters: Map<String, serde_json::Value>,
         results: Map<String, serde_json::Value>,
     ) -> Record {
-        // Nothing is drawn at random here: the seed is 0.
+        // No random choice is made: the seed is 0.
         let provenance = watch.provenance(&tool(), 0, u64::from(self.packets));
         Record { kind: kind.to_owned(), provenance, parameters, results, platform: None }
     }

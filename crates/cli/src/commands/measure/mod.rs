@@ -1,5 +1,4 @@
-//! `fastpath measure`: records of what this machine and packet pipelines on it do. One file per
-//! subject.
+//! `fastpath measure`: records of this machine and of packet pipelines on it. One file per subject.
 
 mod events;
 mod host;
@@ -17,7 +16,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Measure this machine and packet pipelines on it; results are records (JSON lines).
+/// Measure this machine and packet pipelines on it; print or append records.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +47,7 @@ struct Output {
     /// Append the records to this file.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print the records as JSON, one per line, in place of tables.
+    /// Print the records as JSON, one per line, instead of tables.
     #[arg(long)]
     json: bool,
 }
@@ -103,12 +102,12 @@ pub(super) fn effort(quick: bool) -> Effort {
     if quick { Effort::Quick } else { Effort::Full }
 }
 
-/// How far a measurement is, with the time left.
+/// A progress bar with the time left.
 pub(super) fn bar() -> ProgressBar {
     crate::progress::bar(0, "{msg} {pos}/{len} ({elapsed}, {eta} left)")
 }
 
-/// Shows on `bar` what a measurement says of itself.
+/// Shows the progress of a measurement on `bar`.
 pub(super) fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
     |step, done, total| {
         if bar.message() != step {
@@ -120,12 +119,12 @@ pub(super) fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
     }
 }
 
-/// Says on the terminal what a reader of the numbers must know.
+/// Prints what limits the validity of the numbers: a development build, other load.
 fn warn(record: &Record) {
     use fastpath_report::Optimised;
     let provenance = &record.provenance;
     if provenance.tool.optimised == Optimised::Development {
-        eprintln!("fastpath: note: this is a development build: its speed says nothing");
+        eprintln!("fastpath: note: this is a development build; its speed is not representative");
     }
     let disturbance = provenance.disturbance;
     if disturbance.disturbed {

@@ -1,5 +1,5 @@
-//! `fastpath measure pipeline`: what a packet costs, by length, steps, cores, links, bursts and
-//! flows; and the highest rate without loss.
+//! `fastpath measure pipeline`: cost of a packet by length, steps, cores, links, bursts and flows;
+//! and the highest rate without loss.
 
 use super::{Output, bar, show, slowdown, tool, warn};
 use crate::{Answer, print};
@@ -11,16 +11,17 @@ use fastpath_report::Record;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
-/// A point whose odd passes differ from its even ones by more is not known better than that.
+/// A point whose odd passes differ from its even passes by more than this is reported as noisy.
 const NOISY_PCT: f64 = 2.0;
 
-/// Measure what a packet costs a pipeline; one record per point of the grid.
+/// Measure the cost of a packet in a pipeline, over a grid.
 ///
-/// Lengths are of the frame in memory, without FCS, and records say so: 60 bytes are 64 on a wire.
-/// With one point and --json, one object is printed whose results also stand at the top.
+/// One record is made per point of the grid. Lengths are of the frame in memory, without FCS: 60
+/// bytes are 64 bytes on the wire. The records state this. With --json the results of a record are
+/// also at its top level.
 #[derive(Args)]
 pub(super) struct PipelineCommand {
-    /// What happens to packets.
+    /// What the device does with packets.
     #[arg(long, default_value = "netcope")]
     program: Program,
     /// Frame lengths in bytes.
@@ -29,38 +30,36 @@ pub(super) struct PipelineCommand {
     /// Steps of parsing and hashing per packet (netcope).
     #[arg(long, value_name = "STEPS,…", value_delimiter = ',', default_value = "0")]
     h: Vec<usize>,
-    /// Cores, each with a port and a device of its own; emulated links are shared out among them.
+    /// Cores, each with a port and a device of its own. Emulated links are divided among them.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cores: Vec<u16>,
     /// Frames that arrive together.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4096))]
     burst: Vec<u32>,
-    /// Different flows among them (netcope, forward, switch).
+    /// Number of flows (netcope, forward, switch).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: Vec<u32>,
     /// The tables (switch), as for `fastpath measure switch`.
     #[arg(long, value_name = "KIND:WHAT", default_value = "cidr:912")]
     table: Rules,
-    /// Links packets are spread over (emulate).
+    /// Number of links (emulate).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
-    /// Packets timed per point and core, in up to 250 passes over the grid whose medians count
-    /// (five where a point is dear to set up: switch, --port; emulate: one).
+    /// Packets timed per point and core, in up to 250 passes over the grid, of which the medians are
+    /// reported (switch and --port: five passes; emulate: one).
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     packets: u64,
     /// The device's port: memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
-    /// DEVICE+SOURCE, two interfaces of this machine joined by a cable.
+    /// DEVICE+SOURCE, two interfaces of this machine that a cable connects.
     #[arg(long, value_name = "PORT", default_value = "memory", value_parser = attachment)]
     port: Attachment,
-    /// Also search the highest rate of a core that loses no more than these shares of packets; 0 is
-    /// RFC 2544's throughput. Emulated links then lose nothing at random. One search for all, in
-    /// the device's own time: pauses of the machine are left out and counted. Between two
-    /// interfaces in real time: trials in which the machine stood still and packets were lost are
-    /// made again.
+    /// Also search the highest rate of a core at which at most this share of packets is lost. 0 is
+    /// the throughput of RFC 2544. Emulated links have no random loss in the search. The search runs
+    /// in the device's own time; host stalls are left out and counted. Between two interfaces it
+    /// runs in real time, and a trial that lost packets during a host stall is repeated.
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
     loss_ratio: Vec<f64>,
-    /// As a core so many times slower would do (netcope, forward on memory ports): work is added.
-    /// For experiments with predictions.
+    /// Emulate a core FACTOR times slower by adding work (netcope, forward on memory ports).
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = slowdown)]
     slowdown: Slowdown,
     /// The seed of random losses.
@@ -76,9 +75,9 @@ enum Program {
     Netcope,
     /// Receive, send.
     Forward,
-    /// Receive, classify, through loss, queue, rate and delay of one of many links, send.
+    /// Receive, classify, apply loss, queue, rate and delay of one of many links, send.
     Emulate,
-    /// Receive, through compiled tables, send.
+    /// Receive, apply compiled tables, send.
     Switch,
 }
 
@@ -151,7 +150,7 @@ impl PipelineCommand {
         for record in records {
             let mut value = serde_json::to_value(record)?;
             if let Value::Object(top) = &mut value {
-                // Scripts find the results at the top too.
+                // The results are also at the top level, for scripts.
                 record.results.iter().for_each(|(name, found)| drop(top.insert(name.clone(), found.clone())));
             }
             writeln!(out, "{value}")?;
@@ -161,7 +160,7 @@ impl PipelineCommand {
 }
 
 fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
-    let names = told(records);
+    let names = identifying(records);
     let point = |parameters: &Map<String, Value>| point(parameters, &names);
     let mut table =
         print::table(["point", "ns per packet", "packets/s", "ceiling", "stages, ns", "stages − whole"]);
@@ -193,7 +192,7 @@ fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
     Ok(())
 }
 
-/// The answer to one goal of a search.
+/// Formats the result of the search for one loss ratio.
 fn throughput(found: &Value) -> String {
     let number = |name: &str| found[name].as_f64().map_or("–".to_owned(), print::number);
     let loss = print::number(100.0 * found["goal"]["loss_ratio"].as_f64().unwrap_or(f64::NAN));
@@ -212,10 +211,7 @@ fn throughput(found: &Value) -> String {
         };
         format!("up to {} packets/s ({not}) lose at most {loss} %{came}", number("lower_pps"))
     };
-    let counts = [
-        ("pauses", "pauses of the machine left out"),
-        ("spoilt", "trials made again: the machine stood still"),
-    ];
+    let counts = [("pauses", "host stalls left out"), ("spoilt", "trials repeated after a host stall")];
     for (name, what) in counts {
         if let Some(count) = found[name].as_u64().filter(|&count| count > 0) {
             said += &format!(" ({count} {what})");
@@ -224,8 +220,8 @@ fn throughput(found: &Value) -> String {
     said
 }
 
-/// The parameters that are told of a point: bursts and flows only where there are several.
-fn told(records: &[Record]) -> Vec<&'static str> {
+/// Returns the parameters that identify a point. Bursts and flows are among them only if they vary.
+fn identifying(records: &[Record]) -> Vec<&'static str> {
     let is_varied = |name: &&str| {
         let values = || records.iter().map(|record| record.parameters.get(*name));
         values().zip(values().skip(1)).any(|(one, next)| one != next)
@@ -234,10 +230,10 @@ fn told(records: &[Record]) -> Vec<&'static str> {
     always.into_iter().chain(["flows", "burst"].into_iter().filter(is_varied)).collect()
 }
 
-/// `netcope p = 64, h = 10, cores = 1`
+/// Formats a point: `netcope p = 64, h = 10, cores = 1`.
 fn point(parameters: &Map<String, Value>, names: &[&str]) -> String {
     let program = parameters.get("program").and_then(Value::as_str).unwrap_or_default();
-    let told = names.iter().filter_map(|name| Some((*name, parameters.get(*name)?)));
-    let values: Vec<String> = told.map(|(name, value)| format!("{name} = {value}")).collect();
+    let given = names.iter().filter_map(|name| Some((*name, parameters.get(*name)?)));
+    let values: Vec<String> = given.map(|(name, value)| format!("{name} = {value}")).collect();
     format!("{program} {}", values.join(", "))
 }

@@ -1,4 +1,4 @@
-//! `fastpath measure switch`: what a switch's lookups, packets and changes cost.
+//! `fastpath measure switch`: cost of lookups, packets and rule changes of a switch.
 
 use super::{Output, bar, effort, show, tool, warn};
 use crate::{Answer, print};
@@ -9,23 +9,25 @@ use fastpath_report::{Record, fields};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// Measure a switch: ns per lookup compiled, interpreted and hashed per mask; packets per second
-/// from one memory port to another on one core; how soon a change of rules is in force, and what
-/// packets notice of it. Beside the longest change stand the longest by CPU time and the longest of
-/// as many empty loops between the changes: what the machine takes away.
+/// Measure lookups, forwarding rate and rule changes of a switch.
+///
+/// Measures ns per lookup (compiled, interpreted, hash per mask), packets per second from one memory
+/// port to another on one core, the time until a rule change is in force, and the effect of changes
+/// on packets. The longest change is shown with its CPU time, and with the longest of equally many
+/// empty loops between the changes: the share of the machine.
 #[derive(Args)]
 pub(super) struct SwitchCommand {
     /// The tables: cidr:N, cidr:FILE, acl:N, acl:FILE (ClassBench's format), mac:N,
     /// pipeline:gateway, pipeline:load-balancer.
     #[arg(long, value_name = "KIND:WHAT")]
     table: Rules,
-    /// Live flows.
+    /// Number of active flows.
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: u32,
     /// The seed of rules, flows and keys.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Take seconds, for a first look.
+    /// Take seconds instead of minutes.
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -54,7 +56,7 @@ impl SwitchCommand {
         if self.output.json {
             let mut value = serde_json::to_value(&record)?;
             if let Value::Object(top) = &mut value {
-                // Scripts find the results at the top too.
+                // The results are also at the top level, for scripts.
                 top.extend(record.results.clone());
             }
             writeln!(out, "{value}")?;
