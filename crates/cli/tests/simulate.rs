@@ -121,7 +121,7 @@ fn files_of_ones_own_are_read_and_their_mistakes_named_with_file_and_line() {
         ("sim m.toml --program p.toml --workload pcap=none.pcap", "none.pcap"),
         (
             "sim m.toml --program p.toml --set machine.cpu.cores=-10",
-            "--set machine.cpu.cores=-10: m.toml:6: -10 is no whole number from 0 to 4294967295: write one",
+            "--set machine.cpu.cores=-10: m.toml:6: -10 is not a whole number from 0 to 4294967295",
         ),
     ] {
         let said = refusal(&at, words);

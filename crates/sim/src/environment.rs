@@ -1,8 +1,8 @@
 //! What the units of a machine share while a run is in progress: the event list, the packets, the
 //! memories, the locks and the random generator.
 //!
-//! Units never call each other. A unit schedules events, ends legs and passes packets on through the
-//! [`Environment`]; the run takes it from there.
+//! Units never call each other. A unit schedules events, ends legs and passes packets on through
+//! the [`Environment`]; the run takes it from there.
 
 use crate::cache::CacheSpec;
 use crate::kernel::Kernel;

@@ -20,7 +20,7 @@ use crate::spec::SpecError;
 use crate::stats::{Confidence, Series};
 use crate::trace::{ChromeTrace, TraceHash, Visit};
 use crate::unit::{Setup, Unit, UnitSpec};
-use crate::workload::{Frame, Generator, Workload};
+use crate::workload::{Arrival, Generator, Workload};
 use fastpath_units::{Duration, Rng, Time};
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, VecDeque};
@@ -137,8 +137,8 @@ fn simulate(
 /// A unit loses a fair part of all lost frames if it loses one of this many.
 const FAIR_PART: u64 = 100;
 
-/// The first random stream of a run in which a unit draws from the streams of a network. It lies above
-/// all of a network's streams, so that no two parts of the run share one.
+/// The first random stream of a run in which a unit draws from the streams of a network. It lies
+/// above all of a network's streams, so that no two parts of the run share one.
 const NETWORK_STREAMS: u64 = 1 << 48;
 
 /// The first of the random streams for generators and units.
@@ -167,7 +167,7 @@ struct Simulation<'a> {
     ports: &'a [u32],
     generators: Vec<Generator<'a>>,
     /// The next frame of each generator.
-    announced: Vec<Option<Frame>>,
+    announced: Vec<Option<Arrival>>,
     /// Finished packets that wait for room, by the unit that they wait for.
     blocked: Vec<VecDeque<Finished>>,
     flows: Vec<FlowCount>,
@@ -391,10 +391,12 @@ impl<'a> Simulation<'a> {
             self.counts.latency_ps.record(latency.max(1)).expect("it resizes itself");
             self.counts.latency_sum_ps += u128::from(latency);
         }
-        let flow = &mut self.flows[packet.flow as usize];
-        self.counts.order_violations += u64::from(packet.order < flow.next);
-        flow.next = flow.next.max(packet.order + 1);
-        flow.left += 1;
+        if !packet.is_copy {
+            let flow = &mut self.flows[packet.flow as usize];
+            self.counts.order_violations += u64::from(packet.order < flow.next);
+            flow.next = flow.next.max(packet.order + 1);
+            flow.left += 1;
+        }
         self.env.free.push(number);
     }
 
@@ -407,7 +409,7 @@ impl<'a> Simulation<'a> {
         let counts = &self.counts;
         let end = self.env.now();
         let lost: u64 = counts.dropped.values().sum();
-        let held = counts.offered - counts.forwarded - lost;
+        let held = counts.offered + self.env.copies - counts.forwarded - lost;
         let window = (counts.window.1 - counts.window.0).as_secs_f64().max(1e-12);
         let place = |(unit, why): (usize, &str)| format!("{} {why}", self.names[unit]);
         let latency = &counts.latency_ps;
@@ -416,6 +418,7 @@ impl<'a> Simulation<'a> {
             offered: counts.offered,
             forwarded: counts.forwarded,
             dropped: counts.dropped.iter().map(|(&key, &n)| (place(key), n)).collect(),
+            copied: self.env.copies,
             held,
             offered_pps: counts.offered_in_window as f64 / window,
             forwarded_pps: counts.forwarded_in_window as f64 / window,
@@ -430,6 +433,7 @@ impl<'a> Simulation<'a> {
                 low: found.mean - found.half,
                 high: found.mean + found.half,
                 warm_up_frames: counts.latencies_us.warm_up(),
+                is_long_enough: counts.latencies_us.is_long_enough(),
             }),
             is_precise: self.env.workload.precision.map(|_| self.stopped),
             units: self.names.iter().cloned().zip(self.units.iter().map(|u| u.usage(end))).collect(),
@@ -448,8 +452,8 @@ impl<'a> Simulation<'a> {
         shares.fold(1.0, f64::min)
     }
 
-    /// A guess of the bottleneck without a trial: the last unit on the way that loses a fair part of the
-    /// lost frames, or else the busiest unit on the way. See `bottleneck.rs` for the answer.
+    /// A guess of the bottleneck without a trial: the last unit on the way that loses a fair part
+    /// of the lost frames, or else the busiest unit on the way. See `bottleneck.rs` for the answer.
     fn bottleneck(&self, end: Time) -> String {
         let lost: u64 = self.counts.dropped.values().sum();
         let lost_at = |unit| self.counts.dropped.iter().filter(move |((u, _), _)| *u == unit).map(|(_, n)| n);

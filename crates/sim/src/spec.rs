@@ -17,12 +17,12 @@ pub struct SpecError {
     /// Line, from 1.
     pub line: usize,
     /// The mistake at that line.
-    pub problem: Problem,
+    pub problem: SpecProblem,
 }
 
 /// A mistake in a machine, program or workload.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Problem {
+pub enum SpecProblem {
     /// Not TOML, or not the keys of this kind of file, as the parser reports it.
     #[error("{0}")]
     Syntax(String),
@@ -62,7 +62,15 @@ pub enum Problem {
     /// A step with no operation or with several.
     #[error("a step has exactly one of compute, time, read, write, enter, leave")]
     Step,
-    /// A program or machine without any stage.
+    /// A value of a link that the reader of network specs refuses.
+    #[error("{what}; {instead}")]
+    Link {
+        /// The mistake.
+        what: String,
+        /// What to write.
+        instead: String,
+    },
+    /// A program without stages, or a machine without units.
     #[error("{0} is empty")]
     Empty(&'static str),
 }
@@ -81,16 +89,16 @@ impl Source<'_> {
     pub(crate) fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, SpecError> {
         toml::from_str(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            self.error(at, Problem::Syntax(in_words(error.message())))
+            self.error(at, SpecProblem::Syntax(in_words(error.message())))
         })
     }
 
-    pub(crate) fn error(&self, at: usize, problem: Problem) -> SpecError {
+    pub(crate) fn error(&self, at: usize, problem: SpecProblem) -> SpecError {
         let line = 1 + self.text.bytes().take(at).filter(|&b| b == b'\n').count();
         SpecError { file: self.file.to_owned(), line, problem }
     }
 
-    pub(crate) fn at(&self, name: &Name, problem: Problem) -> SpecError {
+    pub(crate) fn at(&self, name: &Name, problem: SpecProblem) -> SpecError {
         self.error(name.span().start, problem)
     }
 
@@ -98,17 +106,17 @@ impl Source<'_> {
     pub(crate) fn find(&self, name: &Name, what: &'static str, known: &[String]) -> Result<usize, SpecError> {
         known.iter().position(|k| k == name.as_ref()).ok_or_else(|| {
             let known = known.join(", ");
-            self.at(name, Problem::Unknown { what, name: name.as_ref().clone(), known })
+            self.at(name, SpecProblem::Unknown { what, name: name.as_ref().clone(), known })
         })
     }
 
     pub(crate) fn range(&self, name: &Name, what: &'static str, range: &'static str) -> SpecError {
-        self.at(name, Problem::Range { what, name: name.as_ref().clone(), range })
+        self.at(name, SpecProblem::Range { what, name: name.as_ref().clone(), range })
     }
 }
 
-/// Rewrites an error of the TOML reader about a number. ``integer `-10`, expected u32`` means little to
-/// the author of a file.
+/// Rewrites an error of the TOML reader about a number. ``integer `-10`, expected u32`` means
+/// little to the author of a file.
 fn in_words(message: &str) -> String {
     let rewrite = |rest: &str| {
         let (what, expected) = rest.split_once(", expected ")?;

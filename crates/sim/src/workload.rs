@@ -1,4 +1,4 @@
-//! What arrives: when, of which size, on which port, of which flow.
+//! The workload: when frames arrive, of which size, on which port, of which flow.
 //!
 //! A workload is written `line-rate,size=64,ports=4,duration=20ms` or
 //! `poisson,rate=10Mpps,size=imix,flows=1000,duration=10ms`.
@@ -14,11 +14,12 @@ pub const FRAME_GAP: u64 = 20;
 /// The traffic offered to a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// When frames come.
+    /// When frames arrive.
     pub arrivals: Arrivals,
-    /// How large they are, in bytes with FCS.
+    /// Sizes of the frames, in bytes with FCS.
     pub sizes: Sizes,
-    /// The ports they come in on; each leaves by the next in the list. Empty: all the machine has.
+    /// The input ports. A frame leaves by the next port in the list. Empty: all ports of the
+    /// machine.
     pub ports: Vec<u32>,
     /// Flows, dealt to the ports in turn.
     pub flows: u32,
@@ -26,17 +27,17 @@ pub struct Workload {
     pub priorities: u32,
     /// Scheduling groups for a hardware scheduler: flow mod this.
     pub groups: u32,
-    /// How long frames keep coming, at most.
+    /// How long frames arrive, at most.
     pub duration: Duration,
-    /// The time at the start that is not counted in rates and latencies; otherwise a tenth of the
+    /// The time at the start that is not counted in rates and latencies; `None` is a tenth of the
     /// duration.
     pub warm_up: Option<Duration>,
-    /// Frames stop coming before the end once half the 95 % interval of the mean latency is within
-    /// this share of it.
+    /// Frames stop before the end if half the 95 % interval of the mean latency is within this
+    /// share of the mean.
     pub precision: Option<f64>,
 }
 
-/// When frames come.
+/// When frames arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
     /// Back to back on every port: frame, preamble and gap at the port's rate.
@@ -45,30 +46,30 @@ pub enum Arrivals {
     Constant(f64),
     /// Independent: this many per second over all ports.
     Poisson(f64),
-    /// Line-rate bursts and silences of exponential lengths with these means, per port.
+    /// Line-rate bursts and silences of exponential lengths with these means, on each port.
     OnOff {
         /// Mean burst.
         on: Duration,
         /// Mean silence.
         off: Duration,
     },
-    /// Multiplexed links: TCP-like flows that fill a link each, every second frame acknowledged by
-    /// one of 64 bytes on a link of its own. Flows come in on the first port of each pair in the
-    /// list, acknowledgements on the second.
+    /// Multiplexed links: each TCP-like flow fills a link. Every second frame is acknowledged by a
+    /// frame of 64 bytes on another link. Flows arrive on the first port of each pair in the list,
+    /// acknowledgements on the second.
     Links {
         /// Bits of IP packets per second on each link.
         rate: Rate,
         /// Links, two for each flow.
         count: u32,
     },
-    /// Given times and sizes, from a capture; dealt to the ports by flow.
+    /// Given times and sizes, from a capture; dealt to the ports in turn.
     List(Vec<(Time, u32)>),
 }
 
-/// How large frames are.
+/// Sizes of frames.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
-    /// All alike.
+    /// One size.
     Fixed(u32),
     /// The simple Internet mix: 7 of 64, 4 of 594, 1 of 1518 bytes.
     Imix,
@@ -94,13 +95,13 @@ pub enum WorkloadError {
         field: &'static str,
         /// Its value.
         value: String,
-        /// What would do.
+        /// What to write.
         hint: &'static str,
     },
     /// A span or rate that does not parse.
     #[error(transparent)]
     Quantity(#[from] ParseError),
-    /// More than a simulation can hold.
+    /// More frames than a simulation can run.
     #[error("this workload offers about {0:.0e} frames, more than 1e10: shorten its duration")]
     TooLong(f64),
 }
@@ -191,21 +192,21 @@ fn number(
     n.ok_or_else(|| WorkloadError::Value { field, value: value.to_owned(), hint })
 }
 
-/// A share above 0 and below 1.
+/// Reads a share above 0 and below 1.
 fn precision(value: &str) -> Result<f64, WorkloadError> {
     let share = value.parse::<Probability>().ok().map(Probability::get).filter(|p| (1e-6..1.0).contains(p));
     let hint = "a share of the mean latency from 0.0001% to below 100%, e.g. 1%";
     share.ok_or_else(|| WorkloadError::Value { field: "precision", value: value.to_owned(), hint })
 }
 
-/// Bits per second of one link.
+/// Reads the bits per second of one link.
 fn rate_of_link(rate: Option<&str>) -> Result<Rate, WorkloadError> {
     let hint = "bits per second of each link, e.g. links,rate=128kbit,links=480";
     let missing = || WorkloadError::Value { field: "rate", value: String::new(), hint };
     Ok(rate.ok_or_else(missing)?.parse()?)
 }
 
-/// `4` is the first four ports, `0+2` are two of them.
+/// Reads ports: `4` is the first four ports, `0+2` are ports 0 and 2.
 fn ports(value: &str) -> Result<Vec<u32>, WorkloadError> {
     let hint = "a number of ports (4) or their numbers (0+2)";
     if value.contains('+') {
@@ -214,7 +215,7 @@ fn ports(value: &str) -> Result<Vec<u32>, WorkloadError> {
     Ok((0..number("ports", value, 1..=1024, hint)?).collect())
 }
 
-/// Frames per second, from `10Mpps` or, at the mean frame size and its gap, from `5Gbit`.
+/// Reads frames per second: `10Mpps`, or `5Gbit` at the mean frame size with gap.
 fn pps(value: &str, sizes: &Sizes) -> Result<f64, WorkloadError> {
     let Some(number) = value.strip_suffix("pps") else {
         let rate: Rate = value.parse()?;
@@ -237,7 +238,7 @@ impl Workload {
         self.warm_up.unwrap_or(Duration::from_ps(self.duration.as_ps() / 10))
     }
 
-    /// How many links are multiplexed, 0 if it is not about that.
+    /// The number of multiplexed links, 0 for other workloads.
     pub(crate) fn links(&self) -> u32 {
         if let Arrivals::Links { count, .. } = self.arrivals { count } else { 0 }
     }
@@ -266,28 +267,28 @@ impl Sizes {
 
 /// A frame about to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct Arrival {
     /// When its last bit has arrived.
     pub(crate) at: Time,
     pub(crate) size: u32,
     pub(crate) flow: u32,
 }
 
-/// The frames of one port, in order: a port has its own generator, so that adding a port changes no
-/// other.
+/// The frames of one port, in order. Each port has its own generator, so that another port changes
+/// nothing for this one.
 #[derive(Clone, Debug)]
 pub(crate) struct Generator<'a> {
     workload: &'a Workload,
     rng: Rng,
     rate: Rate,
-    /// This port's place among the active ones, and their number.
+    /// This port's index among the active ports, and their number.
     place: u32,
     places: u32,
     at: Time,
     carried: Fraction,
     burst_end: Time,
     sent: usize,
-    /// Of multiplexed links: when in its period each of this port's links sends, and which it is.
+    /// For multiplexed links: when in its period each of this port's links sends, and its number.
     phases: Vec<(Duration, u32)>,
 }
 
@@ -301,7 +302,7 @@ impl<'a> Generator<'a> {
         streams: u64,
     ) -> Self {
         let mut rng = Rng::stream(seed, streams + 1 + u64::from(place));
-        // Ports are not in step: each starts somewhere within its first frame time.
+        // Ports are not synchronised: each starts at a random time within its first frame time.
         let first = match workload.arrivals {
             Arrivals::Constant(pps) => Duration::from_secs_f64(f64::from(places) / pps * rng.unit_f64()),
             Arrivals::LineRate | Arrivals::OnOff { .. } => {
@@ -322,7 +323,7 @@ impl<'a> Generator<'a> {
     }
 
     /// The next frame, or `None` after the end of the workload.
-    pub(crate) fn next(&mut self) -> Option<Frame> {
+    pub(crate) fn next(&mut self) -> Option<Arrival> {
         let mut size = self.workload.sizes.draw(&mut self.rng);
         match &self.workload.arrivals {
             Arrivals::LineRate => self.wire(size),
@@ -352,26 +353,27 @@ impl<'a> Generator<'a> {
         if self.at.since(Time::ZERO) > self.workload.duration {
             return None;
         }
-        // The port's own share of the flows: flows f with f mod ports = place.
+        // The port's share of the flows: flows f with f mod ports = place.
         let own = (self.workload.flows.saturating_sub(self.place)).div_ceil(self.places).max(1);
         let flow = self.place + self.places * self.rng.below(u64::from(own)) as u32;
-        Some(Frame { at: self.at, size, flow })
+        Some(Arrival { at: self.at, size, flow })
     }
 
-    /// All links are alike, so they send in the order of their phases, period after period.
-    fn next_of_links(&mut self, rate: Rate) -> Option<Frame> {
+    /// The next frame of multiplexed links. All links have the same period, so they send in the
+    /// order of their phases, period after period.
+    fn next_of_links(&mut self, rate: Rate) -> Option<Arrival> {
         let &(phase, flow) = self.phases.get(self.sent % self.phases.len().max(1))?;
         let period = period(&self.workload.sizes, rate) * if self.place.is_multiple_of(2) { 1 } else { 2 };
         let sent = Time::ZERO + period * (self.sent / self.phases.len()) as u64 + phase;
         self.sent += 1;
         let size = if self.place.is_multiple_of(2) { self.workload.sizes.draw(&mut self.rng) } else { 64 };
-        // No two senders are in step for long: up to the mean gap late. And all come over one wire,
-        // one after the other.
+        // Senders do not stay synchronised: each frame is up to a mean gap late. All frames share
+        // one wire, one after the other.
         let gap = period.as_ps() / self.phases.len() as u64;
         self.at = self.at.max(sent + Duration::from_ps(self.rng.below(gap.max(1))));
         self.wire(size);
         let is_due = sent.since(Time::ZERO) <= self.workload.duration;
-        is_due.then_some(Frame { at: self.at, size, flow })
+        is_due.then_some(Arrival { at: self.at, size, flow })
     }
 
     fn wire(&mut self, size: u32) {
@@ -381,7 +383,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// Ethernet header and FCS: what of a frame is not the IP packet.
+/// Bytes of a frame that do not belong to the IP packet: Ethernet header and FCS.
 const NOT_IP: f64 = 18.0;
 
 /// The time between frames of a full link.
@@ -389,9 +391,9 @@ fn period(sizes: &Sizes, rate: Rate) -> Duration {
     Duration::from_secs_f64((sizes.mean() - NOT_IP) * 8.0 / rate.as_bps() as f64)
 }
 
-/// The links whose frames come in on port number `place` of `places`, by when in their period they
-/// send. Flow f is link f, its acknowledgements are link count/2 + f; they come half a period after
-/// the second of the frames they are for.
+/// The links whose frames arrive on port number `place` of `places`, by their time in the period.
+/// Flow f is link f, and its acknowledgements are link count/2 + f. They arrive half a period after
+/// the second of the frames that they acknowledge.
 fn phases(
     workload: &Workload,
     rate: Rate,
@@ -420,7 +422,7 @@ fn phases(
 mod tests {
     use super::*;
 
-    fn frames(text: &str, place: u32, places: u32, mbit: u64) -> Vec<Frame> {
+    fn frames(text: &str, place: u32, places: u32, mbit: u64) -> Vec<Arrival> {
         let workload: Workload = text.parse().unwrap();
         let rate = Rate::from_bps(mbit * 1_000_000).unwrap();
         let mut generator = Generator::new(&workload, rate, place, places, 1, 0);
@@ -429,7 +431,7 @@ mod tests {
 
     #[test]
     fn line_rate_is_exact_with_preamble_and_gap() {
-        // The seed's 6.72 µs per 64-byte frame at 100 Mbit/s: 14 880 or 14 881 in 100 ms.
+        // 6.72 µs per 64-byte frame at 100 Mbit/s: 14 880 or 14 881 frames in 100 ms.
         let all = frames("line-rate,size=64,duration=100ms", 0, 1, 100);
         assert!((14_880..=14_881).contains(&all.len()), "{}", all.len());
         assert!(all.windows(2).all(|w| w[1].at - w[0].at == Duration::from_ns(6720)));
@@ -441,7 +443,7 @@ mod tests {
             let n = frames(&format!("{kind},rate=10Mpps,duration=10ms"), 1, 4, 100).len();
             assert!((24_000..26_000).contains(&n), "{kind} {n}");
         }
-        // Half the time silent.
+        // Silent for half of the time.
         let n = frames("on-off,on=20us,off=20us,duration=100ms", 0, 1, 1000).len() as f64;
         assert!((n / (100e-3 / 672e-9) - 0.5).abs() < 0.05, "{n}");
     }
@@ -471,7 +473,7 @@ mod tests {
             let mut generator = Generator::new(&workload, rate, place, 2, 1, 0);
             std::iter::from_fn(move || generator.next()).map(|f| (f.at, f.size)).collect::<Vec<_>>()
         };
-        // The last is past the workload's 10 ms.
+        // The last frame is after the workload's 10 ms.
         assert_eq!((frames(0), frames(1)), (vec![at(1, 64), at(7, 1518)], vec![at(5, 100)]));
     }
 
@@ -491,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_workloads_say_what_to_write() {
+    fn errors_of_workloads_say_what_to_write() {
         for (text, says) in [
             ("links,links=4", "rate=128kbit"),
             ("links,rate=128kbit,links=1", "2 … 1048576"),

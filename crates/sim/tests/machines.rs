@@ -1,6 +1,6 @@
-//! Whole machines: what must hold whatever is simulated, and how bad files are refused.
+//! Whole machines: invariants of every run, and the errors of files with mistakes.
 
-use fastpath_sim::{Machine, Outcome, Program, Workload, observe, remedy, run, shipped};
+use fastpath_sim::{Machine, Outcome, Program, Workload, find_bottleneck, observe, remedy, run, shipped};
 use proptest::prelude::*;
 
 fn simulate(machine: &str, program: &str, workload: &str, seed: u64) -> Outcome {
@@ -35,8 +35,8 @@ proptest! {
         for (name, used) in &outcome.units {
             prop_assert!((0.0..=1.000_001).contains(&used.busy), "{} busy {}", name, used.busy);
         }
-        // One queue, one thread or one tag per flow: none of the shipped machines reorders a flow
-        // but the IXP1200, whose emulation threads take packets from one queue side by side.
+        // One queue, one thread or one tag per flow keeps a flow in order. Only the IXP1200
+        // reorders: its emulation threads take packets from one queue in parallel.
         if !PAIRS[pair].0.starts_with("ixp") {
             prop_assert_eq!(outcome.order_violations, 0);
         }
@@ -49,7 +49,7 @@ fn the_same_seed_gives_the_same_fingerprint_on_any_machine() {
         |seed| simulate("cn6880", "cn-forward", "poisson,rate=5Mpps,size=imix,duration=1ms", seed).trace_hash;
     assert_eq!(hash(1), hash(1));
     assert_ne!(hash(1), hash(2));
-    // Frozen: whoever changes it says why.
+    // Frozen: a commit that changes it says why.
     assert_eq!(hash(1), 2502066032788816649);
 }
 
@@ -61,7 +61,7 @@ fn ordered_then_atomic_keeps_every_flow_in_order_on_32_cores() {
 }
 
 #[test]
-fn parallel_cores_reorder_a_flow_and_it_is_seen() {
+fn parallel_cores_reorder_a_flow_and_the_outcome_counts_it() {
     let machine = shipped::machine("cn6880").unwrap();
     let text = shipped::PROGRAMS[0].1.replace("tag = \"ordered\"", "").replace("tag = \"atomic\"", "");
     let program = Program::parse("parallel.toml", &text).unwrap();
@@ -82,7 +82,7 @@ fn an_unloaded_latency_is_the_sum_of_its_parts() {
 }
 
 #[test]
-fn what_would_move_the_bottleneck_is_found_by_trying() {
+fn more_of_the_bottleneck_is_tried() {
     let (machine, program) = (shipped::machine("ixp1200").unwrap(), shipped::program("linkem").unwrap());
     let workload: Workload = "line-rate,size=1518,duration=20ms".parse().unwrap();
     let outcome = run(&machine, &program, &workload, 1).unwrap();
@@ -91,6 +91,52 @@ fn what_would_move_the_bottleneck_is_found_by_trying() {
     assert_eq!(remedy.change, "egress: 1 → 2");
     let [before, after] = [remedy.before_pps, remedy.after_pps].map(|pps| pps / outcome.offered_pps);
     assert!(before < 0.98 && after > 0.98, "{remedy:?}");
+}
+
+#[test]
+fn the_bottleneck_is_the_unit_that_limits_and_not_the_one_that_drops_most() {
+    let stations = |fixed: [&str; 2]| {
+        let station = |(name, fixed): (&str, &str)| {
+            format!("[[station]]\nname = '{name}'\nfixed = '{fixed}'\nqueue = {{ limit = 64 }}\n")
+        };
+        let text: String = ["a", "b"].into_iter().zip(fixed).map(station).collect();
+        format!("name = 't'\nsource = 't'\nports = {{ count = 1, rate = '100Gbit' }}\n{text}")
+    };
+    let program = program(&[("first", "a"), ("second", "b")]);
+    let workload: Workload = "constant,rate=20Mpps,duration=1ms".parse().unwrap();
+    // The first drops 10 of 20 Mpps. With 130 ns the second drops 2.3 of 10 and limits; with 50 ns
+    // it does not.
+    for (fixed, bottleneck) in
+        [(["100ns", "130ns"], "b"), (["100ns", "50ns"], "a"), (["130ns", "100ns"], "a")]
+    {
+        let machine = Machine::parse("t.toml", &stations(fixed)).unwrap();
+        let mut outcome = run(&machine, &program, &workload, 1).unwrap();
+        assert!(outcome.dropped_at("a queue full") > outcome.dropped_at("b queue full"));
+        find_bottleneck(&machine, &program, &workload, 1, &mut outcome).unwrap();
+        assert_eq!(outcome.bottleneck, bottleneck, "{fixed:?}");
+        let remedy = remedy(&machine, &program, &workload, 1, &outcome).unwrap().unwrap();
+        assert!(remedy.after_pps > 1.2 * remedy.before_pps, "{remedy:?}");
+    }
+    // A full unit that blocks makes the unit before it drop.
+    let text = stations(["10ns", "130ns"]).replace("limit = 64", "limit = 64, full = 'block'");
+    let machine = Machine::parse("t.toml", &text).unwrap();
+    let mut outcome = run(&machine, &program, &workload, 1).unwrap();
+    find_bottleneck(&machine, &program, &workload, 1, &mut outcome).unwrap();
+    assert_eq!((outcome.bottleneck.as_str(), outcome.dropped_at("b queue full")), ("b", 0));
+}
+
+#[test]
+fn a_wire_that_limits_is_named_and_widened() {
+    let (machine, program) =
+        (shipped::machine("xeon-e5-2699v3").unwrap(), shipped::program("l2-forward").unwrap());
+    let machine = machine.with_servers("cpu", 8).unwrap();
+    let workload: Workload = "constant,rate=40Gbit,size=1518,duration=2ms".parse().unwrap();
+    let mut outcome = run(&machine, &program, &workload, 1).unwrap();
+    find_bottleneck(&machine, &program, &workload, 1, &mut outcome).unwrap();
+    assert_eq!(outcome.bottleneck, "wire");
+    let remedy = remedy(&machine, &program, &workload, 1, &outcome).unwrap().unwrap();
+    assert_eq!(remedy.change, "wire: 10Gbit → 20Gbit");
+    assert!(remedy.after_pps > 1.9 * remedy.before_pps, "{remedy:?}");
 }
 
 #[test]
@@ -108,7 +154,7 @@ fn visits_are_in_order_and_a_trace_names_every_row() {
     assert_eq!(legs, expected);
     let mut json = Vec::new();
     let traced = fastpath_sim::run::trace(&machine, &program, &workload, 1, &mut json).unwrap();
-    assert_eq!(traced, outcome, "watching changes nothing");
+    assert_eq!(traced, outcome, "an observer changes nothing");
     let json = String::from_utf8(json).unwrap();
     assert_eq!(json.matches("thread_name").count(), 2, "{json}");
     assert_eq!(json.matches("\"ph\":\"X\"").count() as u64, 2 * outcome.offered);
@@ -134,7 +180,7 @@ fn program(stages: &[(&str, &str)]) -> Program {
 }
 
 #[test]
-fn a_full_ring_that_blocks_pushes_back_and_loses_nothing_inside() {
+fn a_full_queue_that_blocks_pushes_back_and_loses_nothing_inside() {
     let machine = stations(&[("fast", "1us", 4), ("slow", "1us", 1)]);
     let program = program(&[("a", "fast"), ("b", "slow"), ("c", "slow")]);
     let outcome = run(&machine, &program, &"line-rate,duration=1ms".parse().unwrap(), 1).unwrap();
@@ -143,9 +189,9 @@ fn a_full_ring_that_blocks_pushes_back_and_loses_nothing_inside() {
 }
 
 #[test]
-fn a_circle_of_full_rings_is_a_deadlock_and_says_who_waits_for_whom() {
-    // a → b → a: while b is slow a fills b's ring, and the wire fills a's; then each holds what the
-    // other has no room for.
+fn a_circle_of_full_queues_is_a_deadlock_and_the_outcome_describes_it() {
+    // a → b → a: a fills the queue of the slow b, and the wire fills the queue of a. Then each
+    // holds a packet for which the other has no room.
     let machine = stations(&[("a", "1us", 1), ("b", "10us", 1)]);
     let program = program(&[("out", "a"), ("there", "b"), ("back", "a")]);
     let outcome = run(&machine, &program, &"line-rate,duration=1ms".parse().unwrap(), 1).unwrap();
@@ -176,7 +222,7 @@ steps = [{ enter = 'm' }, { read = 'sram', times = 9 }, { enter = 'l' }, { leave
 }
 
 #[test]
-fn packets_of_a_group_no_core_takes_are_told() {
+fn packets_of_a_group_that_no_core_takes_are_reported() {
     let machine = "name = 't'\nsource = 't'\nports = { count = 1, rate = '1Gbit' }
 [[cores]]\nname = 'cpu'\ncores = 2\nclock = '1GHz'\nscheduler = { kind = 'sso', group_masks = [1, 1] }";
     let machine = Machine::parse("t.toml", machine).unwrap();
@@ -192,7 +238,7 @@ fn packets_of_a_group_no_core_takes_are_told() {
 }
 
 #[test]
-fn a_run_stops_when_the_mean_latency_is_known_well_enough() {
+fn a_run_stops_when_the_mean_latency_is_precise_enough() {
     // M/D/1 at half load and 1 µs: a wait of ½ µs, then the service.
     let machine = "name = 't'\nsource = 't'\nports = { count = 1, rate = '100Gbit' }
 [[station]]\nname = 'bus'\nfixed = '1us'\nqueue = { limit = 100000 }";
@@ -211,7 +257,7 @@ fn a_run_stops_when_the_mean_latency_is_known_well_enough() {
         assert!((found.mean - 1.5).abs() < 2.0 * (found.high - found.mean), "{found:?}");
         assert!((outcome.offered_pps / 500e3 - 1.0).abs() < 0.05 && outcome.held == 0, "{outcome:?}");
     }
-    // What cannot be reached in time is said.
+    // A precision that is not reached in time is reported.
     assert_eq!(asked(",duration=2ms,precision=0.1%").is_precise, Some(false));
     assert_eq!(asked(",duration=2ms").is_precise, None);
     for (bad, says) in [("precision=0", "share"), ("precision=200%", "share"), ("warm-up=10s", "shorter")] {
@@ -221,7 +267,7 @@ fn a_run_stops_when_the_mean_latency_is_known_well_enough() {
 }
 
 #[test]
-fn bad_machines_are_named_with_their_line() {
+fn errors_of_machines_name_the_line() {
     let head = "name = 't'\nsource = 't'\nports = { count = 1, rate = '1Gbit' }\n";
     for (text, line, says) in [
         ("[[station]]\nname = 'a'\nrate = '0bit'", 6, "1bit … 800Gbit"),
@@ -254,12 +300,12 @@ fn bad_machines_are_named_with_their_line() {
 }
 
 #[test]
-fn bad_programs_are_named_with_their_line() {
+fn errors_of_programs_name_the_line() {
     let machine = shipped::machine("ixp1200").unwrap();
     let workload = Workload::default();
     let head = "name = 'p'\nsource = 'p'\nparams = { n = 1 }\n";
     for (text, line, says) in [
-        ("[[stage]]\nname = 's'\non = 'me9'", 6, "unit \"me9\" is unknown (have: me1, me2, me3, egress)"),
+        ("[[stage]]\nname = 's'\non = 'me9'", 6, "unit \"me9\" is unknown (have: me1, me2, me3, egress, link)"),
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ read = 'dram' }]", 7, "sram, sdram"),
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ compute = 1, read = 'sram' }]", 5, "exactly one"),
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ compute = 1, times = 'k' }]", 5, "(have: n)"),
@@ -287,7 +333,7 @@ fn bad_programs_are_named_with_their_line() {
 
 #[test]
 fn a_share_of_the_packets_can_skip_the_cores() {
-    // A filter in the NIC that decides 80 % of the packets: the cores see the rest.
+    // A filter in the NIC handles 80 % of the packets, and the cores handle the rest.
     let machine = "name = 't'\nsource = 't'\nports = { count = 1, rate = '1Gbit' }
 [[station]]\nname = 'nic'\nfixed = '10ns'
 [[cores]]\nname = 'cpu'\ncores = 1\nclock = '1GHz'
@@ -302,8 +348,8 @@ fn a_share_of_the_packets_can_skip_the_cores() {
     // 20 000 packets, 20 % ± 4 σ of them for 100 ns each: 2 % of the time.
     assert!((outcome.units["cpu"].busy - 0.02).abs() < 0.0012, "{outcome:?}");
     assert_eq!(outcome.forwarded, outcome.offered);
-    // By flow: all packets of the same flows go the same way. Of one flow that is all or nothing,
-    // of 1000 it is 80 %.
+    // By flow: all packets of a flow take the same way. With one flow that is all or none, with
+    // 1000 flows it is 80 %.
     let program = |share| {
         Program::parse("p", &program.replace("80%", share).replace("to =", "per = 'flow', to =")).unwrap()
     };
@@ -315,7 +361,7 @@ fn a_share_of_the_packets_can_skip_the_cores() {
 }
 
 #[test]
-fn a_workload_on_a_port_the_machine_has_not_is_refused() {
+fn a_workload_on_a_port_that_the_machine_does_not_have_is_refused() {
     let (machine, program) = (shipped::machine("ixp1200").unwrap(), shipped::program("linkem").unwrap());
     let error = run(&machine, &program, &"line-rate,ports=0+7".parse().unwrap(), 1).unwrap_err();
     assert_eq!(error.to_string(), "workload uses port 7, but ixp1200 has ports 0 … 3");

@@ -2,11 +2,11 @@
 //! [`UnitModel`] for its behaviour in a run.
 //!
 //! ```text
-//! offer ──► [queue] ──► server ──► pass_on ──► (the run offers the packet to the next unit) ──► release
+//! offer ──► [queue] ──► server ──► pass_on ──► (the run offers it to the next unit) ──► release
 //! ```
 //!
-//! A server keeps its packet until the next unit has taken it. That is how a full queue pushes back,
-//! and how a circle of full queues becomes a deadlock.
+//! A server keeps its packet until the next unit has taken it. That is how a full queue pushes
+//! back, and how a circle of full queues becomes a deadlock.
 
 use crate::environment::{Environment, What};
 use crate::outcome::Use;
@@ -91,7 +91,8 @@ pub(crate) trait UnitModel {
     /// Handles an event that the unit has scheduled.
     fn handle(&mut self, env: &mut Environment, what: What, server: u32);
 
-    /// The packet that `server` held has been taken or dropped: the server may take its next packet.
+    /// The packet that `server` held has been taken or dropped: the server may take its next
+    /// packet.
     fn release(&mut self, env: &mut Environment, server: u32);
 
     /// What happens to a packet for which there is no room.

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! A core's memory references are not events. Their latencies are added up when the packet starts,
-//! each drawn from the cache hierarchy. An event per reference costs a hundred times more and changes
-//! nothing that a core can see, because a core waits for each reference.
+//! each drawn from the cache hierarchy. An event per reference costs a hundred times more and
+//! changes nothing that a core can see, because a core waits for each reference.
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
 use crate::environment::{Environment, What};
@@ -154,8 +154,8 @@ impl UnitModel for Cores {
     type Spec = CoresSpec;
 
     fn new(spec: &CoresSpec, setup: &Setup) -> Cores {
-        // Ticks are short and frequent compared with the waits of packets: all packets share the time
-        // that ticks leave.
+        // Ticks are short and frequent compared with the waits of packets: all packets share the
+        // time that ticks leave.
         let ticks = spec.tick.as_ref().map_or(0.0, |t| {
             f64::from(setup.links) * t.per_link.as_secs_f64()
                 / (t.every.as_secs_f64() * f64::from(spec.cores))

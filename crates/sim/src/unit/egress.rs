@@ -1,10 +1,10 @@
 //! Egress in chunks: microengine threads fill a circular FIFO, and a state machine moves its chunks
-//! to ports that cannot hold a whole frame. A port that runs dry in the middle of a frame has spoiled
-//! the frame (*underflow*).
+//! to ports that cannot hold a whole frame. A port that runs dry in the middle of a frame has
+//! spoiled the frame (*underflow*).
 //!
 //! ```text
-//! tx queue ─scheduler thread─► port register ─fill threads─► slot 0 1 2 … 15 ─state machine─► port buffer ──► wire
-//!                                                            (slot s belongs to port s mod ports)
+//! queue ─scheduler thread─► port register ─fill threads─► slot 0 … 15 ─state machine─► port ──► wire
+//!                                                       (slot s belongs to port s mod ports)
 //! ```
 //!
 //! ```toml
@@ -22,18 +22,18 @@
 //!
 //! The model is the IXP1200's transmit state machine (Joglekar 2004, appendix A). The threads fill
 //! slots in turn, and the state machine empties them strictly in order, so one slow slot delays all
-//! others. A slot is skipped if its port has nothing to send or has no room for a chunk. A port starts
-//! a frame on its first chunk and gives the frame up if the next chunk is not there in time. With two
-//! engines each engine has every other slot.
+//! others. A slot is skipped if its port has nothing to send or has no room for a chunk. A port
+//! starts a frame on its first chunk and gives the frame up if the next chunk is not there in time.
+//! With two engines each engine has every other slot.
 //!
-//! Read literally, Figure 4.13 fills the slot and *then* waits for room. In a FIFO that is emptied in
-//! order, one full port would stop all others for a chunk time, and two ports alone would underflow.
-//! The thesis excludes that by measurement (§A.2.2). The model therefore checks readiness when a slot
-//! is claimed.
+//! Read literally, Figure 4.13 fills the slot and *then* waits for room. In a FIFO that is emptied
+//! in order, one full port would stop all others for a chunk time, and two ports alone would
+//! underflow. The thesis excludes that by measurement (§A.2.2). The model therefore checks
+//! readiness when a slot is claimed.
 //!
 //! The program's steps per packet are those of the scheduler thread, its steps per chunk those of a
-//! fill thread. Declared simplifications: a thread that waits for a slot or its turn is woken and does
-//! not poll; if nothing can be sent, the threads stop.
+//! fill thread. Declared simplifications: a thread that waits for a slot or its turn is woken and
+//! does not poll; if nothing can be sent, the threads stop.
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
 use super::threads::Threads;
@@ -135,8 +135,8 @@ pub(crate) struct Egress {
 /// The threads of one engine go to their slots in turn.
 #[derive(Clone, Debug, Default)]
 struct Engine {
-    /// The engine's next slot, counted among its own slots without wrapping, and the fill thread that
-    /// takes it.
+    /// The engine's next slot, counted among its own slots without wrapping, and the fill thread
+    /// that takes it.
     next: usize,
     next_thread: u32,
     /// The state of each fill thread.
@@ -188,7 +188,8 @@ struct Port {
 }
 
 impl Egress {
-    /// Lets the scheduler thread fetch a packet for the next port, in turn, whose register is empty.
+    /// Lets the scheduler thread fetch a packet for the next port, in turn, whose register is
+    /// empty.
     fn schedule(&mut self, env: &mut Environment, engine: usize) {
         let (engines, ports) = (self.engines.len(), self.ports.len());
         let e = &mut self.engines[engine];
@@ -227,7 +228,8 @@ impl Egress {
     }
 
     /// Lets the next thread claim the engine's next slot, if the state machine has passed it.
-    /// Threads take turns strictly (they signal each other), so a port's chunks are claimed in order.
+    /// Threads take turns strictly (they signal each other), so a port's chunks are claimed in
+    /// order.
     fn claim(&mut self, env: &mut Environment, engine: usize) {
         let engines = self.engines.len();
         let ports = self.ports.len();
@@ -421,6 +423,7 @@ impl UnitModel for Egress {
             hidden: self.threads.hidden(end),
             queue_mean: 0.0,
             queue_max: 0,
+            link: None,
         }
     }
 }

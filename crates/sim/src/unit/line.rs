@@ -1,5 +1,5 @@
-//! A line: output ports that send whole frames at the port rate, with preamble before each frame and
-//! gap after it.
+//! A line: output ports that send whole frames at the port rate, with preamble before each frame
+//! and gap after it.
 //!
 //! ```toml
 //! [[line]]

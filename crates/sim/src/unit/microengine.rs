@@ -286,6 +286,7 @@ impl UnitModel for Microengine {
             hidden: self.threads.hidden(end),
             queue_mean: self.queues.iter().map(|q| q.length.mean(end)).sum(),
             queue_max: self.queues.iter().map(|q| q.length.max()).max().unwrap_or(0),
+            link: None,
         }
     }
 }

@@ -122,4 +122,5 @@ unit_types! {
     microengine: Microengine,
     egress: Egress,
     line: Line,
+    link: EmulatedLink,
 }

@@ -1,5 +1,5 @@
-//! A station: servers that hold each packet for a fixed time and a time per byte, without a program.
-//! Examples are a bus, a DMA engine, a packet input or output unit, and a filter in a NIC.
+//! A station: servers that hold each packet for a fixed time and a time per byte, without a
+//! program. Examples are a bus, a DMA engine, a packet input or output unit, and a filter in a NIC.
 //!
 //! ```toml
 //! [[station]]

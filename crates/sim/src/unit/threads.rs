@@ -6,8 +6,8 @@
 //! ```
 //!
 //! There is one event at the end of each burst of computation and one at each completion. Only here
-//! is every memory reference an event, because the question is how much of the latency other threads
-//! hide.
+//! is every memory reference an event, because the question is how much of the latency other
+//! threads hide.
 
 use crate::environment::{Environment, Event, What};
 use crate::route::{Cursor, Leg, Op};
