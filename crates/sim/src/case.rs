@@ -1,6 +1,6 @@
-//! What a run is of, as texts in which any parameter can still be changed.
+//! The input of a run as texts, in which any parameter can be changed by name.
 //!
-//! `machine.cpu.cores=8`, `program.h=10`, `workload.size=64`, `seed=2`, and whole files:
+//! Names are `machine.cpu.cores=8`, `program.h=10`, `workload.size=64`, `seed=2`, and whole files:
 //! `machine=cn6880`.
 
 use crate::bottleneck::find_bottleneck;
@@ -17,24 +17,24 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// A run to be.
+/// The input of a run.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The machine file.
     pub machine: Text,
     /// The program file.
     pub program: Text,
-    /// The workload, as it is written; `pcap=FILE` where there is a capture.
+    /// The workload as text; `pcap=FILE` if there is a capture.
     pub workload: String,
-    /// Times and sizes (with FCS) of the frames of the capture the workload names.
+    /// Times and sizes (with FCS) of the frames of the capture that the workload names.
     pub capture: Option<Vec<(Time, u32)>>,
-    /// Of every random choice.
+    /// The seed of every random choice.
     pub seed: u64,
-    /// Files that `machine=…` and `program=…` may name beside the shipped ones.
+    /// Files that `machine=…` and `program=…` may name in addition to the shipped ones.
     pub files: BTreeMap<String, Text>,
 }
 
-/// A case read and found good.
+/// A case that has been read and checked.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The machine.
@@ -43,11 +43,11 @@ pub struct Input {
     pub program: Program,
     /// The workload.
     pub workload: Workload,
-    /// Of every random choice.
+    /// The seed of every random choice.
     pub seed: u64,
 }
 
-/// What can be changed. In the order in which changes are made: whole files before their parts.
+/// A parameter of a case. The order is that of several changes: whole files before their parts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Parameter {
     /// The whole machine.
@@ -67,7 +67,7 @@ pub enum Parameter {
 /// Why a case cannot be changed, read or run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CaseError {
-    /// No such target.
+    /// No such parameter.
     #[error("parameter {0:?}: write machine.PATH, program.PATH, workload.FIELD, seed, machine or program")]
     UnknownParameter(String),
     /// No such machine or program.
@@ -75,9 +75,9 @@ pub enum CaseError {
     Name {
         /// Machine or program.
         what: &'static str,
-        /// The name given.
+        /// The unknown name.
         name: String,
-        /// The shipped ones.
+        /// The names of the shipped ones.
         known: String,
     },
     /// Not a seed.
@@ -86,13 +86,13 @@ pub enum CaseError {
     /// A value cannot be set.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// A file is wrong.
+    /// A file has a mistake.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The workload is wrong.
+    /// The workload has a mistake.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The parts do not fit each other.
+    /// Machine, program and workload do not fit each other.
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -128,7 +128,7 @@ impl FromStr for Parameter {
 }
 
 impl Case {
-    /// Changes one thing. A change that makes no sense may be found only when the case is read.
+    /// Sets one parameter. A value that makes no sense may be found only when the case is read.
     pub fn set(&mut self, parameter: &Parameter, value: &str) -> Result<(), CaseError> {
         match parameter {
             Parameter::Machine => self.machine = self.machine_named(value)?,
@@ -141,7 +141,7 @@ impl Case {
         Ok(())
     }
 
-    /// Reads everything.
+    /// Reads and checks the texts.
     pub fn input(&self) -> Result<Input, CaseError> {
         Ok(Input {
             machine: self.machine.machine()?,
@@ -151,7 +151,7 @@ impl Case {
         })
     }
 
-    /// Reads everything, runs it and determines the bottleneck.
+    /// Reads the texts, runs the case and determines the bottleneck.
     pub fn run(&self) -> Result<Outcome, CaseError> {
         let Input { machine, program, workload, seed } = self.input()?;
         let mut outcome = run(&machine, &program, &workload, seed)?;
@@ -184,19 +184,19 @@ impl Case {
     }
 }
 
-/// There is no machine of this name.
+/// The error for an unknown machine.
 pub fn no_machine(name: &str) -> CaseError {
     let known = shipped::MACHINES.map(|(name, _)| name).join(", ");
     CaseError::Name { what: "machine", name: name.to_owned(), known }
 }
 
-/// There is no program of this name.
+/// The error for an unknown program.
 pub fn no_program(name: &str) -> CaseError {
     let known = shipped::PROGRAMS.map(|(name, _)| name).join(", ");
     CaseError::Name { what: "program", name: name.to_owned(), known }
 }
 
-/// A workload with another value of one field; `kind` is what it begins with.
+/// Sets one field of a workload. `kind` is the word at its beginning.
 fn with_field(workload: &str, field: &str, value: &str) -> String {
     let mut parts: Vec<String> = workload.split(',').map(|part| part.trim().to_owned()).collect();
     let new = format!("{field}={value}");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_case_can_be_changed() {
+    fn every_parameter_of_a_case_can_be_set() {
         let mut changed = case();
         for (name, value) in [
             ("machine.cpu.cores", "3"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_is_named() {
+    fn an_unknown_parameter_is_reported_with_the_known_ones() {
         for (name, value, says) in [
             ("cores", "1", "machine.PATH"),
             ("machine.", "1", "machine.PATH"),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_lasts_as_long_as_its_frames_come() {
+    fn a_capture_lasts_until_its_last_frame() {
         let at = |us, size| (Time::ZERO + Duration::from_us(us), size);
         let mut replay = case();
         replay.workload = "pcap=x.pcap,flows=1".to_owned();

@@ -1,14 +1,17 @@
-//! One value of a file, found by its path and replaced: `cpu.cores`, `ports.rate`,
+//! Sets one value of a machine or program file by its path: `cpu.cores`, `ports.rate`,
 //! `memory.level.L2.latency`, `h`.
 //!
-//! A path is names from the outside in. In a list of named things (`[[cores]]`, `[[stage]]`) the
-//! name selects, in a list without names the place from 0. The list itself (`cores`, `stage`) may
-//! be left out, and so may `params`. Only what the file says can be set: the rest of the text stays
-//! as it is, so later errors name the lines of the file.
+//! A path is a list of names from the outside in. In a list of tables with names (`[[cores]]`,
+//! `[[stage]]`) the name selects the table, in a list without names its index from 0. The key of
+//! the list (`cores`, `stage`) may be left out, and so may `params`.
+//!
+//! A value in the file is replaced, and errors found later name the lines of the file. A key that
+//! the file leaves at its default is written into its table, on a line before the table's first
+//! key.
 
 use crate::machine::Machine;
 use crate::program::Program;
-use crate::spec::{Problem, SpecError};
+use crate::spec::{SpecError, SpecProblem};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -16,32 +19,30 @@ use toml::de::{DeTable, DeValue};
 /// A machine or program file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// Its name, for errors.
+    /// The file's name, for errors.
     pub file: String,
-    /// What it says.
+    /// The text of the file.
     pub text: String,
 }
 
-/// Why a value was not replaced.
+/// Why a value was not set.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ParameterError {
-    /// The file cannot be read at all.
+    /// The file cannot be read.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// Nothing of this name.
-    #[error(
-        "{file}: there is no value {path:?}; change one that is written there (have: {known}), or write it there first"
-    )]
+    /// An unknown name.
+    #[error("{file}: there is no value {path:?} (have: {known})")]
     Unknown {
         /// The file.
         file: String,
-        /// The path asked for.
+        /// The path.
         path: String,
-        /// The names where it leaves the file.
+        /// The names that are known where the path leaves the file.
         known: String,
     },
-    /// A value no field takes.
-    #[error("value {0:?} is none of a machine or program: write a number, a name or a quantity such as 2GHz")]
+    /// A value that no key takes.
+    #[error("value {0:?} is not a number, a name or a quantity such as 2GHz")]
     Value(String),
 }
 
@@ -61,53 +62,109 @@ impl Text {
         Program::parse(&self.file, &self.text)
     }
 
-    /// The same text with another `value` at `path`. Whether the value makes sense there is found
-    /// when the text is read.
+    /// The same text with `value` at `path`. Whether the value makes sense is checked when the text
+    /// is read.
     pub fn set(&self, path: &str, value: &str) -> Result<Text, ParameterError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || ".%+-_ ".contains(c);
         if value.is_empty() || !value.chars().all(plain) {
             return Err(ParameterError::Value(value.to_owned()));
         }
-        let (place, quoted) = self.find(path)?;
         let is_bare = value.parse::<f64>().is_ok() || matches!(value, "true" | "false");
-        let written = if quoted || !is_bare { format!("\"{value}\"") } else { value.to_owned() };
+        let quoted = format!("\"{value}\"");
+        let parts: Vec<&str> = path.split('.').collect();
+        let document = self.document()?;
         let mut text = self.text.clone();
-        text.replace_range(place, &written);
-        Ok(Text { file: self.file.clone(), text })
+        match descend(&self.text, &top(document.get_ref()), &parts) {
+            Ok(FoundValue { place, is_text }) => {
+                text.replace_range(place, if is_text || !is_bare { &quoted } else { value });
+                Ok(Text { file: self.file.clone(), text })
+            }
+            Err(missing) => {
+                let unknown = |known: Vec<String>| ParameterError::Unknown {
+                    file: self.file.clone(),
+                    path: path.to_owned(),
+                    known: known.join(", "),
+                };
+                let is_key = (1..=NESTED_MAX).contains(&missing.rest.len());
+                let Some((at, before, after)) = missing.table.filter(|_| is_key) else {
+                    return Err(unknown(missing.known));
+                };
+                let key = missing.rest.join(".");
+                let written = if is_bare { value } else { &quoted };
+                text.insert_str(at, &format!("{before}{key} = {written}{after}"));
+                let new = Text { file: self.file.clone(), text };
+                match new.keys_instead_of(missing.rest[0]) {
+                    Some(keys) => Err(unknown([keys, missing.known].concat())),
+                    None => Ok(new),
+                }
+            }
+        }
     }
 
-    /// Where the value at `path` stands, and whether it is text.
-    fn find(&self, path: &str) -> Result<(Range<usize>, bool), ParameterError> {
-        let document = DeTable::parse(&self.text).map_err(|error| {
+    fn document(&self) -> Result<Spanned<DeTable<'_>>, SpecError> {
+        DeTable::parse(&self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let line = 1 + self.text.bytes().take(at).filter(|&b| b == b'\n').count();
-            SpecError { file: self.file.clone(), line, problem: Problem::Syntax(error.message().to_owned()) }
-        })?;
-        let parts: Vec<&str> = path.split('.').collect();
-        let found = descend(&top(document.get_ref()), &parts);
-        found.map_err(|(_, known)| ParameterError::Unknown {
-            file: self.file.clone(),
-            path: path.to_owned(),
-            known: known.join(", "),
+            SpecError {
+                file: self.file.clone(),
+                line,
+                problem: SpecProblem::Syntax(error.message().to_owned()),
+            }
+        })
+    }
+
+    /// The keys that a table has in place of `key`, if neither a machine nor a program has `key`
+    /// there.
+    fn keys_instead_of(&self, key: &str) -> Option<Vec<String>> {
+        let errors = [self.machine().err(), self.program().err()];
+        errors.into_iter().flatten().find_map(|error| match error.problem {
+            SpecProblem::Syntax(message) if message.starts_with(&format!("unknown field `{key}`")) => {
+                Some(message.split('`').skip(3).step_by(2).map(str::to_owned).collect())
+            }
+            _ => None,
         })
     }
 }
 
-/// What can be named at one place.
+/// A key at its default is at most this deep below a table of the file: `queue.limit`.
+const NESTED_MAX: usize = 2;
+
+/// A value in the text.
+struct FoundValue {
+    place: Range<usize>,
+    is_text: bool,
+}
+
+/// A place in the text, and the text before and after what is written there.
+type Insertion = (usize, &'static str, &'static str);
+
+/// A path that leaves the file.
+struct Missing<'p> {
+    /// The part of the path that is not in the file.
+    rest: Vec<&'p str>,
+    /// The names known at that point.
+    known: Vec<String>,
+    /// Where a key can be written into the last table on the path; `None` if no key can be added
+    /// there.
+    table: Option<Insertion>,
+}
+
+/// The names at one point of a file, with their values.
 type Named<'a, 'i> = Vec<(String, &'a Spanned<DeValue<'i>>)>;
 
-/// What can be named first: the keys of the file, and what stands in its lists and its `params`.
+/// The names that a path can begin with: the keys of the file, and the names in its lists and its
+/// `params`.
 fn top<'a, 'i>(table: &'a DeTable<'i>) -> Named<'a, 'i> {
     let keys: Named = table.iter().map(|(key, value)| (key.get_ref().to_string(), value)).collect();
     let is_open = |name: &str, value: &DeValue| name == "params" || value.is_array();
     let opened = keys.iter().filter(|(name, value)| is_open(name, value.get_ref()));
     let inside: Named = opened.flat_map(|(_, value)| children(value.get_ref())).collect();
-    // What has a name of its own goes before the list it is in: `egress.engines` where the list is
+    // A table with a name precedes the list with that key: `egress.engines`, where the list is
     // called egress too.
     [inside, keys].concat()
 }
 
-/// What can be named inside a table or a list.
+/// The names inside a table or a list.
 fn children<'a, 'i>(value: &'a DeValue<'i>) -> Named<'a, 'i> {
     match value {
         DeValue::Table(table) => {
@@ -123,17 +180,33 @@ fn children<'a, 'i>(value: &'a DeValue<'i>) -> Named<'a, 'i> {
     }
 }
 
-/// The value at the end of `parts`; or how far they lead, and what could have been named there.
-fn descend(named: &Named, parts: &[&str]) -> Result<(Range<usize>, bool), (usize, Vec<String>)> {
-    let mut furthest = (parts.len(), named.iter().map(|(name, _)| name.clone()).collect());
+/// Where a key can be written into `value`, and the text before and after it there.
+fn insertion_point(text: &str, value: &Spanned<DeValue>) -> Option<Insertion> {
+    let table = value.get_ref().as_table()?;
+    let start = value.span().start;
+    if text[start..].starts_with('{') {
+        return Some((start + 1, " ", if table.is_empty() { " " } else { "," }));
+    }
+    table.keys().map(|key| key.span().start).min().map(|at| (at, "", "\n"))
+}
+
+/// The value at the end of `parts`, or the point where `parts` leaves the file.
+fn descend<'p>(text: &str, named: &Named, parts: &[&'p str]) -> Result<FoundValue, Missing<'p>> {
+    let known = named.iter().map(|(name, _)| name.clone()).collect();
+    let mut furthest = Missing { rest: parts.to_vec(), known, table: None };
     let Some((first, rest)) = parts.split_first() else { return Err(furthest) };
-    for (_, value) in named.iter().filter(|(name, _)| name == first) {
+    for (name, value) in named.iter().filter(|(name, _)| name == first) {
         let inside = children(value.get_ref());
         if rest.is_empty() && inside.is_empty() {
-            return Ok((value.span(), value.get_ref().is_str()));
+            return Ok(FoundValue { place: value.span(), is_text: value.get_ref().is_str() });
         }
-        match descend(&inside, rest) {
-            Err(error) if error.0 < furthest.0 => furthest = error,
+        match descend(text, &inside, rest) {
+            Err(missing) if missing.rest.len() < furthest.rest.len() => {
+                // Parameters are the author's: a new one would have no effect.
+                let is_here = missing.rest.len() == rest.len() && name != "params";
+                let table = if is_here { insertion_point(text, value) } else { missing.table };
+                furthest = Missing { table, ..missing };
+            }
             Err(_) => {}
             found => return found,
         }
@@ -176,6 +249,27 @@ mod tests {
     }
 
     #[test]
+    fn a_key_at_its_default_is_written_into_its_table() {
+        let servers = |text: &Text, unit| text.machine().unwrap().servers(unit);
+        let wire = shipped::machine_text("xeon-e5-2687wv4").unwrap();
+        for (path, value, line) in [
+            ("wire.queue.limit", "64", "queue.limit = 64"),
+            ("cpu.refusal", "10ns", "refusal = \"10ns\""),
+            ("ports.chunk", "128", "chunk = 128"),
+            ("cpu.queue.full", "block", "queue = { full = \"block\", limit = 512 }"),
+            ("cpu.scheduler.poll", "5ns", "scheduler = { poll = \"5ns\", kind = \"poll\", burst = 32 }"),
+        ] {
+            let new = wire.set(path, value).unwrap();
+            assert!(new.text.lines().any(|l| l == line), "{path}: {}", new.text);
+            new.machine().unwrap();
+        }
+        let station = shipped::machine_text("xeon-e5-2699v3").unwrap();
+        assert_eq!(servers(&station.set("nic.servers", "3").unwrap(), "nic"), Some(3));
+        let error = station.set("nic.servers", "0").unwrap().machine().unwrap_err().to_string();
+        assert!(error.contains("1 … 1024"), "{error}");
+    }
+
+    #[test]
     fn what_is_not_there_is_answered_with_what_is() {
         let ixp = shipped::machine_text("ixp1200").unwrap();
         for (path, known) in [
@@ -184,6 +278,7 @@ mod tests {
             ("egress.cores", "fill_threads"),
             ("ports", "count"),
             ("ports.rate.x", "have: )"),
+            ("me1.queue.length", "limit"),
         ] {
             let error = ixp.set(path, "1").unwrap_err().to_string();
             assert!(error.contains(path) && error.contains(known), "{error}");
