@@ -1,8 +1,8 @@
-//! The kernel and its statistics against exact queueing theory, and against an independent
+//! The kernel and its statistics compared with exact queueing theory, and with an independent
 //! implementation.
 //!
-//! Seeds are fixed, so nothing here is flaky: the stated confidence is the chance that a *correct*
-//! simulator would have failed when the seed was chosen. Intervals are 99.9 %.
+//! Seeds are fixed, so the tests are repeatable. With 99.9 % intervals a *correct* simulator fails
+//! one choice of seed in a thousand.
 
 use fastpath_sim::classic::{StationRun, ring, station};
 use fastpath_sim::kernel::Kernel;
@@ -30,7 +30,7 @@ fn markov(seed: u64) -> impl FnMut() -> Duration {
 fn assert_wait(run: &StationRun, expected_s: f64) {
     let interval = run.waits.estimate(Confidence::P999).expect("a long run");
     assert!(interval.contains(expected_s), "theory {expected_s:e}, simulated {interval:?}");
-    assert!(interval.relative() < 0.15, "too vague to tell anything: {interval:?}");
+    assert!(interval.relative() < 0.15, "the interval is too wide: {interval:?}");
 }
 
 /// The probability of waiting in M/M/c with offered load `a` (Erlang C), by the Erlang B recursion.
@@ -69,15 +69,30 @@ fn m_d_1_waits_half_as_long_as_m_m_1() {
 
 #[test]
 fn the_wrong_theory_is_rejected() {
-    // The test can fail: M/D/1's answer lies far outside M/M/1's interval.
+    // The test can fail: the mean of M/D/1 lies far outside the interval of M/M/1.
     let interval = run(1, 0.8, 3, markov(3)).waits.estimate(Confidence::P999).unwrap();
     assert!(!interval.contains(0.8 / (2.0 * 0.2) * SERVICE_S));
 }
 
 #[test]
+fn intervals_of_runs_too_short_for_their_load_are_marked() {
+    // The 95 % interval covers the mean in 69.5 % of runs of 47 000 customers at ρ = 0.95.
+    for (load, marked) in [(0.95, 19..=20), (0.5, 0..=1)] {
+        let gap = Duration::from_ps((1e6 / load) as u64);
+        let is_marked = |seed: &u64| {
+            let mut gaps = Exponential::new(Rng::stream(*seed, 0));
+            let run = station(1, 47_000, || gaps.draw(gap), markov(*seed));
+            !run.waits.is_long_enough()
+        };
+        let count = (0..20).filter(is_marked).count();
+        assert!(marked.contains(&count), "ρ = {load}: {count} of 20");
+    }
+}
+
+#[test]
 fn waits_are_lindleys_recursion_to_the_picosecond() {
-    // W' = max(0, W + S − A), no event list at all, on the same random numbers: services are drawn
-    // in customer order in both, and gaps come from a stream of their own.
+    // W' = max(0, W + S − A), without an event list, on the same random numbers: both draw services
+    // in customer order, and gaps from a separate stream.
     let gaps = || Exponential::new(Rng::stream(9, 0));
     let (mut theirs, mean) = (gaps(), Duration::from_ns(1250));
     let simulated = station(1, 100_000, || theirs.draw(mean), markov(9));
@@ -161,7 +176,7 @@ fn a_closed_ring_has_the_product_forms_throughput() {
         let run = ring(servers, customers, laps, Duration::from_us(1), seed);
         let simulated = laps as f64 / run.end.as_secs_f64() * SERVICE_S;
         let exact = buzen(&vec![1.0; servers as usize], customers as usize);
-        // Equal demands: N/(N+M−1), a check on the check.
+        // Equal demands: N/(N+M−1) checks the convolution.
         assert!((exact - f64::from(customers) / f64::from(customers + servers - 1)).abs() < 1e-12);
         // 400 000 services: the standard error of the rate is below 0.3 %.
         assert!((simulated / exact - 1.0).abs() < 0.01, "{servers}/{customers}: {simulated} {exact}");

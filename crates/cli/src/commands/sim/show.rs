@@ -47,6 +47,12 @@ pub(super) fn one(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
             n(interval.high),
             interval.warm_up_frames
         )?;
+        if !interval.is_long_enough {
+            writeln!(
+                out,
+                "  WARNING     successive latencies are correlated: this interval is too narrow; longer duration="
+            )?;
+        }
     } else if outcome.is_precise == Some(false) {
         writeln!(out, "  too few frames for an interval: longer duration=")?;
     }
