@@ -1,15 +1,15 @@
-//! The unit that limits the throughput, found by trying: each candidate gets a little more capacity,
-//! and the workload runs again.
+//! The unit that limits the throughput, found by trying: each candidate gets a little more
+//! capacity, and the workload runs again.
 //!
 //! ```text
 //! 20 Mpps ─▶ a (100 ns) ─▶ b (130 ns)     a drops 10 of 20 Mpps, b drops 2.3 of 10
 //!                                         a twice: 7.7 Mpps as before     b twice: 10 Mpps
 //! ```
 //!
-//! Where frames are lost says little: above, most frames are lost at `a`, and only more of `b` helps.
-//! Candidates are the units that lose frames or are nearly always busy. A single candidate needs no
-//! trial. If no trial gains anything, several units limit together, and the guess of the first run
-//! stands.
+//! Where frames are lost says little: above, most frames are lost at `a`, and only more of `b`
+//! helps. Candidates are the units that lose frames or are nearly always busy. A single candidate
+//! needs no trial. If no trial gains anything, several units limit together, and the guess of the
+//! first run stands.
 
 use crate::machine::Machine;
 use crate::outcome::Outcome;
@@ -49,9 +49,9 @@ struct Trials<'a> {
     seed: u64,
 }
 
-/// Determines the bottleneck of `outcome`, which [`run`] has given for the same arguments, and writes it
-/// into the outcome. Runs the workload again for each candidate, if frames are lost and there are
-/// several candidates.
+/// Determines the bottleneck of `outcome`, which [`run`] has given for the same arguments, and
+/// writes it into the outcome. Runs the workload again for each candidate, if frames are lost and
+/// there are several candidates.
 pub fn find_bottleneck(
     machine: &Machine,
     program: &Program,
@@ -62,8 +62,8 @@ pub fn find_bottleneck(
     Trials { machine, program, workload, seed }.find(outcome)
 }
 
-/// Adds capacity to the bottleneck of `outcome` and runs again: not advice but an experiment. `None` if
-/// there is nothing to add.
+/// Adds capacity to the bottleneck of `outcome` and runs again: not advice but an experiment.
+/// `None` if there is nothing to add.
 pub fn remedy(
     machine: &Machine,
     program: &Program,

@@ -1,23 +1,24 @@
-//! A cache hierarchy: which level serves a reference follows from the working sets of all threads.
+//! A cache hierarchy. The level that serves a reference follows from the working sets of all
+//! threads.
 //!
-//! A core's references are not simulated one by one. A region of the program has a size and is
-//! touched at random, so a level serves the share of references that its capacity covers of the
-//! region; shared levels are divided among the threads with regions of their own. Arrays that are
-//! *swept*, as a copy benchmark does, see all or nothing: an array one line too large for a
-//! least-recently-used level always misses it.
+//! A core's references are not simulated one by one. A program touches a region of a given size at
+//! random, so each level serves the share of references that its capacity covers. Shared levels are
+//! divided among the threads. An array that is *swept*, as in a copy benchmark, is all or nothing:
+//! an array one line too large for a least-recently-used level always misses that level.
 
 use crate::spec::{Name, Source, SpecError, optional, text};
 use fastpath_units::{Bytes, Duration, Rate, Rng};
 use serde::Deserialize;
 
-/// A hierarchy as a machine file gives it, levels from the nearest; the last has all there is.
+/// A hierarchy as a machine file describes it, nearest level first. The last level holds
+/// everything.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CacheSpec {
     pub(crate) name: Name,
     /// Bytes moved per reference.
     pub(crate) line: u32,
-    /// Writes up to this size never leave the core's write buffer.
+    /// Writes up to this size stay in the core's write buffer.
     #[serde(default, deserialize_with = "text")]
     pub(crate) write_buffer: Bytes,
     pub(crate) level: Vec<LevelSpec>,
@@ -34,10 +35,10 @@ pub(crate) struct LevelSpec {
     pub(crate) size: Bytes,
     #[serde(deserialize_with = "text")]
     pub(crate) latency: Duration,
-    /// One for all cores, or one per core.
+    /// True: one for all cores. False: one per core.
     #[serde(default)]
     pub(crate) shared: bool,
-    /// What all cores together can move through a shared level.
+    /// The rate of all cores together through a shared level.
     #[serde(default, deserialize_with = "optional")]
     pub(crate) bandwidth: Option<Rate>,
 }
@@ -57,8 +58,8 @@ impl CacheSpec {
         if level.shared { level.size.0 / u64::from(threads.max(1)) } else { level.size.0 }
     }
 
-    /// The latency of one reference into a region of `region` bytes, touched at random by each of
-    /// `threads` threads.
+    /// Draws the latency of one reference into a region of `region` bytes that each of `threads`
+    /// threads touches at random.
     pub(crate) fn draw(&self, region: Bytes, threads: u32, rng: &mut Rng) -> Duration {
         let at = rng.below(region.0.max(1));
         let hit = self.level.iter().find(|level| at < self.capacity(level, threads));
@@ -78,19 +79,19 @@ impl CacheSpec {
         Duration::from_ps((sum / all) as u64)
     }
 
-    /// A sweep: each of `threads` threads on `cores` cores copies its own array of `bytes` to
-    /// another, over and over (MPAC's memory test). Gives the time of one repetition.
+    /// The time of one repetition of a sweep: each of `threads` threads on `cores` cores repeatedly
+    /// copies its own array of `bytes` to another (MPAC's memory test).
     pub(crate) fn sweep(&self, bytes: Bytes, threads: u32, cores: u32) -> Duration {
         let running = threads.min(cores);
         let lines = bytes.0.div_ceil(u64::from(self.line));
-        // All threads that exist keep their arrays alive in the shared levels, running or not.
+        // The arrays of all threads stay in the shared levels, whether a thread runs or not.
         let fits = |level: &&LevelSpec| 2 * bytes.0 <= self.capacity(level, threads);
         let fitting = self.level.iter().position(|level| fits(&level)).unwrap_or(self.level.len() - 1);
-        // A write-through first level: writes beyond the buffer go on to the next.
+        // A write-through first level: writes beyond the buffer continue to the next level.
         let spills = usize::from(fitting == 0 && bytes > self.write_buffer && self.level.len() > 1);
         let (reads, writes) = (&self.level[fitting], &self.level[fitting + spills]);
         let alone = (reads.latency + writes.latency) * lines;
-        // A shared level moves so much and no more.
+        // A shared level limits the rate of all cores together.
         let all = Bytes(bytes.0 * u64::from(running)).bits() as f64;
         let held = [(reads, 1.0), (writes, 1.0 + f64::from(u8::from(spills == 0)))].into_iter().filter_map(
             |(level, directions)| level.bandwidth.map(|rate| all * directions / rate.as_bps() as f64),

@@ -1,9 +1,8 @@
 //! The textbook models on the kernel: a station of `c` servers, and a closed ring of single
 //! servers.
 //!
-//! They have exact answers (`tests/theory.rs`), so they show that the kernel and the statistics are
-//! right, and everybody has them, so they show how fast it is: [`mm1`] and [`pipe32`] are the two
-//! models other simulators are compared on.
+//! Their exact solutions are known, so `tests/theory.rs` checks the kernel and the statistics with
+//! them. Other simulators ship the same models, so [`mm1`] and [`pipe32`] also compare speeds.
 
 use crate::kernel::Kernel;
 use crate::random::Exponential;
@@ -13,7 +12,7 @@ use fastpath_units::{Duration, Rng, Time};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// What a speed run did: compare simulators by customers, kernels by events.
+/// The counts of a speed run. Simulators are compared by customers, kernels by events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RunCounts {
     /// Events handled.
@@ -25,7 +24,7 @@ pub struct RunCounts {
     pub trace_hash: u64,
 }
 
-/// M/M/1 at 80 % load until `customers` have left.
+/// Runs M/M/1 at 80 % load until `customers` have left.
 pub fn mm1(customers: u64, seed: u64) -> RunCounts {
     let stream = |number| Exponential::new(Rng::stream(seed, number));
     let (mut gaps, mut services) = (stream(0), stream(1));
@@ -33,12 +32,13 @@ pub fn mm1(customers: u64, seed: u64) -> RunCounts {
     station(1, customers, || gaps.draw(gap), || services.draw(service)).counts
 }
 
-/// A closed pipeline of 32 exponential servers and 64 customers until `laps` laps are finished.
+/// Runs a closed pipeline of 32 exponential servers and 64 customers until `laps` laps are
+/// finished.
 pub fn pipe32(laps: u64, seed: u64) -> RunCounts {
     ring(32, 64, laps, Duration::from_us(1), seed).counts
 }
 
-/// What a station did.
+/// The result of a station.
 #[derive(Debug)]
 pub struct StationRun {
     /// Counts and fingerprint.
@@ -51,8 +51,8 @@ pub struct StationRun {
     pub end: Time,
 }
 
-/// One queue before `servers` servers, first come first served, until `customers` have left. `gap`
-/// draws the time to the next arrival, `service` what a customer needs.
+/// Runs one queue before `servers` servers, first come first served, until `customers` have left.
+/// `gap` draws the time to the next arrival, `service` the service time of a customer.
 pub fn station(
     servers: u64,
     customers: u64,
@@ -99,20 +99,20 @@ pub fn station(
     StationRun { counts, waits, busy, end: kernel.now() }
 }
 
-/// What a ring did.
+/// The result of a ring.
 #[derive(Debug)]
 pub struct RingRun {
     /// Counts and fingerprint.
     pub counts: RunCounts,
-    /// Per server, whether it was busy, over time.
+    /// For each server, whether it was busy, over time.
     pub busy: Vec<TimeWeighted>,
     /// When the run ended.
     pub end: Time,
 }
 
-/// `customers` going round `servers` single exponential servers of the same mean until `laps` laps
-/// are finished. Moving on takes no time but is an event of its own, as in simulators built of
-/// components with ports.
+/// Runs `customers` customers round `servers` single exponential servers of the same mean until
+/// `laps` laps are finished. A move to the next server takes no time but is an event, as in
+/// simulators built of components with ports.
 pub fn ring(servers: u32, customers: u32, laps: u64, mean: Duration, seed: u64) -> RingRun {
     #[derive(Clone, Copy)]
     enum Event {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_is_the_same_run_and_another_seed_another() {
+    fn a_seed_determines_the_run() {
         assert_eq!(mm1(10_000, 1), mm1(10_000, 1));
         assert_ne!(mm1(10_000, 1).trace_hash, mm1(10_000, 2).trace_hash);
         assert_eq!(pipe32(300, 1), pipe32(300, 1));

@@ -1,9 +1,12 @@
-//! The published measurement set-ups, as experiments one can run by name.
+//! The set-ups of published measurements, as experiments to run by name.
 //!
 //! ```text
-//! two-units    generator ─▶ forward ─▶ swap ─▶ forward ─▶ generator, a probe at every hop     (CN6880, §Communication Latencies)
-//! sixteen-hosts  8 senders ─▶ 4 ports │ emulator │ 4 ports ─▶ 8 consumers, 8 links, line rate    (LinkEM thesis, Figure 5.1)
+//! two-units      generator ─▶ forward ─▶ swap ─▶ forward ─▶ generator, a probe at every hop
+//! sixteen-hosts  8 senders ─▶ 4 ports │ emulator │ 4 ports ─▶ 8 consumers, 8 links, line rate
 //! ```
+//!
+//! The first is from Hartikainen 2016 (CN6880, §Communication Latencies),
+//! the second from Joglekar 2004, Figure 5.1.
 
 use crate::machine::Machine;
 use crate::program::Program;
@@ -15,16 +18,16 @@ use fastpath_units::Duration;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The experiments: name, and what each does.
+/// The experiments: name and description.
 pub const EXPERIMENTS: [(&str, &str); 2] = [
     (
         "two-units",
-        "seed 000: packets of six sizes from a generator through a forwarding, a swapping and again the forwarding CN6880; \
-         t_f, the time of one input and one output, from four probes",
+        "Hartikainen 2016, §Communication Latencies: packets of six sizes from a generator through a forwarding, a \
+         swapping and again the forwarding CN6880; t_f, the time of one input and one output, from four probes",
     ),
     (
         "sixteen-hosts",
-        "seed 004, Figure 5.1: eight senders at line rate through four ports to eight consumers; LinkEM, Intel's bridging code, \
+        "Joglekar 2004, Figure 5.1: eight senders at line rate through four ports to eight consumers; LinkEM, Intel's bridging code, \
          LinkEM with two egress engines, and Dummynet",
     ),
 ];
@@ -41,7 +44,7 @@ const EMULATORS: [(&str, &str); 4] = [
     ("pc-850mhz-dummynet", "dummynet"),
 ];
 
-/// What an experiment found at one point.
+/// The results of an experiment at one point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// The machine.
@@ -50,12 +53,11 @@ pub struct Point {
     pub program: String,
     /// Frame size, bytes with FCS.
     pub size: u32,
-    /// What was found, by name with the unit last.
+    /// The results, by name with the unit last.
     pub found: BTreeMap<&'static str, f64>,
 }
 
-/// Runs the experiment called `name`, for `duration` at each point; `None` if there is none of this
-/// name.
+/// Runs the experiment `name`, for `duration` at each point; `None` for an unknown name.
 pub fn experiment(name: &str, duration: Option<Duration>, seed: u64) -> Option<Vec<Point>> {
     match name {
         "two-units" => Some(two_units(duration.unwrap_or(Duration::from_ms(1000)), seed)),
@@ -69,8 +71,8 @@ fn shipped(machine: &str, program: &str) -> (Machine, Program) {
     (machine, shipped::program(program).expect("a shipped program"))
 }
 
-/// t_f = ½ [(t_r11 − t_d10) − (t_d2 − t_r2)] of every packet, µs; one packet at a time, 10 000 a
-/// second.
+/// Measures t_f = ½ [(t_r11 − t_d10) − (t_d2 − t_r2)] of every packet in µs, one packet at a time,
+/// 10 000 a second.
 pub fn t_f(size: u32, duration: Duration, seed: u64) -> Vec<f64> {
     let (machine, program) = shipped("cn6880-pair", "comm-latency");
     let text = format!("constant,rate=10kpps,size={size}");
@@ -98,7 +100,7 @@ fn two_units(duration: Duration, seed: u64) -> Vec<Point> {
         let at =
             |q: f64| all.get((q * all.len() as f64) as usize).or(all.last()).copied().unwrap_or(f64::NAN);
         let published = 0.5 * (0.0018 * f64::from(size) + 1.036);
-        // t_f is both units' input and output; the published line is one of them.
+        // t_f is input and output of both units; the published line is one of them.
         let found = BTreeMap::from([
             ("packets", all.len() as f64),
             ("t_f_mean_us", all.iter().sum::<f64>() / all.len() as f64),
@@ -117,7 +119,7 @@ fn sixteen_hosts(duration: Duration, seed: u64) -> Vec<Point> {
     for (name, task) in EMULATORS {
         let (machine, program) = shipped(name, task);
         for size in HOST_SIZES {
-            // Two senders a port, each with its consumer and its link: eight flows.
+            // Two senders per port, each with its own consumer and link: eight flows.
             let text = format!("line-rate,size={size},ports=4,flows=8");
             let workload = Workload { duration, ..text.parse().expect("a workload") };
             let outcome = run(&machine, &program, &workload, seed).expect("shipped files fit each other");
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_experiment_listed_runs_and_gives_the_same_again() {
+    fn every_listed_experiment_runs_and_is_repeatable() {
         for (name, _) in EXPERIMENTS {
             let points = experiment(name, Some(Duration::from_ms(2)), 1).unwrap();
             assert!(points.len() >= 6 && points.iter().all(|p| p.found.values().all(|x| x.is_finite())));

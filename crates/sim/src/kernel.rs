@@ -1,22 +1,22 @@
-//! The event list: virtual time, the events still to come, and the order they come in.
+//! The event list: virtual time, and the pending events in their order.
 //!
-//! Events happen in the order of (time, insertion). Both are one 128-bit integer, so order is one
-//! compare and never depends on anything else. Three parts hold them:
+//! Events happen in the order of (time, insertion). One 128-bit integer holds both, so the order is
+//! one comparison and depends on nothing else. Three parts hold the events:
 //!
 //! ```text
-//! at == now ──► lane  (a FIFO: half of all events in a pipeline model take no time)
+//! at == now ──► lane  (a FIFO: in a pipeline model half of all events take no time)
 //! at >  now ──► heap  (4-ary: four children in two cache lines; the root may be vacant)
-//! ticketed  ──► slots (who may still be cancelled; a cancelled event stays in the heap, dead)
+//! ticketed  ──► slots (can still be cancelled; a cancelled event stays in the heap, dead)
 //! ```
 //!
-//! A heap event due now was inserted before every event of the lane, because scheduling *at* now
-//! goes to the lane: so "heap first while its root is due now, then the lane" is exactly (time,
-//! insertion). After a pop the root stays vacant until the next operation; the usual "take one,
-//! schedule one" then costs one sift instead of two. Nothing is allocated per event once the
-//! buffers have grown.
+//! An event scheduled at `now` goes to the lane, so a heap event that is due now was inserted
+//! before every event of the lane. The order "heap while its root is due now, then the lane" is
+//! therefore exactly (time, insertion). After a pop the root stays vacant until the next operation,
+//! so that the usual "take one, schedule one" costs one sift instead of two. Once the buffers have
+//! grown, no event allocates memory.
 //!
-//! Not here: what an event means. The model matches on its own `enum` in its own loop; no trait
-//! objects.
+//! The meaning of an event belongs to the model, which matches on its own `enum` in its own loop.
+//! There are no trait objects.
 
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ pub struct Kernel<E> {
     handled: u64,
 }
 
-/// The right to cancel one scheduled event. Useless (and harmless) once the event has happened.
+/// The handle to cancel one scheduled event. It has no effect once the event has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
     slot: u32,
@@ -55,9 +55,9 @@ struct TicketSlot {
     live: bool,
 }
 
-/// The slot number of events nobody can cancel.
+/// The slot number of events without a ticket.
 const UNTICKETED: u32 = u32::MAX;
-/// Dead events below this number are never worth a sweep of the heap.
+/// With fewer dead events the heap is not swept.
 const SWEEP_MIN: usize = 64;
 
 fn time_of(key: u128) -> Time {
@@ -86,35 +86,35 @@ impl<E: Copy> Kernel<E> {
         }
     }
 
-    /// The time of the event handed out last.
+    /// The time of the last event returned.
     pub const fn now(&self) -> Time {
         self.now
     }
 
-    /// Events handed out so far.
+    /// The number of events returned so far.
     pub const fn handled(&self) -> u64 {
         self.handled
     }
 
-    /// Events scheduled, not yet handed out and not cancelled.
+    /// The number of events that are scheduled, not returned and not cancelled.
     pub fn pending(&self) -> usize {
         self.heap.len() - usize::from(self.root_vacant) + self.lane.len() - self.dead
     }
 
     /// Schedules `event` at `at`, after everything already scheduled for that time. Panics if `at`
-    /// is past: the model is broken.
+    /// is in the past: the model has a bug.
     #[inline]
     pub fn schedule(&mut self, at: Time, event: E) {
         self.insert(at, UNTICKETED, event);
     }
 
-    /// Schedules `event` a `delay` from now. Panics past the end of time (213 days).
+    /// Schedules `event` at `delay` from now. Panics past the end of virtual time (213 days).
     #[inline]
     pub fn after(&mut self, delay: Duration, event: E) {
         self.insert(self.now + delay, UNTICKETED, event);
     }
 
-    /// As [`Kernel::schedule`], and gives the right to cancel it.
+    /// As [`Kernel::schedule`], and returns the handle to cancel the event.
     pub fn schedule_ticketed(&mut self, at: Time, event: E) -> Ticket {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(TicketSlot { generation: 0, live: false });
@@ -125,7 +125,7 @@ impl<E: Copy> Kernel<E> {
         Ticket { slot, generation: self.slots[slot as usize].generation }
     }
 
-    /// Takes the event of `ticket` back. False if it has happened or was cancelled before.
+    /// Cancels the event of `ticket`. False if the event has happened or is cancelled already.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         let slot = &mut self.slots[ticket.slot as usize];
         if slot.generation != ticket.generation || !slot.live {
@@ -139,14 +139,14 @@ impl<E: Copy> Kernel<E> {
         true
     }
 
-    /// Hands out the next event and moves `now` to its time; `None` when nothing is left.
+    /// Returns the next event and advances `now` to its time; `None` if no event is left.
     #[inline]
     #[allow(clippy::should_implement_trait)] // An iterator would borrow the list for the whole loop.
     pub fn next(&mut self) -> Option<E> {
         self.next_until(Time::MAX)
     }
 
-    /// As [`Kernel::next`], but leaves events after `limit` where they are.
+    /// As [`Kernel::next`], but leaves events after `limit` in the list.
     #[inline]
     pub fn next_until(&mut self, limit: Time) -> Option<E> {
         loop {
@@ -169,7 +169,7 @@ impl<E: Copy> Kernel<E> {
         }
     }
 
-    /// Takes an event off the books; false if it was cancelled.
+    /// Counts an event that leaves the list; false if it was cancelled.
     #[inline]
     fn is_wanted(&mut self, slot: u32) -> bool {
         let wanted = slot == UNTICKETED || self.retire(slot);
@@ -195,7 +195,7 @@ impl<E: Copy> Kernel<E> {
         }
     }
 
-    /// Frees the slot of an event leaving the list; true if it was still wanted.
+    /// Frees the slot of an event that leaves the list; true if the event was not cancelled.
     fn retire(&mut self, slot: u32) -> bool {
         let entry = &mut self.slots[slot as usize];
         let live = entry.live;
@@ -206,8 +206,7 @@ impl<E: Copy> Kernel<E> {
         live
     }
 
-    /// Throws the dead events out of the heap, so that cancelling for ever does not grow it for
-    /// ever.
+    /// Removes the dead events from the heap, so that repeated cancelling does not grow it.
     fn sweep(&mut self) {
         self.fill_root();
         let nodes = std::mem::take(&mut self.heap);
@@ -233,7 +232,7 @@ impl<E: Copy> Kernel<E> {
         }
     }
 
-    /// Puts `node` at the root and moves it down to its place. The heap is not empty.
+    /// Puts `node` at the root and sifts it down. The heap is not empty.
     #[inline]
     fn sift_down(&mut self, node: HeapNode<E>) {
         let heap = self.heap.as_mut_slice();
@@ -241,7 +240,7 @@ impl<E: Copy> Kernel<E> {
         loop {
             let first = 4 * hole + 1;
             let least = if let Some([a, b, c, d]) = heap.get(first..first + 4) {
-                // A tournament of conditional moves: which child is least is unpredictable.
+                // A tournament of conditional moves, because a branch would be unpredictable.
                 let ab = first + usize::from(b.key < a.key);
                 let cd = first + 2 + usize::from(d.key < c.key);
                 let (key_ab, key_cd) = (a.key.min(b.key), c.key.min(d.key));
@@ -260,7 +259,7 @@ impl<E: Copy> Kernel<E> {
         heap[hole] = node;
     }
 
-    /// Moves `node`, just pushed last, up to its place.
+    /// Sifts `node`, which was just pushed last, up.
     #[inline]
     fn sift_up(&mut self, node: HeapNode<E>) {
         let heap = self.heap.as_mut_slice();
@@ -282,7 +281,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The specification: a list, searched for the least (time, insertion) each time.
+    /// The specification: a list that is searched for the least (time, insertion) each time.
     #[derive(Default)]
     struct Naive {
         now: u64,
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_at_the_limit_happens_and_one_after_it_waits() {
+    fn an_event_at_the_limit_happens_and_a_later_one_waits() {
         let mut kernel = Kernel::new();
         kernel.schedule(Time::from_ps(10), 'a');
         kernel.schedule(Time::from_ps(11), 'b');
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_set_and_cancelled_for_ever_do_not_grow_the_list() {
+    fn timers_that_are_set_and_cancelled_repeatedly_do_not_grow_the_list() {
         let mut kernel = Kernel::new();
         for i in 1..100_000u64 {
             let timeout = kernel.schedule_ticketed(Time::from_ps(i + 1_000_000), 0);

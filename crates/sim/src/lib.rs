@@ -1,4 +1,4 @@
-//! Discrete events in virtual time, and the machines built of them.
+//! Simulates packet processors: discrete events in virtual time, and machines built of units.
 //!
 //! ```text
 //! machine + program + workload + seed ──► run ──► outcome
@@ -6,19 +6,56 @@
 //!                                       kernel (time, insertion) ──► units
 //! ```
 //!
-//! A **machine** is ports, memories and units, a **program** says what each packet costs where, a
-//! **workload** is what arrives: three texts ([`machine`], [`program`], [`workload`]). [`run::run`]
-//! takes every frame through the units (`unit/`, one file each) and says what came of it
-//! ([`outcome`]). [`shipped`] are the machines and programs that come with the crate,
-//! [`experiment`] the published set-ups to run them in, [`validation`] holds them against what was
-//! published about them.
+//! A **machine** has ports, memories and units, a **program** gives the cost of each packet at each
+//! unit, and a **workload** is the arriving traffic. All three are texts ([`machine`], [`program`],
+//! [`workload`]). [`run()`] takes every frame through the units and returns the [`Outcome`]:
 //!
-//! [`case`] is what a run is of while its numbers can still be changed, [`sweep`] many of them.
+//! ```
+//! use fastpath_sim::{Machine, Program, Workload, find_bottleneck, run};
 //!
-//! Pure: no clock, no I/O, no threads; the same seed gives the same [`trace::TraceHash`] on any
-//! machine. Parallelism belongs between runs, not inside one.
+//! let machine = Machine::parse("router.toml", r#"
+//!     name = "router"
+//!     source = "an example"
+//!     ports = { count = 2, rate = "10Gbit" }
+//!     [[cores]]
+//!     name = "cpu"
+//!     cores = 2
+//!     clock = "2GHz"
+//!     [[line]]
+//!     name = "wire"
+//! "#)?;
+//! let program = Program::parse("forward.toml", r#"
+//!     name = "forward"
+//!     source = "an example"
+//!     stage = [
+//!         { name = "route", on = "cpu", steps = [{ compute = 400 }] },
+//!         { name = "send", on = "wire" },
+//!     ]
+//! "#)?;
+//! let workload: Workload = "poisson,rate=12Mpps,size=64,duration=5ms".parse()?;
 //!
-//! Read first: `kernel.rs`, then `classic.rs`, the two smallest models, then `run.rs`.
+//! let mut outcome = run(&machine, &program, &workload, 1)?;
+//! find_bottleneck(&machine, &program, &workload, 1, &mut outcome)?;
+//! // Two cores of 200 ns per packet forward 10 Mpps.
+//! assert!((outcome.forwarded_pps / 10e6 - 1.0).abs() < 0.01);
+//! assert_eq!(outcome.bottleneck, "cpu");
+//! assert_eq!(outcome.offered, outcome.forwarded + outcome.dropped_at("cpu queue full"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`shipped`] has the machines and programs that come with the crate, [`experiment`] runs
+//! published set-ups on them, and [`validation`] compares them with the publications.
+//! [`bottleneck`] finds the unit that limits by trying. [`case`] is the input of a run with
+//! parameters that can be changed by name, and [`sweep`] runs many of them.
+//!
+//! A unit of type `link` is a link of `fastpath-link`, described with the keys of a network spec.
+//!
+//! Pure: no clock, no I/O, no threads. The same seed gives the same [`trace::TraceHash`] on any
+//! computer. Parallelism belongs between runs, not inside one.
+//!
+//! Read first: `kernel.rs`, then `classic.rs`, the two smallest models, then `run.rs`. A new unit
+//! type is a file in `unit/` and a line in `unit/mod.rs`. A new machine or program is a file in
+//! `machines/` or `programs/`.
 #![forbid(unsafe_code)]
 
 pub mod bottleneck;
@@ -54,6 +91,6 @@ pub use outcome::Outcome;
 pub use ports::PortsSpec;
 pub use program::Program;
 pub use run::{observe, run};
-pub use spec::{Clock, Problem, SpecError};
+pub use spec::{Clock, SpecError, SpecProblem};
 pub use trace::Visit;
 pub use workload::Workload;

@@ -16,15 +16,15 @@
 //! name = "wire"
 //! ```
 //!
-//! Each unit type and its keys are described at the head of its file in `unit/`. The shipped machines
-//! are in `machines/`, one file each, and every number there has its source. A number that no source
-//! prints is marked *calibrated* or *declared*. A calibrated number is fitted to a published result,
-//! which is then no test of the machine.
+//! Each unit type and its keys are described at the head of its file in `unit/`. The shipped
+//! machines are in `machines/`, one file each, and every number there has its source. A number that
+//! no source prints is marked *calibrated* or *declared*. A calibrated number is fitted to a
+//! published result, which is then no test of the machine.
 
 use crate::cache::CacheSpec;
 use crate::memory::MemorySpec;
 use crate::ports::PortsSpec;
-use crate::spec::{Clock, Name, Problem, Source, SpecError};
+use crate::spec::{Clock, Name, Source, SpecError, SpecProblem};
 use crate::unit::{MachineFile, Surroundings, UnitSpec};
 
 /// A machine: what runs packets.
@@ -46,8 +46,9 @@ pub struct Machine {
 #[derive(Clone, Debug)]
 pub(crate) struct MachineUnit {
     pub(crate) spec: UnitSpec,
-    /// The unit's number in the trace hash. It counts by type and then by position, so that moving a
-    /// unit within its file leaves the hash of a run unchanged as long as its type keeps its order.
+    /// The unit's number in the trace hash. It counts by type and then by position, so that moving
+    /// a unit within its file leaves the hash of a run unchanged as long as its type keeps its
+    /// order.
     pub(crate) trace_number: u16,
 }
 
@@ -70,18 +71,18 @@ impl Machine {
         if !(1..=1024).contains(&self.ports.count) || self.ports.chunk == 0 {
             let name = "ports".to_owned();
             let at = source.text.find("ports").unwrap_or(0);
-            let problem = Problem::Range { what: "count or chunk", name, range: "1 … 1024" };
+            let problem = SpecProblem::Range { what: "count or chunk", name, range: "1 … 1024" };
             return Err(source.error(at, problem));
         }
         let mut seen = std::collections::BTreeSet::new();
         let memories = self.memory.iter().map(|m| &m.name).chain(self.cache.iter().map(|c| &c.name));
         for name in memories.chain(self.names()) {
             if !seen.insert(name.as_ref()) {
-                return Err(source.at(name, Problem::Duplicate(name.as_ref().clone())));
+                return Err(source.at(name, SpecProblem::Duplicate(name.as_ref().clone())));
             }
         }
         if self.units.is_empty() {
-            return Err(source.error(0, Problem::Empty("a machine without units")));
+            return Err(source.error(0, SpecProblem::Empty("a machine without units")));
         }
         let memories = self.memories();
         let surroundings = Surroundings { ports: &self.ports, memories: &memories };
@@ -118,8 +119,8 @@ impl Machine {
         self.unit(unit)?.spec.get().clock()
     }
 
-    /// The number of servers, cores or engines of `unit`. `None` if the machine has no such unit, or
-    /// if the unit has no such number: a wire has one server per port, a link none.
+    /// The number of servers, cores or engines of `unit`. `None` if the machine has no such unit,
+    /// or if the unit has no such number: a wire has one server per port, a link none.
     pub fn servers(&self, unit: &str) -> Option<u32> {
         self.unit(unit)?.spec.get().servers()
     }

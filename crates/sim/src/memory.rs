@@ -1,8 +1,8 @@
 //! A memory: latency by transfer size, bandwidth, and a bound on outstanding requests.
 //!
-//! A request's completion is known when it is issued, because requests are served in their order;
-//! so a memory needs no event of its own. Hash units are memories too: a key goes in, the hash
-//! comes back some cycles later.
+//! Requests are served in their order, so the completion of a request is known when it is issued,
+//! and a memory needs no events. A hash unit is a memory too: a key goes in, and the hash comes
+//! back some cycles later.
 
 use crate::random::exponential;
 use crate::spec::{Clock, Name, Source, SpecError, optional, text};
@@ -10,7 +10,7 @@ use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time};
 use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A memory as a machine file gives it.
+/// A memory as a machine file describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MemorySpec {
@@ -24,11 +24,12 @@ pub(crate) struct MemorySpec {
     pub(crate) write: BTreeMap<String, u64>,
     #[serde(default, deserialize_with = "optional")]
     pub(crate) bandwidth: Option<Rate>,
-    /// Requests in flight; more wait.
+    /// The most requests in flight; further requests wait.
     #[serde(default = "unbounded")]
     pub(crate) outstanding: usize,
-    /// Mean latency over the table's: what load adds that bandwidth alone does not explain. Above 1
-    /// the rest is an exponential wait, as in a queue; below 1 the table is scaled.
+    /// The mean latency divided by the table's: the effect of load that bandwidth alone does not
+    /// explain. Above 1 the difference is an exponential wait, as in a queue. Below 1 the table is
+    /// scaled.
     #[serde(default = "unscaled")]
     pub(crate) load_factor: f64,
     #[serde(default, rename = "source")]
@@ -70,12 +71,12 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A memory at work.
+/// A memory in a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     read: Vec<(u32, Duration)>,
     write: Vec<(u32, Duration)>,
-    /// Mean wait over the unloaded latency.
+    /// Mean wait divided by the unloaded latency.
     load: f64,
     bandwidth: Option<Rate>,
     outstanding: usize,
@@ -115,8 +116,8 @@ impl Memory {
         }
     }
 
-    /// The time an unloaded transfer of `bytes` takes: the entry of the next larger size, and past
-    /// the largest the rest at the bandwidth.
+    /// The time of an unloaded transfer of `bytes`: the table's entry of the next larger size.
+    /// Beyond the largest entry the rest takes its time at the bandwidth.
     pub(crate) fn latency(&self, access: Access, bytes: u32) -> Duration {
         let table = if access == Access::Read { &self.read } else { &self.write };
         if let Some(&(_, latency)) = table.iter().find(|(size, _)| *size >= bytes) {
@@ -131,13 +132,13 @@ impl Memory {
         self.bandwidth.map_or(Duration::ZERO, exact)
     }
 
-    /// The mean time a transfer of `bytes` takes, waiting for others included.
+    /// The mean time of a transfer of `bytes`, including the wait for other transfers.
     pub(crate) fn expected(&self, access: Access, bytes: u32) -> Duration {
         let latency = self.latency(access, bytes);
         latency + Duration::from_ps((latency.as_ps() as f64 * self.load) as u64)
     }
 
-    /// Issues a request at `now`; gives the time of its completion.
+    /// Issues a request at `now` and returns the time of its completion.
     pub(crate) fn request(&mut self, now: Time, access: Access, bytes: u32, rng: &mut Rng) -> Time {
         while self.in_flight.front().is_some_and(|&done| done <= now) {
             self.in_flight.pop_front();
@@ -154,14 +155,13 @@ impl Memory {
         }
         let latency = self.latency(access, bytes);
         let done = start + latency;
-        // Sizes differ, so completions may overtake; requests retire in order.
+        // Sizes differ, so a completion could overtake. Requests retire in order.
         let done = self.in_flight.back().map_or(done, |&last| done.max(last));
         self.in_flight.push_back(done);
         if self.load == 0.0 {
             return done;
         }
-        // The wait is the requester's own: it stands for all that is not modelled, and holds up
-        // nobody else.
+        // The wait stands for everything that is not modelled. It delays this request only.
         done + exponential(rng, Duration::from_ps((latency.as_ps() as f64 * self.load) as u64))
     }
 }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_beyond_the_bound_waits_for_the_oldest_to_come_back() {
+    fn a_request_beyond_the_bound_waits_for_the_oldest_to_complete() {
         let mut m = memory("outstanding = 2");
         let done: Vec<Time> = (0..5).map(|_| m.request(ns(0), Access::Read, 4, &mut Rng::new(1))).collect();
         assert_eq!(done, [ns(18), ns(18), ns(36), ns(36), ns(54)]);

@@ -12,7 +12,7 @@
 //! name = "lookup"
 //! on = "cpu"                         # a unit of the machine
 //! tag = "ordered"                    # for hardware schedulers: parallel, ordered, atomic
-//! skip = { share = "80%", to = "send", per = "flow" }   # these continue at a later stage; default per = "packet"
+//! skip = { share = "80%", to = "send", per = "flow" }   # to a later stage; absent: per = "packet"
 //! steps = [
 //!   { compute = 120 },               # cycles
 //!   { time = "101ps", per = "byte" },
@@ -22,14 +22,15 @@
 //! ]
 //! ```
 //!
-//! Consecutive stages on one unit run without a break (run to completion; a microblock group), unless
-//! the tag changes. Consecutive steps with `per = "chunk"` are one loop over the packet's chunks.
+//! Consecutive stages on one unit run without a break (run to completion; a microblock group),
+//! unless the tag changes. Consecutive steps with `per = "chunk"` are one loop over the packet's
+//! chunks.
 
 use crate::machine::Machine;
 use crate::memory::Access;
 use crate::route::{Leg, Op, OpGroup, Route, Skip, SkipPer};
 use crate::scheduler::Tag;
-use crate::spec::{Name, PerByte, Problem, Source, SpecError, optional, text, word};
+use crate::spec::{Name, PerByte, Source, SpecError, SpecProblem, optional, text, word};
 use fastpath_units::{Bytes, Duration, Probability};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -110,8 +111,8 @@ struct StepSpec {
     over: u32,
 }
 
-/// The most repetitions of a step, the most cycles of one, and the longest time of all repetitions in
-/// picoseconds. Virtual time ends after 213 days.
+/// The most repetitions of a step, the most cycles of one, and the longest time of all repetitions
+/// in picoseconds. Virtual time ends after 213 days.
 const TIMES_MAX: u32 = 1_000_000;
 const CYCLES_MAX: u64 = 1_000_000_000_000;
 const STEP_PS_MAX: u128 = 60_000_000_000_000;
@@ -153,7 +154,7 @@ impl Program {
     pub fn parse(file: &str, text: &str) -> Result<Program, SpecError> {
         let read: ProgramFile = Source { file, text }.parse()?;
         if read.stage.is_empty() {
-            return Err(Source { file, text }.error(0, Problem::Empty("a program without stages")));
+            return Err(Source { file, text }.error(0, SpecProblem::Empty("a program without stages")));
         }
         Ok(Program { file: file.to_owned(), text: text.to_owned(), read })
     }
@@ -245,7 +246,7 @@ impl Binder<'_> {
             let place = self.source.find(to, "stage", &names)?;
             if place <= *target {
                 let (from, to_name) = (stage.name.as_ref().clone(), to.as_ref().clone());
-                return Err(self.source.at(to, Problem::Cycle { from, to: to_name }));
+                return Err(self.source.at(to, SpecProblem::Cycle { from, to: to_name }));
             }
             *target = leg_of[place];
         }
@@ -260,7 +261,7 @@ impl Binder<'_> {
                 Times::Number(n) => *n,
                 Times::Param(name) => *self.params.get(name).ok_or_else(|| {
                     let known = self.params.keys().cloned().collect::<Vec<_>>().join(", ");
-                    let problem = Problem::Unknown { what: "parameter", name: name.clone(), known };
+                    let problem = SpecProblem::Unknown { what: "parameter", name: name.clone(), known };
                     self.source.at(&stage.name, problem)
                 })?,
             };
@@ -314,7 +315,7 @@ impl Binder<'_> {
             (None, None, None, Some(name), None, None) => self.access(name, Access::Write, step),
             (None, None, None, None, Some(name), None) => Ok(Op::Enter(self.lock(name))),
             (None, None, None, None, None, Some(name)) => Ok(Op::Leave(self.lock(name))),
-            _ => Err(self.source.at(&stage.name, Problem::Step)),
+            _ => Err(self.source.at(&stage.name, SpecProblem::Step)),
         }
     }
 

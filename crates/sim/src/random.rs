@@ -1,13 +1,13 @@
-//! Random variates that are the same on every machine.
+//! Random variates that are the same on every computer.
 //!
-//! The platform's `ln` is not: C libraries differ in the last bit, and one bit changes a whole run.
-//! So the logarithm here uses only IEEE 754 operations that are exactly defined (+ − × ÷ and bit
-//! patterns).
+//! The platform's `ln` is not the same everywhere: C libraries differ in the last bit, and one bit
+//! changes a whole run. The logarithm here uses only IEEE 754 operations that are exactly defined
+//! (+ − × ÷ and bit patterns).
 //!
 //! Exponential variates come from the ziggurat (Marsaglia & Tsang, "The Ziggurat Method for
 //! Generating Random Variables", 2000): the area under e^−x is cut into 256 layers of equal area, a
 //! point in a layer is nearly always under the curve, and then one product is the variate. The
-//! tables are made by the compiler, whose arithmetic is the same everywhere.
+//! compiler computes the tables, and its arithmetic is the same everywhere.
 
 use fastpath_units::{Duration, Rng};
 
@@ -17,8 +17,8 @@ const LAYERS: usize = 256;
 const TAIL: f64 = 7.697_117_470_131_05;
 /// e^−TAIL.
 const TAIL_DENSITY: f64 = 4.541_343_538_414_965e-4;
-/// Right ends of the layers, from the bottom, whose "end" makes room for the tail; and the density
-/// there.
+/// The right ends of the layers, from the bottom, and the density there. The end of the bottom
+/// layer makes room for the tail.
 static ENDS: [[f64; 2]; LAYERS + 1] = layers();
 /// 2⁻⁵³.
 const ULP: f64 = 1.0 / (1u64 << 53) as f64;
@@ -43,8 +43,8 @@ pub fn exponential(rng: &mut Rng, mean: Duration) -> Duration {
     scaled(unit_exponential(rng), mean)
 }
 
-/// A stream of exponential variates, each drawn one call ahead: what depends on a variate need not
-/// wait for its making.
+/// A stream of exponential variates, each drawn one call ahead, so that the event that needs a
+/// variate does not wait for its computation.
 #[derive(Clone, Debug)]
 pub struct Exponential {
     rng: Rng,
@@ -52,7 +52,7 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// The stream that `rng` gives.
+    /// The stream drawn from `rng`.
     pub fn new(mut rng: Rng) -> Exponential {
         let ahead = unit_exponential(&mut rng);
         Exponential { rng, ahead }
@@ -75,19 +75,19 @@ fn scaled(variate: f64, mean: Duration) -> Duration {
 #[inline]
 fn unit_exponential(rng: &mut Rng) -> f64 {
     let bits = rng.next_u64();
-    // The layer is of the low 8 bits, the place in it of the high 53.
+    // The low 8 bits choose the layer, the high 53 bits the place in it.
     let layer = bits as usize % LAYERS;
     let x = (bits >> 11) as f64 * ULP * ENDS[layer][0];
     if x < ENDS[layer + 1][0] { x } else { at_the_edge(rng, layer, x) }
 }
 
-/// The 1.1 % of variates that the layers alone do not decide.
+/// Draws the 1.1 % of variates that the layers alone do not decide.
 #[cold]
 #[inline(never)]
 fn at_the_edge(rng: &mut Rng, mut layer: usize, mut x: f64) -> f64 {
     loop {
         if layer == 0 {
-            // The tail looks like the whole. 1 − u is in (0, 1], so the logarithm is finite.
+            // The tail has the shape of the whole. 1 − u is in (0, 1], so the logarithm is finite.
             return TAIL - ln(1.0 - rng.unit_f64());
         }
         let [low, high] = [ENDS[layer][1], ENDS[layer + 1][1]];

@@ -1,5 +1,5 @@
-//! A program bound to a machine: the legs of a packet's way through the units, and the operations of
-//! each leg.
+//! A program bound to a machine: the legs of a packet's way through the units, and the operations
+//! of each leg.
 //!
 //! ```text
 //! Route ─▶ Leg (one unit) ─▶ OpGroup (once per packet, or once per chunk) ─▶ Op × times

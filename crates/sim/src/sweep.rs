@@ -1,13 +1,14 @@
-//! Many runs: a case and the axes along which it varies. Each point is a pure function of the sweep
-//! and its number, so points can be done in any order, by any number of threads, on any number of
-//! machines.
+//! Many runs: a case, and the axes along which it varies. Each point is a pure function of the
+//! sweep and its number, so points can be computed in any order, by any number of threads, on any
+//! number of computers.
 //!
 //! ```text
 //! axis machine.cpu.cores=1..4  ┐  grid: every combination
-//! axis program.h=0,10,50       ┘  random, Halton: n points of the box between the axes
+//! axis program.h=0,10,50       ┘  random, Halton: n points of the box that the axes span
 //! ```
 //!
-//! Every row carries the hash of the sweep's configuration: rows of one hash belong to one table.
+//! Every row has the hash of the sweep's configuration. Rows with the same hash belong to one
+//! table.
 
 use crate::case::{Case, CaseError, Parameter};
 use crate::outcome::Outcome;
@@ -17,11 +18,11 @@ use std::str::FromStr;
 /// The most points of a sweep.
 pub const POINTS_MAX: u64 = 10_000_000;
 
-/// The bases of a Halton sequence, one per axis: the first primes. Beyond these the sequence is of
-/// little use.
+/// The bases of a Halton sequence, one per axis: the first primes. With more axes the points of the
+/// sequence are correlated.
 const BASES: [u64; 16] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53];
 
-/// The columns beside the axes.
+/// The columns after the axes.
 const COLUMNS: [&str; 17] = [
     "offered",
     "forwarded",
@@ -42,11 +43,11 @@ const COLUMNS: [&str; 17] = [
     "problem",
 ];
 
-/// What varies, and over which values: `machine.cpu.cores=1,2,4`, `workload.size=64..1518`,
+/// A parameter and its values: `machine.cpu.cores=1,2,4`, `workload.size=64..1518`,
 /// `machine.cpu.clock=1.0GHz..3.0GHz/5`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// As it was written.
+    /// The name of the parameter, as it was written.
     pub name: String,
     parameter: Parameter,
     values: Values,
@@ -58,7 +59,7 @@ enum Values {
     Range(Span),
 }
 
-/// From `low` to `high`; whole numbers unless an end is written with a point.
+/// The numbers from `low` to `high`: whole numbers, unless an end is written with a decimal point.
 #[derive(Clone, Debug, PartialEq)]
 struct Span {
     low: f64,
@@ -67,19 +68,19 @@ struct Span {
     unit: String,
 }
 
-/// Which points there are.
+/// The choice of points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
     /// Every combination; the last axis varies fastest.
     Grid,
-    /// So many points, each independent.
+    /// This many points, each independent.
     Random(u64),
-    /// So many points that fill the space evenly: Halton's sequence (1960), shifted by the seed
+    /// This many points that fill the space evenly: Halton's sequence (1960), shifted by the seed
     /// (Cranley and Patterson, 1976).
     Halton(u64),
 }
 
-/// A case that varies.
+/// A case and the points at which it runs.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     case: Case,
@@ -89,38 +90,35 @@ pub struct Sweep {
     configuration: String,
 }
 
-/// Why there is no sweep.
+/// Why a sweep cannot be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SweepError {
     /// Not an axis.
     #[error(
-        "axis {0:?}: write NAME=A,B,C or NAME=LOW..HIGH or NAME=LOW..HIGH/COUNT, with a unit after the numbers if any"
+        "axis {0:?}: write NAME=A,B,C or NAME=LOW..HIGH or NAME=LOW..HIGH/COUNT; a unit stands after the number"
     )]
     Axis(String),
-    /// An axis of no values, or a grid over real numbers.
-    #[error(
-        "axis {0:?}: a grid has no steps of its own between numbers with a point; say how many: LOW..HIGH/COUNT"
-    )]
+    /// A grid over a range of real numbers without a count.
+    #[error("axis {0:?}: a grid over decimal numbers needs a number of values: write LOW..HIGH/COUNT")]
     Steps(String),
     /// An unknown name.
     #[error(transparent)]
     Case(#[from] CaseError),
-    /// Twice the same.
+    /// Two axes of one parameter.
     #[error("axis {0:?} is given twice")]
     Twice(String),
     /// Too many axes.
-    #[error("{0} axes: a Halton sequence has at most 16; take a random sample")]
+    #[error("{0} axes: a Halton sequence has at most 16; use a random sample")]
     Axes(usize),
-    /// Too many or no points.
-    #[error("{0:.0} points: a sweep has 1 … {POINTS_MAX}; take a sample instead of a grid, or fewer values")]
+    /// Too many points, or none.
+    #[error("{0:.0} points: a sweep has 1 … {POINTS_MAX}; use a sample instead of a grid, or fewer values")]
     Points(f64),
-    /// A shard that cannot be.
+    /// Not a shard.
     #[error("shard {0:?}: write I/N with I from 1 to N")]
     Shard(String),
 }
 
-/// One of n parts of a sweep: the points whose number leaves the remainder i. `0/n` is the same as
-/// `n/n`.
+/// One of n parts of a sweep: the points whose number modulo n is i. `0/n` is the same as `n/n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     i: u64,
@@ -128,14 +126,14 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Whether `point` is of this part.
+    /// True if `point` belongs to this part.
     pub fn has(self, point: u64) -> bool {
         point % self.n == self.i % self.n
     }
 }
 
 impl Default for Shard {
-    /// The whole.
+    /// The whole sweep.
     fn default() -> Shard {
         Shard { i: 0, n: 1 }
     }
@@ -179,8 +177,8 @@ impl FromStr for Axis {
 }
 
 impl Axis {
-    /// The names it goes through if it is an axis of whole files, [`Parameter::Machine`] or
-    /// [`Parameter::Program`].
+    /// The names of the files, if `of` is [`Parameter::Machine`] or [`Parameter::Program`] and this
+    /// is its axis.
     pub fn names(&self, of: &Parameter) -> &[String] {
         match &self.values {
             Values::List(list) if self.parameter == *of => list,
@@ -188,7 +186,7 @@ impl Axis {
         }
     }
 
-    /// How many values a grid takes of it.
+    /// The number of values in a grid.
     fn count(&self) -> Result<u64, SweepError> {
         match &self.values {
             Values::List(list) => Ok(list.len() as u64),
@@ -197,7 +195,7 @@ impl Axis {
         }
     }
 
-    /// The value number `i` of a grid.
+    /// Value number `i` of a grid.
     fn nth(&self, i: u64) -> String {
         match &self.values {
             Values::List(list) => list[i as usize].clone(),
@@ -205,7 +203,7 @@ impl Axis {
         }
     }
 
-    /// The value at `u` of the way, 0 ≤ u < 1.
+    /// The value at fraction `u` of the range, 0 ≤ u < 1.
     fn at(&self, u: f64) -> String {
         match &self.values {
             Values::List(list) => list[((u * list.len() as f64) as usize).min(list.len() - 1)].clone(),
@@ -224,7 +222,7 @@ impl Span {
             Some((text[..unit].parse::<f64>().ok()?, text[unit..].to_owned(), !text[..unit].contains('.')))
         };
         let ((from, low_unit, low_whole), (to, unit, high_whole)) = (split(low.trim())?, split(high.trim())?);
-        // Numbers that a double holds exactly.
+        // Numbers that an f64 holds exactly.
         let sane = from <= to && from.abs() <= 9e15 && to.abs() <= 9e15;
         let same = low_unit == unit || low_unit.is_empty();
         (sane && same).then_some(Span { low: from, high: to, is_whole: low_whole && high_whole, unit })
@@ -235,7 +233,7 @@ impl Span {
         (0..n).map(|i| self.write(self.low + i as f64 * step)).collect()
     }
 
-    /// To six places at most.
+    /// Writes `x` with at most six decimals.
     fn write(&self, x: f64) -> String {
         if self.is_whole {
             return format!("{}{}", x.round(), self.unit);
@@ -246,7 +244,7 @@ impl Span {
 }
 
 impl Sweep {
-    /// The sweep of `case` along `axes`; the case's seed is also that of a sample.
+    /// Makes the sweep of `case` along `axes`. The case's seed is also the seed of a sample.
     pub fn new(case: Case, axes: Vec<Axis>, design: Design) -> Result<Sweep, SweepError> {
         for (i, axis) in axes.iter().enumerate() {
             if axes[..i].iter().any(|other| other.parameter == axis.parameter) {
@@ -265,18 +263,18 @@ impl Sweep {
         if matches!(design, Design::Halton(_)) && axes.len() > BASES.len() {
             return Err(SweepError::Axes(axes.len()));
         }
-        // All that a row depends on, and the version of the simulator.
+        // Everything that a row depends on, and the version of the simulator.
         let text = format!("{} {case:?} {axes:?} {design:?}", env!("CARGO_PKG_VERSION"));
         let configuration = format!("{:016x}", fnv1a(text.as_bytes()));
         Ok(Sweep { case, axes, design, points: points as u64, configuration })
     }
 
-    /// How many points it has; they are numbered from 0.
+    /// The number of points. Points are numbered from 0.
     pub fn points(&self) -> u64 {
         self.points
     }
 
-    /// The fingerprint of everything the table depends on.
+    /// The hash of everything that the table depends on.
     pub fn configuration(&self) -> &str {
         &self.configuration
     }
@@ -327,7 +325,7 @@ impl Sweep {
         fixed.chain(axes).chain(COLUMNS.into_iter().map(str::to_owned)).collect()
     }
 
-    /// Runs `point`. A point that cannot be run is a row too, with its problem in the last column.
+    /// Runs `point` and returns its row. A point that cannot run has the reason in the last column.
     pub fn row(&self, point: u64) -> Vec<String> {
         let found = self.case(point).and_then(|case| case.run());
         let fixed = [self.configuration.clone(), point.to_string()];
@@ -335,7 +333,7 @@ impl Sweep {
             Ok(outcome) => results(outcome).to_vec(),
             Err(error) => {
                 let mut cells = vec![String::new(); COLUMNS.len()];
-                // A row is a line.
+                // A row is one line.
                 cells[COLUMNS.len() - 1] = error.to_string().replace('\n', " ");
                 cells
             }
@@ -371,7 +369,7 @@ fn results(outcome: &Outcome) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// `n` in base `base`, mirrored at the point (van der Corput).
+/// The digits of `n` in base `base`, mirrored at the point (van der Corput).
 fn radical_inverse(mut n: u64, base: u64) -> f64 {
     let (mut inverse, mut digit) = (0.0, 1.0 / base as f64);
     while n > 0 {
@@ -445,7 +443,7 @@ mod tests {
             let cores: BTreeSet<&str> = points.iter().map(|p| p.split(' ').next().unwrap()).collect();
             assert_eq!(cores.len(), 12);
         }
-        // Evenly: of 400 points of a Halton sequence each of 12 values gets its 33 within 3.
+        // Of 400 points of a Halton sequence each of 12 values gets 33 ± 3.
         let points = all(&sweep(&axes, Design::Halton(400), 1).unwrap());
         for cores in 1..=12 {
             let n = points.iter().filter(|p| p.starts_with(&format!("{cores} "))).count();
@@ -467,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_a_cell_per_column_even_where_the_point_cannot_be() {
+    fn a_row_has_a_cell_per_column_even_for_a_point_that_cannot_run() {
         let sweep = sweep(&["machine.cpu.cores=1,0"], Design::Grid, 1).unwrap();
         let (columns, good, bad) = (sweep.columns(), sweep.row(0), sweep.row(1));
         assert_eq!((columns.len(), columns.len()), (good.len(), bad.len()));
@@ -479,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_is_all_the_table_depends_on() {
+    fn the_configuration_covers_everything_the_table_depends_on() {
         let of = |axes: &[&str], design, seed| sweep(axes, design, seed).unwrap().configuration().to_owned();
         let all = [
             of(&["program.h=1,2"], Design::Grid, 1),
@@ -492,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sweep_is_refused() {
+    fn bad_sweeps_are_refused() {
         for (axis, says) in [
             ("cores=1", "machine.PATH"),
             ("seed", "NAME=A,B,C"),

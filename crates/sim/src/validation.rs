@@ -1,10 +1,18 @@
-//! The shipped machines against what was published about them.
+//! The shipped machines compared with the publications about them.
 //!
-//! Each check says what it is: a *calibration* point was used to set a number of the machine (which
-//! one, its file says) and shows only that the machine was set right; a *prediction* was not used;
-//! a *qualitative* check is about a sign or a shape. A miss stays a miss: its note says why. And it
-//! says where its range comes from: what was published or asked gives it before anything is
-//! simulated; all others we chose with our figures in sight.
+//! | kind | meaning |
+//! |---|---|
+//! | calibration | the published figure set a number of the machine, which its file names |
+//! | prediction | the published figure was not used |
+//! | qualitative | a sign or a shape was published, not a number |
+//!
+//! A miss stays a miss, and its note explains it. Each check also states the basis of its accepted
+//! range: *given* by the publication or the task before anything was simulated, or *chosen* while
+//! our figures were known.
+//!
+//! The publications are Joglekar 2004 (LinkEM and Dummynet; "the thesis" in the notes), Hartikainen
+//! 2016 (CN6880), Netcope 2017 and the FD.io CSIT report 17.01 (VPP). `docs/bibliography.md` has the
+//! full references.
 
 mod links;
 
@@ -20,59 +28,59 @@ use fastpath_units::{Bytes, Duration};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How a published figure was used.
+/// The use of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// It set a number of the machine.
+    /// The figure set a number of the machine.
     Calibration,
-    /// It was not used.
+    /// The figure was not used.
     Prediction,
     /// A sign or a shape, not a number.
     Qualitative,
 }
 
-/// Where the accepted range of a figure comes from.
+/// The basis of an accepted range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// What was published (a count, a zero) or asked (5 % over a grid): fixed before our figure was
+    /// The publication (a count, a zero) or the task (5 % over a grid): fixed before our figure was
     /// computed.
     Given,
-    /// We chose it while the machine was built and its figures were known: passing says how well
-    /// the two agree, and not that it was foreseen.
+    /// Chosen while the machine was built and our figures were known. A pass shows how well the two
+    /// figures agree, not that the agreement was predicted.
     Chosen,
 }
 
-/// One published figure beside ours.
+/// A published figure, and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValidationCheck {
     /// A stable name.
     pub id: String,
-    /// The published figure; `None` where only a sign or a shape was published.
+    /// The published figure; `None` if only a sign or a shape was published.
     pub original: Option<f64>,
     /// The simulated one.
     pub ours: f64,
-    /// The least that passes.
+    /// The least value that passes.
     pub low: f64,
-    /// The most that passes.
+    /// The greatest value that passes.
     pub high: f64,
-    /// Where the range comes from.
+    /// The basis of the range.
     pub basis: Basis,
-    /// How the figure was used.
+    /// The use of the published figure.
     pub kind: Kind,
-    /// Whether ours is in the range.
+    /// True if our figure is in the range.
     pub pass: bool,
-    /// What the figure is, and where it is missed, why.
+    /// The meaning of the figure and, for a miss, the reason.
     pub note: &'static str,
 }
 
-/// How long the runs are.
+/// The length of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// A fifth: some seconds in all.
+    /// A fifth of the full length: some seconds in all.
     Quick,
-    /// As published in the report.
+    /// The length of the published report.
     Full,
 }
 
@@ -85,10 +93,10 @@ impl Effort {
     }
 }
 
-/// A name, and what works its figures out.
+/// A name, and the function that computes the checks.
 type CheckGroup = (&'static str, fn(Effort) -> Vec<ValidationCheck>);
 
-/// All checks.
+/// Computes all checks. Calls `progress` with the name, the index and the number of groups.
 pub fn results(effort: Effort, progress: &mut dyn FnMut(&str, usize, usize)) -> Vec<ValidationCheck> {
     let parts: [CheckGroup; 8] = [
         ("cn6880: communication", communication),
@@ -123,7 +131,7 @@ fn check(
         ours,
         low,
         high,
-        // What leaves no room was not chosen.
+        // A range of one value was not chosen.
         basis: if low == high { Basis::Given } else { Basis::Chosen },
         kind,
         pass: (low..=high).contains(&ours),
@@ -132,7 +140,7 @@ fn check(
 }
 
 impl ValidationCheck {
-    /// The range was asked for.
+    /// The same check with a given range.
     fn given(self) -> ValidationCheck {
         ValidationCheck { basis: Basis::Given, ..self }
     }
@@ -157,8 +165,8 @@ fn line_rate(size: u32, ports: &[u32], duration: Duration) -> Workload {
     }
 }
 
-/// The CN6880's measurement, repeated inside the simulator: t_f = ½ [(t_r11 − t_d10) − (t_d2 −
-/// t_r2)].
+/// The measurement of the CN6880 in Hartikainen 2016, repeated in the simulator: t_f = ½ [(t_r11 − t_d10) −
+/// (t_d2 − t_r2)].
 fn communication(effort: Effort) -> Vec<ValidationCheck> {
     let mut points = Vec::new();
     for size in experiment::UNIT_SIZES {
@@ -193,7 +201,8 @@ fn least_squares(points: &[(f64, f64)]) -> (f64, f64, f64) {
     (xy / xx, my - xy / xx * mx, xy * xy / (xx * yy))
 }
 
-/// The CN6880's memory curves: most threads to which throughput grows in proportion, by array size.
+/// The memory curves of the CN6880 in Hartikainen 2016: the most threads to which throughput grows in
+/// proportion, by array size.
 fn memory() -> Vec<ValidationCheck> {
     let (machine, _) = shipped("cn6880", "cn-forward");
     let cache = &machine.cache[0];
@@ -207,7 +216,7 @@ fn memory() -> Vec<ValidationCheck> {
     let mut all = Vec::new();
     for (size, threads, kind, note) in [
         (1, 32.0, Kind::Prediction, "both arrays in L1 and the write buffer: linear to all cores"),
-        (2, 16.0, Kind::Calibration, "L2 bandwidth was set by this"),
+        (2, 16.0, Kind::Calibration, "sets the L2 bandwidth"),
         (64, 16.0, Kind::Prediction, "capacity would allow 32; the L2's bandwidth does not"),
         (256, 8.0, Kind::Prediction, "two arrays per thread in 4 MB"),
         (512, 4.0, Kind::Prediction, "two arrays per thread in 4 MB"),
@@ -216,7 +225,7 @@ fn memory() -> Vec<ValidationCheck> {
             128,
             8.0,
             Kind::Prediction,
-            "MISS: the document's latency list says 8, which is not two arrays in 4 MB (16) nor its own throughput list",
+            "MISS: the publication's latency list says 8, which is neither two arrays in 4 MB (16) nor its own throughput list",
         ),
     ] {
         let id = format!("cn6880-memory-linear-threads-{size}k");
@@ -249,7 +258,8 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
         let four_ports = go(&one, &linkem, &line_rate(size, &FOUR, duration));
         let two_ports = go(&one, &linkem, &line_rate(size, &TWO, duration));
         let two_engines = go(&two, &linkem, &line_rate(size, &FOUR, duration));
-        // What passes ingress and emulation; losses at egress are not counted, as in Figure 5.3.
+        // Frames that pass ingress and emulation. Losses at egress are not counted, as in Figure
+        // 5.3.
         let before = ["me1", "me2", "me3"].map(|me| four_ports.dropped_at(&format!("{me} queue full")));
         let before = 1.0 - before.iter().sum::<u64>() as f64 / four_ports.offered as f64;
         if size == 64 {
@@ -322,7 +332,7 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
     all
 }
 
-/// The emulation task's tick: the longest a packet waits for it at a load that never queues.
+/// The tick of the emulation task: the longest wait of a packet at a load without queues.
 fn tick(machine: &Machine, program: &Program) -> ValidationCheck {
     let workload: Workload = "poisson,rate=20kpps,duration=50ms".parse().expect("a workload");
     let (mut handed_on, mut longest) = (BTreeMap::new(), Duration::ZERO);
@@ -337,7 +347,7 @@ fn tick(machine: &Machine, program: &Program) -> ValidationCheck {
     check("ixp1200-tick", Kind::Calibration, 122.07, longest.as_secs_f64() * 1e6, (120.0, 126.0), note)
 }
 
-/// The calibration point, both of the thesis' budget formulas at it, and two ports.
+/// The calibration point, both budget formulas of the thesis at this point, and two ports.
 fn at_64_bytes(before: f64, four_ports: &Outcome, two_ports: &Outcome) -> Vec<ValidationCheck> {
     // Table 4.3: T_c = 290, T_m = 470 cycles; 1559 cycles between frames of a port at 232 MHz.
     let (t_c, t_m, port_cycles) = (290.0, 470.0, 6.72 * 232.0);
@@ -389,7 +399,7 @@ fn netcope(effort: Effort) -> Vec<ValidationCheck> {
     let published =
         |size: u32, h: u32| (38.6 + 0.101 * f64::from(size) + 4.07 * f64::from(h)) / interval_ns(size);
     let simulated = |size: u32, h: u32| {
-        // As many cores as are surely too few, so that none ever idles.
+        // Few enough cores that none is ever idle.
         let cores = (published(size, h) as u32).clamp(1, 12);
         let few = machine.with_servers("cpu", cores).expect("the cpu has cores");
         let program = program.clone().with("h", h).expect("netcope has a parameter h");
@@ -425,7 +435,7 @@ fn netcope(effort: Effort) -> Vec<ValidationCheck> {
     all
 }
 
-/// Published VPP rates (both directions together, no loss): one core sets the cycles, more cores
+/// Published VPP rates (both directions together, no loss). One core sets the cycles; more cores
 /// and other sizes are predicted.
 fn vpp(effort: Effort) -> Vec<ValidationCheck> {
     let machine = shipped::machine("xeon-e5-2699v3").expect("a shipped machine");
@@ -450,8 +460,8 @@ fn vpp(effort: Effort) -> Vec<ValidationCheck> {
     .into_iter()
     .map(|(id, kind, program, cores, size, original, note)| {
         let ours = rate(program, cores, size);
-        // One core sets the cycles to its digits; two cores of the published router gain by larger
-        // vectors.
+        // One core sets the cycles to the printed digits. Two cores of the published router gain
+        // from larger vectors.
         let least = if kind == Kind::Calibration { 0.98 } else { 0.92 };
         check(id, kind, original, ours, (least * original, (2.0 - least) * original), note)
     })
@@ -462,12 +472,12 @@ fn vpp(effort: Effort) -> Vec<ValidationCheck> {
 mod tests {
     use super::*;
 
-    /// Misses that are understood, each explained in its note. A new miss, or one that has become a
-    /// hit, fails here.
+    /// The known misses, each explained in its note. A new miss fails here, and so does a known
+    /// miss that has become a hit.
     const MISSES: [&str; 1] = ["cn6880-memory-linear-threads-128k"];
 
     #[test]
-    fn everything_published_comes_out_but_the_known_misses() {
+    fn all_published_figures_are_reproduced_except_the_known_misses() {
         let results = results(Effort::Quick, &mut |_, _, _| {});
         let missed: Vec<&ValidationCheck> = results.iter().filter(|c| !c.pass).collect();
         let ids: Vec<&str> = missed.iter().map(|c| c.id.as_str()).collect();

@@ -1,8 +1,8 @@
-//! Who gets which packet next: the queue in front of cores.
+//! The scheduler in front of cores: it decides which core takes which packet next.
 //!
-//! All schedulers have the same four verbs. `push` queues work, `pull` gives a core its next work,
-//! `switch` changes the tag of work a core holds, `finish` takes it back and says which packets may
-//! leave, in which order.
+//! All schedulers have the same four calls. `push` queues work, `pull` returns the next work for a
+//! core, `switch` changes the tag of the work that a core holds, and `finish` ends the work and
+//! tells which packets may leave, in which order.
 
 mod openem;
 mod poll;
@@ -20,16 +20,16 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tag {
-    /// In any way.
+    /// Without restriction.
     #[default]
     Parallel,
-    /// Processed side by side, leaving in the order they came.
+    /// Processed in parallel, leaving in the order of arrival.
     Ordered,
     /// One at a time, in order.
     Atomic,
 }
 
-/// A packet as a scheduler sees it.
+/// The work on one packet, as a scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkItem {
     /// The packet's number.
@@ -38,13 +38,13 @@ pub struct WorkItem {
     pub flow: u32,
     /// Its priority class, 0 first.
     pub priority: u8,
-    /// Its group; cores may be closed to groups.
+    /// Its group; a core takes only some groups.
     pub group: u8,
-    /// How it may overlap with others of its flow.
+    /// How it may overlap with other packets of its flow.
     pub tag: Tag,
 }
 
-/// The scheduler of a group of cores, as a machine file gives it.
+/// The scheduler of a group of cores, as a machine file describes it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum SchedulerSpec {
@@ -59,7 +59,7 @@ pub enum SchedulerSpec {
     OpenEm(OpenEmSpec),
 }
 
-/// A scheduler at work.
+/// A scheduler in a run.
 #[derive(Clone, Debug)]
 pub enum Scheduler {
     /// One queue for all cores: its packets and its bound.
@@ -73,7 +73,7 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler for `cores` cores and at most `limit` packets waiting.
+    /// Makes a scheduler for `cores` cores and at most `limit` waiting packets.
     pub fn new(spec: &SchedulerSpec, cores: u32, limit: usize) -> Scheduler {
         match spec {
             SchedulerSpec::Fifo => Scheduler::Fifo(VecDeque::new(), limit),
@@ -83,7 +83,7 @@ impl Scheduler {
         }
     }
 
-    /// Queues `work`; false if it is full.
+    /// Queues `work`; false if the queue is full.
     pub fn push(&mut self, work: WorkItem) -> bool {
         match self {
             Scheduler::Fifo(queue, limit) => {
@@ -99,7 +99,7 @@ impl Scheduler {
         }
     }
 
-    /// The next work for `core`, and the time the core spends on getting it.
+    /// Returns the next work for `core`, and the time that the core needs to get it.
     pub fn pull(&mut self, core: u32) -> Option<(WorkItem, Duration)> {
         match self {
             Scheduler::Fifo(queue, _) => queue.pop_front().map(|work| (work, Duration::ZERO)),
@@ -109,9 +109,9 @@ impl Scheduler {
         }
     }
 
-    /// Changes the tag of work in hand. False if it has to wait: then it is the scheduler's again,
-    /// to be pulled later. Packets that waited for it to give its place in the order up are
-    /// appended to `leaving`.
+    /// Changes the tag of `work`, which a core holds. False if the work has to wait: the scheduler
+    /// then holds it again, to be pulled later. Packets that were waiting behind its place in the
+    /// order are appended to `leaving`.
     pub fn switch(&mut self, work: WorkItem, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
         match self {
             Scheduler::Sso(sso) => sso.switch(work, tag, leaving),
@@ -119,7 +119,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes finished work back; packets free to leave are appended to `leaving` in their order.
+    /// Ends `work`. Packets that may leave are appended to `leaving` in their order.
     pub fn finish(&mut self, work: WorkItem, leaving: &mut VecDeque<u32>) {
         match self {
             Scheduler::Sso(sso) => sso.finish(work, leaving),
@@ -131,7 +131,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether some core could be given work now.
+    /// True if there may be work for some core now.
     pub fn has_work(&self) -> bool {
         match self {
             Scheduler::Sso(sso) => sso.has_work(),
@@ -139,7 +139,7 @@ impl Scheduler {
         }
     }
 
-    /// Packets waiting for a core.
+    /// The number of packets that wait for a core.
     pub fn waiting(&self) -> usize {
         match self {
             Scheduler::Fifo(queue, _) => queue.len(),
@@ -149,7 +149,7 @@ impl Scheduler {
         }
     }
 
-    /// Packets waiting for a core by their group, where groups matter.
+    /// The number of packets that wait for a core, by group, if the scheduler has groups.
     pub fn waiting_by_group(&self) -> BTreeMap<u8, usize> {
         match self {
             Scheduler::Sso(sso) => sso.waiting_by_group(),

@@ -1,7 +1,7 @@
-//! A software event machine (Open Event Machine): events wait in queues attached to execution
+//! A software event machine (Open Event Machine). Events wait in queues attached to execution
 //! objects, and each core runs the dispatcher between events. An atomic queue has one event in
 //! execution at a time, a parallel queue any number. Queues are served by priority, and round robin
-//! within one.
+//! within a priority.
 
 use super::WorkItem;
 use crate::spec::text;
@@ -9,16 +9,16 @@ use fastpath_units::Duration;
 use serde::Deserialize;
 use std::collections::VecDeque;
 
-/// An event machine as a machine file gives it.
+/// An event machine as a machine file describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenEmSpec {
-    /// Event queues; flow f uses queue f mod this.
+    /// Number of event queues; flow f uses queue f mod this number.
     pub queues: u32,
-    /// Whether a queue's events exclude each other.
+    /// Whether the events of a queue exclude each other.
     #[serde(default)]
     pub queue_type: QueueType,
-    /// What the dispatcher costs the core per event.
+    /// The cost of the dispatcher per event.
     #[serde(deserialize_with = "text")]
     pub dispatch: Duration,
 }
@@ -37,11 +37,11 @@ pub enum QueueType {
 /// Priority classes.
 const PRIORITIES: usize = 8;
 
-/// An event machine at work.
+/// An event machine in a run.
 #[derive(Clone, Debug)]
 pub struct OpenEm {
     queues: Vec<Queue>,
-    /// Queues that may be served, by priority. A queue is in here at most once.
+    /// Queues that may be served, by priority. Each queue is listed at most once.
     ready: [VecDeque<usize>; PRIORITIES],
     queue_type: QueueType,
     dispatch: Duration,
@@ -57,7 +57,7 @@ struct Queue {
 }
 
 impl OpenEm {
-    /// An event machine with room for `limit` events.
+    /// Makes an event machine with room for `limit` events.
     pub fn new(spec: &OpenEmSpec, limit: usize) -> OpenEm {
         OpenEm {
             queues: vec![Queue::default(); spec.queues.max(1) as usize],
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_atomic_queue_gives_its_next_event_only_after_the_last_is_finished() {
+    fn an_atomic_queue_returns_its_next_event_after_the_previous_is_finished() {
         let mut em = machine(QueueType::Atomic);
         (0..4).for_each(|p| assert!(em.push(work(p, p % 2, 0))));
         assert_eq!(drain(&mut em), [0, 1]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_queues_take_turns_and_priority_goes_first() {
+    fn parallel_queues_take_turns_within_a_priority() {
         let mut em = machine(QueueType::Parallel);
         (0..4).for_each(|p| assert!(em.push(work(p, p / 2, 1))));
         assert!(em.push(work(9, 3, 0)));

@@ -1,6 +1,6 @@
-//! Poll mode (DPDK): the NIC deals flows to one receive queue per core, each core takes bursts from
-//! its own queue and runs every packet to completion. A full queue drops; nothing is shared, so
-//! nothing can be out of order in a flow.
+//! Poll mode (DPDK): the NIC distributes flows over one receive queue per core (RSS). Each core
+//! takes bursts from its own queue and runs every packet to completion. A full queue drops. Cores
+//! share no queue, so a flow stays in order.
 
 use super::WorkItem;
 use crate::spec::text;
@@ -8,14 +8,14 @@ use fastpath_units::Duration;
 use serde::Deserialize;
 use std::collections::VecDeque;
 
-/// Poll mode as a machine file gives it.
+/// Poll mode as a machine file describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PollSpec {
-    /// Packets taken at most per poll.
+    /// The most packets taken per poll.
     #[serde(default = "burst")]
     pub burst: u32,
-    /// What a poll costs whatever it brings.
+    /// The cost of a poll, whatever the number of packets.
     #[serde(default, deserialize_with = "text")]
     pub poll: Duration,
 }
@@ -24,11 +24,11 @@ fn burst() -> u32 {
     32
 }
 
-/// Receive queues at work.
+/// The receive queues in a run.
 #[derive(Clone, Debug)]
 pub struct Poll {
     queues: Vec<VecDeque<WorkItem>>,
-    /// Packets each core may still take before it polls again.
+    /// The number of packets that each core may still take before it polls again.
     left: Vec<u32>,
     limit: usize,
     burst: u32,
@@ -36,7 +36,7 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// A queue of `limit` packets for each of `cores` cores.
+    /// Makes a queue of `limit` packets for each of `cores` cores.
     pub fn new(spec: &PollSpec, cores: u32, limit: usize) -> Poll {
         let cores = cores as usize;
         let (burst, poll) = (spec.burst.max(1), spec.poll);

@@ -1,11 +1,11 @@
 //! A hardware scheduling, synchronisation and order unit (Cavium OCTEON's SSO/POW).
 //!
-//! Cores ask for work. Descheduled work whose turn has come goes first, then eight input queues by
-//! priority: static (lower number first) or weighted round robin. A core gets only groups its mask
-//! allows. The tag of work is its flow: *atomic* work of one flow is given to one core at a time,
-//! in order; *ordered* work of one flow goes to several cores but leaves in order; *parallel* work
-//! does as it likes. A core may switch the tag of its work; if the new tag has to be waited for,
-//! the work is descheduled and the core takes other work meanwhile.
+//! Cores request work. Descheduled work that has received its tag goes first. Then follow eight
+//! input queues by priority: static (lower number first) or weighted round robin. A core gets only
+//! the groups in its mask. The tag of work is its flow. *Atomic* work of one flow runs on one core
+//! at a time, in order. *Ordered* work of one flow runs on several cores but leaves in order.
+//! *Parallel* work has no restriction. A core may switch the tag of its work. If the new tag is not
+//! free, the work is descheduled, and the core takes other work.
 
 use super::{Tag, WorkItem};
 use crate::spec::text;
@@ -13,17 +13,17 @@ use fastpath_units::Duration;
 use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 
-/// An SSO as a machine file gives it.
+/// An SSO as a machine file describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsoSpec {
-    /// What getting work costs the core.
+    /// The cost of a request for work.
     #[serde(default, deserialize_with = "text")]
     pub get_work: Duration,
-    /// Packets served in a turn of each input queue; all 0 (or left out): strictly by number.
+    /// Packets served per round of each input queue; all 0, the default: strictly by number.
     #[serde(default)]
     pub weights: [u32; QUEUES],
-    /// The groups each core takes, bit by bit; cores past the end take all.
+    /// The groups of each core, one per bit; cores past the end of the list take all groups.
     #[serde(default)]
     pub group_masks: Vec<u64>,
 }
@@ -31,26 +31,26 @@ pub struct SsoSpec {
 /// Input queues: priorities.
 const QUEUES: usize = 8;
 
-/// An SSO at work.
+/// An SSO in a run.
 #[derive(Clone, Debug)]
 pub struct Sso {
     spec: SsoSpec,
     queues: [VecDeque<WorkItem>; QUEUES],
-    /// Descheduled work whose turn has come.
+    /// Descheduled work that has received its tag.
     rescheduled: VecDeque<WorkItem>,
     /// By flow; grows to the highest flow seen.
     flows: Vec<FlowTags>,
     limit: usize,
     waiting: usize,
-    /// Weighted round robin: the queue whose turn it is, and how much of the turn is left.
-    turn: (usize, u32),
+    /// Weighted round robin: the queue being served, and the packets left in its round.
+    round: (usize, u32),
 }
 
 #[derive(Clone, Debug, Default)]
 struct FlowTags {
     /// The packet that holds the atomic tag.
     holder: Option<u32>,
-    /// WorkItem that waits for the atomic tag, descheduled.
+    /// Descheduled work that waits for the atomic tag.
     next: VecDeque<WorkItem>,
     /// Ordered work in its order.
     order: VecDeque<Ordered>,
@@ -65,14 +65,14 @@ struct Ordered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Running,
-    /// Done, held back for those before it.
+    /// Done, held back for work before it in the order.
     Finished,
-    /// Wants the atomic tag next, in its order.
+    /// Waits for the atomic tag, in its order.
     Switching,
 }
 
 impl Sso {
-    /// An SSO with room for `limit` pieces of new work.
+    /// Makes an SSO with room for `limit` packets of new work.
     pub fn new(spec: &SsoSpec, limit: usize) -> Sso {
         Sso {
             spec: spec.clone(),
@@ -81,7 +81,7 @@ impl Sso {
             flows: Vec::new(),
             limit,
             waiting: 0,
-            turn: (0, spec.weights[0]),
+            round: (0, spec.weights[0]),
         }
     }
 
@@ -106,7 +106,7 @@ impl Sso {
         self.waiting
     }
 
-    /// WorkItem not with a core, by group.
+    /// The number of packets that no core holds, by group.
     pub(super) fn waiting_by_group(&self) -> BTreeMap<u8, usize> {
         let mut groups = BTreeMap::new();
         for work in self.queues.iter().flatten().chain(&self.rescheduled) {
@@ -122,44 +122,43 @@ impl Sso {
             return self.rescheduled.remove(at).map(|work| (work, self.spec.get_work));
         }
         let weighted = self.spec.weights.iter().any(|&w| w > 0);
-        let first = if weighted { self.turn.0 } else { 0 };
+        let first = if weighted { self.round.0 } else { 0 };
         for step in 0..QUEUES {
             let queue = (first + step) % QUEUES;
-            if weighted && step == 0 && self.turn.1 == 0 {
+            if weighted && step == 0 && self.round.1 == 0 {
                 continue;
             }
-            // WorkItem that must wait for its tag is passed over, not put aside: its flow keeps its
-            // place.
+            // Work that must wait for its tag is passed over and keeps its place in the queue.
             let eligible = |work: &WorkItem| open(work) && self.is_free(*work);
             let Some(at) = self.queues[queue].iter().position(eligible) else { continue };
             let work = self.queues[queue].remove(at)?;
             self.waiting -= 1;
-            self.take_turn(queue);
+            self.advance_round(queue);
             self.start(work);
             return Some((work, self.spec.get_work));
         }
-        // Only the queue whose turn is spent may have work left: it starts a new turn.
-        if weighted && self.turn.1 == 0 && !self.queues[self.turn.0].is_empty() {
-            self.turn.1 = self.spec.weights[self.turn.0].max(1);
+        // Only the queue at the end of its round may have work left: it starts a new round.
+        if weighted && self.round.1 == 0 && !self.queues[self.round.0].is_empty() {
+            self.round.1 = self.spec.weights[self.round.0].max(1);
             return self.pull(core);
         }
         None
     }
 
-    /// New atomic work may start if nobody holds or waits for the tag and no ordered work of the
-    /// flow is before it.
+    /// True if new work may start. Atomic work may start if no other work holds the tag, waits for
+    /// it, or is before it in the order of the flow.
     fn is_free(&self, work: WorkItem) -> bool {
         let flow = &self.flows[work.flow as usize];
         work.tag != Tag::Atomic || (flow.holder.is_none() && flow.next.is_empty() && flow.order.is_empty())
     }
 
-    fn take_turn(&mut self, queue: usize) {
-        let left = if queue == self.turn.0 && self.turn.1 > 0 {
-            self.turn.1
+    fn advance_round(&mut self, queue: usize) {
+        let left = if queue == self.round.0 && self.round.1 > 0 {
+            self.round.1
         } else {
             self.spec.weights[queue].max(1)
         };
-        self.turn = if left > 1 {
+        self.round = if left > 1 {
             (queue, left - 1)
         } else {
             let next = (queue + 1) % QUEUES;
@@ -215,7 +214,7 @@ impl Sso {
                 self.start(wanted);
                 true
             }
-            // Order given up: whoever waits behind it may go.
+            // The work gives up its place in the order: work behind it may leave.
             (Tag::Ordered, _) => {
                 flow.order.retain(|o| o.work.packet != work.packet);
                 self.advance(work.flow, leaving);
@@ -241,8 +240,8 @@ impl Sso {
         }
     }
 
-    /// Moves what has come to the front of the flow's order on: finished work leaves, switching
-    /// work waits for the tag.
+    /// Advances the work at the front of the flow's order: finished work leaves, and switching work
+    /// waits for the tag.
     fn advance(&mut self, flow: u32, leaving: &mut VecDeque<u32>) {
         let state = &mut self.flows[flow as usize];
         while let Some(first) = state.order.front().copied() {
@@ -256,8 +255,7 @@ impl Sso {
         self.grant(flow);
     }
 
-    /// Gives a free atomic tag to the work that waited longest, which is then to be scheduled
-    /// again.
+    /// Gives a free atomic tag to the work that has waited longest and schedules that work again.
     fn grant(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
         if state.holder.is_none()
@@ -284,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_share_the_cores_and_an_empty_queue_gives_its_turn_away() {
+    fn weights_share_the_cores_and_an_empty_queue_is_passed_over() {
         let mut s = sso([2, 1, 0, 0, 0, 0, 0, 0], vec![]);
         for p in 0..6 {
             s.push(work(p, p, 0, 0, Tag::Parallel));
@@ -300,8 +298,8 @@ mod tests {
         let jobs: Vec<WorkItem> = (0..3).map(|p| work(p, 7, 0, 0, Tag::Ordered)).collect();
         jobs.iter().for_each(|&w| assert!(s.push(w)));
         (0..3).for_each(|core| assert!(s.pull(core).is_some()));
-        // The last asks first and is descheduled; the first gets the tag at once, the others follow
-        // in order.
+        // The last work switches first and is descheduled. The first work gets the tag at once, and
+        // the others follow in order.
         let mut leaving = VecDeque::new();
         assert!(!s.switch(jobs[2], Tag::Atomic, &mut leaving));
         assert!(s.switch(jobs[0], Tag::Atomic, &mut leaving));
@@ -314,9 +312,9 @@ mod tests {
         assert_eq!(leaving, [0, 1, 2]);
     }
 
-    /// A random life: pushes, pulls, switches and finishes by random cores, with every invariant
-    /// checked at every step.
-    fn live(seed: u64, masks: &[u64]) {
+    /// Random pushes, pulls, switches and finishes by random cores. Checks every invariant at every
+    /// step.
+    fn check_random_calls(seed: u64, masks: &[u64]) {
         let mut rng = Rng::new(seed);
         let mut s = sso([0; QUEUES], masks.to_vec());
         let mut held: Vec<Option<WorkItem>> = vec![None; masks.len()];
@@ -333,8 +331,8 @@ mod tests {
                 (0, _) if pushed < 120 => {
                     let flow = rng.below(3) as u32;
                     let (priority, group) = (rng.below(3) as u8, rng.below(2) as u8);
-                    // Priority and group belong to the flow too, or order within it would mean
-                    // nothing.
+                    // Priority and group belong to the flow. Otherwise the flow would have no
+                    // order.
                     let (priority, group) = if flow == 0 { (priority, group) } else { (flow as u8, 0) };
                     let w = work(pushed, flow, priority, group, tags[flow as usize]);
                     assert!(s.push(w));
@@ -360,8 +358,7 @@ mod tests {
                     }
                     held[core] = got;
                 }
-                // Order holds among work that goes through the same tags: all of a run switches, or
-                // none.
+                // Order holds among work with the same tags: all work of a run switches, or none.
                 (_, Some(w)) if w.tag == Tag::Ordered && seed.is_multiple_of(2) => {
                     let switched = s.switch(w, Tag::Atomic, &mut leaving);
                     held[core] = switched.then_some(WorkItem { tag: Tag::Atomic, ..w });
@@ -385,7 +382,7 @@ mod tests {
                 }
             }
         }
-        // Nothing is lost: with cores for every group, all that was pushed leaves.
+        // Nothing is lost: with cores for every group, all work that was pushed leaves.
         for _ in 0..10_000 {
             for (core, held) in held.iter_mut().enumerate() {
                 match held.take() {
@@ -401,7 +398,7 @@ mod tests {
     proptest! {
         #[test]
         fn atomic_never_overlaps_ordered_leaves_in_order_and_priorities_and_groups_hold(seed: u64) {
-            live(seed, &[0b11, 0b01, 0b10, 0b11]);
+            check_random_calls(seed, &[0b11, 0b01, 0b10, 0b11]);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Link multiplexing (thesis §5.3): how many links of one rate an emulator carries, each within 2 %
-//! of its bandwidth.
+//! Link multiplexing (Joglekar 2004, §5.3): the number of links of one rate that an emulator
+//! carries, each within 2 % of its bandwidth.
 //!
 //! The links are full of TCP-like flows ([`Arrivals::Links`](crate::workload::Arrivals::Links)),
-//! the ideal is 94 Mbit/s of them per pair of ports. What TCP makes of a loss is not simulated but
-//! judged: a flow of 128 kbit/s sends 53 frames in one of the thesis' 24 intervals of 5 s. One lost
-//! frame is sent again from the queue before the link, a second in the same interval makes the flow
-//! miss its 2 %.
+//! the ideal is 94 Mbit/s of them per pair of ports. TCP's reaction to a loss is not simulated but
+//! estimated: a flow of 128 kbit/s sends 53 frames in one of the thesis' 24 intervals of 5 s. One
+//! lost frame is retransmitted from the queue before the link. A second loss in the same interval
+//! makes the flow miss its 2 %.
 
 use super::{Effort, FOUR, Kind, TWO, ValidationCheck, check, go, shipped};
 use crate::machine::Machine;
@@ -15,9 +15,9 @@ use crate::unit::UnitSpec;
 use crate::workload::{Arrivals, Sizes, Workload};
 use fastpath_units::{Duration, Rate};
 
-/// What TCP gets through a port of 100 Mbit/s (§5.3.2, footnote 2), in kbit/s.
+/// TCP goodput of a port of 100 Mbit/s (§5.3.2, footnote 2), in kbit/s.
 const PORT_KBIT: u64 = 94_000;
-/// Intervals of a measurement, and their length.
+/// The number of intervals of a measurement, and their length.
 const INTERVALS: f64 = 24.0;
 const INTERVAL_S: f64 = 5.0;
 
@@ -42,8 +42,8 @@ impl Emulator {
         go(&self.machine, &self.program, &workload)
     }
 
-    /// Whether a measurement of all links more likely than not finds each within 2 %: that no flow
-    /// loses two frames in one interval, losses being independent.
+    /// True if a measurement of all links more likely than not finds each of them within 2 %: no
+    /// flow loses two frames in one interval, if losses are independent.
     fn carries(&self, kbit: u64, links: u32, ports: &[u32]) -> bool {
         let outcome = self.run(kbit, links, ports);
         let lost = 1.0 - outcome.forwarded as f64 / outcome.offered as f64;
@@ -53,7 +53,7 @@ impl Emulator {
         lost < 0.02 && f64::from(links) / 2.0 * INTERVALS * poisson_tail(lost * frames, tolerated) < 0.69
     }
 
-    /// The most links carried, at most the ideal; by bisection to a fortieth.
+    /// The most links carried, at most the ideal number; by bisection to a fortieth.
     fn most(&self, kbit: u64, ports: &[u32]) -> f64 {
         let ideal = ideal(kbit, ports);
         if self.carries(kbit, ideal, ports) {
@@ -68,7 +68,7 @@ impl Emulator {
     }
 }
 
-/// Links that fit the ports: two for each flow.
+/// The number of links that fit the ports: two for each flow.
 fn ideal(kbit: u64, ports: &[u32]) -> u32 {
     2 * (PORT_KBIT / kbit) as u32 * (ports.len() / 2) as u32
 }
@@ -86,16 +86,16 @@ fn poisson_tail(mean: f64, k: f64) -> f64 {
 
 pub(super) fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
     let (mut machine, program) = shipped("ixp1200", "linkem");
-    // At a tenth of its load nobody feels the polling threads, and they are most of the events.
+    // At a tenth of the load polling threads have no effect, and they are most of the events.
     for unit in &mut machine.units {
         if let UnitSpec::Microengine(spec) = &mut unit.spec {
             spec.poll = None;
         }
     }
     let emulator = Emulator { machine, program, duration: effort.ms(5000) };
-    let two = "links on two ports: no frame underflows and nothing is busy, so ours is the ideal (94 Mbit/s of TCP); the thesis stayed \
-               5 to 10 % below it, which would be TCP's";
-    let four = "links on four ports: limited by underflow, as in the thesis; ours from the rate of underflows and what TCP can make good";
+    let two = "links on two ports: no frame underflows and no unit is busy, so ours is the ideal (94 Mbit/s of TCP); the thesis stayed \
+               5 to 10 % below it, probably because of TCP";
+    let four = "links on four ports: limited by underflow, as in the thesis; ours from the rate of underflows and the losses that TCP can repair";
     [
         ("ixp1200-links-128k-two-ports", 128, &TWO[..], 1320.0, (1188.0, 1500.0), two),
         ("ixp1200-links-256k-two-ports", 256, &TWO, 680.0, (612.0, 748.0), two),
