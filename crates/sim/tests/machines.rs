@@ -305,7 +305,11 @@ fn errors_of_programs_name_the_line() {
     let workload = Workload::default();
     let head = "name = 'p'\nsource = 'p'\nparams = { n = 1 }\n";
     for (text, line, says) in [
-        ("[[stage]]\nname = 's'\non = 'me9'", 6, "unit \"me9\" is unknown (have: me1, me2, me3, egress, link)"),
+        (
+            "[[stage]]\nname = 's'\non = 'me9'",
+            6,
+            "unit \"me9\" is unknown (have: me1, me2, me3, egress, link)",
+        ),
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ read = 'dram' }]", 7, "sram, sdram"),
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ compute = 1, read = 'sram' }]", 5, "exactly one"),
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ compute = 1, times = 'k' }]", 5, "(have: n)"),
