@@ -54,7 +54,6 @@ mod fast_serialiser;
 mod framing;
 mod general_pipe;
 mod impairment;
-mod math;
 mod opportunities;
 pub mod oracle;
 mod packet;

@@ -13,8 +13,7 @@
 //! Mahimahi counts IP packets with four bytes of tunnel header; see
 //! [`Opportunities::framing`].
 
-use crate::math;
-use fastpath_units::{Duration, Rate, Rng, Time};
+use fastpath_units::{Duration, Rate, Rng, Time, math};
 use std::sync::Arc;
 
 /// The bytes of one opportunity of Mahimahi.

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod math;
 mod parse;
 mod probability;
 mod rate;

@@ -2,8 +2,7 @@
 //! all checksums as they are.
 
 use super::chance::{Chance, ChanceState};
-use crate::math;
-use fastpath_units::{Probability, Rng};
+use fastpath_units::{Probability, Rng, math};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 

@@ -6,8 +6,7 @@
 //! the distribution turns z into a delay. So the distribution holds exactly for any spacing of packets
 //! and any ρ.
 
-use crate::math;
-use fastpath_units::{Duration, Probability, Rng, Time};
+use fastpath_units::{Duration, Probability, Rng, Time, math};
 use std::sync::Arc;
 
 /// The variation of the delay, which is added to [`PipeSpec::delay`](crate::PipeSpec::delay).

@@ -59,6 +59,6 @@ fn red_by_rate(red: RedSpec, target: Duration, rate: Option<Rate>) -> RedSpec {
     let Some(rate) = rate else { return RedSpec { min: 5 * unit, max: 15 * unit, ..red } };
     let c = rate.as_bps() as f64 / (8 * red.mean_packet.0) as f64;
     let min = u64::max(5, (target.as_secs_f64() * c / 2.0) as u64) * unit;
-    let weight = Probability::new(1.0 - crate::math::exp(-1.0 / c)).expect("0 … 1");
+    let weight = Probability::new(1.0 - fastpath_units::math::exp(-1.0 / c)).expect("0 … 1");
     RedSpec { min, max: 3 * min, weight, ..red }
 }

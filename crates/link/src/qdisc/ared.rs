@@ -6,9 +6,8 @@
 use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
 use super::drop_tail::Limit;
 use super::red::{Red, RedSpec};
-use crate::math;
 use crate::packet::Packet;
-use fastpath_units::{Duration, Probability, Rate, Rng, Time};
+use fastpath_units::{Duration, Probability, Rate, Rng, Time, math};
 use std::fmt;
 
 /// Parameters of adaptive RED. The defaults are those of RED with the paper's interval of half a

@@ -5,7 +5,7 @@
 const LN_2: f64 = std::f64::consts::LN_2;
 
 /// Returns the natural logarithm of a positive, normal number, with a relative error of about 10⁻¹⁵.
-pub(crate) fn ln(x: f64) -> f64 {
+pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1023;
     let mut mantissa = f64::from_bits(bits & 0x000f_ffff_ffff_ffff | 1023 << 52);
@@ -21,7 +21,7 @@ pub(crate) fn ln(x: f64) -> f64 {
 }
 
 /// Returns the exponential with a relative error of about 10⁻¹⁴; 0 and infinity beyond ±700.
-pub(crate) fn exp(x: f64) -> f64 {
+pub fn exp(x: f64) -> f64 {
     if x.abs() > 700.0 {
         return if x > 0.0 { f64::INFINITY } else { 0.0 };
     }
@@ -32,7 +32,7 @@ pub(crate) fn exp(x: f64) -> f64 {
 }
 
 /// Returns the probability that a standard normal variable exceeds `z`.
-pub(crate) fn normal_tail(z: f64) -> f64 {
+pub fn normal_tail(z: f64) -> f64 {
     if z < 0.0 {
         return 1.0 - normal_tail(-z);
     }
@@ -53,7 +53,7 @@ pub(crate) fn normal_tail(z: f64) -> f64 {
 
 /// Returns the standard normal quantile of `p` in (0, 1), with a relative error of 1.2·10⁻⁹: P. J.
 /// Acklam's rational approximation, 2003.
-pub(crate) fn normal_quantile(p: f64) -> f64 {
+pub fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969683028665376e+01,
         2.209460984245205e+02,
