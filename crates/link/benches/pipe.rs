@@ -1,4 +1,4 @@
-//! What a packet costs in a pipe: `push` and `pop`, without wheel, frames or ports.
+//! The cost of a packet in a pipe: `push` and `pop`, without wheel, frames or ports.
 //! Run with `cargo bench -p fastpath-link --bench pipe`.
 
 use divan::counter::ItemsCount;
@@ -10,7 +10,7 @@ fn main() {
     divan::main();
 }
 
-/// Packets per sample; a burst is pushed, then what is due is popped.
+/// Packets per sample. A burst is pushed, then packets that are due are popped.
 const PACKETS: u64 = 64_000;
 const BURST: u64 = 32;
 
@@ -25,7 +25,7 @@ fn full(queue: QueueSpec) -> PipeSpec {
     }
 }
 
-/// Offers frames of the given length at 95 % of the rate, in bursts, in a steady state.
+/// Offers frames of the given lengths at 95 % of the rate, in bursts, in a steady state.
 fn run(bencher: Bencher, spec: &PipeSpec, lens: [u32; 2]) {
     let mut pipe = Pipe::new(spec, Rng::new(1));
     let wire = u64::from(lens[0] + lens[1]) / 2 + 24;

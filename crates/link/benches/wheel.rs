@@ -1,11 +1,12 @@
-//! What the next pending time costs among many pipes: the earliest is popped and scheduled anew
-//! (the "hold" model), by the wheel and by the heap it was preferred to; and what a packet costs
-//! through many pipes. Run with `cargo bench -p fastpath-link --bench wheel`.
+//! The cost of the next pending time among many pipes: the earliest is popped and rescheduled (the
+//! "hold" model), with the wheel and with a heap. And the cost of a packet through many pipes. Run with `cargo bench -p fastpath-link --bench wheel`.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use fastpath_link::{Limit, LossSpec, Packet, PipeInit, PipeSpec, Pipes, QueueSpec, Wheel};
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 fn main() {
     divan::main();
@@ -14,8 +15,8 @@ fn main() {
 const PIPES: [u32; 5] = [1, 10, 1_000, 100_000, 1_000_000];
 const HOLDS: u64 = 100_000;
 
-/// A packet every 50 ns into one of the pipes in turn of a random order, each at rate, delay, loss
-/// and a queue; what is due leaves in the order of the wheel.
+/// A packet every 50 ns into a random pipe with rate, delay, loss and a queue. Packets that are due
+/// leave in the order of the wheel.
 #[divan::bench(args = PIPES)]
 fn packets_through_many_pipes(bencher: Bencher, count: u32) {
     let spec = PipeSpec {
@@ -38,12 +39,12 @@ fn packets_through_many_pipes(bencher: Bencher, count: u32) {
             }
         }
     };
-    // Every queue and delay line as full as it will be.
+    // Until queues and delay lines are in a steady state.
     run(u64::from(count) * 4 + 100_000);
     bencher.counter(ItemsCount::new(HOLDS)).bench_local(|| run(HOLDS));
 }
 
-/// What both can do.
+/// The common operations.
 trait Order {
     fn new(pipes: usize) -> Self;
     fn schedule(&mut self, id: u32, at: Time);
@@ -51,13 +52,13 @@ trait Order {
     fn pop_due(&mut self, now: Time) -> Option<(Time, u32)>;
 }
 
-/// Each pipe anew at up to twice the mean later, so that all of them together pop every 50 ns.
+/// Each pipe is rescheduled at up to twice the mean interval, so that one pipe is popped every 50 ns.
 #[divan::bench(args = PIPES, types = [Wheel, Heap])]
 fn hold_at_20_mpps<T: Order>(bencher: Bencher, pipes: u32) {
     hold::<T>(bencher, pipes, 2 * 50_000 * u64::from(pipes));
 }
 
-/// Each pipe anew within 100 ms: a thousand of them pop 20 000 times a second.
+/// Each pipe is rescheduled within 100 ms: a thousand pipes are popped 20 000 times per second.
 #[divan::bench(args = PIPES, types = [Wheel, Heap])]
 fn hold_within_100_ms<T: Order>(bencher: Bencher, pipes: u32) {
     hold::<T>(bencher, pipes, 100_000_000_000);
@@ -93,66 +94,21 @@ impl Order for Wheel {
     }
 }
 
-/// The alternative: a 4-ary heap that knows where each pipe is.
-struct Heap {
-    heap: Vec<(Time, u32)>,
-    places: Vec<Option<u32>>,
-}
-
-impl Heap {
-    fn put(&mut self, place: usize, entry: (Time, u32)) {
-        self.heap[place] = entry;
-        self.places[entry.1 as usize] = Some(place as u32);
-    }
-
-    fn up(&mut self, mut place: usize, entry: (Time, u32)) {
-        while place > 0 && entry < self.heap[(place - 1) / 4] {
-            self.put(place, self.heap[(place - 1) / 4]);
-            place = (place - 1) / 4;
-        }
-        self.put(place, entry);
-    }
-
-    fn down(&mut self, mut place: usize, entry: (Time, u32)) {
-        loop {
-            let first = 4 * place + 1;
-            let children = first..(first + 4).min(self.heap.len());
-            match children.min_by_key(|&child| self.heap[child]) {
-                Some(child) if self.heap[child] < entry => {
-                    self.put(place, self.heap[child]);
-                    place = child;
-                }
-                _ => break,
-            }
-        }
-        self.put(place, entry);
-    }
-}
+/// The alternative: the heap of the standard library. The hold model reschedules only popped pipes.
+struct Heap(BinaryHeap<Reverse<(Time, u32)>>);
 
 impl Order for Heap {
     fn new(pipes: usize) -> Heap {
-        Heap { heap: Vec::new(), places: vec![None; pipes] }
+        Heap(BinaryHeap::with_capacity(pipes))
     }
     fn schedule(&mut self, id: u32, at: Time) {
-        match self.places[id as usize] {
-            None => {
-                self.heap.push((at, id));
-                self.up(self.heap.len() - 1, (at, id));
-            }
-            Some(place) if self.heap[place as usize].0 < at => self.down(place as usize, (at, id)),
-            Some(place) => self.up(place as usize, (at, id)),
-        }
+        self.0.push(Reverse((at, id)));
     }
     fn next_at(&self) -> Option<Time> {
-        self.heap.first().map(|&(at, _)| at)
+        self.0.peek().map(|first| first.0.0)
     }
     fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
-        let &first = self.heap.first().filter(|first| first.0 <= now)?;
-        let last = self.heap.pop()?;
-        self.places[first.1 as usize] = None;
-        if !self.heap.is_empty() {
-            self.down(0, last);
-        }
-        Some(first)
+        self.0.peek().filter(|first| first.0.0 <= now)?;
+        self.0.pop().map(|first| first.0)
     }
 }

@@ -198,18 +198,17 @@ impl<P> PipeSet<P> {
         fast.general().is_none() && self.params.get(fast.params).takes_runs()
     }
 
-    /// Returns when the transmission of the packet popped last from pipe `id` ended, if departures are
-    /// recorded and the packet was sent.
+    /// See [`Pipes::departed`](crate::Pipes::departed).
     pub(crate) fn departed(&self, id: u32) -> Option<Time> {
         self.fast[id as usize].general().and_then(|general| self.general[general].departed())
     }
 
-    /// Returns when copies of the packet popped last from pipe `id` leave, if that is later.
+    /// See [`Pipe::copies_at`](crate::Pipe::copies_at).
     pub(crate) fn copies_at(&self, id: u32) -> Option<Time> {
         self.fast[id as usize].general().and_then(|general| self.general[general].copies_at())
     }
 
-    /// Adds a copy, which leaves at `at`, of a packet that has left pipe `id`. Fast pipes have none.
+    /// See [`Pipe::put_copy`](crate::Pipe::put_copy). Fast pipes have no copies.
     pub(crate) fn put_copy(&mut self, id: u32, at: Time, packet: Packet<P>) {
         if let Some(general) = self.fast[id as usize].general() {
             self.general[general].put_copy(at, packet);
@@ -321,14 +320,12 @@ impl<'s, P> PipeRef<'s, P> {
         self.general().map_or_else(|| fast.counters(ingress, drops), |general| *general.counters())
     }
 
-    /// Returns the measured delays behind the queue, if there is jitter: of packets that left the
-    /// queue after jitter and delay were set. Without jitter the delay is exact and not recorded.
+    /// See [`Pipe::delays`](crate::Pipe::delays).
     pub fn delays(&self) -> Option<&'s Delays> {
         self.general().and_then(GeneralPipe::delays)
     }
 
-    /// Returns what is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy
-    /// that leaves later.
+    /// See [`Pipe::held`](crate::Pipe::held).
     pub fn held(&self) -> Volume {
         let (fast, ingress, drops) = self.parts();
         let with_copies = |general: &GeneralPipe<P>| general.held() + general.copies();
@@ -345,7 +342,7 @@ impl<'s, P> PipeRef<'s, P> {
         self.set.next_at(self.id)
     }
 
-    /// Returns true if pushed = delivered + dropped + held, in packets and in bytes, without copies.
+    /// See [`Pipe::conserved`](crate::Pipe::conserved).
     pub fn conserved(&self) -> bool {
         let counted = || self.parts().0.counted(&self.set.store);
         self.counters().conserved(self.general().map_or_else(counted, GeneralPipe::held))

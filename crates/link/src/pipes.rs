@@ -203,14 +203,12 @@ impl<P> Pipes<P> {
         self.set.departed(id)
     }
 
-    /// Returns when the copies of the packet popped last from pipe `id` leave, if that is later than
-    /// the packet. The caller then makes the copies and [puts them back](Pipes::put_copy).
+    /// See [`Pipe::copies_at`](crate::Pipe::copies_at), for the packet popped last from pipe `id`.
     pub fn copies_at(&self, id: u32) -> Option<Time> {
         self.set.copies_at(id)
     }
 
-    /// Adds a copy, which leaves at `at`, of a packet that has left pipe `id`. See
-    /// [`Pipe::put_copy`](crate::Pipe::put_copy).
+    /// See [`Pipe::put_copy`](crate::Pipe::put_copy).
     pub fn put_copy(&mut self, id: u32, at: Time, packet: Packet<P>) {
         self.set.put_copy(id, at, packet);
         self.schedule(id);
@@ -264,8 +262,7 @@ impl<P> Pipes<P> {
         self.set.label(id)
     }
 
-    /// Returns true if the treatment of a packet in pipe `id` depends on its `traffic_class` or `flow`.
-    /// Otherwise the caller may leave both at 0.
+    /// See [`Pipe::reads_headers`](crate::Pipe::reads_headers).
     #[inline]
     pub fn reads_headers(&self, id: u32) -> bool {
         self.set.reads_headers(id)

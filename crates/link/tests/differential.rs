@@ -1,5 +1,5 @@
-//! The pipe against its executable specification, with random links, traffic and changes; and the
-//! properties every pipe has.
+//! The pipe against its executable specification, with random links, traffic and changes; and
+//! properties that every pipe has.
 
 use fastpath_link::oracle::Oracle;
 use fastpath_link::{
@@ -8,7 +8,7 @@ use fastpath_link::{
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
 
-/// One thing done to a pipe, after some time.
+/// One call of a pipe.
 #[derive(Clone, Debug)]
 enum Operation {
     Push {
@@ -17,20 +17,20 @@ enum Operation {
     },
     Pop,
     Change(Box<Change>),
-    /// From now on the pipe is run in its general form.
-    Enrich,
+    /// Turns the pipe into a general pipe.
+    Generalise,
 }
 
-/// How far time moves before a operation.
+/// How far time moves before an operation.
 #[derive(Clone, Debug)]
 enum Gap {
     None,
     Ps(u64),
-    /// Thousandths of the time 1500 bytes take.
+    /// Thousandths of the transmission time of 1500 bytes.
     Frames(u64),
     /// To the next exit.
     Exit,
-    /// To the moment the next packet to exit leaves or left the queue.
+    /// To when the next packet to exit leaves or left the queue.
     Departure,
 }
 
@@ -79,15 +79,15 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
     ]
 }
 
-/// Disciplines that plain pipes do not have: a limit in time, and RED that adapts within the times
-/// of a test.
-fn rich_queue() -> impl Strategy<Value = QueueSpec> {
+/// Disciplines that fast pipes do not support: a limit in time, and adaptive RED with intervals that
+/// are short enough for a test.
+fn general_queue() -> impl Strategy<Value = QueueSpec> {
     let longest = prop_oneof![0u64..1_000_000_000, 0u64..1_000_000_000_000];
     let by_time = longest.prop_map(|ps| QueueSpec::DropTailTime(Duration::from_ps(ps)));
     prop_oneof![ared(), by_time]
 }
 
-fn is_plain(queue: &QueueSpec) -> bool {
+fn is_fast(queue: &QueueSpec) -> bool {
     !matches!(queue, QueueSpec::Ared(_) | QueueSpec::DropTailTime(_))
 }
 
@@ -108,7 +108,7 @@ fn loss() -> impl Strategy<Value = LossSpec> {
 
 prop_compose! {
     fn spec()(rate in rate(), overhead in prop::sample::select(vec![0, 24, 38]), delay in delay(),
-              loss in prop_oneof![3 => Just(LossSpec::Never), 1 => loss()], queue in prop_oneof![4 => queue(), 1 => rich_queue()])
+              loss in prop_oneof![3 => Just(LossSpec::Never), 1 => loss()], queue in prop_oneof![4 => queue(), 1 => general_queue()])
         -> PipeSpec {
         PipeSpec { rate, overhead, delay, loss, queue, ..PipeSpec::default() }
     }
@@ -134,7 +134,7 @@ fn operation() -> impl Strategy<Value = (Gap, Operation)> {
         8 => (0u32..2000, 0u8..8).prop_map(|(len, traffic_class)| Operation::Push { len, traffic_class }),
         4 => Just(Operation::Pop),
         1 => change().prop_map(|change| Operation::Change(Box::new(change))),
-        1 => Just(Operation::Enrich),
+        1 => Just(Operation::Generalise),
     ];
     (gap, operation)
 }
@@ -157,10 +157,10 @@ fn moved(now: Time, gap: &Gap, pipe: &Pipe<u32>) -> Time {
     }
 }
 
-/// What leaves a pipe, to compare: exit time, packet, fate.
+/// Exits to compare: time, packet, traffic class, fate.
 type Out = Vec<(Time, u32, u8, Fate)>;
 
-fn note(out: &mut Out, exit: Exit<u32>) {
+fn record(out: &mut Out, exit: Exit<u32>) {
     out.push((exit.at, exit.packet.data, exit.packet.traffic_class, exit.fate));
 }
 
@@ -172,8 +172,8 @@ proptest! {
         let mut pipe = Pipe::new(&spec, Rng::new(seed));
         let mut oracle = Oracle::new(&spec, Rng::new(seed));
         let mut now = Time::ZERO;
-        // Elsewhere an event may be no exit.
-        let mut plain = is_plain(&spec.queue);
+        // In a general pipe an event may be no exit.
+        let mut fast = is_fast(&spec.queue);
         let (mut ours, mut theirs) = (Out::new(), Out::new());
         for (i, (gap, operation)) in operations.into_iter().enumerate() {
             now = moved(now, &gap, &pipe);
@@ -184,25 +184,25 @@ proptest! {
                 }
                 Operation::Pop => {
                     while let Some(exit) = pipe.pop(now) {
-                        note(&mut ours, exit);
+                        record(&mut ours, exit);
                     }
                     while let Some(exit) = oracle.pop(now) {
-                        note(&mut theirs, exit);
+                        record(&mut theirs, exit);
                     }
                 }
                 Operation::Change(change) => {
                     pipe.change(now, &change);
                     oracle.change(now, &change);
                 }
-                Operation::Enrich => {
-                    enrich(&mut pipe, now);
-                    plain = false;
+                Operation::Generalise => {
+                    generalise(&mut pipe, now);
+                    fast = false;
                 }
             }
             prop_assert_eq!(&ours, &theirs);
             prop_assert!(pipe.conserved(), "{:?} {:?}", pipe.counters(), pipe.held());
         }
-        // Whatever is left comes out at next_at, never at another time.
+        // The remaining packets leave at next_at and at no other time.
         while let Some(at) = pipe.next_at() {
             if at > now {
                 prop_assert_eq!(pipe.pop(at.saturating_sub(Duration::from_ps(1))), None);
@@ -211,13 +211,13 @@ proptest! {
             match pipe.pop(now) {
                 Some(exit) => {
                     prop_assert_eq!(exit.at, at);
-                    note(&mut ours, exit);
+                    record(&mut ours, exit);
                 }
-                None => prop_assert!(!plain, "a plain pipe's next_at is an exit"),
+                None => prop_assert!(!fast, "next_at of a fast pipe is an exit"),
             }
         }
         while let Some(exit) = oracle.pop(Time::MAX) {
-            note(&mut theirs, exit);
+            record(&mut theirs, exit);
         }
         prop_assert_eq!(ours, theirs);
         prop_assert_eq!(pipe.held().packets, 0);
@@ -225,15 +225,15 @@ proptest! {
     }
 }
 
-/// Makes the pipe leave its plain form, and asks for nothing that would need it.
-fn enrich(pipe: &mut Pipe<u32>, now: Time) {
+/// Turns the pipe into a general pipe without changing its behaviour.
+fn generalise(pipe: &mut Pipe<u32>, now: Time) {
     for loss in [LossSpec::Uniform(Probability::NEVER), LossSpec::Never] {
         pipe.change(now, &Change { egress_loss: Some(loss), ..Change::default() });
     }
 }
 
-/// Frames pushed at random times through a fixed rate and delay: (push, exit, len) of those
-/// delivered.
+/// Pushes frames at random times through a fixed rate and delay. Returns (push, exit, len) of delivered
+/// frames.
 fn flights(rate: Rate, delay: Duration, queue: QueueSpec, frames: &[(u64, u32)]) -> Vec<(Time, Time, u32)> {
     let spec = PipeSpec { rate: Some(rate), delay, queue, ..PipeSpec::default() };
     let mut pipe = Pipe::new(&spec, Rng::new(1));
@@ -250,10 +250,10 @@ fn flights(rate: Rate, delay: Duration, queue: QueueSpec, frames: &[(u64, u32)])
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Between two exits at most the rate's bits pass. Exits are rounded down to the picosecond, so
-    /// that the span between two of them may be short by less than one.
+    /// Between two exits at most the bits of the rate pass. Exits are rounded down to the picosecond,
+    /// so that the time between two exits may be short by less than one picosecond.
     #[test]
-    fn no_window_carries_more_than_the_rate_and_nothing_is_early(
+    fn no_window_carries_more_than_the_rate_and_no_packet_is_early(
         bps in 1u64..=800_000_000_000,
         delay in delay(),
         queue in queue(),
@@ -274,14 +274,14 @@ proptest! {
         }
     }
 
-    /// No time, size or rate makes a pipe panic; past the end of time packets stay.
+    /// No time, size or rate makes a pipe panic. Past the end of time packets stay in the pipe.
     #[test]
     fn extreme_times_and_sizes_are_survived(
         spec in spec(),
         delay: u64,
         operations in prop::collection::vec((any::<u64>(), any::<u32>(), change()), 1..20),
     ) {
-        let plain = is_plain(&spec.queue);
+        let fast = is_fast(&spec.queue);
         let mut pipe = Pipe::new(&PipeSpec { delay: Duration::from_ps(delay), ..spec }, Rng::new(1));
         for (now, len, change) in operations {
             let now = Time::from_ps(now);
@@ -291,7 +291,7 @@ proptest! {
             prop_assert!(pipe.conserved());
             if let Some(at) = pipe.next_at() {
                 let exit = pipe.pop(at).map(|exit| exit.at);
-                prop_assert!(exit == Some(at) || (exit.is_none() && !plain), "{:?} at {}", exit, at);
+                prop_assert!(exit == Some(at) || (exit.is_none() && !fast), "{:?} at {}", exit, at);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Disciplines that decide at dequeue, against their naive twins: random links and arrivals, drop
-//! for drop, mark for mark, picosecond for picosecond.
+//! Disciplines that decide at dequeue, against their oracles: with random links and arrivals every
+//! drop, mark and time is equal to the picosecond.
 
 use fastpath_link::oracle;
 use fastpath_link::{
@@ -10,11 +10,11 @@ use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-type Arrivals = Vec<(Time, Packet<()>)>;
+type ArrivalList = Vec<(Time, Packet<()>)>;
 type Fates = BTreeMap<usize, (Time, Fate)>;
 
-/// Sends the arrivals through a pipe that is looked at only when it asks for it.
-fn through_a_pipe(spec: &PipeSpec, arrivals: &Arrivals, seed: u64) -> Fates {
+/// Sends the arrivals through a pipe that is popped only at `next_at`.
+fn through_a_pipe(spec: &PipeSpec, arrivals: &ArrivalList, seed: u64) -> Fates {
     let mut pipe: Pipe<usize> = Pipe::new(spec, Rng::new(seed));
     let mut fates = Fates::new();
     let mut last = Time::ZERO;
@@ -23,7 +23,7 @@ fn through_a_pipe(spec: &PipeSpec, arrivals: &Arrivals, seed: u64) -> Fates {
         let arrival = arrivals.get(next).map(|(at, _)| *at);
         let Some(now) = pipe.next_at().into_iter().chain(arrival).min() else { break };
         while let Some(exit) = pipe.pop(now) {
-            assert!(last <= exit.at && exit.at <= now, "exits come in order and in time");
+            assert!(last <= exit.at && exit.at <= now, "exits are in order and not late");
             last = exit.at;
             fates.insert(exit.packet.data, (exit.at, exit.fate));
         }
@@ -72,7 +72,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    // Strong weights, so that a short run sees probabilities of every size.
+    // Large weights, so that a short run reaches probabilities of every size.
     fn pie()(target in span(20_000), update in span(20_000), burst in span(50_000), alpha in 0.1..50.0,
              beta in 1.0..200.0, mean_packet in 0u64..1600, mark_below in 0.0..0.5, ecn in ecn(), options: (bool, bool),
              limit in limit())
@@ -104,7 +104,7 @@ prop_compose! {
     }
 }
 
-/// DSCPs spread over some classes.
+/// All DSCPs, distributed over `count` classes.
 fn classes(count: usize) -> Classes {
     (0..count as u8).fold(Classes::all_in(0), |classes, class| {
         classes.with(class, (0..64).filter(move |dscp| dscp % count as u8 == class))
@@ -136,9 +136,8 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
     ]
 }
 
-/// Arrivals around a load of once to thrice the rate in bursts and lulls: what disciplines exist
-/// for.
-fn arrivals(rate: Rate) -> impl Strategy<Value = Arrivals> {
+/// Arrivals with bursts and pauses, at one to three times the rate.
+fn arrivals(rate: Rate) -> impl Strategy<Value = ArrivalList> {
     let full = rate.transmission(Bytes(1500), Default::default()).0.as_ps();
     let gap = prop_oneof![
         6 => Just(0u64),
@@ -157,7 +156,7 @@ fn arrivals(rate: Rate) -> impl Strategy<Value = Arrivals> {
     })
 }
 
-fn scenario() -> impl Strategy<Value = (Rate, Arrivals)> {
+fn scenario() -> impl Strategy<Value = (Rate, ArrivalList)> {
     prop::sample::select(vec![64_000, 1_000_000, 7_777_777, 100_000_000]).prop_flat_map(|bps| {
         let rate = Rate::from_bps(bps).expect("in range");
         (Just(rate), arrivals(rate))
@@ -168,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_discipline_does_what_its_pseudo_code_does(
+    fn every_discipline_follows_its_pseudocode(
         queue in queue(),
         (rate, arrivals) in scenario(),
         delay in span(30_000),
@@ -182,7 +181,7 @@ proptest! {
 }
 
 /// Packets of 1250 bytes, 10 ms each at 1 Mbit/s, every 5 ms for two seconds, of four flows.
-fn overload(traffic_class: u8) -> Arrivals {
+fn overload(traffic_class: u8) -> ArrivalList {
     let packet = |i: u32| Packet { len: 1250, flow: i % 4, traffic_class, data: () };
     (0..400).map(|i| (Time::ZERO + Duration::from_ms(5) * u64::from(i), packet(i))).collect()
 }
@@ -192,17 +191,17 @@ fn under_overload(queue: QueueSpec, traffic_class: u8) -> Fates {
     through_a_pipe(&spec, &overload(traffic_class), 1)
 }
 
-/// (packet, ms) of what was dropped for a reason.
+/// Returns (packet, ms) of drops with this reason.
 fn dropped(fates: &Fates, reason: DropReason) -> Vec<(usize, u64)> {
     let dropped = fates.iter().filter(|(_, (_, fate))| *fate == Fate::Dropped(reason));
     dropped.map(|(id, (at, _))| (*id, at.as_ns() / 1_000_000)).collect()
 }
 
 #[test]
-fn codel_drops_at_the_head_an_interval_after_the_delay_rose_and_then_ever_faster() {
+fn codel_drops_at_the_head_an_interval_after_the_delay_rose_and_then_at_a_rising_rate() {
     let fates = under_overload(QueueSpec::Codel(CodelSpec::default()), 0);
     let early = dropped(&fates, DropReason::Early);
-    // Packet 3 is the first with more than an MTU behind it, at 30 ms; at 130 ms CoDel enters the
+    // Packet 3, at 30 ms, is the first with more than an MTU behind it. At 130 ms CoDel enters the
     // drop state. The next drops are due 100, 70.7, 57.7, 50 … ms later and happen when the wire is
     // free.
     assert_eq!(early[..7], [(13, 130), (24, 230), (33, 310), (39, 360), (45, 410), (51, 460), (56, 500)]);
@@ -210,13 +209,13 @@ fn codel_drops_at_the_head_an_interval_after_the_delay_rose_and_then_ever_faster
 
 #[test]
 fn pie_lets_a_burst_pass_and_then_drops_down_to_two_packets() {
-    // So strong a controller goes from 0 to 1 in one update: no chance is left.
+    // With this weight the probability goes from 0 to 1 in one update: nothing is random.
     let pie = PieSpec { alpha: 1e6, beta: 0.0, ..PieSpec::default() };
     let fates = under_overload(QueueSpec::Pie(pie), 0);
     let early: Vec<usize> = dropped(&fates, DropReason::Early).iter().map(|(id, _)| *id).collect();
-    // The burst of 150 ms is granted until packet 2 (10 ms), and has been used up by the update at
-    // 165 ms, which is before packet 33. Then all are dropped until two wait, and with two waiting
-    // every second one.
+    // The burst allowance of 150 ms is renewed until packet 2 (10 ms) and used up by the update at
+    // 165 ms, before packet 33. Then all packets are dropped until two wait, and after that every
+    // second packet.
     let expected: Vec<usize> = (33..=59).chain((61..400).step_by(2)).collect();
     assert_eq!(early, expected);
 }
@@ -229,34 +228,33 @@ fn ecn_capable_packets_are_marked_where_others_are_dropped() {
         let marks = |fates: &Fates| {
             fates.values().filter(|(_, fate)| *fate == Fate::Delivered { marked: true }).count()
         };
-        let (deaf, hears) = (under_overload(queue.clone(), 0), under_overload(queue.clone(), 2));
-        let drops = [&deaf, &hears].map(|fates| dropped(fates, DropReason::Early).len());
-        assert!(marks(&deaf) == 0 && drops[0] > 0, "{queue}: {drops:?}");
-        assert!(marks(&hears) > 0 && drops[1] < drops[0], "{queue}: {drops:?}");
+        let (not_ect, ect) = (under_overload(queue.clone(), 0), under_overload(queue.clone(), 2));
+        let drops = [&not_ect, &ect].map(|fates| dropped(fates, DropReason::Early).len());
+        assert!(marks(&not_ect) == 0 && drops[0] > 0, "{queue}: {drops:?}");
+        assert!(marks(&ect) > 0 && drops[1] < drops[0], "{queue}: {drops:?}");
     }
 }
 
 #[test]
 fn a_full_drop_head_queue_sends_the_newest() {
     let fates = under_overload(QueueSpec::DropHead(Limit::Packets(3)), 0);
-    // 0 is on the wire, 1 and 2 wait; each newcomer pushes out the oldest that waits.
+    // 0 is on the wire, 1 and 2 wait. Each arrival pushes out the oldest packet that waits.
     let full = dropped(&fates, DropReason::QueueFull);
     assert_eq!(full[..4], [(3, 25), (5, 35), (7, 45), (9, 55)]);
     assert_eq!(fates[&399].1, Fate::Delivered { marked: false });
 }
 
 #[test]
-fn what_waited_longer_than_the_limit_in_time_expires() {
+fn packets_that_waited_longer_than_the_limit_expire() {
     let spec = SojournSpec { longest: Duration::from_ms(40), limit: Limit::Packets(1000) };
     let fates = under_overload(QueueSpec::Sojourn(spec), 0);
-    // Packet n comes at 5n ms and would be sent at 10n: up to packet 8 that is a wait of 40 ms at
-    // most.
+    // Packet n arrives at 5n ms and would be sent at 10n ms: up to packet 8 it waits at most 40 ms.
     assert_eq!(dropped(&fates, DropReason::Expired)[..3], [(9, 90), (11, 100), (13, 110)]);
 }
 
 #[test]
 fn a_limit_in_time_follows_the_rate() {
-    // Packets of 1250 bytes take 10 ms at 1 Mbit/s and 1 ms at 10 Mbit/s; all come at once.
+    // Packets of 1250 bytes take 10 ms at 1 Mbit/s and 1 ms at 10 Mbit/s. All arrive at once.
     for (mbit, longest_ms, taken) in [(1, 0, 1), (1, 25, 3), (1, 30, 4), (10, 25, 26), (10, 0, 1)] {
         let queue = QueueSpec::DropTailTime(Duration::from_ms(longest_ms));
         let spec = PipeSpec { rate: Rate::from_bps(mbit * 1_000_000), queue, ..PipeSpec::default() };
@@ -268,26 +266,26 @@ fn a_limit_in_time_follows_the_rate() {
 }
 
 #[test]
-fn fq_codel_gives_every_flow_its_turn() {
-    // Flow 0 brings ten packets at once, then each of the others one: those go first.
+fn fq_codel_serves_every_flow() {
+    // Five packets of flow 0 arrive at once, then one of each other flow: the others are served first.
     let packet = |flow| Packet { len: 1250, flow, traffic_class: 0, data: () };
-    let arrivals: Arrivals =
+    let arrivals: ArrivalList =
         [0, 0, 0, 0, 0, 1, 2, 3].map(|flow| (Time::ZERO, packet(flow))).into_iter().collect();
     let queue = QueueSpec::FqCodel(FqCodelSpec::default());
     let spec = PipeSpec { rate: Rate::from_bps(1_000_000), queue, ..PipeSpec::default() };
     let fates = through_a_pipe(&spec, &arrivals, 1);
     let mut order: Vec<(Time, usize)> = fates.iter().map(|(id, (at, _))| (*at, *id)).collect();
     order.sort();
-    // The quantum of 1514 bytes lets flow 0 start a second packet before it has to wait.
+    // With the quantum of 1514 bytes flow 0 starts a second packet before it has to wait.
     assert_eq!(order.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [0, 1, 5, 6, 7, 2, 3, 4]);
 }
 
-/// (packet, ms) in the order of leaving, of packets of 1000 bytes that all come at once.
+/// Returns (packet, ms) in the order of exits, for packets of 1000 bytes that all arrive at once.
 fn order(queue: QueueSpec, rate: Option<Rate>, traffic_classes: &[u8]) -> Vec<(usize, u64)> {
     let packet = |traffic_class: &u8| {
         (Time::ZERO, Packet { len: 1000, flow: 0, traffic_class: *traffic_class, data: () })
     };
-    let arrivals: Arrivals = traffic_classes.iter().map(packet).collect();
+    let arrivals: ArrivalList = traffic_classes.iter().map(packet).collect();
     let fates = through_a_pipe(&PipeSpec { rate, queue, ..PipeSpec::default() }, &arrivals, 1);
     let mut order: Vec<(Time, usize)> = fates.iter().map(|(id, (at, _))| (*at, *id)).collect();
     order.sort();
@@ -300,35 +298,35 @@ fn a_token_bucket_passes_its_burst_at_once_or_at_the_peak_and_then_its_rate() {
     let limit = Limit::Packets(10);
     let bucket = |peak| TokenBucketSpec { rate: rate(1_000_000), burst: Bytes(3000), peak, limit };
     let peak = Peak { rate: rate(2_000_000), burst: Bytes(1000) };
-    // 1000 bytes are 8 ms of tokens, or 4 ms at the peak. With a peak the bucket has 500 bytes
-    // after the fourth packet, and nothing after the fifth.
+    // 1000 bytes are 8 ms of tokens, or 4 ms at the peak. With a peak rate the bucket has 500 bytes
+    // after the fourth packet and none after the fifth.
     for (peak, exits) in [(None, [0, 0, 0, 8, 16, 24]), (Some(peak), [0, 4, 8, 12, 16, 24])] {
         let got = order(QueueSpec::TokenBucket(bucket(peak)), None, &[0; 6]);
         assert_eq!(got.iter().map(|(_, ms)| *ms).collect::<Vec<_>>(), exits, "{peak:?}");
     }
-    // Behind it the wire takes 4 ms for each.
+    // The wire behind the bucket takes 4 ms for each packet.
     let got = order(QueueSpec::TokenBucket(bucket(None)), Some(rate(2_000_000)), &[0; 6]);
     assert_eq!(got.iter().map(|(_, ms)| *ms).collect::<Vec<_>>(), [4, 8, 12, 16, 20, 28]);
 }
 
 #[test]
-fn a_band_waits_for_those_before_it() {
+fn a_band_waits_for_the_bands_before_it() {
     let bands = vec![Limit::Packets(2), Limit::Packets(100)];
     let spec = PrioSpec { bands, classes: Classes::all_in(1).with(0, [46]) };
     let ef = 46 << 2;
-    // The first is on the wire before anybody else is there; the last finds its band full.
+    // The first packet is on the wire before the others arrive. The last finds its band full.
     let got = order(QueueSpec::Prio(spec), Rate::from_bps(8_000_000), &[0, 0, ef, 0, ef, ef]);
     assert_eq!(got, [(5, 0), (0, 1), (2, 2), (4, 3), (1, 4), (3, 5)]);
 }
 
 #[test]
-fn classes_share_the_rate_as_their_quanta() {
+fn classes_share_the_rate_in_proportion_to_their_quanta() {
     let share = |quantum| DrrShare { quantum: Bytes(quantum), limit: Limit::Packets(100) };
     let classes = Classes::all_in(1).with(0, [8]);
     let spec = DrrSpec { shares: vec![share(2000), share(1000)], classes };
     let a = 8 << 2;
     let got = order(QueueSpec::Drr(spec), Rate::from_bps(8_000_000), &[a, a, a, a, a, a, a, 0, 0, 0, 0]);
-    // After the first, which nobody waits with: two of class 0 for one of class 1.
+    // The first packet is alone. After it, two packets of class 0 for one of class 1.
     let ids: Vec<usize> = got.iter().map(|(id, _)| *id).collect();
     assert_eq!(ids, [0, 1, 2, 7, 3, 4, 8, 5, 6, 9, 10]);
 }
@@ -342,25 +340,25 @@ fn dualpi2_marks_l4s_traffic_at_once_and_drops_only_when_marks_do_not_help() {
         .filter(|(_, (_, fate))| *fate == Fate::Delivered { marked: true })
         .map(|(id, _)| *id)
         .collect();
-    // Packet 3 is the first with two behind it; it has waited 15 ms, past the ramp.
+    // Packet 3 is the first with two behind it. It has waited 15 ms, which is beyond the ramp.
     assert_eq!(marked[..5], [3, 4, 5, 6, 7]);
     let early = dropped(&fates, DropReason::Early);
-    assert!(early[0].1 > 200, "not before k·p′ has reached 1: {early:?}");
-    // Classic traffic is dropped with p′², and marked with it if it can be.
-    let (deaf, hears) =
+    assert!(early[0].1 > 200, "no drop before k·p′ has reached 1: {early:?}");
+    // Classic traffic is dropped with p′², or marked if it is ECN-capable.
+    let (not_ect, ect) =
         (under_overload(QueueSpec::DualPi2(spec), 0), under_overload(QueueSpec::DualPi2(spec), 2));
-    let first = dropped(&deaf, DropReason::Early)[0];
-    assert_eq!(hears[&first.0].1, Fate::Delivered { marked: true });
+    let first = dropped(&not_ect, DropReason::Early)[0];
+    assert_eq!(ect[&first.0].1, Fate::Delivered { marked: true });
 }
 
 #[test]
-fn dualpi2_sends_l4s_traffic_before_a_classic_queue_that_is_not_much_older() {
+fn dualpi2_serves_l4s_traffic_before_a_classic_queue_that_is_not_much_older() {
     let one = |scheduler| QueueSpec::DualPi2(DualPi2Spec { scheduler, ..DualPi2Spec::default() });
     let shifted = one(DualScheduler::TimeShifted(Duration::from_ms(50)));
     let rate = Rate::from_bps(8_000_000);
     let ids = |queue| order(queue, rate, &[0, 0, 0, 1, 1]).iter().map(|(id, _)| *id).collect::<Vec<_>>();
     assert_eq!(ids(shifted), [0, 3, 4, 1, 2]);
-    // One of ten bytes is for the classic queue: nobody sees that in five packets.
+    // One byte of ten is for the classic queue, which has no effect within five packets.
     assert_eq!(ids(one(DualScheduler::Weighted(10))), [0, 3, 4, 1, 2]);
     assert_eq!(ids(one(DualScheduler::Weighted(60))), [0, 1, 3, 2, 4]);
 }

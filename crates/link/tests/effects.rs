@@ -1,8 +1,6 @@
-//! What a pipe does to packets behind the queue: jitter and order, duplicates, corruption,
-//! reordering.
+//! Impairments behind the queue: jitter and order, duplication, corruption, reordering.
 //!
-//! Statistics are at fixed seeds; bounds are those that a correct law breaks at one seed in a
-//! thousand.
+//! Statistical tests have fixed seeds. A correct law exceeds their bounds at one seed in a thousand.
 
 use fastpath_link::{
     Alteration, Chance, Change, CorruptSpec, DropReason, Duplication, Exit, Fate, FourState, GilbertElliott,
@@ -15,7 +13,7 @@ fn us(n: u64) -> Duration {
     Duration::from_us(n)
 }
 
-/// Sends `n` packets, one every `gap`, and lets them all out.
+/// Sends `n` packets, one every `gap`, and pops them all.
 fn send(spec: &PipeSpec, n: u64, gap: Duration, seed: u64) -> (Pipe<u64>, Vec<Exit<u64>>) {
     let mut pipe = Pipe::new(spec, Rng::new(seed));
     let mut exits = Vec::new();
@@ -31,13 +29,13 @@ fn send(spec: &PipeSpec, n: u64, gap: Duration, seed: u64) -> (Pipe<u64>, Vec<Ex
     (pipe, exits)
 }
 
-fn jittery(law: JitterLaw, half_life: Option<Duration>, order: Reorder) -> PipeSpec {
+fn with_jitter(law: JitterLaw, half_life: Option<Duration>, order: Reorder) -> PipeSpec {
     let correlation = half_life.map_or(JitterCorrelation::None, JitterCorrelation::HalfLife);
     let jitter = Some(Box::new(JitterSpec { law, correlation, order }));
     PipeSpec { delay: us(50_000), jitter, ..PipeSpec::default() }
 }
 
-/// The largest distance between the sample's distribution and the law's.
+/// Returns the largest distance between the distributions of the sample and of the law.
 fn kolmogorov_smirnov(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     sample.sort_by(f64::total_cmp);
     let n = sample.len() as f64;
@@ -48,16 +46,16 @@ fn kolmogorov_smirnov(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     sample.iter().enumerate().map(distance).fold(0.0, f64::max)
 }
 
-/// Milliseconds beyond the constant delay, of packets a second apart.
+/// Returns the milliseconds in excess of the constant delay, for packets one second apart.
 fn offsets(law: &JitterLaw, half_life: Option<Duration>, order: Reorder, seed: u64) -> Vec<f64> {
     let gap = Duration::from_secs(1);
-    let (_, exits) = send(&jittery(law.clone(), half_life, order), 4000, gap, seed);
+    let (_, exits) = send(&with_jitter(law.clone(), half_life, order), 4000, gap, seed);
     let delay = |exit: &Exit<u64>| exit.at.as_ps() as f64 / 1e9 - exit.packet.data as f64 * 1e3 - 50.0;
     exits.iter().map(delay).collect()
 }
 
 fn normal_cdf(z: f64) -> f64 {
-    // Abramowitz & Stegun 7.1.26: within 1.5e-7.
+    // Abramowitz & Stegun 7.1.26: absolute error below 1.5e-7.
     let x = z.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
     let poly = t
@@ -94,7 +92,7 @@ fn every_law_has_its_distribution() {
 }
 
 #[test]
-fn a_table_is_drawn_evenly_and_a_trace_in_turn() {
+fn a_table_is_drawn_evenly_and_a_trace_in_order() {
     let table = JitterLaw::Table([-3_000_000_000, 0, 0, 9_000_000_000].into());
     let sample = offsets(&table, None, Reorder::Allow, 3);
     let share = |value: f64| sample.iter().filter(|x| (**x - value).abs() < 1e-6).count() as f64;
@@ -104,16 +102,16 @@ fn a_table_is_drawn_evenly_and_a_trace_in_turn() {
     // χ² with 2 degrees of freedom: 13.8 is its 99.9 % quantile.
     assert!(chi2 < 13.8, "{counts:?}");
     let trace = JitterLaw::Trace([us(10), us(0), us(30)].into());
-    let (_, exits) = send(&jittery(trace, None, Reorder::Allow), 5, us(1000), 1);
+    let (_, exits) = send(&with_jitter(trace, None, Reorder::Allow), 5, us(1000), 1);
     let at: Vec<u64> = exits.iter().map(|exit| exit.at.as_ns() / 1000).collect();
     assert_eq!(at, [50_010, 51_000, 52_030, 53_010, 54_000]);
 }
 
 #[test]
-fn the_correlation_halves_in_a_half_life_and_leaves_the_law_alone() {
+fn the_correlation_halves_in_a_half_life_and_does_not_change_the_law() {
     let law = JitterLaw::Normal { sd: us(4_000) };
     for (gap, half_life, expected) in [(1, 1, 0.5), (1, 2, 0.5f64.sqrt()), (2, 1, 0.25)] {
-        let spec = jittery(law.clone(), Some(Duration::from_secs(half_life)), Reorder::Allow);
+        let spec = with_jitter(law.clone(), Some(Duration::from_secs(half_life)), Reorder::Allow);
         let (pipe, exits) = send(&spec, 20_000, Duration::from_secs(gap), 11);
         let x: Vec<f64> =
             exits.iter().map(|exit| exit.at.as_secs_f64() - (exit.packet.data * gap) as f64 - 0.05).collect();
@@ -129,7 +127,7 @@ fn the_correlation_halves_in_a_half_life_and_leaves_the_law_alone() {
 
 #[test]
 fn in_order_jitter_keeps_order_mean_and_spread_at_any_packet_rate() {
-    // The law, and how much of its standard deviation is lost at most.
+    // The law and the largest share of its standard deviation that is lost.
     let laws = [
         (JitterLaw::Normal { sd: us(5_000) }, 0.01),
         (JitterLaw::Uniform { half_width: us(8_000) }, 0.01),
@@ -138,19 +136,19 @@ fn in_order_jitter_keeps_order_mean_and_spread_at_any_packet_rate() {
     ];
     for (law, bias) in laws {
         let jitter = JitterSpec::in_order(law.clone());
-        let asked_mean = 0.05 + law.mean_secs();
+        let configured_mean = 0.05 + law.mean_secs();
         let spec = |order| PipeSpec {
             delay: us(50_000),
             jitter: Some(Box::new(JitterSpec { order, ..jitter.clone() })),
             ..PipeSpec::default()
         };
         for gap in [us(20), us(200), us(5_000)] {
-            // The same draws with overtaking allowed: what sampling alone does to mean and spread.
+            // The same draws with overtaking allowed show the effect of sampling alone.
             let (free, _) = send(&spec(Reorder::Allow), 100_000, gap, 5);
             let (kept, exits) = send(&spec(Reorder::Never), 100_000, gap, 5);
             assert!(exits.windows(2).all(|pair| pair[0].packet.data < pair[1].packet.data));
             let [free, kept] = [&free, &kept].map(|pipe| pipe.delays().expect("recorded").clone());
-            let inflation = (kept.mean().as_secs_f64() - free.mean().as_secs_f64()) / asked_mean;
+            let inflation = (kept.mean().as_secs_f64() - free.mean().as_secs_f64()) / configured_mean;
             assert!(inflation.abs() < 1e-9, "{law:?} every {gap}: {inflation}");
             let lost = 1.0 - kept.sd().as_secs_f64() / free.sd().as_secs_f64();
             assert!((0.0..bias).contains(&lost), "{law:?} every {gap}: {lost}");
@@ -159,18 +157,18 @@ fn in_order_jitter_keeps_order_mean_and_spread_at_any_packet_rate() {
 }
 
 #[test]
-fn independent_draws_in_order_keep_the_mean_and_say_that_the_spread_shrank() {
+fn independent_draws_in_order_keep_the_mean_and_report_the_smaller_deviation() {
     let law = JitterLaw::Normal { sd: us(5_000) };
-    let (pipe, _) = send(&jittery(law, None, Reorder::Never), 20_000, us(100), 5);
+    let (pipe, _) = send(&with_jitter(law, None, Reorder::Never), 20_000, us(100), 5);
     let delays = pipe.delays().expect("recorded");
     assert!((delays.mean().as_secs_f64() - 0.05).abs() < 3.291 * 5e-3 / 20_000f64.sqrt());
     assert!(delays.sd() < us(1_000), "{}", delays.sd());
 }
 
 #[test]
-fn where_order_is_kept_by_exchange_whoever_is_first_takes_the_next_exit() {
+fn where_order_is_kept_the_first_packet_takes_the_next_exit() {
     let trace = JitterLaw::Trace([us(500), us(0), us(0), us(150)].into());
-    let (pipe, exits) = send(&jittery(trace, None, Reorder::Never), 4, us(100), 1);
+    let (pipe, exits) = send(&with_jitter(trace, None, Reorder::Never), 4, us(100), 1);
     let seen: Vec<(u64, u64)> =
         exits.iter().map(|exit| (exit.packet.data, exit.at.as_ns() / 1000 - 50_000)).collect();
     // Sent every 100 µs; the exits drawn are 500, 100, 200 and 450.
@@ -180,7 +178,7 @@ fn where_order_is_kept_by_exchange_whoever_is_first_takes_the_next_exit() {
 }
 
 #[test]
-fn realised_delays_are_those_since_the_law_or_the_delay_was_set() {
+fn delays_are_measured_since_the_law_or_the_delay_was_set() {
     let trace = |micros| {
         Some(Some(Box::new(JitterSpec {
             law: JitterLaw::Trace([us(micros)].into()),
@@ -203,22 +201,22 @@ fn realised_delays_are_those_since_the_law_or_the_delay_was_set() {
         let _ = pipe.push(at(micros), packet);
         while pipe.pop(at(micros) + us(delay)).is_some() {}
         let delays = pipe.delays().expect("there is jitter");
-        // The last change changes nothing.
+        // The last change has no effect.
         assert_eq!((delays.count(), delays.max()), (if number == 3 { 2 } else { 1 }, Some(us(delay))));
     }
 }
 
 #[test]
-fn where_order_is_kept_by_dropping_only_the_overtaken_are_dropped() {
+fn where_late_packets_are_dropped_only_overtaken_packets_are() {
     let trace = JitterLaw::Trace([us(500), us(0), us(0), us(150)].into());
-    let (pipe, exits) = send(&jittery(trace, None, Reorder::Drop), 8, us(100), 1);
+    let (pipe, exits) = send(&with_jitter(trace, None, Reorder::Drop), 8, us(100), 1);
     let seen: Vec<(u64, u64, bool)> = exits
         .iter()
         .map(|exit| {
             (exit.packet.data, exit.at.as_ns() / 1000 - 50_000, exit.fate == Fate::Dropped(DropReason::Late))
         })
         .collect();
-    // Sent every 100 µs: 0 and 4 are late, and 3 leaves just before 5, which was sent 200 µs later.
+    // Sent every 100 µs: 0 and 4 are late. 3 leaves just before 5, which was sent 200 µs later.
     let expected = [
         (1, 100, false),
         (2, 200, false),
@@ -257,7 +255,10 @@ fn a_copy_may_leave_later_than_its_packet_with_others_between_them() {
         assert_eq!(copies_at, (fate != Fate::Delivered { marked: false }).then(|| at + us(250)));
         if let Some(later) = copies_at {
             pipe.put_copy(later, packet(data + 10));
-            assert!(pipe.held().packets > 0 && pipe.conserved(), "copies are held, and nobody's loss");
+            assert!(
+                pipe.held().packets > 0 && pipe.conserved(),
+                "copies are held and are not accounted as pushed"
+            );
         }
         seen.push((data, at.as_ns() / 1000));
     }
@@ -289,7 +290,7 @@ fn duplicates_and_corruption_are_reported_and_counted() {
 fn loss_at_the_egress_costs_link_time_and_loss_at_the_ingress_does_not() {
     let all = LossSpec::Uniform(Probability::ALWAYS);
     let rate = fastpath_units::Rate::from_bps(800_000);
-    // A packet of 100 bytes takes 1 ms.
+    // A packet of 100 bytes takes 1 ms on the wire.
     let egress = PipeSpec { rate, delay: us(9_000), egress_loss: all.clone(), ..PipeSpec::default() };
     let (_, exits) = send(&egress, 3, us(0), 1);
     let at: Vec<(u64, Fate)> = exits.iter().map(|exit| (exit.at.as_ns() / 1000, exit.fate)).collect();
@@ -320,8 +321,8 @@ fn the_number_of_losses_varies_as_each_law_says() {
         let mean = counts.iter().sum::<f64>() / times as f64;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (times - 1) as f64;
         let one = n as f64 * loss.share() * (1.0 - loss.share()) * loss.variance_inflation().expect("a law");
-        // The mean within 3.291 σ, the variance of 400 counts within 3.291·√(2/399): one seed in
-        // 500 fails one of both.
+        // The mean is within 3.291 σ, the variance of 400 counts within 3.291·√(2/399): a correct law
+        // fails at one seed in 500.
         assert!(
             (mean - n as f64 * loss.share()).abs() < 3.291 * (one / times as f64).sqrt(),
             "{loss}: {mean}"
@@ -344,7 +345,7 @@ fn planned_losses_happen_before_the_queue_or_behind_the_bottleneck() {
         assert!(pipe.conserved());
         (0..5).filter(|id| !through(id)).collect()
     };
-    // Packets come at 0, 100, … 400 µs and leave the wire at 1, 2, … 5 ms.
+    // Packets arrive at 0, 100, … 400 µs and leave the wire at 1, 2, … 5 ms.
     let base = PipeSpec { rate, ..PipeSpec::default() };
     assert_eq!(lost(&PipeSpec { loss: outage(100, 200), ..base.clone() }), [1, 2]);
     assert_eq!(lost(&PipeSpec { egress_loss: outage(3000, 1001), ..base.clone() }), [2, 3]);

@@ -4,8 +4,7 @@ use fastpath_link::{Opportunities, Packet, Pipe, PipeSpec};
 use fastpath_units::{Duration, Rng, Time};
 use proptest::prelude::*;
 
-/// LinkQueue with an unlimited queue: (packet, delivery in ms), for arrivals in ms as (when,
-/// bytes).
+/// LinkQueue with an unlimited queue. Arrivals are (ms, bytes). Returns (packet, delivery in ms).
 fn link_queue(schedule: &[u64], arrivals: &[(u64, u64)]) -> Vec<(usize, u64)> {
     let (mut next_delivery, mut base_timestamp) = (0, 0);
     let mut queue: Vec<(usize, u64)> = Vec::new();
@@ -44,7 +43,7 @@ fn pipe(schedule: &[u64], arrivals: &[(u64, u64)]) -> Vec<(usize, u64)> {
     for (id, &(ms, bytes)) in arrivals.iter().enumerate() {
         let now = Time::ZERO + Duration::from_ms(ms);
         output.extend(std::iter::from_fn(|| pipe.pop(now)));
-        // Ours have the Ethernet header, Mahimahi's four bytes of tunnel header.
+        // A frame has an Ethernet header, a packet in Mahimahi four bytes of tunnel header.
         let _ = pipe.push(now, Packet { len: bytes as u32 + 10, flow: 0, traffic_class: 0, data: id });
     }
     while let Some(at) = pipe.next_at() {
@@ -59,8 +58,8 @@ fn packets_are_split_over_opportunities_and_unused_ones_are_lost() {
     // Opportunities at 10, 10, 12, 20 ms, then 30, 30, 32, 40 …
     let schedule = [10, 10, 12, 20];
     // Three packets of 1000 bytes: the second ends in the second opportunity, the third at 10 ms
-    // too; what is left of that, and 12, are lost. One at 12 ms has missed it. Two of 1504 at 21 ms
-    // wait for the next round.
+    // too. The rest of that opportunity and the one at 12 ms are lost. A packet at 12 ms misses the
+    // opportunity at 12 ms. Two packets of 1504 bytes at 21 ms wait for the next round.
     let arrivals = [(0, 1000), (0, 1000), (0, 1000), (12, 40), (21, 1504), (21, 1504), (21, 1)];
     let expected = [(0, 10), (1, 10), (2, 10), (3, 20), (4, 30), (5, 30), (6, 32)];
     assert_eq!(pipe(&schedule, &arrivals), expected);

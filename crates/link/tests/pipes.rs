@@ -1,5 +1,5 @@
-//! Many pipes together against single ones: the same exits, in the order of time and then of pipes;
-//! and a million links that are exact.
+//! Many pipes against single ones: the same exits, in the order of time and then of pipes. And a
+//! million links with exact times.
 
 use fastpath_link::{
     Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeInit, PipeSpec, Pipes, PopLimit, QueueSpec,
@@ -16,13 +16,13 @@ enum Operation {
         id: u32,
         len: u32,
     },
-    /// Several at once.
+    /// Several packets at once.
     PushRun {
         id: u32,
         lens: Vec<u32>,
     },
     PopUntil(u64),
-    /// To the next exit of all.
+    /// Up to the next exit of any pipe.
     PopNext,
     Change {
         id: u32,
@@ -30,7 +30,7 @@ enum Operation {
     },
 }
 
-/// Rates and delays of which many make exits of several pipes fall on one instant.
+/// Rates and delays for which exits of several pipes often coincide.
 fn spec() -> impl Strategy<Value = PipeSpec> {
     let rate = prop::sample::select(vec![None, Rate::from_bps(8_000_000), Rate::from_bps(3_000_000)]);
     let delay = prop::sample::select(vec![0, 100_000_000, 1_000_000_000]).prop_map(Duration::from_ps);
@@ -62,7 +62,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Single pipes, and whoever is next found by asking all.
+/// Single pipes. The next one is found by comparing all.
 struct Naive(Vec<Pipe<u32>>);
 
 impl Naive {
@@ -77,15 +77,14 @@ impl Naive {
     }
 }
 
-/// The pipe, the time, the packet and its fate.
+/// Pipe, time, packet, fate.
 type Left = (u32, Time, u32, Fate);
 
 fn left(id: u32, exit: Exit<u32>) -> Left {
     (id, exit.at, exit.packet.data, exit.fate)
 }
 
-/// Runs of at most three as long as there are any, from pipes with even labels only; single packets
-/// between.
+/// Pops runs of at most three packets from pipes with even labels, and single packets between runs.
 fn pop_until(pipes: &mut Pipes<u32>, now: Time, out: &mut Vec<Left>) {
     loop {
         let fate = Fate::Delivered { marked: false };
@@ -97,11 +96,16 @@ fn pop_until(pipes: &mut Pipes<u32>, now: Time, out: &mut Vec<Left>) {
     }
 }
 
+/// Packets of a run, numbered from `first`.
+fn run(lens: Vec<u32>, first: u32) -> impl Iterator<Item = Packet<u32>> + Clone {
+    lens.into_iter().zip(first..).map(|(len, data)| Packet { len, flow: 0, traffic_class: 0, data })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn many_pipes_do_what_single_ones_do_in_order(
+    fn many_pipes_behave_as_single_pipes_in_order_of_time(
         specs in prop::collection::vec(spec(), PIPES as usize),
         operations in prop::collection::vec(operation(), 1..120),
     ) {
@@ -118,8 +122,7 @@ proptest! {
                     prop_assert_eq!(pipes.push(now, id, packet), naive.0[id as usize].push(now, packet));
                 }
                 Operation::PushRun { id, lens } => {
-                    let packets = lens.into_iter().zip(100 * i as u32..);
-                    let packets = packets.map(|(len, data)| Packet { len, flow: 0, traffic_class: 0, data });
+                    let packets = run(lens, 100 * i as u32);
                     let (mut refused, mut expected) = (Vec::new(), Vec::new());
                     pipes.push_run(now, id, packets.clone(), |reason, data| refused.push((reason, data)));
                     for packet in packets {
@@ -153,26 +156,25 @@ proptest! {
     }
 
     #[test]
-    fn recording_departures_changes_no_exit_and_tells_when_each_left_its_queue(
+    fn recording_departures_changes_no_exit_and_returns_when_each_packet_left_its_queue(
         specs in prop::collection::vec(spec(), PIPES as usize),
         operations in prop::collection::vec(operation(), 1..120),
     ) {
         let plan = |(id, spec)| PipeInit { spec, rng: Rng::stream(1, id as u64) };
         let mut pipes = Pipes::new(specs.iter().enumerate().map(plan), 4);
-        let mut noting = Pipes::recording_departures(specs.iter().enumerate().map(plan), 4);
+        let mut recording = Pipes::recording_departures(specs.iter().enumerate().map(plan), 4);
         let mut now = Time::ZERO;
         for (i, operation) in operations.into_iter().enumerate() {
             match operation {
                 Operation::Push { id, len } => {
                     let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
-                    prop_assert_eq!(pipes.push(now, id, packet), noting.push(now, id, packet));
+                    prop_assert_eq!(pipes.push(now, id, packet), recording.push(now, id, packet));
                 }
                 Operation::PushRun { id, lens } => {
-                    let packets = lens.into_iter().zip(100 * i as u32..);
-                    let packets = packets.map(|(len, data)| Packet { len, flow: 0, traffic_class: 0, data });
+                    let packets = run(lens, 100 * i as u32);
                     let (mut refused, mut expected) = (Vec::new(), Vec::new());
                     pipes.push_run(now, id, packets.clone(), |reason, data| refused.push((reason, data)));
-                    noting.push_run(now, id, packets, |reason, data| expected.push((reason, data)));
+                    recording.push_run(now, id, packets, |reason, data| expected.push((reason, data)));
                     prop_assert_eq!(refused, expected);
                 }
                 Operation::PopUntil(_) | Operation::PopNext => {
@@ -180,9 +182,9 @@ proptest! {
                         Operation::PopUntil(span) => now + Duration::from_ps(span),
                         _ => pipes.next_at().unwrap_or(now).max(now),
                     };
-                    while let Some((id, exit)) = noting.pop(now) {
+                    while let Some((id, exit)) = recording.pop(now) {
                         prop_assert_eq!(pipes.pop(now), Some((id, exit)));
-                        match noting.departed(id) {
+                        match recording.departed(id) {
                             Some(departed) => prop_assert!(departed <= exit.at, "{} {}", departed, exit.at),
                             None => prop_assert!(matches!(exit.fate, Fate::Dropped(_))),
                         }
@@ -191,7 +193,7 @@ proptest! {
                 }
                 Operation::Change { id, change } => {
                     pipes.change(now, id, &change);
-                    noting.change(now, id, &change);
+                    recording.change(now, id, &change);
                 }
             }
         }
@@ -203,12 +205,12 @@ proptest! {
 fn a_million_links_of_128_kbit_are_all_exact() {
     const LINKS: u32 = 1_000_000;
     const LENS: [u32; 3] = [64, 1514, 97];
-    // One byte at 128 kbit/s.
+    // The transmission time of one byte at 128 kbit/s.
     const BYTE: Duration = Duration::from_ps(62_500_000);
     let spec = PipeSpec { rate: Rate::from_bps(128_000), delay: Duration::from_ms(5), ..PipeSpec::default() };
     let plan = |_| PipeInit { spec: &spec, rng: Rng::new(0) };
     let mut pipes = Pipes::new((0..LINKS as usize).map(plan), LENS.len() * LINKS as usize);
-    // Each link starts at an instant of its own.
+    // Each link starts at a different instant.
     let start = |id: u32| Time::from_ps(u64::from(id) * 1_001);
     for id in 0..LINKS {
         for len in LENS {

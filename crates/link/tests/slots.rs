@@ -16,7 +16,7 @@ struct Case {
     bytes: Option<u64>,
     rated: bool,
     limit: u32,
-    /// Microseconds since the one before, bytes.
+    /// (microseconds since the arrival before, bytes).
     arrivals: Vec<(u64, u32)>,
 }
 
@@ -58,8 +58,8 @@ impl Case {
         out.iter().map(|exit| (exit.packet.data, exit.at.as_ps())).collect()
     }
 
-    /// netem_enqueue with its rate, and netem_dequeue whenever the packet at the head is ready:
-    /// (packet, when).
+    /// netem_enqueue with its rate, and netem_dequeue whenever the head packet is ready. Returns
+    /// (packet, time).
     fn netem(&self) -> Vec<(usize, u64)> {
         let mut rng = Rng::new(3);
         let mut slot_next: Option<u64> = None;
@@ -81,8 +81,8 @@ impl Case {
             let arrival = arrivals.get(next).map(|(at, _)| *at);
             let Some(now) = wake.into_iter().chain(arrival).min() else { return output };
             if wake == Some(now) {
-                let (id, time_to_send, len) = head.expect("it is awaited");
-                // What arrives as a slot opens is too late for it, what is sent is not.
+                let (id, time_to_send, len) = head.expect("a packet is pending");
+                // A packet that arrives as the slot opens misses it; one that is sent then does not.
                 if slot_next.is_none_or(|slot| slot < time_to_send || (!self.rated && slot == time_to_send)) {
                     slot_next = get_slot_next(now, &mut packets_left, &mut bytes_left);
                 }
@@ -108,7 +108,7 @@ impl Case {
 }
 
 #[test]
-fn what_is_ready_leaves_together_and_a_slot_passes_no_more_than_it_may() {
+fn ready_packets_leave_together_and_a_slot_passes_no_more_than_its_limits() {
     let case = |rated, packets, bytes: Option<u64>| Case {
         min_us: 500,
         max_us: 500,
@@ -122,10 +122,10 @@ fn what_is_ready_leaves_together_and_a_slot_passes_no_more_than_it_may() {
     for (case, exits_us) in [
         (case(false, None, None), [500, 500, 500, 500, 1000, 2000]),
         (case(false, Some(3), None), [500, 500, 500, 1000, 1000, 2000]),
-        // The second packet passes the 150 bytes and still goes; 480 and 500 wait for the second
-        // slot after.
+        // The second packet exceeds the 150 bytes and still passes. The packets of 480 and 500 wait
+        // for the second slot after it.
         (case(false, None, Some(150)), [500, 500, 1000, 1000, 1500, 2000]),
-        // Sent at 100, 200, 300, 580, 680 and 1600 µs: the first calls for the slot at 600.
+        // Sent at 100, 200, 300, 580, 680 and 1600 µs: the first packet requests the slot at 600.
         (case(true, None, None), [600, 600, 600, 600, 1180, 2100]),
     ] {
         let expected: Vec<(usize, u64)> = exits_us.into_iter().map(|us: u64| us * US).enumerate().collect();
@@ -135,12 +135,12 @@ fn what_is_ready_leaves_together_and_a_slot_passes_no_more_than_it_may() {
 }
 
 #[test]
-fn a_used_up_slot_calls_for_the_next_at_once_even_if_nobody_waits() {
+fn a_used_up_slot_requests_the_next_one_at_once_even_if_no_packet_waits() {
     let arrivals = vec![(0, 100), (600, 100), (500, 100)];
     let case =
         Case { min_us: 500, max_us: 500, packets: Some(1), bytes: None, rated: false, limit: 9, arrivals };
-    // The first slot opens at 500 and the next at 1000; nobody comes before 1600 to be passed, so
-    // 1100 waits 500.
+    // The first slot opens at 500 and the next at 1000. The packet of 600 leaves then. The packet of
+    // 1100 waits for the slot at 1500.
     assert_eq!(case.pipe(), [(0, 500 * US), (1, 1000 * US), (2, 1500 * US)]);
 }
 

@@ -1,5 +1,5 @@
-//! What a wire does beyond a rate: cells, stripped headers, and a link that is down. Loss that
-//! marks.
+//! The wire beyond its rate: cells, stripped headers, a link that is down; loss that marks packets;
+//! correlated delays.
 
 use fastpath_link::{
     Cells, Change, DropReason, Ecn, Exit, Fate, Framing, JitterCorrelation, JitterLaw, JitterSpec, LinkState,
@@ -16,7 +16,7 @@ fn packet(len: u32, data: u64) -> Packet<u64> {
     Packet { len, flow: 0, traffic_class: 0, data }
 }
 
-/// (packet, µs, fate) of all that leaves, looked at only when the pipe asks for it.
+/// Pops all packets, only at `next_at`. Returns (packet, µs, fate).
 fn drain(pipe: &mut Pipe<u64>) -> Vec<(u64, u64, Fate)> {
     let mut out = Vec::new();
     while let Some(at) = pipe.next_at() {
@@ -32,7 +32,7 @@ const DOWN: Fate = Fate::Dropped(DropReason::Down);
 
 #[test]
 fn cells_and_stripped_headers_set_the_time_on_the_wire() {
-    // 8 Mbit/s: a byte takes a microsecond. AAL5: 8 bytes more, cells of 48 + 5.
+    // At 8 Mbit/s a byte takes a microsecond. AAL5 adds 8 bytes and cells of 48 + 5.
     let cells = NonZeroU32::new(48).map(|payload| Cells { payload, overhead: 5 });
     for (framing, sent_us) in [
         (Framing { packet: -14, cells: None }, [86, 86 + 1500, 86 + 1500]),
@@ -50,13 +50,13 @@ fn cells_and_stripped_headers_set_the_time_on_the_wire() {
 }
 
 #[test]
-fn a_link_that_goes_down_loses_what_is_not_sent_and_delivers_what_is() {
-    // 100 bytes take 1 ms, then 5 ms under way.
+fn a_link_that_goes_down_drops_unsent_packets_and_delivers_sent_ones() {
+    // 100 bytes take 1 ms on the wire, then 5 ms of delay.
     let spec = PipeSpec { rate: Rate::from_bps(800_000), delay: Duration::from_ms(5), ..PipeSpec::default() };
     let state = |state| Change { state: Some(state), ..Change::default() };
     let mut pipe = Pipe::new(&spec, Rng::new(1));
     (0..4).for_each(|i| assert_eq!(pipe.push(Time::ZERO, packet(100, i)), Verdict::Queued));
-    // The first has been sent, the second is on the wire.
+    // The first packet has been sent, the second is on the wire.
     pipe.change(us(1500), &state(LinkState::Down));
     assert_eq!(pipe.push(us(1600), packet(100, 4)), Verdict::Dropped(DropReason::Down, 4));
     pipe.change(us(3000), &state(LinkState::Up));
@@ -68,7 +68,7 @@ fn a_link_that_goes_down_loses_what_is_not_sent_and_delivers_what_is() {
 }
 
 #[test]
-fn a_link_that_goes_down_loses_what_waits_for_a_slot() {
+fn a_link_that_goes_down_drops_packets_that_wait_for_a_slot() {
     let wait = SlotWait::Between(Duration::from_ms(2), Duration::from_ms(2));
     let slots = Some(Box::new(SlotSpec { wait, packets: None, bytes: None }));
     for rate in [None, Rate::from_bps(800_000)] {
@@ -82,7 +82,7 @@ fn a_link_that_goes_down_loses_what_waits_for_a_slot() {
 }
 
 #[test]
-fn where_slots_end_what_was_gathered_leaves_at_once() {
+fn when_slots_are_removed_gathered_packets_leave_at_once() {
     let wait = SlotWait::Between(Duration::from_ms(9), Duration::from_ms(9));
     let slots = Some(Box::new(SlotSpec { wait, packets: None, bytes: None }));
     for (rate, exits_us) in [(None, [1500, 1500, 1500]), (Rate::from_bps(800_000), [1500, 2000, 3000])] {
@@ -96,7 +96,7 @@ fn where_slots_end_what_was_gathered_leaves_at_once() {
 }
 
 #[test]
-fn loss_with_ecn_marks_those_that_can_be_marked() {
+fn loss_with_ecn_marks_ecn_capable_packets() {
     let loss = LossSpec::Uniform(Probability::ALWAYS);
     let mut pipe = Pipe::new(&PipeSpec { loss, loss_ecn: Ecn::Mark, ..PipeSpec::default() }, Rng::new(1));
     assert!(pipe.reads_headers());
@@ -121,10 +121,10 @@ fn delays_correlate_from_packet_to_packet_and_keep_their_law() {
         let n = 20_000u64;
         let mut x = vec![0.0; n as usize];
         for i in 0..n {
-            // The spacing does not matter.
+            // Any spacing gives the same result.
             let now = us(100_000 * i + i * i % 7);
             let _ = pipe.push(now, packet(1, i));
-            let exit = pipe.pop(now.saturating_add(Duration::from_ms(20))).expect("it is due");
+            let exit = pipe.pop(now.saturating_add(Duration::from_ms(20))).expect("the packet is due");
             x[i as usize] = (exit.at.as_ps() as f64 - now.as_ps() as f64) / 1e9 - 10.0;
         }
         let (mean, square) =
@@ -132,8 +132,8 @@ fn delays_correlate_from_packet_to_packet_and_keep_their_law() {
         let lag = x.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / n as f64 / square;
         // A normal copula of ρ gives uniform variables a correlation of (6/π)·asin(ρ/2).
         let expected = 6.0 / std::f64::consts::PI * (rho / 2.0f64).asin();
-        // 3.291 σ of an AR(1)'s estimated coefficient, mean and variance: one seed in 330 fails one
-        // of them.
+        // 3.291 σ of the estimated coefficient, mean and variance of an AR(1) process: a correct law
+        // fails at one seed in 330.
         let inflation = (1.0 + rho) / (1.0 - rho);
         assert!((lag - expected).abs() < 3.291 * ((1.0 - expected * expected) / n as f64).sqrt(), "{lag}");
         assert!(mean.abs() < 3.291 * (16.0 / 3.0 * inflation / n as f64).sqrt(), "{mean}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The oracle of a discipline.
-pub enum DisciplineOracle {
+pub(super) enum DisciplineOracle {
     /// The discipline decides at arrival and serves in order of arrival.
     Admission(Box<dyn AdmissionOracle>),
     /// The discipline holds its packets and also decides at dequeue.
@@ -16,22 +16,19 @@ pub enum DisciplineOracle {
 
 /// An arriving packet and the queue that it finds.
 #[derive(Debug)]
-pub struct Arrival<'a> {
-    /// The time.
-    pub now: Time,
-    /// The header of the packet.
-    pub packet: Packet<()>,
+pub(super) struct Arrival<'a> {
+    pub(super) now: Time,
+    pub(super) packet: Packet<()>,
     /// The lengths of the queued packets in bytes, including the packet on the wire.
-    pub queue: &'a [u64],
+    pub(super) queue: &'a [u64],
     /// When the queue became empty last.
-    pub idle_since: Time,
-    /// The rate of the link.
-    pub rate: Option<Rate>,
+    pub(super) idle_since: Time,
+    pub(super) rate: Option<Rate>,
 }
 
 impl Arrival<'_> {
     /// Returns true if the packet fits `limit`.
-    pub fn fits(&self, limit: Limit) -> bool {
+    pub(super) fn fits(&self, limit: Limit) -> bool {
         match limit {
             Limit::Packets(max) => self.queue.len() < max as usize,
             Limit::Bytes(max) => self.queue.iter().sum::<u64>() + u64::from(self.packet.len) <= max.0,
@@ -40,7 +37,7 @@ impl Arrival<'_> {
 }
 
 /// An admission policy as its definition states it.
-pub trait AdmissionOracle: fmt::Debug {
+pub(super) trait AdmissionOracle: fmt::Debug {
     /// Decides about an arrival: queued, with true if it is marked, or dropped.
     fn admit(&mut self, arrival: &Arrival<'_>, rng: &mut Rng) -> Result<bool, DropReason>;
 
@@ -52,7 +49,7 @@ pub trait AdmissionOracle: fmt::Debug {
 }
 
 /// A discipline as its definition states it.
-pub trait QueueOracle {
+pub(super) trait QueueOracle {
     /// A packet arrives.
     fn enqueue(&mut self, packet: OraclePacket, context: &mut OracleContext<'_>);
 
@@ -67,29 +64,24 @@ pub trait QueueOracle {
 
 /// A packet in an oracle.
 #[derive(Clone, Copy, Debug)]
-pub struct OraclePacket {
+pub(super) struct OraclePacket {
     /// Its number among the arrivals.
-    pub id: usize,
+    pub(super) id: usize,
     /// Its arrival (tstamp).
-    pub arrived: Time,
-    /// Its length in bytes.
-    pub len: u64,
-    /// The hash of its flow.
-    pub flow: u32,
-    /// DSCP « 2 | ECN.
-    pub traffic_class: u8,
+    pub(super) arrived: Time,
+    pub(super) len: u64,
+    pub(super) flow: u32,
+    pub(super) traffic_class: u8,
     /// True if this queue set CE.
-    pub marked: bool,
+    pub(super) marked: bool,
 }
 
 impl OraclePacket {
-    /// Returns true for ECT(0), ECT(1) and CE.
-    pub fn is_ect(&self) -> bool {
+    pub(super) fn is_ect(&self) -> bool {
         self.traffic_class & 3 > 0
     }
 
-    /// Sets CE.
-    pub fn mark(&mut self) {
+    pub(super) fn mark(&mut self) {
         self.marked = true;
         self.traffic_class |= 3;
     }
@@ -97,24 +89,22 @@ impl OraclePacket {
 
 /// The state of the link at an arrival or a departure, and where drops are noted.
 #[derive(Debug)]
-pub struct OracleContext<'a> {
-    /// The time.
-    pub now: Time,
+pub(super) struct OracleContext<'a> {
+    pub(super) now: Time,
     /// The bytes on the wire, if a packet is being sent.
-    pub on_wire: Option<u64>,
+    pub(super) on_wire: Option<u64>,
     /// The random generator, drawn in the same order as in the pipe.
-    pub rng: &'a mut Rng,
+    pub(super) rng: &'a mut Rng,
     pub(super) fates: &'a mut BTreeMap<usize, (Time, Fate)>,
 }
 
 impl OracleContext<'_> {
-    /// Drops a packet.
-    pub fn drop(&mut self, packet: OraclePacket, reason: DropReason) {
+    pub(super) fn drop(&mut self, packet: OraclePacket, reason: DropReason) {
         self.fates.insert(packet.id, (self.now, Fate::Dropped(reason)));
     }
 
     /// Returns true if `len` more bytes fit `limit` together with `queue` and the packet on the wire.
-    pub fn fits(&self, limit: Limit, len: u64, queue: &[OraclePacket]) -> bool {
+    pub(super) fn fits(&self, limit: Limit, len: u64, queue: &[OraclePacket]) -> bool {
         let on_wire = self.on_wire.into_iter();
         match limit {
             Limit::Packets(max) => on_wire.count() + queue.len() < max as usize,
@@ -123,7 +113,6 @@ impl OracleContext<'_> {
     }
 }
 
-/// Returns the bytes in a list.
 pub(super) fn bytes(queue: &[OraclePacket]) -> u64 {
     queue.iter().map(|packet| packet.len).sum()
 }

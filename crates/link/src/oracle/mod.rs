@@ -15,7 +15,6 @@ mod run;
 
 use crate::qdisc::QueueSpec;
 
-pub use discipline::{AdmissionOracle, Arrival, DisciplineOracle, OracleContext, OraclePacket, QueueOracle};
 pub use pipe::Oracle;
 pub use run::run;
 
@@ -24,7 +23,7 @@ macro_rules! define_oracles {
         $(mod $module;)*
 
         /// Returns the oracle of a discipline.
-        pub fn discipline_oracle(spec: &QueueSpec) -> DisciplineOracle {
+        fn discipline_oracle(spec: &QueueSpec) -> discipline::DisciplineOracle {
             match spec {
                 $(QueueSpec::$Variant(spec) => $module::oracle(spec),)*
             }

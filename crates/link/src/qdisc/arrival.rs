@@ -30,15 +30,12 @@ pub(crate) enum Admission {
     Drop(DropReason),
 }
 
-/// Decides which arriving packets join a FIFO.
+/// Decides which arriving packets join a FIFO. Methods without documentation are those of [`Discipline`].
 pub(crate) trait AdmissionPolicy {
-    /// The parameters.
     type Spec;
 
-    /// Creates the policy for an empty queue.
     fn new(spec: &Self::Spec) -> Self;
 
-    /// Returns the parameters.
     fn spec(&self) -> Self::Spec;
 
     /// Applies new parameters and keeps the state.
@@ -47,12 +44,10 @@ pub(crate) trait AdmissionPolicy {
     /// Decides about `packet`, which arrives at `now`.
     fn admit(&mut self, now: Time, packet: &Packet<()>, view: QueueView, rng: &mut Rng) -> Admission;
 
-    /// See [`Discipline::reads_headers`].
     fn reads_headers(_: &Self::Spec) -> bool {
         false
     }
 
-    /// See [`Discipline::describe`].
     fn describe(spec: &Self::Spec, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

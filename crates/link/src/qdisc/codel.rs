@@ -4,10 +4,9 @@
 
 use super::Ecn;
 use super::context::{QueueContext, Refused, Served};
-use super::discipline::Discipline;
+use super::discipline::{Discipline, one_fifo};
 use super::drop_tail::Limit;
 use super::fifo::Fifo;
-use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Time};
 use std::fmt;
@@ -170,23 +169,10 @@ pub(crate) struct CodelQueue<P> {
 }
 
 impl<P> Discipline<P> for CodelQueue<P> {
-    type Spec = CodelSpec;
+    one_fifo!(CodelSpec);
 
     fn new(spec: &CodelSpec) -> CodelQueue<P> {
         CodelQueue { spec: *spec, fifo: Fifo::default(), state: Codel::default() }
-    }
-
-    fn spec(&self) -> CodelSpec {
-        self.spec
-    }
-
-    fn reconfigure(&mut self, _: Time, spec: &CodelSpec) -> bool {
-        self.spec = *spec;
-        true
-    }
-
-    fn backlog(&self) -> Volume {
-        self.fifo.backlog()
     }
 
     fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
@@ -195,14 +181,6 @@ impl<P> Discipline<P> for CodelQueue<P> {
 
     fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
         self.state.dequeue(&self.spec, &mut self.fifo, context).into()
-    }
-
-    fn push_unchecked(&mut self, packet: Held<P>) {
-        self.fifo.push(packet);
-    }
-
-    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
-        self.fifo.pop()
     }
 
     fn reads_headers(spec: &CodelSpec) -> bool {

@@ -49,3 +49,33 @@ pub(crate) trait Discipline<P>: Sized {
     /// Writes the discipline and its main parameters, for reports.
     fn describe(spec: &Self::Spec, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
+
+/// The methods of [`Discipline`] for a queue that has one `fifo`, and a `spec` that it may replace at
+/// any time.
+macro_rules! one_fifo {
+    ($Spec:ty) => {
+        type Spec = $Spec;
+
+        fn spec(&self) -> $Spec {
+            self.spec
+        }
+
+        fn reconfigure(&mut self, _: fastpath_units::Time, spec: &$Spec) -> bool {
+            self.spec = *spec;
+            true
+        }
+
+        fn backlog(&self) -> crate::counters::Volume {
+            self.fifo.backlog()
+        }
+
+        fn push_unchecked(&mut self, packet: Held<P>) {
+            self.fifo.push(packet);
+        }
+
+        fn pop_unmanaged(&mut self) -> Option<Held<P>> {
+            self.fifo.pop()
+        }
+    };
+}
+pub(super) use one_fifo;

@@ -3,47 +3,32 @@
 //! Front Strategy in TCP and in TCP over ATM", INFOCOM 1996. `tc qdisc … pfifo_head_drop`.
 
 use super::context::{QueueContext, Refused, Served};
-use super::discipline::Discipline;
+use super::discipline::{Discipline, one_fifo};
 use super::drop_tail::Limit;
 use super::fifo::Fifo;
-use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
-use fastpath_units::Time;
 use std::fmt;
 
 /// A drop-head queue. The packet on the wire counts against the limit but cannot be dropped.
 #[derive(Debug)]
 pub(crate) struct DropHeadQueue<P> {
-    limit: Limit,
+    spec: Limit,
     fifo: Fifo<P>,
 }
 
 impl<P> Discipline<P> for DropHeadQueue<P> {
-    type Spec = Limit;
+    one_fifo!(Limit);
 
     fn new(limit: &Limit) -> DropHeadQueue<P> {
-        DropHeadQueue { limit: *limit, fifo: Fifo::default() }
-    }
-
-    fn spec(&self) -> Limit {
-        self.limit
-    }
-
-    fn reconfigure(&mut self, _: Time, limit: &Limit) -> bool {
-        self.limit = *limit;
-        true
-    }
-
-    fn backlog(&self) -> Volume {
-        self.fifo.backlog()
+        DropHeadQueue { spec: *limit, fifo: Fifo::default() }
     }
 
     /// Drops from the front until the packet fits. A packet that cannot fit is refused first.
     fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
-        if !self.limit.has_room(packet.len, context.on_wire) {
+        if !self.spec.has_room(packet.len, context.on_wire) {
             return Err((DropReason::QueueFull, packet));
         }
-        while !self.limit.has_room(packet.len, self.fifo.backlog() + context.on_wire) {
+        while !self.spec.has_room(packet.len, self.fifo.backlog() + context.on_wire) {
             let Some(oldest) = self.fifo.pop() else { break };
             context.drop(oldest, DropReason::QueueFull);
         }
@@ -53,14 +38,6 @@ impl<P> Discipline<P> for DropHeadQueue<P> {
 
     fn dequeue(&mut self, _: &mut QueueContext<'_, P>) -> Served<P> {
         self.fifo.pop().into()
-    }
-
-    fn push_unchecked(&mut self, packet: Held<P>) {
-        self.fifo.push(packet);
-    }
-
-    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
-        self.fifo.pop()
     }
 
     fn describe(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Result {

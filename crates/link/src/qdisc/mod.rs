@@ -63,21 +63,19 @@ macro_rules! define_queues {
             }
         }
 
-        /// The queue of a general pipe, with its packets.
+        /// The queue of a general pipe, with its packets. Methods are those of [`Discipline`].
         #[derive(Debug)]
         pub(crate) enum Queue<P> {
             $($Variant($Queue<P>),)*
         }
 
         impl<P> Queue<P> {
-            /// Creates an empty queue.
             pub(crate) fn new(spec: &QueueSpec) -> Queue<P> {
                 match spec {
                     $(QueueSpec::$Variant(spec) => Queue::$Variant(Discipline::<P>::new(spec)),)*
                 }
             }
 
-            /// Returns the parameters.
             pub(crate) fn spec(&self) -> QueueSpec {
                 match self {
                     $(Queue::$Variant(queue) => QueueSpec::$Variant(queue.spec()),)*
@@ -100,14 +98,12 @@ macro_rules! define_queues {
                 }
             }
 
-            /// Returns what waits.
             pub(crate) fn backlog(&self) -> Volume {
                 match self {
                     $(Queue::$Variant(queue) => queue.backlog(),)*
                 }
             }
 
-            /// Offers an arriving packet to the discipline.
             pub(crate) fn enqueue(
                 &mut self,
                 packet: Held<P>,
@@ -118,21 +114,18 @@ macro_rules! define_queues {
                 }
             }
 
-            /// Asks the discipline for the next packet to send.
             pub(crate) fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
                 match self {
                     $(Queue::$Variant(queue) => queue.dequeue(context),)*
                 }
             }
 
-            /// Appends a packet whatever the limit.
             pub(crate) fn push_unchecked(&mut self, packet: Held<P>) {
                 match self {
                     $(Queue::$Variant(queue) => queue.push_unchecked(packet),)*
                 }
             }
 
-            /// Removes the next packet without dropping or marking any.
             pub(crate) fn pop_unmanaged(&mut self) -> Option<Held<P>> {
                 match self {
                     $(Queue::$Variant(queue) => queue.pop_unmanaged(),)*

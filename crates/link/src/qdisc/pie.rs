@@ -12,10 +12,9 @@
 
 use super::Ecn;
 use super::context::{QueueContext, Refused, Served};
-use super::discipline::Discipline;
+use super::discipline::{Discipline, one_fifo};
 use super::drop_tail::Limit;
 use super::fifo::Fifo;
-use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Probability, Time};
 use std::fmt;
@@ -82,7 +81,7 @@ pub(crate) struct PieQueue<P> {
 }
 
 impl<P> Discipline<P> for PieQueue<P> {
-    type Spec = PieSpec;
+    one_fifo!(PieSpec);
 
     fn new(spec: &PieSpec) -> PieQueue<P> {
         PieQueue {
@@ -95,19 +94,6 @@ impl<P> Discipline<P> for PieQueue<P> {
             delay_old: Duration::ZERO,
             next_update: Time::ZERO.saturating_add(spec.update),
         }
-    }
-
-    fn spec(&self) -> PieSpec {
-        self.spec
-    }
-
-    fn reconfigure(&mut self, _: Time, spec: &PieSpec) -> bool {
-        self.spec = *spec;
-        true
-    }
-
-    fn backlog(&self) -> Volume {
-        self.fifo.backlog()
     }
 
     fn enqueue(&mut self, mut packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
@@ -141,14 +127,6 @@ impl<P> Discipline<P> for PieQueue<P> {
         let empty = self.fifo.backlog().packets == 0;
         self.delay = if empty { Duration::ZERO } else { context.now.since(packet.time) };
         Served::Packet(packet)
-    }
-
-    fn push_unchecked(&mut self, packet: Held<P>) {
-        self.fifo.push(packet);
-    }
-
-    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
-        self.fifo.pop()
     }
 
     fn reads_headers(spec: &PieSpec) -> bool {

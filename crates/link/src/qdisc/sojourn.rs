@@ -2,12 +2,11 @@
 //! is dropped. Radio links discard packets in this way (3GPP TS 38.323 §5.3, discardTimer).
 
 use super::context::{QueueContext, Refused, Served};
-use super::discipline::Discipline;
+use super::discipline::{Discipline, one_fifo};
 use super::drop_tail::Limit;
 use super::fifo::Fifo;
-use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
-use fastpath_units::{Duration, Time};
+use fastpath_units::Duration;
 use std::fmt;
 
 /// Parameters of a FIFO with a bound on the sojourn time.
@@ -28,23 +27,10 @@ pub(crate) struct SojournQueue<P> {
 }
 
 impl<P> Discipline<P> for SojournQueue<P> {
-    type Spec = SojournSpec;
+    one_fifo!(SojournSpec);
 
     fn new(spec: &SojournSpec) -> SojournQueue<P> {
         SojournQueue { spec: *spec, fifo: Fifo::default() }
-    }
-
-    fn spec(&self) -> SojournSpec {
-        self.spec
-    }
-
-    fn reconfigure(&mut self, _: Time, spec: &SojournSpec) -> bool {
-        self.spec = *spec;
-        true
-    }
-
-    fn backlog(&self) -> Volume {
-        self.fifo.backlog()
     }
 
     fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
@@ -59,14 +45,6 @@ impl<P> Discipline<P> for SojournQueue<P> {
             context.drop(packet, DropReason::Expired);
         }
         Served::Nothing
-    }
-
-    fn push_unchecked(&mut self, packet: Held<P>) {
-        self.fifo.push(packet);
-    }
-
-    fn pop_unmanaged(&mut self) -> Option<Held<P>> {
-        self.fifo.pop()
     }
 
     fn describe(spec: &SojournSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
