@@ -1,15 +1,15 @@
-//! Counters that one worker writes, without locks, and anybody may read.
+//! Counters that one worker writes without locks, and that any thread may read.
 //!
-//! Generated code adds to them with plain loads and stores, which on one writer lose nothing;
-//! readers see every value whole. What was read before is remembered by the reader, so that only
-//! the difference is credited.
+//! Generated code adds to them with plain loads and stores. With one writer nothing is lost, and
+//! readers see every value whole. The reader remembers what it has read, so that only the
+//! difference is credited.
 
 use fastpath_switch::flow::Counters;
 use fastpath_switch::port::PortCounters;
 use fastpath_units::Time;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// One flow of one worker. Generated code knows the layout.
+/// The counters of one flow for one worker. Generated code knows the layout.
 #[derive(Debug, Default)]
 #[repr(C, align(32))]
 pub(crate) struct FlowCell {
@@ -18,7 +18,7 @@ pub(crate) struct FlowCell {
     pub(crate) last_used: AtomicU64,
 }
 
-/// One table of one worker.
+/// The counters of one table for one worker.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct TableCell {
@@ -26,7 +26,7 @@ pub(crate) struct TableCell {
     pub(crate) misses: AtomicU64,
 }
 
-/// One port of one worker.
+/// The counters of one port for one worker.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct PortCell {
@@ -38,7 +38,7 @@ pub(crate) struct PortCell {
     pub(crate) rx_dropped: AtomicU64,
 }
 
-/// Counters of rare things, that all workers share.
+/// Counters of rare events, which all workers share.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCell {
     packets: AtomicU64,
@@ -52,7 +52,7 @@ pub(crate) fn add(cell: &AtomicU64, more: u64) {
 }
 
 impl FlowCell {
-    /// Counts a packet; only the cell's worker may.
+    /// Counts a packet.
     #[inline]
     pub(crate) fn count(&self, now: Time, len: usize) {
         add(&self.packets, 1);
@@ -60,13 +60,14 @@ impl FlowCell {
         self.last_used.store(now.as_ps(), Relaxed);
     }
 
-    /// What was counted since `before`, which becomes what is counted now; and when last.
+    /// Returns the counts since `before` and the time of the last packet. Then `before` becomes the
+    /// present counts.
     pub(crate) fn since(&self, before: &mut Counters) -> Option<(Counters, Time)> {
         let packets = self.packets.load(Relaxed);
         if packets == before.packets {
             return None;
         }
-        // The writer may be between its two additions: what is missed now is seen the next time.
+        // The writer may be between its two additions. What is missed now is seen the next time.
         let counted = Counters { packets, bytes: self.bytes.load(Relaxed) };
         let more = Counters { packets: packets - before.packets, bytes: counted.bytes - before.bytes };
         *before = counted;
@@ -75,9 +76,9 @@ impl FlowCell {
 }
 
 impl TableCell {
-    /// Lookups and hits since `before`, which become those of now.
+    /// Returns the lookups and hits since `before`, which then becomes the present values.
     pub(crate) fn since(&self, before: &mut (u64, u64)) -> (u64, u64) {
-        // Misses first: a miss is a lookup already counted.
+        // Misses first: the lookup of a miss is already counted.
         let misses = self.misses.load(Relaxed);
         let lookups = self.lookups.load(Relaxed);
         let (old_lookups, old_misses) = std::mem::replace(before, (lookups, misses));
@@ -97,7 +98,7 @@ impl PortCell {
         }
     }
 
-    /// What passed since `before`, which becomes what has passed by now.
+    /// Returns the counts since `before`, which then becomes the present counts.
     pub(crate) fn since(&self, before: &mut PortCounters) -> PortCounters {
         let now = self.now();
         let old = std::mem::replace(before, now);
@@ -119,7 +120,7 @@ impl SharedCell {
         self.bytes.fetch_add(len as u64, Relaxed);
     }
 
-    /// What was counted since this was last called.
+    /// Returns the counts since the last call.
     pub(crate) fn take(&self) -> Counters {
         Counters { packets: self.packets.swap(0, Relaxed), bytes: self.bytes.swap(0, Relaxed) }
     }

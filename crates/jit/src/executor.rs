@@ -16,23 +16,22 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Makes code of a switch as it is.
+    /// Compiles a switch in its present state.
     ///
-    /// # Errors
-    /// There is no code for this machine.
+    /// No code can be generated for this machine.
     pub fn new(switch: &mut Switch) -> Result<Compiled, CompileError> {
         let live = Live::new(switch, 1)?;
         let worker = live.worker(0);
         Ok(Compiled { live, worker, now: None })
     }
 
-    /// Lets go of what was replaced, also while no packets come.
+    /// Releases replaced programs, even while no packets arrive.
     fn renew(&mut self) {
         self.worker.begin(Time::ZERO);
         self.now = None;
     }
 
-    /// The tables and the code made of them.
+    /// Returns the tables and their code.
     pub fn live(&self) -> &Live {
         &self.live
     }
@@ -79,7 +78,7 @@ impl Executor for Compiled {
     }
 
     fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<BackgroundJob> {
-        // Without new code the old one goes on, with the delta beside it.
+        // Without new code the old code continues, with the delta on top of it.
         let next = match result.downcast::<Result<JobResult, CompileError>>().map(|made| *made) {
             Ok(Ok(made)) => self.live.finish(switch, made),
             Ok(Err(_)) | Err(_) => {

@@ -1,15 +1,36 @@
-//! Match-action programs as machine code.
+//! Match-action tables as machine code.
 //!
 //! ```text
 //!  Switch ──▶ Live ── plans, rows, code ──▶ Worker::run(port, frame) ──▶ Fate, outcomes
 //! ```
 //!
-//! A [`Live`] switch makes code of the tables of a [`Switch`](fastpath_switch::Switch), keeps it up
-//! to date while rules change, and collects what its workers count. A [`Worker`] runs it on one
-//! thread. What happens to packets is what [`interp`](fastpath_switch::interp()) says, to the bit.
+//! A [`Live`] switch compiles the tables of a [`Switch`](fastpath_switch::Switch), follows changes
+//! of its rules, and collects what its workers count. A [`Worker`] runs the code on one thread.
+//! Packets are executed exactly as [`interp`](fastpath_switch::interp()) executes them.
 //!
-//! Not the shapes of tables: those are plans (`switch/src/plan`). Not ports, threads or clocks:
-//! time is an argument. Read first: `template.rs`, `program.rs`, `native/mod.rs`.
+//! ```
+//! use fastpath_jit::{Fate, Live};
+//! use fastpath_switch::{Action, FlowMod, Instructions, Limits, Match, Port, Switch};
+//! use fastpath_units::Time;
+//!
+//! let mut switch = Switch::new(Limits::default());
+//! (1..=2).for_each(|number| switch.set_port(number, Port::up()));
+//! let rule = FlowMod::add(0, 1, Match::any(), Instructions::apply([Action::output(2)]));
+//! switch.flow_mod(Time::ZERO, &rule).expect("the switch accepts the rule");
+//!
+//! let mut live = Live::new(&mut switch, 1)?; // one worker
+//! let mut worker = live.worker(0);
+//! worker.begin(Time::ZERO); // a burst
+//! assert_eq!(worker.run(1, &mut [0; 60]), Fate::Forward { port: 2, queue: 0 });
+//!
+//! live.settle(&mut switch); // adds the worker's counts to the switch
+//! assert_eq!(switch.tables()[0].hits(), (1, 1));
+//! # Ok::<(), fastpath_jit::CompileError>(())
+//! ```
+//!
+//! The shapes of tables are not here: those are plans (`switch/src/plan`). Ports, threads and
+//! clocks are not here either: time is an argument. Read first: `template.rs`, `program.rs`,
+//! `native/mod.rs`.
 
 mod cells;
 mod executor;

@@ -1,5 +1,4 @@
-//! A switch that is being run: its newest program, the workers that run it, and what they have
-//! counted.
+//! A running switch: its newest program, the workers that run it, and their counts.
 //!
 //! ```text
 //!  Switch ── update ──▶ Program ──▶ Shared ──▶ Worker::begin (once a burst)
@@ -7,13 +6,13 @@
 //!         job ──▶ new bases and code, made on any thread ──▶ finish
 //! ```
 //!
-//! A change of rules is in force at once, by a delta beside the base that the code was made of; the
-//! base and the code are made anew off the fast path. What a program counted is credited before the
-//! program goes.
+//! A change of rules is in force immediately, by a delta on top of the base that the code was
+//! generated from. Base and code are rebuilt off the fast path. The counts of a program are
+//! credited before it is dropped.
 
 use crate::cells::{FlowCell, PortCell, TableCell};
 use crate::native::{self, Code, CompileError, Worker};
-use crate::program::{Added, BaseTable, Choice, Chunk, GroupView, PORT_CELLS, Ports, Program, TableData};
+use crate::program::{Added, BaseTable, Choice, Chunk, GroupView, PORT_CELLS, PortTable, Program, TableData};
 use arc_swap::ArcSwap;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
@@ -27,83 +26,83 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Changes to a table that may stand beside its base, at least and at most; from half of it on,
-/// further ones had better wait for a base that is under way. A base takes as long to make as the
-/// table is large, so the more rules, the more changes go into one: else the time to load a table
-/// would grow with its square.
+/// The changes that a table may have on top of its base, at least and at most. From half of it on,
+/// further changes should wait for a rebuild in progress. Building a base takes time in proportion
+/// to the table, so more rules allow more changes per base; otherwise the time to load a table
+/// would grow with the square of its size.
 const ROOM: RangeInclusive<usize> = 8192..=65_536;
-/// Of how many rules in a base one may have changed.
+/// One rule of this many in a base may have changed.
 const ROOM_SHARE: usize = 8;
 
-/// Changes made since a job was begun that are taken over at once: less than half a millisecond.
+/// The changes since the start of a job that are applied immediately: less than half a millisecond.
 const TAKEN_AT_ONCE: usize = 512;
 
-/// Work that an update spends on the last counts of replaced tables, in looks at a cell: with
-/// [`CREDIT`] it takes less than a quarter of a millisecond.
+/// The work of an update on the last counts of replaced tables, in reads of a cell. With [`CREDIT`]
+/// it takes less than a quarter of a millisecond.
 const SETTLED_AT_ONCE: usize = 4096;
-/// What crediting a flow takes, in looks at a cell: it has to be found in a table of any size.
+/// The cost of crediting a flow, in reads of a cell: it has to be found in a table of any size.
 const CREDIT: usize = 32;
 
-/// No further bases are made while so many replaced tables wait for that.
+/// No further bases are built while this many replaced tables wait for their last counts.
 const RETIRED_MAX: usize = 2;
 
-/// Where workers find the newest program.
+/// The newest program, where workers find it.
 #[derive(Debug)]
 pub(crate) struct Shared {
     newest: ArcSwap<Program>,
-    /// Its address: looked at once a burst.
+    /// Its address, which workers compare once per burst.
     address: AtomicUsize,
 }
 
-/// What a worker counts in, whatever program it runs.
+/// The counters of a worker that do not belong to a program.
 #[derive(Debug)]
-pub(crate) struct Station {
+pub(crate) struct WorkerCells {
     pub(crate) id: usize,
     pub(crate) tables: Box<[TableCell]>,
     pub(crate) ports: Box<[PortCell]>,
 }
 
-/// What the cells of a station said when last read.
+/// The values of a worker's cells when they were last read.
 #[derive(Debug)]
-struct Read {
+struct CellValues {
     tables: Vec<(u64, u64)>,
     ports: Vec<PortCounters>,
 }
 
-/// The control side of a switch that is being run.
+/// The control side of a running switch.
 #[derive(Debug)]
 pub struct Live {
     shared: Arc<Shared>,
-    stations: Vec<Arc<Station>>,
-    /// What was read of each station.
-    read: Vec<Read>,
+    stations: Vec<Arc<WorkerCells>>,
+    /// The values last read of each worker.
+    read: Vec<CellValues>,
     tables: Vec<LiveTable>,
-    /// Tables replaced, until no worker runs them any more and what they counted is credited.
+    /// Replaced tables, until no worker runs them and their counts are credited.
     retired: Vec<Retired>,
-    /// Programs replaced that workers may still run. They are held here so that no worker has to
+    /// Replaced programs that workers may still run. They are held here so that no worker has to
     /// free one.
     programs: Vec<Arc<Program>>,
     garbage: Garbage,
     code: Arc<Code>,
     groups: BTreeMap<u32, Arc<GroupView>>,
     meters: BTreeMap<u32, LiveMeter>,
-    /// The changes since a job was begun, by table.
+    /// The changes since the start of the job in progress, by table.
     since: Option<BTreeMap<u8, BTreeSet<Rank>>>,
 }
 
-/// What is done with. The next job frees it: that takes long for large tables, and code is
-/// unmapped.
+/// Replaced tables and code that nothing uses. The next job frees them, because freeing large
+/// tables and unmapping code takes long.
 #[derive(Debug, Default)]
 struct Garbage {
     tables: Vec<LiveTable>,
     code: Vec<Arc<Code>>,
 }
 
-/// A table and what was read of its cells.
+/// A table and the values last read of its cells.
 #[derive(Debug)]
 struct LiveTable {
     data: Arc<TableData>,
-    /// For each worker, what its cells said when last read.
+    /// The values last read of the cells, for each worker.
     base_read: Vec<Vec<Counters>>,
     added: AddedCells,
 }
@@ -113,56 +112,56 @@ struct LiveTable {
 struct Retired {
     id: u8,
     table: LiveTable,
-    /// How many of its rules are credited for the last time.
+    /// The number of its rules that are credited for the last time.
     settled: usize,
 }
 
-/// The cells of rules added since a base was made: one for every flow that ever was, by its serial
-/// number.
+/// The cells of rules added since a base was built: one for every flow that was ever added, by its
+/// serial number.
 #[derive(Debug, Default)]
 struct AddedCells {
     cells: Vec<Arc<Chunk>>,
-    /// Of each flow, for each worker.
+    /// The values last read of each flow, for each worker.
     read: Vec<Box<[Counters]>>,
     flows: Vec<(Rank, u64)>,
     slots: BTreeMap<u64, u32>,
 }
 
-/// A meter at work, and as the switch had it when last settled.
+/// A meter in use, and its state in the switch when last credited.
 #[derive(Debug)]
 struct LiveMeter {
     meter: Arc<Mutex<Meter>>,
     settled: Meter,
 }
 
-/// Making new bases and code: to be run on any thread.
+/// Work that builds bases and code: to be run on any thread.
 pub struct Job {
-    work: Work,
+    task: Task,
     workers: usize,
 }
 
-enum Work {
-    /// Bases of the tables that have none, and code of all.
+enum Task {
+    /// Build the bases of tables that have none, and the code of all tables.
     Make(Vec<(TablePlan, Option<Arc<BaseTable>>)>, Garbage),
-    /// Changes that came since a job was begun, into what it made.
+    /// Apply changes made since the job started to its result.
     CatchUp(Box<JobResult>, Vec<Changed>),
-    /// Nothing new.
+    /// Only free memory.
     Free(Garbage),
 }
 
-/// Flows of a table that have changed, and their rules now, if they are still there.
+/// Flows of a table that have changed, and their present rules, if they still exist.
 struct Changed {
     table: u8,
     ranks: BTreeSet<Rank>,
     rules: Vec<Rule>,
 }
 
-/// What a [`Job`] made.
+/// The result of a [`Job`].
 #[derive(Debug)]
 pub struct JobResult {
     /// The tables that were rebuilt.
     tables: BTreeMap<u8, LiveTable>,
-    /// `None` when there is nothing to take over.
+    /// `None` if there is nothing to take over.
     code: Option<Code>,
 }
 
@@ -171,14 +170,14 @@ impl Shared {
         self.newest.load_full()
     }
 
-    /// Whether `program` is not the newest.
+    /// Returns whether `program` is not the newest.
     #[inline]
     pub(crate) fn is_newer(&self, program: &Arc<Program>) -> bool {
-        // A program that somebody holds keeps its address to itself.
+        // The address of a program that is held is not reused.
         self.address.load(Ordering::Acquire) != Arc::as_ptr(program).addr()
     }
 
-    /// Answers with the program that was the newest.
+    /// Publishes a program; returns the one before.
     fn publish(&self, program: Program) -> Arc<Program> {
         let program = Arc::new(program);
         let address = Arc::as_ptr(&program).addr();
@@ -189,10 +188,9 @@ impl Shared {
 }
 
 impl Live {
-    /// Makes code of a switch as it is, for so many workers.
+    /// Compiles a switch in its present state, for `workers` workers.
     ///
-    /// # Errors
-    /// There is no code for this machine.
+    /// No code can be generated for this machine.
     pub fn new(switch: &mut Switch, workers: usize) -> Result<Live, CompileError> {
         let count = usize::from(switch.limits().tables);
         (0..switch.limits().tables).for_each(|id| drop(switch.table_mut(id).take_changes()));
@@ -201,16 +199,18 @@ impl Live {
         let station = |id| {
             let tables = (0..count).map(|_| TableCell::default()).collect();
             let ports = (0..PORT_CELLS).map(|_| PortCell::default()).collect();
-            Arc::new(Station { id, tables, ports })
+            Arc::new(WorkerCells { id, tables, ports })
         };
         let stations: Vec<_> = (0..workers).map(station).collect();
-        let read = (0..workers)
-            .map(|_| Read { tables: vec![(0, 0); count], ports: vec![PortCounters::default(); PORT_CELLS] });
+        let read = (0..workers).map(|_| CellValues {
+            tables: vec![(0, 0); count],
+            ports: vec![PortCounters::default(); PORT_CELLS],
+        });
         let code = Arc::new(code);
         let empty = Program {
             tables: Vec::new(),
             code: Arc::clone(&code),
-            ports: Ports::new(switch),
+            ports: PortTable::new(switch),
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             normal: switch.normal().share(),
@@ -235,14 +235,14 @@ impl Live {
         Ok(live)
     }
 
-    /// The worker of a number below that given at the start. There must be one of each at most: two
-    /// would overwrite each other's counts.
+    /// Returns the worker of a number below `workers`. Each may be taken once: two would overwrite
+    /// each other's counts.
     pub fn worker(&self, id: usize) -> Worker {
         Worker::new(Arc::clone(&self.shared), Arc::clone(&self.stations[id]))
     }
 
-    /// Takes over what changed in the switch. When it returns, the change is in force for every
-    /// burst that begins.
+    /// Applies the changes in the switch. When this returns, they are in force for every burst that
+    /// begins.
     pub fn update(&mut self, switch: &mut Switch) {
         for id in 0..switch.limits().tables {
             let changes = switch.table_mut(id).take_changes();
@@ -267,13 +267,13 @@ impl Live {
                     since.entry(id).or_default().extend(ranks.iter().cloned());
                 }
             }
-            // A new base: what a job is making of the old one is of no use.
+            // A new base: the result of a job for the old one is of no use.
             Changes::Many => self.since = None,
         }
         let (added, gone) = plan.changes();
         let room = room(&plan);
         let is_large = added + gone > room;
-        // What the table has was made of its base: a plan with another one needs all of it anew.
+        // Rows and cells belong to the base: a plan with another base needs all of them again.
         let is_other = !plan.shares_base(&table.data.plan);
         if is_other || is_large || !table.add(&plan, self.stations.len(), room) {
             let settled = if plan.is_settled() { plan } else { plan.rebuilt() };
@@ -284,12 +284,12 @@ impl Live {
         }
     }
 
-    /// Makes code of all tables, at once.
+    /// Generates the code of all tables immediately.
     fn recompile(&mut self) {
         let tables: Vec<_> =
             self.tables.iter().map(|table| (table.data.plan.clone(), Arc::clone(&table.data.base))).collect();
-        // Where there was code once there is code again. If not, that of the old bases is of no use
-        // for the new ones.
+        // Where code could be generated it can be again. If not, the code of the old bases is of no
+        // use for the new ones.
         self.code = Arc::new(native::compile(&tables).unwrap_or_else(|_| native::without_code()));
     }
 
@@ -298,9 +298,9 @@ impl Live {
         self.retired.push(Retired { id, table: old, settled: 0 });
     }
 
-    /// Work that would make lookups faster: new bases for tables that have changed, and new code;
-    /// or to free what is done with. `None` when there is nothing to do, such work is under way, or
-    /// the tables replaced before are still to be settled.
+    /// Returns work that would make lookups faster: new bases for tables that have changed, and new
+    /// code; or work that frees memory. `None` if nothing is to be done, such work is in progress,
+    /// or replaced tables still have counts to be credited.
     pub fn job(&mut self) -> Option<Job> {
         if self.since.is_some() {
             return None;
@@ -310,17 +310,18 @@ impl Live {
         if !is_due || self.retired.len() >= RETIRED_MAX {
             let garbage = self.garbage.take();
             let is_clean = garbage.tables.is_empty() && garbage.code.is_empty();
-            return (!is_clean).then_some(Job { work: Work::Free(garbage), workers });
+            return (!is_clean).then_some(Job { task: Task::Free(garbage), workers });
         }
         self.since = Some(BTreeMap::new());
         let tables = self.tables.iter().map(|LiveTable { data, .. }| {
             (data.plan.clone(), data.plan.is_settled().then(|| Arc::clone(&data.base)))
         });
-        let work = Work::Make(tables.collect(), self.garbage.take());
-        Some(Job { work, workers })
+        let task = Task::Make(tables.collect(), self.garbage.take());
+        Some(Job { task, workers })
     }
 
-    /// Whether further changes had better wait: many do already, for a base that a job is making.
+    /// Returns whether further changes should wait: many already wait for a base that a job is
+    /// building.
     pub fn is_behind(&self) -> bool {
         let waits = |LiveTable { data, added, .. }: &LiveTable| {
             let (count, gone) = data.plan.changes();
@@ -329,9 +330,9 @@ impl Live {
         self.since.is_some() && self.tables.iter().any(waits)
     }
 
-    /// Takes over what a job made. Changes that came meanwhile stay beside the new bases; if they
-    /// are many, what was made is not taken over yet, and there is another job, to take some of
-    /// them in first.
+    /// Takes over the result of a job. Changes made meanwhile become the delta of the new bases. If
+    /// they are many, the result is not used yet: another job is returned, which applies some of
+    /// them first.
     #[must_use]
     pub fn finish(&mut self, switch: &mut Switch, mut made: JobResult) -> Option<Job> {
         let code = made.code.take()?;
@@ -339,13 +340,13 @@ impl Live {
             self.garbage.tables.extend(made.tables.into_values());
             return None;
         };
-        // The tables that stay have their changes.
+        // The tables that are not replaced have their changes already.
         since.retain(|id, ranks| made.tables.contains_key(id) && !ranks.is_empty());
         if since.values().map(BTreeSet::len).sum::<usize>() > TAKEN_AT_ONCE {
             let changes = since.iter_mut().map(|(id, ranks)| Changed::some(*id, ranks, switch)).collect();
             self.since = Some(since);
             let made = Box::new(JobResult { code: Some(code), ..made });
-            return Some(Job { work: Work::CatchUp(made, changes), workers: self.stations.len() });
+            return Some(Job { task: Task::CatchUp(made, changes), workers: self.stations.len() });
         }
         for (id, table) in made.tables {
             self.replace(id, table);
@@ -358,14 +359,14 @@ impl Live {
         None
     }
 
-    /// Forgets a job that came to nothing.
+    /// Forgets a job that failed.
     pub fn give_up(&mut self) {
         self.since = None;
     }
 
-    /// Adds to the switch what the workers have counted since this was last called.
+    /// Adds the counts of the workers since the last call to the switch.
     pub fn settle(&mut self, switch: &mut Switch) {
-        for (station, Read { tables, ports }) in self.stations.iter().zip(&mut self.read) {
+        for (station, CellValues { tables, ports }) in self.stations.iter().zip(&mut self.read) {
             for (id, (cell, read)) in (0..).zip(station.tables.iter().zip(tables)) {
                 let (lookups, matched) = cell.since(read);
                 if lookups != 0 {
@@ -394,7 +395,8 @@ impl Live {
         }
     }
 
-    /// As [`Live::settle`], for these flows only: it takes as long as there are flows given.
+    /// Does what [`Live::settle`] does, but only for these flows; the time depends on their number
+    /// only.
     pub fn settle_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)]) {
         for (id, rank) in flows {
             let Some(serial) = switch.tables().get(usize::from(*id)).and_then(|table| table.flow(rank))
@@ -410,8 +412,8 @@ impl Live {
         }
     }
 
-    /// Does a part of what is left to do of tables that were replaced, as every update does; false
-    /// when there is nothing to do now.
+    /// Credits part of the counts of replaced tables, as every update does. Returns false if
+    /// nothing can be done now.
     pub fn tidy(&mut self, switch: &mut Switch) -> bool {
         let progress =
             |live: &Live| (live.retired.len(), live.retired.iter().map(|one| one.settled).sum::<usize>());
@@ -420,8 +422,8 @@ impl Live {
         progress(self) != before
     }
 
-    /// Credits what tables counted that nobody runs any more, with so much work at most, and lets
-    /// go of those that are done.
+    /// Credits the counts of tables that no worker runs any more, with `work` as the limit, and
+    /// releases those that are done.
     fn settle_retired(&mut self, switch: &mut Switch, mut work: usize) {
         self.programs.retain(|program| Arc::strong_count(program) > 1);
         let mut place = 0;
@@ -430,7 +432,7 @@ impl Live {
                 place += 1;
                 continue;
             }
-            // The last worker's writes are seen with its release of the program.
+            // The last worker's writes are visible with its release of the program.
             fence(Ordering::Acquire);
             *settled = table.settle_from(*settled, *id, switch, &mut work);
             if *settled < table.len() {
@@ -441,7 +443,7 @@ impl Live {
         }
     }
 
-    /// Puts a program of everything as it is where workers find it.
+    /// Publishes a program of the present state.
     fn publish(&mut self, switch: &mut Switch) {
         self.renew_groups(switch);
         self.renew_meters(switch);
@@ -451,7 +453,7 @@ impl Live {
         let old = self.shared.publish(Program {
             tables: self.tables.iter().map(|table| Arc::clone(&table.data)).collect(),
             code: Arc::clone(&self.code),
-            ports: Ports::new(switch),
+            ports: PortTable::new(switch),
             groups: groups.collect(),
             meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
             normal: switch.normal().share(),
@@ -472,8 +474,8 @@ impl Live {
         }
     }
 
-    /// A meter that is not as the switch had it was changed there: it begins anew, with what it had
-    /// counted.
+    /// A meter whose state in the switch is not the last credited one was changed there: it starts
+    /// again from the switch's state.
     fn renew_meters(&mut self, switch: &mut Switch) {
         let gone: Vec<u32> = self.meters.keys().copied().filter(|id| switch.meter(*id).is_none()).collect();
         gone.iter().for_each(|id| drop(self.meters.remove(id)));
@@ -494,8 +496,9 @@ impl Live {
         }
     }
 
-    /// The plans of the tables that have rules, by number, and of each how many action templates it
-    /// has and how many of its rules are executed in Rust, too long for those or beyond them.
+    /// Returns the plans of the tables that have rules, by number. For each: how many action
+    /// templates it has, and how many of its rules are executed in Rust because they exceed a limit
+    /// of templates.
     pub fn plans(&self) -> impl Iterator<Item = (u8, &TablePlan, usize, usize)> {
         (0..).zip(&self.tables).filter_map(|(id, LiveTable { data, .. })| {
             let (added, gone) = data.plan.changes();
@@ -510,17 +513,17 @@ impl Live {
         })
     }
 
-    /// The tables whose lookups are in the machine code.
+    /// Returns the tables whose lookups are in the machine code.
     pub fn tables_in_code(&self) -> &[u8] {
         &self.code.tables
     }
 
-    /// Bytes of machine code.
+    /// Returns the bytes of machine code.
     pub fn code_bytes(&self) -> usize {
         self.code.bytes
     }
 
-    /// What the tables became and why, and the code made of them.
+    /// Describes the structures of the tables, the reason for each, and their code.
     pub fn explain(&self) -> String {
         let mut text = String::new();
         for (id, plan, templates, in_rust) in self.plans() {
@@ -541,8 +544,8 @@ impl Live {
 }
 
 impl Garbage {
-    /// What nobody else holds, so that whoever drops it frees it. Code stays as long as a program
-    /// has it: dropping that would unmap it in the time of a change.
+    /// Takes what nothing else holds, so that dropping it frees it. Code stays while a program
+    /// holds it: dropping that program would unmap the code in the time of a change.
     fn take(&mut self) -> Garbage {
         let (code, held) =
             mem::take(&mut self.code).into_iter().partition(|code| Arc::strong_count(code) == 1);
@@ -552,7 +555,7 @@ impl Garbage {
 }
 
 impl AddedCells {
-    /// The place of the cell of a rule.
+    /// Returns the index of the cell of a rule.
     fn slot(&mut self, rule: &Rule, workers: usize) -> u32 {
         let AddedCells { cells, read, flows, slots } = self;
         *slots.entry(rule.serial).or_insert_with(|| {
@@ -574,10 +577,10 @@ impl LiveTable {
         LiveTable { data, base_read, added: AddedCells::default() }
     }
 
-    /// Takes a plan with other runs; false when more flows than `room` would have been there since
-    /// the base was made.
+    /// Takes a plan with other runs. Returns false if more flows than `room` would have been added
+    /// since the base was built.
     fn add(&mut self, plan: &TablePlan, workers: usize, room: usize) -> bool {
-        // Runs that were there before keep what was made of them.
+        // Runs that existed before keep their rows.
         let old = self.data.plan.runs().iter().zip(&self.data.added);
         let old: BTreeMap<*const DeltaRun, Arc<Added>> =
             old.map(|(run, added)| (Arc::as_ptr(run), Arc::clone(added))).collect();
@@ -600,19 +603,19 @@ impl LiveTable {
         true
     }
 
-    /// Rules that were counted: those of the base, then those added.
+    /// Returns the number of rules: those of the base, then those added.
     fn len(&self) -> usize {
         self.data.plan.rules().len() + self.added.flows.len()
     }
 
-    /// Credits what all rules have counted.
+    /// Credits the counts of all rules.
     fn settle(&mut self, id: u8, switch: &mut Switch) {
         let mut work = usize::MAX;
         self.settle_from(0, id, switch, &mut work);
     }
 
-    /// Credits what the rules from number `from` on have counted, with so much work at most; says
-    /// with which one to go on.
+    /// Credits the counts of the rules from number `from` on, with `work` as the limit. Returns the
+    /// rule to continue with.
     fn settle_from(&mut self, from: usize, id: u8, switch: &mut Switch, work: &mut usize) -> usize {
         for place in from..self.len() {
             if *work == 0 {
@@ -624,7 +627,7 @@ impl LiveTable {
         self.len()
     }
 
-    /// Credits what one flow has counted, as a rule of the base and as one added since.
+    /// Credits the counts of one flow, as a rule of the base and as an added one.
     fn settle_flow(&mut self, id: u8, switch: &mut Switch, rank: &Rank, serial: u64) {
         let rules = self.data.plan.rules();
         let added = self.added.slots.get(&serial).map(|slot| rules.len() + *slot as usize);
@@ -634,7 +637,7 @@ impl LiveTable {
         }
     }
 
-    /// Credits what one rule has counted; says how often the flow had to be found for that.
+    /// Credits the counts of one rule. Returns how often the flow had to be found for that.
     fn settle_place(&mut self, place: usize, id: u8, switch: &mut Switch) -> usize {
         let LiveTable { data, base_read, added } = self;
         let mut credited = 0;
@@ -664,7 +667,7 @@ impl LiveTable {
 }
 
 impl Changed {
-    /// Takes some of the ranks that wait.
+    /// Takes some of the pending ranks.
     fn some(table: u8, waiting: &mut BTreeSet<Rank>, switch: &Switch) -> Changed {
         let ranks = (0..TAKEN_AT_ONCE).map_while(|_| waiting.pop_first()).collect();
         let rules = Rule::current(&switch.tables()[usize::from(table)], &ranks);
@@ -673,28 +676,27 @@ impl Changed {
 }
 
 impl Job {
-    /// Makes bases and code.
+    /// Builds bases and code.
     ///
-    /// # Errors
-    /// There is no code for this machine.
+    /// No code can be generated for this machine.
     pub fn run(self) -> Result<JobResult, CompileError> {
-        match self.work {
-            Work::Make(tables, garbage) => {
+        match self.task {
+            Task::Make(tables, garbage) => {
                 drop(garbage);
                 let (tables, code) = make(tables, self.workers)?;
                 Ok(JobResult { tables, code: Some(code) })
             }
-            Work::CatchUp(mut made, changes) => {
+            Task::CatchUp(mut made, changes) => {
                 for Changed { table, ranks, rules } in changes {
                     let Some(table) = made.tables.get_mut(&table) else { continue };
                     let mut plan = table.data.plan.clone();
                     plan.take_in(&ranks, rules);
-                    // Whether that is too many is seen when it is taken over.
+                    // Whether there are too many is checked when the result is taken over.
                     table.add(&plan, self.workers, usize::MAX);
                 }
                 Ok(*made)
             }
-            Work::Free(garbage) => {
+            Task::Free(garbage) => {
                 drop(garbage);
                 Ok(JobResult { tables: BTreeMap::new(), code: None })
             }
@@ -702,7 +704,7 @@ impl Job {
     }
 }
 
-/// The tables that were without a base, by number, and the code of all.
+/// Builds the tables without a base, by number, and the code of all tables.
 fn make(
     plans: Vec<(TablePlan, Option<Arc<BaseTable>>)>,
     workers: usize,
@@ -725,7 +727,7 @@ fn make(
     Ok((rebuilt, code))
 }
 
-/// Changes that may stand beside the base of a plan.
+/// Returns how many changes a plan may have on top of its base.
 fn room(plan: &TablePlan) -> usize {
     (plan.rules().len() / ROOM_SHARE).clamp(*ROOM.start(), *ROOM.end())
 }
@@ -762,7 +764,7 @@ mod tests {
         assert!(live.tables_in_code().is_empty());
         assert_eq!(run(&mut worker, 13), Fate::Drop(DropReason::Runt));
         for _ in 0..2 {
-            // What is executed in Rust leaves as a copy.
+            // Frames that Rust executes leave as copies.
             assert_eq!(run(&mut worker, 60), Fate::Done);
             assert!(matches!(worker.outcomes()[..], [PacketOutcome::Output { port: 3, .. }]));
         }
@@ -772,7 +774,7 @@ mod tests {
             .iter()
             .map(|table| (table.hits(), table.flows().next().unwrap().1.counters.packets));
         assert_eq!(counted.collect::<Vec<_>>(), [((3, 3), 3); 2]);
-        // Code comes back with the next bases.
+        // The next bases have code again.
         let made = live.job().unwrap().run().unwrap();
         assert!(live.finish(&mut switch, made).is_none());
         assert_eq!(live.tables_in_code(), [0, 1]);

@@ -1,5 +1,5 @@
-//! A program: everything a worker needs to know of a switch at one moment. Immutable; a change
-//! makes another, which shares what has not changed.
+//! A program: everything that a worker needs to know of a switch at one moment. Programs are
+//! immutable. A change makes a new program, which shares what has not changed.
 //!
 //! ```text
 //!  Program ─┬─ tables ── plan, rows (what rules do), cells (what they count)
@@ -19,17 +19,17 @@ use fastpath_switch::{Action, ActionSet, Port, Switch, TablePlan, port};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Words of a row at most: a template and its operands.
+/// The most words of a row: a template and its operands.
 const STRIDE_MAX: usize = 16;
-/// Ports of numbers from [`PORTS`] on that have counters; further ones are as if they did not
-/// exist.
+/// The most ports of numbers from [`PORTS`] on that have counters; further ones are treated as if
+/// they did not exist.
 const HIGH_PORTS: usize = 1024;
-/// Ports that have counters.
+/// The most ports that have counters.
 pub(crate) const PORT_CELLS: usize = PORTS as usize + HIGH_PORTS;
-/// Cells for rules added to a table that are made together.
+/// The number of cells for added rules that are allocated together.
 const CHUNK: usize = 1024;
 
-/// Bits of [`Ports::flags`].
+/// Bits of [`PortTable::flags`].
 pub(crate) mod flags {
     pub(crate) const EXISTS: u8 = 1;
     pub(crate) const SENDS: u8 = 2;
@@ -42,56 +42,57 @@ pub(crate) mod flags {
 pub(crate) struct Program {
     pub(crate) tables: Vec<Arc<TableData>>,
     pub(crate) code: Arc<Code>,
-    pub(crate) ports: Ports,
+    pub(crate) ports: PortTable,
     pub(crate) groups: BTreeMap<u32, (Arc<GroupView>, Choice)>,
     pub(crate) meters: BTreeMap<u32, Arc<Mutex<Meter>>>,
-    /// That of the switch.
+    /// The address table of the switch.
     pub(crate) normal: Normal,
 }
 
-/// One table: what finds rules, what they do, what they count.
+/// One table: the plan that finds its rules, their operations, and their counters.
 #[derive(Clone, Debug)]
 pub(crate) struct TableData {
     pub(crate) plan: TablePlan,
     pub(crate) base: Arc<BaseTable>,
-    /// Of each run of the plan.
+    /// The added rules of each run of the plan.
     pub(crate) added: Vec<Arc<Added>>,
 }
 
-/// What the rules of a plan's base do and count.
+/// Operations and counters of the rules of a plan's base.
 #[derive(Debug)]
 pub(crate) struct BaseTable {
-    /// Words of a row.
+    /// The words of a row.
     pub(crate) stride: usize,
     pub(crate) rows: Box<[u64]>,
     pub(crate) arena: Arena,
     pub(crate) templates: Templates,
-    /// For each worker.
+    /// The cells of each worker.
     pub(crate) cells: Vec<Arc<[FlowCell]>>,
 }
 
-/// What the rules of a run, added since, do and count.
+/// Operations and counters of the rules of a run, added since the base was built.
 #[derive(Debug)]
 pub(crate) struct Added {
     pub(crate) rows: Box<[u64]>,
     pub(crate) arena: Arena,
-    /// The cell of each.
+    /// The cell of each rule.
     pub(crate) slots: Box<[u32]>,
-    /// Shared with earlier and later ones over the same base.
+    /// The cells, which are shared with earlier and later versions over the same base.
     pub(crate) cells: Vec<Arc<Chunk>>,
 }
 
-/// Some cells of added rules, for each worker.
+/// A block of cells of added rules, for each worker.
 #[derive(Debug)]
 pub(crate) struct Chunk(Vec<Arc<[FlowCell]>>);
 
 /// Ports as the data path sees them.
 #[derive(Debug)]
-pub(crate) struct Ports {
-    /// By cell: the number of ordinary ports, in order of arrival for higher ones.
+pub(crate) struct PortTable {
+    /// Flags by cell. The cell of an ordinary port is its number; higher ports have cells in the
+    /// order in which they are listed.
     pub(crate) flags: Box<[u8]>,
     high: BTreeMap<u32, usize>,
-    /// Where flooding goes, but for the port of entry.
+    /// The ports that flooding sends to, except the port of entry.
     pub(crate) flood: Vec<u32>,
 }
 
@@ -99,20 +100,20 @@ pub(crate) struct Ports {
 #[derive(Debug)]
 pub(crate) struct GroupView {
     pub(crate) buckets: Arc<[Bucket]>,
-    /// Of each bucket, in the order of execution.
+    /// The actions of each bucket, in the order of execution.
     pub(crate) actions: Vec<Vec<Action>>,
     pub(crate) cell: SharedCell,
     pub(crate) bucket_cells: Vec<SharedCell>,
 }
 
-/// Which buckets of a group a packet goes through, as ports and other groups are now.
+/// The buckets of a group that process a packet, given the present state of ports and other groups.
 #[derive(Debug)]
 pub(crate) enum Choice {
-    /// All.
+    /// All buckets.
     Each,
-    /// The first live one, if any is.
+    /// The first live bucket, if any.
     First(Option<usize>),
-    /// One by its share: the buckets without actions, dead ones without weight.
+    /// One bucket by its share: the buckets without actions, where dead ones have no weight.
     Share(Box<[Bucket]>),
 }
 
@@ -133,7 +134,7 @@ impl Choice {
 }
 
 impl BaseTable {
-    /// What the rules of a settled plan do.
+    /// Compiles the rules of a settled plan to rows.
     pub(crate) fn new(plan: &TablePlan, workers: usize) -> BaseTable {
         let (mut arena, mut templates) = (Arena::default(), Templates::default());
         let mut what = Vec::with_capacity(plan.rules().len());
@@ -155,7 +156,7 @@ impl BaseTable {
 }
 
 impl Added {
-    /// What the rules do that were added to a plan.
+    /// Compiles the rules that were added to a plan to rows.
     pub(crate) fn new(base: &BaseTable, rules: &[Rule], slots: Box<[u32]>, cells: Vec<Arc<Chunk>>) -> Added {
         let mut arena = Arena::after(&base.arena);
         let what = |rule: &Rule| {
@@ -175,19 +176,19 @@ impl Chunk {
         Chunk(cells(workers, CHUNK))
     }
 
-    /// Of a slot: the number of its chunk, and the place there.
+    /// Returns the chunk of a slot and the index in it.
     pub(crate) fn place(slot: usize) -> (usize, usize) {
         (slot / CHUNK, slot % CHUNK)
     }
 
-    /// The cells in one place, of each worker.
+    /// Returns the cells of one index, of each worker.
     pub(crate) fn cells(&self, place: usize) -> impl Iterator<Item = &FlowCell> {
         self.0.iter().map(move |cells| &cells[place])
     }
 }
 
 impl TableData {
-    /// The cell in which a worker counts a rule.
+    /// Returns the cell in which a worker counts a rule.
     pub(crate) fn cell(&self, worker: usize, found: RuleNumber) -> Option<&FlowCell> {
         match found.added() {
             Some((run, place)) => {
@@ -199,7 +200,7 @@ impl TableData {
         }
     }
 
-    /// The row of a rule.
+    /// Returns the row of a rule.
     pub(crate) fn row(&self, found: RuleNumber) -> &[u64] {
         let stride = self.base.stride;
         let (rows, place) = match found.added() {
@@ -209,16 +210,17 @@ impl TableData {
         &rows[place * stride..][..stride]
     }
 
-    /// The action of a number in the row of a rule.
+    /// Returns the action of a number in the row of a rule.
     pub(crate) fn action(&self, found: RuleNumber, number: u64) -> Option<Action> {
         let (run, _) = found.added().unzip();
         self.base.arena.get(number).or_else(|| self.added.get(run?)?.arena.get(number))
     }
 }
 
-impl Ports {
-    pub(crate) fn new(switch: &Switch) -> Ports {
-        let mut ports = Ports { flags: vec![0; PORT_CELLS].into(), high: BTreeMap::new(), flood: Vec::new() };
+impl PortTable {
+    pub(crate) fn new(switch: &Switch) -> PortTable {
+        let mut ports =
+            PortTable { flags: vec![0; PORT_CELLS].into(), high: BTreeMap::new(), flood: Vec::new() };
         for (number, port) in switch.ports() {
             if number >= PORTS && ports.high.len() < HIGH_PORTS {
                 ports.high.insert(number, PORTS as usize + ports.high.len());
@@ -233,19 +235,19 @@ impl Ports {
         ports
     }
 
-    /// The numbers of the ports and their cells.
+    /// Returns the numbers of the ports and their cells.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         let low = (0..PORTS).map(|number| (number, number as usize));
         let low = low.filter(|(_, cell)| self.flags[*cell] & flags::EXISTS != 0);
         low.chain(self.high.iter().map(|(number, cell)| (*number, *cell)))
     }
 
-    /// The cell of a port that may exist.
+    /// Returns the cell of a port, whether or not the port exists.
     pub(crate) fn cell(&self, number: u32) -> Option<usize> {
         if number < PORTS { Some(number as usize) } else { self.high.get(&number).copied() }
     }
 
-    /// The cell of a port, and its flags; 0 when it does not exist.
+    /// Returns the cell of a port and its flags; 0 if the port does not exist.
     pub(crate) fn get(&self, number: u32) -> (usize, u8) {
         self.cell(number).map_or((0, 0), |cell| (cell, self.flags[cell]))
     }
@@ -270,14 +272,14 @@ impl GroupView {
         }
     }
 
-    /// Adds to the switch what was counted since this was last called.
+    /// Adds the counts since the last call to the switch.
     pub(crate) fn settle(&self, id: u32, switch: &mut Switch) {
         let buckets: Vec<Counters> = self.bucket_cells.iter().map(SharedCell::take).collect();
         switch.credit_group(id, self.cell.take(), &buckets);
     }
 }
 
-/// Templates and operands as rows of the same length.
+/// Lays out templates and operands as rows of the same length.
 fn lay_out(stride: usize, what: &[(u32, Vec<u64>)]) -> Box<[u64]> {
     let mut rows = vec![0; stride * what.len()];
     for (row, (template, operands)) in rows.chunks_exact_mut(stride).zip(what) {
@@ -289,7 +291,7 @@ fn lay_out(stride: usize, what: &[(u32, Vec<u64>)]) -> Box<[u64]> {
     rows.into()
 }
 
-/// Cells for each worker.
+/// Allocates cells for each worker.
 pub(crate) fn cells(workers: usize, count: usize) -> Vec<Arc<[FlowCell]>> {
     (0..workers).map(|_| (0..count).map(|_| FlowCell::default()).collect()).collect()
 }

@@ -1,83 +1,83 @@
-//! What rules do, as templates: lists of operations that many rules share, with operands that each
-//! rule has of its own.
+//! Templates: the instructions of rules as lists of operations that many rules share, with operands
+//! of each rule's own.
 //!
 //! ```text
 //!  912 routes ─▶ one template: SetField eth_dst, SetField eth_src, DecNwTtl, output
 //!                912 rows: [template, mac, mac, port]
 //! ```
 //!
-//! Code is generated once for a template; a rule is a row of numbers, so a rule of a known template
-//! needs no new code. What no operation expresses, and any template too many or too long, is
-//! template 0: "execute the rule in Rust".
+//! Code is generated once per template. A rule is a row of numbers, so a rule of a known template
+//! needs no new code. Instructions that no operation expresses, and templates beyond the limits on
+//! number and length, are template 0: "execute the rule in Rust".
 
 use fastpath_switch::flow::ClearActions;
 use fastpath_switch::{Action, ActionSet, Field, Instructions};
 use std::collections::BTreeMap;
 
-/// Operations of one template; longer lists are executed in Rust.
+/// The most operations of one template; longer lists are executed in Rust.
 const OPS_MAX: usize = 24;
-/// Templates that one table's code has room for: a bound on its size.
+/// The most templates in one table's code, which bounds its size.
 const TEMPLATES_MAX: usize = 32;
-/// Port numbers below this have their counters in an array of generated code.
+/// Ports of numbers below this have their counters in an array that generated code indexes.
 pub(crate) const PORTS: u32 = 1024;
 /// The template of rules that Rust executes.
 pub(crate) const GENERIC: u32 = 0;
 
-/// An operation; its operands are the next ones of the rule's row.
+/// An operation. Its operands are the next ones of the rule's row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Op {
-    /// Pass the meter of the rule.
+    /// Apply the meter of the rule.
     Meter,
-    /// Set one of the fields that [`is_inline`] says; operand: the value.
+    /// Set a field for which [`is_inline`] holds; operand: the value.
     Set(Field),
     /// Set the tunnel id; operand: the value.
     Tunnel,
-    /// Count a hop in the IP header.
+    /// Decrement the IP TTL.
     DecNwTtl,
     /// Set the queue; operand: its number.
     Queue,
-    /// Send a copy out, to a group, or to the controllers: the frame stays; operand: number of an
-    /// action.
+    /// Send a copy to a port, a group or the controllers. The frame stays as it is; operand: number
+    /// of an action.
     Emit,
     /// Any other action; operand: number of an action.
     Act,
     /// Clear and write the action set as the rule says.
     Write,
-    /// Change the metadata; operands: value and mask.
+    /// Write the metadata; operands: value and mask.
     Metadata,
 }
 
-/// How a template ends.
+/// The end of a template.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum End {
-    /// In a later table.
+pub(crate) enum TemplateEnd {
+    /// Continue in a later table.
     Goto(u8),
-    /// Out of an ordinary port, the last of the applied actions; operand: its number. Then there is
-    /// no tail.
+    /// Send the frame out of an ordinary port: the last of the applied actions; operand: its
+    /// number. There is no tail then.
     Output,
-    /// Out of an ordinary port, as the written actions say; operand: its number.
+    /// Send the frame out of an ordinary port, which the written actions name; operand: its number.
     WrittenOutput,
-    /// With nothing more.
+    /// Nothing more.
     Nothing,
 }
 
-/// A list of ops.
+/// A list of operations.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Template {
-    /// Instructions up to the action set.
+    /// The instructions before the action set.
     pub(crate) ops: Vec<Op>,
-    /// Of rules that end the pipeline: the action set they write, when it was empty before.
+    /// For rules that end the pipeline: the action set that they write, if it was empty before.
     pub(crate) tail: Vec<Op>,
     /// The end.
-    pub(crate) end: End,
-    /// Whether what earlier tables wrote to the action set counts at the end.
+    pub(crate) end: TemplateEnd,
+    /// Whether the action set that earlier tables wrote is executed.
     pub(crate) set: SetBefore,
 }
 
-/// What becomes of an action set written by earlier tables.
+/// The treatment of an action set that earlier tables wrote.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum SetBefore {
-    /// It is executed at the end, which then is Rust's.
+    /// It is executed at the end, by Rust.
     Counts,
     /// The rule clears it.
     Cleared,
@@ -86,7 +86,7 @@ pub(crate) enum SetBefore {
 /// The actions that rows name by number, each once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arena {
-    /// The number of the first.
+    /// The number of the first action.
     first: u64,
     pub(crate) actions: Vec<Action>,
     numbers: BTreeMap<Action, u64>,
@@ -100,12 +100,12 @@ pub(crate) struct Templates {
 }
 
 impl Arena {
-    /// An arena whose numbers begin where those of another end.
+    /// Returns an arena whose numbers begin where those of another end.
     pub(crate) fn after(other: &Arena) -> Arena {
         Arena { first: other.first + other.actions.len() as u64, ..Arena::default() }
     }
 
-    /// The action of a number.
+    /// Returns the action of a number.
     pub(crate) fn get(&self, number: u64) -> Option<Action> {
         self.actions.get(number.checked_sub(self.first)? as usize).copied()
     }
@@ -119,7 +119,7 @@ impl Arena {
 }
 
 impl Templates {
-    /// The number of a template, new if there is room; else [`GENERIC`].
+    /// Returns the number of a template, which is added if there is room; else [`GENERIC`].
     pub(crate) fn add(&mut self, template: Template) -> u32 {
         if let Some(number) = self.numbers.get(&template) {
             return *number;
@@ -133,14 +133,15 @@ impl Templates {
         number
     }
 
-    /// The number of a template that is there, or [`GENERIC`].
+    /// Returns the number of a known template, or [`GENERIC`].
     pub(crate) fn known(&self, template: &Template) -> u32 {
         self.numbers.get(template).copied().unwrap_or(GENERIC)
     }
 }
 
 impl Template {
-    /// What instructions do, and their operands; `None` when they are too many for a template.
+    /// Returns the template of instructions and their operands; `None` if there are too many for a
+    /// template.
     pub(crate) fn of(instructions: &Instructions, arena: &mut Arena) -> Option<(Template, Vec<u64>)> {
         let mut operands = Vec::new();
         let mut ops = Vec::new();
@@ -164,10 +165,10 @@ impl Template {
             ops.push(Op::Metadata);
             operands.extend([write.value, write.mask]);
         }
-        let mut output = End::Output;
+        let mut output = TemplateEnd::Output;
         let written = match written.split_last() {
             Some((last, rest)) if ordinary_port(last).is_some() => {
-                (end, output) = (ordinary_port(last), End::WrittenOutput);
+                (end, output) = (ordinary_port(last), TemplateEnd::WrittenOutput);
                 rest
             }
             _ => &written[..],
@@ -175,9 +176,9 @@ impl Template {
         let tail: Vec<Op> = written.iter().map(|action| op(*action, arena, &mut operands)).collect();
         operands.extend(end.map(u64::from));
         let end = match (instructions.goto, end) {
-            (Some(table), _) => End::Goto(table),
+            (Some(table), _) => TemplateEnd::Goto(table),
             (None, Some(_)) => output,
-            (None, None) => End::Nothing,
+            (None, None) => TemplateEnd::Nothing,
         };
         let set = match instructions.clear {
             ClearActions::Clear => SetBefore::Cleared,
@@ -187,13 +188,13 @@ impl Template {
         is_short.then_some((Template { ops, tail, end, set }, operands))
     }
 
-    /// All ops.
+    /// Returns all operations.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Op> {
         self.ops.iter().chain(&self.tail)
     }
 }
 
-/// Whether code sets the field itself, in packets that it has parsed itself.
+/// Returns whether generated code sets the field itself, in packets that it has parsed itself.
 pub(crate) fn is_inline(field: Field) -> bool {
     matches!(
         field,
@@ -251,7 +252,7 @@ mod tests {
         let mut arena = Arena::default();
         let (template, operands) = Template::of(&Instructions::apply(apply), &mut arena).unwrap();
         assert_eq!(template.ops, [Op::Emit, Op::Act]);
-        assert_eq!((template.end, operands), (End::Output, vec![0, 1, 1]));
+        assert_eq!((template.end, operands), (TemplateEnd::Output, vec![0, 1, 1]));
     }
 
     #[test]
@@ -259,7 +260,7 @@ mod tests {
         let mut templates = Templates::default();
         let numbers: Vec<u32> = (0..40)
             .map(|i| {
-                let end = End::Goto(i);
+                let end = TemplateEnd::Goto(i);
                 templates.add(Template { ops: Vec::new(), tail: Vec::new(), end, set: SetBefore::Counts })
             })
             .collect();

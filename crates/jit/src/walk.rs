@@ -1,9 +1,8 @@
-//! A packet's way in Rust: what generated code leaves to it, from one action to the whole rest of
-//! the pipeline.
+//! The execution of a packet in Rust: what generated code leaves to it, from one action to the rest
+//! of the pipeline.
 //!
-//! The changes to frames are those of the interpreter ([`fastpath_switch::edit`]); this adds where
-//! counters and ports are for one of several workers. Tested against the interpreter, outcome by
-//! outcome.
+//! Actions are executed by [`perform`], as in the interpreter; this module gives it the counters
+//! and ports of one of several workers. Tested against the interpreter, outcome by outcome.
 //!
 //! Read first: `switch/src/interp.rs`.
 
@@ -24,27 +23,27 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Range;
 use std::sync::PoisonError;
 
-/// One worker's counters.
+/// The counters of one worker.
 #[derive(Clone, Copy)]
-pub(crate) struct Mine<'a> {
+pub(crate) struct OwnCells<'a> {
     pub(crate) worker: usize,
     pub(crate) tables: &'a [TableCell],
     pub(crate) ports: &'a [PortCell],
 }
 
-/// The execution of one packet, or of a part of its way.
+/// The execution of one packet, or of a part of its pipeline.
 pub(crate) struct Walk<'a> {
     pub(crate) program: &'a Program,
-    pub(crate) mine: Mine<'a>,
+    pub(crate) cells: OwnCells<'a>,
     pub(crate) now: Time,
     pub(crate) outcomes: &'a mut Vec<PacketOutcome>,
-    /// Where it is: what a packet-in says.
+    /// The table and rule that the packet is at, which a packet-in reports.
     pub(crate) table_id: u8,
     pub(crate) found: RuleNumber,
 }
 
 impl Walk<'_> {
-    /// The rule that the packet is at.
+    /// Returns the rule that the packet is at.
     pub(crate) fn rule(&self) -> Option<&Rule> {
         self.program.tables.get(usize::from(self.table_id))?.plan.rule(self.found)
     }
@@ -53,7 +52,7 @@ impl Walk<'_> {
         self.program.ports.get(number).1 & flags::SENDS != 0
     }
 
-    /// Whether there may be a further outcome of this packet.
+    /// Returns whether the packet may have a further outcome.
     fn has_room(&mut self) -> bool {
         if self.outcomes.len() == OUTCOMES_MAX {
             self.outcomes.push(PacketOutcome::Drop(DropReason::TooManyCopies));
@@ -61,7 +60,7 @@ impl Walk<'_> {
         self.outcomes.len() < OUTCOMES_MAX
     }
 
-    /// From the rule the packet is at to the end.
+    /// Executes the pipeline from the rule that the packet is at to the end.
     pub(crate) fn rest(&mut self, packet: &mut Packet, set: &mut ActionSet) {
         loop {
             let Some(rule) = self.rule() else { return self.drop(DropReason::TableMiss) };
@@ -88,11 +87,11 @@ impl Walk<'_> {
         }
     }
 
-    /// §5.3: finds and counts.
+    /// §5.3: finds the rule in a table and counts the packet.
     pub(crate) fn enter(&mut self, table_id: u8, packet: &Packet) -> ControlFlow<()> {
         let program = self.program;
         let (Some(table), Some(cell)) =
-            (program.tables.get(usize::from(table_id)), self.mine.tables.get(usize::from(table_id)))
+            (program.tables.get(usize::from(table_id)), self.cells.tables.get(usize::from(table_id)))
         else {
             self.drop(DropReason::TableMiss);
             return Break(());
@@ -100,7 +99,7 @@ impl Walk<'_> {
         add(&cell.lookups, 1);
         let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
         let found = table.plan.find(&key);
-        match table.cell(self.mine.worker, found) {
+        match table.cell(self.cells.worker, found) {
             Some(flow) => flow.count(self.now, packet.frame.len()),
             None => {
                 add(&cell.misses, 1);
@@ -112,7 +111,7 @@ impl Walk<'_> {
         Continue(())
     }
 
-    /// §5.9: the instructions of a rule, but for goto.
+    /// §5.9: executes the instructions of a rule except goto.
     fn execute(
         &mut self,
         packet: &mut Packet,
@@ -128,13 +127,13 @@ impl Walk<'_> {
         Continue(())
     }
 
-    /// §5.7.
+    /// §5.7: applies a meter.
     pub(crate) fn meter(&mut self, packet: &mut Packet, id: Option<u32>) -> ControlFlow<()> {
         let program = self.program;
         let Some(meter) = id.and_then(|id| program.meters.get(&id)) else { return Continue(()) };
-        // A meter is whole between calls.
+        // A meter is consistent between calls, also after a panic.
         let judgement =
-            meter.lock().unwrap_or_else(PoisonError::into_inner).judge(self.now, packet.frame.len());
+            meter.lock().unwrap_or_else(PoisonError::into_inner).apply(self.now, packet.frame.len());
         match judgement {
             MeterResult::Pass => {}
             MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
@@ -153,7 +152,7 @@ impl Effects for Walk<'_> {
             return;
         }
         let (cell, bits) = self.program.ports.get(number);
-        let cell = &self.mine.ports[cell];
+        let cell = &self.cells.ports[cell];
         if bits & flags::SENDS != 0 {
             add(&cell.tx_packets, 1);
             add(&cell.tx_bytes, packet.frame.len() as u64);
@@ -203,12 +202,12 @@ impl Effects for Walk<'_> {
         }));
     }
 
-    /// Packet-outs are interpreted, and no flow or bucket may have this output.
+    /// Not reached: packet-outs are interpreted, and flows and buckets may not output to TABLE.
     fn resubmit(&mut self, _: &Packet) {
         self.drop(DropReason::Egress);
     }
 
-    /// §5.6: each chosen bucket gets its own copy.
+    /// §5.6: each selected bucket processes its own copy.
     fn group(&mut self, packet: &Packet, id: u32) {
         let program = self.program;
         let Some((group, choice)) = program.groups.get(&id) else { return self.drop(DropReason::NoBucket) };
@@ -246,7 +245,7 @@ pub(crate) fn write(set: &mut ActionSet, instructions: &Instructions) {
     set.write(&instructions.write);
 }
 
-/// The buckets a frame goes through.
+/// Returns the buckets that a frame is processed by.
 fn choose(group: &GroupView, choice: &Choice, frame: &[u8]) -> Range<usize> {
     let one = |index: Option<usize>| index.map_or(0..0, |index| index..index + 1);
     match choice {

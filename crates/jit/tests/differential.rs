@@ -1,6 +1,5 @@
-//! Compiled programs do to packets what interpreted ones do: outcomes, frames, counters. For as
-//! many as you like: `cargo run --release -p fastpath-jit --example differential -- --pairs
-//! 300000000 --seed 1`.
+//! Compiled and interpreted switches give the same outcomes, frames and counters. For more pairs:
+//! `cargo run --release -p fastpath-jit --example differential -- --pairs 300000000 --seed 1`.
 
 mod world;
 
@@ -9,7 +8,7 @@ use fastpath_switch::{Action, FlowMod, Instructions, Limits, Match, Port, Switch
 use fastpath_units::{Rng, Time};
 
 #[test]
-fn compiled_programs_do_what_interpreted_ones_do() {
+fn compiled_and_interpreted_switches_execute_packets_alike() {
     let mut seen = world::Seen::default();
     for seed in 0..150 {
         world::compare(seed, 100, &mut seen);
@@ -17,19 +16,19 @@ fn compiled_programs_do_what_interpreted_ones_do() {
     let world::Seen { pairs, outputs, packet_ins } = seen;
     assert!(
         outputs > pairs / 5 && packet_ins > pairs / 100,
-        "a dull world: {outputs} and {packet_ins} of {pairs}"
+        "too few outcomes:  {outputs} and {packet_ins} of {pairs}"
     );
 }
 
 #[test]
-fn what_multiplies_beyond_all_bounds_ends_alike() {
+fn outcomes_beyond_the_limit_end_alike() {
     let mut rng = Rng::new(5);
     let mut cut = 0;
     for ends in [Vec::new(), vec![Action::output(2)], vec![Action::output(1)], vec![Action::output(999)]] {
         let mut switch = Switch::new(Limits { tables: 3, ..Limits::default() });
         (1..=100).for_each(|number| switch.set_port(number, Port::up()));
         for (table, goto) in [(0, Some(1)), (1, Some(2)), (2, None)] {
-            // Of up to 24 in a table code is made, more are left to Rust.
+            // Up to 24 actions of a table become code; longer lists are executed in Rust.
             let mut apply = vec![Action::output(port::FLOOD); 10 + rng.below(20) as usize];
             apply.extend(&ends);
             let what = Instructions { goto, ..Instructions::apply(apply) };

@@ -1,4 +1,4 @@
-//! Changes of rules while a base is being made.
+//! Changes of rules while a base is being built.
 
 use fastpath_jit::{Fate, Live, Worker};
 use fastpath_switch::interp::DropReason;
@@ -7,31 +7,31 @@ use fastpath_switch::{
 };
 use fastpath_units::Time;
 
-fn flow(station: u128) -> FlowMod {
-    let matching = Match::new(&[FieldMatch::exact(Field::EthDst, station)]).unwrap();
+fn flow(address: u128) -> FlowMod {
+    let matching = Match::new(&[FieldMatch::exact(Field::EthDst, address)]).unwrap();
     FlowMod::add(0, 1, matching, Instructions::apply([Action::output(2)]))
 }
 
-fn change(switch: &mut Switch, command: FlowCommand, stations: impl IntoIterator<Item = u128>) {
-    for station in stations {
-        switch.flow_mod(Time::ZERO, &FlowMod { command, ..flow(station) }).unwrap();
+fn change(switch: &mut Switch, command: FlowCommand, addresses: impl IntoIterator<Item = u128>) {
+    for address in addresses {
+        switch.flow_mod(Time::ZERO, &FlowMod { command, ..flow(address) }).unwrap();
     }
 }
 
-/// Sends a frame to each station; all of them are known, or none.
-fn send(worker: &mut Worker, stations: impl IntoIterator<Item = u128>, are_known: bool) {
+/// Sends a frame to each address; all of them are known, or none.
+fn send(worker: &mut Worker, addresses: impl IntoIterator<Item = u128>, are_known: bool) {
     worker.begin(Time::ZERO);
-    for station in stations {
+    for address in addresses {
         let mut frame = [0; 60];
-        frame[..6].copy_from_slice(&station.to_be_bytes()[10..]);
+        frame[..6].copy_from_slice(&address.to_be_bytes()[10..]);
         let expected =
             if are_known { Fate::Forward { port: 2, queue: 0 } } else { Fate::Drop(DropReason::TableMiss) };
-        assert_eq!(worker.run(1, &mut frame), expected, "{station}");
+        assert_eq!(worker.run(1, &mut frame), expected, "{address}");
     }
 }
 
 #[test]
-fn changes_are_in_force_and_counted_while_a_base_is_made_and_soon_had_better_wait() {
+fn changes_are_in_force_and_counted_during_a_rebuild_and_must_wait_when_there_are_many() {
     let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
     (1..=2).for_each(|number| switch.set_port(number, Port::up()));
     change(&mut switch, FlowCommand::Add, 0..1000);
@@ -53,7 +53,7 @@ fn changes_are_in_force_and_counted_while_a_base_is_made_and_soon_had_better_wai
     live.update(&mut switch);
     send(&mut worker, (0..100).chain(1000..1200), false);
     send(&mut worker, (100..1000).chain(1200..last), true);
-    // What came meanwhile is taken in by parts, and goes on changing.
+    // Changes made meanwhile are applied in parts, while further ones follow.
     let (mut next, mut parts) = (Some(job), 0);
     while let Some(job) = next {
         change(&mut switch, FlowCommand::DeleteStrict, [1200 + parts]);
@@ -72,10 +72,10 @@ fn changes_are_in_force_and_counted_while_a_base_is_made_and_soon_had_better_wai
     live.settle(&mut switch);
     let table = &switch.tables()[0];
     assert_eq!(table.len(), 900 + (last - kept) as usize);
-    let expected = |station: u128| 2 + u64::from(station >= kept && matches!(station % 128, 103 | 104));
-    for station in (101..1000).chain(kept..last) {
-        let flow = table.flow(&Rank::new(1, flow(station).matching)).unwrap();
-        assert_eq!(flow.counters.packets, expected(station), "{station}");
+    let expected = |address: u128| 2 + u64::from(address >= kept && matches!(address % 128, 103 | 104));
+    for address in (101..1000).chain(kept..last) {
+        let flow = table.flow(&Rank::new(1, flow(address).matching)).unwrap();
+        assert_eq!(flow.counters.packets, expected(address), "{address}");
     }
     while live.tidy(&mut switch) {}
     let job = live.job().unwrap();

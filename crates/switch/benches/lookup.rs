@@ -1,8 +1,7 @@
-//! What a lookup costs, by rule set, structure and traffic; what making a plan and changing it
-//! costs.
+//! Cost of a lookup by rule set, structure and traffic; cost of building a plan.
 //!
 //! `cargo bench -p fastpath-switch`. An iteration is 4096 lookups: divide by that. Keys: 64 Ki
-//! uniformly random ones, 64 Ki by Zipf's law over 1000 flows that follow rules, one flow.
+//! uniformly random ones; 64 Ki drawn by Zipf's law over 1000 flows that follow rules; one flow.
 
 use divan::{Bencher, black_box};
 use fastpath_switch::plan::{Base, Cache, TablePlan};
@@ -60,7 +59,7 @@ fn cases() -> impl Iterator<Item = String> {
 }
 
 fn run(bencher: Bencher, keys: &[Key], mut lookup: impl FnMut(&Key) -> u32) {
-    // A key is filled in the first-level cache, as from a packet just parsed; 64 Ki whole keys
+    // The key is filled in the first-level cache, as from a packet just parsed; 64 Ki whole keys
     // would be 8 MiB to read.
     let changing: Vec<[u64; 6]> =
         keys.iter().map(|key| [0, 1, 4, 6, 7, 5].map(|word| key.words()[word])).collect();
@@ -85,7 +84,7 @@ fn case(case: &str) -> (Vec<Filter>, Vec<Key>) {
     (filters, keys)
 }
 
-/// What the loop around the lookups costs, to be taken off.
+/// The cost of the loop around the lookups, to be subtracted.
 #[divan::bench(sample_count = 64, sample_size = 4)]
 fn nothing(bencher: Bencher) {
     run(bencher, &workload::random_keys(65_536, 2), |key| key.words()[6] as u32);

@@ -23,7 +23,8 @@ struct KnownFields {
 /// Where the knowledge comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum KnownFrom {
-    /// The match of a flow: an action that needs a field the match does not require is inconsistent.
+    /// The match of a flow. An action that needs a field which the match does not require is
+    /// inconsistent.
     Match,
     /// Nothing (groups, packet-outs): the headers are not known in advance, so every action is
     /// consistent.

@@ -32,7 +32,7 @@ pub fn push_vlan(frame: &mut Vec<u8>, ethertype: u16) {
 }
 
 /// Removes the outermost VLAN tag.
-pub fn pop_vlan(frame: &mut Vec<u8>) {
+pub(crate) fn pop_vlan(frame: &mut Vec<u8>) {
     if is_tagged(&Headers::parse(frame)) {
         remove(frame, 12..16);
     }
@@ -56,7 +56,7 @@ pub fn push_mpls(frame: &mut Vec<u8>, ethertype: u16) {
 }
 
 /// Removes the outermost MPLS entry; `ethertype` is that of the payload behind it.
-pub fn pop_mpls(frame: &mut Vec<u8>, ethertype: u16) {
+pub(crate) fn pop_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     if let Some(at) = outer_label(frame, &headers) {
         frame[at - 2..at].copy_from_slice(&ethertype.to_be_bytes());
@@ -83,7 +83,7 @@ pub fn push_pbb(frame: &mut Vec<u8>, ethertype: u16) {
 }
 
 /// Removes the outermost PBB encapsulation: everything before the frame that it carries.
-pub fn pop_pbb(frame: &mut Vec<u8>) {
+pub(crate) fn pop_pbb(frame: &mut Vec<u8>) {
     let headers = Headers::parse(frame);
     // The payload must hold an Ethernet header.
     if let Some(at) = service_tag(frame, &headers).filter(|at| at + 18 <= frame.len()) {
@@ -103,14 +103,14 @@ fn remove(frame: &mut Vec<u8>, bytes: Range<usize>) {
 }
 
 /// Sets the TTL of the outermost MPLS entry.
-pub fn set_mpls_ttl(frame: &mut [u8], ttl: u8) {
+pub(crate) fn set_mpls_ttl(frame: &mut [u8], ttl: u8) {
     if let Some(at) = outer_label(frame, &Headers::parse(frame)) {
         frame[at + 3] = ttl;
     }
 }
 
 /// Decrements the TTL of the outermost MPLS entry.
-pub fn dec_mpls_ttl(frame: &mut [u8]) -> Ttl {
+pub(crate) fn dec_mpls_ttl(frame: &mut [u8]) -> Ttl {
     match outer_label(frame, &Headers::parse(frame)) {
         Some(at) if frame[at + 3] <= 1 => Ttl::Invalid,
         Some(at) => {
@@ -122,7 +122,7 @@ pub fn dec_mpls_ttl(frame: &mut [u8]) -> Ttl {
 }
 
 /// Sets the TTL or hop limit of the IP header.
-pub fn set_nw_ttl(frame: &mut [u8], ttl: u8) {
+pub(crate) fn set_nw_ttl(frame: &mut [u8], ttl: u8) {
     match Headers::parse(frame).network {
         Network::Ipv4(ip) => patch(frame, ip.offset, ip.offset + 8, &[ttl], &[ip.offset + 10]),
         Network::Ipv6(ip) => frame[ip.offset + 7] = ttl,
@@ -146,7 +146,7 @@ pub fn dec_nw_ttl(frame: &mut [u8]) -> Ttl {
 
 /// Copies the TTL of the second header that has one to the outermost (from MPLS to MPLS, or from IP
 /// to MPLS).
-pub fn copy_ttl_out(frame: &mut [u8]) {
+pub(crate) fn copy_ttl_out(frame: &mut [u8]) {
     let Some(outer) = outer_label(frame, &Headers::parse(frame)) else { return };
     if let Some(inner) = inner_ttl(frame, outer) {
         frame[outer + 3] = frame[inner.at];
@@ -154,7 +154,7 @@ pub fn copy_ttl_out(frame: &mut [u8]) {
 }
 
 /// Copies the TTL of the outermost header to the second that has one (MPLS to MPLS, or MPLS to IP).
-pub fn copy_ttl_in(frame: &mut [u8]) {
+pub(crate) fn copy_ttl_in(frame: &mut [u8]) {
     let Some(outer) = outer_label(frame, &Headers::parse(frame)) else { return };
     let ttl = frame[outer + 3];
     match inner_ttl(frame, outer) {

@@ -269,8 +269,8 @@ fn another_ip_protocol_keeps_the_checksum_that_covers_it_right_where_it_is() {
         ["2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap()],
     ];
     for [src, dst] in ends {
-        let station = MacAddr::from_index;
-        let mut frame = Ip::between((station(1), src), (station(2), dst)).tcp(&Tcp::default(), b"payload");
+        let mac = MacAddr::from_index;
+        let mut frame = Ip::between((mac(1), src), (mac(2), dst)).tcp(&Tcp::default(), b"payload");
         let before = frame.clone();
         set_field(&mut frame, Field::IpProto, 253);
         let headers = Headers::parse(&before);

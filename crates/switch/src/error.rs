@@ -1,46 +1,45 @@
-//! Why a switch refuses a change, with the numbers that OpenFlow 1.3.5 §7.4.4 gives the reason.
+//! Why a switch refuses a request, with the numbers that OpenFlow 1.3.5 §7.4.4 assigns to the
+//! reason.
 
 /// A refused flow, group, meter or port change, or packet-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it, the specification numbers it")]
 pub enum Refusal {
-    #[error("table {0} does not exist; send to a table below the number in the features reply")]
+    #[error("table {0} does not exist; use a table below the number in the features reply")]
     RequestBadTable(u8),
-    #[error("port {0:#x} cannot be where a packet comes from; name a port of the switch or CONTROLLER")]
+    #[error("port {0:#x} cannot be a port of entry; use a port of the switch or CONTROLLER")]
     RequestBadPort(u32),
     #[error("action type {0} is not known")]
     ActionBadType(u16),
     #[error("action type {0} has the wrong length")]
     ActionBadLen(u16),
-    #[error(
-        "output to port {0:#x} is not possible; name an existing port or a reserved one that is supported"
-    )]
+    #[error("cannot output to port {0:#x}; use an existing port or a supported reserved port")]
     ActionBadOutPort(u32),
-    #[error("an action has an argument it cannot have: {0:#x}")]
+    #[error("action argument {0:#x} is not valid")]
     ActionBadArgument(u32),
-    #[error("more actions than the {0} a list may hold")]
+    #[error("an action list may hold at most {0} actions")]
     ActionTooMany(usize),
     #[error("queue {0} does not exist")]
     ActionBadQueue(u32),
     #[error("group {0} does not exist; add it first")]
     ActionBadOutGroup(u32),
-    #[error("the match does not promise the header that set-field {0} changes; match its prerequisites")]
+    #[error("set-field {0} needs a header that the match does not require; match its prerequisites")]
     ActionMatchInconsistent(&'static str),
-    #[error("tags of EtherType {0:#06x} cannot be pushed")]
+    #[error("a tag of EtherType {0:#06x} cannot be pushed")]
     ActionBadTag(u16),
     #[error("field {0} cannot be set")]
     ActionBadSetType(&'static str),
-    #[error("the value is too wide for field {0}")]
+    #[error("the value is not valid for field {0}")]
     ActionBadSetArgument(&'static str),
     #[error("instruction type {0} is not known")]
     InstructionUnknown(u16),
     #[error("goto-table {0} does not lead to a later table")]
     InstructionBadTable(u8),
-    #[error("an instruction is there twice")]
+    #[error("an instruction occurs twice")]
     InstructionDuplicate,
-    #[error("a match field is not known: class {class:#06x} field {field}")]
+    #[error("match field {field} of class {class:#06x} is not known")]
     MatchBadField { class: u16, field: u8 },
-    #[error("field {0} has a value it cannot have")]
+    #[error("the value is not valid for field {0}")]
     MatchBadValue(&'static str),
     #[error("field {0} cannot be matched under this mask")]
     MatchBadMask(&'static str),
@@ -48,11 +47,11 @@ pub enum Refusal {
     MatchBadPrerequisite(&'static str),
     #[error("field {0} is matched twice")]
     MatchDuplicate(&'static str),
-    #[error("field {0} asks for ones where its mask has zeros")]
+    #[error("field {0} has ones where its mask has zeros")]
     MatchBadWildcards(&'static str),
     #[error("table {0} is full")]
     FlowTableFull(u8),
-    #[error("table {0} does not exist; flows go to one table, and only deletions to all (255)")]
+    #[error("table {0} does not exist; only deletions may name all tables (255)")]
     FlowBadTable(u8),
     #[error("a flow of the same priority overlaps")]
     FlowOverlap,
@@ -60,15 +59,17 @@ pub enum Refusal {
     FlowBadCommand(u8),
     #[error("flow flags {0:#06x} are not known")]
     FlowBadFlags(u16),
-    #[error("group {0} exists already")]
+    #[error("group {0} already exists")]
     GroupExists(u32),
-    #[error("group {0} is not a number a group may have")]
+    #[error(
+        "group {0} is not valid: its number is reserved, or it is indirect and has not exactly one bucket"
+    )]
     GroupInvalid(u32),
-    #[error("more groups than the {0} there is room for")]
+    #[error("the switch may hold at most {0} groups")]
     GroupsFull(usize),
-    #[error("more buckets than the {0} a group of this type may have")]
+    #[error("more buckets than the limit of {0}")]
     GroupTooManyBuckets(usize),
-    #[error("group {0} would make a chain of more than the {1} groups one may have")]
+    #[error("group {0} would make a chain of more than {1} groups")]
     GroupTooDeep(u32, usize),
     #[error("group {0} would forward to itself")]
     GroupLoop(u32),
@@ -86,32 +87,32 @@ pub enum Refusal {
     GroupBadWatch(u32),
     #[error("port {0:#x} does not exist")]
     PortUnknown(u32),
-    #[error("meter {0} exists already")]
+    #[error("meter {0} already exists")]
     MeterExists(u32),
-    #[error("meter {0} is not a meter a flow or request may name")]
+    #[error("meter {0} is not a valid meter here")]
     MeterInvalid(u32),
     #[error("meter {0} does not exist")]
     MeterUnknown(u32),
     #[error("meter command {0} is not known")]
     MeterBadCommand(u16),
-    #[error("meter flags {0:#06x} are not a combination there is")]
+    #[error("meter flags {0:#06x} are not a valid combination")]
     MeterBadFlags(u16),
-    #[error("a band of meter {0} has a rate it cannot have")]
+    #[error("a band of meter {0} has an invalid rate")]
     MeterBadRate(u32),
-    #[error("a band of meter {0} has a burst it cannot have")]
+    #[error("a band of meter {0} has an invalid burst")]
     MeterBadBurst(u32),
     #[error("band type {0} is not known")]
     MeterBadBand(u16),
-    #[error("a dscp-remark band of meter {0} has a precedence level it cannot have")]
+    #[error("a dscp-remark band of meter {0} has an invalid precedence level")]
     MeterBadBandValue(u32),
-    #[error("more meters than the {0} there is room for")]
+    #[error("the switch may hold at most {0} meters")]
     MetersFull(usize),
-    #[error("more bands than the {0} a meter may have")]
+    #[error("a meter may have at most {0} bands")]
     MeterTooManyBands(usize),
 }
 
 impl Refusal {
-    /// The `type` and `code` of the OpenFlow error message (§7.4.4).
+    /// Returns the `type` and `code` of the OpenFlow error message (§7.4.4).
     pub const fn numbers(&self) -> (u16, u16) {
         match self {
             Refusal::RequestBadTable(_) => (1, 9),

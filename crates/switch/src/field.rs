@@ -12,9 +12,9 @@ use crate::field::Needs::{EthType, Icmpv6, IpProto, Nothing, VlanTag};
 use fastpath_wire::{ethertype, protocol};
 
 /// EtherType of a provider backbone (802.1ah) I-TAG.
-pub const ETHERTYPE_PBB: u16 = 0x88e7;
+pub(crate) const ETHERTYPE_PBB: u16 = 0x88e7;
 /// The bit of VLAN_VID that is set when there is a tag (OFPVID_PRESENT).
-pub const VLAN_PRESENT: u16 = 0x1000;
+pub(crate) const VLAN_PRESENT: u16 = 0x1000;
 /// Words of a key.
 pub const WORDS: usize = 16;
 
@@ -36,7 +36,7 @@ pub enum Field {
     EthSrc = 4,
     /// EtherType after VLAN tags.
     EthType = 5,
-    /// VLAN id of the outermost tag with [`VLAN_PRESENT`]; 0 without a tag.
+    /// VLAN id of the outermost tag with OFPVID_PRESENT (0x1000); 0 without a tag.
     VlanVid = 6,
     /// Priority of the outermost VLAN tag.
     VlanPcp = 7,
@@ -215,25 +215,25 @@ pub const FIELDS: [Info; 40] = [
 ];
 
 /// Bits of [`Field::Ipv6Exthdr`] (OFPIEH_, §7.2.3.7).
-pub mod exthdr {
+pub(crate) mod exthdr {
     /// "No next header" was found.
-    pub const NO_NEXT: u16 = 1 << 0;
+    pub(crate) const NO_NEXT: u16 = 1 << 0;
     /// Encrypted payload.
-    pub const ESP: u16 = 1 << 1;
+    pub(crate) const ESP: u16 = 1 << 1;
     /// Authentication.
-    pub const AUTH: u16 = 1 << 2;
+    pub(crate) const AUTH: u16 = 1 << 2;
     /// One or two destination options headers.
-    pub const DEST: u16 = 1 << 3;
+    pub(crate) const DEST: u16 = 1 << 3;
     /// Fragment.
-    pub const FRAGMENT: u16 = 1 << 4;
+    pub(crate) const FRAGMENT: u16 = 1 << 4;
     /// Routing.
-    pub const ROUTER: u16 = 1 << 5;
+    pub(crate) const ROUTER: u16 = 1 << 5;
     /// Hop-by-hop options.
-    pub const HOP: u16 = 1 << 6;
+    pub(crate) const HOP: u16 = 1 << 6;
     /// A header occurs more often than RFC 8200 §4.1 expects.
-    pub const REPEATED: u16 = 1 << 7;
+    pub(crate) const REPEATED: u16 = 1 << 7;
     /// Headers are in another order than RFC 8200 §4.1 recommends.
-    pub const UNORDERED: u16 = 1 << 8;
+    pub(crate) const UNORDERED: u16 = 1 << 8;
 }
 
 impl Field {

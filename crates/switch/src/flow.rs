@@ -1,4 +1,4 @@
-//! Flow entries and the requests that add, change and delete them.
+//! Flow entries, and the requests that add, change and delete them.
 //!
 //! Read first: OpenFlow 1.3.5 §6.4, §7.3.4.2.
 
@@ -12,21 +12,21 @@ use std::sync::Arc;
 
 /// Bits of [`FlowMod::flags`] (OFPFF_).
 pub mod flags {
-    /// Tell the controller when the flow goes.
+    /// Send a flow-removed message when the flow is removed.
     pub const SEND_FLOW_REM: u16 = 1 << 0;
-    /// Refuse a flow that overlaps one of the same priority.
+    /// Refuse a flow that overlaps another of the same priority.
     pub const CHECK_OVERLAP: u16 = 1 << 1;
-    /// Set counters to zero.
+    /// Reset the counters.
     pub const RESET_COUNTS: u16 = 1 << 2;
     /// Do not count packets.
     pub const NO_PACKET_COUNTS: u16 = 1 << 3;
     /// Do not count bytes.
     pub const NO_BYTE_COUNTS: u16 = 1 << 4;
-    /// All of them.
+    /// All flags.
     pub const ALL: u16 = 0x1f;
 }
 
-/// Every table, in deletions and requests (OFPTT_ALL).
+/// All tables, in deletions and requests (OFPTT_ALL).
 pub const ALL_TABLES: u8 = 0xff;
 /// Any group, in deletions and requests (OFPG_ANY).
 pub const ANY_GROUP: u32 = 0xffff_ffff;
@@ -40,71 +40,71 @@ pub struct Counters {
     pub bytes: u64,
 }
 
-/// What identifies a flow in its table, ordered as lookup goes: higher priorities first. Between
-/// flows of equal priority that overlap (which §5.3 leaves undefined) the smaller match wins,
-/// whenever they were added.
+/// The identity of a flow in its table: priority and match. Ranks are ordered as lookup goes:
+/// higher priorities first. §5.3 leaves flows of equal priority that overlap undefined; here the
+/// smaller match wins, whenever the flows were added.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rank {
     priority: Reverse<u16>,
     matching: Match,
 }
 
-/// What happens to a packet that matches: at most one instruction of each kind (§5.9).
+/// The instructions for a packet that matches: at most one of each type (§5.9).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Instructions {
-    /// Pass this meter first.
+    /// Apply this meter first.
     pub meter: Option<u32>,
-    /// Execute these at once, in this order.
+    /// Execute these immediately, in this order.
     pub apply: Vec<Action>,
-    /// Whether the action set is emptied.
+    /// Whether to clear the action set.
     pub clear: ClearActions,
     /// Write these to the action set.
     pub write: Vec<Action>,
     /// Change the bits of `mask` in the metadata to those of `value`.
     pub metadata: Option<WriteMetadata>,
-    /// Go on in this later table.
+    /// Continue in this later table.
     pub goto: Option<u8>,
 }
 
-/// Whether the action set is emptied before actions are written.
+/// Whether to clear the action set before actions are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ClearActions {
-    /// It stays.
+    /// Keep it.
     #[default]
     Keep,
-    /// It is emptied.
+    /// Clear it.
     Clear,
 }
 
 /// A write-metadata instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriteMetadata {
-    /// New bits.
+    /// The new bits.
     pub value: u64,
-    /// Which bits change.
+    /// The bits that change.
     pub mask: u64,
 }
 
 /// A flow entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flow {
-    /// Distinguishes this entry from an earlier or later one of the same rank.
+    /// A serial number: distinguishes this flow from an earlier or later one of the same rank.
     pub serial: u64,
-    /// The controller's mark.
+    /// The cookie, which the controller chooses.
     pub cookie: u64,
     /// Bits of [`flags`].
     pub flags: u16,
-    /// Seconds without a packet until it goes; 0 for never.
+    /// Seconds without a packet until it is removed; 0 for never.
     pub idle_timeout: u16,
-    /// Seconds until it goes; 0 for never.
+    /// Seconds until it is removed; 0 for never.
     pub hard_timeout: u16,
-    /// What it does.
+    /// Its instructions.
     pub instructions: Arc<Instructions>,
-    /// What it matched.
+    /// The packets that it matched.
     pub counters: Counters,
-    /// When it was added.
+    /// The time at which it was added.
     pub added: Time,
-    /// When it last matched, or was added.
+    /// The time at which it last matched, or was added.
     pub last_used: Time,
 }
 
@@ -113,17 +113,17 @@ pub struct Flow {
 pub struct FlowMod {
     /// What to do.
     pub command: FlowCommand,
-    /// In which table; [`ALL_TABLES`] in deletions.
+    /// The table; [`ALL_TABLES`] in deletions.
     pub table_id: u8,
-    /// The mark of added flows; with `cookie_mask`, which flows to modify or delete.
+    /// The cookie of added flows. With `cookie_mask`, it restricts modifications and deletions.
     pub cookie: u64,
-    /// Bits of the cookie that restrict modifications and deletions; 0 for no restriction.
+    /// The bits of the cookie that restrict modifications and deletions; 0 for no restriction.
     pub cookie_mask: u64,
     /// Seconds; see [`Flow`].
     pub idle_timeout: u16,
     /// Seconds; see [`Flow`].
     pub hard_timeout: u16,
-    /// Priority of added flows, and of those meant by strict commands.
+    /// The priority of added flows, and of the flow that a strict command applies to.
     pub priority: u16,
     /// Deletions: only flows that output to this port; [`port::ANY`] for all.
     pub out_port: u32,
@@ -131,70 +131,70 @@ pub struct FlowMod {
     pub out_group: u32,
     /// Bits of [`flags`].
     pub flags: u16,
-    /// Which packets, or which flows.
+    /// The packets that an added flow matches, or the flows that a command applies to.
     pub matching: Match,
-    /// What to do with the packets.
+    /// The instructions for the packets.
     pub instructions: Instructions,
 }
 
-/// What to do with flows (OFPFC_).
+/// What a flow request does (OFPFC_).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlowCommand {
-    /// Add; replaces the flow of the same match and priority.
+    /// Adds a flow; replaces the flow of the same match and priority.
     Add,
-    /// Change the instructions of all flows within the match.
+    /// Changes the instructions of all flows within the match.
     Modify,
-    /// Change the instructions of the flow of this match and priority.
+    /// Changes the instructions of the flow of this match and priority.
     ModifyStrict,
-    /// Delete all flows within the match.
+    /// Deletes all flows within the match.
     Delete,
-    /// Delete the flow of this match and priority.
+    /// Deletes the flow of this match and priority.
     DeleteStrict,
 }
 
-/// Which flows a statistics request is about.
+/// Selects flows for a statistics request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowFilter {
-    /// In this table, or [`ALL_TABLES`].
+    /// The table, or [`ALL_TABLES`].
     pub table_id: u8,
-    /// With an output to this port, or [`port::ANY`].
+    /// Only flows that output to this port; [`port::ANY`] for all.
     pub out_port: u32,
-    /// Using this group, or [`ANY_GROUP`].
+    /// Only flows that use this group; [`ANY_GROUP`] for all.
     pub out_group: u32,
-    /// With these cookie bits.
+    /// The required bits of the cookie.
     pub cookie: u64,
-    /// Which bits; 0 for no restriction.
+    /// The bits of the cookie to compare; 0 for no restriction.
     pub cookie_mask: u64,
-    /// Within this match.
+    /// Only flows within this match.
     pub matching: Match,
 }
 
-/// A flow that is no more.
+/// A flow that was removed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Removed {
-    /// Where it was.
+    /// The table it was in.
     pub table_id: u8,
     /// Its priority and match.
     pub rank: Rank,
-    /// The rest of it, with its last counters.
+    /// The flow, with its last counters.
     pub flow: Flow,
-    /// Why it went.
+    /// Why it was removed.
     pub reason: RemovedReason,
-    /// When.
+    /// The time of removal.
     pub at: Time,
 }
 
-/// Why a flow went (OFPRR_; the numbers are the protocol's).
+/// Why a flow was removed (OFPRR_; the numbers are the protocol's).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum RemovedReason {
-    /// No packet for its idle timeout.
+    /// No packet matched for its idle timeout.
     IdleTimeout = 0,
-    /// Its hard timeout.
+    /// Its hard timeout passed.
     HardTimeout = 1,
-    /// A flow-mod, or its meter went.
+    /// A flow-mod deleted it, or its meter was deleted.
     Delete = 2,
-    /// Its group went.
+    /// Its group was deleted.
     GroupDelete = 3,
 }
 
@@ -214,46 +214,46 @@ impl Counters {
 }
 
 impl Rank {
-    /// The place of a match with a priority.
+    /// Returns the rank of a match with a priority.
     pub fn new(priority: u16, matching: Match) -> Rank {
         Rank { priority: Reverse(priority), matching }
     }
 
-    /// The priority; the highest wins.
+    /// Returns the priority; the highest wins.
     pub fn priority(&self) -> u16 {
         self.priority.0
     }
 
-    /// The match.
+    /// Returns the match.
     pub fn matching(&self) -> &Match {
         &self.matching
     }
 
-    /// Whether this is a table-miss entry: priority 0 and a match of everything (§5.4).
+    /// Returns whether this is a table-miss flow: priority 0 and a match of all packets (§5.4).
     pub fn is_table_miss(&self) -> bool {
         self.priority() == 0 && self.matching.is_any()
     }
 }
 
 impl Instructions {
-    /// What a flow with them takes of [`Limits::room`](crate::Limits::room).
+    /// Returns what a flow with them uses of [`Limits::room`](crate::Limits::room).
     pub(crate) fn room(&self) -> usize {
         1 + self.actions().count()
     }
 
-    /// Only these actions, applied at once.
+    /// Returns instructions that only apply these actions.
     pub fn apply(actions: impl Into<Vec<Action>>) -> Instructions {
         Instructions { apply: actions.into(), ..Instructions::default() }
     }
 
-    /// All actions there are.
+    /// Returns all actions, applied and written.
     pub fn actions(&self) -> impl Iterator<Item = &Action> {
         self.apply.iter().chain(&self.write)
     }
 }
 
 impl FlowMod {
-    /// A request to add a flow without timeouts, cookie or flags.
+    /// Returns a request to add a flow without timeouts, cookie or flags.
     pub fn add(table_id: u8, priority: u16, matching: Match, instructions: Instructions) -> FlowMod {
         FlowMod {
             command: FlowCommand::Add,
@@ -271,7 +271,7 @@ impl FlowMod {
         }
     }
 
-    /// A request to delete every flow of every table.
+    /// Returns a request to delete every flow of every table.
     pub fn delete_all() -> FlowMod {
         let add = FlowMod::add(ALL_TABLES, 0, Match::any(), Instructions::default());
         FlowMod { command: FlowCommand::Delete, ..add }
@@ -279,12 +279,13 @@ impl FlowMod {
 }
 
 impl Flow {
-    /// What it takes of [`Limits::room`](crate::Limits::room).
+    /// Returns what it uses of [`Limits::room`](crate::Limits::room).
     pub(crate) fn room(&self) -> usize {
         self.instructions.room()
     }
 
-    /// When it goes unless a packet matches before, and why; `None` for a flow that stays.
+    /// Returns when it is removed unless a packet matches before, and why; `None` for a flow
+    /// without timeouts.
     pub fn deadline(&self) -> Option<(Time, RemovedReason)> {
         let after = |from: Time, seconds: u16, reason| {
             (seconds != 0).then(|| (from.saturating_add(Duration::from_secs(seconds.into())), reason))
@@ -299,7 +300,7 @@ impl Flow {
         self.credit(Counters { packets: 1, bytes: len as u64 }, now);
     }
 
-    /// Adds what was counted elsewhere, the last of it at `last_used`.
+    /// Adds packets counted elsewhere, the last of them at `last_used`.
     pub(crate) fn credit(&mut self, counted: Counters, last_used: Time) {
         if self.flags & flags::NO_PACKET_COUNTS == 0 {
             self.counters.packets += counted.packets;
@@ -314,14 +315,14 @@ impl Flow {
         self.instructions.actions().any(|a| matches!(a, Action::Output { port, .. } if *port == wanted))
     }
 
-    /// Whether one of its actions is this group.
-    pub fn uses_group(&self, wanted: u32) -> bool {
+    /// Returns whether one of its actions is this group.
+    pub(crate) fn uses_group(&self, wanted: u32) -> bool {
         self.instructions.actions().any(|a| *a == Action::Group(wanted))
     }
 }
 
 impl FlowFilter {
-    /// Every flow.
+    /// Returns the filter that selects every flow.
     pub fn all() -> FlowFilter {
         FlowFilter {
             table_id: ALL_TABLES,
@@ -333,8 +334,8 @@ impl FlowFilter {
         }
     }
 
-    /// The flows that a modification (which ignores ports and groups) or a deletion is about, but
-    /// for strictness.
+    /// Returns the filter of a modification (which ignores ports and groups) or a deletion. Strict
+    /// commands also compare the rank.
     pub(crate) fn of(request: &FlowMod) -> FlowFilter {
         let is_delete = matches!(request.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
         FlowFilter {
@@ -347,7 +348,7 @@ impl FlowFilter {
         }
     }
 
-    /// Whether a flow passes all but the match and the table.
+    /// Returns whether a flow passes everything except match and table.
     pub fn selects(&self, flow: &Flow) -> bool {
         (flow.cookie ^ self.cookie) & self.cookie_mask == 0
             && (self.out_port == port::ANY || flow.outputs_to(self.out_port))

@@ -14,13 +14,13 @@ pub const MAX: u32 = 0xffff_ff00;
 /// Every group, in deletions (OFPG_ALL).
 pub const ALL: u32 = 0xffff_fffc;
 
-/// How a group chooses buckets (OFPGT_; the numbers are the protocol's).
+/// How a group selects buckets (OFPGT_; the numbers are the protocol's).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum GroupKind {
-    /// Every bucket gets a copy.
+    /// Every bucket; each gets a copy.
     All = 0,
-    /// One bucket, by the flow's hash and the weights.
+    /// One bucket, by the hash of the flow and the weights.
     Select = 1,
     /// The only bucket.
     Indirect = 2,
@@ -28,34 +28,34 @@ pub enum GroupKind {
     FastFailover = 3,
 }
 
-/// One alternative of a group.
+/// One set of actions of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// Share of the flows in a select group.
+    /// The share of the flows in a select group.
     pub weight: u16,
-    /// The bucket is live while this port is, or the group below; [`port::ANY`] for none.
+    /// The bucket is live while this port is live, or `watch_group` is; [`port::ANY`] for none.
     pub watch_port: u32,
-    /// The bucket is live while this group is, or the port above; [`ANY_GROUP`] for none.
+    /// The bucket is live while this group is live, or `watch_port` is; [`ANY_GROUP`] for none.
     pub watch_group: u32,
-    /// Its action set.
+    /// The action set.
     pub actions: Vec<Action>,
 }
 
 /// A group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// How it chooses.
+    /// How it selects buckets.
     pub kind: GroupKind,
-    /// What it chooses from.
+    /// The buckets.
     pub buckets: Arc<[Bucket]>,
-    /// Packets it processed.
+    /// Packets that it processed.
     pub counters: Counters,
-    /// Packets each bucket processed.
+    /// Packets that each bucket processed.
     pub bucket_counters: Vec<Counters>,
-    /// When it was added.
+    /// The time at which it was added.
     pub added: Time,
-    /// Groups on the longest way down from it, itself included, whether packets or liveness take
-    /// it.
+    /// The number of groups on the longest chain down from it, itself included, by packets or by
+    /// liveness.
     pub(crate) depth: usize,
 }
 
@@ -64,38 +64,39 @@ pub struct Group {
 pub struct GroupMod {
     /// What to do.
     pub command: GroupCommand,
-    /// Which group; [`ALL`] in deletions.
+    /// The group; [`ALL`] in deletions.
     pub id: u32,
-    /// How it chooses.
+    /// How it selects buckets.
     pub kind: GroupKind,
-    /// What from.
+    /// The buckets.
     pub buckets: Vec<Bucket>,
 }
 
-/// What to do with a group (OFPGC_).
+/// What a group request does (OFPGC_).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupCommand {
-    /// Add it.
+    /// Adds the group.
     Add,
-    /// Replace it.
+    /// Replaces the group.
     Modify,
-    /// Delete it, and the flows that use it.
+    /// Deletes the group and the flows that use it.
     Delete,
 }
 
 impl Bucket {
-    /// A bucket of weight 1 that is always live.
+    /// Returns a bucket of weight 1 that is always live.
     pub fn new(actions: impl Into<Vec<Action>>) -> Bucket {
         Bucket { weight: 1, watch_port: port::ANY, watch_group: ANY_GROUP, actions: actions.into() }
     }
 
-    /// The groups it leads to: those it hands packets to and the one it watches.
+    /// Returns the groups that it leads to: those that it sends packets to and the one that it
+    /// watches.
     pub(crate) fn next(&self) -> impl Iterator<Item = u32> + '_ {
         self.chained().chain((self.watch_group != ANY_GROUP).then_some(self.watch_group))
     }
 
-    /// The groups it hands packets to.
-    pub fn chained(&self) -> impl Iterator<Item = u32> + '_ {
+    /// Returns the groups that it sends packets to.
+    pub(crate) fn chained(&self) -> impl Iterator<Item = u32> + '_ {
         self.actions.iter().filter_map(|action| match action {
             Action::Group(id) => Some(*id),
             _ => None,
@@ -104,21 +105,21 @@ impl Bucket {
 }
 
 impl Group {
-    /// A new group.
+    /// Returns a new group.
     pub fn new(kind: GroupKind, buckets: Vec<Bucket>, added: Time) -> Group {
         let bucket_counters = vec![Counters::default(); buckets.len()];
         let counters = Counters::default();
         Group { kind, buckets: buckets.into(), counters, bucket_counters, added, depth: 1 }
     }
 
-    /// What it takes of [`Limits::room`](crate::Limits::room).
+    /// Returns what it uses of [`Limits::room`](crate::Limits::room).
     pub(crate) fn room(&self) -> usize {
         self.buckets.iter().map(|bucket| 1 + bucket.actions.len()).sum()
     }
 }
 
-/// The bucket of a select group for a hash: each live one in proportion to its weight. The same
-/// hash and the same live buckets give the same bucket, on every machine.
+/// Returns the bucket of a select group for a hash. Each live bucket has a share in proportion to
+/// its weight. The same hash and the same live buckets give the same bucket on every machine.
 pub fn select(buckets: &[Bucket], is_live: impl Fn(&Bucket) -> bool, hash: u32) -> Option<usize> {
     let weight = |bucket: &Bucket| if is_live(bucket) { u64::from(bucket.weight) } else { 0 };
     let total: u64 = buckets.iter().map(weight).sum();
@@ -132,12 +133,12 @@ pub fn select(buckets: &[Bucket], is_live: impl Fn(&Bucket) -> bool, hash: u32) 
     None
 }
 
-/// The hash that select groups choose by: flow (addresses, protocol, ports; of ARP the IPv4
-/// addresses), MACs and EtherType.
+/// Returns the hash that select groups use. It covers the flow (addresses, protocol, ports; the
+/// IPv4 addresses of ARP), MACs and EtherType.
 pub fn select_hash(headers: &Headers, frame: &[u8]) -> u32 {
     let number = |bytes: &[u8]| bytes.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
     let flow = match headers.network {
-        // Sender's and target's address (RFC 826).
+        // The addresses of sender and target (RFC 826).
         Network::Arp => {
             let address =
                 |at: usize| frame.get(headers.l2_len + at..headers.l2_len + at + 4).map_or(0, number);
@@ -180,7 +181,7 @@ mod tests {
         };
         let buckets = [1, 1].map(|weight| Bucket { weight, ..Bucket::new([]) });
         let first = (0..=255).filter(|n| select(&buckets, |_| true, arp(*n)) == Some(0)).count();
-        // Of 256 fair draws 128; standard deviation 8.
+        // Of 256 fair draws 128 are expected; the standard deviation is 8.
         assert!((88..168).contains(&first), "{first}");
     }
 }

@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
         if let Some(id) = instructions.meter
             && let Some(meter) = self.switch.meter_mut(id)
         {
-            match meter.judge(self.now, packet.frame.len()) {
+            match meter.apply(self.now, packet.frame.len()) {
                 MeterResult::Pass => {}
                 MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
                 MeterResult::Drop => {

@@ -1,4 +1,4 @@
-//! Tests of the interpreter and of the requests that make its program.
+//! Tests of the interpreter, and of the requests that configure the switch.
 
 use super::*;
 use crate::field::Field;
@@ -16,7 +16,7 @@ fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
-/// Ports 1 to 4, four tables.
+/// A switch with ports 1 to 4 and four tables.
 fn switch() -> Switch {
     let mut switch = Switch::new(Limits { tables: 4, flows: 8, ..Limits::default() });
     (1..=4).for_each(|port| switch.set_port(port, Port::up()));
@@ -46,7 +46,8 @@ fn add(switch: &mut Switch, table: u8, priority: u16, matching: Match, instructi
     switch.flow_mod(Time::ZERO, &FlowMod::add(table, priority, matching, instructions)).unwrap();
 }
 
-/// The ports a packet leaves by, in order; 0 stands for a drop, CONTROLLER for a packet-in.
+/// Returns the ports that a packet leaves by, in order; 0 stands for a drop, CONTROLLER for a
+/// packet-in.
 fn ports(outcomes: &[PacketOutcome]) -> Vec<u32> {
     let port = |outcome: &PacketOutcome| match outcome {
         PacketOutcome::Output { port, .. } => *port,
@@ -204,7 +205,7 @@ fn a_bucket_is_live_by_its_port_or_by_its_group() {
     {
         switch.set_port(2, port_2);
         switch.set_port(4, port_4);
-        // A bucket that is live by its group still sends to its port, which drops.
+        // A bucket that is live by its group still sends to its port, which drops the frame.
         assert_eq!(run(&mut switch, &frame(64)), [expected], "{port_2:?} {port_4:?}");
     }
 }
@@ -243,10 +244,10 @@ fn chains_of_groups_end_at_a_limit_however_they_come_about() {
     assert_eq!(request(Add, 1, None), Ok(()));
     (2..=4).for_each(|id| assert_eq!(request(Add, id, Some(id - 1)), Ok(())));
     assert_eq!(request(Add, 5, Some(4)), Err((6, 5)), "by packets and liveness in turn");
-    // From below: 1 has three above it.
+    // From below: group 1 has three groups above it.
     assert_eq!(request(Add, 10, None), Ok(()));
     assert_eq!(request(Modify, 1, Some(10)), Err((6, 5)));
-    // A chain that has become shorter may be made longer at its other end, and not beyond.
+    // A chain that has become shorter may be extended at its other end, but not beyond the limit.
     assert_eq!(request(Modify, 2, None), Ok(()));
     assert_eq!(request(Add, 5, Some(4)), Ok(()));
     assert_eq!(request(Add, 6, Some(5)), Err((6, 5)));
@@ -288,7 +289,7 @@ fn loops_of_groups_are_refused_and_their_product_is_bounded() {
         outcomes.len() == OUTCOMES_MAX + 1
             && outcomes.last() == Some(&PacketOutcome::Drop(DropReason::TooManyCopies))
     );
-    // Lists of outputs, over tables, multiply too.
+    // Lists of outputs multiply over tables, too.
     (5..9).for_each(|number| switch.set_port(number, Port::up()));
     let floods = Instructions::apply(vec![Action::output(port::FLOOD); 256]);
     for table in 0..4 {

@@ -1,18 +1,57 @@
 //! Match-action switching with the semantics of OpenFlow 1.3.5, as data and functions.
 //!
 //! ```text
-//!  frame ─▶ key ─▶ table 0 ─goto─▶ table n ─▶ action set ─▶ outcomes: (port, frame), to the controller, dropped
+//!  frame ─▶ key ─▶ table 0 ─goto─▶ table n ─▶ action set ─▶ outcomes: output, packet-in, drop
 //!                  match ▸ meter, apply actions, write actions, metadata
 //! ```
 //!
-//! A [`Switch`] holds tables, groups, meters and ports; [`Switch::flow_mod`] and its siblings
-//! change it as the messages of the protocol do, and refuse with the protocol's error numbers.
-//! [`interp`] executes it on a packet in the obvious way and is the specification of everything
-//! that is faster.
+//! A [`Switch`] holds tables, groups, meters and ports. [`Switch::flow_mod`], [`Switch::group_mod`]
+//! and [`Switch::meter_mod`] change it as the messages of the protocol do, and refuse with the
+//! protocol's error numbers. [`interp`](interp()) executes a packet in the obvious way; it is the
+//! specification of every faster executor.
 //!
-//! No messages, no sockets, no clocks: time is an argument. Read first: `field.rs`, `key.rs`,
-//! `matching.rs`, then `switch.rs`, then `interp.rs`. The text followed is OpenFlow Switch
-//! Specification 1.3.5; "§" means it.
+//! There are no messages, sockets, threads or clocks here: time is an argument.
+//!
+//! # Example
+//! A switch with two ports and two rules, one packet, and its counters:
+//!
+//! ```
+//! use fastpath_switch::ofctl::{self, PortNames};
+//! use fastpath_switch::{Limits, PacketOutcome, Port, Switch, interp};
+//! use fastpath_units::Time;
+//!
+//! let mut switch = Switch::new(Limits::default());
+//! (1..=2).for_each(|number| switch.set_port(number, Port::up()));
+//! // Rules in the syntax of ovs-ofctl.
+//! let rules = "
+//!     priority=10,ip,nw_dst=192.0.2.0/24,actions=dec_ttl,output:2
+//!     priority=0,actions=drop
+//! ";
+//! let names = PortNames::new();
+//! let lines = ofctl::parse(rules, &names).expect("the rules have no mistake");
+//! ofctl::load(&mut switch, Time::ZERO, &lines).expect("the switch accepts the rules");
+//!
+//! let packet = ofctl::parse_packet("in_port=1,udp,nw_dst=192.0.2.7", &names)?;
+//! let outcomes = interp(&mut switch, Time::ZERO, packet.in_port, &packet.frame);
+//! assert!(matches!(&outcomes[..], [PacketOutcome::Output { port: 2, .. }]));
+//!
+//! assert_eq!(switch.tables()[0].hits(), (1, 1)); // looked up, matched
+//! assert_eq!(switch.port(2).expect("port 2").counters.tx_packets, 1);
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! # Modules
+//! | for | use |
+//! |---|---|
+//! | rule files and packets as text | [`ofctl`] |
+//! | requests, and what they change | [`flow`], [`group`], [`meter`], [`port`] |
+//! | actions and match fields, with their names and numbers | [`action`], [`field`] |
+//! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
+//! | lookup structures, to generate code from | [`plan`], [`key`], [`edit`], [`normal`] |
+//! | generated rule sets and keys, to measure with | [`workload`] |
+//!
+//! Read first: `field.rs`, `key.rs`, `matching.rs`, then `switch.rs`, then `interp.rs`. "§" refers
+//! to the OpenFlow Switch Specification 1.3.5.
 #![forbid(unsafe_code)]
 
 pub mod action;

@@ -1,8 +1,9 @@
-//! Meters: token buckets that drop or remark what is above a rate, exact in integer picoseconds.
+//! Meters: token buckets that drop or remark the packets above a rate, exact in integer
+//! picoseconds.
 //!
 //! Each band has a bucket that fills at its rate up to its burst. A packet takes its cost from
-//! every bucket that holds as much; of the bands whose bucket does not, the one with the highest
-//! rate applies (§5.7.1: the highest rate that is below the measured one).
+//! every bucket that holds enough. Of the bands whose bucket does not, the one with the highest
+//! rate applies (§5.7.1: the highest rate below the measured one).
 //!
 //! Read first: OpenFlow 1.3.5 §5.7, §7.3.4.4.
 
@@ -20,23 +21,24 @@ pub mod flags {
     pub const KBPS: u16 = 1 << 0;
     /// Rates are in packets per second.
     pub const PKTPS: u16 = 1 << 1;
-    /// Bands say their burst.
+    /// Bands have a burst of their own.
     pub const BURST: u16 = 1 << 2;
-    /// Collect statistics; they always are.
+    /// Collect statistics, which always happens.
     pub const STATS: u16 = 1 << 3;
 }
 
-/// Picoseconds in a second: tokens are counted in units of 1/this, so that filling divides nothing.
+/// Picoseconds in a second. Tokens are counted in units of 1/this, so that filling needs no
+/// division.
 const PS_PER_S: u128 = 1_000_000_000_000;
 
 /// A band of a meter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Band {
-    /// What happens above its rate.
+    /// What it does to packets above its rate.
     pub kind: BandKind,
-    /// kbit/s or packets/s.
+    /// The rate in kbit/s or packets/s.
     pub rate: u32,
-    /// Kilobits or packets; counts only with [`flags::BURST`].
+    /// The burst in kilobits or packets; used only with [`flags::BURST`].
     pub burst: u32,
 }
 
@@ -45,7 +47,7 @@ pub struct Band {
 pub enum BandKind {
     /// Drops them.
     Drop,
-    /// Raises their drop precedence by so many levels.
+    /// Raises their drop precedence by this number of levels.
     DscpRemark(u8),
 }
 
@@ -54,14 +56,14 @@ pub enum BandKind {
 pub struct Meter {
     /// Bits of [`flags`].
     pub flags: u16,
-    /// Packets that came.
+    /// Packets that it processed.
     pub counters: Counters,
-    /// When it was added.
+    /// The time at which it was added.
     pub added: Time,
     bands: Vec<Gauge>,
 }
 
-/// A band at work.
+/// A band and its token bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Gauge {
     band: Band,
@@ -71,10 +73,10 @@ struct Gauge {
     counters: Counters,
 }
 
-/// What a meter says of a packet.
+/// What a meter decides on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MeterResult {
-    /// Within every rate.
+    /// Pass it: no band's rate is exceeded.
     Pass,
     /// Raise its drop precedence.
     Remark(u8),
@@ -87,27 +89,27 @@ pub enum MeterResult {
 pub struct MeterMod {
     /// What to do.
     pub command: MeterCommand,
-    /// Which meter; [`ALL`] in deletions.
+    /// The meter; [`ALL`] in deletions.
     pub id: u32,
     /// Bits of [`flags`].
     pub flags: u16,
-    /// Its bands.
+    /// The bands.
     pub bands: Vec<Band>,
 }
 
-/// What to do with a meter (OFPMC_).
+/// What a meter request does (OFPMC_).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MeterCommand {
-    /// Add it.
+    /// Adds the meter.
     Add,
-    /// Replace its bands.
+    /// Replaces the bands.
     Modify,
-    /// Delete it, and the flows that use it.
+    /// Deletes the meter and the flows that use it.
     Delete,
 }
 
 impl Meter {
-    /// A meter with full buckets.
+    /// Returns a meter with full buckets.
     pub fn new(flags: u16, bands: &[Band], now: Time) -> Meter {
         let gauge = |band: &Band| Gauge {
             band: *band,
@@ -118,13 +120,13 @@ impl Meter {
         Meter { flags, counters: Counters::default(), added: now, bands: bands.iter().map(gauge).collect() }
     }
 
-    /// The bands, and the packets to which each applied.
+    /// Returns the bands, and the packets to which each applied.
     pub fn bands(&self) -> impl ExactSizeIterator<Item = (&Band, &Counters)> {
         self.bands.iter().map(|gauge| (&gauge.band, &gauge.counters))
     }
 
-    /// Meters a frame of `len` bytes.
-    pub fn judge(&mut self, now: Time, len: usize) -> MeterResult {
+    /// Applies the meter to a frame of `len` bytes.
+    pub fn apply(&mut self, now: Time, len: usize) -> MeterResult {
         self.counters.count(len);
         let flags = self.flags;
         let cost = if flags & flags::PKTPS != 0 { 1 } else { len as u128 * 8 } * PS_PER_S;
@@ -157,13 +159,13 @@ impl Gauge {
     }
 }
 
-/// Tokens in one unit of the rate and burst fields.
+/// Returns the tokens in one unit of the rate and burst fields.
 fn unit(flags: u16) -> u128 {
     if flags & flags::PKTPS != 0 { 1 } else { 1000 }
 }
 
-/// What a full bucket holds: the burst that was asked for, or else what the rate gives in 100 ms,
-/// and at least ten packets (of 1250 bytes), so that a slow meter still lets whole frames through.
+/// Returns the capacity of a bucket: the configured burst, or else what the rate gives in 100 ms,
+/// but at least ten packets (of 1250 bytes), so that a slow meter still passes whole frames.
 fn depth(flags: u16, band: &Band) -> u128 {
     let least = if flags & flags::PKTPS != 0 { 10 } else { 100_000 };
     let tokens = match flags & flags::BURST {
@@ -187,17 +189,17 @@ mod tests {
     fn a_packet_meter_passes_its_burst_and_then_its_rate_exactly() {
         let mut meter = Meter::new(flags::PKTPS | flags::BURST, &[drop_band(3, 2)], Time::ZERO);
         let third = Duration::from_ps(333_333_333_334);
-        let judge = |meter: &mut Meter, at| meter.judge(at, 1500);
+        let apply = |meter: &mut Meter, at| meter.apply(at, 1500);
         assert_eq!(
-            [(); 3].map(|()| judge(&mut meter, Time::ZERO)),
+            [(); 3].map(|()| apply(&mut meter, Time::ZERO)),
             [MeterResult::Pass, MeterResult::Pass, MeterResult::Drop]
         );
         assert_eq!(
-            judge(&mut meter, Time::ZERO + third - Duration::from_ps(1)),
+            apply(&mut meter, Time::ZERO + third - Duration::from_ps(1)),
             MeterResult::Drop,
             "1 ps early"
         );
-        assert_eq!(judge(&mut meter, Time::ZERO + third), MeterResult::Pass);
+        assert_eq!(apply(&mut meter, Time::ZERO + third), MeterResult::Pass);
         assert_eq!(meter.bands().next().unwrap().1.packets, 2);
     }
 
@@ -205,7 +207,7 @@ mod tests {
     fn the_highest_exceeded_band_applies() {
         let bands = [Band { kind: BandKind::DscpRemark(1), rate: 8, burst: 8 }, drop_band(16, 16)];
         let mut meter = Meter::new(flags::KBPS | flags::BURST, &bands, Time::ZERO);
-        let found = [(); 3].map(|()| meter.judge(Time::ZERO, 1000));
+        let found = [(); 3].map(|()| meter.apply(Time::ZERO, 1000));
         assert_eq!(found, [MeterResult::Pass, MeterResult::Remark(1), MeterResult::Drop]);
     }
 
@@ -215,7 +217,7 @@ mod tests {
         let step = Duration::from_us(5714);
         let mut passed = 0;
         for i in 0..1750 {
-            if meter.judge(Time::ZERO + step * i, 1500) == MeterResult::Pass {
+            if meter.apply(Time::ZERO + step * i, 1500) == MeterResult::Pass {
                 passed += 1;
             }
         }
@@ -223,7 +225,7 @@ mod tests {
     }
 
     proptest! {
-        /// However packets come, what passes in any run is at most burst + rate × time.
+        /// For every arrival pattern, at most burst + rate × time passes.
         #[test]
         fn a_meter_never_passes_more_than_its_rate(rate in 1u32..100_000, burst in 12u32..1000,
                 gaps in prop::collection::vec((0u64..2_000_000_000, 64usize..1500), 1..100)) {
@@ -231,7 +233,7 @@ mod tests {
             let (mut now, mut bits) = (Time::ZERO, 0u128);
             for (gap, len) in gaps {
                 now += Duration::from_ps(gap);
-                if meter.judge(now, len) == MeterResult::Pass {
+                if meter.apply(now, len) == MeterResult::Pass {
                     bits += len as u128 * 8;
                 }
                 let allowed = u128::from(burst) * 1000 * PS_PER_S + u128::from(rate) * 1000 * u128::from(now.as_ps());

@@ -1,12 +1,11 @@
-//! What OFPP_NORMAL stands for: a learning switch (IEEE 802.1Q §8.6 to §8.8) with one table of
-//! addresses per VLAN.
+//! OFPP_NORMAL: a learning switch (IEEE 802.1Q §8.6 to §8.8) with one table of addresses per VLAN.
 //!
-//! The table is of fixed size, in sets of [`WAYS`]: where a set is full, whoever was heard least
-//! recently is forgotten. So neither memory nor time grows with what stations claim to be. Every
-//! port carries every VLAN. There is one table for a switch, whoever executes its packets: clones
-//! of a [`Normal`] are copies, [`Normal::share`] is the same table again.
+//! The table has a fixed size, in sets of [`WAYS`]. In a full set the address that was heard least
+//! recently is replaced. So neither memory nor time grows with the addresses that hosts claim.
+//! Every port carries every VLAN. A switch has one table, whichever executor runs its packets: a
+//! clone of a [`Normal`] is a copy, and [`Normal::share`] is the same table.
 //!
-//! Time is an argument. An address counts for [`AGE_MAX`] after its last frame, as IEEE 802.1Q
+//! Time is an argument. An address is valid for [`AGE_MAX`] after its last frame, as IEEE 802.1Q
 //! recommends (table 8-6).
 
 use crate::plan::hash::mix;
@@ -18,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SETS: usize = 2048;
 /// Addresses of a set.
 const WAYS: usize = 4;
-/// After so much silence an address is forgotten.
+/// The time without a frame after which an address is forgotten.
 const AGE_MAX: Duration = Duration::from_secs(300);
 
 /// The addresses that a switch has learned.
@@ -28,44 +27,44 @@ pub struct Normal(Arc<Mutex<Addresses>>);
 /// Empty until something is learned.
 #[derive(Clone, Debug, Default)]
 struct Addresses {
-    slots: Vec<[Option<Station>; WAYS]>,
+    slots: Vec<[Option<LearnedAddress>; WAYS]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Station {
+struct LearnedAddress {
     /// VLAN and address.
     key: u64,
     port: u32,
     heard: Time,
 }
 
-/// Where a frame goes.
+/// Where a frame is forwarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardingDecision {
-    /// Out of this port.
+    /// To this port.
     Port(u32),
-    /// Out of all ports but that of entry.
+    /// To all ports except the port of entry.
     Flood,
-    /// Nowhere: the station is behind the port of entry, or bridges keep such frames to themselves.
+    /// Nowhere: the destination is behind the port of entry, or bridges do not forward its address.
     Filter,
 }
 
 impl Clone for Normal {
-    /// A copy, which learns for itself.
+    /// Returns a copy that learns independently.
     fn clone(&self) -> Normal {
         Normal(Arc::new(Mutex::new(self.lock().clone())))
     }
 }
 
 impl Normal {
-    /// The same table again.
+    /// Returns another handle to the same table.
     pub fn share(&self) -> Normal {
         Normal(Arc::clone(&self.0))
     }
 
-    /// Learns from a frame that came in by `in_port`, and says where it goes. A station behind a
-    /// port that cannot send (`may_send`) is looked for everywhere. Frames are whole Ethernet
-    /// headers at least.
+    /// Learns the source address of a frame that arrived on `in_port`, and decides where the frame
+    /// is forwarded. A destination behind a port that cannot send (`may_send`) is flooded. The
+    /// frame must hold a whole Ethernet header.
     pub fn forward(
         &self,
         now: Time,
@@ -77,9 +76,9 @@ impl Normal {
         let mut addresses = self.lock();
         let is_port = in_port <= port::MAX || in_port == port::LOCAL;
         if is_port && from & MULTICAST == 0 {
-            addresses.learn(Station { key: from, port: in_port, heard: now });
+            addresses.learn(LearnedAddress { key: from, port: in_port, heard: now });
         }
-        // IEEE 802.1Q table 8-1: the group addresses of bridges themselves.
+        // IEEE 802.1Q table 8-1: the reserved group addresses of bridges.
         if to & ADDRESS & !0xf == 0x0180_c200_0000 {
             return ForwardingDecision::Filter;
         }
@@ -91,47 +90,47 @@ impl Normal {
     }
 
     fn lock(&self) -> MutexGuard<'_, Addresses> {
-        // The table is whole between calls.
+        // The table is consistent between calls, also after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The address in a key, and its bit for groups.
+/// The bits of a key that hold the address, and the address's group bit.
 const ADDRESS: u64 = (1 << 48) - 1;
 const MULTICAST: u64 = 1 << 40;
 
-/// Destination and source of a frame, each with the VLAN above.
+/// Returns the destination and source of a frame, each with the VLAN id above it.
 fn keys(frame: &[u8]) -> Option<(u64, u64)> {
     let header = frame.first_chunk::<14>()?;
     let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
     let is_tagged = matches!(header[12..14], [0x81, 0x00] | [0x88, 0xa8]);
-    // A tag without a VLAN id is a priority: such frames are those without a tag.
+    // A tag with VLAN id 0 has only a priority: the frame counts as untagged.
     let vlan = if is_tagged { frame.get(14..16).map_or(0, number) & 0xfff } else { 0 };
     Some((vlan << 48 | number(&header[..6]), vlan << 48 | number(&header[6..12])))
 }
 
 impl Addresses {
-    fn learn(&mut self, station: Station) {
+    fn learn(&mut self, address: LearnedAddress) {
         if self.slots.is_empty() {
             self.slots = vec![[None; WAYS]; SETS];
         }
-        let set = &mut self.slots[place(station.key)];
-        let known = set.iter().position(|slot| slot.is_some_and(|other| other.key == station.key));
-        // A free place is the least recently heard of all.
+        let set = &mut self.slots[index(address.key)];
+        let known = set.iter().position(|slot| slot.is_some_and(|other| other.key == address.key));
+        // A free entry is older than every used one.
         let oldest = || (0..WAYS).min_by_key(|way| set[*way].map(|other| other.heard));
         if let Some(way) = known.or_else(oldest) {
-            set[way] = Some(station);
+            set[way] = Some(address);
         }
     }
 
     fn find(&self, key: u64, now: Time) -> Option<u32> {
-        let set = self.slots.get(place(key))?;
-        let known = set.iter().flatten().find(|station| station.key == key)?;
+        let set = self.slots.get(index(key))?;
+        let known = set.iter().flatten().find(|address| address.key == key)?;
         (now.since(known.heard) <= AGE_MAX).then_some(known.port)
     }
 }
 
-fn place(key: u64) -> usize {
+fn index(key: u64) -> usize {
     mix(&[key]) as usize & (SETS - 1)
 }
 
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_is_looked_for_everywhere_until_it_is_heard_and_again_when_it_is_silent() {
+    fn an_unknown_destination_is_flooded_and_so_is_one_that_has_aged_out() {
         let normal = Normal::default();
         let send =
             |second, in_port, to, from| normal.forward(at(second), in_port, &frame(to, from, None), |_| true);
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_has_a_place_in_each_vlan_and_none_behind_a_dead_port() {
+    fn an_address_has_an_entry_in_each_vlan_and_none_behind_a_dead_port() {
         let normal = Normal::default();
         normal.forward(at(0), 1, &frame(0xb, 0xa, Some(10)), |_| true);
         let to_a = |vlan, is_up: bool| normal.forward(at(1), 2, &frame(0xa, 0xc, vlan), |_| is_up);
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_controller_injects_and_what_groups_claim_to_send_is_not_learned() {
+    fn sources_of_packet_outs_and_group_addresses_are_not_learned() {
         let normal = Normal::default();
         normal.forward(at(0), port::CONTROLLER, &frame(0xb, 0xa, None), |_| true);
         normal.forward(at(0), 1, &frame(0xb, 0x0100_0000_000a, None), |_| true);
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_claimed_addresses_take_the_room_of_eight_thousand_and_the_newest_are_known() {
+    fn a_million_addresses_take_the_room_of_eight_thousand_and_the_newest_are_known() {
         let normal = Normal::default();
         let last = 1_000_000;
         for station in 0..last {
@@ -206,14 +205,14 @@ mod tests {
             let to = frame(0x0200_0000_0000 + station, 0xa, None);
             normal.forward(Time::from_ps(last), 2, &to, |_| true) == ForwardingDecision::Port(1)
         });
-        // The station that asks takes one place.
+        // The address that sends the last frames takes one entry.
         let known: Vec<u64> = known.collect();
         assert!(known.len() >= 8191, "{}", known.len());
         assert_eq!(known.last(), Some(&(last - 1)));
     }
 
     #[test]
-    fn a_copy_learns_for_itself_and_a_share_does_not() {
+    fn a_copy_learns_independently_and_a_share_does_not() {
         let normal = Normal::default();
         let (copy, share) = (normal.clone(), normal.share());
         normal.forward(at(0), 1, &frame(0xb, 0xa, None), |_| true);

@@ -1,37 +1,37 @@
-//! Ports as tables see them: numbers, what the administrator set, whether the link is up, counters.
+//! Ports as tables see them: numbers, configuration, link state, counters.
 
 use std::ops::AddAssign;
 
 /// Highest number of an ordinary port (OFPP_MAX).
 pub const MAX: u32 = 0xffff_ff00;
-/// Back out of the port of entry.
+/// The port of entry.
 pub const IN_PORT: u32 = 0xffff_fff8;
-/// Through the tables again; in packet-out only.
+/// The start of the tables; in packet-outs only.
 pub const TABLE: u32 = 0xffff_fff9;
-/// Traditional forwarding: see [`normal`](crate::normal).
+/// Forwarding by learned addresses: see [`normal`](crate::normal).
 pub const NORMAL: u32 = 0xffff_fffa;
-/// All ports but that of entry and those that do not flood.
+/// All ports except the port of entry and those that do not flood.
 pub const FLOOD: u32 = 0xffff_fffb;
-/// All ports but that of entry.
+/// All ports except the port of entry.
 pub const ALL: u32 = 0xffff_fffc;
 /// The controllers.
 pub const CONTROLLER: u32 = 0xffff_fffd;
-/// The network stack of the machine the switch is on, where a port of this number leads to it.
+/// The network stack of the switch's own machine, if a port of this number leads to it.
 pub const LOCAL: u32 = 0xffff_fffe;
-/// No port, or any, in requests.
+/// No port, or any port, in requests.
 pub const ANY: u32 = 0xffff_ffff;
-/// The length that asks for whole frames in packet-ins (OFPCML_NO_BUFFER).
+/// The length that stands for whole frames in packet-ins (OFPCML_NO_BUFFER).
 pub const NO_BUFFER: u16 = 0xffff;
 
 /// Configuration bits (OFPPC_).
 pub mod config {
     /// Administratively down.
     pub const PORT_DOWN: u32 = 1 << 0;
-    /// What arrives is dropped.
+    /// Received frames are dropped.
     pub const NO_RECV: u32 = 1 << 2;
-    /// What is forwarded here is dropped.
+    /// Frames forwarded to this port are dropped.
     pub const NO_FWD: u32 = 1 << 5;
-    /// No packet-ins for what arrived here.
+    /// Received frames cause no packet-ins.
     pub const NO_PACKET_IN: u32 = 1 << 6;
 }
 
@@ -40,9 +40,9 @@ pub mod config {
 pub struct Port {
     /// Configuration, bits of [`config`].
     pub config: u32,
-    /// Whether there is a link.
+    /// The state of the link.
     pub link: Link,
-    /// What passed.
+    /// The counters.
     pub counters: PortCounters,
 }
 
@@ -55,7 +55,7 @@ pub enum Link {
     Down,
 }
 
-/// What passed a port.
+/// The counters of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PortCounters {
     /// Frames received.
@@ -66,9 +66,9 @@ pub struct PortCounters {
     pub tx_packets: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Frames that arrived but were not taken.
+    /// Frames that arrived but were not accepted.
     pub rx_dropped: u64,
-    /// Frames that should have left but could not.
+    /// Frames that could not be sent.
     pub tx_dropped: u64,
 }
 
@@ -84,22 +84,22 @@ impl AddAssign for PortCounters {
 }
 
 impl Port {
-    /// A port in use, with its link up.
+    /// Returns a port in use, with its link up.
     pub fn up() -> Port {
         Port { config: 0, link: Link::Up, counters: PortCounters::default() }
     }
 
-    /// Whether a fast-failover group that watches the port may use it.
+    /// Returns whether a fast-failover group that watches the port may use it.
     pub fn is_live(&self) -> bool {
         self.link == Link::Up && self.config & config::PORT_DOWN == 0
     }
 
-    /// Whether frames may be sent.
+    /// Returns whether the port may send frames.
     pub fn may_send(&self) -> bool {
         self.is_live() && self.config & config::NO_FWD == 0
     }
 
-    /// Whether frames are taken.
+    /// Returns whether the port may receive frames.
     pub fn may_receive(&self) -> bool {
         self.config & (config::PORT_DOWN | config::NO_RECV) == 0
     }

@@ -1,6 +1,6 @@
-//! A switch: tables, groups, meters, ports, and the requests that change them.
+//! A switch: its tables, groups, meters and ports, and the requests that change them.
 //!
-//! Nothing here executes packets (`interp.rs` does). A request is taken whole or refused whole.
+//! Nothing here executes packets (`interp.rs` does). A request is accepted whole or refused whole.
 //!
 //! Read first: OpenFlow 1.3.5 §6.4 (flows), §6.5 (groups), §6.6 (meters).
 
@@ -19,10 +19,10 @@ use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How much a switch holds. Full means refused with the protocol's error.
+/// The limits of a switch. A request beyond them is refused with the protocol's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Tables, 1 to 255.
+    /// Tables, 1 to 254.
     pub tables: u8,
     /// Flows in one table.
     pub flows: usize,
@@ -30,7 +30,7 @@ pub struct Limits {
     pub groups: usize,
     /// Buckets of one group.
     pub buckets: usize,
-    /// Groups of a chain, by what they hand packets to or watch: each takes stack.
+    /// Groups in a chain, by packets or by liveness; each takes stack.
     pub chain: usize,
     /// Meters.
     pub meters: usize,
@@ -38,8 +38,7 @@ pub struct Limits {
     pub bands: usize,
     /// Actions of one list.
     pub actions: usize,
-    /// Flows and buckets of all tables and groups, and the actions in them, together: what bounds
-    /// memory.
+    /// Flows and buckets of all tables and groups, plus the actions in them: bounds memory.
     pub room: usize,
 }
 
@@ -70,12 +69,15 @@ pub struct Switch {
     normal: Normal,
     serial: u64,
     generation: u64,
-    /// What groups take of the room.
+    /// What groups use of the room.
     group_room: usize,
 }
 
 impl Switch {
-    /// A switch without flows, groups, meters and ports. Panics when `limits.tables` is 0 or 255.
+    /// Returns a switch without flows, groups, meters and ports.
+    ///
+    /// # Panics
+    /// If `limits.tables` is 0 or 255.
     pub fn new(limits: Limits) -> Switch {
         assert!((1..ALL_TABLES).contains(&limits.tables), "{} tables; 1 to 254 are possible", limits.tables);
         Switch {
@@ -91,38 +93,41 @@ impl Switch {
         }
     }
 
-    /// How much it holds.
+    /// Returns the limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Grows with every change of flows, groups, meters and ports: what was made of an older one is
-    /// out of date.
+    /// Returns a number that grows with every change of flows, groups, meters and ports. A result
+    /// derived from a switch of a smaller number is out of date.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The tables, by number.
+    /// Returns the tables, by number.
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// A table. Panics when there is none of that number.
+    /// Returns a table.
+    ///
+    /// # Panics
+    /// If the switch has no table of this number.
     pub fn table_mut(&mut self, id: u8) -> &mut Table {
         &mut self.tables[usize::from(id)]
     }
 
-    /// A port.
+    /// Returns a port.
     pub fn port(&self, number: u32) -> Option<&Port> {
         self.ports.get(&number)
     }
 
-    /// The ports, by number.
+    /// Returns the ports, by number.
     pub fn ports(&self) -> impl Iterator<Item = (u32, &Port)> {
         self.ports.iter().map(|(number, port)| (*number, port))
     }
 
-    /// Adds a port or changes its state; its counters are those of `port`.
+    /// Adds a port or replaces it; its counters are those of `port`.
     pub fn set_port(&mut self, number: u32, port: Port) {
         self.ports.insert(number, port);
         self.generation += 1;
@@ -130,8 +135,7 @@ impl Switch {
 
     /// Changes the configuration bits of `mask` (OFPT_PORT_MOD).
     ///
-    /// # Errors
-    /// There is no such port.
+    /// The port does not exist.
     pub fn port_mod(&mut self, number: u32, config: u32, mask: u32) -> Result<(), Refusal> {
         let port = self.ports.get_mut(&number).ok_or(Refusal::PortUnknown(number))?;
         port.config = port.config & !mask | config & mask;
@@ -139,66 +143,66 @@ impl Switch {
         Ok(())
     }
 
-    /// Takes a port away.
+    /// Removes a port.
     pub fn remove_port(&mut self, number: u32) -> Option<Port> {
         self.generation += 1;
         self.ports.remove(&number)
     }
 
-    /// A port, to count what passes.
+    /// Returns a port for counting.
     pub fn port_mut(&mut self, number: u32) -> Option<&mut Port> {
         self.ports.get_mut(&number)
     }
 
-    /// What it has learned for outputs to NORMAL.
+    /// Returns the addresses learned for outputs to NORMAL.
     pub fn normal(&self) -> &Normal {
         &self.normal
     }
 
-    /// A group.
+    /// Returns a group.
     pub fn group(&self, id: u32) -> Option<&Group> {
         self.groups.get(&id)
     }
 
-    /// The groups, by number.
+    /// Returns the groups, by number.
     pub fn groups(&self) -> impl Iterator<Item = (u32, &Group)> {
         self.groups.iter().map(|(id, group)| (*id, group))
     }
 
-    /// A group, to count what it processes.
-    pub fn group_mut(&mut self, id: u32) -> Option<&mut Group> {
+    /// Returns a group for counting.
+    pub(crate) fn group_mut(&mut self, id: u32) -> Option<&mut Group> {
         self.groups.get_mut(&id)
     }
 
-    /// A meter.
+    /// Returns a meter.
     pub fn meter(&self, id: u32) -> Option<&Meter> {
         self.meters.get(&id)
     }
 
-    /// The meters, by number.
+    /// Returns the meters, by number.
     pub fn meters(&self) -> impl Iterator<Item = (u32, &Meter)> {
         self.meters.iter().map(|(id, meter)| (*id, meter))
     }
 
-    /// A meter, to be asked about packets.
+    /// Returns a meter for metering packets.
     pub fn meter_mut(&mut self, id: u32) -> Option<&mut Meter> {
         self.meters.get_mut(&id)
     }
 
-    /// Flows and buckets that use a group (`ref_count` of its statistics).
+    /// Returns the number of flows and buckets that use a group (`ref_count` of its statistics).
     pub fn group_references(&self, id: u32) -> usize {
         let flows = self.tables.iter().flat_map(Table::flows).filter(|(_, flow)| flow.uses_group(id)).count();
         let buckets = self.groups.values().flat_map(|group| group.buckets.iter());
         flows + buckets.filter(|bucket| bucket.chained().any(|other| other == id)).count()
     }
 
-    /// Flows that use a meter (`flow_count` of its statistics).
+    /// Returns the number of flows that use a meter (`flow_count` of its statistics).
     pub fn meter_references(&self, id: u32) -> usize {
         let flows = self.tables.iter().flat_map(Table::flows);
         flows.filter(|(_, flow)| flow.instructions.meter == Some(id)).count()
     }
 
-    /// The flows that a statistics request is about, in the order of tables and lookup.
+    /// Returns the flows that a filter selects, in the order of tables and lookup.
     ///
     /// # Errors
     /// The table does not exist.
@@ -218,8 +222,8 @@ impl Switch {
             .filter(|(_, rank, flow)| filter.selects(flow) && rank.matching().is_within(&filter.matching)))
     }
 
-    /// The flows of all tables after a place, whatever filter: for whoever looks at many of them
-    /// piece by piece.
+    /// Returns the flows of all tables after a rank in a table, without a filter: for reading many
+    /// flows in pieces.
     pub fn flows_after<'a>(
         &'a self,
         table_id: u8,
@@ -234,12 +238,12 @@ impl Switch {
         first.chain(rest)
     }
 
-    /// How many flows and buckets use each group that any uses.
+    /// Returns how many flows and buckets use each group that is in use.
     pub fn all_group_references(&self) -> BTreeMap<u32, usize> {
         let mut counts = BTreeMap::new();
         let flows = self.tables.iter().flat_map(Table::flows);
         for (_, flow) in flows {
-            // As `group_references` counts: once for a flow that names it twice.
+            // As in `group_references`, a flow that names a group twice counts once.
             let used = flow.instructions.actions().filter_map(|action| match action {
                 Action::Group(id) => Some(*id),
                 _ => None,
@@ -253,7 +257,7 @@ impl Switch {
         counts
     }
 
-    /// How many flows use each meter that any uses.
+    /// Returns how many flows use each meter that is in use.
     pub fn all_meter_references(&self) -> BTreeMap<u32, usize> {
         let mut counts = BTreeMap::new();
         let flows = self.tables.iter().flat_map(Table::flows);
@@ -262,10 +266,9 @@ impl Switch {
         counts
     }
 
-    /// Changes flows; answers with those that are gone.
+    /// Changes flows (OFPT_FLOW_MOD). Returns the flows that were removed.
     ///
-    /// # Errors
-    /// Why the request is refused; then nothing has changed.
+    /// The request is refused, and nothing has changed.
     pub fn flow_mod(&mut self, now: Time, request: &FlowMod) -> Result<Vec<Removed>, Refusal> {
         let FlowMod { command, table_id, matching, instructions, .. } = request;
         let is_delete = matches!(command, FlowCommand::Delete | FlowCommand::DeleteStrict);
@@ -288,15 +291,15 @@ impl Switch {
         }
     }
 
-    /// Adds counts that were made elsewhere, the last of them at `last_used`, to the flow with this
-    /// serial number; they are lost when that flow is gone.
+    /// Adds packets counted elsewhere, the last of them at `last_used`, to the flow with this
+    /// serial number. They are lost if the flow was removed.
     pub fn credit(&mut self, table_id: u8, rank: &Rank, serial: u64, counted: Counters, last_used: Time) {
         if let Some(table) = self.tables.get_mut(usize::from(table_id)) {
             table.credit(rank, serial, counted, last_used);
         }
     }
 
-    /// Adds packets that were looked up elsewhere, and those of them that found a flow.
+    /// Adds packets that were looked up elsewhere, and those of them that matched a flow.
     pub fn credit_hits(&mut self, table_id: u8, lookups: u64, matched: u64) {
         if let Some(table) = self.tables.get_mut(usize::from(table_id)) {
             table.lookups += lookups;
@@ -304,14 +307,14 @@ impl Switch {
         }
     }
 
-    /// Adds what passed a port elsewhere; lost when there is no such port.
+    /// Adds counts of a port made elsewhere. They are lost if there is no such port.
     pub fn credit_port(&mut self, number: u32, passed: &PortCounters) {
         if let Some(port) = self.ports.get_mut(&number) {
             port.counters += *passed;
         }
     }
 
-    /// Adds what a group, and each of its buckets in turn, processed elsewhere; lost when there is
+    /// Adds counts of a group and of each of its buckets, made elsewhere. They are lost if there is
     /// no such group.
     pub fn credit_group(&mut self, id: u32, counted: Counters, buckets: &[Counters]) {
         if let Some(group) = self.groups.get_mut(&id) {
@@ -320,12 +323,12 @@ impl Switch {
         }
     }
 
-    /// The earliest time at which a flow may have to go: call [`Switch::expire`] then.
+    /// Returns the earliest time at which a flow may expire: call [`Switch::expire`] then.
     pub fn next_at(&self) -> Option<Time> {
         self.tables.iter().filter_map(Table::next_at).min()
     }
 
-    /// Takes out the flows whose timeouts have passed by `now`.
+    /// Removes the flows whose timeouts have passed by `now`.
     pub fn expire(&mut self, now: Time) -> Vec<Removed> {
         let mut removed = Vec::new();
         for (id, table) in self.tables.iter_mut().enumerate() {
@@ -345,9 +348,9 @@ impl Switch {
         if old.is_none() && table.len() >= self.limits.flows {
             return Err(Refusal::FlowTableFull(request.table_id));
         }
-        // §6.4: the identical flow is replaced, its counters kept unless they are to be reset; no
-        // flow-removed. It keeps its serial number with them, so that what an executor has counted
-        // still finds it.
+        // §6.4: the identical flow is replaced without a flow-removed. Its counters are kept unless
+        // they are to be reset. It keeps its serial number with them, so that counts of an executor
+        // still find it.
         let kept = old.filter(|_| request.flags & flags::RESET_COUNTS == 0);
         let kept = kept.map(|flow| (flow.serial, flow.counters));
         let (gone, more) = (old.map_or(0, Flow::room), request.instructions.room());
@@ -375,19 +378,19 @@ impl Switch {
     fn modify_flows(&mut self, request: &FlowMod) -> Result<(), Refusal> {
         let instructions = Arc::new(request.instructions.clone());
         let reset = request.flags & flags::RESET_COUNTS != 0;
-        let meant = self.meant(request);
-        let flows = meant.iter().filter_map(|(table, rank)| self.tables[usize::from(*table)].flow(rank));
+        let selected = self.selected_by(request);
+        let flows = selected.iter().filter_map(|(table, rank)| self.tables[usize::from(*table)].flow(rank));
         let gone: usize = flows.map(Flow::room).sum();
-        if self.room() - gone + meant.len() * instructions.room() > self.limits.room {
+        if self.room() - gone + selected.len() * instructions.room() > self.limits.room {
             return Err(Refusal::FlowTableFull(request.table_id));
         }
-        for (table, rank) in meant {
+        for (table, rank) in selected {
             self.serial += u64::from(reset);
             let serial = self.serial;
             self.tables[usize::from(table)].update(&rank, |flow| {
                 flow.instructions = Arc::clone(&instructions);
                 if reset {
-                    // What was counted under the old number is not for it any more.
+                    // Counts under the old serial number do not belong to it any more.
                     (flow.serial, flow.counters) = (serial, Counters::default());
                 }
             });
@@ -395,36 +398,39 @@ impl Switch {
         Ok(())
     }
 
-    /// What flows and groups take of the room there is.
+    /// Returns what flows and groups use of the room.
     fn room(&self) -> usize {
         self.group_room + self.tables.iter().map(Table::room).sum::<usize>()
     }
 
     fn delete_flows(&mut self, now: Time, request: &FlowMod) -> Vec<Removed> {
         if request.command == FlowCommand::DeleteStrict {
-            let meant = self.meant(request);
+            let selected = self.selected_by(request);
             let take = |(table, rank): (u8, Rank)| {
                 self.tables[usize::from(table)].take(table, &rank, RemovedReason::Delete, now)
             };
-            return meant.into_iter().filter_map(take).collect();
+            return selected.into_iter().filter_map(take).collect();
         }
         let filter = FlowFilter::of(request);
-        let is_meant =
+        let is_selected =
             |rank: &Rank, flow: &Flow| filter.selects(flow) && rank.matching().is_within(&filter.matching);
         let tables = (0..).zip(&mut self.tables);
         let tables = tables.filter(|(id, _)| request.table_id == ALL_TABLES || *id == request.table_id);
-        tables.flat_map(|(id, table)| table.take_all((id, RemovedReason::Delete, now), is_meant)).collect()
+        tables.flat_map(|(id, table)| table.take_all((id, RemovedReason::Delete, now), is_selected)).collect()
     }
 
-    /// The flows that a modification or strict deletion is about.
-    fn meant(&self, request: &FlowMod) -> Vec<(u8, Rank)> {
+    /// Returns the flows that a modification or strict deletion applies to.
+    fn selected_by(&self, request: &FlowMod) -> Vec<(u8, Rank)> {
         let filter = FlowFilter::of(request);
         if matches!(request.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict) {
             let rank = Rank::new(request.priority, request.matching.clone());
             let tables = self.tables.iter().enumerate().map(|(id, table)| (id as u8, table));
             let tables = tables.filter(|(id, _)| request.table_id == ALL_TABLES || *id == request.table_id);
-            let is_meant = |table: &Table| table.flow(&rank).is_some_and(|flow| filter.selects(flow));
-            return tables.filter(|(_, table)| is_meant(table)).map(|(id, _)| (id, rank.clone())).collect();
+            let is_selected = |table: &Table| table.flow(&rank).is_some_and(|flow| filter.selects(flow));
+            return tables
+                .filter(|(_, table)| is_selected(table))
+                .map(|(id, _)| (id, rank.clone()))
+                .collect();
         }
         let flows = self.flows(&filter).into_iter().flatten();
         flows.map(|(table, rank, _)| (table, rank.clone())).collect()
@@ -434,16 +440,17 @@ impl Switch {
         &mut self,
         now: Time,
         reason: RemovedReason,
-        is_meant: impl Fn(&Flow) -> bool,
+        is_selected: impl Fn(&Flow) -> bool,
     ) -> Vec<Removed> {
         let tables = (0..).zip(&mut self.tables);
-        tables.flat_map(|(id, table)| table.take_all((id, reason, now), |_, flow| is_meant(flow))).collect()
+        tables
+            .flat_map(|(id, table)| table.take_all((id, reason, now), |_, flow| is_selected(flow)))
+            .collect()
     }
 
-    /// Changes groups; answers with the flows that went because their group did.
+    /// Changes groups (OFPT_GROUP_MOD). Returns the flows that were removed with their group.
     ///
-    /// # Errors
-    /// Why the request is refused; then nothing has changed.
+    /// The request is refused, and nothing has changed.
     pub fn group_mod(&mut self, now: Time, request: &GroupMod) -> Result<Vec<Removed>, Refusal> {
         let id = request.id;
         match request.command {
@@ -468,7 +475,7 @@ impl Switch {
             return Err(Refusal::GroupTooManyBuckets(self.limits.room));
         }
         if let Some(old) = old {
-            // §6.5: what the group itself counts goes on, what its buckets count begins anew.
+            // §6.5: the counters of the group are kept, those of its buckets start at zero.
             (group.added, group.counters) = (old.added, old.counters);
         }
         for (id, depth) in above {
@@ -495,7 +502,7 @@ impl Switch {
             if is_unknown || (*kind == GroupKind::FastFailover && watches == (false, false)) {
                 return Err(Refusal::GroupBadWatch(*id));
             }
-            // A group that names itself is a loop, also before it exists.
+            // A group that names itself is a loop, even before it exists.
             if bucket.chained().any(|other| other == *id) || bucket.watch_group == *id {
                 return Err(Refusal::GroupLoop(*id));
             }
@@ -504,9 +511,10 @@ impl Switch {
         if self.reaches(buckets, *id) { Err(Refusal::GroupLoop(*id)) } else { Ok(()) }
     }
 
-    /// Whether packets or liveness of these buckets lead to the group `id`.
+    /// Returns whether packets or liveness of these buckets lead to the group `id`.
     fn reaches(&self, buckets: &[Bucket], id: u32) -> bool {
-        // Nothing leads to a group that is not there yet, and only what is deeper to one that is.
+        // Nothing leads to a group that does not exist, and only deeper groups lead to one that
+        // does.
         let Some(depth) = self.groups.get(&id).map(|group| group.depth) else { return false };
         let mut seen = BTreeSet::new();
         let mut open: Vec<u32> = buckets.iter().flat_map(Bucket::next).collect();
@@ -520,15 +528,16 @@ impl Switch {
         false
     }
 
-    /// How deep a group is over those below it, of which `changed` says what is not as it was.
+    /// Returns the depth of a group above those below it. `changed` overrides depths that differ.
     fn depth_of(&self, group: &Group, changed: &BTreeMap<u32, usize>) -> usize {
         let below = group.buckets.iter().flat_map(Bucket::next);
         let depth = |id| changed.get(&id).copied().or_else(|| Some(self.groups.get(&id)?.depth));
         1 + below.filter_map(depth).max().unwrap_or(0)
     }
 
-    /// The depths that change above a group when it has another one, by number. What leads to it is
-    /// deeper than it was, and a group is done after all that are less deep: one pass.
+    /// Returns the depths that change above a group when its own depth changes. A group that leads
+    /// to it is deeper than it was, and groups are visited by increasing depth, so one pass is
+    /// enough.
     fn depths_above(&self, id: u32, depth: usize) -> BTreeMap<u32, usize> {
         let old = self.groups.get(&id).map_or(depth, |group| group.depth);
         if old == depth {
@@ -566,21 +575,21 @@ impl Switch {
         if self.groups.iter().any(is_chained) {
             return Err(Refusal::GroupChained(id));
         }
-        // §6.5: deleting a group that does not exist is no error.
+        // §6.5: deleting a group that does not exist is not an error.
         let Some(gone) = self.groups.remove(&id) else { return Ok(Vec::new()) };
         self.group_room -= gone.room();
         self.generation += 1;
         Ok(self.remove_flows(now, RemovedReason::GroupDelete, |flow| flow.uses_group(id)))
     }
 
-    /// Whether a bucket can be used: the port or the group it watches is live (§6.7); one that
-    /// watches nothing always is.
+    /// Returns whether a bucket is live: the port or the group that it watches is live (§6.7). A
+    /// bucket that watches nothing is always live.
     pub fn is_live(&self, bucket: &Bucket) -> bool {
         self.is_live_but_for(bucket, &mut BTreeSet::new())
     }
 
-    /// Remembers dead groups, so that each is looked at once however they watch each other (never
-    /// in a loop).
+    /// Collects dead groups, so that each is visited once however groups watch each other (never in
+    /// a loop).
     fn is_live_but_for(&self, bucket: &Bucket, dead: &mut BTreeSet<u32>) -> bool {
         let (port, group) = (bucket.watch_port, bucket.watch_group);
         if port != port::ANY && self.port(port).is_some_and(Port::is_live) {
@@ -597,10 +606,9 @@ impl Switch {
         is_live
     }
 
-    /// Changes meters; answers with the flows that went because their meter did.
+    /// Changes meters (OFPT_METER_MOD). Returns the flows that were removed with their meter.
     ///
-    /// # Errors
-    /// Why the request is refused; then nothing has changed.
+    /// The request is refused, and nothing has changed.
     pub fn meter_mod(&mut self, now: Time, request: &MeterMod) -> Result<Vec<Removed>, Refusal> {
         let id = request.id;
         match request.command {
@@ -612,7 +620,7 @@ impl Switch {
                 );
             }
             MeterCommand::Delete => {
-                // As with groups, deleting what is not there is no error.
+                // As with groups, deleting a meter that does not exist is not an error.
                 if self.meters.remove(&id).is_none() {
                     return Ok(Vec::new());
                 }
@@ -667,7 +675,7 @@ impl Switch {
     }
 }
 
-/// Whether a packet-out may say that its frame came in by `in_port` (§7.3.7).
+/// Returns whether a packet-out may name `in_port` as its port of entry (§7.3.7).
 pub(crate) fn may_enter_by(switch: &Switch, in_port: u32) -> bool {
     matches!(in_port, port::CONTROLLER | port::LOCAL) || switch.port(in_port).is_some()
 }

@@ -1,5 +1,5 @@
-//! One table: its flows in the order of lookup, their deadlines, and what changed since somebody
-//! last looked.
+//! One table: its flows in the order of lookup, their deadlines, and the changes since they were
+//! last taken.
 
 use crate::flow::{Counters, Flow, Rank, Removed, RemovedReason};
 use crate::key::Key;
@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::ops::Bound;
 
-/// Changed ranks remembered; with more, [`Changes::Many`].
+/// Changed ranks that are kept; with more, [`Changes::Many`].
 const CHANGES_MAX: usize = 4096;
 
 /// A flow table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     flows: BTreeMap<Rank, Entry>,
-    /// When to look at a flow again, for each that has timeouts. Matching a packet does not move
-    /// its flow's place here, so it may be early.
+    /// The time to check each flow that has timeouts. A matching packet does not update this time,
+    /// so it may be early.
     deadlines: BTreeSet<(Time, Rank)>,
-    /// What the flows take of the switch's room.
+    /// What the flows use of the switch's room.
     room: usize,
     changes: Changes,
     /// Packets that were looked up here.
@@ -27,19 +27,19 @@ pub struct Table {
     pub(crate) matched: u64,
 }
 
-/// A flow and its place among the deadlines.
+/// A flow and its entry in the deadlines.
 #[derive(Clone, Debug)]
 struct Entry {
     flow: Flow,
     listed: Option<Time>,
 }
 
-/// Which flows came, went or got other instructions.
+/// The flows that were added, removed or got other instructions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Changes {
-    /// These.
+    /// The flows of these ranks.
     Few(BTreeSet<Rank>),
-    /// Too many to say.
+    /// Too many flows to list.
     Many,
 }
 
@@ -50,12 +50,12 @@ impl Default for Changes {
 }
 
 impl Table {
-    /// The flows in the order of lookup: the first that matches is the one.
+    /// Returns the flows in the order of lookup: the first that matches wins.
     pub fn flows(&self) -> impl ExactSizeIterator<Item = (&Rank, &Flow)> {
         self.flows.iter().map(|(rank, entry)| (rank, &entry.flow))
     }
 
-    /// The flows after a place, whether or not a flow is there.
+    /// Returns the flows after a rank, whether or not the table has a flow of this rank.
     pub(crate) fn flows_after<'a>(
         &'a self,
         after: Option<&'a Rank>,
@@ -64,59 +64,59 @@ impl Table {
         self.flows.range((start, Bound::Unbounded)).map(|(rank, entry)| (rank, &entry.flow))
     }
 
-    /// The flow of this match and priority.
+    /// Returns the flow of a rank.
     pub fn flow(&self, rank: &Rank) -> Option<&Flow> {
         self.flows.get(rank).map(|entry| &entry.flow)
     }
 
-    /// What its flows take of the room of the switch.
+    /// Returns what its flows use of the switch's room.
     pub(crate) fn room(&self) -> usize {
         self.room
     }
 
-    /// Number of flows.
+    /// Returns the number of flows.
     pub fn len(&self) -> usize {
         self.flows.len()
     }
 
-    /// Whether there are no flows.
+    /// Returns whether the table has no flows.
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty()
     }
 
-    /// Packets looked up, and those of them that found a flow.
+    /// Returns the packets that were looked up, and those of them that matched a flow.
     pub fn hits(&self) -> (u64, u64) {
         (self.lookups, self.matched)
     }
 
-    /// What changed since this was last called.
+    /// Returns the changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
         mem::take(&mut self.changes)
     }
 
-    /// The earliest time at which a flow may have to go; never later than the true one.
+    /// Returns the earliest time at which a flow may expire; never later than the true one.
     pub fn next_at(&self) -> Option<Time> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// The flow for a packet, and its rank.
+    /// Returns the flow for a packet, and its rank.
     pub(crate) fn find(&mut self, key: &Key) -> Option<(&Rank, &mut Flow)> {
         let (rank, entry) = self.flows.iter_mut().find(|(rank, _)| rank.matching().matches(key))?;
         Some((rank, &mut entry.flow))
     }
 
-    /// The flow of this match and priority, with its rank.
+    /// Returns the flow of a rank, with the table's own copy of the rank.
     pub(crate) fn entry(&mut self, rank: &Rank) -> Option<(&Rank, &mut Flow)> {
         self.flows.range_mut(rank..=rank).next().map(|(rank, entry)| (rank, &mut entry.flow))
     }
 
-    /// Whether a flow of the same priority and another match overlaps.
+    /// Returns whether a flow of the same priority and another match overlaps.
     pub(crate) fn has_overlap(&self, rank: &Rank) -> bool {
         let same_priority = self.flows.keys().filter(|other| other.priority() == rank.priority());
         same_priority.into_iter().any(|other| other != rank && other.matching().overlaps(rank.matching()))
     }
 
-    /// Puts a flow in, in the place of one of the same rank.
+    /// Adds a flow; it replaces the flow of the same rank.
     pub(crate) fn insert(&mut self, rank: Rank, flow: Flow) {
         self.remove(&rank);
         let listed = flow.deadline().map(|(at, _)| at);
@@ -128,7 +128,7 @@ impl Table {
         self.flows.insert(rank, Entry { flow, listed });
     }
 
-    /// Changes one flow in place; its match, priority and timeouts stay.
+    /// Changes one flow in place. Its match, priority and timeouts stay.
     pub(crate) fn update(&mut self, rank: &Rank, change: impl FnOnce(&mut Flow)) {
         if let Some(Entry { flow, .. }) = self.flows.get_mut(rank) {
             self.room -= flow.room();
@@ -154,17 +154,17 @@ impl Table {
         }
     }
 
-    /// Takes out the flows whose time has come by `now`.
+    /// Removes the flows whose deadline has passed by `now`.
     pub(crate) fn expire(&mut self, table_id: u8, now: Time, removed: &mut Vec<Removed>) {
         while let Some((at, rank)) = self.deadlines.first().cloned().filter(|(at, _)| *at <= now) {
             let Some(entry) = self.flows.get_mut(&rank) else {
-                unreachable!("a deadline at {at} of a flow that is gone")
+                unreachable!("a deadline at {at} of a flow that was removed")
             };
             match entry.flow.deadline() {
                 Some((due, reason)) if due <= now => {
                     removed.extend(self.take(table_id, &rank, reason, now));
                 }
-                // It was used since: look again then.
+                // It was used since then: check it again at its new deadline.
                 later => {
                     entry.listed = later.map(|(due, _)| due);
                     self.deadlines.remove(&(at, rank.clone()));
@@ -174,7 +174,7 @@ impl Table {
         }
     }
 
-    /// Removes a flow and tells its story.
+    /// Removes a flow and reports it.
     pub(crate) fn take(
         &mut self,
         table_id: u8,
@@ -186,14 +186,14 @@ impl Table {
         Some(Removed { table_id, rank: rank.clone(), flow, reason, at })
     }
 
-    /// Removes all flows that are meant and tells their stories, in the order of lookup.
+    /// Removes all selected flows and reports them, in the order of lookup.
     pub(crate) fn take_all(
         &mut self,
         (table_id, reason, at): (u8, RemovedReason, Time),
-        is_meant: impl Fn(&Rank, &Flow) -> bool,
+        is_selected: impl Fn(&Rank, &Flow) -> bool,
     ) -> Vec<Removed> {
         let Table { flows, deadlines, room, changes, .. } = self;
-        let gone = flows.extract_if(.., |rank, entry| is_meant(rank, &entry.flow));
+        let gone = flows.extract_if(.., |rank, entry| is_selected(rank, &entry.flow));
         let tell = |(rank, Entry { flow, listed }): (Rank, Entry)| {
             if let Some(at) = listed {
                 deadlines.remove(&(at, rank.clone()));

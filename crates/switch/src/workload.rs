@@ -1,9 +1,9 @@
-//! Rule sets and keys for measurements and tests: routes, five-tuple filters, MAC tables, all from
-//! a seed.
+//! Rule sets and keys for measurements and tests: routes, five-tuple filters and MAC tables,
+//! generated from a seed.
 //!
-//! The filters look like those of access lists (long source and destination prefixes that share a
-//! few networks, well-known destination ports, some port ranges, a few wide rules last), but no
-//! published list or generator is behind them. What is drawn is frozen: the same seed gives the
+//! The filters resemble access lists: long source and destination prefixes that share a few
+//! networks, well-known destination ports, some port ranges, a few wide rules last. They do not
+//! come from a published list or generator. The generated rules are frozen: the same seed gives the
 //! same rules.
 
 use crate::field::Field;
@@ -11,11 +11,11 @@ use crate::key::Key;
 use crate::matching::{FieldMatch, Match};
 use fastpath_units::Rng;
 
-/// A rule to be: priority and match.
+/// Priority and match of a rule.
 pub type Filter = (u16, Match);
 
-/// IPv4 routes: distinct prefixes of 8 to 32 bits, most of 16 to 24 as in the Internet's tables;
-/// longer prefixes have higher priorities. At most 2²² of them.
+/// Generates IPv4 routes: distinct prefixes of 8 to 32 bits, most of them of 16 to 24 bits as in
+/// the Internet's tables. Longer prefixes have higher priorities. At most 2²² of them.
 pub fn routes(count: usize, seed: u64) -> Vec<Filter> {
     let mut rng = Rng::new(seed);
     let mut seen = std::collections::BTreeSet::new();
@@ -38,8 +38,8 @@ pub fn routes(count: usize, seed: u64) -> Vec<Filter> {
     routes
 }
 
-/// Five-tuple filters over IPv4 with falling priorities, as an access list has. At most 65 535 of
-/// them.
+/// Generates five-tuple filters over IPv4 with descending priorities, as an access list has. At
+/// most 65 535 of them.
 pub fn filters(count: usize, seed: u64) -> Vec<Filter> {
     let mut rng = Rng::new(seed);
     let networks: Vec<u32> = (0..count / 40 + 4).map(|_| unicast(&mut rng)).collect();
@@ -51,7 +51,7 @@ pub fn filters(count: usize, seed: u64) -> Vec<Filter> {
             filters.push(matching);
         }
     }
-    // Specific rules first, with some disorder, as lists that grew have.
+    // Specific rules first, with some disorder, as in lists that have grown.
     let fixed = |m: &Match| m.terms().iter().map(|term| term.mask.count_ones()).sum::<u32>();
     filters.sort_by_cached_key(|m| u32::MAX - fixed(m) - rng.below(6) as u32);
     let priorities = (1..=u16::MAX).rev();
@@ -105,7 +105,7 @@ fn filter(rng: &mut Rng, networks: &[u32]) -> Match {
     ipv4(&fields)
 }
 
-/// A MAC table: distinct destination addresses.
+/// Generates a MAC table: distinct destination addresses.
 pub fn macs(count: usize, seed: u64) -> Vec<Filter> {
     let mut rng = Rng::new(seed);
     let base = u128::from(rng.below(1 << 20)) << 24 | 0x0200_0000_0000;
@@ -113,7 +113,7 @@ pub fn macs(count: usize, seed: u64) -> Vec<Filter> {
     (0..count).filter_map(|i| Some((1, mac(i).ok()?))).collect()
 }
 
-/// Keys of TCP packets between uniformly random IPv4 addresses and ports.
+/// Generates keys of TCP packets between uniformly random IPv4 addresses and ports.
 pub fn random_keys(count: usize, seed: u64) -> Vec<Key> {
     let mut rng = Rng::new(seed);
     let mut key = || {
@@ -142,8 +142,8 @@ pub fn random_keys(count: usize, seed: u64) -> Vec<Key> {
     (0..count).map(|_| key()).collect()
 }
 
-/// Keys that follow rules: each agrees with a rule drawn uniformly, and is random in what that
-/// leaves open.
+/// Generates keys that follow rules: each matches a rule drawn uniformly, and is random in the bits
+/// that the rule leaves open.
 pub fn matching_keys(filters: &[Filter], count: usize, seed: u64) -> Vec<Key> {
     let mut rng = Rng::new(seed ^ 0x6b65_7973);
     let mut keys = random_keys(count, seed);
@@ -160,11 +160,11 @@ pub fn matching_keys(filters: &[Filter], count: usize, seed: u64) -> Vec<Key> {
     keys
 }
 
-/// A sequence of `count` of the `keys`, drawn by Zipf's law with exponent 1: the first is the most
+/// Draws a sequence of `count` of the `keys` by Zipf's law with exponent 1: the first is the most
 /// frequent.
 pub fn zipf(keys: &[Key], count: usize, seed: u64) -> Vec<Key> {
     let mut rng = Rng::new(seed);
-    // Weights in integers, so that every machine draws alike.
+    // Integer weights, so that every machine draws the same.
     let weights = (1..=keys.len() as u64).map(|rank| (1 << 32) / rank);
     let sums: Vec<u64> = weights
         .scan(0, |sum, weight| {
@@ -180,7 +180,7 @@ pub fn zipf(keys: &[Key], count: usize, seed: u64) -> Vec<Key> {
     (0..count).map(|_| draw()).collect()
 }
 
-/// An address whose first byte is 1 to 223, as unicast has.
+/// Returns an address whose first byte is 1 to 223, as unicast has.
 fn unicast(rng: &mut Rng) -> u32 {
     let first = (1 + rng.below(223)) << 24;
     (first | rng.below(1 << 24)) as u32
@@ -190,7 +190,7 @@ fn prefix(field: Field, value: u32, len: u32) -> FieldMatch {
     FieldMatch::masked(field, value.into(), (u32::MAX << (32 - len)).into())
 }
 
-/// The match of IPv4 packets with these fields, all of which are possible.
+/// Returns the match of IPv4 packets with these fields, all of which are possible.
 fn ipv4(more: &[FieldMatch]) -> Match {
     let mut fields = vec![FieldMatch::exact(Field::EthType, 0x0800)];
     fields.extend(more);
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generated_rules_are_distinct_and_as_many_as_asked_for() {
+    fn generated_rules_are_distinct_and_of_the_requested_number() {
         for rules in [routes(2000, 1), filters(2000, 1), macs(2000, 1)] {
             let distinct: std::collections::BTreeSet<_> = rules.iter().collect();
             assert_eq!((rules.len(), distinct.len()), (2000, 2000));
@@ -216,8 +216,8 @@ mod tests {
         assert!(keys.iter().all(|key| rules.iter().any(|(_, matching)| matching.matches(key))));
         let drawn = zipf(&keys[..10], 29_290, 5);
         let firsts = drawn.iter().filter(|key| **key == keys[0]).count();
-        // 1/H(10) = 0.3414 of them: 10 000, standard deviation 81; five of those err once in 2
-        // million seeds.
+        // 1/H(10) = 0.3414 of them: 10 000, standard deviation 81. A deviation of five standard
+        // deviations occurs once in 2 million seeds.
         assert!((9_595..10_405).contains(&firsts), "{firsts}");
     }
 }

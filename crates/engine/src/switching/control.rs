@@ -407,7 +407,7 @@ mod tests {
         }
 
         fn execute(&mut self, _: &mut Switch, now: Time, _: u32, _: &mut [u8], _: &mut Outbox) -> Verdict {
-            self.0.judge(now, 60);
+            self.0.apply(now, 60);
             Verdict::Done
         }
 

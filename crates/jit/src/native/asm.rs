@@ -1,4 +1,4 @@
-//! The few instructions that generated code is made of. All values are 64 bits wide and unsigned.
+//! The instructions that generated code is made of. All values are unsigned and 64 bits wide.
 
 use super::callout_table::Callout;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -23,13 +23,13 @@ pub(super) fn callout_signature(convention: CallConv) -> Signature {
     signature
 }
 
-/// Every address that code reads is good; frames are not aligned.
+/// Every address that code accesses is valid; frames are not aligned.
 fn good() -> MemFlagsData {
     MemFlagsData::new().with_notrap()
 }
 
 impl<'a> Asm<'a> {
-    /// Begins a function; gives its parameters.
+    /// Begins a function; returns its parameters.
     pub(super) fn begin(mut builder: FunctionBuilder<'a>, convention: CallConv) -> (Asm<'a>, Vec<Value>) {
         let callout = builder.import_signature(callout_signature(convention));
         let entry = builder.create_block();
@@ -49,7 +49,7 @@ impl<'a> Asm<'a> {
         self.builder.create_block()
     }
 
-    /// A block that is hardly ever reached, laid out after the others.
+    /// Creates a block that is rarely reached; it is laid out after the others.
     pub(super) fn cold_block(&mut self) -> Block {
         let block = self.builder.create_block();
         self.builder.set_cold_block(block);
@@ -64,19 +64,19 @@ impl<'a> Asm<'a> {
         self.builder.ins().jump(block, &[]);
     }
 
-    /// To `yes` if the value is not 0, else to `no`.
+    /// Branches to `yes` if the value is not 0, else to `no`.
     pub(super) fn branch(&mut self, condition: Value, yes: Block, no: Block) {
         self.builder.ins().brif(condition, yes, &[], no, &[]);
     }
 
-    /// To `block` if the value is not 0; else it goes on.
+    /// Branches to `block` if the value is not 0; else continues.
     pub(super) fn leave_if(&mut self, condition: Value, block: Block) {
         let on = self.block();
         self.branch(condition, block, on);
         self.at(on);
     }
 
-    /// To `block` unless the value is not 0.
+    /// Branches to `block` if the value is 0; else continues.
     pub(super) fn leave_unless(&mut self, condition: Value, block: Block) {
         let on = self.block();
         self.branch(condition, on, block);
@@ -123,7 +123,7 @@ impl<'a> Asm<'a> {
         self.builder.ins().uload32(good(), address, offset)
     }
 
-    /// A big-endian number of 16, 32 or 64 bits.
+    /// Loads a big-endian number of 16, 32 or 64 bits.
     pub(super) fn load_be(&mut self, wide: Type, address: Value, offset: i32) -> Value {
         let value = self.builder.ins().load(wide, good(), address, offset);
         let value = self.builder.ins().bswap(value);
@@ -178,7 +178,7 @@ impl<'a> Asm<'a> {
         }
     }
 
-    /// The low and the high half of a product.
+    /// Returns the low and the high half of a product.
     pub(super) fn wide_times(&mut self, a: Value, b: Value) -> (Value, Value) {
         (self.builder.ins().imul(a, b), self.builder.ins().umulhi(a, b))
     }
@@ -241,14 +241,14 @@ impl<'a> Asm<'a> {
         self.builder.ins().icmp(code, a, b)
     }
 
-    /// Room on the stack for so many 64-bit words, aligned to 8.
+    /// Reserves `words` 64-bit words on the stack, aligned to 8 bytes.
     pub(super) fn stack(&mut self, words: usize) -> Value {
         let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, words as u32 * 8, 3);
         let slot = self.builder.create_sized_stack_slot(slot);
         self.builder.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Calls Rust.
+    /// Calls a Rust function.
     pub(super) fn call(&mut self, callee: Callout, arguments: [Value; 4]) -> Value {
         self.call_at(callee as usize as u64, arguments)
     }

@@ -1,9 +1,9 @@
-//! From plans to machine code: one function for the whole pipeline, a block for each table that
-//! packets can reach.
+//! From plans to machine code: one function for the whole pipeline, with a block for each table
+//! that packets can reach.
 //!
 //! ```text
 //!  parse ─▶ table 0: count, find ─▶ templates ─goto─▶ table n … ─▶ answer
-//!                       └ changed since? ask Rust
+//!                       └ changed since? call Rust
 //! ```
 
 use super::asm::Asm;
@@ -14,7 +14,7 @@ use super::ops::{Emitter, Writes};
 use super::parse::{Registers, depth_of};
 use crate::cells::{FlowCell, TableCell};
 use crate::program::BaseTable;
-use crate::template::{End, GENERIC, Op, Template};
+use crate::template::{GENERIC, Op, Template, TemplateEnd};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, Block, Function, Signature, UserFuncName, Value, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -31,13 +31,13 @@ use std::fmt;
 use std::mem::{self, offset_of};
 use std::sync::Arc;
 
-/// Operations and parts of tables that one function is made of; tables beyond are executed in Rust.
+/// The most operations and subtables in one function; further tables are executed in Rust.
 const SIZE_MAX: usize = 4096;
 
-/// Why there is no code.
+/// Why no code could be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// Cranelift does not know the processor.
+    /// Cranelift does not support the processor.
     #[error("no machine code for this machine: {0}")]
     Machine(&'static str),
     /// Cranelift refused.
@@ -45,7 +45,8 @@ pub enum CompileError {
     Generation(String),
 }
 
-/// Machine code, to be called with the context of a worker that holds the program it belongs to.
+/// The entry point of machine code. It is called with the context of a worker that holds the
+/// program of this code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryPoint(PipelineFn);
 
@@ -55,11 +56,11 @@ pub(crate) struct Code {
     module: CodeMemory,
     /// Bytes of machine code.
     pub(crate) bytes: usize,
-    /// The tables that are in it.
+    /// The tables that it includes.
     pub(crate) tables: Vec<u8>,
-    /// How deep it parses.
+    /// How deep it parses packets.
     pub(crate) depth: Depth,
-    /// What the code points into.
+    /// The plans that the code points into.
     _plans: Vec<TablePlan>,
 }
 
@@ -71,31 +72,31 @@ pub struct Finder {
     bytes: usize,
 }
 
-/// Where machine code lies; freed when this is dropped.
+/// The memory of machine code; freed on drop.
 struct CodeMemory(Option<JITModule>);
 
 impl Drop for CodeMemory {
     fn drop(&mut self) {
         if let Some(module) = self.0.take() {
-            // SAFETY: who calls the code holds what holds this memory, so nobody runs it now and
-            // nobody will.
+            // SAFETY: every caller of the code holds the owner of this memory, so nothing runs the
+            // code now or later.
             unsafe { module.free_memory() }
         }
     }
 }
 
-// SAFETY: the module is not used after its code has been made but to be freed, by whichever thread
-// that is; machine code does not change and may be run by any thread.
+// SAFETY: after code generation the module is only used to free the memory, by any one thread.
+// Machine code does not change, and any thread may run it.
 unsafe impl Send for CodeMemory {}
-// SAFETY: as above: nothing is done through a shared reference.
+// SAFETY: as above: nothing happens through a shared reference.
 unsafe impl Sync for CodeMemory {}
 
 impl EntryPoint {
     /// Runs the code.
     ///
-    /// # Safety
-    /// The context is the first field of a [`Worker`](super::Worker) that the pointer may be used
-    /// to change, and was prepared for a packet and for the program whose code this is.
+    /// The context is the first field of a [`Worker`](super::Worker). The pointer was derived from
+    /// an exclusive borrow of the whole worker, which was prepared for a packet and for the program
+    /// of this code.
     pub(super) unsafe fn call(self, context: *mut Context) -> u64 {
         // SAFETY: the caller's contract.
         unsafe { self.0(context) }
@@ -103,12 +104,12 @@ impl EntryPoint {
 }
 
 impl Code {
-    /// The code of tables with settled plans.
+    /// Generates the code of tables with settled plans.
     pub(super) fn new(
         tables: &[(TablePlan, Arc<BaseTable>)],
         callouts: Callouts,
     ) -> Result<Code, CompileError> {
-        let mut maker = Maker::new()?;
+        let mut maker = FunctionMaker::new()?;
         let reached = reached(tables);
         let mut depth = Depth::Nothing;
         let mut wanted = [0; WORDS];
@@ -118,7 +119,7 @@ impl Code {
             wanted.iter_mut().zip(plan.wanted()).for_each(|(all, more)| *all |= more);
             depth = base.templates.list.iter().flat_map(Template::all).map(depth_of).fold(depth, Depth::max);
         }
-        let signature = |maker: &Maker| {
+        let signature = |maker: &FunctionMaker| {
             let mut signature = Signature::new(maker.isa.default_call_conv());
             signature.params.push(AbiParam::new(types::I64));
             signature.returns.push(AbiParam::new(types::I64));
@@ -138,7 +139,7 @@ impl Code {
         Ok(Code { entry, module: CodeMemory(Some(module)), bytes, tables, depth, _plans: plans })
     }
 
-    /// What stands in for code where there is none: every table is executed in Rust.
+    /// Returns the replacement for code where none could be generated: Rust executes every table.
     pub(super) fn in_rust(callouts: Callouts) -> Code {
         let (bytes, tables, plans) = (0, Vec::new(), Vec::new());
         let entry = EntryPoint(callouts.pipeline);
@@ -161,12 +162,11 @@ impl fmt::Debug for Code {
 }
 
 impl Finder {
-    /// The lookup of a table without what was added or went since its base was made.
+    /// Generates the lookup in the base of a table, without its later changes.
     ///
-    /// # Errors
-    /// Cranelift does not know the machine, or refuses.
+    /// Cranelift does not support the processor, or refuses.
     pub fn new(plan: &TablePlan) -> Result<Finder, CompileError> {
-        let mut maker = Maker::new()?;
+        let mut maker = FunctionMaker::new()?;
         let mut signature = Signature::new(maker.isa.default_call_conv());
         signature.params.push(AbiParam::new(types::I64));
         signature.returns.push(AbiParam::new(types::I64));
@@ -174,7 +174,7 @@ impl Finder {
             let words = std::array::from_fn(|word| {
                 if plan.wanted()[word] == 0 { asm.number(0) } else { asm.load(params[0], 8 * word as i32) }
             });
-            // Callouts of lookups do not look at the context.
+            // The callouts of lookups do not use the context.
             let context = asm.number(0);
             let rule = find::base(asm, context, &words, plan.base());
             asm.ret(rule);
@@ -186,7 +186,7 @@ impl Finder {
         Ok(Finder { entry, _module: CodeMemory(Some(module)), _plan: plan.clone(), bytes })
     }
 
-    /// The rule for a key.
+    /// Returns the rule for a key.
     #[inline]
     pub fn find(&self, key: &Key) -> RuleNumber {
         RuleNumber::from_number((self.entry)(key.words().as_ptr()) as u32)
@@ -198,8 +198,8 @@ impl Finder {
     }
 }
 
-/// The tables that code is made for: those that packets can reach from table 0, as long as there is
-/// room.
+/// Returns the tables that code is generated for: those that packets can reach from table 0, as far
+/// as there is room.
 fn reached(tables: &[(TablePlan, Arc<BaseTable>)]) -> BTreeSet<u8> {
     let mut reached = BTreeSet::new();
     let mut open = BTreeSet::from([0]);
@@ -214,7 +214,7 @@ fn reached(tables: &[(TablePlan, Arc<BaseTable>)]) -> BTreeSet<u8> {
         }
         reached.insert(id);
         open.extend(templates.iter().filter_map(|template| match template.end {
-            End::Goto(next) => Some(next),
+            TemplateEnd::Goto(next) => Some(next),
             _ => None,
         }));
     }
@@ -235,7 +235,8 @@ impl Pipeline<'_> {
         let len = asm.load(context, at::LEN);
         let is_short = asm.is_number(IntCC::UnsignedLessThan, len, 14);
         asm.leave_if(is_short, runt);
-        // Blocks of reached tables, in the order of their numbers; goto leads to later ones only.
+        // The blocks of reached tables, in the order of their numbers. Goto leads to later tables
+        // only.
         let blocks: Vec<Block> = self.reached.iter().map(|_| asm.block()).collect();
         let block_of = |id: u8| self.reached.iter().position(|other| *other == id).map(|place| blocks[place]);
         match block_of(0) {
@@ -308,7 +309,7 @@ impl Pipeline<'_> {
         self.templates(asm, base, (table, found, row), block_of);
     }
 
-    /// Chooses the rule's template.
+    /// Emits the selection of the rule's template.
     fn templates(
         &self,
         asm: &mut Asm<'_>,
@@ -328,7 +329,7 @@ impl Pipeline<'_> {
             asm.leave_if(is_other, other);
             let mut emitter = Emitter { registers: &self.registers, table, found, row, operand: 8, writes };
             match template.end {
-                End::Goto(next) => match block_of(next) {
+                TemplateEnd::Goto(next) => match block_of(next) {
                     Some(block) => emitter.template(asm, template, Some(block)),
                     None => {
                         let block = asm.block();
@@ -348,7 +349,7 @@ impl Pipeline<'_> {
         asm.ret(answer);
     }
 
-    /// Goes on in Rust at a table that is not in the code.
+    /// Emits the continuation in Rust, at a table that is not in the code.
     fn resume(&self, asm: &mut Asm<'_>, table: u8) {
         let (table, nothing) = (asm.number(table.into()), asm.number(0));
         let answer =
@@ -357,14 +358,14 @@ impl Pipeline<'_> {
     }
 }
 
-/// Makes one function.
-struct Maker {
+/// Generates one function.
+struct FunctionMaker {
     isa: OwnedTargetIsa,
     module: JITModule,
 }
 
-impl Maker {
-    fn new() -> Result<Maker, CompileError> {
+impl FunctionMaker {
+    fn new() -> Result<FunctionMaker, CompileError> {
         let mut flags = settings::builder();
         let mut set = |name: &str, value: &str| {
             flags.set(name, value).map_err(|error| CompileError::Generation(error.to_string()))
@@ -378,7 +379,7 @@ impl Maker {
         let isa = isa.finish(settings::Flags::new(flags));
         let isa = isa.map_err(|error| CompileError::Generation(error.to_string()))?;
         let module = JITModule::new(JITBuilder::with_isa(Arc::clone(&isa), default_libcall_names()));
-        Ok(Maker { isa, module })
+        Ok(FunctionMaker { isa, module })
     }
 
     fn function(
@@ -395,7 +396,7 @@ impl Maker {
         Ok(function)
     }
 
-    /// Address and size of the machine code, and the memory it is in.
+    /// Returns the address and size of the machine code, and the memory it is in.
     fn finish(mut self, function: Function) -> Result<(*const u8, usize, JITModule), CompileError> {
         let failed = |error: &dyn fmt::Display| CompileError::Generation(error.to_string());
         let id: FuncId = self

@@ -1,5 +1,5 @@
-//! What generated code and Rust share while a packet is under way. Generated code knows the layout
-//! by the offsets here.
+//! The state that generated code and Rust share while a packet is executed. Generated code accesses
+//! it by the offsets here.
 
 use crate::cells::{FlowCell, PortCell, TableCell};
 use fastpath_switch::field::WORDS;
@@ -10,23 +10,23 @@ use std::mem::offset_of;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Context {
-    /// The frame as it is now: the caller's, or the worker's copy.
+    /// The frame as it is now: the caller's buffer or the worker's copy.
     pub(crate) frame: *mut u8,
     pub(crate) len: u64,
-    /// Time of the burst, ps.
+    /// The time of the burst in ps.
     pub(crate) now: u64,
     pub(crate) in_port: u64,
     pub(crate) metadata: u64,
     pub(crate) tunnel: u64,
     pub(crate) queue: u64,
-    /// Not 0 when something wrote to the action set.
+    /// Not 0 if something wrote to the action set.
     pub(crate) dirty: u64,
-    /// Outcomes of this packet so far.
+    /// The outcomes of this packet so far.
     pub(crate) emitted: u64,
-    /// Answers of [`find`](super::callouts::find): row and cell of the rule.
+    /// Results of the callout `find`: row and cell of the rule.
     pub(crate) row: *const u64,
     pub(crate) cell: *const FlowCell,
-    /// Answer of [`parse`](super::callouts::parse): the key.
+    /// Result of the callout `parse`: the key.
     pub(crate) words: [u64; WORDS],
     pub(crate) tables: *const TableView,
     pub(crate) table_cells: *const TableCell,
@@ -34,13 +34,13 @@ pub(crate) struct Context {
     pub(crate) port_flags: *const u8,
 }
 
-/// Where generated code finds what a table's rules do and count.
+/// The rows and cells of a table, for generated code.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct TableView {
     pub(crate) rows: *const u64,
     pub(crate) cells: *const FlowCell,
-    /// Not 0 when the base is not all: [`find`](super::callouts::find) must be asked.
+    /// Not 0 if the table has changed since its base was built: the callout `find` must be used.
     pub(crate) changed: u64,
 }
 
@@ -65,12 +65,12 @@ pub(crate) mod at {
     pub(crate) const PORT_FLAGS: i32 = offset_of!(Context, port_flags) as i32;
 }
 
-/// What generated code answers: a port below 2³², or one of these, or [`DROP`] with a reason.
+/// The answer of generated code is a port below 2³², or this, or [`DROP`] with a reason.
 pub(crate) const DONE: u64 = 2 << 32;
-/// Set with the place of a reason in [`REASONS`].
+/// Set together with the index of a reason in [`REASONS`].
 pub(crate) const DROP: u64 = 1 << 32;
 
-/// Reasons that generated code gives.
+/// The reasons that generated code gives.
 pub(crate) const REASONS: [DropReason; 5] = [
     DropReason::Runt,
     DropReason::TableMiss,
@@ -79,7 +79,7 @@ pub(crate) const REASONS: [DropReason; 5] = [
     DropReason::NoOtherPort,
 ];
 
-/// The answer that drops a packet for one of [`REASONS`].
+/// Returns the answer that drops a packet for one of [`REASONS`].
 pub(crate) fn drop_for(reason: DropReason) -> u64 {
     DROP | REASONS.iter().position(|other| *other == reason).expect("a reason generated code gives") as u64
 }

@@ -1,6 +1,6 @@
-//! Lookups in generated code: the parts of a plan's base, asked in the order of their best rule.
-//! Few rules are compared in code; tries and hashes are read where they lie; trees are descended by
-//! Rust, with the key packed in code.
+//! Lookups in generated code: the subtables of a plan's base, visited in the order of their best
+//! rule. Chains are compared in code; tries and hashes are read where they are; Rust descends
+//! trees, with the key packed in code.
 
 use super::asm::Asm;
 use super::callout_table::Callout;
@@ -14,24 +14,24 @@ use fastpath_switch::plan::hash::{MULTIPLIER, OFFSET};
 use fastpath_switch::plan::{Base, Body, Entry, Hash, Lanes, Packed, Shape, Slot, Trie};
 use std::mem::offset_of;
 
-/// No rule, in 64 bits: greater than every rule.
+/// The number of no rule, in 64 bits: greater than every rule.
 pub(super) const NONE: u64 = u32::MAX as u64;
 
-/// A key in registers; words that no rule looks at may be anything.
-pub(super) type Words = [Value; WORDS];
+/// A key in registers; words that no rule compares may have any value.
+pub(super) type KeyWords = [Value; WORDS];
 
-/// The number of the first rule of the base that matches, or [`NONE`].
-pub(super) fn base(asm: &mut Asm<'_>, context: Value, words: &Words, base: &Base) -> Value {
+/// Emits the lookup in a base; returns the number of the first rule that matches, or [`NONE`].
+pub(super) fn base(asm: &mut Asm<'_>, context: Value, words: &KeyWords, base: &Base) -> Value {
     let default = base.default_rule().map_or(NONE, u64::from);
     let best = asm.variable(default);
     let done = asm.block();
-    // A part whose first rule comes after the rule for everything cannot be found.
+    // A subtable whose first rule is after the rule for all packets cannot be found.
     let parts = base.subtables().iter().filter(|part| u64::from(part.best()) < default);
     for (place, part) in parts.enumerate() {
         let next = asm.block();
         if place > 0 {
             let so_far = asm.get(best);
-            // Nothing in it comes before what was found.
+            // No rule in it precedes the rule found so far.
             let is_late = asm.is_number(IntCC::UnsignedLessThanOrEqual, so_far, part.best().into());
             asm.leave_if(is_late, done);
         }
@@ -52,8 +52,8 @@ pub(super) fn base(asm: &mut Asm<'_>, context: Value, words: &Words, base: &Base
     asm.get(best)
 }
 
-/// To `miss` unless the key agrees with every term.
-fn guard(asm: &mut Asm<'_>, words: &Words, terms: &[Term], miss: Block) {
+/// Branches to `miss` unless the key agrees with every term.
+fn guard(asm: &mut Asm<'_>, words: &KeyWords, terms: &[Term], miss: Block) {
     let Some(differences) =
         differences(asm, terms.iter().map(|term| (words[usize::from(term.word)], term.mask, term.value)))
     else {
@@ -64,7 +64,7 @@ fn guard(asm: &mut Asm<'_>, words: &Words, terms: &[Term], miss: Block) {
     asm.at(hit);
 }
 
-/// Not 0 when any of the masked words is not the value.
+/// Returns a value that is not 0 if any masked word differs from its value.
 fn differences(asm: &mut Asm<'_>, terms: impl Iterator<Item = (Value, u64, u64)>) -> Option<Value> {
     let mut all = None;
     for (word, mask, value) in terms.filter(|(_, mask, _)| *mask != 0) {
@@ -78,18 +78,18 @@ fn differences(asm: &mut Asm<'_>, terms: impl Iterator<Item = (Value, u64, u64)>
     all
 }
 
-/// The search of one part.
+/// The search of one subtable.
 struct Find<'w> {
     context: Value,
-    words: &'w Words,
+    words: &'w KeyWords,
     /// The best rule so far.
     best: Variable,
-    /// Where to go on.
+    /// The block to continue at.
     next: Block,
 }
 
 impl Find<'_> {
-    /// Remembers a rule that is better, and goes on.
+    /// Keeps a rule if it is better, and continues.
     fn improve(&self, asm: &mut Asm<'_>, rule: Value) {
         let best = asm.get(self.best);
         let is_better = asm.is(IntCC::UnsignedLessThan, rule, best);
@@ -160,7 +160,7 @@ impl Find<'_> {
         }
     }
 
-    /// What [`Lanes::pack`] does.
+    /// Emits what [`Lanes::pack`] does.
     fn pack<const N: usize>(&self, asm: &mut Asm<'_>, lanes: &Lanes) -> [Value; N] {
         let mut packed = [None; N];
         for piece in lanes.pieces() {
@@ -195,7 +195,7 @@ impl Find<'_> {
                     asm.jump(hit);
                     asm.at(hit);
                     let rule = asm.number(entry.rule.into());
-                    // The guard has said it all: no later entry is reached.
+                    // The guard compares everything: no later entry is reached.
                     return self.improve(asm, rule);
                 }
             }
@@ -203,7 +203,7 @@ impl Find<'_> {
         asm.jump(self.next);
     }
 
-    /// What [`Hash`] does: linear probing from the mixed value.
+    /// Emits what [`Hash`] does: linear probing from the mixed value.
     fn hash<const N: usize>(&self, asm: &mut Asm<'_>, key: &[Value; N], hash: &Hash<N>) {
         let masked: [Value; N] = std::array::from_fn(|lane| asm.and(key[lane], hash.mask()[lane]));
         let mut mixed = asm.number(0);
@@ -226,7 +226,7 @@ impl Find<'_> {
         let offset = asm.times(index, size_of::<Slot<N>>() as u64);
         let slot = asm.add(start, offset);
         let rule = asm.load_32(slot, offset_of!(Slot<N>, rule) as i32);
-        // Is it free, or is it the value?
+        // The slot is free, or holds the value, or neither.
         let is_free = asm.is_number(IntCC::Equal, rule, NONE);
         asm.leave_if(is_free, self.next);
         let mut differences = None;

@@ -1,4 +1,4 @@
-//! Templates in generated code: what is common is done here, what is not is called.
+//! Templates as generated code: frequent operations are done in code, others are called.
 
 use super::asm::Asm;
 use super::callout_table::{CHANGED, Callout, STOP};
@@ -6,7 +6,7 @@ use super::context::{DONE, at, drop_for};
 use super::parse::{Registers, depth_of};
 use crate::cells::PortCell;
 use crate::program::flags;
-use crate::template::{End, Op, SetBefore, Template};
+use crate::template::{Op, SetBefore, Template, TemplateEnd};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Value, types};
 use fastpath_switch::Field;
@@ -17,19 +17,19 @@ use std::mem::offset_of;
 /// Emits one template of one table.
 pub(super) struct Emitter<'r> {
     pub(super) registers: &'r Registers,
-    /// Constant: the table.
+    /// The number of the table, a constant.
     pub(super) table: Value,
     /// The number of the rule.
     pub(super) found: Value,
-    /// Its row.
+    /// The row of the rule.
     pub(super) row: Value,
-    /// The next operand in the row.
+    /// The offset of the next operand in the row.
     pub(super) operand: i32,
-    /// Whether any rule of the program writes to the action set and goes on.
+    /// Whether any rule of the program writes to the action set and continues.
     pub(super) writes: Writes,
 }
 
-/// Whether the action set may hold something at the end.
+/// Whether the action set may hold an action at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Writes {
     Never,
@@ -37,7 +37,7 @@ pub(super) enum Writes {
 }
 
 impl Emitter<'_> {
-    /// Emits the whole template; `goto` is where a later table's code begins.
+    /// Emits the whole template; `goto` is the block of a later table.
     pub(super) fn template(&mut self, asm: &mut Asm<'_>, template: &Template, goto: Option<Block>) {
         template.ops.iter().for_each(|op| self.op(asm, *op));
         if let Some(block) = goto {
@@ -48,11 +48,11 @@ impl Emitter<'_> {
         }
         template.tail.iter().for_each(|op| self.op(asm, *op));
         match template.end {
-            End::Output | End::WrittenOutput => {
+            TemplateEnd::Output | TemplateEnd::WrittenOutput => {
                 let port = self.next(asm);
                 self.output(asm, port);
             }
-            End::Nothing | End::Goto(_) => {
+            TemplateEnd::Nothing | TemplateEnd::Goto(_) => {
                 let context = self.registers.context;
                 let emitted = asm.load(context, at::EMITTED);
                 let dropped = asm.number(drop_for(DropReason::NoOutput));
@@ -76,14 +76,14 @@ impl Emitter<'_> {
         asm.jump(block);
     }
 
-    /// When earlier tables wrote to the action set, Rust ends the pipeline.
+    /// If earlier tables wrote to the action set, Rust ends the pipeline.
     fn end_in_rust_if_written(&self, asm: &mut Asm<'_>, template: &Template) {
         let context = self.registers.context;
         let (written, clean) = (asm.cold_block(), asm.block());
         let dirty = asm.load(context, at::DIRTY);
         asm.branch(dirty, written, clean);
         asm.at(written);
-        if template.end == End::Output {
+        if template.end == TemplateEnd::Output {
             let port = asm.load(self.row, self.operand);
             self.call(asm, self.registers.callouts.emit_port, port);
         }
@@ -165,7 +165,7 @@ impl Emitter<'_> {
         asm.at(on);
     }
 
-    /// Does `in_code` for packets that are hot and `in_rust` for others.
+    /// Emits `in_code` for hot packets and `in_rust` for others.
     fn by_heat(
         &self,
         asm: &mut Asm<'_>,
@@ -204,7 +204,8 @@ impl Emitter<'_> {
             asm.at(alive);
             let less = asm.add_number(ttl, u64::MAX);
             asm.store_8(less, ip, 8);
-            // The word of TTL and protocol becomes less by 0x0100: its complement grows by as much.
+            // The word of TTL and protocol decreases by 0x0100, so its complement increases by as
+            // much.
             let (old, new) = (asm.shl(ttl, 8), asm.shl(less, 8));
             self.patch(asm, ip, 10, &[(old, new)]);
         };
@@ -229,7 +230,7 @@ impl Emitter<'_> {
         self.by_heat(asm, Op::Set(field), in_code, in_rust);
     }
 
-    /// Puts the value in the key, too, where later tables look for it.
+    /// Also sets the value in the key, which later tables read.
     fn set_key(&self, asm: &mut Asm<'_>, field: Field, value: Value) {
         let info = field.info();
         let (word, shift) = (usize::from(info.word), u32::from(info.shift));
@@ -282,7 +283,7 @@ impl Emitter<'_> {
         asm.at(done);
     }
 
-    /// Updates the checksum of TCP, or of UDP where there is one.
+    /// Updates the checksum of TCP, or of UDP if it has one.
     fn patch_transport(&self, asm: &mut Asm<'_>, ip: Value, words: &[(Value, Value)]) {
         let (tcp, udp, some, done) = (asm.block(), asm.block(), asm.block(), asm.block());
         let number = asm.get(self.registers.protocol);
@@ -292,7 +293,7 @@ impl Emitter<'_> {
         self.patch(asm, ip, 36, words);
         asm.jump(done);
         asm.at(udp);
-        // RFC 768: 0 says that there is none, and a sum of 0 is sent as its other form.
+        // RFC 768: 0 means no checksum, and a sum of 0 is sent as all ones.
         let old = asm.load_be(types::I16, ip, 26);
         asm.branch(old, some, done);
         asm.at(some);
@@ -311,7 +312,8 @@ impl Emitter<'_> {
         asm.store_be(types::I16, sum, ip, offset);
     }
 
-    /// RFC 1624 eqn. 3: HC' = ~(~HC + ~m + m'), for several words at once, which comes to the same.
+    /// RFC 1624 eqn. 3: HC' = ~(~HC + ~m + m'), for several words together, which gives the same
+    /// result.
     fn updated(&self, asm: &mut Asm<'_>, sum: Value, words: &[(Value, Value)]) -> Value {
         let mut total = asm.xor_number(sum, 0xffff);
         for (old, new) in words {
@@ -319,7 +321,7 @@ impl Emitter<'_> {
             total = asm.add(total, without);
             total = asm.add(total, *new);
         }
-        // At most seven words of 16 bits: two folds are enough.
+        // At most seven words of 16 bits, so two folds are enough.
         for _ in 0..2 {
             let (low, high) = (asm.and(total, 0xffff), asm.shr(total, 16));
             total = asm.add(low, high);
@@ -327,7 +329,7 @@ impl Emitter<'_> {
         asm.xor_number(total, 0xffff)
     }
 
-    /// The frame leaves by an ordinary port, if it may.
+    /// Sends the frame out of an ordinary port, if the port may send.
     fn output(&self, asm: &mut Asm<'_>, port: Value) {
         let context = self.registers.context;
         let (full, back, refused, counted, gone) =
@@ -366,7 +368,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The 16-bit halves of an old and a new word of 32 bits.
+/// Returns the 16-bit halves of an old and a new word of 32 bits.
 fn halves(asm: &mut Asm<'_>, old: Value, new: Value) -> [(Value, Value); 2] {
     let high = (asm.shr(old, 16), asm.shr(new, 16));
     let low = (asm.and(old, 0xffff), asm.and(new, 0xffff));

@@ -1,8 +1,8 @@
-//! Parsing in generated code: untagged or once tagged Ethernet, and in it IPv4 without options
-//! whose first bytes are TCP's or UDP's. That is nearly all traffic; every other packet's key is
-//! read in Rust by the one parser there is.
+//! Parsing in generated code: Ethernet, untagged or with one tag, that carries IPv4 without options
+//! and the first bytes of TCP or UDP. That is nearly all traffic. For every other packet the Rust
+//! parser reads the key.
 //!
-//! A packet that this code has parsed is *hot*: where its headers are is known, so code may change
+//! A packet that this code has parsed is *hot*: its headers are at known offsets, so code may edit
 //! it too.
 
 use super::asm::Asm;
@@ -20,22 +20,22 @@ use fastpath_wire::{ethertype, protocol};
 pub(super) struct Registers {
     pub(super) context: Value,
     pub(super) callouts: Callouts,
-    /// The key; words that no table looks at stay 0.
+    /// The key; words that no table compares stay 0.
     pub(super) words: [Variable; WORDS],
-    /// Not 0 when the packet is hot.
+    /// Not 0 if the packet is hot.
     pub(super) hot: Variable,
-    /// Of hot packets: the frame.
+    /// The frame, of hot packets.
     pub(super) frame: Variable,
-    /// Of hot packets parsed to the network layer: the IPv4 header.
+    /// The IPv4 header, of hot packets parsed to the network layer.
     pub(super) ip: Variable,
-    /// Of hot packets parsed to the network layer: the protocol.
+    /// The protocol, of hot packets parsed to the network layer.
     pub(super) protocol: Variable,
-    /// The bits of the key that matter.
+    /// The bits of the key that any table compares.
     pub(super) wanted: [u64; WORDS],
     pub(super) depth: Depth,
 }
 
-/// What an operation needs parsed, to be done in code.
+/// Returns how deep a packet must be parsed for an operation to be done in code.
 pub(super) fn depth_of(op: &Op) -> Depth {
     match op {
         Op::DecNwTtl => Depth::Network,
@@ -57,7 +57,7 @@ impl Registers {
         Registers { context, callouts, words, hot, frame, ip, protocol, wanted, depth }
     }
 
-    /// Reads the key of the packet that has just come, and goes on at `next`.
+    /// Emits the parsing of a new packet's key; continues at `next`.
     pub(super) fn parse(&self, asm: &mut Asm<'_>, next: Block) {
         let presence = [Field::InPort, Field::InPhyPort, Field::Metadata, Field::TunnelId];
         let presence = presence.iter().fold(0, |bits, field| bits | field.presence());
@@ -103,7 +103,8 @@ impl Registers {
         asm.jump(next);
     }
 
-    /// Reads the whole key of the packet as it is now, in Rust; from now on it is not hot.
+    /// Emits a call that reads the whole key of the packet as it is now, in Rust. The packet is not
+    /// hot afterwards.
     pub(super) fn parse_in_rust(&self, asm: &mut Asm<'_>) {
         let zero = asm.number(0);
         asm.set(self.hot, zero);
@@ -113,7 +114,7 @@ impl Registers {
         }
     }
 
-    /// Sets a word of the key if anybody looks at it.
+    /// Sets a word of the key if any table compares it.
     fn define(&self, asm: &mut Asm<'_>, word: usize, value: impl FnOnce(&mut Asm<'_>) -> Value) {
         if self.wanted[word] != 0 {
             let value = value(asm);
@@ -121,7 +122,7 @@ impl Registers {
         }
     }
 
-    /// EtherType and tag; two tags are not for us.
+    /// Emits the parsing of EtherType and tag. Frames with two tags are left to Rust.
     fn parse_link(&self, asm: &mut Asm<'_>, frame: Value, len: Value, cold: Block) -> LinkLayer {
         let [ethertype, tag, presence, length] = std::array::from_fn(|_| asm.variable(0));
         let fields = [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid];
@@ -161,14 +162,14 @@ impl Registers {
         }
     }
 
-    /// Whether an EtherType is one of the tags that [`fastpath_wire::Headers`] knows.
+    /// Emits whether an EtherType is one of the tags that [`fastpath_wire::Headers`] knows.
     fn is_tag(&self, asm: &mut Asm<'_>, kind: Value) -> Value {
         let tags = [ethertype::VLAN, ethertype::SERVICE_VLAN, 0x9100, 0x9200];
         let [first, rest @ ..] = tags.map(|tag| asm.is_number(IntCC::Equal, kind, tag.into()));
         rest.into_iter().fold(first, |any, is| asm.or(any, is))
     }
 
-    /// IPv4 with TCP or UDP; anything else is not for us.
+    /// Emits the parsing of IPv4 with TCP or UDP. Other packets are left to Rust.
     fn parse_ip(
         &self,
         asm: &mut Asm<'_>,
@@ -181,7 +182,7 @@ impl Registers {
         asm.leave_if(other, cold);
         let room = asm.sub(len, link.length);
         // The shortest hot packet: an IPv4 and a UDP header. A frame shorter than its link header
-        // wraps, but none is.
+        // would wrap, but there is none.
         let short = asm.is_number(IntCC::SignedLessThan, room, 28);
         asm.leave_if(short, cold);
         let ip = asm.add(frame, link.length);
@@ -231,10 +232,10 @@ impl Registers {
     }
 }
 
-/// What the link layer says.
+/// The fields of the link layer.
 struct LinkLayer {
     ethertype: Value,
-    /// VLAN id and priority, as the key has them.
+    /// VLAN id and priority, as in the key.
     tag: Value,
     presence: Value,
     length: Value,

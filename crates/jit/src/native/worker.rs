@@ -1,11 +1,11 @@
-//! A worker: runs the newest program on packets, one after the other, and counts for itself.
+//! A worker: runs the newest program on packets, one after the other, and counts in its own cells.
 
 use super::code::EntryPoint;
 use super::context::{Context, DONE, DROP, REASONS, TableView};
 use crate::cells::add;
-use crate::live::{Shared, Station};
+use crate::live::{Shared, WorkerCells};
 use crate::program::{Program, flags};
-use crate::walk::{Mine, Walk};
+use crate::walk::{OwnCells, Walk};
 use fastpath_switch::execute::{self, Effects, Packet, perform};
 use fastpath_switch::interp::{DropReason, OUTCOMES_MAX};
 use fastpath_switch::plan::RuleNumber;
@@ -15,19 +15,19 @@ use std::mem;
 use std::ptr;
 use std::sync::Arc;
 
-/// What became of a packet, after the outcomes that [`Worker::outcomes`] holds.
+/// The fate of a packet, after the outcomes in [`Worker::outcomes`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// The frame as it now lies in the caller's buffer leaves.
+    /// The frame, as it is now in the caller's buffer, leaves.
     Forward {
-        /// By this port.
+        /// The port.
         port: u32,
-        /// From this queue of the port.
+        /// The queue of the port.
         queue: u32,
     },
-    /// Nothing goes on from here.
+    /// The packet is dropped.
     Drop(DropReason),
-    /// The outcomes say all.
+    /// The outcomes are complete.
     Done,
 }
 
@@ -35,19 +35,19 @@ pub enum Fate {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Worker {
-    /// First, so that a pointer to the one is a pointer to the other.
+    /// The first field, so that a pointer to one is a pointer to the other.
     pub(super) context: Context,
-    station: Arc<Station>,
+    cells: Arc<WorkerCells>,
     shared: Arc<Shared>,
     program: Arc<Program>,
     entry: EntryPoint,
     views: Vec<TableView>,
     outcomes: Vec<PacketOutcome>,
     set: ActionSet,
-    /// The copy of the frame that the context points to, once an action has made one.
+    /// The copy of the frame that the context points to, once an action needs one.
     copy: Vec<u8>,
     location: FrameLocation,
-    /// What is known of the port that the last packet came in by.
+    /// The port of entry of the last packet, with its cell and flags.
     in_port: u32,
     in_cell: usize,
     in_flags: u8,
@@ -67,7 +67,7 @@ enum FrameLocation {
 unsafe impl Send for Worker {}
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, station: Arc<Station>) -> Worker {
+    pub(crate) fn new(shared: Arc<Shared>, cells: Arc<WorkerCells>) -> Worker {
         let program = shared.newest();
         let context = Context {
             frame: ptr::null_mut(),
@@ -83,14 +83,14 @@ impl Worker {
             cell: ptr::null(),
             words: [0; 16],
             tables: ptr::null(),
-            table_cells: station.tables.as_ptr(),
-            port_cells: station.ports.as_ptr(),
+            table_cells: cells.tables.as_ptr(),
+            port_cells: cells.ports.as_ptr(),
             port_flags: ptr::null(),
         };
         let entry = program.code.entry();
         let mut worker = Worker {
             context,
-            station,
+            cells,
             shared,
             program,
             entry,
@@ -103,29 +103,29 @@ impl Worker {
             in_cell: 0,
             in_flags: 0,
         };
-        worker.adopt();
+        worker.load_program();
         worker
     }
 
-    /// Begins a burst at `now`: what the switch has become by now is in force for it.
+    /// Begins a burst at `now`. The present state of the switch is in force for it.
     #[inline]
     pub fn begin(&mut self, now: Time) {
         self.context.now = now.as_ps();
         if self.shared.is_newer(&self.program) {
             self.program = self.shared.newest();
-            self.adopt();
+            self.load_program();
         }
     }
 
-    /// Sends a frame that came in by `in_port` through the tables. The frame is edited in place as
-    /// long as its length stays.
+    /// Executes a frame that arrived on `in_port`. The frame is edited in place as long as its
+    /// length stays the same.
     #[inline]
     pub fn run(&mut self, in_port: u32, frame: &mut [u8]) -> Fate {
         self.outcomes.clear();
         if in_port != self.in_port {
             self.enter_by(in_port);
         }
-        let cell = &self.station.ports[self.in_cell];
+        let cell = &self.cells.ports[self.in_cell];
         if self.in_flags & flags::RECEIVES == 0 {
             if self.in_flags & flags::EXISTS != 0 {
                 add(&cell.rx_dropped, 1);
@@ -140,10 +140,11 @@ impl Worker {
         (context.metadata, context.tunnel, context.queue) = (0, 0, 0);
         (context.dirty, context.emitted) = (0, 0);
         let entry = self.entry;
-        // SAFETY: the entry belongs to the code of `self.program`, which lives as long as this
-        // call. The context points to a frame that this function borrows exclusively and says its
-        // length; its other pointers were set by `adopt` from what `self.program` and
-        // `self.station` hold. The pointer passed is derived from the whole worker.
+        // SAFETY: the entry point belongs to the code of `self.program`, which lives during this
+        // call. The context points to a frame that this function borrows exclusively, and holds its
+        // length. Its other pointers were set by `load_program` from what `self.program` and
+        // `self.cells` hold. The pointer passed is derived from an exclusive borrow of the whole
+        // worker.
         let answer = unsafe { entry.call((&raw mut *self).cast()) };
         let is_plain =
             self.location == FrameLocation::Buffer && self.context.dirty | self.context.emitted == 0;
@@ -153,13 +154,13 @@ impl Worker {
         self.conclude(answer, frame)
     }
 
-    /// What became of copies of the last packet, packets for the controllers, and drops, in order.
-    /// Taken or not, they are gone with the next packet.
+    /// Returns the fates of copies of the last packet, packet-ins and drops, in order. The next
+    /// packet clears them.
     pub fn outcomes(&mut self) -> &mut Vec<PacketOutcome> {
         &mut self.outcomes
     }
 
-    /// The end of a packet that did not just leave.
+    /// Ends a packet that does not simply leave as it is.
     fn conclude(&mut self, answer: u64, frame: &mut [u8]) -> Fate {
         if self.context.dirty != 0 {
             self.set.clear();
@@ -188,10 +189,10 @@ impl Worker {
         }
     }
 
-    /// Points the context to what the program holds.
+    /// Points the context to the rows, cells and flags of the program.
     #[cold]
-    fn adopt(&mut self) {
-        let id = self.station.id;
+    fn load_program(&mut self) {
+        let id = self.cells.id;
         self.entry = self.program.code.entry();
         // Tables that are not in the code are executed in Rust, which needs no view.
         let count = self.program.code.tables.last().map_or(0, |last| usize::from(*last) + 1);
@@ -214,28 +215,28 @@ impl Worker {
     }
 
     pub(super) fn id(&self) -> usize {
-        self.station.id
+        self.cells.id
     }
 
     pub(super) fn program(&self) -> Arc<Program> {
         Arc::clone(&self.program)
     }
 
-    /// The frame as it is now.
+    /// Returns the frame as it is now.
     pub(super) fn frame(&self) -> &[u8] {
-        // SAFETY: while a packet is under way the context points to the caller's buffer or to
-        // `self.copy`, and `len` is its length; generated code, which writes there too, does not
-        // run while Rust does.
+        // SAFETY: during a packet the context points to the caller's buffer or to `self.copy`, and
+        // `len` is its length. Generated code, which also writes there, does not run while Rust
+        // does.
         unsafe { std::slice::from_raw_parts(self.context.frame, self.context.len as usize) }
     }
 
-    /// The frame as it is now, to write.
+    /// Returns the frame as it is now, for writing.
     pub(super) fn frame_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `frame`; both places may be written.
+        // SAFETY: as for `frame`; both buffers may be written.
         unsafe { std::slice::from_raw_parts_mut(self.context.frame, self.context.len as usize) }
     }
 
-    /// The packet as Rust executes it; [`Worker::put_packet`] ends that.
+    /// Takes the packet for execution in Rust; [`Worker::put_packet`] puts it back.
     pub(super) fn take_packet(&mut self) -> Packet {
         let mut frame = mem::take(&mut self.copy);
         if self.location == FrameLocation::Buffer {
@@ -257,14 +258,14 @@ impl Worker {
         context.emitted = self.outcomes.len() as u64;
     }
 
-    /// As [`Worker::put_packet`] for a packet that is as it was: the frame stays where it is.
+    /// Puts back a packet that is unchanged: the frame stays where it is.
     pub(super) fn give_back(&mut self, packet: Packet) {
-        // When the copy was the location of the frame, this is the same memory again.
+        // If the frame was in the copy, this is the same memory again.
         self.copy = packet.frame;
         self.context.emitted = self.outcomes.len() as u64;
     }
 
-    /// Whether the frame still is in the caller's buffer, and is what `packet` has.
+    /// Returns whether the frame is still in the caller's buffer and equal to that of `packet`.
     pub(super) fn is_unchanged(&self, packet: &Packet) -> bool {
         self.location == FrameLocation::Buffer && packet.frame == self.frame()
     }
@@ -278,12 +279,12 @@ impl Worker {
         self.context.dirty = 1;
     }
 
-    /// Execution in Rust, at a rule.
+    /// Returns the execution in Rust, at a rule.
     pub(super) fn walk(&mut self, table_id: u8, found: RuleNumber) -> Walk<'_> {
-        let Station { id, tables, ports } = &*self.station;
+        let WorkerCells { id, tables, ports } = &*self.cells;
         Walk {
             program: &self.program,
-            mine: Mine { worker: *id, tables, ports },
+            cells: OwnCells { worker: *id, tables, ports },
             now: Time::from_ps(self.context.now),
             outcomes: &mut self.outcomes,
             table_id,
@@ -299,7 +300,7 @@ impl Worker {
         self.give_back(packet);
     }
 
-    /// Ends a packet whose TTL could not be counted down.
+    /// Ends a packet whose TTL is invalid.
     pub(super) fn invalid_ttl(&mut self, table: u8, found: RuleNumber) {
         let packet = self.take_packet();
         execute::invalid_ttl(&packet, &mut self.walk(table, found));

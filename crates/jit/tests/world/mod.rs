@@ -1,5 +1,6 @@
-//! A small world of random programs and packets that meet: every match field, instruction, action,
-//! kind of group and band; frames of every kind that the key knows, whole, cut and damaged.
+//! Random switches and packets over few values, so that packets meet rules: every match field,
+//! instruction, action, type of group and band; frames of every type that the key knows, whole, cut
+//! and damaged.
 
 use fastpath_jit::{Fate, Live, Worker};
 use fastpath_switch::action::{ACTIONS, Action, Argument};
@@ -22,7 +23,7 @@ fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len() as u64) as usize]
 }
 
-/// A value of a field that packets of this world may have.
+/// Returns a value of a field that random packets may have.
 fn value(rng: &mut Rng, field: Field) -> u128 {
     let small = u128::from(rng.below(4));
     let value = match field {
@@ -44,7 +45,7 @@ fn value(rng: &mut Rng, field: Field) -> u128 {
         Field::Ipv6Exthdr => small << 2,
         _ => small,
     };
-    // Sometimes anything at all, also such as carries through whole checksums.
+    // Sometimes any value, including those that carry through whole checksums.
     let value = match rng.below(12) {
         0 => u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()),
         1 => u128::MAX,
@@ -63,7 +64,7 @@ fn push(rng: &mut Rng, fields: &mut Vec<FieldMatch>, field: Field) {
     fields.push(FieldMatch::masked(field, value & mask, mask));
 }
 
-/// A match of up to three fields, with what they need.
+/// Returns a match of up to three fields, with their prerequisites.
 fn any_match(rng: &mut Rng) -> Match {
     for _ in 0..20 {
         let mut fields = Vec::new();
@@ -87,7 +88,7 @@ fn any_match(rng: &mut Rng) -> Match {
             let more = FIELDS[rng.below(40) as usize].field;
             push(rng, &mut fields, more);
         }
-        // What does not go together is drawn again.
+        // Fields that exclude each other are drawn again.
         if let Ok(matching) = Match::new(&fields) {
             return matching;
         }
@@ -95,7 +96,7 @@ fn any_match(rng: &mut Rng) -> Match {
     Match::any()
 }
 
-/// Few fields and many rules, so that tries, hashes and trees are made.
+/// Returns a match for many rules over few fields, so that tries, hashes and trees are built.
 fn routed_match(rng: &mut Rng) -> Match {
     let mut fields = vec![FieldMatch::exact(Field::EthType, 0x0800)];
     let len = rng.below(33) as u32;
@@ -144,7 +145,7 @@ fn any_action(rng: &mut Rng) -> Action {
     }
 }
 
-/// An action of any type whose argument is a number, of all types alike.
+/// Returns an action of any type whose argument is a number; all types are equally likely.
 fn any_simple_action(rng: &mut Rng) -> Action {
     loop {
         match pick(rng, &ACTIONS).argument {
@@ -163,7 +164,8 @@ fn any_actions(rng: &mut Rng) -> Vec<Action> {
     (0..rng.below(5)).map(|_| any_action(rng)).collect()
 }
 
-/// A request to add a flow; many are refused, for their actions need what their match does not say.
+/// Returns a request to add a flow. Many are refused, because their actions need more than their
+/// match requires.
 fn any_add(rng: &mut Rng, style: u64) -> FlowMod {
     let table_id = rng.below(TABLES.into()) as u8;
     let goto = (table_id + 1 < TABLES && rng.below(2) == 0)
@@ -226,14 +228,14 @@ fn any_port(rng: &mut Rng) -> Port {
     Port { config, link: if rng.below(8) == 0 { Link::Down } else { Link::Up }, ..Port::up() }
 }
 
-/// A switch with ports, groups, meters and flows.
+/// Returns a switch with ports, groups, meters and flows.
 pub(crate) fn any_switch(rng: &mut Rng) -> Switch {
     let mut switch = Switch::new(Limits { tables: TABLES, ..Limits::default() });
     for number in [1, 2, 3, 4, 5, 2000, port::LOCAL] {
         switch.set_port(number, any_port(rng));
     }
     for id in 1..=2 {
-        // A refusal is as right as a meter.
+        // A refusal is acceptable.
         let _ = switch.meter_mod(Time::ZERO, &any_meter(rng, MeterCommand::Add, id));
     }
     for id in 1..=4 {
@@ -246,7 +248,7 @@ pub(crate) fn any_switch(rng: &mut Rng) -> Switch {
     switch
 }
 
-/// Some requests that change a switch; refusals are part of it.
+/// Applies some requests that change a switch; refusals are part of it.
 pub(crate) fn change(rng: &mut Rng, now: Time, switch: &mut Switch) {
     for _ in 0..1 + rng.below(6) {
         match rng.below(12) {
@@ -271,7 +273,7 @@ pub(crate) fn change(rng: &mut Rng, now: Time, switch: &mut Switch) {
                     _ => FlowCommand::Add,
                 };
                 let mut request = FlowMod { command, ..any_add(rng, 2) };
-                // Every other request is about a flow that is there.
+                // Every other request applies to an existing flow.
                 let flows: Vec<_> = switch.tables()[usize::from(request.table_id)].flows().collect();
                 if !flows.is_empty() && rng.below(2) == 0 {
                     let (rank, _) = flows[rng.below(flows.len() as u64) as usize];
@@ -300,7 +302,7 @@ fn arp(rng: &mut Rng) -> Vec<u8> {
     frame
 }
 
-/// A frame of this world.
+/// Returns a random frame.
 pub(crate) fn any_frame(rng: &mut Rng) -> Vec<u8> {
     let is_v6 = rng.below(4) == 0;
     let end = |rng: &mut Rng| -> (MacAddr, IpAddr) {
@@ -352,7 +354,7 @@ fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
             frame[at] = pick(rng, &[0, 0xff, flipped]);
         }
         4 if frame.len() > 42 => {
-            // Checksums that are nothing, or all ones.
+            // Checksums of all zeros or all ones.
             let at = pick(rng, &[24, 40, 50]).min(frame.len() - 2);
             frame[at..at + 2].fill(pick(rng, &[0, 0xff]));
         }
@@ -360,7 +362,7 @@ fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
     }
 }
 
-/// What a worker makes of a frame, as the interpreter says it.
+/// Returns the outcomes of a worker for a frame, in the form of the interpreter.
 pub(crate) fn run(worker: &mut Worker, in_port: u32, frame: &[u8]) -> Vec<PacketOutcome> {
     let mut bytes = frame.to_vec();
     let fate = worker.run(in_port, &mut bytes);
@@ -373,7 +375,7 @@ pub(crate) fn run(worker: &mut Worker, in_port: u32, frame: &[u8]) -> Vec<Packet
     outcomes
 }
 
-/// Everything that is counted.
+/// Returns all counters as text.
 pub(crate) fn counters(switch: &Switch) -> String {
     let flows: Vec<_> = switch.tables().iter().flat_map(Table::flows).map(|(_, flow)| flow).collect();
     let hits: Vec<_> = switch.tables().iter().map(Table::hits).collect();
@@ -383,19 +385,19 @@ pub(crate) fn counters(switch: &Switch) -> String {
     format!("{flows:#?} {hits:?} {groups:#?} {ports:#?} {meters:#?}")
 }
 
-/// What a comparison has seen.
+/// What a comparison covered.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// Pairs of program and packet.
+    /// Pairs of switch and packet.
     pub(crate) pairs: u64,
     /// Frames that left.
     pub(crate) outputs: u64,
-    /// Packets for the controllers.
+    /// Packet-ins.
     pub(crate) packet_ins: u64,
 }
 
-/// Runs `packets` packets through one random program, changed now and then, compiled and
-/// interpreted; panics where they differ. The seed tells the program.
+/// Executes `packets` packets on one random switch, which changes now and then, compiled and
+/// interpreted. Panics where they differ. The seed determines the switch and the packets.
 pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
     let mut rng = Rng::new(seed);
     let mut switch = any_switch(&mut rng);

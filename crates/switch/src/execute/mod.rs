@@ -2,8 +2,9 @@
 //! answers.
 //!
 //! ```text
-//!  off the fast path:  flow-mod ─▶ Switch ─▶ Executor::update        Executor::job ─▶ (builder) ─▶ Executor::finish
-//!  a packet:           frame ─▶ Executor::execute ─▶ Verdict (the frame as edited leaves) and Outbox (all else)
+//!  a change:  flow-mod ─▶ Switch ─▶ Executor::update
+//!  a rebuild: Executor::job ─▶ (another thread) ─▶ Executor::finish
+//!  a packet:  frame ─▶ Executor::execute ─▶ Verdict (the edited frame leaves), Outbox (all else)
 //! ```
 //!
 //! A switch and its executor are behind one lock, which the data path takes once a burst. So an

@@ -1,4 +1,5 @@
-//! The actions part of a flow or bucket, which in ovs-ofctl's syntax holds instructions too.
+//! Actions of flows and buckets, parsed and printed. In ovs-ofctl's syntax the list of a flow also
+//! holds its instructions.
 
 use super::fields::{Meaning, RESERVED, port_number};
 use super::{PortNames, Wrong, value, wrong};
@@ -7,15 +8,15 @@ use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{ClearActions, Instructions, WriteMetadata};
 use crate::port;
 
-/// Reads `ACTION,…`, of which some are instructions.
+/// Parses `ACTION,…`, where some may be instructions.
 pub(crate) fn parse_instructions(
     text: &str,
     ports: &PortNames,
     meaning: Meaning,
 ) -> Result<Instructions, Wrong> {
     let mut instructions = Instructions::default();
-    for word in split(text) {
-        let (name, argument) = name_and_argument(word);
+    for item in split(text) {
+        let (name, argument) = name_and_argument(item);
         match name {
             "meter" => instructions.meter = Some(value::number(name, argument, 0xffff_0000)? as u32),
             "goto_table" => instructions.goto = Some(value::number(name, argument, 254)? as u8),
@@ -26,22 +27,22 @@ pub(crate) fn parse_instructions(
             }
             "write_actions" => instructions.write = parse_actions(argument, ports, meaning)?,
             "apply_actions" => instructions.apply.extend(parse_actions(argument, ports, meaning)?),
-            _ => instructions.apply.extend(parse_action(word, ports, meaning)?),
+            _ => instructions.apply.extend(parse_action(item, ports, meaning)?),
         }
     }
     Ok(instructions)
 }
 
-/// Reads `ACTION,…` without instructions.
+/// Parses `ACTION,…` without instructions.
 pub(crate) fn parse_actions(text: &str, ports: &PortNames, meaning: Meaning) -> Result<Vec<Action>, Wrong> {
     let mut actions = Vec::new();
-    for word in split(text) {
-        actions.extend(parse_action(word, ports, meaning)?);
+    for item in split(text) {
+        actions.extend(parse_action(item, ports, meaning)?);
     }
     Ok(actions)
 }
 
-/// Instructions, `drop` when there are none.
+/// Prints instructions; `drop` if there are none.
 pub fn print_instructions(instructions: &Instructions) -> String {
     let mut words = Vec::new();
     words.extend(instructions.meter.map(|id| format!("meter:{id}")));
@@ -60,15 +61,15 @@ pub fn print_instructions(instructions: &Instructions) -> String {
     if words.is_empty() { "drop".to_owned() } else { words.join(",") }
 }
 
-/// Actions, `drop` when there are none.
+/// Prints actions; `drop` if there are none.
 pub fn print_actions(actions: &[Action]) -> String {
     let words: Vec<String> = actions.iter().map(print_action).collect();
     if words.is_empty() { "drop".to_owned() } else { words.join(",") }
 }
 
-/// One action; none for `drop`.
-fn parse_action(word: &str, ports: &PortNames, meaning: Meaning) -> Result<Option<Action>, Wrong> {
-    let (name, argument) = name_and_argument(word);
+/// Parses one action; returns `None` for `drop`.
+fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Option<Action>, Wrong> {
+    let (name, argument) = name_and_argument(item);
     let number = |max: u64| value::number(name, argument, max);
     let set = |field: Field| Ok(Action::SetField(field, value::bits(name, field, argument)?));
     let lower = name.to_ascii_lowercase();
@@ -105,21 +106,21 @@ fn parse_action(word: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
             let id = number(4095)?;
             let instead =
                 format!("write push_vlan:0x8100,set_field:{}->vlan_vid", id | u64::from(VLAN_PRESENT));
-            return wrong("mod_vlan_vid may mean to push a tag or to change one", instead);
+            return wrong("mod_vlan_vid is ambiguous: it may push a tag or change one", instead);
         }
-        // A bare port is an output.
+        // A port alone is an output.
         _ if argument.is_empty() => match port_number(name, ports) {
             Ok(to) => Action::output(to),
             Err(_) => {
                 return wrong(
-                    format!("there is no action '{word}'"),
+                    format!("unknown action '{item}'"),
                     "write output:PORT, drop, group:N, set_field:VALUE->FIELD, …",
                 );
             }
         },
         _ => {
             return wrong(
-                format!("there is no action '{name}'"),
+                format!("unknown action '{name}'"),
                 "write output:PORT, group:N, set_field:VALUE->FIELD, …",
             );
         }
@@ -145,19 +146,19 @@ fn print_action(action: &Action) -> String {
     }
 }
 
-/// `VALUE->FIELD`.
+/// Parses `VALUE->FIELD`.
 fn set_field(argument: &str, meaning: Meaning) -> Result<Action, Wrong> {
     let Some((text, name)) = argument.split_once("->") else {
         return wrong(format!("set_field has no field in '{argument}'"), "write set_field:VALUE->FIELD");
     };
     let field = meaning.field(name)?;
     let bits = value::bits(name, field, text)?;
-    // A tag that is set is there; ovs-ofctl users write the id alone as well.
+    // The field includes the present bit; ovs-ofctl accepts the id alone.
     let present = if field == Field::VlanVid { u128::from(VLAN_PRESENT) } else { 0 };
     Ok(Action::SetField(field, bits | present))
 }
 
-/// `N`, `max_len=N`, or nothing.
+/// Parses `N`, `max_len=N`, or nothing.
 fn controller_len(argument: &str) -> Result<u16, Wrong> {
     match argument.strip_prefix("max_len=").unwrap_or(argument) {
         "" => Ok(port::NO_BUFFER),
@@ -165,17 +166,17 @@ fn controller_len(argument: &str) -> Result<u16, Wrong> {
     }
 }
 
-/// `NAME:ARGUMENT`, `NAME(ARGUMENT)` or `NAME`.
-fn name_and_argument(word: &str) -> (&str, &str) {
-    let at = word.find([':', '(']).unwrap_or(word.len());
-    let (name, rest) = word.split_at(at);
+/// Splits `NAME:ARGUMENT`, `NAME(ARGUMENT)` or `NAME`.
+fn name_and_argument(item: &str) -> (&str, &str) {
+    let at = item.find([':', '(']).unwrap_or(item.len());
+    let (name, rest) = item.split_at(at);
     let argument = rest.strip_prefix(':').unwrap_or_else(|| {
         rest.strip_prefix('(').map_or(rest, |inner| inner.strip_suffix(')').unwrap_or(inner))
     });
     (name, argument)
 }
 
-/// What is between commas and spaces that are not inside parentheses.
+/// Splits at commas and spaces that are not inside parentheses.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0usize;
     let separates = move |c: char| {
@@ -186,5 +187,5 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
         }
         depth == 0 && matches!(c, ',' | ' ' | '\t')
     };
-    text.split(separates).filter(|word| !word.is_empty())
+    text.split(separates).filter(|item| !item.is_empty())
 }

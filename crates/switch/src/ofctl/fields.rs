@@ -1,12 +1,12 @@
-//! The match part of a flow: words like `tcp`, and fields under the names of OpenFlow and of
-//! ovs-ofctl.
+//! The match part of a flow: protocol keywords such as `tcp`, and fields by the names of OpenFlow
+//! and of ovs-ofctl.
 
 use super::{PortNames, Wrong, value, wrong};
 use crate::field::{FIELDS, Field, VLAN_PRESENT};
 use crate::matching::{FieldMatch, Match};
 use crate::port;
 
-/// The words that stand for EtherType and protocol: name, EtherType, protocol.
+/// The keywords for EtherType and protocol: name, EtherType, protocol.
 pub(crate) const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
     ("tcp", 0x0800, Some(6)),
     ("udp", 0x0800, Some(17)),
@@ -23,7 +23,7 @@ pub(crate) const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
     ("mplsm", 0x8848, None),
 ];
 
-/// Numbers of the reserved ports, by the names of ovs-ofctl.
+/// The reserved ports, by the names of ovs-ofctl.
 pub(crate) const RESERVED: &[(&str, u32)] = &[
     ("in_port", port::IN_PORT),
     ("table", port::TABLE),
@@ -34,27 +34,27 @@ pub(crate) const RESERVED: &[(&str, u32)] = &[
     ("local", port::LOCAL),
 ];
 
-/// What the match says of EtherType and protocol: names like `tp_dst` mean different fields.
+/// EtherType and protocol of a match. Names like `tp_dst` depend on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Meaning {
     pub(crate) eth_type: Option<u16>,
     pub(crate) ip_proto: Option<u8>,
 }
 
-/// The fields read so far. Their names are resolved when all are there.
+/// The fields parsed so far. Names are resolved when all are parsed.
 pub(crate) struct Fields<'a> {
     ports: &'a PortNames,
-    words: Vec<(&'a str, &'a str)>,
+    unresolved: Vec<(&'a str, &'a str)>,
     found: Vec<FieldMatch>,
     meaning: Meaning,
 }
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(ports: &'a PortNames) -> Fields<'a> {
-        Fields { ports, words: Vec::new(), found: Vec::new(), meaning: Meaning::default() }
+        Fields { ports, unresolved: Vec::new(), found: Vec::new(), meaning: Meaning::default() }
     }
 
-    /// Takes one word of the match.
+    /// Adds one `KEY=VALUE` or keyword of the match.
     pub(crate) fn add(&mut self, key: &'a str, text: Option<&'a str>) -> Result<(), Wrong> {
         if let Some((_, eth_type, ip_proto)) =
             PROTOCOLS.iter().find(|(name, ..)| *name == key && text.is_none())
@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
         }
         let Some(text) = text else {
             return wrong(
-                format!("'{key}' is not a protocol or setting"),
+                format!("'{key}' is neither a protocol nor a setting"),
                 "write FIELD=VALUE, or ip, tcp, udp, arp, …",
             );
         };
@@ -75,9 +75,9 @@ impl<'a> Fields<'a> {
             "dl_type" | "eth_type" => {
                 self.push(FieldMatch::exact(Field::EthType, value::number(key, text, 0xffff)?.into()));
             }
-            // With ARP this word means the operation; what it is stays open until all is read.
-            "nw_proto" | "ip_proto" => self.words.insert(0, (key, text)),
-            _ => self.words.push((key, text)),
+            // With ARP this key means the operation, so it is resolved when all are parsed.
+            "nw_proto" | "ip_proto" => self.unresolved.insert(0, (key, text)),
+            _ => self.unresolved.push((key, text)),
         }
         Ok(())
     }
@@ -91,16 +91,16 @@ impl<'a> Fields<'a> {
         self.found.push(field);
     }
 
-    /// The match, and what names mean in the actions.
+    /// Returns the match, and the protocols that names in the actions depend on.
     pub(crate) fn finish(mut self) -> Result<(Match, Meaning), Wrong> {
-        for (key, text) in std::mem::take(&mut self.words) {
+        for (key, text) in std::mem::take(&mut self.unresolved) {
             let field = self.resolve(key, text)?;
             self.push(field);
         }
         match Match::new(&self.found) {
             Ok(matching) => Ok((matching, self.meaning)),
             Err(refusal) => {
-                wrong(refusal.to_string(), "match the field it depends on too, for example tcp before tp_dst")
+                wrong(refusal.to_string(), "match the prerequisite too, for example tcp before tp_dst")
             }
         }
     }
@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
                 let id = u128::from(value::number(key, text, 4095)?);
                 return Ok(FieldMatch::exact(Field::VlanVid, present | id));
             }
-            // The whole TOS byte, of which ECN is not part here.
+            // The whole TOS byte; its ECN bits are ignored.
             "nw_tos" => {
                 let tos = value::number(key, text, 255)?;
                 return Ok(FieldMatch::exact(Field::IpDscp, (tos >> 2).into()));
@@ -128,7 +128,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Meaning {
-    /// The field of a name, given EtherType and protocol.
+    /// Returns the field of a name, given EtherType and protocol.
     pub(crate) fn field(self, key: &str) -> Result<Field, Wrong> {
         let is_arp = self.eth_type == Some(0x0806);
         let is_v6 = self.eth_type == Some(0x86dd);
@@ -168,8 +168,8 @@ impl Meaning {
                 Some(info) => info.field,
                 None => {
                     return wrong(
-                        format!("there is no field '{key}'"),
-                        "write a field of OpenFlow, such as in_port, eth_dst, vlan_vid, nw_src, tp_dst",
+                        format!("unknown field '{key}'"),
+                        "write an OpenFlow field such as in_port, eth_dst, vlan_vid, nw_src or tp_dst",
                     );
                 }
             },
@@ -177,7 +177,7 @@ impl Meaning {
     }
 }
 
-/// A port by number, by its name in ovs-ofctl (any case), or by its own name.
+/// Parses a port: its number, its reserved name (any case), or its own name.
 pub(crate) fn port_number(text: &str, ports: &PortNames) -> Result<u32, Wrong> {
     let lower = text.to_ascii_lowercase();
     let reserved = RESERVED.iter().find(|(name, _)| *name == lower).map(|(_, number)| *number);
@@ -189,5 +189,5 @@ pub(crate) fn port_number(text: &str, ports: &PortNames) -> Result<u32, Wrong> {
     }
     let names = ports.keys().map(String::as_str).chain(RESERVED.iter().map(|(name, _)| *name));
     let names: Vec<&str> = names.collect();
-    wrong(format!("there is no port '{text}'"), format!("write a number or one of {}", names.join(", ")))
+    wrong(format!("unknown port '{text}'"), format!("write a number or one of {}", names.join(", ")))
 }

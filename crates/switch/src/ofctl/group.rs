@@ -6,7 +6,7 @@ use super::{PortNames, Wrong, value, words, wrong};
 use crate::group::{Bucket, GroupCommand, GroupKind, GroupMod};
 use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
 
-/// `group_id=N,type=KIND,bucket=…,bucket=…`; a bucket is
+/// Parses `group_id=N,type=KIND,bucket=…,bucket=…`. A bucket is
 /// `[weight:N,][watch_port:P,][watch_group:N,][actions=]ACTION,…`.
 pub(crate) fn parse_group(line: &str, ports: &PortNames) -> Result<GroupMod, Wrong> {
     let mut pieces = line.split("bucket=");
@@ -20,7 +20,7 @@ pub(crate) fn parse_group(line: &str, ports: &PortNames) -> Result<GroupMod, Wro
             Some(("type", "ff" | "fast_failover")) => kind = Some(GroupKind::FastFailover),
             Some(("type", other)) => {
                 return wrong(
-                    format!("there is no group type '{other}'"),
+                    format!("unknown group type '{other}'"),
                     "write type=all, select, indirect or ff",
                 );
             }
@@ -62,11 +62,11 @@ fn parse_bucket(text: &str, ports: &PortNames) -> Result<Bucket, Wrong> {
     Ok(bucket)
 }
 
-/// `meter=N,kbps|pktps[,burst][,stats],bands=type=drop,rate=N[,burst_size=N]…`.
+/// Parses `meter=N,kbps|pktps[,burst][,stats],bands=type=drop,rate=N[,burst_size=N]…`.
 pub(crate) fn parse_meter(line: &str) -> Result<MeterMod, Wrong> {
     const FORM: &str = "write meter=N,kbps,bands=type=drop,rate=N";
     let mut request = MeterMod { command: MeterCommand::Add, id: 0, flags: 0, bands: Vec::new() };
-    // Bands begin at "type=", whatever of "band=" and "bands=" stands before it.
+    // A band begins at "type="; "band=" and "bands=" before it are ignored.
     let line = line.replace("bands=", " ").replace("band=", " ");
     for word in words(&line) {
         let (key, text) = word.split_once(['=', ':']).unwrap_or((word, ""));
@@ -82,7 +82,7 @@ pub(crate) fn parse_meter(line: &str) -> Result<MeterMod, Wrong> {
                 "dscp_remark" => Band { kind: BandKind::DscpRemark(1), rate: 0, burst: 0 },
                 _ => {
                     return wrong(
-                        format!("there is no band type '{text}'"),
+                        format!("unknown band type '{text}'"),
                         "write type=drop or type=dscp_remark",
                     );
                 }
@@ -92,7 +92,7 @@ pub(crate) fn parse_meter(line: &str) -> Result<MeterMod, Wrong> {
             ("prec_level", Some(Band { kind: BandKind::DscpRemark(levels), .. })) => {
                 *levels = value::number(key, text, 255)? as u8;
             }
-            _ => return wrong(format!("'{word}' is not part of a meter, or not in this place"), FORM),
+            _ => return wrong(format!("'{word}' is not part of a meter, or in the wrong place"), FORM),
         }
     }
     if request.bands.is_empty() { wrong("a meter needs a band", FORM) } else { Ok(request) }

@@ -1,4 +1,5 @@
-//! Rule files in the syntax of `ovs-ofctl`: flows, groups and meters, one a line, read and printed.
+//! Rule files in the syntax of `ovs-ofctl`: flows, groups and meters, one per line, parsed and
+//! printed.
 //!
 //! ```text
 //! # comment
@@ -7,8 +8,8 @@
 //! table=0,priority=100,tcp,nw_dst=10.0.0.0/8,tp_dst=80,actions=meter:1,dec_ttl,group:1
 //! ```
 //!
-//! The lines of the three commands (`add-flows`, `add-groups`, `add-meters`) stand in one file, in
-//! any order. Every mistake is reported, with its line and what to write. Read first: ovs-ofctl(8),
+//! Lines of the three commands (`add-flows`, `add-groups`, `add-meters`) may be mixed in one file,
+//! in any order. Every mistake is reported with its line and a remedy. Read first: ovs-ofctl(8),
 //! ovs-fields(7).
 
 mod actions;
@@ -30,12 +31,12 @@ use fastpath_units::Time;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Priority of a flow that does not say one (OFP_DEFAULT_PRIORITY).
+/// The priority of a flow without one (OFP_DEFAULT_PRIORITY).
 const PRIORITY: u16 = 32_768;
-/// More mistakes than this are not reported: nobody reads them.
+/// The most mistakes that are reported.
 const MISTAKES_MAX: usize = 1000;
 
-/// Numbers of ports that may be written by name.
+/// The numbers of ports that rules may name.
 pub type PortNames = BTreeMap<String, u32>;
 
 /// One rule.
@@ -49,27 +50,27 @@ pub enum Rule {
     Meter(MeterMod),
 }
 
-/// A rule and where it stands.
+/// A rule and its line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleLine {
-    /// From 1.
+    /// The line, counted from 1.
     pub number: usize,
     /// The rule.
     pub rule: Rule,
 }
 
-/// A mistake of the author. Prints as `LINE: what; what to do`; the caller puts `FILE:` before it.
+/// A mistake in a rule file. Prints as `LINE: what; remedy`; the caller adds `FILE:` before it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mistake {
-    /// From 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The mistake.
     pub what: String,
-    /// What to do about it: `write …`.
+    /// The remedy: `write …`.
     pub instead: String,
 }
 
-/// A mistake whose line the caller knows.
+/// A mistake without its line, which the caller knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Wrong {
     what: String,
@@ -87,7 +88,7 @@ impl Wrong {
 
     fn refused(refusal: &Refusal) -> Wrong {
         let text = refusal.to_string();
-        // Texts of refusals say what, and often after a semicolon what to do.
+        // The text of a refusal may have a remedy after a semicolon.
         let (what, instead) = text.split_once("; ").unwrap_or((&text, "change or remove this rule"));
         Wrong { what: what.to_owned(), instead: instead.to_owned() }
     }
@@ -101,10 +102,9 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// Reads a rule file.
+/// Parses a rule file.
 ///
-/// # Errors
-/// Every mistake in it, in the order of lines.
+/// Returns every mistake, in the order of lines.
 pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<RuleLine>, Vec<Mistake>> {
     let (mut lines, mut mistakes) = (Vec::new(), Vec::new());
     for (index, line) in text.lines().enumerate() {
@@ -124,10 +124,9 @@ pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<RuleLine>, Vec<Mistake
     if mistakes.is_empty() { Ok(lines) } else { Err(mistakes) }
 }
 
-/// Puts rules into a switch: meters, then groups, then flows, each in the order of lines.
+/// Adds rules to a switch: meters, then groups, then flows, each in the order of lines.
 ///
-/// # Errors
-/// Every rule that the switch refuses; the others are in force.
+/// Returns every rule that the switch refuses; the others are in force.
 pub fn load(switch: &mut Switch, now: Time, lines: &[RuleLine]) -> Result<(), Vec<Mistake>> {
     let mut mistakes = Vec::new();
     let mut put = |line: &RuleLine, answer: Result<Vec<Removed>, Refusal>| {
@@ -165,7 +164,7 @@ fn parse_rule(line: &str, ports: &PortNames) -> Result<Rule, Wrong> {
     parse_flow(line, ports).map(Rule::Flow)
 }
 
-/// A flow: `KEY=VALUE,…,actions=ACTION,…`.
+/// Parses a flow: `KEY=VALUE,…,actions=ACTION,…`.
 fn parse_flow(line: &str, ports: &PortNames) -> Result<FlowMod, Wrong> {
     let Some((head, list)) = split_actions(line) else {
         return wrong("a flow needs actions", "end the line with actions=ACTION,… or actions=drop");
@@ -184,7 +183,8 @@ fn parse_flow(line: &str, ports: &PortNames) -> Result<FlowMod, Wrong> {
     Ok(request)
 }
 
-/// Takes what is about the flow and not its match; answers whether it was that.
+/// Parses a setting of the flow that is not part of its match. Returns false if the key is not such
+/// a setting.
 fn flow_setting(request: &mut FlowMod, key: &str, value: Option<&str>) -> Result<bool, Wrong> {
     let flag = match key {
         "send_flow_rem" => flow::flags::SEND_FLOW_REM,
@@ -203,19 +203,19 @@ fn flow_setting(request: &mut FlowMod, key: &str, value: Option<&str>) -> Result
         "cookie" => request.cookie = value::number(key, text, u64::MAX)?,
         "idle_timeout" => request.idle_timeout = value::number(key, text, 0xffff)? as u16,
         "hard_timeout" => request.hard_timeout = value::number(key, text, 0xffff)? as u16,
-        // What dumps say and nobody can set.
+        // Printed by dumps; ignored.
         "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// The part before `actions=` and the part after it.
+/// Splits a line into the parts before and after `actions=`.
 fn split_actions(line: &str) -> Option<(&str, &str)> {
     line.split_once("actions=").or_else(|| line.split_once("action="))
 }
 
-/// What is between commas and spaces.
+/// Splits at commas and spaces.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ' ', '\t']).filter(|word| !word.is_empty())
 }

@@ -1,4 +1,4 @@
-//! A packet from the fields of a match: for tracing and tests.
+//! Builds a packet from the fields of a match: for tracing and tests.
 
 use super::fields::Fields;
 use super::print::print_field;
@@ -10,18 +10,18 @@ use crate::matching::Match;
 use fastpath_wire::{Headers, MacAddr, build, ethertype, protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A packet with the fields of a text.
+/// A packet built from a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Described {
-    /// The port of entry; 1 when it is not said.
+    /// The port of entry; 1 if the text has none.
     pub in_port: u32,
-    /// With ordinary values in the fields that are not said.
+    /// The frame; fields that the text does not have get ordinary values.
     pub frame: Vec<u8>,
-    /// These fields, as one would say them.
+    /// Those fields and their values, as a text.
     pub assumed: String,
 }
 
-/// Fields that people look at.
+/// The fields that are reported if the text does not have them.
 const COMMON: [Field; 16] = [
     Field::InPort,
     Field::EthSrc,
@@ -41,10 +41,9 @@ const COMMON: [Field; 16] = [
     Field::ArpOp,
 ];
 
-/// The packet that a text stands for: fields as in a rule.
+/// Builds the packet of a text with fields as in a rule.
 ///
-/// # Errors
-/// What is wrong and what to write.
+/// Returns the mistake and its remedy.
 pub fn parse_packet(text: &str, ports: &PortNames) -> Result<Described, String> {
     let mut fields = Fields::new(ports);
     for word in words(text) {
@@ -59,13 +58,13 @@ pub fn parse_packet(text: &str, ports: &PortNames) -> Result<Described, String> 
         &Headers::parse(&frame),
         PipelineFields { in_port, ..PipelineFields::default() },
     );
-    let unsaid = COMMON.into_iter().filter(|field| matching.field(*field).is_none());
-    let assumed = unsaid.filter_map(|field| Some(print_field(field, key.get(field)?, field.ones())));
+    let missing = COMMON.into_iter().filter(|field| matching.field(*field).is_none());
+    let assumed = missing.filter_map(|field| Some(print_field(field, key.get(field)?, field.ones())));
     let assumed = assumed.collect::<Vec<_>>().join(",");
     Ok(Described { in_port, frame, assumed })
 }
 
-/// An ordinary frame of the kind that a match asks for, then its fields.
+/// Builds an ordinary frame of the match's protocols, then sets the fields of the match.
 fn frame(matching: &Match) -> Vec<u8> {
     let value = |field: Field| matching.field(field).map(|f| f.value);
     let kind = value(Field::EthType).map_or(0x0800, |kind| kind as u16);
@@ -75,7 +74,7 @@ fn frame(matching: &Match) -> Vec<u8> {
         edit::push_vlan(&mut frame, ethertype::VLAN);
         edit::set_field(&mut frame, Field::VlanVid, vid);
     }
-    // Types decide what other fields there are.
+    // Types first: they determine which other fields exist.
     for of_type in [true, false] {
         for field in matching.fields() {
             let is_type = matches!(field.field, Field::Icmpv4Type | Field::Icmpv6Type);
@@ -110,7 +109,7 @@ fn base(kind: u16, proto: Option<u8>) -> Vec<u8> {
             let mut frame = [&macs[1].0[..], &macs[0].0, &kind.to_be_bytes(), &[0; 46]].concat();
             match kind {
                 ethertype::ARP => frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]),
-                // An entry at the bottom of the stack.
+                // An entry with the bottom-of-stack bit.
                 ethertype::MPLS | ethertype::MPLS_UPSTREAM => frame[16..18].copy_from_slice(&[1, 64]),
                 ETHERTYPE_PBB => frame[20..32].copy_from_slice(&[macs[1].0, macs[0].0].concat()),
                 _ => {}
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_has_the_fields_it_is_made_of() {
+    fn a_packet_has_the_fields_of_its_text() {
         for text in [
             "in_port=3,tcp,nw_dst=10.0.0.1,tp_dst=443",
             "udp,dl_vlan=7,dl_vlan_pcp=3,nw_src=10.1.1.1",
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_which_fields_were_not_said() {
+    fn fields_that_the_text_does_not_have_are_reported() {
         let ports = PortNames::from([("lan".to_owned(), 4)]);
         let packet =
             parse_packet("in_port=lan,tcp,nw_dst=10.0.0.1,dl_src=02:00:00:00:00:07", &ports).unwrap();

@@ -1,4 +1,4 @@
-//! Flows, groups and meters as ovs-ofctl would print them; what is printed can be read again.
+//! Prints flows, groups and meters as ovs-ofctl does; the output can be parsed again.
 
 use super::actions::{print_actions, print_instructions};
 use super::fields::PROTOCOLS;
@@ -10,7 +10,7 @@ use crate::matching::{FieldMatch, Match};
 use crate::meter::{self, BandKind, Meter};
 use crate::port;
 
-/// A flow with its counters: `cookie=…, table=…, n_packets=…, n_bytes=…, priority=…,MATCH
+/// Prints a flow with its counters: `cookie=…, table=…, n_packets=…, n_bytes=…, priority=…,MATCH
 /// actions=…`.
 pub fn print_flow(table_id: u8, rank: &Rank, flow: &Flow) -> String {
     let counters = flow.counters;
@@ -40,23 +40,23 @@ pub fn print_flow(table_id: u8, rank: &Rank, flow: &Flow) -> String {
     text + &format!("priority={}{comma}{matching} actions={actions}", rank.priority())
 }
 
-/// The fields of a match, separated by commas; nothing for the match of everything.
+/// Prints the fields of a match, separated by commas; nothing for the match of all packets.
 pub fn print_match(matching: &Match) -> String {
     let exact = |field| matching.field(field).filter(FieldMatch::is_exact).map(|f| f.value);
     let (eth_type, ip_proto) = (exact(Field::EthType), exact(Field::IpProto));
     let means = |kind: u16, protocol: Option<u8>| {
         eth_type == Some(kind.into()) && (protocol.is_none() || protocol.map(u128::from) == ip_proto)
     };
-    // Words with a protocol come first in the list.
+    // Keywords with a protocol come first in the list.
     let word = PROTOCOLS.iter().find(|(_, kind, protocol)| means(*kind, *protocol));
     let mut words: Vec<String> = word.map(|(name, ..)| (*name).to_owned()).into_iter().collect();
     for FieldMatch { field, value, mask } in matching.fields() {
-        let is_said = match field {
+        let is_printed = match field {
             Field::EthType => word.is_some(),
             Field::IpProto => word.is_some_and(|(_, _, protocol)| protocol.is_some()),
             _ => false,
         };
-        if !is_said {
+        if !is_printed {
             words.push(print_field(field, value, mask));
         }
     }
@@ -88,7 +88,7 @@ pub(super) fn print_field(field: Field, value: u128, mask: u128) -> String {
     format!("{name}={}{}", show(field, value), show_mask(field, mask))
 }
 
-/// A group: `group_id=…,type=…,bucket=…`.
+/// Prints a group: `group_id=…,type=…,bucket=…`.
 pub fn print_group(id: u32, group: &Group) -> String {
     let kind = match group.kind {
         GroupKind::All => "all",
@@ -110,7 +110,7 @@ pub fn print_group(id: u32, group: &Group) -> String {
     text
 }
 
-/// A meter: `meter=…,kbps,bands=type=…,rate=…`.
+/// Prints a meter: `meter=…,kbps,bands=type=…,rate=…`.
 pub fn print_meter(id: u32, meter: &Meter) -> String {
     let mut text = format!("meter={id}");
     for (name, flag) in [

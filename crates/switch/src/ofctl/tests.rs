@@ -1,4 +1,4 @@
-//! Rule files read, printed, and read again.
+//! Rule files parsed, printed, and parsed again.
 
 use super::*;
 use crate::action::Action;
@@ -39,7 +39,7 @@ fn a_flow_is_read_with_its_settings() {
 }
 
 #[test]
-fn names_mean_the_fields_of_their_protocol() {
+fn names_stand_for_the_fields_of_their_protocol() {
     let exact = |field: Field, value| (field, value, field.ones());
     assert_eq!(
         fields("tcp,nw_dst=10.0.0.0/8,tp_dst=80,actions=drop"),
@@ -93,7 +93,7 @@ fn instructions_are_among_the_actions() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line_and_what_to_write() {
+fn every_mistake_is_reported_with_its_line_and_a_remedy() {
     let text = "in_port=p1,actions=output:nowhere\n\n# fine\ntp_dst=80,actions=drop\nip,nw_dst=10.0.0.300,actions=drop\n\
         in_port=1\nfoo=1,actions=drop\nnw_dst=10.0.0.0/8,actions=drop\npriority=70000,actions=drop\nactions=mod_vlan_vid:100\n\
         group_id=1,type=any,bucket=output:1\nmeter=1,kbps,bands=type=drp,rate=1\nactions=frobnicate:1\n\
@@ -101,17 +101,17 @@ fn every_mistake_is_told_with_its_line_and_what_to_write() {
     assert_eq!(
         mistakes(text),
         [
-            "1: there is no port 'nowhere'; write a number or one of p1, in_port, table, normal, flood, all, controller, local",
+            "1: unknown port 'nowhere'; write a number or one of p1, in_port, table, normal, flood, all, controller, local",
             "4: tp_dst is a field of TCP, UDP, SCTP or ICMP; write for example tcp,tp_dst=…",
             "5: nw_dst cannot be '10.0.0.300'; write for example nw_dst=192.0.2.1 or 192.0.2.0/24",
             "6: a flow needs actions; end the line with actions=ACTION,… or actions=drop",
-            "7: there is no field 'foo'; write a field of OpenFlow, such as in_port, eth_dst, vlan_vid, nw_src, tp_dst",
-            "8: field ipv4_dst is matched without its prerequisite; match the field it depends on too, for example tcp before tp_dst",
+            "7: unknown field 'foo'; write an OpenFlow field such as in_port, eth_dst, vlan_vid, nw_src or tp_dst",
+            "8: field ipv4_dst is matched without its prerequisite; match the prerequisite too, for example tcp before tp_dst",
             "9: priority cannot be '70000'; write priority=N with N from 0 to 65535",
-            "10: mod_vlan_vid may mean to push a tag or to change one; write push_vlan:0x8100,set_field:4196->vlan_vid",
-            "11: there is no group type 'any'; write type=all, select, indirect or ff",
-            "12: there is no band type 'drp'; write type=drop or type=dscp_remark",
-            "13: there is no action 'frobnicate'; write output:PORT, group:N, set_field:VALUE->FIELD, …",
+            "10: mod_vlan_vid is ambiguous: it may push a tag or change one; write push_vlan:0x8100,set_field:4196->vlan_vid",
+            "11: unknown group type 'any'; write type=all, select, indirect or ff",
+            "12: unknown band type 'drp'; write type=drop or type=dscp_remark",
+            "13: unknown action 'frobnicate'; write output:PORT, group:N, set_field:VALUE->FIELD, …",
             "14: nw_dst cannot have a prefix of '33' bits; write nw_dst=ADDRESS/N with N from 0 to 32",
         ]
     );
@@ -129,7 +129,7 @@ cookie=0x0, table=1, n_packets=0, n_bytes=0, priority=5,icmp6,icmp_type=135,nd_t
 ";
 
 #[test]
-fn what_is_loaded_is_printed_as_it_was_written() {
+fn loaded_rules_are_printed_as_they_were_written() {
     let mut switch = Switch::new(Limits { tables: 4, ..Limits::default() });
     (1..=3).for_each(|port| switch.set_port(port, Port::up()));
     load(&mut switch, Time::ZERO, &parse(FILE, &PortNames::new()).unwrap()).unwrap();
@@ -141,7 +141,7 @@ fn what_is_loaded_is_printed_as_it_was_written() {
 }
 
 #[test]
-fn rules_that_the_switch_refuses_are_told_by_line() {
+fn rules_that_the_switch_refuses_are_reported_with_their_line() {
     let mut switch = Switch::new(Limits { tables: 4, ..Limits::default() });
     let lines =
         parse("actions=TABLE\nactions=group:9\ntable=2 actions=goto_table:1", &PortNames::new()).unwrap();
@@ -150,7 +150,7 @@ fn rules_that_the_switch_refuses_are_told_by_line() {
     assert_eq!(
         found,
         [
-            "1: output to port 0xfffffff9 is not possible; name an existing port or a reserved one that is supported",
+            "1: cannot output to port 0xfffffff9; use an existing port or a supported reserved port",
             "2: group 9 does not exist; add it first",
             "3: goto-table 1 does not lead to a later table; change or remove this rule",
         ]
@@ -174,7 +174,7 @@ proptest! {
             let mask = if field.is_maskable() && masks[index] & 1 == 0 { masks[index] & field.ones() } else { field.ones() };
             let candidate = FieldMatch::masked(field, values[index] & mask, mask);
             let more: Vec<FieldMatch> = fields.iter().copied().chain([candidate]).collect();
-            // Fields whose prerequisites are missing are left out.
+            // Fields whose prerequisites are missing are omitted.
             if Match::new(&more).is_ok() {
                 fields = more;
             }

@@ -5,7 +5,7 @@ use crate::field::Field;
 use fastpath_wire::MacAddr;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A number, decimal or with `0x`, at most `max`.
+/// Parses a number, decimal or with `0x`, of at most `max`.
 pub(crate) fn number(key: &str, text: &str, max: u64) -> Result<u64, Wrong> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -17,7 +17,7 @@ pub(crate) fn number(key: &str, text: &str, max: u64) -> Result<u64, Wrong> {
     }
 }
 
-/// The value and mask of a field, as `VALUE` or `VALUE/MASK` (for IP addresses also
+/// Parses the value and mask of a field: `VALUE` or `VALUE/MASK` (for IP addresses also
 /// `VALUE/LENGTH`).
 pub(crate) fn masked(key: &str, field: Field, text: &str) -> Result<(u128, u128), Wrong> {
     let (value, mask) = text.split_once('/').map_or((text, None), |(value, mask)| (value, Some(mask)));
@@ -36,11 +36,11 @@ pub(crate) fn masked(key: &str, field: Field, text: &str) -> Result<(u128, u128)
         }
         Some(mask) => bits(key, field, mask)?,
     };
-    // As ovs-ofctl does, bits outside the mask are taken as zero.
+    // As in ovs-ofctl, bits outside the mask count as zero.
     Ok((value & mask, mask))
 }
 
-/// The value of a field, in the notation that belongs to it.
+/// Parses the value of a field in its notation.
 pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
     let (parsed, example) = match field {
         Field::EthDst
@@ -67,13 +67,13 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
     }
 }
 
-/// Whether masks of the field may be written as prefix lengths.
+/// Returns whether masks of the field may be prefix lengths.
 pub(crate) fn is_ip(field: Field) -> bool {
     use Field::{ArpSpa, ArpTpa, Ipv4Dst, Ipv4Src, Ipv6Dst, Ipv6NdTarget, Ipv6Src};
     matches!(field, Ipv4Src | Ipv4Dst | ArpSpa | ArpTpa | Ipv6Src | Ipv6Dst | Ipv6NdTarget)
 }
 
-/// A value in the field's notation.
+/// Prints a value in the field's notation.
 pub(crate) fn show(field: Field, value: u128) -> String {
     match field {
         Field::EthDst
@@ -97,7 +97,8 @@ pub(crate) fn show(field: Field, value: u128) -> String {
     }
 }
 
-/// A mask in the field's notation, with the slash before it; nothing when every bit counts.
+/// Prints a mask in the field's notation, with the slash before it; nothing if every bit is
+/// compared.
 pub(crate) fn show_mask(field: Field, mask: u128) -> String {
     let left = mask << (128 - field.bits());
     if mask == field.ones() {

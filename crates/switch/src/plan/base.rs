@@ -1,16 +1,18 @@
-//! A set of rules turned into the cheapest structures that fit it: parts, each with a shape, asked
-//! in the order of their best rule until none can improve on what was found.
+//! A set of rules as the cheapest structures that fit it. The rules are divided into subtables,
+//! each with one shape. A lookup visits subtables in the order of their best rule until no later
+//! one can improve the result.
 //!
 //! ```text
-//!  rules ─▶ by fields matched ─▶ one mask: hash │ one prefix: trie │ else: trees by prefix length │ few: chain
+//!  rules ─▶ by matched fields ─▶ few: chain │ one mask: hash │ one prefix: trie │ else: trees
 //! ```
 //!
-//! Immutable once made. What every rule of a part demands alike is its guard, compared once.
+//! A base is immutable. The terms that every rule of a subtable requires are its guard, which is
+//! compared once.
 
 use super::NONE;
 use super::entry::{Entry, first};
 use super::hash::Hash;
-use super::lanes::{Lanes, Words, spread};
+use super::lanes::{KeyWords, Lanes, spread};
 use super::tree::Tree;
 use super::trie::{KeyBits, Prefix, Trie};
 use crate::field::{FIELDS, Field, WORDS};
@@ -18,27 +20,27 @@ use crate::key::Key;
 use crate::matching::{Match, Term};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rules up to which comparing one after the other is cheapest: about a nanosecond for each, where
-/// a trie or hash takes five (`benches/lookup.rs`: 4 routes are compared, 5 are in a trie).
+/// The number of rules up to which comparing one by one is cheapest: about a nanosecond per rule,
+/// where a trie or hash takes five (`benches/lookup.rs`: 4 routes are compared, 5 are in a trie).
 const CHAIN_MAX: usize = 4;
-/// Rules from which a part of its own pays.
+/// The number of rules from which a separate subtable pays.
 const PART_MIN: usize = 5;
-/// Masks up to which there is a hash for each: a tree's cuts and leaf cost about as much as three
-/// probes.
+/// The number of masks up to which each mask gets a hash. The cuts and the leaf of a tree cost
+/// about as much as three probes.
 const HASHES_MAX: usize = 3;
 
-/// Rules from which a kind of its own gets a tree of its own.
+/// The number of rules from which a class of rules gets a tree of its own.
 const TREE_MIN: usize = 16;
 
-/// Rules in the order of lookup, as structures.
+/// Rules, in the order of lookup, as lookup structures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Base {
     parts: Vec<Subtable>,
-    /// The first rule that matches everything.
+    /// The first rule that matches all packets.
     default: u32,
 }
 
-/// Some of the rules.
+/// Some of the rules, in one lookup structure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Subtable {
     /// The first of its rules.
@@ -49,30 +51,30 @@ pub struct Subtable {
     body: Body,
 }
 
-/// What all rules of a part demand.
+/// The terms that all rules of a subtable require.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Guard {
-    /// Most guards are presence and EtherType, so two terms are compared without a loop; a missing
-    /// one demands nothing.
+    /// The first two terms, which are compared without a loop: most guards are presence and
+    /// EtherType. A missing term requires nothing.
     two: [Term; 2],
-    /// All of them.
+    /// All terms.
     terms: Vec<Term>,
 }
 
-/// How a part finds its rule.
+/// The lookup structure of a subtable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
     /// Prefixes of one field.
     Trie(Trie),
-    /// Over one packed lane.
+    /// A shape over one packed lane.
     One(Packed<1>),
-    /// Over two.
+    /// A shape over two lanes.
     Two(Packed<2>),
-    /// Over three or four.
+    /// A shape over three or four lanes.
     Four(Packed<4>),
-    /// Over five to eight.
+    /// A shape over five to eight lanes.
     Eight(Packed<8>),
-    /// Over more.
+    /// A shape over more lanes.
     Sixteen(Packed<16>),
 }
 
@@ -81,31 +83,31 @@ pub enum Body {
 pub struct Packed<const N: usize> {
     /// How keys are packed.
     pub lanes: Lanes,
-    /// What is done with them.
+    /// The lookup over the packed key.
     pub shape: Shape<N>,
 }
 
-/// What is done with a packed key.
+/// A lookup over packed keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shape<const N: usize> {
-    /// Compare with one rule after the other.
+    /// Compares the rules one by one.
     Chain(Vec<Entry<N>>),
-    /// Look up the masked key.
+    /// Looks up the masked key in a hash.
     Hash(Hash<N>),
-    /// Descend decision trees, the one with the first rule first.
+    /// Descends decision trees, the one with the first rule first.
     Trees(Vec<Tree<N>>),
 }
 
-/// What a set of rules shall become.
+/// The shape chosen for a set of rules.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Wish {
+enum ChosenShape {
     Chain,
     Hash,
     Tree,
     Trie(Field),
 }
 
-/// A rule to be placed.
+/// A rule to be put into a subtable.
 #[derive(Clone, Copy)]
 struct Rule<'a> {
     index: u32,
@@ -113,40 +115,42 @@ struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// Its masks, laid out like a key. (Kept packed until asked for: a million rules unpacked are
-    /// 256 MB.)
-    fn masks(&self) -> Words {
+    /// Returns its masks, laid out like a key. They are unpacked on demand: a million unpacked
+    /// rules take 256 MB.
+    fn masks(&self) -> KeyWords {
         spread(self.matching).0
     }
 
-    /// Its values, laid out like a key.
-    fn values(&self) -> Words {
+    /// Returns its values, laid out like a key.
+    fn values(&self) -> KeyWords {
         spread(self.matching).1
     }
 }
 
 impl Base {
-    /// The structures for matches in the order of lookup; a rule is known by its index.
+    /// Builds the structures for matches in the order of lookup. A rule is known by its index.
     pub fn new<'a>(matches: impl Iterator<Item = &'a Match>) -> Base {
         Base::by(matches, partition)
     }
 
-    /// A hash for every mask, whatever would be cheaper: tuple-space search, to compare with.
+    /// Builds a hash for every mask (tuple-space search), whatever would be cheaper: for
+    /// comparison.
     pub fn hash_per_mask<'a>(matches: impl Iterator<Item = &'a Match>) -> Base {
-        let partition = |rules| grouped(rules, Rule::masks).into_values().map(|group| (Wish::Hash, group));
+        let partition =
+            |rules| grouped(rules, Rule::masks).into_values().map(|group| (ChosenShape::Hash, group));
         Base::by(matches, |rules| partition(rules).collect())
     }
 
     fn by<'a>(
         matches: impl Iterator<Item = &'a Match>,
-        partition: impl Fn(Vec<Rule<'a>>) -> Vec<(Wish, Vec<Rule<'a>>)>,
+        partition: impl Fn(Vec<Rule<'a>>) -> Vec<(ChosenShape, Vec<Rule<'a>>)>,
     ) -> Base {
         let mut rules = Vec::new();
         let mut default = NONE;
         for (index, matching) in matches.enumerate() {
             let index = index as u32;
             if matching.is_any() {
-                // Nothing after it can be found.
+                // No later rule can be found.
                 default = index;
                 break;
             }
@@ -158,7 +162,7 @@ impl Base {
         Base { parts, default }
     }
 
-    /// The first rule that matches.
+    /// Returns the first rule that matches.
     #[inline]
     pub fn lookup(&self, key: &Key) -> Option<u32> {
         let mut best = self.default;
@@ -171,8 +175,9 @@ impl Base {
         (best != NONE).then_some(best)
     }
 
-    /// As [`Base::lookup`] with some rules gone: `instead` says for the first rule of a part that
-    /// matches which one of that part it is after all, or all ones for none.
+    /// Returns what [`Base::lookup`] would if some rules were removed. `instead` maps the first
+    /// rule of a subtable that matches to the rule of that subtable that remains, or to all ones
+    /// for none.
     pub(crate) fn lookup_but_for(&self, key: &Key, instead: impl Fn(u32) -> u32) -> Option<u32> {
         let mut best = if self.default == NONE { NONE } else { instead(self.default) };
         for part in &self.parts {
@@ -187,40 +192,40 @@ impl Base {
         (best != NONE).then_some(best)
     }
 
-    /// The rules that may be found instead of one, in order: later ones of the same part, not all
-    /// of which need overlap with it. `None` when that may be any later rule of all there are.
+    /// Returns the rules that may be found instead of a removed one, in order: later rules of the
+    /// same subtable, which may overlap with it or not. `None` if it may be any later rule.
     pub(crate) fn behind(&self, rule: u32) -> Option<Vec<u32>> {
         self.parts.iter().find_map(|part| part.behind(rule))
     }
 
-    /// The parts, the one with the first rule first.
+    /// Returns the subtables, the one with the first rule first.
     pub fn subtables(&self) -> &[Subtable] {
         &self.parts
     }
 
-    /// The rule for packets that match no other.
+    /// Returns the rule for packets that match no other rule.
     pub fn default_rule(&self) -> Option<u32> {
         (self.default != NONE).then_some(self.default)
     }
 
-    /// Memory it takes.
+    /// Returns the memory it uses, in bytes.
     pub fn bytes(&self) -> usize {
         self.parts.iter().map(Subtable::bytes).sum()
     }
 }
 
 impl Subtable {
-    fn new(wish: Wish, rules: &[Rule<'_>]) -> Subtable {
+    fn new(wish: ChosenShape, rules: &[Rule<'_>]) -> Subtable {
         let guard = guard_of(rules);
         let mut wanted = [0; WORDS];
         for rule in rules {
             rule.matching.terms().iter().for_each(|term| wanted[usize::from(term.word)] |= term.mask);
         }
-        // What the guard has compared need not be packed.
+        // Bits that the guard compares need no packing.
         guard.terms.iter().for_each(|term| wanted[usize::from(term.word)] &= !term.mask);
         let lanes = Lanes::of(&wanted);
         let body = match (wish, lanes.count()) {
-            (Wish::Trie(field), _) => Body::Trie(trie(field, rules)),
+            (ChosenShape::Trie(field), _) => Body::Trie(trie(field, rules)),
             (_, 1) => Body::One(Packed::new(wish, lanes, rules, &wanted)),
             (_, 2) => Body::Two(Packed::new(wish, lanes, rules, &wanted)),
             (_, 3..=4) => Body::Four(Packed::new(wish, lanes, rules, &wanted)),
@@ -243,10 +248,10 @@ impl Subtable {
         Some(known.unwrap_or_else(|| self.rules[place + 1..].to_vec()))
     }
 
-    /// The part's first rule before `bound` that matches, or [`NONE`]; a hash or trie may answer a
-    /// later one.
+    /// Returns the subtable's first rule before `bound` that matches, or [`NONE`]. A hash or trie
+    /// may return a later one.
     #[inline]
-    fn find(&self, words: &Words, bound: u32) -> u32 {
+    fn find(&self, words: &KeyWords, bound: u32) -> u32 {
         if !self.guard.holds(words) {
             return NONE;
         }
@@ -265,17 +270,17 @@ impl Subtable {
         self.best
     }
 
-    /// How many rules it holds.
+    /// Returns the number of its rules.
     pub fn rules(&self) -> usize {
         self.rules.len()
     }
 
-    /// What all its rules demand.
+    /// Returns the terms that all its rules require.
     pub fn guard(&self) -> &[Term] {
         &self.guard.terms
     }
 
-    /// The name of its shape: chain, hash, tree or trie.
+    /// Returns the name of its shape: chain, hash, tree or trie.
     pub fn shape(&self) -> &'static str {
         match &self.body {
             Body::Trie(_) => "trie",
@@ -287,12 +292,12 @@ impl Subtable {
         }
     }
 
-    /// How it finds its rule.
+    /// Returns its lookup structure.
     pub fn body(&self) -> &Body {
         &self.body
     }
 
-    /// Memory it takes.
+    /// Returns the memory it uses, in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.rules[..])
             + match &self.body {
@@ -307,28 +312,29 @@ impl Subtable {
 }
 
 impl<const N: usize> Packed<N> {
-    fn new(wish: Wish, lanes: Lanes, rules: &[Rule<'_>], wanted: &Words) -> Packed<N> {
+    fn new(wish: ChosenShape, lanes: Lanes, rules: &[Rule<'_>], wanted: &KeyWords) -> Packed<N> {
         let entry = |rule: &Rule<'_>| {
-            let keep = |words: &Words| -> Words { std::array::from_fn(|word| words[word] & wanted[word]) };
+            let keep =
+                |words: &KeyWords| -> KeyWords { std::array::from_fn(|word| words[word] & wanted[word]) };
             let (mask, value) = (lanes.pack(&keep(&rule.masks())), lanes.pack(&keep(&rule.values())));
             Entry { mask, value, rule: rule.index }
         };
         let entries: Vec<Entry<N>> = rules.iter().map(entry).collect();
         let shape = match wish {
-            Wish::Hash => Shape::Hash(Hash::new(&entries)),
-            Wish::Tree => Shape::Trees(trees(rules, &entries)),
-            Wish::Chain | Wish::Trie(_) => Shape::Chain(entries),
+            ChosenShape::Hash => Shape::Hash(Hash::new(&entries)),
+            ChosenShape::Tree => Shape::Trees(trees(rules, &entries)),
+            ChosenShape::Chain | ChosenShape::Trie(_) => Shape::Chain(entries),
         };
         Packed { lanes, shape }
     }
 
     #[inline]
-    fn find(&self, words: &Words, bound: u32) -> u32 {
+    fn find(&self, words: &KeyWords, bound: u32) -> u32 {
         self.find_packed(&self.lanes.pack(words), bound)
     }
 
-    /// The first rule before `bound` for a packed key, or `u32::MAX`; a hash may answer a later
-    /// one.
+    /// Returns the first rule before `bound` for a packed key, or `u32::MAX`. A hash may return a
+    /// later one.
     #[inline]
     pub fn find_packed(&self, key: &[u64; N], bound: u32) -> u32 {
         match &self.shape {
@@ -349,7 +355,7 @@ impl<const N: usize> Packed<N> {
         }
     }
 
-    /// No rules, if no rule is found behind another for certain.
+    /// Returns an empty list if the shape never hides a rule behind another.
     fn hides_none(&self) -> Option<Vec<u32>> {
         matches!(&self.shape, Shape::Hash(hash) if !hash.hides()).then(Vec::new)
     }
@@ -363,24 +369,24 @@ impl<const N: usize> Packed<N> {
     }
 }
 
-/// Which rules go together, and what they become.
-fn partition(rules: Vec<Rule<'_>>) -> Vec<(Wish, Vec<Rule<'_>>)> {
+/// Divides the rules into subtables and chooses a shape for each.
+fn partition(rules: Vec<Rule<'_>>) -> Vec<(ChosenShape, Vec<Rule<'_>>)> {
     if rules.is_empty() {
         return Vec::new();
     }
     if rules.len() <= CHAIN_MAX {
-        return vec![(Wish::Chain, rules)];
+        return vec![(ChosenShape::Chain, rules)];
     }
     let mut parts = Vec::new();
     let mut rest = Vec::new();
-    // Word 0 of the mask says which fields are matched; fields of different EtherTypes share bits.
+    // Word 0 of the mask has the matched fields; fields of different EtherTypes share bits.
     for (_, group) in grouped(rules, |rule| (rule.matching.presence(), kind(rule))) {
         if group.len() < PART_MIN {
             rest.extend(group);
         } else if group.iter().all(|rule| rule.masks() == group[0].masks()) {
-            parts.push((Wish::Hash, group));
+            parts.push((ChosenShape::Hash, group));
         } else if let Some(field) = prefix_field(&group) {
-            parts.push((Wish::Trie(field), group));
+            parts.push((ChosenShape::Trie(field), group));
         } else {
             rest.extend(group);
         }
@@ -390,25 +396,27 @@ fn partition(rules: Vec<Rule<'_>>) -> Vec<(Wish, Vec<Rule<'_>>)> {
     parts
 }
 
-/// Rules without a structure of their own: a chain, a hash for each mask, or trees.
-fn partition_rest(rest: Vec<Rule<'_>>) -> Vec<(Wish, Vec<Rule<'_>>)> {
+/// Chooses shapes for the remaining rules: a chain, a hash for each mask, or trees.
+fn partition_rest(rest: Vec<Rule<'_>>) -> Vec<(ChosenShape, Vec<Rule<'_>>)> {
     if rest.is_empty() {
         return Vec::new();
     }
     if rest.len() <= CHAIN_MAX {
-        return vec![(Wish::Chain, rest)];
+        return vec![(ChosenShape::Chain, rest)];
     }
-    let masks: BTreeSet<Words> = rest.iter().map(Rule::masks).collect();
+    let masks: BTreeSet<KeyWords> = rest.iter().map(Rule::masks).collect();
     if masks.len() <= HASHES_MAX {
-        return grouped(rest, Rule::masks).into_values().map(|group| (Wish::Hash, group)).collect();
+        return grouped(rest, Rule::masks).into_values().map(|group| (ChosenShape::Hash, group)).collect();
     }
     // Rules of different EtherTypes have hardly a bit in common.
     let kinds = grouped(rest, kind).into_values();
-    kinds.map(|group| (if group.len() <= CHAIN_MAX { Wish::Chain } else { Wish::Tree }, group)).collect()
+    kinds
+        .map(|group| (if group.len() <= CHAIN_MAX { ChosenShape::Chain } else { ChosenShape::Tree }, group))
+        .collect()
 }
 
-/// Trees over one packing: one for rules that fix both addresses, one for those that fix only the
-/// source, and so on; kinds with few rules share one.
+/// Builds trees over one packing: one for rules that fix both addresses, one for rules that fix
+/// only the source, and so on. Classes with few rules share one.
 fn trees<const N: usize>(rules: &[Rule<'_>], entries: &[Entry<N>]) -> Vec<Tree<N>> {
     let mut kinds: BTreeMap<u64, Vec<Entry<N>>> = BTreeMap::new();
     for (rule, entry) in rules.iter().zip(entries) {
@@ -432,14 +440,14 @@ fn grouped<'a, K: Ord>(rules: Vec<Rule<'a>>, key: impl Fn(&Rule<'a>) -> K) -> BT
     groups
 }
 
-/// The EtherType a rule demands; 0 for none.
+/// Returns the EtherType that a rule requires; 0 for none.
 fn kind(rule: &Rule<'_>) -> u64 {
     let info = Field::EthType.info();
     rule.values()[usize::from(info.word)] >> info.shift & 0xffff
 }
 
-/// For each wide field, whether the rule fixes at least half its bits: rules that do and rules that
-/// do not are cut badly by the same tree.
+/// Returns, for each wide field, whether the rule fixes at least half its bits. One tree cuts rules
+/// that do and rules that do not badly.
 fn long_prefixes(rule: &Rule<'_>) -> u64 {
     let mut long = 0;
     for info in
@@ -451,7 +459,7 @@ fn long_prefixes(rule: &Rule<'_>) -> u64 {
     long
 }
 
-/// The field whose prefixes are all that the rules differ in, when there is one.
+/// Returns the field whose prefixes are the only difference between the rules, if there is one.
 fn prefix_field(rules: &[Rule<'_>]) -> Option<Field> {
     let one = &rules[0];
     let (masks, values) = (Key::from_words(one.masks()), Key::from_words(one.values()));
@@ -485,7 +493,7 @@ fn trie(field: Field, rules: &[Rule<'_>]) -> Trie {
     Trie::new(KeyBits { word, shift: info.shift, bits: info.bits }, &prefixes)
 }
 
-/// The bits on which all rules agree.
+/// Returns the bits on which all rules agree.
 fn guard_of(rules: &[Rule<'_>]) -> Guard {
     let (mut masks, first) = (rules[0].masks(), rules[0].values());
     for rule in rules {
@@ -503,7 +511,7 @@ fn guard_of(rules: &[Rule<'_>]) -> Guard {
 
 impl Guard {
     #[inline]
-    fn holds(&self, words: &Words) -> bool {
+    fn holds(&self, words: &KeyWords) -> bool {
         let difference = |term: &Term| (words[usize::from(term.word) % WORDS] & term.mask) ^ term.value;
         let [first, second] = &self.two;
         difference(first) | difference(second) == 0

@@ -1,25 +1,25 @@
-//! An exact-match cache in front of a table: what a few thousand recent keys found.
+//! An exact-match cache in front of a table: the rules that a few thousand recent keys found.
 //!
-//! Each worker has its own, of fixed size, one entry per slot: a new key displaces the old one.
-//! Entries of an older version of the plan count as empty. Where few lookups hit, the cache steps
-//! aside for a while, so that traffic without locality does not pay for it.
+//! Each worker has a cache of its own, of fixed size, with one entry per slot: a new key replaces
+//! the old one. Entries of an older version of the plan count as empty. If few lookups hit, the
+//! cache is bypassed for a while, so that traffic without locality does not pay for it.
 
 use super::hash::mix;
 use super::lanes::Lanes;
 use super::{NONE, Rule, RuleNumber, TablePlan};
 use crate::key::Key;
 
-/// Lookups after which the hits are judged.
+/// The lookups in a window, after which the hits are evaluated.
 const WINDOW: u32 = 1024;
-/// Hits in a window below which the cache steps aside.
+/// The hits in a window below which the cache is bypassed.
 const HITS_MIN: u32 = 256;
-/// Lookups without the cache before it is tried again.
+/// The lookups without the cache before it is tried again.
 const PAUSE: u32 = 16 * WINDOW;
 
 /// A cache for one table.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// The version of the plan that `store` packs keys for; entries say theirs too.
+    /// The version of the plan that `store` packs keys for. Each entry also holds its version.
     version: Option<u64>,
     capacity: usize,
     store: Store,
@@ -46,25 +46,25 @@ struct Slots<const N: usize> {
 struct Slot<const N: usize> {
     key: [u64; N],
     found: RuleNumber,
-    /// The version of the plan, shortened; 0 for an empty slot.
+    /// The low bits of the plan's version; 0 for an empty slot.
     stamp: u32,
 }
 
 impl Cache {
-    /// An empty cache of `capacity` keys, rounded up to a power of two.
+    /// Returns an empty cache of `capacity` keys, rounded up to a power of two.
     pub fn new(capacity: usize) -> Cache {
         let store = Store::Two(Slots { lanes: Lanes::of(&[0; 16]), slots: Vec::new() });
         let capacity = capacity.next_power_of_two();
         Cache { version: None, capacity, store, lookups: 0, hits: 0, pause: 0 }
     }
 
-    /// The rule for a packet, as [`TablePlan::lookup`].
+    /// Returns the rule for a packet, as [`TablePlan::lookup`] does.
     #[inline]
     pub fn lookup<'a>(&mut self, plan: &'a TablePlan, key: &Key) -> Option<&'a Rule> {
         plan.rule(self.find(plan, key))
     }
 
-    /// The number of the rule for a packet, as [`TablePlan::find`].
+    /// Returns the number of the rule for a packet, as [`TablePlan::find`] does.
     #[inline]
     pub fn find(&mut self, plan: &TablePlan, key: &Key) -> RuleNumber {
         if self.pause > 0 {
@@ -89,7 +89,7 @@ impl Cache {
         }
     }
 
-    /// Packs keys as the new plan needs them.
+    /// Changes the packing to that of the new plan.
     #[cold]
     fn renew(&mut self, plan: &TablePlan) {
         self.version = Some(plan.version);

@@ -1,4 +1,4 @@
-//! What a plan is made of and why, in words.
+//! The text that describes the structures of a plan and the reason for each.
 
 use super::base::{Base, Body, Packed, Shape, Subtable};
 use super::{Plan, TablePlan};
@@ -6,7 +6,7 @@ use crate::field::FIELDS;
 use std::fmt::{self, Write};
 
 impl Plan {
-    /// For each table with rules, the shapes it took and why.
+    /// Describes, for each table with rules, the structures chosen and why.
     pub fn explain(&self) -> String {
         let mut text = String::new();
         for (id, table) in
@@ -20,14 +20,15 @@ impl Plan {
 }
 
 impl TablePlan {
-    /// The shapes the table took and why: a line on the whole, then a line for each part.
+    /// Describes the structures of the table and why: one line for the whole, then one per
+    /// subtable.
     pub fn explain(&self) -> String {
         let (added, gone) = self.changes();
         let depth = format!("{:?}", self.depth()).to_lowercase();
         let mut text =
             format!("{} rules, parsed to {depth}, {} KiB", self.rules.len(), self.base.bytes() / 1024);
         if added + gone > 0 {
-            let _ = write!(text, ", {added} rules added and {gone} gone since");
+            let _ = write!(text, ", {added} rules added and {gone} removed since");
         }
         text.push('\n');
         for part in self.base.subtables() {
@@ -35,7 +36,7 @@ impl TablePlan {
         }
         if let Some(rule) = self.base.default_rule() {
             let priority = self.rules[rule as usize].rank.priority();
-            let _ = writeln!(text, "  the rest: the rule for everything, priority {priority}");
+            let _ = writeln!(text, "  all other packets: the rule without a match, priority {priority}");
         }
         text
     }
@@ -53,7 +54,7 @@ impl fmt::Display for Subtable {
                 let (first, kib) = (trie.first_bits(), trie.bytes() / 1024);
                 write!(
                     f,
-                    "trie of {first} bits and bytes ({kib} KiB), for they differ in the prefix of {name} only"
+                    "trie of {first} bits, then bytes ({kib} KiB): they differ only in the prefix of {name}"
                 )
             }
             Body::One(packed) => packed.explain(f),
@@ -78,13 +79,13 @@ impl<const N: usize> Packed<N> {
     fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lanes = self.lanes.count();
         match &self.shape {
-            Shape::Chain(_) => write!(f, "compared in turn over {lanes} lanes, for they are few"),
+            Shape::Chain(_) => write!(f, "compared one by one over {lanes} lanes: they are few"),
             Shape::Hash(hash) => {
                 let kib = hash.bytes() / 1024;
-                write!(f, "hash over {lanes} lanes ({kib} KiB), for they match the same bits")
+                write!(f, "hash over {lanes} lanes ({kib} KiB): they match the same bits")
             }
             Shape::Trees(trees) => {
-                write!(f, "decision trees over {lanes} lanes, for their masks are many:")?;
+                write!(f, "decision trees over {lanes} lanes: they have many masks:")?;
                 trees.iter().try_for_each(|tree| {
                     let (nodes, entries, depth) = (tree.nodes().len(), tree.entries().len(), tree.depth());
                     let kib = tree.bytes() / 1024;

@@ -3,12 +3,12 @@
 use super::NONE;
 use super::entry::Entry;
 
-/// A hash of the masked key; each slot is a value and its rule.
+/// A hash of masked keys; each slot holds a value and its rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hash<const N: usize> {
     mask: [u64; N],
     slots: Vec<Slot<N>>,
-    /// Whether rules are hidden behind others of the same value.
+    /// Whether a rule is hidden behind another of the same value.
     hides: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Slot<const N: usize> {
 }
 
 impl<const N: usize> Hash<N> {
-    /// The table of entries in the order of priority, all under the mask of the first.
+    /// Builds the table of entries in the order of priority, all with the mask of the first.
     pub(crate) fn new(entries: &[Entry<N>]) -> Hash<N> {
         let mask = entries.first().map_or([0; N], |entry| entry.mask);
         let empty = Slot { value: [0; N], rule: NONE };
@@ -32,7 +32,7 @@ impl<const N: usize> Hash<N> {
         for entry in entries {
             debug_assert_eq!(entry.mask, mask);
             let at = table.probe(&entry.value);
-            // Of equal values the first is of higher priority.
+            // Of equal values, the first has the higher priority.
             if table.slots[at].rule == NONE {
                 table.slots[at] = Slot { value: entry.value, rule: entry.rule };
             } else {
@@ -42,35 +42,37 @@ impl<const N: usize> Hash<N> {
         table
     }
 
-    /// The bits of a packed key that count.
+    /// Returns the bits of a packed key to compare.
     pub fn mask(&self) -> &[u64; N] {
         &self.mask
     }
 
-    /// The slots, a power of two of them; a value is at its [`mix`] or, with free slots between,
-    /// after.
+    /// Returns the slots; their number is a power of two. A value is at its [`mix`] or behind,
+    /// without a free slot between.
     pub fn slots(&self) -> &[Slot<N>] {
         &self.slots
     }
 
-    /// Whether rules are hidden behind others of the same value, which then are never found.
+    /// Returns whether a rule is hidden behind another of the same value, so that it is never
+    /// found.
     pub(crate) fn hides(&self) -> bool {
         self.hides
     }
 
-    /// Memory it takes.
+    /// Returns the memory it uses, in bytes.
     pub fn bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot<N>>()
     }
 
-    /// The rule for a packed key, or [`NONE`].
+    /// Returns the rule for a packed key, or [`NONE`].
     #[inline]
     pub(crate) fn find(&self, key: &[u64; N]) -> u32 {
         let masked: [u64; N] = std::array::from_fn(|lane| key[lane] & self.mask[lane]);
         self.slots[self.probe(&masked)].rule
     }
 
-    /// Where the value is, or would go. Half the slots are free, so the search ends.
+    /// Returns the slot of the value, or the free slot where it would be. Half the slots are free,
+    /// so the search ends.
     #[inline]
     fn probe(&self, value: &[u64; N]) -> usize {
         let last = self.slots.len() - 1;
@@ -82,7 +84,7 @@ impl<const N: usize> Hash<N> {
     }
 }
 
-/// A hash whose low bits depend on every bit of the value.
+/// Returns a hash whose low bits depend on every bit of the value.
 #[inline]
 pub fn mix<const N: usize>(value: &[u64; N]) -> u64 {
     let mut hash = 0u64;
@@ -93,9 +95,9 @@ pub fn mix<const N: usize>(value: &[u64; N]) -> u64 {
     hash
 }
 
-/// Added to every lane, so that zeros count.
+/// Combined with every lane, so that zeros change the hash.
 pub const OFFSET: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Odd, with bits well spread.
+/// An odd number with well-spread bits.
 pub const MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
 
 #[cfg(test)]

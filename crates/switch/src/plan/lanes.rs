@@ -1,32 +1,30 @@
-//! Packing: the bits of a key that a set of rules looks at, squeezed into as few 64-bit lanes as
-//! they need.
+//! Packing: the bits of a key that a set of rules compares, in as few 64-bit lanes as possible.
 //!
-//! A five-tuple that lies over five words of the key fits two lanes, so comparing and hashing it
-//! costs two operations instead of five. Generated code can pack straight from the packet's
-//! headers.
+//! A five-tuple is in five words of the key but fits two lanes, so comparing and hashing it costs
+//! two operations instead of five. Generated code can pack directly from the packet's headers.
 
 use crate::field::WORDS;
 use crate::matching::{Match, Term};
 
-/// Words of a key, or of a mask or value laid out like one.
-pub(crate) type Words = [u64; WORDS];
+/// The words of a key, or of a mask or value laid out like a key.
+pub(crate) type KeyWords = [u64; WORDS];
 
-/// One word's part of a packing: `lanes[lane] |= ((words[word] >> shift) & mask) << at`.
+/// One piece of a packing: `lanes[lane] |= ((words[word] >> shift) & mask) << at`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Word of the key.
+    /// The word of the key.
     pub word: u8,
-    /// Lowest bit taken.
+    /// The lowest bit in that word.
     pub shift: u8,
-    /// As many ones as bits are taken.
+    /// As many ones as the piece has bits.
     pub mask: u64,
-    /// Where they go.
+    /// The lane.
     pub lane: u8,
-    /// Lowest bit there.
+    /// The lowest bit in the lane.
     pub at: u8,
 }
 
-/// How keys are packed.
+/// A packing of keys into lanes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lanes {
     pieces: Vec<Piece>,
@@ -34,9 +32,9 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// A packing that keeps the bits of `wanted`: of each word the span from its lowest to its
-    /// highest bit, the longest spans first, each in the first lane with room.
-    pub(crate) fn of(wanted: &Words) -> Lanes {
+    /// Returns a packing that keeps the bits of `wanted`: of each word the span from its lowest to
+    /// its highest bit. The longest spans are placed first, each in the first lane with room.
+    pub(crate) fn of(wanted: &KeyWords) -> Lanes {
         let span = |word: &u64| 64 - word.leading_zeros() - word.trailing_zeros();
         let mut words: Vec<usize> = (0..WORDS).filter(|word| wanted[*word] != 0).collect();
         words.sort_by_key(|word| (64 - span(&wanted[*word]), *word));
@@ -56,17 +54,17 @@ impl Lanes {
         Lanes { pieces, count: used.len().max(1) }
     }
 
-    /// How many lanes there are; at least 1.
+    /// Returns the number of lanes; at least 1.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The pieces, for generated code.
+    /// Returns the pieces, for generated code.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// Packs a key, or a mask or value laid out like one. `N` is a power of two, at least
+    /// Packs a key, or a mask or value laid out like a key. `N` is a power of two, at least
     /// [`Lanes::count`].
     #[inline]
     pub fn pack<const N: usize>(&self, words: &[u64; WORDS]) -> [u64; N] {
@@ -79,8 +77,8 @@ impl Lanes {
     }
 }
 
-/// Masks and values of a match, laid out like a key.
-pub(crate) fn spread(matching: &Match) -> (Words, Words) {
+/// Returns the masks and values of a match, laid out like a key.
+pub(crate) fn spread(matching: &Match) -> (KeyWords, KeyWords) {
     let (mut masks, mut values) = ([0; WORDS], [0; WORDS]);
     for Term { word, mask, value } in matching.terms() {
         masks[usize::from(*word)] = *mask;
@@ -110,9 +108,9 @@ mod tests {
     proptest! {
         #[test]
         fn packing_loses_no_bit_that_is_wanted(wanted: [u64; 16], a: [u64; 16], b: [u64; 16], sparse: [bool; 16]) {
-            let wanted: Words = std::array::from_fn(|i| if sparse[i] { wanted[i] & wanted[(i + 1) % 16] } else { 0 });
+            let wanted: KeyWords = std::array::from_fn(|i| if sparse[i] { wanted[i] & wanted[(i + 1) % 16] } else { 0 });
             let lanes = Lanes::of(&wanted);
-            let masked = |words: &Words| -> Words { std::array::from_fn(|i| words[i] & wanted[i]) };
+            let masked = |words: &KeyWords| -> KeyWords { std::array::from_fn(|i| words[i] & wanted[i]) };
             let (a, b) = (masked(&a), masked(&b));
             prop_assert_eq!(lanes.pack::<16>(&a) == lanes.pack::<16>(&b), a == b);
             prop_assert_eq!(lanes.pack::<16>(&a), lanes.pack::<16>(&a));

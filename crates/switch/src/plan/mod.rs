@@ -1,17 +1,17 @@
-//! Plans: tables as lookup structures, made from a [`Switch`] and kept up to date with it.
+//! Plans: flow tables as lookup structures, made from a [`Switch`] and kept up to date with it.
 //!
 //! ```text
-//!   Switch ──▶ TablePlan = base (parts of the cheapest shapes) + delta (runs of rules added and gone since)
+//!   Switch ──▶ TablePlan = base (subtables of the cheapest shapes) + delta (runs of later changes)
 //!              lookup(key) ──▶ rule
 //! ```
 //!
-//! A plan is immutable to its readers and cheap to clone: the base is shared. A change of a few
-//! rules makes a new plan with another delta, at once; when the delta has grown, the base is made
-//! anew, off the fast path.
+//! A plan is immutable to its readers and cheap to clone, because the base is shared. A change of a
+//! few rules makes a new plan with another delta immediately. A large delta is merged: the base is
+//! rebuilt off the fast path.
 //!
-//! Not the execution of a packet: that is generated code, or [`interp`](crate::interp()). What code
-//! is generated from is all readable here: parts, guards, packings, nodes. Read first: `base.rs`,
-//! then the shapes.
+//! A plan does not execute packets: generated code or [`interp`](crate::interp()) does. Code is
+//! generated from the structures that are public here: subtables, guards, packings, nodes. Read
+//! first: `base.rs`, then the shapes.
 
 mod base;
 mod cache;
@@ -41,19 +41,19 @@ use run::Dead;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// No rule, inside the structures.
+/// The number of no rule, inside the structures.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Rules added and gone that a plan carries beside its base before the base is made anew.
+/// The rules added to and removed from a base before it should be rebuilt.
 const DELTA_MAX: usize = 256;
 
-/// Set in the numbers of rules of the delta, which also say the run and the place there.
+/// Set in the numbers of rules of the delta, which also hold the run and the index in it.
 const ADDED: u32 = 1 << 31;
-/// Bits for the place in a run.
+/// Bits for the index in a run.
 const PLACE_BITS: u32 = 16;
-/// Runs at most; with more, the base is made anew at once.
+/// The most runs; with more, the base is rebuilt immediately.
 const RUNS_MAX: usize = 1024;
 
-/// The number of a rule in the plan that found it, or that there is none.
+/// The number of a rule in the plan that found it, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RuleNumber(u32);
 
@@ -61,13 +61,13 @@ impl RuleNumber {
     /// No rule.
     pub const NONE: RuleNumber = RuleNumber(NONE);
 
-    /// What [`RuleNumber::number`] gave.
+    /// Returns the rule number that [`RuleNumber::number`] represents.
     pub fn from_number(number: u32) -> RuleNumber {
         RuleNumber(number)
     }
 
-    /// The [run](TablePlan::runs) and the place there of a rule that was added since the base was
-    /// made.
+    /// Returns the [run](TablePlan::runs) and the index in it, for a rule added since the base was
+    /// built.
     pub fn added(self) -> Option<(usize, usize)> {
         let (run, place) = ((self.0 & !ADDED) >> PLACE_BITS, self.0 & ((1 << PLACE_BITS) - 1));
         (self.0 != NONE && self.0 & ADDED != 0).then_some((run as usize, place as usize))
@@ -78,14 +78,14 @@ impl RuleNumber {
         RuleNumber(ADDED | (run as u32) << PLACE_BITS | place)
     }
 
-    /// The number: of a rule of the base in the order of lookup, something with the highest bit set
-    /// of a rule added since, or all ones for none.
+    /// Returns the number: for a rule of the base its position in the order of lookup; for a later
+    /// rule a number with the highest bit set; all ones for none.
     pub fn number(self) -> u32 {
         self.0
     }
 }
 
-/// A flow as a plan knows it.
+/// A flow, as plans hold it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
     /// Priority and match.
@@ -94,20 +94,20 @@ pub struct Rule {
     pub serial: u64,
     /// The flow's cookie.
     pub cookie: u64,
-    /// What it does.
+    /// Its instructions.
     pub instructions: Arc<Instructions>,
 }
 
 /// The plan of one table.
 #[derive(Clone, Debug)]
 pub struct TablePlan {
-    /// Grows with every update: what was remembered of an older plan is out of date.
+    /// Grows with every update: results cached for an older plan are out of date.
     version: u64,
-    /// The bits of the key that any rule looks at.
+    /// The bits of the key that any rule compares.
     wanted: [u64; WORDS],
     rules: Arc<[Rule]>,
     base: Arc<Base>,
-    /// What changed since the base was made; a rule of the base is gone in one of them at most.
+    /// Changes since the base was built. A rule of the base is removed in at most one of them.
     runs: Vec<Arc<DeltaRun>>,
 }
 
@@ -117,19 +117,19 @@ pub struct Plan {
     tables: Vec<TablePlan>,
 }
 
-/// What an update did.
+/// The result of an update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Update {
-    /// Nothing had changed.
+    /// The table had not changed.
     Unchanged,
     /// The changes went into the delta.
     Delta,
-    /// The base should be made anew ([`TablePlan::new`]); until then lookups are right but slower.
+    /// The base should be rebuilt ([`TablePlan::new`]); until then lookups are correct but slower.
     RebuildSoon,
 }
 
 impl Rule {
-    /// The rules of the flows of these ranks that are in the table.
+    /// Returns the rules of the flows of these ranks that are in the table.
     pub fn current(table: &Table, ranks: &BTreeSet<Rank>) -> Vec<Rule> {
         ranks.iter().filter_map(|rank| Some(Rule::of((rank, table.flow(rank)?)))).collect()
     }
@@ -141,25 +141,25 @@ impl Rule {
 }
 
 impl TablePlan {
-    /// The plan of a table as it is.
+    /// Returns the plan of a table in its present state.
     pub fn new(table: &Table) -> TablePlan {
         TablePlan::of(table.flows().map(Rule::of).collect())
     }
 
-    /// The plan of rules in the order of lookup.
+    /// Returns the plan of rules that are in the order of lookup.
     fn of(rules: Arc<[Rule]>) -> TablePlan {
         let base = Base::new(rules.iter().map(|rule| rule.rank.matching()));
         let wanted = wanted(&rules);
         TablePlan { version: 0, wanted, rules, base: Arc::new(base), runs: Vec::new() }
     }
 
-    /// The rule for a packet: the flow that [`interp`](crate::interp()) would find.
+    /// Returns the rule for a packet: the flow that [`interp`](crate::interp()) would find.
     #[inline]
     pub fn lookup(&self, key: &Key) -> Option<&Rule> {
         self.rule(self.find(key))
     }
 
-    /// The rule for a packet, by the number that [`TablePlan::rule`] knows.
+    /// Returns the number of the rule for a packet, for [`TablePlan::rule`].
     #[inline]
     pub fn find(&self, key: &Key) -> RuleNumber {
         let found = self.base.lookup(key);
@@ -169,7 +169,7 @@ impl TablePlan {
         self.find_changed(key, found)
     }
 
-    /// The rule of a number that [`TablePlan::find`] gave.
+    /// Returns the rule of a number that [`TablePlan::find`] returned.
     #[inline]
     pub fn rule(&self, found: RuleNumber) -> Option<&Rule> {
         match found.added() {
@@ -178,10 +178,10 @@ impl TablePlan {
         }
     }
 
-    /// The rule after what changed since the base was made.
+    /// Corrects the rule that the base found by the changes since the base was built.
     fn find_changed(&self, key: &Key, found: Option<u32>) -> RuleNumber {
         let matches = |rule: &&u32| self.rules[**rule as usize].rank.matching().matches(key);
-        // A dead rule hid the next one of its part, which shares this packet with it.
+        // A removed rule hides the next rule of its subtable that matches the packet.
         let instead = |rule| match self.behind_dead(rule) {
             Some(later) => {
                 let mut living = later.iter().filter(|rule| self.behind_dead(**rule).is_none());
@@ -204,12 +204,12 @@ impl TablePlan {
         best.map_or(RuleNumber::NONE, |(found, _)| found)
     }
 
-    /// What is behind a rule of the base that is gone; `None` if it is there.
+    /// Returns the rules hidden by a rule of the base that was removed; `None` if it was not.
     fn behind_dead(&self, rule: u32) -> Option<&Arc<[u32]>> {
         self.runs.iter().find_map(|run| run.dead().get(&rule))
     }
 
-    /// Takes over what changed in the table since its changes were last taken.
+    /// Applies the changes in the table since its changes were last taken.
     pub fn update(&mut self, table: &Table, changes: &Changes) -> Update {
         match changes {
             Changes::Few(ranks) if ranks.is_empty() => Update::Unchanged,
@@ -223,8 +223,8 @@ impl TablePlan {
         }
     }
 
-    /// Takes in that the flows of these ranks, few of them, are `rules` now; those without a rule
-    /// are gone.
+    /// Applies a few changes: the flows of these ranks now have these rules; a rank without a rule
+    /// was removed.
     pub fn take_in(&mut self, ranks: &BTreeSet<Rank>, rules: Vec<Rule>) -> Update {
         let mut dead = Dead::new();
         for rank in ranks {
@@ -241,23 +241,23 @@ impl TablePlan {
         if added + gone > DELTA_MAX { Update::RebuildSoon } else { Update::Delta }
     }
 
-    /// The later rules of the part of a rule that may share packets with it.
+    /// Returns the later rules of a rule's subtable that may match the same packets.
     fn behind(&self, rule: u32) -> Arc<[u32]> {
         let matching = self.rules[rule as usize].rank.matching();
         let overlaps = |other: &u32| self.rules[*other as usize].rank.matching().overlaps(matching);
         match self.base.behind(rule) {
             Some(behind) => behind.into_iter().filter(overlaps).collect(),
-            // It is the rule for everything, behind which nothing has a place in the base.
+            // It is the rule that matches all packets; the base has no rule behind it.
             None => (rule + 1..self.rules.len() as u32).filter(overlaps).collect(),
         }
     }
 
-    /// The rules of the base, in the order of lookup.
+    /// Returns the rules of the base, in the order of lookup.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// What changed since the base was made, oldest first.
+    /// Returns the changes since the base was built, oldest first.
     pub fn runs(&self) -> &[Arc<DeltaRun>] {
         &self.runs
     }
@@ -266,22 +266,23 @@ impl TablePlan {
         self.runs.iter().flat_map(|run| run.rules())
     }
 
-    /// The bits of the key that any rule looks at, laid out like one.
+    /// Returns the bits of the key that any rule compares, laid out like a key.
     pub fn wanted(&self) -> &[u64; WORDS] {
         &self.wanted
     }
 
-    /// Whether the base alone says everything: no rule was added or went since it was made.
+    /// Returns whether the base alone is the whole plan: no rule was added or removed since it was
+    /// built.
     pub fn is_settled(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Whether both have the same base, whatever changed beside it.
+    /// Returns whether both have the same base, whatever changed since.
     pub fn shares_base(&self, other: &TablePlan) -> bool {
         Arc::ptr_eq(&self.base, &other.base)
     }
 
-    /// The same rules in a new base. Takes long; off the fast path.
+    /// Returns the same rules in a new base. Slow; call it off the fast path.
     pub fn rebuilt(&self) -> TablePlan {
         let mut is_dead = vec![false; self.rules.len()];
         self.runs.iter().flat_map(|run| run.dead().keys()).for_each(|rule| is_dead[*rule as usize] = true);
@@ -291,19 +292,19 @@ impl TablePlan {
         TablePlan { version: self.version, ..TablePlan::of(rules.into()) }
     }
 
-    /// The structures of the base.
+    /// Returns the structures of the base.
     pub fn base(&self) -> &Base {
         &self.base
     }
 
-    /// Rules added and rules gone since the base was made.
+    /// Returns the numbers of rules added and removed since the base was built.
     pub fn changes(&self) -> (usize, usize) {
         self.runs
             .iter()
             .fold((0, 0), |(added, gone), run| (added + run.rules().len(), gone + run.dead().len()))
     }
 
-    /// How far into a packet its rules look.
+    /// Returns how deep into a packet its rules look.
     pub fn depth(&self) -> Depth {
         let matches = self.rules.iter().chain(self.added()).map(|rule| rule.rank.matching());
         matches.map(|matching| Depth::of(matching.presence())).max().unwrap_or(Depth::Nothing)
@@ -311,16 +312,15 @@ impl TablePlan {
 }
 
 impl Plan {
-    /// The plan of every table of a switch as it is.
+    /// Returns the plan of every table of a switch in its present state.
     pub fn new(switch: &mut Switch) -> Plan {
         let ids = 0..switch.limits().tables;
-        // What changed before now is in the tables.
+        // Earlier changes are in the tables already.
         ids.for_each(|id| drop(switch.table_mut(id).take_changes()));
         Plan { tables: switch.tables().iter().map(TablePlan::new).collect() }
     }
 
-    /// Takes over what changed in the switch; answers with the tables whose base should be made
-    /// anew.
+    /// Applies the changes in the switch. Returns the tables whose base should be rebuilt.
     pub fn update(&mut self, switch: &mut Switch) -> Vec<u8> {
         let mut rebuild = Vec::new();
         for (id, plan) in (0..).zip(&mut self.tables) {
@@ -332,34 +332,35 @@ impl Plan {
         rebuild
     }
 
-    /// Puts in a table's new base. It must have been made of the table as the last update saw it.
+    /// Replaces the plan of a table by one with a new base, which must have been built from the
+    /// table as the last update saw it.
     pub fn replace(&mut self, table_id: u8, plan: TablePlan) {
         let old = &mut self.tables[usize::from(table_id)];
         *old = TablePlan { version: old.version + 1, ..plan };
     }
 
-    /// A plan made of plans of tables, by number.
+    /// Returns a plan made of the plans of tables, by number.
     pub fn of(tables: Vec<TablePlan>) -> Plan {
         Plan { tables }
     }
 
-    /// The plan of a table.
+    /// Returns the plan of a table.
     pub fn table(&self, id: u8) -> &TablePlan {
         &self.tables[usize::from(id)]
     }
 
-    /// The plans of all tables, by number.
+    /// Returns the plans of all tables, by number.
     pub fn tables(&self) -> &[TablePlan] {
         &self.tables
     }
 
-    /// How far into a packet any table looks: parsing may stop there.
+    /// Returns how deep into a packet any table looks: parsing may stop there.
     pub fn depth(&self) -> Depth {
         self.tables.iter().map(TablePlan::depth).max().unwrap_or(Depth::Nothing)
     }
 }
 
-/// The bits that any of the rules looks at.
+/// Returns the bits that any of the rules compares.
 fn wanted(rules: &[Rule]) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     for term in rules.iter().flat_map(|rule| rule.rank.matching().terms()) {

@@ -1,4 +1,5 @@
-//! Whole programs on whole packets: planned against interpreted, outcomes and counters.
+//! Whole pipelines on whole packets: planned and interpreted execution give the same outcomes and
+//! counters.
 
 use super::*;
 use crate::action::Action;
@@ -21,7 +22,7 @@ fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len() as u64) as usize]
 }
 
-/// A match from a small world, so that packets of that world meet it.
+/// A match over few values, so that random packets meet it.
 fn any_match(rng: &mut Rng) -> Match {
     let v4 = [FieldMatch::exact(Field::EthType, 0x0800)];
     let mut fields = Vec::new();
@@ -111,7 +112,7 @@ fn any_switch(rng: &mut Rng) -> Switch {
     switch
 }
 
-/// Adds flows; those whose actions their match does not allow are refused, which is right too.
+/// Adds flows. Those whose actions their match does not allow are refused, which is correct too.
 fn add_flows(rng: &mut Rng, switch: &mut Switch, count: u64) {
     for _ in 0..count {
         let _ = switch.flow_mod(Time::ZERO, &any_flow(rng));
@@ -139,7 +140,7 @@ fn any_frame(rng: &mut Rng) -> Vec<u8> {
     frame
 }
 
-/// Everything that counts.
+/// All counters.
 fn counters(switch: &Switch) -> String {
     let flows: Vec<_> =
         switch.tables().iter().flat_map(Table::flows).map(|(_, flow)| flow.counters).collect();
@@ -151,7 +152,7 @@ fn counters(switch: &Switch) -> String {
 }
 
 #[test]
-fn planned_programs_do_to_packets_what_interpreted_ones_do() {
+fn planned_and_interpreted_switches_execute_packets_alike() {
     let mut rng = Rng::new(11);
     let mut sent = 0;
     for program in 0..150 {
@@ -160,7 +161,7 @@ fn planned_programs_do_to_packets_what_interpreted_ones_do() {
         add_flows(&mut rng, &mut switch, flows);
         let mut plan = Plan::new(&mut switch);
         if program % 2 == 0 {
-            // Half of the programs carry a delta.
+            // Half of the switches have a delta.
             add_flows(&mut rng, &mut switch, 20);
             plan.update(&mut switch);
         }
@@ -180,11 +181,11 @@ fn planned_programs_do_to_packets_what_interpreted_ones_do() {
         assert_eq!(counters(&planned), counters(&switch), "program {program}");
         sent += switch.ports().map(|(_, port)| port.counters.tx_packets).sum::<u64>();
     }
-    assert!(sent > 3000, "the world is too small for its rules: {sent} of 15000 packets left");
+    assert!(sent > 3000, "too few packets match: {sent} of 15000 packets left");
 }
 
 #[test]
-fn a_plan_of_many_routes_says_how_deep_it_looks() {
+fn a_plan_of_many_routes_reports_its_depth() {
     let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
     let mut depth = |filters: &[workload::Filter]| {
         for (priority, matching) in filters {

@@ -1,12 +1,12 @@
-//! Runs: what changed in a table since its base was made, a few hundred changes in each.
+//! Runs: the changes of a table since its base was built, a few hundred in each.
 //!
 //! ```text
-//!   base ◀── run ◀── run ◀── run       an update makes the last one anew, or one more
+//!   base ◀── run ◀── run ◀── run       an update replaces the last run, or adds one
 //! ```
 //!
-//! So an update takes as long as there are changes in one run, however many wait for a new base. A
-//! rule is in one run at most; rules of the base that are gone are noted in the run of the update
-//! in which they went.
+//! So the time of an update depends on the size of one run, however many changes wait for a new
+//! base. A rule is in at most one run. A rule of the base that was removed is noted in the run of
+//! the update that removed it.
 
 use super::Rule;
 use super::base::Base;
@@ -16,22 +16,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Changes up to which a run takes in further ones: making it anew then takes less than half a
+/// The changes up to which a run takes further ones. Replacing such a run takes less than half a
 /// millisecond.
 const RUN_MAX: usize = 256;
 
-/// Rules of the base that are gone, each with the later rules of its part that may share packets
-/// with it.
+/// Rules of the base that were removed, each with the later rules of its subtable that may match
+/// the same packets.
 pub(super) type Dead = BTreeMap<u32, Arc<[u32]>>;
 
-/// Some changes. Immutable.
+/// A run of changes. Immutable.
 #[derive(Debug)]
 pub struct DeltaRun {
     rules: Vec<Rule>,
     base: Base,
     dead: Dead,
-    /// Eight bits for every rule, of which that of its hash is set: most ranks that are not here
-    /// are seen not to be.
+    /// A filter with eight bits per rule, one of which is set by the hash of the rule's rank. It
+    /// excludes most ranks that are not in the run.
     hashes: Box<[u64]>,
 }
 
@@ -47,7 +47,7 @@ impl DeltaRun {
         DeltaRun { rules, base, dead, hashes: hashes.into() }
     }
 
-    /// Rules that were added, in the order of lookup.
+    /// Returns the rules that were added, in the order of lookup.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
@@ -56,7 +56,7 @@ impl DeltaRun {
         &self.dead
     }
 
-    /// The place of the first rule that matches, and its rank.
+    /// Returns the index of the first rule that matches, and its rank.
     pub(super) fn lookup(&self, key: &Key) -> Option<(u32, &Rank)> {
         let found = self.base.lookup(key)?;
         Some((found, &self.rules[found as usize].rank))
@@ -66,7 +66,7 @@ impl DeltaRun {
         self.rules.len() + self.dead.len()
     }
 
-    /// Whether a rank of this hash is here.
+    /// Returns whether the run has a rank of this hash.
     fn has(&self, rank: &Rank, hash: u64) -> bool {
         let (word, bit) = place(hash, self.hashes.len());
         self.hashes[word] & bit != 0 && self.rules.binary_search_by(|rule| rule.rank.cmp(rank)).is_ok()
@@ -79,13 +79,13 @@ fn hash(rank: &Rank) -> u64 {
     hasher.finish()
 }
 
-/// The word of so many, a power of two, and the bit there, for a hash.
+/// Returns the word, of `words` (a power of two), and the bit in it for a hash.
 fn place(hash: u64, words: usize) -> (usize, u64) {
     ((hash >> 6) as usize & (words - 1), 1 << (hash & 63))
 }
 
-/// Takes changes in: rules that came or are different now, and rules of the base that are gone.
-/// `changed` are the ranks of all of them, to be forgotten where they were.
+/// Adds changes: rules that are new or different, and rules of the base that were removed.
+/// `changed` holds the ranks of all of them; older entries of these ranks are deleted.
 pub(super) fn add(
     runs: &mut Vec<Arc<DeltaRun>>,
     changed: &BTreeSet<Rank>,
@@ -93,7 +93,7 @@ pub(super) fn add(
     mut dead: Dead,
 ) {
     let count = rules.len() + dead.len();
-    // What comes in large batches is not to make many runs: a run doubles at most.
+    // Large batches must not make many runs: a run may double.
     let takes_in = |last: &mut Arc<DeltaRun>| last.len() + count <= RUN_MAX.max(2 * count);
     if let Some(last) = runs.pop_if(takes_in) {
         rules.extend(last.rules.iter().filter(|rule| !changed.contains(&rule.rank)).cloned());

@@ -1,4 +1,4 @@
-//! Plans against the tables they are made of.
+//! Plans compared with the tables they are built from.
 
 use super::*;
 use crate::field::Field;
@@ -18,7 +18,7 @@ fn switch_of(filters: &[workload::Filter]) -> Switch {
     switch
 }
 
-/// The first flow that matches, by looking at each in turn.
+/// Returns the first flow that matches, by comparing each in turn.
 fn naive(switch: &Switch, key: &Key) -> Option<u64> {
     let mut flows = switch.tables()[0].flows();
     flows.find(|(rank, _)| rank.matching().matches(key)).map(|(_, flow)| flow.serial)
@@ -38,7 +38,7 @@ fn shapes(plan: &TablePlan) -> Vec<&'static str> {
 }
 
 #[test]
-fn tables_take_the_shapes_that_fit_them() {
+fn tables_get_the_shapes_that_fit_them() {
     let plan = |filters: &[workload::Filter]| TablePlan::new(&switch_of(filters).tables()[0]);
     assert_eq!(shapes(&plan(&[])), [""; 0]);
     assert_eq!(shapes(&plan(&workload::routes(4, 1))), ["chain"]);
@@ -100,7 +100,7 @@ fn a_plan_follows_its_table_through_additions_changes_and_deletions() {
 }
 
 #[test]
-fn changes_lie_in_runs_of_a_few_hundred_and_may_change_again() {
+fn changes_are_in_runs_of_a_few_hundred_and_may_change_again() {
     let filters = workload::filters(1500, 5);
     let mut switch = switch_of(&filters[..200]);
     let mut plan = Plan::new(&mut switch);
@@ -140,9 +140,9 @@ fn changes_lie_in_runs_of_a_few_hundred_and_may_change_again() {
 }
 
 #[test]
-fn what_lies_behind_rules_that_are_gone_is_found_whatever_the_shape() {
+fn rules_behind_removed_ones_are_found_in_every_shape() {
     let mut rng = Rng::new(9);
-    // Prefixes nest; some come before longer ones, so that those are hidden.
+    // Prefixes nest; some precede longer ones, so that those are hidden.
     let mut routes = workload::routes(400, 3);
     for _ in 0..400 {
         let (_, matching) = routes[rng.below(400) as usize].clone();

@@ -1,51 +1,50 @@
-//! Decision trees for rules with many different masks: each node reads a few neighbouring bits of
-//! the packed key and picks a child; a leaf is a short chain of rules. The root reads so many bits
-//! that most keys of no rule end in an empty leaf after one step.
+//! Decision trees for rules with many different masks. A node reads a few adjacent bits of the
+//! packed key and selects a child. A leaf is a short chain of rules. The root reads enough bits
+//! that most keys that match no rule end in an empty leaf after one step.
 //!
-//! As in HiCuts (Gupta, McKeown 1999), the cut is chosen by what the rules look like; as in
-//! EffiCuts (Vamanan, Voskuilen, Vijaykumar 2010), rules with long and with short prefixes are kept
-//! in separate trees (by the caller), so that few rules lie across many cuts. Cuts are at bits, not
-//! ranges: a child is a shift and a mask away. Rules that a leaf's region makes unreachable are
-//! left out of the leaf.
+//! As in HiCuts (Gupta, McKeown 1999), the rules determine the cut. As in EffiCuts (Vamanan,
+//! Voskuilen, Vijaykumar 2010), the caller keeps rules with long and with short prefixes in
+//! separate trees, so that few rules cross many cuts. Cuts are at bits, not ranges: a shift and a
+//! mask find the child. A leaf omits rules that its region makes unreachable.
 
 use super::NONE;
 use super::entry::{Entry, first};
 use std::collections::BTreeMap;
 
-/// Rules a leaf may hold without being cut further.
+/// The rules that a leaf may hold without another cut.
 const LEAF_MAX: usize = 4;
-/// Most bits one node reads.
+/// The most bits that one node reads.
 const CUT_MAX: u32 = 8;
-/// Most bits the root reads: 2¹⁴ nodes are 128 KiB, which stays in a second-level cache.
+/// The most bits that the root reads: 2¹⁴ nodes take 128 KiB, which fits a second-level cache.
 const ROOT_MAX: u32 = 14;
-/// The root has up to so many halvings more children than rules.
+/// The root may read this many bits more than are needed to distinguish its rules.
 const ROOT_SPARE: u32 = 4;
-/// Deepest cut: further leaves are chains of any length. Also bounds the search.
+/// The deepest cut; leaves below are chains of any length. It also bounds the search.
 const DEPTH_MAX: usize = 24;
-/// A cut may multiply its rules by no more than this.
+/// The greatest factor by which a cut may multiply its rules.
 const GROWTH_MAX: f64 = 3.0;
-/// Leaf entries of the whole tree per rule; a tree that would need more is made of longer leaves.
+/// The most leaf entries of the tree per rule; a tree that would need more gets longer leaves.
 const COPIES_MAX: usize = 24;
-/// What a doubling of copies costs, measured in halvings of the rules left.
+/// The cost of doubling the copies, in halvings of the remaining rules.
 const COPY_COST: f64 = 0.6;
 
-/// A step of the search.
+/// A node: one step of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TreeNode {
-    /// Child number `base + ((key[lane] >> shift) & mask)`.
+    /// Continue at child number `base + ((key[lane] >> shift) & mask)`.
     Cut {
-        /// First child.
+        /// The first child.
         base: u32,
-        /// Which lane.
+        /// The lane.
         lane: u8,
-        /// Lowest bit.
+        /// The lowest bit.
         shift: u8,
         /// As many ones as bits are read.
         mask: u8,
     },
-    /// The entries from here to the first whose rule is `u32::MAX`, which ends every leaf.
+    /// The entries from `start` to the first whose rule is `u32::MAX`, which ends every leaf.
     Leaf {
-        /// First entry.
+        /// The first entry.
         start: u32,
     },
 }
@@ -60,7 +59,7 @@ pub struct Tree<const N: usize> {
     best: u32,
 }
 
-/// The first step: to node number `(key[lane] >> shift) & mask`.
+/// The root's cut: leads to node number `(key[lane] >> shift) & mask`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Root {
     lane: u8,
@@ -68,14 +67,14 @@ struct Root {
     mask: u32,
 }
 
-/// What is known of a key at a node: `key & mask == value`.
+/// The known bits of a key at a node: `key & mask == value`.
 #[derive(Clone, Copy, Debug)]
 struct Region<const N: usize> {
     mask: [u64; N],
     value: [u64; N],
 }
 
-/// Neighbouring bits of one lane.
+/// A cut: adjacent bits of one lane.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Cut {
     lane: usize,
@@ -84,7 +83,7 @@ struct Cut {
     score: f64,
 }
 
-/// A node to be made, and the rules that can match there.
+/// A node to be built, and the rules that can match there.
 struct PendingNode<const N: usize> {
     node: usize,
     rules: Vec<u32>,
@@ -93,7 +92,7 @@ struct PendingNode<const N: usize> {
 }
 
 impl<const N: usize> Tree<N> {
-    /// The tree of entries in the order of priority.
+    /// Builds the tree of entries in the order of priority.
     pub(crate) fn new(entries: &[Entry<N>]) -> Tree<N> {
         let best = entries.first().map_or(NONE, |entry| entry.rule);
         let budget = entries.len() * COPIES_MAX;
@@ -103,63 +102,63 @@ impl<const N: usize> Tree<N> {
         let mut leaves = BTreeMap::new();
         let all = (0..entries.len() as u32).collect();
         let region = Region { mask: [0; N], value: [0; N] };
-        let mut jobs = vec![PendingNode { node: 0, rules: all, region, depth: 0 }];
-        if let Some(cut) = jobs[0].best_cut(entries, ROOT_MAX, ROOT_SPARE) {
+        let mut pending_nodes = vec![PendingNode { node: 0, rules: all, region, depth: 0 }];
+        if let Some(cut) = pending_nodes[0].best_cut(entries, ROOT_MAX, ROOT_SPARE) {
             tree.root = Root { lane: cut.lane as u8, shift: cut.shift as u8, mask: (1 << cut.bits) - 1 };
-            jobs = jobs[0].split(entries, cut, 0);
-            tree.nodes.resize(jobs.len(), TreeNode::Leaf { start: 0 });
+            pending_nodes = pending_nodes[0].split(entries, cut, 0);
+            tree.nodes.resize(pending_nodes.len(), TreeNode::Leaf { start: 0 });
             tree.depth = 1;
         }
-        // Copies that the jobs still open will need at least.
-        let mut open: usize = jobs.iter().map(|job| job.rules.len()).sum();
-        while let Some(mut job) = jobs.pop() {
-            open -= job.rules.len();
-            job.prune(entries);
-            let has_room = tree.entries.len() + open + 2 * job.rules.len() <= budget;
-            let cut = job.best_cut(entries, CUT_MAX, 1).filter(|_| has_room);
+        // The copies that the pending nodes will need at least.
+        let mut open: usize = pending_nodes.iter().map(|pending| pending.rules.len()).sum();
+        while let Some(mut pending) = pending_nodes.pop() {
+            open -= pending.rules.len();
+            pending.prune(entries);
+            let has_room = tree.entries.len() + open + 2 * pending.rules.len() <= budget;
+            let cut = pending.best_cut(entries, CUT_MAX, 1).filter(|_| has_room);
             let Some(cut) = cut else {
-                tree.leaf(entries, &job, &mut leaves);
+                tree.leaf(entries, &pending, &mut leaves);
                 continue;
             };
             let base = tree.nodes.len();
             let mask = ((1u32 << cut.bits) - 1) as u8;
-            tree.nodes[job.node] =
+            tree.nodes[pending.node] =
                 TreeNode::Cut { base: base as u32, lane: cut.lane as u8, shift: cut.shift as u8, mask };
-            tree.depth = tree.depth.max(job.depth + 1);
-            let children = job.split(entries, cut, base);
+            tree.depth = tree.depth.max(pending.depth + 1);
+            let children = pending.split(entries, cut, base);
             tree.nodes.resize(base + children.len(), TreeNode::Leaf { start: 0 });
             open += children.iter().map(|child| child.rules.len()).sum::<usize>();
-            jobs.extend(children);
+            pending_nodes.extend(children);
         }
         tree
     }
 
-    /// The first of its rules.
+    /// Returns the first of its rules.
     pub fn best(&self) -> u32 {
         self.best
     }
 
-    /// Nodes on the longest way.
+    /// Returns the number of nodes on the longest path.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The nodes; the first are those that the root leads to.
+    /// Returns the nodes; the first are the children of the root.
     pub fn nodes(&self) -> &[TreeNode] {
         &self.nodes
     }
 
-    /// The rules of all leaves.
+    /// Returns the rules of all leaves.
     pub fn entries(&self) -> &[Entry<N>] {
         &self.entries
     }
 
-    /// Memory it takes.
+    /// Returns the memory it uses, in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.nodes[..]) + size_of_val(&self.entries[..])
     }
 
-    /// The first rule before `bound` that matches, or `NONE`.
+    /// Returns the first rule before `bound` that matches, or `NONE`.
     #[inline]
     pub(crate) fn find(&self, key: &[u64; N], bound: u32) -> u32 {
         let Root { lane, shift, mask } = self.root;
@@ -175,25 +174,25 @@ impl<const N: usize> Tree<N> {
         }
     }
 
-    /// Makes a leaf, or finds the one with the same rules.
-    fn leaf(&mut self, entries: &[Entry<N>], job: &PendingNode<N>, leaves: &mut BTreeMap<Vec<u32>, u32>) {
-        let start = *leaves.entry(job.rules.clone()).or_insert_with(|| {
+    /// Makes a leaf, or reuses the one with the same rules.
+    fn leaf(&mut self, entries: &[Entry<N>], pending: &PendingNode<N>, leaves: &mut BTreeMap<Vec<u32>, u32>) {
+        let start = *leaves.entry(pending.rules.clone()).or_insert_with(|| {
             let start = self.entries.len() as u32;
-            self.entries.extend(job.rules.iter().map(|rule| entries[*rule as usize]));
+            self.entries.extend(pending.rules.iter().map(|rule| entries[*rule as usize]));
             self.entries.push(Entry { mask: [0; N], value: [0; N], rule: NONE });
             start
         });
-        self.nodes[job.node] = TreeNode::Leaf { start };
+        self.nodes[pending.node] = TreeNode::Leaf { start };
     }
 }
 
 impl<const N: usize> PendingNode<N> {
-    /// Leaves out what comes after a rule that matches the whole region.
+    /// Removes the rules after a rule that matches the whole region.
     fn prune(&mut self, entries: &[Entry<N>]) {
         let region = self.region;
         let covers = |rule: &u32| {
             let mask = entries[*rule as usize].mask;
-            // The region's known bits already agree with every rule here.
+            // The known bits of the region agree with every rule here.
             (0..N).all(|lane| mask[lane] & !region.mask[lane] == 0)
         };
         if let Some(last) = self.rules.iter().position(covers) {
@@ -201,8 +200,9 @@ impl<const N: usize> PendingNode<N> {
         }
     }
 
-    /// The cut that leaves the fewest rules for its copies; `None` when the job should be a leaf.
-    /// It reads at most `bits_max` bits, and `spare` more than it takes to tell the rules apart.
+    /// Returns the cut that leaves the fewest rules for its copies; `None` if the node should be a
+    /// leaf. It reads at most `bits_max` bits, and at most `spare` more than are needed to
+    /// distinguish the rules.
     fn best_cut(&self, entries: &[Entry<N>], bits_max: u32, spare: u32) -> Option<Cut> {
         if self.rules.len() <= LEAF_MAX || self.depth >= DEPTH_MAX {
             return None;
@@ -236,7 +236,7 @@ impl<const N: usize> PendingNode<N> {
         best
     }
 
-    /// For every bit, how many rules want a one there, and how many a zero.
+    /// Counts, for every bit, the rules that require a one and those that require a zero.
     fn count_bits(&self, entries: &[Entry<N>]) -> ([[u32; 64]; N], [[u32; 64]; N]) {
         let (mut ones, mut zeros) = ([[0; 64]; N], [[0; 64]; N]);
         for rule in &self.rules {
@@ -268,7 +268,7 @@ impl<const N: usize> PendingNode<N> {
             let entry = &entries[*rule as usize];
             let mask = entry.mask[cut.lane] >> cut.shift & all;
             let value = entry.value[cut.lane] >> cut.shift & all;
-            // Every way to fill the bits that the rule leaves open.
+            // Every combination of the bits that the rule leaves open.
             let open = !mask & all;
             let mut fill = 0;
             loop {
@@ -283,12 +283,12 @@ impl<const N: usize> PendingNode<N> {
     }
 }
 
-/// What cutting at one bit does to the rules, as if bits were independent.
+/// The effect of a cut at one bit, as if bits were independent.
 #[derive(Clone, Copy, Debug)]
 struct Half {
-    /// Halvings of the rules a packet that follows a rule still meets.
+    /// Halvings of the rules that a packet which follows a rule still meets.
     gain: f64,
-    /// Copies made of each rule.
+    /// Copies per rule.
     growth: f64,
 }
 

@@ -2,33 +2,32 @@
 //! byte.
 //!
 //! With 24 bits this is DIR-24-8 (Gupta, Lin, McKeown 1998): one memory access for nearly every
-//! IPv4 route, in 64 MiB. With 16 it is small enough for the cache when routes are few, and serves
-//! IPv6 too. Rules are painted from the last to the first, so priorities need not follow prefix
-//! lengths.
+//! IPv4 route, in 64 MiB. With 16 bits it fits the cache if routes are few, and also serves IPv6.
+//! Rules are written from the last to the first, so priorities need not follow prefix lengths.
 
 use super::NONE;
-use super::lanes::Words;
+use super::lanes::KeyWords;
 
-/// Set in an entry that is the number of a node; else the entry is a rule, or [`EMPTY`].
+/// Set in an entry that is the number of a node; otherwise the entry is a rule or [`EMPTY`].
 const NODE: u32 = 1 << 31;
-/// No rule.
+/// The entry for no rule.
 const EMPTY: u32 = NODE - 1;
-/// Rules from which the 64 MiB first level of 24 bits pays: with fewer, most keys end in the 256
-/// KiB of 16 bits.
+/// The number of rules from which the 64 MiB first level of 24 bits pays. With fewer, most keys end
+/// in the 256 KiB of 16 bits.
 const WIDE_MIN: usize = 65_536;
 
-/// The bits of a key that prefixes are of: one word's part, or two whole words.
+/// The bits of a key that the prefixes apply to: a part of one word, or two whole words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyBits {
     /// The word with the highest bits.
     pub word: u8,
-    /// Lowest bit of the field in that word.
+    /// The lowest bit of the field in that word.
     pub shift: u8,
-    /// Width of the field: 17 to 64, or 128 for that word and the next.
+    /// The width of the field: 17 to 64; or 128 for that word and the next.
     pub bits: u8,
 }
 
-/// A rule as a prefix: the value left-aligned in 128 bits.
+/// A rule as a prefix; the value is left-aligned in 128 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefix {
     pub(crate) value: u128,
@@ -43,20 +42,20 @@ pub struct Trie {
     first_bits: u32,
     first: Vec<u32>,
     nodes: Vec<u32>,
-    /// For each prefix, in the order they were given, what it was painted over.
+    /// For each prefix, in the given order, the entry that it replaced.
     below: Vec<u32>,
 }
 
-/// In [`Trie::below`]: more than one thing.
+/// In [`Trie::below`]: the prefix replaced more than one entry.
 const MIXED: u32 = NODE;
 
 impl Trie {
-    /// Set in an entry that is the number of a node.
+    /// Set in an entry that is the number of a node; otherwise the entry is a rule or [`EMPTY`].
     pub const NODE: u32 = NODE;
     /// The entry for no rule.
     pub const EMPTY: u32 = EMPTY;
 
-    /// The table of prefixes given in the order of their priority, first is highest.
+    /// Builds the table of prefixes, which are in the order of priority, highest first.
     pub(crate) fn new(part: KeyBits, prefixes: &[Prefix]) -> Trie {
         let is_wide = prefixes.len() >= WIDE_MIN && part.bits >= 32;
         let first_bits = if is_wide { 24 } else { 16 };
@@ -68,12 +67,12 @@ impl Trie {
         trie
     }
 
-    /// The rules that would be found, one after the other, were those before them not there: from
-    /// the one below the prefix given in place `place` on. `members` are the rules of the prefixes
-    /// as given. `None` when that differs within the prefix.
-    pub(crate) fn beneath(&self, place: usize, members: &[u32]) -> Option<Vec<u32>> {
+    /// Returns the rules that would be found, in order, if the prefix at `index` and then those
+    /// before each were removed. `members` holds the rules of the prefixes in the given order.
+    /// `None` if the answer differs within the prefix.
+    pub(crate) fn beneath(&self, index: usize, members: &[u32]) -> Option<Vec<u32>> {
         let mut rules = Vec::new();
-        let mut below = self.below[place];
+        let mut below = self.below[index];
         while below != EMPTY {
             if below == MIXED {
                 return None;
@@ -84,35 +83,35 @@ impl Trie {
         Some(rules)
     }
 
-    /// Which bits of the key it looks at.
+    /// Returns the bits of the key that it looks up.
     pub fn part(&self) -> KeyBits {
         self.part
     }
 
-    /// Bits that index the first level.
+    /// Returns the number of bits that index the first level.
     pub fn first_bits(&self) -> u32 {
         self.first_bits
     }
 
-    /// The first level: for every value of the highest bits a rule, [`Trie::EMPTY`], or with
-    /// [`Trie::NODE`] set the number of a node.
+    /// Returns the first level: for every value of the highest bits a rule, [`Trie::EMPTY`], or the
+    /// number of a node with [`Trie::NODE`] set.
     pub fn first(&self) -> &[u32] {
         &self.first
     }
 
-    /// The nodes, of 256 entries each for the next eight bits.
+    /// Returns the nodes, each with 256 entries for the next eight bits.
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// Memory it takes.
+    /// Returns the memory it uses, in bytes.
     pub fn bytes(&self) -> usize {
         (self.first.len() + self.nodes.len() + self.below.len()) * 4
     }
 
-    /// The rule for a key, or [`NONE`].
+    /// Returns the rule for a key, or [`NONE`].
     #[inline]
-    pub(crate) fn find(&self, words: &Words) -> u32 {
+    pub(crate) fn find(&self, words: &KeyWords) -> u32 {
         let KeyBits { word, shift, bits } = self.part;
         let word = usize::from(word);
         let high = (words[word % 16] >> shift) << (64 - u32::from(bits.min(64)));
@@ -126,7 +125,7 @@ impl Trie {
         if entry == EMPTY { NONE } else { entry }
     }
 
-    /// Puts a prefix over what is there; says what that was.
+    /// Writes a prefix over the existing entries; returns what they were.
     fn paint(&mut self, prefix: &Prefix) -> u32 {
         let index = (prefix.value >> (128 - self.first_bits)) as usize;
         if prefix.len <= self.first_bits {
@@ -149,7 +148,7 @@ impl Trie {
         }
     }
 
-    /// The node that an entry names, or a new one full of the entry's rule.
+    /// Returns the node that an entry names, or a new one filled with the entry's rule.
     fn node_for(&mut self, entry: u32) -> u32 {
         if entry & NODE != 0 {
             return entry & !NODE;
@@ -160,7 +159,7 @@ impl Trie {
     }
 }
 
-/// Fills entries, and says what they all were, or [`MIXED`].
+/// Fills entries and returns what they all were, or [`MIXED`].
 fn fill(entries: &mut [u32], rule: u32) -> u32 {
     let was = entries[0];
     let is_one = was & NODE == 0 && entries.iter().all(|entry| *entry == was);
