@@ -62,7 +62,7 @@ pub enum Refusal {
     #[error("group {0} already exists")]
     GroupExists(u32),
     #[error(
-        "group {0} is not valid: its number is reserved, or it is indirect and has not exactly one bucket"
+        "group {0} is not valid: its number is reserved, it is indirect without exactly one bucket, or all or indirect with weights"
     )]
     GroupInvalid(u32),
     #[error("the switch may hold at most {0} groups")]
@@ -71,6 +71,8 @@ pub enum Refusal {
     GroupTooManyBuckets(usize),
     #[error("group {0} would make a chain of more than {1} groups")]
     GroupTooDeep(u32, usize),
+    #[error("a bucket of group {0} watches a port or group; only select and fast-failover groups may")]
+    GroupWatchUnsupported(u32),
     #[error("group {0} would forward to itself")]
     GroupLoop(u32),
     #[error("group {0} does not exist")]
@@ -147,6 +149,7 @@ impl Refusal {
             Refusal::GroupsFull(_) => (6, 3),
             Refusal::GroupTooManyBuckets(_) => (6, 4),
             Refusal::GroupTooDeep(..) => (6, 5),
+            Refusal::GroupWatchUnsupported(_) => (6, 6),
             Refusal::GroupLoop(_) => (6, 7),
             Refusal::GroupUnknown(_) => (6, 8),
             Refusal::GroupChained(_) => (6, 9),

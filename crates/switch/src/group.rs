@@ -31,7 +31,7 @@ pub enum GroupKind {
 /// One set of actions of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// The share of the flows in a select group.
+    /// The share of the flows in a select group; 0 in other groups.
     pub weight: u16,
     /// The bucket is live while this port is live, or `watch_group` is; [`port::ANY`] for none.
     pub watch_port: u32,
@@ -84,9 +84,10 @@ pub enum GroupCommand {
 }
 
 impl Bucket {
-    /// Returns a bucket of weight 1 that is always live.
+    /// Returns a bucket of weight 0 that is always live. A select group sends nothing to a bucket of
+    /// weight 0; other groups ignore or refuse weights.
     pub fn new(actions: impl Into<Vec<Action>>) -> Bucket {
-        Bucket { weight: 1, watch_port: port::ANY, watch_group: ANY_GROUP, actions: actions.into() }
+        Bucket { weight: 0, watch_port: port::ANY, watch_group: ANY_GROUP, actions: actions.into() }
     }
 
     /// Returns the groups that it leads to: those that it sends packets to and the one that it

@@ -168,16 +168,21 @@ fn an_exhausted_ttl_goes_to_the_controller_and_no_further() {
 #[test]
 fn groups_copy_choose_and_fail_over() {
     let mut switch = switch();
-    let to = |port: u32| Bucket { watch_port: port, ..Bucket::new([Action::output(port)]) };
+    let plain = |port: u32| Bucket::new([Action::output(port)]);
+    let to = |port: u32| Bucket { watch_port: port, ..plain(port) };
     let mut group = |kind, buckets: &[Bucket]| {
         let command = if switch.group(1).is_some() { GroupCommand::Modify } else { GroupCommand::Add };
         switch.group_mod(at(0), &GroupMod { command, id: 1, kind, buckets: buckets.to_vec() }).unwrap();
         add(&mut switch, 0, 1, Match::any(), Instructions::apply([Action::Group(1)]));
         run(&mut switch, &frame(64))
     };
-    assert_eq!(group(GroupKind::All, &[to(2), to(1), to(3)]), [2, 0, 3], "not back where it came from");
-    assert_eq!(group(GroupKind::Indirect, &[to(4)]), [4]);
-    assert_eq!(group(GroupKind::Select, &[Bucket { weight: 0, ..to(2) }, to(3)]), [3]);
+    assert_eq!(
+        group(GroupKind::All, &[plain(2), plain(1), plain(3)]),
+        [2, 0, 3],
+        "not back where it came from"
+    );
+    assert_eq!(group(GroupKind::Indirect, &[plain(4)]), [4]);
+    assert_eq!(group(GroupKind::Select, &[to(2), Bucket { weight: 1, ..to(3) }]), [3]);
     assert_eq!(group(GroupKind::FastFailover, &[to(2), to(3)]), [2]);
     switch.set_port(2, Port { link: Link::Down, ..Port::up() });
     assert_eq!(run(&mut switch, &frame(64)), [3]);
@@ -238,7 +243,8 @@ fn chains_of_groups_end_at_a_limit_however_they_come_about() {
             (0, Some(next)) => Bucket::new([Action::Group(next)]),
             (_, Some(next)) => Bucket { watch_group: next, ..Bucket::new([Action::output(2)]) },
         };
-        let request = GroupMod { command, id, kind: GroupKind::All, buckets: vec![bucket] };
+        let kind = if bucket.watch_group == ANY_GROUP { GroupKind::All } else { GroupKind::Select };
+        let request = GroupMod { command, id, kind, buckets: vec![bucket] };
         switch.group_mod(at(0), &request).map(drop).map_err(|refusal| refusal.numbers())
     };
     assert_eq!(request(Add, 1, None), Ok(()));
@@ -253,6 +259,28 @@ fn chains_of_groups_end_at_a_limit_however_they_come_about() {
     assert_eq!(request(Add, 6, Some(5)), Err((6, 5)));
     assert_eq!(request(Modify, 2, Some(1)), Err((6, 5)));
     assert_eq!(request(Modify, 2, Some(5)), Err((6, 7)), "a loop is called one");
+}
+
+/// §6.5, §7.3.4.3: OFPGMFC_INVALID_GROUP is (6, 1), OFPGMFC_WATCH_UNSUPPORTED is (6, 6).
+#[test]
+fn weights_and_watches_are_refused_in_groups_that_use_every_bucket() {
+    let mut switch = switch();
+    let mut request = |id, kind, bucket: Bucket| {
+        let request = GroupMod { command: GroupCommand::Add, id, kind, buckets: vec![bucket] };
+        switch.group_mod(at(0), &request).map(drop).map_err(|refusal| refusal.numbers())
+    };
+    let bucket = || Bucket::new([Action::output(2)]);
+    let weighted = || Bucket { weight: 1, ..bucket() };
+    let watching = || Bucket { watch_port: 2, ..bucket() };
+    assert_eq!(request(1, GroupKind::Select, Bucket { weight: 1, ..watching() }), Ok(()));
+    assert_eq!(request(2, GroupKind::FastFailover, watching()), Ok(()));
+    assert_eq!(request(3, GroupKind::FastFailover, Bucket { weight: 1, ..watching() }), Ok(()));
+    for (id, kind) in [(4, GroupKind::All), (5, GroupKind::Indirect)] {
+        assert_eq!(request(id, kind, weighted()), Err((6, 1)), "{kind:?}");
+        assert_eq!(request(id, kind, watching()), Err((6, 6)), "{kind:?}");
+        assert_eq!(request(id, kind, Bucket { watch_group: 1, ..bucket() }), Err((6, 6)), "{kind:?}");
+        assert_eq!(request(id, kind, bucket()), Ok(()), "{kind:?}");
+    }
 }
 
 #[test]

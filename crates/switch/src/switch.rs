@@ -496,7 +496,17 @@ impl Switch {
             return Err(Refusal::GroupTooManyBuckets(self.limits.buckets));
         }
         for bucket in buckets {
+            // §7.3.4.3: weights are defined for select groups only. Fast-failover buckets with a
+            // weight, which rule files often have, are accepted.
+            let uses_all = matches!(kind, GroupKind::All | GroupKind::Indirect);
+            if uses_all && bucket.weight != 0 {
+                return Err(Refusal::GroupInvalid(*id));
+            }
             let watches = (bucket.watch_port != port::ANY, bucket.watch_group != ANY_GROUP);
+            // Every bucket of these groups is always used: liveness selects nothing.
+            if uses_all && watches != (false, false) {
+                return Err(Refusal::GroupWatchUnsupported(*id));
+            }
             let is_unknown =
                 watches.1 && bucket.watch_group != *id && !self.groups.contains_key(&bucket.watch_group);
             if is_unknown || (*kind == GroupKind::FastFailover && watches == (false, false)) {

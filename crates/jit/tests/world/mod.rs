@@ -204,8 +204,12 @@ fn any_group(rng: &mut Rng, command: GroupCommand, id: u32) -> GroupMod {
         // Groups lead to groups of lower numbers only.
         let lower = |action: &Action| !matches!(action, Action::Group(other) if *other >= id);
         let actions: Vec<Action> = any_actions(rng).into_iter().filter(lower).collect();
-        let watch_port = 1 + rng.below(6) as u32;
-        Bucket { watch_port, weight: rng.below(4) as u16, ..Bucket::new(actions) }
+        let watch_port = match kind {
+            GroupKind::All | GroupKind::Indirect => port::ANY,
+            GroupKind::Select | GroupKind::FastFailover => 1 + rng.below(6) as u32,
+        };
+        let weight = if kind == GroupKind::Select { rng.below(4) as u16 } else { 0 };
+        Bucket { watch_port, weight, ..Bucket::new(actions) }
     };
     let count = if kind == GroupKind::Indirect { 1 } else { rng.below(4) };
     GroupMod { command, id, kind, buckets: (0..count).map(|_| bucket(rng)).collect() }

@@ -35,12 +35,13 @@ pub(crate) fn parse_group(line: &str, ports: &PortNames) -> Result<GroupMod, Wro
     let (Some(id), Some(kind)) = (id, kind) else {
         return wrong("a group needs a number and a type", "write group_id=N,type=KIND,bucket=ACTIONS");
     };
-    let buckets = pieces.map(|piece| parse_bucket(piece, ports)).collect::<Result<_, _>>()?;
+    let buckets = pieces.map(|piece| parse_bucket(piece, kind, ports)).collect::<Result<_, _>>()?;
     Ok(GroupMod { command: GroupCommand::Add, id, kind, buckets })
 }
 
-fn parse_bucket(text: &str, ports: &PortNames) -> Result<Bucket, Wrong> {
-    let mut bucket = Bucket::new([]);
+fn parse_bucket(text: &str, kind: GroupKind, ports: &PortNames) -> Result<Bucket, Wrong> {
+    // As in ovs-ofctl, the default weight is 1 in select groups and 0 in others.
+    let mut bucket = Bucket { weight: u16::from(kind == GroupKind::Select), ..Bucket::new([]) };
     let mut rest = text.trim();
     loop {
         rest = rest.trim_start_matches([',', ' ', '\t']);

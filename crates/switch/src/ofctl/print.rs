@@ -98,7 +98,10 @@ pub fn print_group(id: u32, group: &Group) -> String {
     };
     let mut text = format!("group_id={id},type={kind}");
     for bucket in &*group.buckets {
-        text += &format!(",bucket=weight:{},", bucket.weight);
+        text += ",bucket=";
+        if group.kind == GroupKind::Select || bucket.weight != 0 {
+            text += &format!("weight:{},", bucket.weight);
+        }
         if bucket.watch_port != port::ANY {
             text += &format!("watch_port:{},", bucket.watch_port);
         }
