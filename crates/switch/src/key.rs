@@ -9,6 +9,11 @@
 use crate::field::{ETHERTYPE_PBB, FIELDS, Field, Needs, VLAN_PRESENT, WORDS, exthdr};
 use fastpath_wire::{Headers, Network, ethertype, protocol};
 
+/// The least EtherType; smaller values are lengths of IEEE 802.3 frames.
+pub const ETH_TYPE_MIN: u16 = 0x0600;
+/// The EtherType of frames that have none (OFP_DL_TYPE_NOT_ETH_TYPE).
+pub const NOT_ETH_TYPE: u16 = 0x05ff;
+
 /// The fields of one packet, packed. `words()[0]` has a bit for each field that is present.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
@@ -130,7 +135,7 @@ impl Key {
     fn extract_link(&mut self, frame: &[u8], headers: &Headers) {
         self.put(Field::EthDst, big_endian(&headers.dst.0));
         self.put(Field::EthSrc, big_endian(&headers.src.0));
-        self.put(Field::EthType, headers.ethertype.into());
+        self.put(Field::EthType, eth_type(frame, headers).into());
         if headers.l2_len > 14
             && let Some(tci) = be(frame, 14, 2)
         {
@@ -228,6 +233,22 @@ impl Key {
     }
 }
 
+/// Returns the EtherType as OXM_OF_ETH_TYPE has it. A value below 0x0600 is the length of an IEEE
+/// 802.3 frame: with SNAP and OUI 0 the type is that behind the SNAP header, else there is none and
+/// it is [`NOT_ETH_TYPE`].
+fn eth_type(frame: &[u8], headers: &Headers) -> u16 {
+    if headers.ethertype >= ETH_TYPE_MIN {
+        return headers.ethertype;
+    }
+    match frame.get(headers.l2_len..headers.l2_len + 8) {
+        Some([0xaa, 0xaa, 0x03, 0, 0, 0, high, low]) => match u16::from_be_bytes([*high, *low]) {
+            inner if inner >= ETH_TYPE_MIN => inner,
+            _ => NOT_ETH_TYPE,
+        },
+        _ => NOT_ETH_TYPE,
+    }
+}
+
 /// Returns the offset of the link-layer address in the option `kind` of a neighbour discovery
 /// message.
 pub(crate) fn neighbor_option(message: &[u8], kind: u8) -> Option<usize> {
@@ -321,6 +342,22 @@ mod tests {
     fn udp() -> Vec<u8> {
         let end = |n: u8| (MacAddr::from_index(n.into()), [192, 0, 2, n].into());
         Ip { traffic_class: 0xb9, ..Ip::between(end(1), end(2)) }.udp(1000, 53, b"x")
+    }
+
+    #[test]
+    fn a_snap_frame_has_its_inner_ethertype_and_plain_llc_has_none() {
+        let eth_type = |payload: &[u8], tag: &[u8]| {
+            let mut frame = [&[2; 12], tag, &[0, 46], payload].concat();
+            frame.resize(60, 0);
+            let key = Key::extract(&frame, &Headers::parse(&frame), PipelineFields::default());
+            key.get(Field::EthType)
+        };
+        let snap = [0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x06];
+        assert_eq!(eth_type(&snap, &[]), Some(0x0806));
+        assert_eq!(eth_type(&snap, &[0x81, 0, 0, 5]), Some(0x0806), "behind a tag");
+        assert_eq!(eth_type(&[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0], &[]), Some(0x05ff), "another OUI");
+        assert_eq!(eth_type(&[0xaa, 0xaa, 3, 0, 0, 0, 0, 4], &[]), Some(0x05ff), "no EtherType");
+        assert_eq!(eth_type(&[0x42, 0x42, 3], &[]), Some(0x05ff), "spanning tree");
     }
 
     #[test]

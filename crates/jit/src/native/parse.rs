@@ -13,6 +13,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Value, types};
 use cranelift_frontend::Variable;
 use fastpath_switch::field::WORDS;
+use fastpath_switch::key::ETH_TYPE_MIN;
 use fastpath_switch::{Depth, Field};
 use fastpath_wire::{ethertype, protocol};
 
@@ -73,6 +74,12 @@ impl Registers {
         let len = asm.load(self.context, at::LEN);
         asm.set(self.frame, frame);
         let link = self.parse_link(asm, frame, len, cold);
+        if self.depth == Depth::Link {
+            // IEEE 802.3 frames: Rust finds the EtherType of LLC and SNAP. Deeper code excludes them
+            // with everything else that is not IPv4.
+            let is_length = asm.is_number(IntCC::UnsignedLessThan, link.ethertype, ETH_TYPE_MIN.into());
+            asm.leave_if(is_length, cold);
+        }
         let presence = asm.or_number(link.presence, presence);
         let in_port = asm.load(self.context, at::IN_PORT);
         let in_port = asm.shl(in_port, 32);

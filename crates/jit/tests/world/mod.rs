@@ -34,7 +34,9 @@ fn value(rng: &mut Rng, field: Field) -> u128 {
         | Field::ArpTha
         | Field::Ipv6NdSll
         | Field::Ipv6NdTll => 0x0200_0000_0000 + small,
-        Field::EthType => u128::from(pick(rng, &[0x0800u16, 0x86dd, 0x0806, 0x8847, 0x8848, 0x88e7, 0x1234])),
+        Field::EthType => {
+            u128::from(pick(rng, &[0x0800u16, 0x86dd, 0x0806, 0x8847, 0x8848, 0x88e7, 0x1234, 0x05ff]))
+        }
         Field::VlanVid => 0x1000 + small,
         Field::IpProto => u128::from(pick(rng, &[6u8, 17, 1, 58, 132])),
         Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa => 0xc000_0200 + small,
@@ -297,6 +299,23 @@ fn neighbour(rng: &mut Rng) -> Vec<u8> {
     message
 }
 
+/// An IEEE 802.3 frame with LLC or SNAP.
+fn llc(rng: &mut Rng) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, rng.below(4) as u8, 2, 0, 0, 0, 0, rng.below(4) as u8];
+    frame.extend([0, 46]);
+    frame.extend(pick(
+        rng,
+        &[
+            [0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x06],
+            [0xaa, 0xaa, 3, 0, 0, 0, 0x12, 0x34],
+            [0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0],
+            [0x42, 0x42, 3, 0, 0, 0, 0, 0],
+        ],
+    ));
+    frame.resize(60, 0);
+    frame
+}
+
 fn arp(rng: &mut Rng) -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, rng.below(4) as u8, 8, 6, 0, 1, 8, 0, 6, 4, 0, rng.below(4) as u8]);
@@ -333,6 +352,7 @@ pub(crate) fn any_frame(rng: &mut Rng) -> Vec<u8> {
         10 if is_v6 => {
             ip.packet(pick(rng, &[0, 43, 44, 60]), &[17, 0, 0, 0, 1, 2, 3, 4, 3, 232, 0, 50, 0, 8, 0, 1])
         }
+        11 if rng.below(3) == 0 => llc(rng),
         _ => arp(rng),
     };
     for _ in 0..2 {
