@@ -94,6 +94,10 @@ impl<'a> Fields<'a> {
     /// Returns the match, and the protocols that names in the actions depend on.
     pub(crate) fn finish(mut self) -> Result<(Match, Meaning), Wrong> {
         for (key, text) in std::mem::take(&mut self.unresolved) {
+            if key == "vlan_tci" {
+                vlan_tci(text)?.into_iter().for_each(|field| self.push(field));
+                continue;
+            }
             let field = self.resolve(key, text)?;
             self.push(field);
         }
@@ -125,6 +129,34 @@ impl<'a> Fields<'a> {
         let (value, mask) = value::masked(key, field, text)?;
         Ok(FieldMatch::masked(field, value, mask))
     }
+}
+
+/// Parses the TCI of the outermost tag as Open vSwitch prints it: priority in the upper three bits,
+/// then the present bit, then the VLAN id; 0 without a tag (ovs-fields(7)).
+fn vlan_tci(text: &str) -> Result<Vec<FieldMatch>, Wrong> {
+    let (value, mask) = text.split_once('/').unwrap_or((text, "0xffff"));
+    let mask = u128::from(value::number("a mask of vlan_tci", mask, 0xffff)?);
+    let value = u128::from(value::number("vlan_tci", value, 0xffff)?) & mask;
+    let present = u128::from(VLAN_PRESENT);
+    let mut fields = Vec::new();
+    if mask & Field::VlanVid.ones() != 0 {
+        let (value, mask) = (value & Field::VlanVid.ones(), mask & Field::VlanVid.ones());
+        fields.push(FieldMatch::masked(Field::VlanVid, value, mask));
+    }
+    let is_untagged = mask & present != 0 && value & present == 0;
+    match (mask >> 13, value >> 13) {
+        (0, _) => {}
+        // Without a tag there is no priority to compare.
+        (_, 0) if is_untagged => {}
+        (7, priority) if value & present != 0 => fields.push(FieldMatch::exact(Field::VlanPcp, priority)),
+        _ => {
+            return wrong(
+                format!("vlan_tci={text} matches part of the priority, or a priority without a tag"),
+                "write vlan_tci=VALUE/MASK where MASK has 0x1000 and all or none of 0xe000",
+            );
+        }
+    }
+    Ok(fields)
 }
 
 impl Meaning {

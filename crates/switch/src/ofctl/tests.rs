@@ -74,6 +74,39 @@ fn names_stand_for_the_fields_of_their_protocol() {
     );
 }
 
+/// The lines are those that ovs-ofctl 3.1 prints for dl_vlan=0xffff, for any tag, for a masked id,
+/// and for vlan_tci=0.
+#[test]
+fn what_ovs_ofctl_dumps_loads_again() {
+    let exact = |field: Field, value| (field, value, field.ones());
+    let dump = "OFPST_FLOW reply (OF1.3) (xid=0x2):
+ cookie=0x0, duration=4.518s, table=0, n_packets=0, n_bytes=0, priority=4,vlan_tci=0x0000/0x1fff actions=output:2
+ cookie=0x0, duration=4.518s, table=0, n_packets=0, n_bytes=0, priority=3,vlan_tci=0x1000/0x1000 actions=output:2
+ cookie=0x0, duration=4.518s, table=0, n_packets=0, n_bytes=0, priority=2,vlan_tci=0x1100/0x1f00 actions=output:2
+ cookie=0x0, duration=4.518s, table=0, n_packets=0, n_bytes=0, priority=1,vlan_tci=0x0000 actions=output:2";
+    let lines = parse(dump, &PortNames::new()).unwrap();
+    let printed: Vec<String> = lines
+        .iter()
+        .map(|line| match &line.rule {
+            Rule::Flow(request) => print_match(&request.matching),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        printed,
+        ["dl_vlan=0xffff", "vlan_vid=0x1000/0x1000", "vlan_vid=0x1100/0x1f00", "dl_vlan=0xffff"]
+    );
+    assert_eq!(
+        fields("vlan_tci=0x7064 actions=drop"),
+        [exact(Field::VlanVid, 0x1064), exact(Field::VlanPcp, 3)]
+    );
+    let refused = mistakes(
+        "vlan_tci=0x2000/0x2000,actions=drop
+vlan_tci=0xe000,actions=drop",
+    );
+    assert!(refused.len() == 2 && refused[0].starts_with("1: vlan_tci=0x2000/0x2000 matches"), "{refused:?}");
+}
+
 #[test]
 fn instructions_are_among_the_actions() {
     let read = flow(
