@@ -182,18 +182,20 @@ impl Effects for Walk<'_> {
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {
+        let (is_miss, cookie) =
+            self.rule().map_or((false, u64::MAX), |rule| (rule.rank.is_table_miss(), rule.cookie));
+        let usual = if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
+        let reason = reason.unwrap_or(usual);
         let (_, bits) = self.program.ports.get(packet.context.in_port);
-        if bits & flags::NO_PACKET_IN != 0 {
+        // §7.2.1: the bit suppresses the packet-ins of table misses only.
+        if reason == PacketInReason::NoMatch && bits & flags::NO_PACKET_IN != 0 {
             return self.drop(DropReason::NoPacketIn);
         }
         if !self.has_room() {
             return;
         }
-        let (is_miss, cookie) =
-            self.rule().map_or((false, u64::MAX), |rule| (rule.rank.is_table_miss(), rule.cookie));
-        let usual = if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
         self.outcomes.push(PacketOutcome::Controller(PacketIn {
-            reason: reason.unwrap_or(usual),
+            reason,
             table_id: self.table_id,
             cookie,
             max_len,

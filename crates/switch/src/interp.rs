@@ -98,7 +98,7 @@ pub enum DropReason {
     NoBucket,
     /// Outputs and groups made more than [`OUTCOMES_MAX`] outcomes.
     TooManyCopies,
-    /// The port of entry is configured without packet-ins (OFPPC_NO_PACKET_IN).
+    /// A table miss at a port that is configured without packet-ins (OFPPC_NO_PACKET_IN).
     NoPacketIn,
 }
 
@@ -397,15 +397,19 @@ impl Effects for Walk<'_> {
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {
+        let reason = reason.unwrap_or(self.reason);
         let in_port = self.switch.port(packet.context.in_port);
-        if in_port.is_some_and(|port| port.config & port::config::NO_PACKET_IN != 0) {
+        // §7.2.1: the bit suppresses the packet-ins of table misses only.
+        if reason == PacketInReason::NoMatch
+            && in_port.is_some_and(|port| port.config & port::config::NO_PACKET_IN != 0)
+        {
             return self.drop(DropReason::NoPacketIn);
         }
         if !self.has_room() {
             return;
         }
         self.outcomes.push(PacketOutcome::Controller(PacketIn {
-            reason: reason.unwrap_or(self.reason),
+            reason,
             table_id: self.table_id,
             cookie: self.cookie,
             max_len,

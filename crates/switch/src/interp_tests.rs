@@ -418,6 +418,21 @@ fn ports_that_are_shut_take_and_send_nothing() {
     assert_eq!(interp(&mut switch, at(1), 1, &[0; 13]), [PacketOutcome::Drop(DropReason::Runt)]);
 }
 
+/// §7.2.1: the bit is about packets that miss in a table.
+#[test]
+fn a_port_without_packet_ins_suppresses_those_of_table_misses_only() {
+    let mut switch = switch();
+    switch.set_port(1, Port { config: port::config::NO_PACKET_IN, ..Port::up() });
+    add(&mut switch, 0, 0, Match::any(), out(port::CONTROLLER));
+    assert_eq!(interp(&mut switch, at(1), 1, &frame(64)), [PacketOutcome::Drop(DropReason::NoPacketIn)]);
+    add(&mut switch, 0, 10, Match::any(), out(port::CONTROLLER));
+    let outcomes = interp(&mut switch, at(1), 1, &frame(64));
+    assert!(matches!(&outcomes[..], [PacketOutcome::Controller(p)] if p.reason == PacketInReason::Action));
+    add(&mut switch, 0, 20, ipv4(&[]), Instructions::apply([Action::DecNwTtl]));
+    let outcomes = interp(&mut switch, at(1), 1, &frame(1));
+    assert!(matches!(&outcomes[0], PacketOutcome::Controller(p) if p.reason == PacketInReason::InvalidTtl));
+}
+
 #[test]
 fn an_identical_flow_is_replaced_with_its_counters_unless_they_are_reset() {
     let mut switch = switch();

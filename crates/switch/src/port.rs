@@ -31,7 +31,7 @@ pub mod config {
     pub const NO_RECV: u32 = 1 << 2;
     /// Frames forwarded to this port are dropped.
     pub const NO_FWD: u32 = 1 << 5;
-    /// Received frames cause no packet-ins.
+    /// A received frame that misses in a table causes no packet-in (§7.2.1).
     pub const NO_PACKET_IN: u32 = 1 << 6;
 }
 
