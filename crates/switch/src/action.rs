@@ -63,7 +63,7 @@ pub struct ActionSet {
 /// The place of an action in the set: its row in [`ACTIONS`], and the field of a set-field.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Slot {
-    row: usize,
+    row: u8,
     field: Option<Field>,
 }
 
@@ -104,7 +104,7 @@ const fn row(number: u16, name: &'static str, argument: Argument) -> ActionInfo 
 
 /// All action types, in the order in which an action set executes them (§5.10). Rule files and
 /// messages are read and written by this table.
-pub const ACTIONS: [ActionInfo; 16] = [
+pub const ACTIONS: &[ActionInfo] = &[
     row(12, "copy_ttl_in", Argument::None(Action::CopyTtlIn)),
     row(18, "pop_vlan", Argument::None(Action::PopVlan)),
     row(27, "pop_pbb", Argument::None(Action::PopPbb)),
@@ -122,6 +122,24 @@ pub const ACTIONS: [ActionInfo; 16] = [
     row(22, "group", Argument::Number { max: group::MAX, make: Action::Group }),
     row(0, "output", Argument::Own),
 ];
+
+/// In [`ROWS`]: no action has this number.
+const NO_ROW: u8 = u8::MAX;
+/// The row in [`ACTIONS`] of each number.
+const ROWS: [u8; 64] = {
+    let mut rows = [NO_ROW; 64];
+    let mut row = 0;
+    while row < ACTIONS.len() {
+        rows[ACTIONS[row].number as usize] = row as u8;
+        row += 1;
+    }
+    rows
+};
+
+/// Returns the action type of a number (OFPAT_).
+pub fn by_number(number: u16) -> Option<&'static ActionInfo> {
+    ACTIONS.get(usize::from(*ROWS.get(usize::from(number))?))
+}
 
 impl Action {
     /// Returns the output to a port; a packet-in carries the whole frame.
@@ -154,13 +172,12 @@ impl Action {
 
     /// Returns the row of its type.
     pub fn info(&self) -> &'static ActionInfo {
-        &ACTIONS[self.row()]
+        &ACTIONS[usize::from(self.row())]
     }
 
-    fn row(&self) -> usize {
+    fn row(&self) -> u8 {
         let (number, _) = self.parts();
-        let row = ACTIONS.iter().position(|info| info.number == number);
-        row.unwrap_or_else(|| panic!("action type {number} has no row in ACTIONS"))
+        ROWS[usize::from(number)]
     }
 
     fn slot(&self) -> Slot {
@@ -201,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_row_makes_the_action_of_its_number_with_its_argument() {
-        for ActionInfo { number, name, argument } in ACTIONS {
+        for ActionInfo { number, name, argument } in ACTIONS.iter().copied() {
             let (made, wanted) = match argument {
                 Argument::None(action) => (action, 0),
                 Argument::Ttl(make) => (make(7), 7),

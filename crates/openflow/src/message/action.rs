@@ -3,7 +3,7 @@
 use super::bytes::{Reader, Write};
 use super::fault::Fault;
 use super::oxm;
-use fastpath_switch::action::{ACTIONS, Action, Argument};
+use fastpath_switch::action::{self, Action, Argument};
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
 use fastpath_switch::{Bucket, Instructions, Refusal};
 
@@ -29,7 +29,7 @@ pub(crate) fn read_actions(mut reader: Reader<'_>) -> Result<Vec<Action>, Fault>
 }
 
 fn read_action(kind: u16, len: usize, mut body: Reader<'_>) -> Result<Action, Fault> {
-    let Some(info) = ACTIONS.iter().find(|info| info.number == kind) else {
+    let Some(info) = action::by_number(kind) else {
         return match kind {
             EXPERIMENTER => Err(Fault::ActionBadExperimenter(body.u32()?)),
             _ => Err(Refusal::ActionBadType(kind).into()),
