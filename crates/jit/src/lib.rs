@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A [`Live`] switch compiles the tables of a [`Switch`](fastpath_switch::Switch), follows changes
-//! of its rules, and collects what its workers count. A [`Worker`] runs the code on one thread.
+//! of its rules, and collects the counts of its workers. A [`Worker`] runs the code on one thread.
 //! Packets are executed exactly as [`interp`](fastpath_switch::interp()) executes them.
 //!
 //! ```

@@ -544,8 +544,8 @@ impl Live {
 }
 
 impl Garbage {
-    /// Takes what nothing else holds, so that dropping it frees it. Code stays while a program
-    /// holds it: dropping that program would unmap the code in the time of a change.
+    /// Takes the items that nothing else holds, so that dropping them frees them. Code stays while
+    /// a program holds it: dropping that program would unmap the code in the time of a change.
     fn take(&mut self) -> Garbage {
         let (code, held) =
             mem::take(&mut self.code).into_iter().partition(|code| Arc::strong_count(code) == 1);

@@ -2,7 +2,7 @@
 //! immutable. A change makes a new program, which shares what has not changed.
 //!
 //! ```text
-//!  Program ─┬─ tables ── plan, rows (what rules do), cells (what they count)
+//!  Program ─┬─ tables ── plan, rows (operations of rules), cells (counters)
 //!           ├─ code      of the tables' bases
 //!           └─ ports, groups, meters
 //! ```

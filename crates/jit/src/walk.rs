@@ -1,5 +1,5 @@
-//! The execution of a packet in Rust: what generated code leaves to it, from one action to the rest
-//! of the pipeline.
+//! The execution of a packet in Rust, where generated code does not do it: from one action to the
+//! rest of the pipeline.
 //!
 //! Actions are executed by [`perform`], as in the interpreter; this module gives it the counters
 //! and ports of one of several workers. Tested against the interpreter, outcome by outcome.

@@ -31,7 +31,7 @@ enum KnownFrom {
     Nothing,
 }
 
-/// What an action list belongs to.
+/// The owner of an action list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ActionsOf<'a> {
     /// A flow with this match.
@@ -148,7 +148,7 @@ impl KnownFields {
         }
     }
 
-    /// Updates what is known for the actions after this one.
+    /// Updates the knowledge for the actions after this one.
     fn follow(&mut self, action: Action) {
         match action {
             Action::PushVlan(_) => self.is_tagged = true,

@@ -1,4 +1,4 @@
-//! Tests of frame changes: what os-ken's switch tests show, and checksums that stay right.
+//! Tests of frame edits: the cases of os-ken's switch tests, and checksums that stay right.
 
 use super::*;
 use crate::key::{Key, PipelineFields};
@@ -81,7 +81,7 @@ fn a_service_instance_wraps_the_whole_frame() {
     set_field(&mut frame, Field::PbbIsid, 203);
     assert_eq!(get(&frame, Field::PbbIsid), Some(203));
     pop_pbb(&mut frame);
-    // What is left is short, so it keeps Ethernet's least length.
+    // The rest is short, so it keeps Ethernet's minimum length.
     assert_eq!((&frame[..untouched.len()], frame.len()), (&untouched[..], 60));
 }
 
@@ -279,7 +279,7 @@ fn another_ip_protocol_keeps_the_checksum_that_covers_it_right_where_it_is() {
             Network::Ipv6(ip) => ip.payload_offset,
             _ => panic!("{:?}", headers.network),
         } + 16;
-        // In ones' complement, the sum falls by what the protocol rises: 253 - 6.
+        // In ones' complement, the sum decreases by as much as the protocol increases: 253 - 6.
         let sum = |frame: &[u8]| u32::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
         assert_eq!((sum(&frame) + 247) % 0xffff, sum(&before) % 0xffff);
     }

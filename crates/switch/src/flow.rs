@@ -111,7 +111,7 @@ pub struct Flow {
 /// A request to change flows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowMod {
-    /// What to do.
+    /// The command.
     pub command: FlowCommand,
     /// The table; [`ALL_TABLES`] in deletions.
     pub table_id: u8,
@@ -137,7 +137,7 @@ pub struct FlowMod {
     pub instructions: Instructions,
 }
 
-/// What a flow request does (OFPFC_).
+/// The command of a flow request (OFPFC_).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlowCommand {
     /// Adds a flow; replaces the flow of the same match and priority.

@@ -62,7 +62,7 @@ pub struct Group {
 /// A request to change groups.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupMod {
-    /// What to do.
+    /// The command.
     pub command: GroupCommand,
     /// The group; [`ALL`] in deletions.
     pub id: u32,
@@ -72,7 +72,7 @@ pub struct GroupMod {
     pub buckets: Vec<Bucket>,
 }
 
-/// What a group request does (OFPGC_).
+/// The command of a group request (OFPGC_).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupCommand {
     /// Adds the group.

@@ -212,7 +212,7 @@ struct Walk<'a> {
     lookups: Option<&'a mut Vec<Lookup>>,
     now: Time,
     packet: Packet,
-    /// What a packet-in says if one is sent now.
+    /// The contents of a packet-in that is sent now.
     table_id: u8,
     cookie: u64,
     reason: PacketInReason,

@@ -34,7 +34,7 @@ const PS_PER_S: u128 = 1_000_000_000_000;
 /// A band of a meter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Band {
-    /// What it does to packets above its rate.
+    /// The effect on packets above its rate.
     pub kind: BandKind,
     /// The rate in kbit/s or packets/s.
     pub rate: u32,
@@ -42,7 +42,7 @@ pub struct Band {
     pub burst: u32,
 }
 
-/// What a band does to the packets above its rate.
+/// The effect of a band on packets above its rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BandKind {
     /// Drops them.
@@ -73,7 +73,7 @@ struct Gauge {
     counters: Counters,
 }
 
-/// What a meter decides on a packet.
+/// The decision of a meter on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MeterResult {
     /// Pass it: no band's rate is exceeded.
@@ -87,7 +87,7 @@ pub enum MeterResult {
 /// A request to change meters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MeterMod {
-    /// What to do.
+    /// The command.
     pub command: MeterCommand,
     /// The meter; [`ALL`] in deletions.
     pub id: u32,
@@ -97,7 +97,7 @@ pub struct MeterMod {
     pub bands: Vec<Band>,
 }
 
-/// What a meter request does (OFPMC_).
+/// The command of a meter request (OFPMC_).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MeterCommand {
     /// Adds the meter.

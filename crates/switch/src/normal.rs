@@ -205,7 +205,7 @@ mod tests {
             let to = frame(0x0200_0000_0000 + station, 0xa, None);
             normal.forward(Time::from_ps(last), 2, &to, |_| true) == ForwardingDecision::Port(1)
         });
-        // The address that sends the last frames takes one entry.
+        // The last frames' source address takes one entry.
         let known: Vec<u64> = known.collect();
         assert!(known.len() >= 8191, "{}", known.len());
         assert_eq!(known.last(), Some(&(last - 1)));

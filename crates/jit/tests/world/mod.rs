@@ -122,8 +122,8 @@ fn any_action(rng: &mut Rng) -> Action {
             Action::Output { port: to, max_len: 64 }
         }
         12 | 13 => Action::Group(1 + rng.below(4) as u32),
-        14..26 => any_simple_action(rng),
-        26..29 => Action::DecNwTtl,
+        14..25 => any_simple_action(rng),
+        25..29 => Action::DecNwTtl,
         29..34 => {
             let common = [
                 Field::EthDst,
@@ -150,13 +150,20 @@ fn any_action(rng: &mut Rng) -> Action {
 /// Returns an action of any type whose argument is a number; all types are equally likely.
 fn any_simple_action(rng: &mut Rng) -> Action {
     loop {
-        match pick(rng, &ACTIONS).argument {
+        match pick(rng, ACTIONS).argument {
             Argument::None(action) => return action,
             Argument::Ttl(make) => return make(rng.below(3) as u8),
             Argument::EtherType(make) => {
-                return make(pick(rng, &[0x8100, 0x88a8, 0x8847, 0x8848, 0x88e7, 0x0800, 0x86dd]));
+                // Others are refused.
+                let possible: &[u16] = match make(0) {
+                    Action::PushVlan(_) => &[0x8100, 0x88a8],
+                    Action::PushMpls(_) => &[0x8847, 0x8848],
+                    Action::PushPbb(_) => &[0x88e7],
+                    _ => &[0x0800, 0x8847, 0x86dd],
+                };
+                return make(pick(rng, possible));
             }
-            Argument::Number { make, .. } => return make(rng.below(3) as u32),
+            Argument::Number { make, .. } => return make(1 + rng.below(4) as u32),
             Argument::Own => {}
         }
     }

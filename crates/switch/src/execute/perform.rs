@@ -1,5 +1,5 @@
 //! One action on one packet. The interpreter and the compiled data path both execute actions by
-//! [`perform`]; they differ in where counters and ports are, which is what [`Effects`] hides.
+//! [`perform`]. They keep counters and ports in different places, which [`Effects`] hides.
 //!
 //! ```text
 //!   action ─▶ perform ─┬─ changes the packet (edit.rs)
@@ -40,8 +40,8 @@ pub enum FloodScope {
     WithLocal,
 }
 
-/// What executing an action does besides changing the packet. Every method counts and bounds what
-/// it sends.
+/// The effects of actions other than edits of the packet. Every method counts what it sends, and
+/// bounds it.
 pub trait Effects {
     /// Sends a copy of the packet out of a port that is not reserved, or out of OFPP_LOCAL.
     fn send(&mut self, packet: &Packet, port: u32);
@@ -62,7 +62,7 @@ pub trait Effects {
     /// Processes a copy of the packet by each bucket that the group selects.
     fn group(&mut self, packet: &Packet, id: u32);
 
-    /// Notes that nothing of this copy goes on.
+    /// Ends this copy of the packet and notes the reason.
     fn drop(&mut self, reason: DropReason);
 }
 

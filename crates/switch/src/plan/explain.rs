@@ -36,7 +36,7 @@ impl TablePlan {
         }
         if let Some(rule) = self.base.default_rule() {
             let priority = self.rules[rule as usize].rank.priority();
-            let _ = writeln!(text, "  all other packets: the rule without a match, priority {priority}");
+            let _ = writeln!(text, "  the rest: the rule without a match, priority {priority}");
         }
         text
     }
@@ -54,7 +54,7 @@ impl fmt::Display for Subtable {
                 let (first, kib) = (trie.first_bits(), trie.bytes() / 1024);
                 write!(
                     f,
-                    "trie of {first} bits, then bytes ({kib} KiB): they differ only in the prefix of {name}"
+                    "trie of {first} bits, then bytes ({kib} KiB): they differ in the prefix of {name} only"
                 )
             }
             Body::One(packed) => packed.explain(f),

@@ -103,7 +103,12 @@ fn any_switch(rng: &mut Rng) -> Switch {
         let bucket = |rng: &mut Rng| {
             let actions: Vec<Action> =
                 any_actions(rng).into_iter().filter(|action| !matches!(action, Action::Group(_))).collect();
-            Bucket { watch_port: 1 + rng.below(5) as u32, ..Bucket::new(actions) }
+            let watch_port = 1 + rng.below(5) as u32;
+            match kind {
+                GroupKind::Select => Bucket { weight: 1, watch_port, ..Bucket::new(actions) },
+                GroupKind::FastFailover => Bucket { watch_port, ..Bucket::new(actions) },
+                GroupKind::All | GroupKind::Indirect => Bucket::new(actions),
+            }
         };
         let buckets = (0..1 + rng.below(3)).map(|_| bucket(rng)).collect();
         let add = GroupMod { command: GroupCommand::Add, id, kind, buckets };
