@@ -76,6 +76,13 @@ fn losses_are_measured_between_namespaces_and_the_report_is_written() {
     assert!(page.contains("Table 5.6") && page.contains("<svg") && page.trim_end().ends_with("</html>"));
     assert!(file("report.md").contains("| table-5.6/10 |"));
     assert_eq!(serde_json::from_str::<Value>(&file("report.json")).unwrap()["total"], 2);
+    let again = Command::new(PROGRAM)
+        .args(["report", "report/report.json", "-o", "again.html"])
+        .current_dir(&at)
+        .status()
+        .unwrap();
+    assert!(again.success());
+    assert_eq!(fs::read_to_string(at.join("again.html")).unwrap(), page);
 }
 
 #[test]

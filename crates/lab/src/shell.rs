@@ -40,7 +40,7 @@ const LINK_PREFIX: u8 = 30;
 
 /// Addresses of a shell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Block {
+pub struct AddressBlock {
     all: Ipv4Net,
     number: u8,
 }
@@ -75,9 +75,9 @@ pub enum ShellError {
     Engine(#[from] StartError),
 }
 
-impl Block {
+impl AddressBlock {
     /// The first block that nobody uses in this namespace.
-    pub fn find() -> Result<Block, ShellError> {
+    pub fn find() -> Result<AddressBlock, ShellError> {
         let all = match std::env::var(BLOCK_VARIABLE) {
             Ok(text) => text.parse::<Ipv4Net>().map_err(|_| ShellError::BadBlock(text))?,
             Err(_) => Ipv4Net::new(Ipv4Addr::new(100, 64, 0, 0), 10).expect("a prefix of at most 32"),
@@ -85,18 +85,20 @@ impl Block {
         let used: Vec<Ipv4Addr> = nix::ifaddrs::getifaddrs()
             .map(|all| all.filter_map(|entry| Some(entry.address?.as_sockaddr_in()?.ip())).collect())
             .unwrap_or_default();
-        Block::first_free(all, &used).ok_or(ShellError::Full(all))
+        AddressBlock::first_free(all, &used).ok_or(ShellError::Full(all))
     }
 
     /// The first part of `all` behind the part of its own link that holds none of `used`.
-    fn first_free(all: Ipv4Net, used: &[Ipv4Addr]) -> Option<Block> {
+    fn first_free(all: Ipv4Net, used: &[Ipv4Addr]) -> Option<AddressBlock> {
         let prefix = all.prefix_len() + BITS;
         if prefix > LINK_PREFIX {
             return None;
         }
         let parts = all.subnets(prefix).ok()?.enumerate().skip(1);
         let free = |part: &Ipv4Net| !used.iter().any(|address| part.contains(address));
-        parts.map(|(number, part)| Block { all: part, number: number as u8 }).find(|block| free(&block.all))
+        parts
+            .map(|(number, part)| AddressBlock { all: part, number: number as u8 })
+            .find(|block| free(&block.all))
     }
 
     /// The addresses of the two ends, outside and inside.
@@ -115,13 +117,13 @@ impl Block {
 pub struct Shell {
     engine: Running,
     inside: Host,
-    block: Block,
+    block: AddressBlock,
 }
 
 impl Shell {
     /// Makes the namespace and the link. The topology has two hosts, outside and inside, with the
     /// addresses of `block`, and a default route inside.
-    pub fn start(topology: Topology, block: Block, options: Options) -> Result<Shell, ShellError> {
+    pub fn start(topology: Topology, block: AddressBlock, options: Options) -> Result<Shell, ShellError> {
         let routes = Routes::compute(&topology);
         let outside = join_outside(&topology, block)?;
         let (inside, mut taps) = Host::new(NodeId(1), &topology.nodes[1], routes.of(NodeId(1)))?;
@@ -161,7 +163,7 @@ impl Shell {
 }
 
 /// The end of the link in this namespace, with the route to all that is inside.
-fn join_outside(topology: &Topology, block: Block) -> Result<TapPort, ShellError> {
+fn join_outside(topology: &Topology, block: AddressBlock) -> Result<TapPort, ShellError> {
     let name = block.interface();
     let failed = |what| {
         let interface = name.clone();
@@ -191,13 +193,13 @@ mod tests {
 
     #[test]
     fn blocks_lie_beside_and_inside_each_other() {
-        let first = Block::first_free(net("100.64.0.0/10"), &[]).unwrap();
+        let first = AddressBlock::first_free(net("100.64.0.0/10"), &[]).unwrap();
         assert_eq!((first.all, first.number), (net("100.68.0.0/14"), 1));
         assert_eq!(first.ends(), [net("100.68.0.1/30"), net("100.68.0.2/30")]);
-        let second = Block::first_free(net("100.64.0.0/10"), &[first.ends()[0].addr()]).unwrap();
+        let second = AddressBlock::first_free(net("100.64.0.0/10"), &[first.ends()[0].addr()]).unwrap();
         assert_eq!((second.all, second.number), (net("100.72.0.0/14"), 2));
         // Inside the first, its own link's part is left out.
-        let inner = Block::first_free(first.all, &[first.ends()[1].addr()]).unwrap();
+        let inner = AddressBlock::first_free(first.all, &[first.ends()[1].addr()]).unwrap();
         assert_eq!(inner.all, net("100.68.64.0/18"));
     }
 
@@ -205,12 +207,12 @@ mod tests {
     fn five_shells_nest_and_then_the_addresses_are_used_up() {
         let mut block = net("100.64.0.0/10");
         let mut depth = 0;
-        while let Some(inner) = Block::first_free(block, &[]) {
+        while let Some(inner) = AddressBlock::first_free(block, &[]) {
             block = inner.all;
             depth += 1;
         }
         assert_eq!((depth, block.prefix_len()), (5, 30));
         let all: Vec<Ipv4Addr> = (0..64).map(|n| Ipv4Addr::new(100, 64 + n, 0, 1)).collect();
-        assert_eq!(Block::first_free(net("100.64.0.0/10"), &all), None);
+        assert_eq!(AddressBlock::first_free(net("100.64.0.0/10"), &all), None);
     }
 }

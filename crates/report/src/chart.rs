@@ -1,6 +1,7 @@
 //! Charts as SVG: lines over linear or logarithmic axes, histograms with a normal curve, box plots.
 
 use crate::short;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 const WIDTH: f64 = 740.0;
@@ -9,18 +10,25 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 210.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
-/// Pixels of all text, letters of it that fit into a legend, and letters there with the smallest
-/// text.
+/// Pixels of the text; letters of this size that fit into a legend; letters that fit with the
+/// smallest text.
 const FONT: f64 = 12.0;
 const LEGEND_USUAL: f64 = 23.0;
 const LEGEND_MAX: usize = 40;
-/// Okabe and Ito's colours, which colour-blind people can tell apart.
+/// The colours of Okabe and Ito, which colour-blind people can distinguish.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933"];
 const TICKS_MAX: usize = 8;
+/// The last series is drawn last and thinnest, and each one before it wider by a step: curves that
+/// coincide stay visible.
+const STROKE: f64 = 1.6;
+const STROKE_STEP: f64 = 1.2;
+const STROKE_MAX: f64 = 6.4;
+const RADIUS: f64 = 3.0;
 
-/// How an axis is divided.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The scale of an axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Equal steps.
     Linear,
@@ -31,14 +39,22 @@ pub enum Scale {
 }
 
 /// An axis.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Axis {
-    /// Its title, with the unit.
+    /// Its title, a comma, and the unit: `frame size, bytes`.
     pub label: String,
-    /// How it is divided.
+    /// Its scale.
     pub scale: Scale,
 }
 
-/// A named line.
+impl Axis {
+    /// An axis with this title and scale.
+    pub fn new(label: &str, scale: Scale) -> Axis {
+        Axis { label: label.to_owned(), scale }
+    }
+}
+
+/// A named series of points.
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
@@ -60,6 +76,8 @@ pub struct Boxed {
 pub enum Drawing {
     /// Lines with a mark at each point.
     Lines(Vec<Series>),
+    /// Points without lines.
+    Points(Vec<Series>),
     /// Bars (x from, x to, count) and a curve over them.
     Bars(Vec<(f64, f64, f64)>, Series),
     /// A box plot.
@@ -93,8 +111,8 @@ impl Range {
         let (low, high) = values.filter(usable).fold((f64::INFINITY, 0f64), |(a, b), x| (a.min(x), b.max(x)));
         let (from, to) = match scale {
             _ if low > high => (1.0, 2.0),
-            // Lengths are compared, so a linear axis begins at 0, unless everything lies far from
-            // it.
+            // A linear axis begins at 0, so that lengths can be compared, unless all values are far
+            // from 0.
             Scale::Linear if low > 0.8 * high && high > 0.0 => {
                 (low - 0.1 * (high - low), high + 0.1 * (high - low))
             }
@@ -139,7 +157,7 @@ impl Range {
         all.into_iter().step_by(every).collect()
     }
 
-    /// A tick's text: sizes in powers of two get binary prefixes.
+    /// The text of a tick. Sizes in powers of two have binary prefixes.
     fn label(&self, x: f64) -> String {
         if self.scale != Scale::Log2 || x < 1024.0 {
             return short(x);
@@ -149,12 +167,12 @@ impl Range {
 }
 
 impl Chart {
-    /// The chart as an SVG element, `top` pixels down where it stands in a larger image.
+    /// Draws the chart as an SVG element, `top` pixels down in a larger image.
     pub(super) fn svg(&self, top: f64) -> String {
         let (xs, ys) = self.values();
         let mut x = Range::new(self.x.scale, xs.iter().copied(), (LEFT, WIDTH - RIGHT));
         if let (Drawing::Bars(bars, _), false) = (&self.drawing, xs.is_empty()) {
-            // A histogram is about the shape, not the distance from 0.
+            // A histogram shows the shape of a distribution, not its distance from 0.
             (x.from, x.to) = (bars[0].0, bars[bars.len() - 1].1);
         }
         let y = Range::new(self.y.scale, ys.into_iter(), (HEIGHT - BOTTOM, TOP));
@@ -164,7 +182,8 @@ impl Chart {
         text(&mut svg, (LEFT, 18.0), "start", &self.title, " font-weight=\"bold\" font-size=\"13\"");
         self.axes(&mut svg, &x, &y);
         match &self.drawing {
-            Drawing::Lines(series) => lines(&mut svg, series, (&x, &y)),
+            Drawing::Lines(series) => lines(&mut svg, series, (&x, &y), true),
+            Drawing::Points(series) => lines(&mut svg, series, (&x, &y), false),
             Drawing::Bars(bars, curve) => histogram(&mut svg, bars, curve, (&x, &y)),
             Drawing::Boxes(boxes) => box_plot(&mut svg, boxes, (&x, &y)),
         }
@@ -182,14 +201,16 @@ impl Chart {
 
     fn values(&self) -> (Vec<f64>, Vec<f64>) {
         match &self.drawing {
-            Drawing::Lines(series) => series.iter().flat_map(|s| s.points.iter().copied()).unzip(),
+            Drawing::Lines(series) | Drawing::Points(series) => {
+                series.iter().flat_map(|s| s.points.iter().copied()).unzip()
+            }
             Drawing::Bars(bars, curve) => {
                 let xs = bars.iter().flat_map(|b| [b.0, b.1]).collect();
                 (xs, bars.iter().map(|b| b.2).chain(curve.points.iter().map(|p| p.1)).chain([0.0]).collect())
             }
             Drawing::Boxes(boxes) => {
-                // Boxes are to be compared: outliers beyond twice the highest whisker go to the
-                // upper edge.
+                // Boxes are compared with each other: outliers beyond twice the highest whisker are
+                // drawn at the upper edge.
                 let reach = 2.0 * boxes.iter().map(|b| b.five[4]).fold(0.0, f64::max);
                 let outliers =
                     |b: &Boxed| b.outliers.iter().copied().filter(|o| *o <= reach).collect::<Vec<_>>();
@@ -228,25 +249,31 @@ impl Chart {
     }
 }
 
-fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range)) {
+/// Draws the marks of the series, with lines between them if `joined`, and the legend.
+fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range), joined: bool) {
     for (i, one) in series.iter().enumerate() {
         let colour = COLOURS[i % COLOURS.len()];
         let path: Vec<String> =
             one.points.iter().map(|p| format!("{:.1},{:.1}", x.at(p.0), y.at(p.1))).collect();
-        // The second round of colours is dashed.
+        let below = (series.len() - 1 - i) as f64;
+        let width = (STROKE + STROKE_STEP * below).min(STROKE_MAX);
+        let radius = (RADIUS + STROKE_STEP / 2.0 * below).min(RADIUS + STROKE_MAX / 2.0);
+        // Once the colours are used up, lines are dashed.
         let dash = if i >= COLOURS.len() { " stroke-dasharray=\"5 3\"" } else { "" };
-        push(
-            svg,
-            format_args!(
-                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dash} points=\"{}\"/>",
-                path.join(" ")
-            ),
-        );
+        if joined {
+            push(
+                svg,
+                format_args!(
+                    "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"{dash} points=\"{}\"/>",
+                    path.join(" ")
+                ),
+            );
+        }
         for p in &one.points {
             push(
                 svg,
                 format_args!(
-                    "<circle class=\"p\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"><title>{}: {} → {}</title></circle>",
+                    "<circle class=\"p\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{}: {} → {}</title></circle>",
                     x.at(p.0),
                     y.at(p.1),
                     escape(&one.name),
@@ -257,20 +284,26 @@ fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range)) {
         }
         let row = TOP + 8.0 + 15.0 * i as f64;
         let (from, to) = (WIDTH - RIGHT + 6.0, WIDTH - RIGHT + 24.0);
-        push(
-            svg,
-            format_args!(
-                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dash} points=\"{from},{row} {to},{row}\"/>"
-            ),
-        );
+        let swatch = if joined {
+            format!(
+                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"{dash} points=\"{from},{row} {to},{row}\"/>"
+            )
+        } else {
+            format!(
+                "<rect x=\"{}\" y=\"{}\" width=\"6\" height=\"6\" fill=\"{colour}\"/>",
+                to - 9.0,
+                row - 3.0
+            )
+        };
+        svg.push_str(&swatch);
         let (name, size) = fitted(&one.name);
         let size = format!(" font-size=\"{size:.1}\"");
         text(svg, (WIDTH - RIGHT + 28.0, row + 4.0), "start", &name, &size);
     }
 }
 
-/// A legend's name at the font size at which it fits beside the chart; of one too long for that its
-/// ends.
+/// Returns a legend's name and the font size at which it fits next to the chart. A name too long for
+/// the smallest size keeps its ends.
 fn fitted(name: &str) -> (String, f64) {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() > LEGEND_MAX {
@@ -371,7 +404,7 @@ fn push(svg: &mut String, piece: std::fmt::Arguments<'_>) {
     svg.write_fmt(piece).expect("a String takes all");
 }
 
-/// Text as it may stand in HTML and SVG.
+/// Escapes text for HTML and SVG.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -381,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_map_their_ends_to_the_frame_s() {
+    fn axes_map_their_ends_to_those_of_the_frame() {
         let linear = Range::new(Scale::Linear, [0.0, 100.0].into_iter(), (10.0, 110.0));
         assert_eq!((linear.at(0.0), linear.at(105.0)), (10.0, 110.0));
         let log = Range::new(Scale::Log10, [1.0, 1000.0].into_iter(), (0.0, 100.0));

@@ -11,20 +11,20 @@ const SCALE: f32 = 1.5;
 /// Why there is no image.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// Nothing to write words with.
+    /// There is no font for the text.
     #[error(
         "no font is installed, and a PNG needs one (Debian: fonts-dejavu-core); write *.svg or *.html instead"
     )]
     NoFont,
-    /// Longer than an image may be.
-    #[error("the charts are too many for one PNG ({0} pixels high); write *.html instead")]
+    /// The image is higher than allowed.
+    #[error("too many charts for one PNG ({0} pixels high); write *.html instead")]
     Size(u32),
-    /// The renderer's words.
-    #[error("the charts cannot be drawn: {0}")]
+    /// The renderer failed.
+    #[error("drawing the charts: {0}")]
     Draw(String),
 }
 
-/// The most pixels an image is high.
+/// Maximum height, pixels.
 const HEIGHT_MAX: u32 = 30_000;
 
 pub(super) fn png(svg: &str, fonts: Fonts) -> Result<Vec<u8>, ImageError> {
@@ -33,7 +33,7 @@ pub(super) fn png(svg: &str, fonts: Fonts) -> Result<Vec<u8>, ImageError> {
     let Some(family) = options.fontdb.faces().next().and_then(|face| face.families.first()) else {
         return Err(ImageError::NoFont);
     };
-    // Charts ask for sans-serif, which few systems without a desktop define.
+    // Charts use sans-serif, which few systems without a desktop define.
     let family = family.0.clone();
     let has_dejavu = options.fontdb.faces().any(|f| f.families.iter().any(|(name, _)| name == "DejaVu Sans"));
     options.fontdb_mut().set_sans_serif_family(if has_dejavu { "DejaVu Sans".to_owned() } else { family });

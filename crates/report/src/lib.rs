@@ -1,14 +1,19 @@
-//! A report from records or from an evaluation, and from nothing else: one self-contained page with
-//! charts to hover over, or Markdown, or the charts alone as SVG or PNG.
+//! Records of measurements, and reports made of them: one self-contained HTML page with interactive
+//! charts, Markdown, or the charts alone as SVG or PNG.
+//!
+//! A report is made of records, of an evaluation, or of what `fastpath model` prints with --json,
+//! and of nothing else: the crate reads no file, no clock and no machine.
 //!
 //! ```text
-//!  records ──▶ sections.rs: what to show ──┬▶ Section { text, charts, tables } ──▶ page.rs: HTML, Markdown, SVG
-//!  outputs ──▶ outputs.rs: of models       ┘          chart.rs: numbers to SVG
+//!  Record         ─▶ sections.rs  ─┐
+//!  Evaluation     ─▶ evaluation/  ─┼▶ Section { notes, charts, tables } ─▶ page.rs: HTML, Markdown, SVG
+//!  CommandOutput  ─▶ outputs.rs   ─┘                  chart.rs: numbers to SVG; image.rs: SVG to PNG
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod chart;
+mod evaluation;
 mod image;
 mod measurement;
 mod outputs;
@@ -19,6 +24,7 @@ mod simulated;
 #[cfg(test)]
 mod testing;
 
+pub use evaluation::{Criterion, EvaluatedFigure, Evaluation, FigureGroup, SkippedFigure};
 pub use image::ImageError;
 
 pub use chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
@@ -27,13 +33,13 @@ pub use measurement::{Measurement, MeasurementError};
 pub use outputs::{CommandOutput, EvaluationOutput, OutputError};
 pub use record::{Disturbance, Machine, Optimised, Provenance, Record, Tool, fields};
 
-/// A report, ready to be written in any format.
+/// A report that can be written in any format.
 pub struct Report {
-    title: &'static str,
+    title: String,
     sections: Vec<Section>,
 }
 
-/// One subject.
+/// A section of a report: one subject.
 pub struct Section {
     /// Its heading.
     pub title: String,
@@ -54,34 +60,38 @@ pub struct Grid {
 }
 
 impl Report {
-    /// The report of `records`, in the order of their kinds: host, pipeline, latency, operations.
+    /// Makes the report of `records`, ordered by kind: host, pipeline, latency, operations.
     pub fn new(records: &[Record]) -> Report {
-        Report::of("fastpath report", sections::all(records))
+        Report::from_sections("fastpath report".to_owned(), sections::all(records))
     }
 
-    /// Adds a section for what `fastpath model` or `fastpath evaluate` printed with `--json`.
+    /// Adds what `fastpath model` or `fastpath evaluate` printed with `--json`. A report of one
+    /// evaluation alone has its title.
     #[must_use]
     pub fn with_output(mut self, output: &CommandOutput) -> Report {
-        self.sections.push(output.section());
+        if let (CommandOutput::Emulator(evaluation), true) = (output, self.sections.is_empty()) {
+            self.title.clone_from(&evaluation.title);
+        }
+        self.sections.extend(output.sections());
         self
     }
 
-    /// A report of these subjects.
-    pub fn of(title: &'static str, sections: Vec<Section>) -> Report {
+    /// Makes a report of these sections.
+    pub fn from_sections(title: String, sections: Vec<Section>) -> Report {
         Report { title, sections }
     }
 
-    /// One HTML page that needs nothing else.
+    /// Writes one HTML page that needs no other file.
     pub fn html(&self) -> String {
-        page::html(self.title, &self.sections)
+        page::html(&self.title, &self.sections)
     }
 
-    /// Markdown: tables and notes, without charts.
+    /// Writes Markdown: tables and notes, without charts.
     pub fn markdown(&self) -> String {
-        page::markdown(self.title, &self.sections)
+        page::markdown(&self.title, &self.sections)
     }
 
-    /// The charts as PNG, with the text in one of `fonts`.
+    /// Draws the charts as PNG, with the text in one of `fonts`.
     ///
     /// # Errors
     /// Without a font, or with more charts than an image can hold.
@@ -89,13 +99,13 @@ impl Report {
         image::png(&self.svg(), fonts)
     }
 
-    /// All charts below each other as one SVG image.
+    /// Draws all charts below each other as one SVG image.
     pub fn svg(&self) -> String {
         page::svg(&self.sections)
     }
 }
 
-/// A number to four digits, large ones with a thousands' prefix.
+/// Writes a number to four digits, with a prefix (k, M, G) from 10,000 on.
 pub fn short(x: f64) -> String {
     let (scaled, prefix) = match x.abs() {
         a if a >= 1e9 => (x / 1e9, "G"),
@@ -143,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_whole_and_shows_every_point_and_where_it_comes_from() {
+    fn a_page_needs_no_other_file_and_shows_every_point_and_its_provenance() {
         let page = Report::new(&records()).html();
         assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
         assert_eq!(page.matches("<circle").count(), 4);
@@ -181,8 +191,8 @@ mod tests {
         let report = Report::new(&records);
         let image = report.svg();
         assert!(
-            image.contains("forwarded pps over size")
-                && image.contains(">size</text>")
+            image.contains("Forwarding rate over frame size")
+                && image.contains(">frame size, bytes</text>")
                 && image.matches("<circle").count() == 4,
             "{image}"
         );
@@ -192,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_a_kind_unknown_here_are_named_not_lost() {
+    fn records_of_an_unknown_kind_are_named() {
         let text = Report::new(&[record("future", json!({}), json!({}))]).markdown();
         assert!(text.contains("future"), "{text}");
     }

@@ -1,9 +1,9 @@
 //! Sections of a report for what `fastpath model` and `fastpath evaluate` print with `--json`: fits,
-//! predictions, cores, an index, a budget, evaluations. These have no provenance of their own.
+//! predictions, cores, an index, a budget, evaluations. Only `evaluate emulator` has a provenance.
 
 use crate::chart::{Axis, Chart, Drawing, Scale, Series};
 use crate::sections::{axis, series, thinned};
-use crate::{Grid, Section, short};
+use crate::{Evaluation, Grid, Section, short};
 use fastpath_model::output::{BudgetOutput, CoresOutput, FitOutput, IndexOutput, PredictionOutput};
 use fastpath_model::{Bounded, Estimate};
 use serde::Deserialize;
@@ -27,6 +27,8 @@ pub enum CommandOutput {
     Budget(Box<BudgetOutput>),
     /// `model index`.
     Index(Box<IndexOutput>),
+    /// `evaluate emulator`.
+    Emulator(Box<Evaluation>),
     /// `evaluate models`, `evaluate simulator` or `evaluate prediction`.
     Evaluation(EvaluationOutput),
 }
@@ -50,14 +52,14 @@ pub enum OutputError {
 /// The figures of an evaluation.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct EvaluationOutput {
-    results: Vec<EvaluatedFigure>,
+    results: Vec<StatedFigure>,
     passed: u64,
     total: u64,
 }
 
 /// One figure. Each evaluation names the published value and the quantity in its own way.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-struct EvaluatedFigure {
+struct StatedFigure {
     id: String,
     publication: Option<String>,
     place: Option<String>,
@@ -102,6 +104,8 @@ impl CommandOutput {
             Ok(CommandOutput::Budget(Box::new(read("model budget", output)?)))
         } else if has("platforms") {
             Ok(CommandOutput::Index(Box::new(read("model index", output)?)))
+        } else if has("passed") && has("figures") {
+            Ok(CommandOutput::Emulator(Box::new(read("evaluate emulator", output)?)))
         } else if has("passed") {
             Ok(CommandOutput::Evaluation(read("evaluate", output)?))
         } else {
@@ -109,15 +113,17 @@ impl CommandOutput {
         }
     }
 
-    pub(super) fn section(&self) -> Section {
-        match self {
+    pub(super) fn sections(&self) -> Vec<Section> {
+        let section = match self {
+            CommandOutput::Emulator(evaluation) => return evaluation.sections(),
             CommandOutput::Fit(output) => fit(output),
             CommandOutput::Predictions(output) => predictions(output),
             CommandOutput::Cores(output) => cores(output),
             CommandOutput::Budget(output) => budget(output),
             CommandOutput::Index(output) => index(output),
             CommandOutput::Evaluation(output) => evaluation(output),
-        }
+        };
+        vec![section]
     }
 }
 
@@ -157,19 +163,23 @@ fn fit(FitOutput { fit, check }: &FitOutput) -> Section {
     points.sort_by(|a, b| a[0].total_cmp(&b[0]));
     let against = |column: usize| points.iter().map(|p| (p[0], p[column])).collect::<Vec<_>>();
     let line = |name: &str, points: Vec<(f64, f64)>| Series { name: name.to_owned(), points };
-    let chart = |title: &str, y: Axis, lines: Vec<Series>| Chart {
+    let chart = |title: &str, y: Axis, drawing: Drawing| Chart {
         title: title.to_owned(),
-        x: axis(&format!("{unit}, fitted"), Scale::Linear),
+        x: axis(&format!("fitted {unit}"), Scale::Linear),
         y,
-        drawing: Drawing::Lines(lines),
+        drawing,
     };
     let charts = vec![
         chart(
             "Measured and fitted values",
-            axis(unit, Scale::Linear),
-            vec![line("measured", against(1)), line("fitted", against(0))],
+            axis(&format!("measured {unit}"), Scale::Linear),
+            Drawing::Lines(vec![line("measured", against(1)), line("fitted", against(0))]),
         ),
-        chart("Residuals", axis("measured − fitted, %", Scale::Linear), vec![line("residual", against(2))]),
+        chart(
+            "Residuals",
+            axis("residual: measured − fitted, %", Scale::Linear),
+            Drawing::Points(vec![line("residual", against(2))]),
+        ),
     ];
     let terms = fit.coefficients.iter().map(|(term, c)| {
         let vif = fit.vif.get(term).map_or(String::new(), |vif| short(*vif));
@@ -245,9 +255,9 @@ fn cores(output: &CoresOutput) -> Section {
         (key, name, row.frame_bytes, row.cores.value)
     });
     let chart = Chart {
-        title: "Cores a link needs".to_owned(),
-        x: axis("frame with FCS, bytes", Scale::Linear),
-        y: axis("cores", Scale::Log10),
+        title: "Cores required for a link".to_owned(),
+        x: axis("frame size with FCS, bytes", Scale::Linear),
+        y: axis("number of cores", Scale::Log10),
         drawing: Drawing::Lines(thinned(series(lines))),
     };
     let rows = output.rows.iter().take(ROWS_MAX).map(|row| {
@@ -320,8 +330,12 @@ fn evaluation(output: &EvaluationOutput) -> Section {
         Some(Stated::Text(text)) => text.clone(),
         None => none(),
     };
-    let rows = output.results.iter().take(ROWS_MAX).map(|figure| {
-        let came_out = match figure.pass {
+    // Misses first.
+    let (mut figures, others): (Vec<&StatedFigure>, Vec<&StatedFigure>) =
+        output.results.iter().partition(|figure| figure.pass == Some(false));
+    figures.extend(others);
+    let rows = figures.into_iter().take(ROWS_MAX).map(|figure| {
+        let verdict = match figure.pass {
             _ if figure.noisy => "too noisy",
             Some(true) => "ok",
             Some(false) => "MISS",
@@ -336,14 +350,14 @@ fn evaluation(output: &EvaluationOutput) -> Section {
             figure.quantity.clone().or_else(|| figure.kind.clone()).unwrap_or_else(none),
             stated(figure.original.as_ref().or(figure.doc_value.as_ref()).or(figure.asked.as_ref())),
             stated(figure.ours.as_ref()),
-            came_out.to_owned(),
+            verdict.to_owned(),
             figure.note.clone().unwrap_or_else(none),
         ]
     });
-    let titles = vec!["figure", "source", "what", "published or asked", "ours", "", "note"];
+    let titles = vec!["figure", "source", "quantity", "published or required", "ours", "", "note"];
     Section {
         title: "Evaluation".to_owned(),
-        notes: vec![format!("{} of {} figures come out", output.passed, output.total)],
+        notes: vec![format!("{} of {} figures pass", output.passed, output.total)],
         charts: vec![],
         tables: vec![Grid { titles, rows: rows.collect() }],
     }

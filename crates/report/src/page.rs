@@ -4,7 +4,7 @@ use crate::chart::{Chart, escape};
 use crate::{Grid, Section};
 use std::fmt::Write;
 
-/// Letters of a number with its unit, at most.
+/// Maximum number of letters in a cell that is a number with its unit.
 const LETTERS_MAX: usize = 12;
 
 const STYLE: &str = "body{font-family:sans-serif;max-width:1400px;margin:2em auto;padding:0 1em;color:#222}\
@@ -14,7 +14,7 @@ th{border-bottom:2px solid #888}svg{margin:6px}.p:hover{stroke:#000;stroke-width
 ul{font-size:13px;color:#444}#tip{position:fixed;display:none;background:#222;color:#fff;padding:4px 8px;\
 border-radius:4px;font-size:12px;pointer-events:none}";
 
-/// Shows a point's title at once, where browsers wait a second.
+/// Shows the title of a point at once. Browsers wait a second.
 const SCRIPT: &str = "const tip=document.getElementById('tip');\
 document.querySelectorAll('.p').forEach(p=>{const t=p.querySelector('title');if(!t)return;const s=t.textContent;t.remove();\
 p.addEventListener('mousemove',e=>{tip.textContent=s;tip.style.display='block';tip.style.left=(e.clientX+12)+'px';tip.style.top=(e.clientY+12)+'px'});\
@@ -38,7 +38,7 @@ pub(super) fn html(title: &str, sections: &[Section]) -> String {
 }
 
 fn html_table(page: &mut String, table: &Grid) {
-    // Sentences begin at the left, numbers end at the right.
+    // Texts are aligned left, numbers right.
     let letters = |cell: &String| cell.chars().filter(|c| c.is_alphabetic()).count();
     let is_text: Vec<bool> = (0..table.titles.len())
         .map(|i| table.rows.iter().filter_map(|row| row.get(i)).any(|cell| letters(cell) > LETTERS_MAX))

@@ -1,12 +1,12 @@
-//! Records: what a measurement found, with what it takes to judge it. One JSON object per line.
+//! Records: the results of a measurement, with what is needed to judge them. One JSON object per
+//! line.
 //!
 //! ```text
 //!  { "kind": "pipeline", "provenance": { machine, tool, command line, seed, n, disturbance },
 //!    "parameters": { "p": 64, "h": 10 }, "results": { "T_ns": 91.2 }, "platform": { … } }
 //! ```
 //!
-//! A report is made of records alone; a model is fitted to the numbers in `parameters` and
-//! `results`.
+//! Reports are made of records. Models are fitted to the numbers in `parameters` and `results`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,13 +20,13 @@ const UNIX_S_MAX: u64 = 253_402_300_799;
 pub struct Record {
     /// What was measured: `host`, `pipeline`, `latency`, `operations`.
     pub kind: String,
-    /// Where, when, with what.
+    /// Where, when and with what it was made.
     pub provenance: Provenance,
-    /// What was set, by name with the unit last.
+    /// The settings, by name with the unit last.
     pub parameters: Map<String, Value>,
-    /// What was found, by name with the unit last.
+    /// The results, by name with the unit last.
     pub results: Map<String, Value>,
-    /// What a model needs to know of the machine, in records of kind `host`.
+    /// The platform as models see it, in records of kind `host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<fastpath_model::platform::Platform>,
 }
@@ -38,24 +38,24 @@ pub struct Provenance {
     pub machine: Machine,
     /// The program.
     pub tool: Tool,
-    /// Its words.
+    /// Its command line.
     pub command_line: Vec<String>,
-    /// The seed of every random choice.
+    /// Seed of the random generator.
     pub seed: u64,
-    /// How often the thing was done.
+    /// Number of repetitions.
     pub n: u64,
-    /// When it began, seconds since 1970.
+    /// Start, seconds since 1970.
     pub started_unix_s: u64,
-    /// How long it took.
+    /// Duration, seconds.
     pub elapsed_s: f64,
-    /// Who else was at work on the machine meanwhile.
+    /// Other work on the machine meanwhile.
     pub disturbance: Disturbance,
 }
 
 /// The machine, as its kernel describes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its name in the network.
+    /// Its host name.
     pub name: String,
     /// Model of its first processor.
     pub cpu: String,
@@ -70,9 +70,9 @@ pub struct Machine {
 pub struct Tool {
     /// Its version.
     pub version: String,
-    /// The commit it was built from, if that was known.
+    /// The commit it was built from, if known.
     pub commit: Option<String>,
-    /// Whether the compiler optimised fully: numbers of other builds say nothing about the code.
+    /// How it was built. Only release builds say anything about speed.
     pub optimised: Optimised,
 }
 
@@ -86,43 +86,43 @@ pub enum Optimised {
     Development,
 }
 
-/// Who else was at work on the machine during a measurement.
+/// Other work on the machine during a measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Disturbance {
-    /// Share of the machine's time the hypervisor took for others, 0 … 1.
+    /// Share of the machine's time that the hypervisor gave to others (steal), 0 … 1.
     pub stolen_share: f64,
     /// Share of the machine's time spent on other programs, 0 … 1.
     pub others_share: f64,
-    /// Whether that was too much to trust the numbers to a few percent.
+    /// Whether that is too much to trust the numbers to a few percent.
     pub disturbed: bool,
 }
 
 impl Provenance {
-    /// When it began, in UTC: `Mon, 23 Nov 2026 02:30:00 GMT` (RFC 9110, §5.6.7).
+    /// Returns the start in UTC: `Mon, 23 Nov 2026 02:30:00 GMT` (RFC 9110, §5.6.7).
     pub fn started(&self) -> String {
         httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(self.started_unix_s.min(UNIX_S_MAX)))
     }
 
-    /// The day of that: `23 Nov 2026`.
+    /// Returns the day of the start: `23 Nov 2026`.
     pub fn day(&self) -> String {
         self.started().split(' ').skip(1).take(3).collect::<Vec<_>>().join(" ")
     }
 }
 
 impl Tool {
-    /// This program, built from `commit`.
+    /// Describes the calling program, built from `commit`.
     pub fn new(version: &str, commit: Option<&str>) -> Tool {
         let optimised = if cfg!(debug_assertions) { Optimised::Development } else { Optimised::Release };
         Tool { version: version.to_owned(), commit: commit.map(str::to_owned), optimised }
     }
 }
 
-/// The fields of a struct, for [`Record::parameters`] and [`Record::results`]. Panics if it is no
-/// struct.
+/// Returns the fields of a struct, for [`Record::parameters`] and [`Record::results`]. Panics if the
+/// value is not a struct.
 pub fn fields(of: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(of) {
         Ok(Value::Object(fields)) => fields,
-        other => panic!("a struct has fields, and {other:?} has none"),
+        other => panic!("not a struct: {other:?}"),
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_tells_its_day_whatever_its_file_says() {
+    fn any_start_time_has_a_day() {
         let mut provenance = crate::testing::provenance();
         provenance.started_unix_s = 1_795_400_000;
         assert_eq!(provenance.started(), "Mon, 23 Nov 2026 02:13:20 GMT");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_survives_its_line() {
+    fn a_record_is_read_back_from_its_line() {
         let provenance = crate::testing::provenance();
         let record = Record {
             kind: "pipeline".to_owned(),

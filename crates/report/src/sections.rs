@@ -1,4 +1,4 @@
-//! What of each kind of record is shown, and how.
+//! The sections of records: what is shown of each kind, and how.
 
 use crate::chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
 use crate::record::{Optimised, Record};
@@ -8,10 +8,10 @@ use fastpath_model::stats::median;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the section of all records of a kind.
+/// Makes the section of all records of one kind.
 type Show = fn(&[&Record]) -> Section;
 
-/// The kinds in the order of a report.
+/// The kinds, in the order of a report.
 const KINDS: [(&str, Show); 5] = [
     ("host", host),
     ("pipeline", pipeline),
@@ -19,7 +19,7 @@ const KINDS: [(&str, Show); 5] = [
     ("operations", operations),
     ("simulation", simulations),
 ];
-/// Lines in one chart.
+/// Maximum number of lines in one chart.
 const LINES_MAX: usize = 10;
 
 pub(super) fn all(records: &[Record]) -> Vec<Section> {
@@ -49,7 +49,7 @@ pub(super) fn all(records: &[Record]) -> Vec<Section> {
     sections
 }
 
-/// Where the records come from, each different origin once.
+/// Describes the provenance of the records. Each different provenance is listed once.
 fn provenance(records: &[&Record]) -> Vec<String> {
     let mut notes = Vec::new();
     for record in records {
@@ -78,7 +78,7 @@ fn provenance(records: &[&Record]) -> Vec<String> {
     let disturbed = records.iter().filter(|r| r.provenance.disturbance.disturbed).count();
     if disturbed > 0 {
         notes.push(format!(
-            "{disturbed} of {} records were made while the machine was too busy with other things to trust them to a few percent",
+            "{disturbed} of {} records were made while other work disturbed the machine: do not trust them to a few percent",
             records.len()
         ));
     }
@@ -89,7 +89,7 @@ pub(super) fn axis(label: &str, scale: Scale) -> Axis {
     Axis { label: label.to_owned(), scale }
 }
 
-/// `2 [1, 3]`
+/// Writes an estimate and its interval: `2 [1, 3]`.
 pub(super) fn interval(value: &Value) -> String {
     if value.is_number() {
         return short(number(value));
@@ -104,7 +104,7 @@ pub(super) fn interval(value: &Value) -> String {
     format!("{} [{}, {}]", short(middle), short(low), short(high))
 }
 
-/// A time with the unit that suits it: `27.97 ns`, `4.012 ms`.
+/// Writes a time with a suitable unit: `27.97 ns`, `4.012 ms`.
 fn span(ns: f64) -> String {
     match ns.abs() {
         a if !a.is_finite() => "–".to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn word(value: Option<&Value>) -> String {
     }
 }
 
-/// Values grouped into series by name, in the order of `key`.
+/// Groups points into series by name, in the order of `key`.
 pub(super) fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>) -> Vec<Series> {
     let mut by_key: BTreeMap<K, Series> = BTreeMap::new();
     for (key, name, x, y) in points {
@@ -142,7 +142,7 @@ pub(super) fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>
     all
 }
 
-/// At most [`LINES_MAX`] of the series, evenly chosen.
+/// Returns at most [`LINES_MAX`] of the series, evenly chosen.
 pub(super) fn thinned(all: Vec<Series>) -> Vec<Series> {
     let every = all.len().div_ceil(LINES_MAX).max(1);
     all.into_iter().step_by(every).collect()
@@ -155,9 +155,9 @@ fn host(records: &[&Record]) -> Section {
         items(r, "latency").map(move |p| (i, name.clone(), number(&p["bytes"]), number(&p["ns"])))
     });
     charts.push(Chart {
-        title: "A load that depends on the one before".to_owned(),
+        title: "Latency of dependent loads".to_owned(),
         x: axis("working set, bytes", Scale::Log2),
-        y: axis("ns", Scale::Log10),
+        y: axis("latency, ns", Scale::Log10),
         drawing: Drawing::Lines(series(latency)),
     });
     for record in records {
@@ -168,9 +168,9 @@ fn host(records: &[&Record]) -> Section {
                 (size as u64, format!("{} B", binary(size)), number(&p["threads"]), number(&p["bytes_per_s"]))
             });
             charts.push(Chart {
-                title: format!("Memory, {operation}: one line per working set of a thread"),
-                x: axis("threads", Scale::Log2),
-                y: axis("bytes/s, all threads", Scale::Log10),
+                title: format!("Memory throughput, {operation}: a line for each working set of a thread"),
+                x: axis("number of threads", Scale::Log2),
+                y: axis("throughput of all threads, bytes/s", Scale::Log10),
                 drawing: Drawing::Lines(thinned(series(by_threads))),
             });
         }
@@ -179,9 +179,9 @@ fn host(records: &[&Record]) -> Section {
             (name.clone(), name, number(&p["bytes"]), number(&p["bytes_per_s"]))
         });
         charts.push(Chart {
-            title: "Memory, one thread".to_owned(),
+            title: "Memory throughput, one thread".to_owned(),
             x: axis("working set, bytes", Scale::Log2),
-            y: axis("bytes/s", Scale::Log10),
+            y: axis("throughput, bytes/s", Scale::Log10),
             drawing: Drawing::Lines(series(over_size)),
         });
         let copies = items(record, "copying").map(|c| {
@@ -193,9 +193,9 @@ fn host(records: &[&Record]) -> Section {
             (name.clone(), name, number(&c["bytes"]), number(&c["ns"]))
         });
         charts.push(Chart {
-            title: "Copying a packet".to_owned(),
-            x: axis("bytes", Scale::Log2),
-            y: axis("ns", Scale::Log10),
+            title: "Time to copy a packet".to_owned(),
+            x: axis("packet size, bytes", Scale::Log2),
+            y: axis("time, ns", Scale::Log10),
             drawing: Drawing::Lines(series(copies)),
         });
         tables.extend(host_tables(record));
@@ -237,7 +237,7 @@ fn host_notes(records: &[&Record]) -> Vec<String> {
     let mut notes = Vec::new();
     for record in records {
         let scores: Vec<String> = items(record, "score_per_core").map(|s| short(number(s))).collect();
-        notes.push(format!("own integer score per core (not CoreMark): {} iterations/s", scores.join(", ")));
+        notes.push(format!("integer score per core (not CoreMark): {} iterations/s", scores.join(", ")));
         if let Some(score) = record.results.get("coremark") {
             notes.push(format!("CoreMark as given: {score}"));
         }
@@ -267,7 +267,7 @@ fn pipeline(records: &[&Record]) -> Section {
         let lines = others.iter().map(|r| {
             let (program, h, cores) =
                 (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
-            let mut name = format!("{program}, h = {h}");
+            let mut name = format!("{program}, {h} steps per packet");
             if cores != 1.0 {
                 name += &format!(", {cores} cores");
             }
@@ -281,9 +281,9 @@ fn pipeline(records: &[&Record]) -> Section {
             ((program, h as u64, cores as u64, more), name, parameter(r, "p"), result(r, "T_ns"))
         });
         charts.push(Chart {
-            title: "Time of a packet on one core".to_owned(),
-            x: axis("frame without FCS, bytes", Scale::Linear),
-            y: axis("ns·core", Scale::Linear),
+            title: "Core time per packet".to_owned(),
+            x: axis("frame size without FCS, bytes", Scale::Linear),
+            y: axis("core time per packet, ns", Scale::Linear),
             drawing: Drawing::Lines(series(lines)),
         });
     }
@@ -291,8 +291,8 @@ fn pipeline(records: &[&Record]) -> Section {
         let lines = emulated.iter().flat_map(|r| {
             ["packets_per_second", "ceiling_packets_per_second"].map(|name| {
                 let size = parameter(r, "size");
-                let what = if name.starts_with("ceiling") { "no emulation" } else { "emulated" };
-                // Records of before there was a choice are of one core and memory ports.
+                let what = if name.starts_with("ceiling") { "without emulation" } else { "emulated" };
+                // Old records do not say: they are of one core and memory ports.
                 let cores = r.parameters.get("cores").map_or(1, |cores| number(cores) as u64);
                 let port = r.parameters.get("port").map_or(String::new(), |port| word(Some(port)));
                 let mut line = format!("{what}, {size} B");
@@ -306,9 +306,9 @@ fn pipeline(records: &[&Record]) -> Section {
             })
         });
         charts.push(Chart {
-            title: "Packets per second over links".to_owned(),
-            x: axis("links", Scale::Log10),
-            y: axis("packets/s", Scale::Linear),
+            title: "Forwarding rate over the number of links".to_owned(),
+            x: axis("number of links", Scale::Log10),
+            y: axis("forwarding rate, packets/s", Scale::Linear),
             drawing: Drawing::Lines(series(lines)),
         });
     }
@@ -329,7 +329,7 @@ fn pipeline(records: &[&Record]) -> Section {
     Section { title: "Pipelines".to_owned(), notes: vec![], charts, tables }
 }
 
-/// What was measured of a pipeline.
+/// Describes the measured point of a pipeline.
 fn point(record: &Record) -> String {
     let names = ["port", "table", "p", "h", "cores", "size", "links", "flows", "burst"];
     let told = names.iter().filter_map(|name| Some((name, record.parameters.get(*name)?)));
@@ -337,7 +337,7 @@ fn point(record: &Record) -> String {
     format!("{} {}", word(record.parameters.get("program")), told.join(", "))
 }
 
-/// The highest rates within a loss, where they were searched.
+/// The highest rates within a loss ratio, where they were searched.
 fn searched(records: &[&Record]) -> Option<Grid> {
     let rows = records.iter().flat_map(|r| {
         let point = point(r);
@@ -349,13 +349,19 @@ fn searched(records: &[&Record]) -> Option<Grid> {
         })
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    let titles = vec!["point", "loss at most", "met up to, packets/s", "missed from", "came through"];
+    let titles = vec![
+        "point",
+        "loss ratio at most",
+        "met up to, packets/s",
+        "exceeded from, packets/s",
+        "forwarded, packets/s",
+    ];
     (!rows.is_empty()).then_some(Grid { titles, rows })
 }
 
 fn latency(records: &[&Record]) -> Section {
     let size = |r: &Record| word(r.parameters.get("size"));
-    // Records of before there was a choice are of memory ports.
+    // Old records do not say: they are of memory ports.
     let between = |r: &Record| r.parameters.get("between").map_or("memory".to_owned(), |b| word(Some(b)));
     let boxed = |r: &Record| {
         let t = &r.results["t_f_ns"];
@@ -371,9 +377,9 @@ fn latency(records: &[&Record]) -> Section {
     for place in records.iter().map(|r| between(r)).collect::<BTreeSet<String>>() {
         let of_place: Vec<&&Record> = records.iter().filter(|r| between(r) == place).collect();
         charts.push(Chart {
-            title: format!("t_f: input and output of a unit, by frame; between units: {place}"),
-            x: axis("frame", Scale::Linear),
-            y: axis("ns", Scale::Linear),
+            title: format!("Time of input and output of a unit (t_f); between units: {place}"),
+            x: axis("frame size, bytes", Scale::Linear),
+            y: axis("time, ns", Scale::Linear),
             drawing: Drawing::Boxes(of_place.iter().map(|r| boxed(r)).collect()),
         });
         let varied = of_place.iter().filter(|r| varies(r));
@@ -405,8 +411,8 @@ fn latency(records: &[&Record]) -> Section {
     Section {
         title: "Latency".to_owned(),
         notes: vec![
-            "whiskers cover 99.3 % of a normal distribution; outliers far out are drawn at the upper edge; where all packets \
-             took the same time there is no histogram"
+            "whiskers cover 99.3 % of a normal distribution; distant outliers are drawn at the upper edge; there is no \
+             histogram where all packets took the same time"
                 .to_owned(),
         ],
         charts,
@@ -414,7 +420,7 @@ fn latency(records: &[&Record]) -> Section {
     }
 }
 
-/// Whether the packets of a record took different times, in virtual time too: one bar says nothing.
+/// Whether the packets of a record took different times. In virtual time they may not.
 fn varies(record: &Record) -> bool {
     let counts = record.results["histogram"]["counts"].as_array();
     counts.into_iter().flatten().filter(|count| number(count) > 0.0).count() > 1
@@ -437,16 +443,16 @@ fn histogram(record: &Record, size: &str) -> Chart {
     let share = 1.0 - number(&core["outlier_share"]);
     let n = number(&record.results["t_f_ns"]["samples"]);
     let density = |x: f64| (-0.5 * ((x - mean) / sd).powi(2)).exp() / (sd * std::f64::consts::TAU.sqrt());
-    // What hardly varies within a bin has no curve worth drawing.
+    // A distribution much narrower than a bin has no visible curve.
     let steps = if 10.0 * sd < width { 0 } else { 4 * counts.len() };
     let curve = (1..=steps).map(|i| {
         let x = from + i as f64 * width / 4.0;
         (x, share * n * width * density(x))
     });
     Chart {
-        title: format!("t_f: {size} B"),
-        x: axis("ns", Scale::Linear),
-        y: axis("packets", Scale::Linear),
+        title: format!("Time of input and output (t_f): {size} B"),
+        x: axis("time, ns", Scale::Linear),
+        y: axis("number of packets", Scale::Linear),
         drawing: Drawing::Bars(
             bars,
             Series { name: format!("normal {} ± {}", short(mean), short(sd)), points: curve.collect() },
@@ -457,7 +463,7 @@ fn histogram(record: &Record, size: &str) -> Chart {
 fn operations(records: &[&Record]) -> Section {
     let lines = records.iter().flat_map(|r| {
         let name = word(r.parameters.get("operation"));
-        // Each N is measured several times, in turn.
+        // Each number of operations is measured several times.
         let mut repeats: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for point in items(r, "points") {
             repeats.entry(number(&point[0]) as u64).or_default().push(number(&point[1]));
@@ -467,9 +473,9 @@ fn operations(records: &[&Record]) -> Section {
             .map(move |(n, times)| (name.clone(), name.clone(), n as f64, median(times.into_iter())))
     });
     let chart = Chart {
-        title: "A forwarder that does an operation N times per packet, medians".to_owned(),
-        x: axis("N", Scale::Linear),
-        y: axis("ns per packet", Scale::Linear),
+        title: "Median cost of a forwarder that repeats an operation on each packet".to_owned(),
+        x: axis("operations per packet", Scale::Linear),
+        y: axis("time per packet, ns", Scale::Linear),
         drawing: Drawing::Lines(series(lines)),
     };
     let rows = records.iter().map(|r| {

@@ -1,5 +1,5 @@
-//! Simulated points: throughput and latency over whatever number was varied, a line for each
-//! combination of the rest.
+//! Simulated points: throughput and latency over the parameter that was varied most, with a line for
+//! each combination of the other parameters.
 
 use crate::chart::{Axis, Chart, Drawing, Scale};
 use crate::record::Record;
@@ -8,18 +8,25 @@ use crate::{Grid, Section, short};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What is plotted where it was found: the name of a result, and of its axis.
-const PLOTTED: [(&str, &str); 8] = [
-    ("forwarded_pps", "packets/s"),
-    ("share", "share of the offered"),
-    ("share_of_line_rate_pct", "% of line rate"),
-    ("latency_p50_us", "us"),
-    ("latency_p99_us", "us"),
-    ("t_f_mean_us", "us"),
-    ("t_f_p50_us", "us"),
-    ("t_f_p99_us", "us"),
+/// The results that are plotted: name, title, axis.
+const PLOTTED: [(&str, &str, &str); 8] = [
+    ("forwarded_pps", "Forwarding rate", "forwarding rate, packets/s"),
+    ("share", "Share forwarded", "forwarded share of the offered load, 0 … 1"),
+    ("share_of_line_rate_pct", "Share of the line rate", "forwarding rate, % of the line rate"),
+    ("latency_p50_us", "Median latency", "latency, µs"),
+    ("latency_p99_us", "99th percentile of the latency", "latency, µs"),
+    ("t_f_mean_us", "Mean time of input and output (t_f)", "time, µs"),
+    ("t_f_p50_us", "Median time of input and output (t_f)", "time, µs"),
+    ("t_f_p99_us", "99th percentile of the time of input and output (t_f)", "time, µs"),
 ];
-/// Rows of the table.
+/// Parameters that have a longer name in a title, and their unit.
+const PARAMETERS: [(&str, &str, &str); 4] = [
+    ("size", "frame size", ", bytes"),
+    ("rate", "offered rate", ""),
+    ("load", "offered load", ""),
+    ("seed", "seed of the random generator", ""),
+];
+/// Maximum number of rows of the table.
 const ROWS_MAX: usize = 500;
 
 pub(super) fn simulations(records: &[&Record]) -> Section {
@@ -27,7 +34,7 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
     let values =
         |name: &str| -> BTreeSet<String> { records.iter().map(|r| word(r.parameters.get(name))).collect() };
     let varied: Vec<&String> = names.iter().copied().filter(|name| values(name).len() > 1).collect();
-    // Over the number that takes the most values.
+    // The x axis is the numeric parameter with the most values.
     let numeric =
         |name: &&&String| records.iter().all(|r| r.parameters.get(**name).is_none_or(Value::is_number));
     let x = varied.iter().filter(numeric).max_by_key(|name| values(name).len()).copied();
@@ -39,18 +46,18 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
         });
         parts.collect::<Vec<_>>().join(", ")
     };
-    let chart = |&(found, unit): &(&str, &'static str)| {
-        let x = x?;
+    let chart = |&(found, title, y): &(&str, &str, &str)| {
+        let name = x?;
         let points = records.iter().filter_map(|r| {
-            let (x, y) = (number(r.parameters.get(x)?), number(r.results.get(found)?));
+            let (x, y) = (number(r.parameters.get(name)?), number(r.results.get(found)?));
             Some((label(r), label(r), x, y))
         });
         let lines = thinned(series(points));
         let is_drawn = lines.iter().any(|line| line.points.len() > 1);
         is_drawn.then(|| Chart {
-            title: format!("{} over {x}", found.replace('_', " ")),
-            x: Axis { label: x.replace('_', " "), scale: Scale::Linear },
-            y: Axis { label: unit.to_owned(), scale: Scale::Linear },
+            title: format!("{title} over {}", parameter(name)[0]),
+            x: Axis { label: parameter(name).concat(), scale: Scale::Linear },
+            y: Axis::new(y, Scale::Linear),
             drawing: Drawing::Lines(lines),
         })
     };
@@ -67,10 +74,19 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
         });
         vec![place.join(", "), found.collect::<Vec<_>>().join("; ")]
     });
-    let tables = vec![Grid { titles: vec!["point", "found"], rows: rows.collect() }];
+    let tables = vec![Grid { titles: vec!["point", "results"], rows: rows.collect() }];
     let mut notes = vec!["simulated, not measured".to_owned()];
     if records.len() > ROWS_MAX {
         notes.push(format!("the table shows the first {ROWS_MAX} of {} points", records.len()));
     }
     Section { title: "Simulations".to_owned(), notes, charts, tables }
+}
+
+/// The name of a parameter in words, and its unit.
+fn parameter(name: &str) -> [String; 2] {
+    let known = PARAMETERS.iter().find(|(parameter, _, _)| *parameter == name);
+    known.map_or_else(
+        || [name.replace('_', " "), String::new()],
+        |(_, words, unit)| [(*words).to_owned(), (*unit).to_owned()],
+    )
 }

@@ -8,7 +8,7 @@ use crate::signals::{POLL, exit_code, stop_on_signals, wait};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
-use fastpath_lab::audit::{Audit, Options, Progress, Verdict, audit};
+use fastpath_lab::audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
 use fastpath_lab::{EnterError, Lab, UpError};
 use std::env;
 use std::ffi::OsString;
@@ -143,7 +143,7 @@ impl Run {
         if self.audit {
             let found = audit_with_progress(&lab, &stop)?;
             self.print(&found)?;
-            answer = if found.verdict == Verdict::Pass { Answer::Yes } else { Answer::No };
+            answer = if found.verdict == AuditVerdict::Pass { Answer::Yes } else { Answer::No };
         }
         if let Some(code) = self.command(&lab, &stop)?.filter(|&code| code != 0) {
             answer = Answer::Exit(code);
@@ -295,7 +295,7 @@ fn is_not_permitted(error: &anyhow::Error) -> bool {
 fn audit_with_progress(lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Audit> {
     let bar = progress::bar(0, "{msg} ({elapsed})");
     bar.enable_steady_tick(Duration::from_millis(200));
-    let show = |progress: Progress| {
+    let show = |progress: AuditProgress| {
         bar.set_length(progress.total as u64);
         bar.set_position(progress.done as u64);
         bar.set_message(progress.step);

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// that loads nothing else.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
-    /// Records as `fastpath measure` writes them, or the --json of `fastpath model
-    /// fit|predict|cores|index|budget` and of `fastpath evaluate models|simulator|prediction`.
+    /// Records as `fastpath measure` writes them, or the output with --json of `fastpath model
+    /// fit|predict|cores|index|budget` and of `fastpath evaluate`.
     #[arg(required = true)]
     records: Vec<PathBuf>,
     /// The file to write; its name ends in .html, .md, .svg or .png.
@@ -28,10 +28,8 @@ impl ReportCommand {
         let (mut records, mut outputs): (Vec<Record>, Vec<CommandOutput>) = Default::default();
         for path in &self.records {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-                let place = || format!("{}: line {}", path.display(), i + 1);
-                let value: Value = serde_json::from_str(line)
-                    .with_context(|| format!("{}: not a record (one JSON object)", place()))?;
+            for (place, value) in objects(&text).with_context(|| path.display().to_string())? {
+                let place = || format!("{}: {place}", path.display());
                 if value.get("kind").is_some() {
                     records.push(serde_json::from_value(value).with_context(place)?);
                 } else {
@@ -47,6 +45,22 @@ impl ReportCommand {
         save(&self.output, format, &report)?;
         Ok(Answer::Yes)
     }
+}
+
+/// Reads the JSON objects of a file, one on each line or a single one over several lines, and where
+/// they are.
+fn objects(text: &str) -> anyhow::Result<Vec<(String, Value)>> {
+    if let Ok(object) = serde_json::from_str(text) {
+        return Ok(vec![("line 1".to_owned(), object)]);
+    }
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    lines
+        .map(|(line, number)| {
+            let object = serde_json::from_str(line)
+                .with_context(|| format!("line {number}: not a record (one JSON object)"))?;
+            Ok((format!("line {number}"), object))
+        })
+        .collect()
 }
 
 /// Renders a report as the bytes of a file.

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use fastpath_engine::Notice;
 use fastpath_engine::control::HttpAddress;
-use fastpath_lab::shell::{Block, Shell};
+use fastpath_lab::shell::{AddressBlock, Shell};
 use fastpath_spec::{self as spec, Spec, Topology};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::env;
@@ -85,7 +85,7 @@ pub(crate) struct ShellArgs {
 
 impl ShellArgs {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let block = Block::find()?;
+        let block = AddressBlock::find()?;
         let topology = self.topology(block)?;
         let mut options = fastpath::engine_options(self.seed, Notice::to_stderr());
         options.packet_log.clone_from(&self.ledger);
@@ -123,7 +123,7 @@ impl ShellArgs {
     }
 
     /// Describes two hosts and the link between them.
-    fn topology(&self, block: Block) -> anyhow::Result<Topology> {
+    fn topology(&self, block: AddressBlock) -> anyhow::Result<Topology> {
         let [outside, inside] = block.ends();
         let mut text = format!(
             "[host.outside]\naddress = \"{outside}\"\n[host.inside]\naddress = \"{inside}\"\n\

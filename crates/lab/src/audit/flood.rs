@@ -39,14 +39,14 @@ pub struct Stream {
     /// For how long.
     pub duration: Duration,
     /// What to do after a delay of the source.
-    pub late: Late,
+    pub late: LatePolicy,
     /// How long the last datagram may be under way.
     pub patience: Duration,
 }
 
 /// What a source that was held up does about the datagrams it should have sent meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Late {
+pub enum LatePolicy {
     /// Sends them at once: the mean rate counts.
     CatchUp,
     /// Leaves them out: bursts would fill queues.
@@ -55,7 +55,7 @@ pub enum Late {
 
 /// What became of a stream.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Outcome {
+pub struct StreamResult {
     /// Datagrams sent.
     pub sent: u64,
     /// When each arrived.
@@ -65,7 +65,7 @@ pub struct Outcome {
     pub missed: u64,
 }
 
-impl Outcome {
+impl StreamResult {
     /// Datagrams that did not arrive.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.arrivals.len() as u64 + self.missed)
@@ -94,7 +94,7 @@ pub fn run(
     address: IpAddr,
     stream: Stream,
     stop: &Stop,
-) -> Result<Outcome, AuditError> {
+) -> Result<StreamResult, AuditError> {
     let sink = to.open("UDP", || open_sink(address))?;
     let target = sink.local_addr().map_err(|source| SocketError { what: "the sink's address", source })?;
     let source = from.open("UDP", || open_source(target))?;
@@ -139,7 +139,7 @@ fn send(source: &UdpSocket, stream: Stream, stop: &Stop) -> Result<u64, AuditErr
             return Ok(sent);
         }
         let due = elapsed.as_secs_f64() * stream.per_second;
-        if stream.late == Late::Skip && due - due_from > BURST_MAX {
+        if stream.late == LatePolicy::Skip && due - due_from > BURST_MAX {
             due_from = due - 1.0;
         }
         while due_from < due {
@@ -161,8 +161,8 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::ECONNREFUSED | libc::EINTR))
 }
 
-fn receive(sink: &UdpSocket, stream: Stream, done: &AtomicBool) -> Result<Outcome, AuditError> {
-    let mut outcome = Outcome::default();
+fn receive(sink: &UdpSocket, stream: Stream, done: &AtomicBool) -> Result<StreamResult, AuditError> {
+    let mut outcome = StreamResult::default();
     let mut bytes = vec![0; stream.payload.max(8) + 1];
     while !done.load(Ordering::Relaxed) && outcome.arrivals.len() < ARRIVALS_MAX {
         let mut control = cmsg_space!(TimeSpec, u32);
@@ -198,10 +198,10 @@ mod tests {
         let ms = Duration::from_millis;
         // One every 10 ms, but a burst at the beginning.
         let arrivals = [0, 0, 0].into_iter().chain((1..=100).map(|i| i * 10)).map(ms).collect();
-        let outcome = Outcome { sent: 110, arrivals, missed: 0 };
+        let outcome = StreamResult { sent: 110, arrivals, missed: 0 };
         let (rate, count) = outcome.rate(ms(200), ms(500)).unwrap();
         assert!((rate - 100.0).abs() < 1e-9 && count == 51, "{rate} {count}");
         assert_eq!(outcome.lost(), 7);
-        assert_eq!(Outcome::default().rate(ms(0), ms(100)), None);
+        assert_eq!(StreamResult::default().rate(ms(0), ms(100)), None);
     }
 }

@@ -25,9 +25,9 @@ use crate::{Host, Lab};
 use echo::Echo;
 use fastpath_engine::priority::with_high_priority;
 use fastpath_net::Routes;
-use flood::{Late, Outcome, Stream};
+use flood::{LatePolicy, Stream, StreamResult};
 use implied::{ECHO_PAYLOAD, Implied, frames_per_second};
-use path::{Hop, Path};
+use path::{Path, PathHop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use report::{Audit, Judgement, Loss, Pair, Rate, Rtt, Verdict};
+pub use report::{Audit, AuditVerdict, Judgement, LossFigures, Pair, RateFigures, Rtt};
 
 /// How often RTT and rate of a pair are measured until they are within their tolerance. Not losses:
 /// repeating those until they please would make their interval meaningless.
@@ -53,7 +53,7 @@ const LOSS_RATE_MAX: f64 = 2000.0;
 /// it.
 const LOSS_PAYLOAD: usize = 64;
 const LOSS_FRAME: u32 = LOSS_PAYLOAD as u32 + 8 + 40 + 14;
-/// Rate offered to a path without one, datagrams per second.
+/// RateFigures offered to a path without one, datagrams per second.
 const UNLIMITED_OFFER: f64 = 20_000.0;
 /// Most payload that measurements running at the same time may carry, Mbit/s: they share this
 /// machine.
@@ -96,7 +96,7 @@ impl Default for Options {
 
 /// How far an audit is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct AuditProgress {
     /// What is being measured.
     pub step: &'static str,
     /// Steps done.
@@ -138,7 +138,7 @@ pub fn audit(
     lab: &Lab,
     options: Options,
     stop: &AtomicBool,
-    progress: &dyn Fn(Progress),
+    progress: &dyn Fn(AuditProgress),
 ) -> Result<Audit, AuditError> {
     let stop = Stop(stop);
     let (subjects, mut notes) = subjects(lab, options.pairs_max);
@@ -152,7 +152,7 @@ pub fn audit(
     let total = 2 + saturations.len() + connections.len();
     let mut done = 0;
     let mut next = |step| {
-        progress(Progress { step, done, total });
+        progress(AuditProgress { step, done, total });
         done += 1;
     };
 
@@ -243,7 +243,7 @@ struct Observed {
     echoes: usize,
     /// Sorted.
     rtts_ms: Vec<f64>,
-    loss: Outcome,
+    loss: StreamResult,
     /// Datagrams per second of a saturation, and how many were counted.
     saturation: Option<(f64, u64)>,
     tcp_mbit: Option<f64>,
@@ -261,7 +261,7 @@ impl Subject<'_> {
             payload: self.implied.datagram,
             per_second: self.implied.saturation.map_or(UNLIMITED_OFFER, |saturation| saturation.offered),
             duration: settle + options.rate_window + ATTENTION,
-            late: Late::CatchUp,
+            late: LatePolicy::CatchUp,
             patience: self.rtt() + ATTENTION,
         };
         let outcome = flood::run(self.from, self.to, self.address, stream, stop)?;
@@ -358,11 +358,11 @@ fn measure_loss(
     stop: &Stop<'_>,
     observed: &mut [Observed],
 ) -> Result<Option<String>, AuditError> {
-    let mut users: BTreeMap<Hop, usize> = BTreeMap::new();
+    let mut users: BTreeMap<PathHop, usize> = BTreeMap::new();
     for hop in subjects.iter().flat_map(|subject| &subject.there.hops) {
         *users.entry(*hop).or_default() += 1;
     }
-    let share = |hop: &Hop| {
+    let share = |hop: &PathHop| {
         let pipe = &lab.topology().link(hop.link).pipes[hop.pipe];
         let share = LOSS_SHARE / users[hop] as f64;
         frames_per_second(pipe, LOSS_FRAME).map_or(LOSS_RATE_MAX, |frames| frames * share)
@@ -373,7 +373,7 @@ fn measure_loss(
             payload: LOSS_PAYLOAD,
             per_second: shares.fold(LOSS_RATE_MAX, f64::min),
             duration: options.loss_duration,
-            late: Late::Skip,
+            late: LatePolicy::Skip,
             patience: subject.rtt() + ATTENTION * 4,
         };
         flood::run(subject.from, subject.to, subject.address, stream, stop)
@@ -435,12 +435,12 @@ fn together<T: Send>(
 
 /// Subjects that may be measured at the same time: no pipe in common, and not too much for this
 /// machine.
-fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<Hop>) -> Vec<Vec<usize>> {
-    let mut batches: Vec<(Vec<usize>, BTreeSet<Hop>, f64)> = Vec::new();
+fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<PathHop>) -> Vec<Vec<usize>> {
+    let mut batches: Vec<(Vec<usize>, BTreeSet<PathHop>, f64)> = Vec::new();
     for (index, subject) in subjects.iter().enumerate() {
-        let hops: BTreeSet<Hop> = pipes(subject).into_iter().collect();
+        let hops: BTreeSet<PathHop> = pipes(subject).into_iter().collect();
         let load = subject.implied.udp_mbit().unwrap_or(TOGETHER_MAX_MBIT);
-        let fits = |(_, taken, sum): &&mut (Vec<usize>, BTreeSet<Hop>, f64)| {
+        let fits = |(_, taken, sum): &&mut (Vec<usize>, BTreeSet<PathHop>, f64)| {
             taken.is_disjoint(&hops) && sum + load <= TOGETHER_MAX_MBIT
         };
         match batches.iter_mut().find(fits) {

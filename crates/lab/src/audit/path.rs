@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 /// A pipe of the topology: a link, and 0 for its forward or 1 for its backward direction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Hop {
+pub(crate) struct PathHop {
     pub(crate) link: LinkId,
     pub(crate) pipe: usize,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Hop {
 /// The way from one host to an address, with what it imposes.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Path {
-    pub(crate) hops: Vec<Hop>,
+    pub(crate) hops: Vec<PathHop>,
     /// The smallest MTU of the interfaces that send along it.
     pub(crate) mtu: u32,
 }
@@ -51,15 +51,16 @@ fn cross_segment(
     from: NodeId,
     interface: usize,
     to: IpAddr,
-    hops: &mut Vec<Hop>,
+    hops: &mut Vec<PathHop>,
 ) -> Option<NodeId> {
     let mut seen = vec![false; topology.nodes.len()];
     seen[from.0 as usize] = true;
-    let mut waiting: VecDeque<(NodeId, usize, Vec<Hop>)> = VecDeque::from([(from, interface, Vec::new())]);
+    let mut waiting: VecDeque<(NodeId, usize, Vec<PathHop>)> =
+        VecDeque::from([(from, interface, Vec::new())]);
     while let Some((node, leaving, mut way)) = waiting.pop_front() {
         let leaving = &topology.node(node).interfaces[leaving];
         let (far, _) = topology.peer(leaving);
-        way.push(Hop { link: leaving.link, pipe: leaving.end });
+        way.push(PathHop { link: leaving.link, pipe: leaving.end });
         if owner(topology, far, to).is_some() {
             hops.append(&mut way);
             return Some(far);

@@ -20,13 +20,13 @@ pub struct Audit {
     /// What the reader should know about the figures.
     pub notes: Vec<String>,
     /// Whether everything judged is within its tolerance.
-    pub verdict: Verdict,
+    pub verdict: AuditVerdict,
 }
 
 /// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum AuditVerdict {
     /// Everything judged is within its tolerance, and every frame is accounted for.
     Pass,
     /// Something is not.
@@ -43,11 +43,11 @@ pub struct Pair {
     /// Round-trip time of an echo.
     pub rtt_ms: Rtt,
     /// Payload of datagrams over the saturated path.
-    pub udp_mbit: Rate,
+    pub udp_mbit: RateFigures,
     /// Payload of one TCP connection.
-    pub tcp_mbit: Rate,
+    pub tcp_mbit: RateFigures,
     /// Random loss, one way.
-    pub loss: Loss,
+    pub loss: LossFigures,
 }
 
 /// Whether a figure is within its tolerance.
@@ -86,7 +86,7 @@ pub struct Rtt {
 
 /// A rate, Mbit/s.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Rate {
+pub struct RateFigures {
     /// What the path's rates allow after headers; none if no link has a rate.
     pub expected: Option<f64>,
     /// What was seen.
@@ -97,7 +97,7 @@ pub struct Rate {
 
 /// Random loss, as probabilities.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Loss {
+pub struct LossFigures {
     /// Of all links on the way together.
     pub configured: f64,
     /// Lost of sent.
@@ -117,7 +117,8 @@ impl Audit {
     pub(super) fn new(pairs: Vec<Pair>, engine: Report, notes: Vec<String>) -> Audit {
         let judged = pairs.iter().flat_map(Pair::judgements);
         let good = judged.into_iter().all(|judgement| judgement != Judgement::Fail);
-        let verdict = if good && engine.conservation.balances() { Verdict::Pass } else { Verdict::Fail };
+        let verdict =
+            if good && engine.conservation.balances() { AuditVerdict::Pass } else { AuditVerdict::Fail };
         Audit { pairs, links: engine.links, conservation: engine.conservation, notes, verdict }
     }
 }
@@ -136,7 +137,7 @@ pub(super) fn pair(subject: &Subject<'_>, observed: &Observed) -> Pair {
         to: subject.to.name.clone(),
         rtt_ms: rtt(implied, observed),
         udp_mbit: udp(implied, observed),
-        tcp_mbit: Rate {
+        tcp_mbit: RateFigures {
             expected: implied.tcp_mbit,
             observed: observed.tcp_mbit,
             judgement: Judgement::Shown,
@@ -165,27 +166,27 @@ fn rtt(implied: &Implied, observed: &Observed) -> Rtt {
     }
 }
 
-fn udp(implied: &Implied, observed: &Observed) -> Rate {
+fn udp(implied: &Implied, observed: &Observed) -> RateFigures {
     let mbit = |(per_second, _): (f64, u64)| per_second * implied.datagram as f64 * 8.0 / 1e6;
     let verdict = implied.saturation.zip(implied.loss_inflation).map(|(saturation, inflation)| {
         observed.saturation.is_some_and(|(per_second, packets)| {
             rate_agrees(saturation.carried, per_second, saturation.loss_after, inflation, packets)
         })
     });
-    Rate {
+    RateFigures {
         expected: implied.udp_mbit(),
         observed: observed.saturation.map(mbit),
         judgement: verdict.map_or(Judgement::Shown, judgement),
     }
 }
 
-fn loss(implied: &Implied, observed: &Observed) -> Loss {
+fn loss(implied: &Implied, observed: &Observed) -> LossFigures {
     let (sent, lost) = (observed.loss.sent, observed.loss.lost());
     let interval = implied
         .loss_inflation
         .map_or((0, sent), |inflation| bursty_loss_interval(sent, implied.loss, inflation));
     let agrees = sent > 0 && (interval.0..=interval.1).contains(&lost);
-    Loss {
+    LossFigures {
         configured: implied.loss,
         observed: if sent == 0 { 0.0 } else { lost as f64 / sent as f64 },
         sent,
@@ -218,8 +219,8 @@ impl fmt::Display for Audit {
         let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
         writeln!(f, "frames: {total_in} in = {delivered} delivered + {all} dropped{why} + {held} held")?;
         let verdict = match self.verdict {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "FAIL",
+            AuditVerdict::Pass => "pass",
+            AuditVerdict::Fail => "FAIL",
         };
         write!(f, "verdict: {verdict}")
     }
@@ -268,7 +269,7 @@ fn pairs_table(pairs: &[Pair]) -> comfy_table::Table {
         let Pair { rtt_ms, udp_mbit, tcp_mbit, loss, .. } = pair;
         let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
         let percent = |value: f64| format!("{:.2}%", value * 100.0);
-        let rate_error = |rate: &Rate| error(rate.expected, rate.observed, rate.judgement);
+        let rate_error = |rate: &RateFigures| error(rate.expected, rate.observed, rate.judgement);
         table.add_row([
             format!("{} → {}", pair.from, pair.to),
             number(Some(rtt_ms.configured)),

@@ -6,7 +6,8 @@ use crate::signals::stop_on_signals;
 use crate::{Answer, print};
 use anyhow::{Context, bail};
 use clap::Args;
-use fastpath_evaluate::{Evaluation, Options, Outcome, Progress, estimate_s, evaluate};
+use fastpath_evaluate::{Options, Progress, estimate_s, evaluate};
+use fastpath_report::{EvaluatedFigure, Evaluation};
 use indicatif::ProgressBar;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -65,21 +66,21 @@ impl EmulatorCommand {
     }
 }
 
-fn table(results: &[Outcome]) -> comfy_table::Table {
+fn table(results: &[EvaluatedFigure]) -> comfy_table::Table {
     let mut table = print::table(["figure", "original", "ours", "control", "peers", "unit", "rule", ""]);
-    for outcome in results {
+    for result in results {
         let optional = |value: Option<f64>| value.map_or("–".to_owned(), print::number);
         let peers: Vec<String> =
-            outcome.peers.iter().map(|(name, value)| format!("{name} {}", print::number(*value))).collect();
+            result.peers.iter().map(|(name, value)| format!("{name} {}", print::number(*value))).collect();
         table.add_row([
-            outcome.id.clone(),
-            optional(outcome.original),
-            print::number(outcome.ours),
-            optional(outcome.control),
+            result.id.clone(),
+            optional(result.original),
+            print::number(result.ours),
+            optional(result.control),
             peers.join("\n"),
-            outcome.unit.to_owned(),
-            outcome.rule.words(print::number),
-            verdict(outcome.pass),
+            result.unit.clone(),
+            result.criterion.text(print::number),
+            verdict(result.pass),
         ]);
     }
     table

@@ -1,15 +1,15 @@
-//! A peer where it is installed: rattan (<https://github.com/stack-rs/rattan>, `cargo install
-//! rattan`), which holds its ends of two veth pairs by packet sockets.
+//! The emulator rattan (<https://github.com/stack-rs/rattan>, `cargo install rattan`), where it is
+//! installed. It accesses its ends of two veth pairs by packet sockets.
 //!
 //! ```text
 //!   left ═veth═ rattan ═veth═ right
 //! ```
 //!
-//! Right is where it is started. Left it makes itself, by name under `/run`, with locks among the
-//! temporary files: it is given a mount namespace in which both places are its own, so that nothing
-//! stays behind however it ends.
+//! Rattan is started in the right namespace and makes the left one, with a name under `/run` and
+//! locks in the directory of temporary files. It runs in a mount namespace with its own copies of
+//! both, so that nothing remains however it ends.
 
-use super::PartError;
+use crate::MeasurementError;
 use fastpath_lab::Namespace;
 use fastpath_units::Duration;
 use nix::mount::{MsFlags, mount};
@@ -23,65 +23,67 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-pub(super) const PROGRAM: &str = "rattan";
-/// Says which process it is and what the address of the other side is; ends when nobody needs it
-/// any more.
+pub(crate) const PROGRAM: &str = "rattan";
+/// The program that rattan runs on the left. It prints its process and the address of the right
+/// side, and ends with its standard input.
 const INSIDE: &str = "echo $$ $RATTAN_BASE; exec cat";
-/// It takes a fifth of a second.
+/// Time limit of the start, ms. Usually it takes 200 ms.
 const START_MAX_MS: u16 = 10_000;
-/// The same for its end.
+/// Time limit of the end, ms.
 const END_MAX_MS: u16 = 2000;
 
-/// What it does to frames, the same in both directions.
+/// What a link of rattan does to frames, the same in both directions.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Treatment {
+pub(crate) enum RattanLink {
     Delay(Duration),
-    /// Of each frame, independently.
+    /// Probability, for each frame independently.
     Loss(f64),
-    /// Bits per second of what begins with the IP header, and packets that wait at most.
+    /// Bits per second from the IP header on, and the maximum queue in packets.
     Rate {
         bps: u64,
         queue: u32,
     },
 }
 
-/// The program, until it is dropped.
+/// A running rattan, which ends on drop.
 #[derive(Debug)]
-pub(super) struct Rattan {
-    /// Lives as long as its standard input.
+pub(crate) struct Rattan {
+    /// It ends with its standard input.
     child: Child,
 }
 
 impl Rattan {
-    /// Starts it with its right side in a namespace; gives its left side, and the address of the
-    /// right one.
-    pub(super) fn start(
+    /// Starts rattan in the right namespace. Returns the left namespace, and the address of the right
+    /// side.
+    pub(crate) fn start(
         program: &Path,
-        treatment: Treatment,
+        link: RattanLink,
         right: &Namespace,
-    ) -> Result<(Rattan, Namespace, IpAddr), PartError> {
-        let failed = |error: io::Error| PartError::Peer(error.to_string());
-        let spawned = right.within(|| spawn(program, treatment)).and_then(|spawned| spawned);
-        let (child, said) = spawned.map_err(failed)?;
+    ) -> Result<(Rattan, Namespace, IpAddr), MeasurementError> {
+        let failed = |error: io::Error| MeasurementError::Peer(error.to_string());
+        let spawned = right.within(|| spawn(program, link)).and_then(|spawned| spawned);
+        let (child, output) = spawned.map_err(failed)?;
         let rattan = Rattan { child };
-        let line = first_line(said).map_err(failed)?;
-        let (process, address) = inside(&line).ok_or_else(|| PartError::Peer(line.trim().to_owned()))?;
-        let left = Namespace::of_process(process).map_err(|error| PartError::Peer(error.to_string()))?;
+        let line = first_line(output).map_err(failed)?;
+        let (process, address) =
+            inside(&line).ok_or_else(|| MeasurementError::Peer(line.trim().to_owned()))?;
+        let left =
+            Namespace::of_process(process).map_err(|error| MeasurementError::Peer(error.to_string()))?;
         Ok((rattan, left, address))
     }
 }
 
-/// What the program inside says, or else what rattan has to say instead.
-fn first_line(said: PipeReader) -> io::Result<String> {
-    if poll(&mut [PollFd::new(said.as_fd(), PollFlags::POLLIN)], PollTimeout::from(START_MAX_MS))? == 0 {
-        return Ok(format!("it says nothing for {} s", START_MAX_MS / 1000));
+/// Returns the first line of the program inside, or of rattan's own messages.
+fn first_line(output: PipeReader) -> io::Result<String> {
+    if poll(&mut [PollFd::new(output.as_fd(), PollFlags::POLLIN)], PollTimeout::from(START_MAX_MS))? == 0 {
+        return Ok(format!("no output for {} s", START_MAX_MS / 1000));
     }
     let mut line = String::new();
-    BufReader::new(said).read_line(&mut line)?;
-    Ok(if line.is_empty() { "it ends at once".to_owned() } else { line })
+    BufReader::new(output).read_line(&mut line)?;
+    Ok(if line.is_empty() { "the program ends at once".to_owned() } else { line })
 }
 
-/// A process in the left namespace, and the address of the right side.
+/// Parses the process in the left namespace and the address of the right side.
 fn inside(line: &str) -> Option<(u32, IpAddr)> {
     let (process, address) = line.trim().split_once(' ')?;
     Some((process.parse().ok()?, address.parse().ok()?))
@@ -89,21 +91,21 @@ fn inside(line: &str) -> Option<(u32, IpAddr)> {
 
 impl Drop for Rattan {
     fn drop(&mut self) {
-        // The program inside ends with its standard input, then rattan, which takes it along.
+        // The program inside ends with its standard input, and then rattan.
         drop(self.child.stdin.take());
         if let Ok(process) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
             let _ =
                 poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::from(END_MAX_MS));
         }
-        // Nothing happens to whoever has ended.
+        // Killing a process that has ended has no effect.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts it from a thread that ends soon: the thread never leaves its new mount namespace.
-fn spawn(program: &Path, treatment: Treatment) -> io::Result<(Child, PipeReader)> {
-    // It may be installed under what is hidden in a moment.
+/// Starts rattan. The calling thread must end soon: it stays in its new mount namespace.
+fn spawn(program: &Path, link: RattanLink) -> io::Result<(Child, PipeReader)> {
+    // Open the program first: the mounts below may hide it.
     let program = File::open(program)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
@@ -111,22 +113,22 @@ fn spawn(program: &Path, treatment: Treatment) -> io::Result<(Child, PipeReader)
         let directory = Path::new("/").join(directory);
         mount(Some("tmpfs"), &directory, Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
     }
-    // Its messages come here too; what comes later finds nobody, and is no more than a message.
-    let (said, says) = io::pipe()?;
+    // Rattan's messages come here too. Later ones are not read.
+    let (output, input) = io::pipe()?;
     let child = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
         .arg("link")
-        .args(treatment.words())
+        .args(link.arguments())
         .args(["--", "sh", "-c", INSIDE])
         .envs([("RUST_LOG", "error"), ("NO_COLOR", "1")])
         .stdin(Stdio::piped())
-        .stdout(says.try_clone()?)
-        .stderr(says)
+        .stdout(input.try_clone()?)
+        .stderr(input)
         .spawn()?;
-    Ok((child, said))
+    Ok((child, output))
 }
 
-impl Treatment {
-    fn words(self) -> Vec<String> {
+impl RattanLink {
+    fn arguments(self) -> Vec<String> {
         let both = |what: &str, value: String| {
             ["up", "down"]
                 .into_iter()
@@ -134,9 +136,9 @@ impl Treatment {
                 .collect()
         };
         match self {
-            Treatment::Delay(delay) => both("delay", format!("{}ns", delay.as_ps() / 1000)),
-            Treatment::Loss(probability) => both("loss", probability.to_string()),
-            Treatment::Rate { bps, queue } => {
+            RattanLink::Delay(delay) => both("delay", format!("{}ns", delay.as_ps() / 1000)),
+            RattanLink::Loss(probability) => both("loss", probability.to_string()),
+            RattanLink::Rate { bps, queue } => {
                 let limit = format!("{{\"packet_limit\":{queue}}}");
                 let parts = [
                     ("bandwidth", format!("{bps}bps")),
@@ -152,34 +154,34 @@ impl Treatment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field;
     use crate::skip;
+    use crate::testbed;
     use fastpath_lab::programs_in;
 
     #[test]
-    fn what_does_not_work_says_why() {
-        let test = "what_does_not_work_says_why";
+    fn a_program_that_does_not_work_reports_why() {
+        let test = "a_program_that_does_not_work_reports_why";
         let Ok(right) = Namespace::new() else { return skip(test, "no namespaces here") };
-        let start = |program: &str| Rattan::start(Path::new(program), Treatment::Loss(0.0), &right);
+        let start = |program: &str| Rattan::start(Path::new(program), RattanLink::Loss(0.0), &right);
         let why = |program: &str| start(program).unwrap_err().to_string();
-        // It takes the arguments for what to print.
+        // echo prints the arguments.
         assert!(why("/bin/echo").starts_with("link --uplink-loss 0 --downlink-loss 0 -- sh"));
         assert!(why("/bin/cat").contains("unrecognized option"), "{}", why("/bin/cat"));
-        assert_eq!(why("/bin/false"), "it ends at once");
+        assert_eq!(why("/bin/false"), "the program ends at once");
         assert!(why("/nowhere/rattan").contains("No such file"));
     }
 
     #[test]
-    fn the_real_one_has_two_sides_and_takes_them_along() {
-        let test = "the_real_one_has_two_sides_and_takes_them_along";
+    fn rattan_has_two_sides_and_removes_them() {
+        let test = "rattan_has_two_sides_and_removes_them";
         let Ok(right) = Namespace::new() else { return skip(test, "no namespaces here") };
-        let Some(program) = field::program(PROGRAM) else { return skip(test, "rattan is not installed") };
+        let Some(program) = testbed::program(PROGRAM) else { return skip(test, "rattan is not installed") };
         let mounts = || std::fs::read_to_string("/proc/self/mounts").unwrap();
         let before = mounts();
         let (rattan, left, address) =
-            Rattan::start(&program, Treatment::Delay(Duration::ZERO), &right).unwrap();
+            Rattan::start(&program, RattanLink::Delay(Duration::ZERO), &right).unwrap();
         assert!(left.inode() != right.inode() && address.is_ipv4());
-        let interfaces = || [&left, &right].map(|side| side.within(field::interface).unwrap().is_ok());
+        let interfaces = || [&left, &right].map(|side| side.within(testbed::interface).unwrap().is_ok());
         assert_eq!(interfaces(), [true, true]);
         let has_programs = || [&left, &right].map(|side| !programs_in(&[side.inode()].into()).is_empty());
         assert_eq!(has_programs(), [true, true]);
@@ -190,14 +192,14 @@ mod tests {
 
     #[test]
     fn both_directions_are_treated_alike() {
-        let words = |treatment: Treatment| treatment.words().join(" ");
+        let arguments = |link: RattanLink| link.arguments().join(" ");
         assert_eq!(
-            words(Treatment::Delay(Duration::from_ms(5))),
+            arguments(RattanLink::Delay(Duration::from_ms(5))),
             "--uplink-delay 5000000ns --downlink-delay 5000000ns"
         );
-        assert_eq!(words(Treatment::Loss(0.03)), "--uplink-loss 0.03 --downlink-loss 0.03");
+        assert_eq!(arguments(RattanLink::Loss(0.03)), "--uplink-loss 0.03 --downlink-loss 0.03");
         assert_eq!(
-            words(Treatment::Rate { bps: 64_000, queue: 50 }),
+            arguments(RattanLink::Rate { bps: 64_000, queue: 50 }),
             "--uplink-bandwidth 64000bps --downlink-bandwidth 64000bps --uplink-queue droptail --downlink-queue droptail \
              --uplink-queue-args {\"packet_limit\":50} --downlink-queue-args {\"packet_limit\":50}"
         );

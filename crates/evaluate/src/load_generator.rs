@@ -1,5 +1,4 @@
-//! Many links over few ports, with a source and a sink of our own, in memory: the arrangement of
-//! figures 5.7 and 5.9.
+//! Many links over few ports, with a source and a sink in memory: the set-up of Figures 5.7 and 5.9.
 //!
 //! ```text
 //!                            ┌─ link 0 ─┐
@@ -7,11 +6,11 @@
 //!                            └─ …       ┘
 //! ```
 //!
-//! A router picks the link by the destination address, as LinkEM did. One thread feeds and reads
-//! all ports: frames carry their flow, their number and the time they were sent, so nothing is lost
-//! or reordered unseen. What one pipe carries is a flow; the thesis counts those as links.
+//! A router selects the link by the destination address, as LinkEM did. One thread feeds and reads
+//! all ports. Frames carry their flow, sequence number and send time, so every loss and reordering is
+//! detected. A flow is the traffic of one pipe; the publication counts flows as links.
 
-use super::{Context, PartError, field};
+use crate::{MeasurementError, RunContext, testbed};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_engine::{EdgePorts, Report};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
@@ -27,73 +26,72 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Frames without FCS, bytes: TCP's fill them too.
-pub(super) const FRAME: usize = 1514;
-/// Flows of one end that follow each other and go to its ring together, where there are as many.
+/// Frame size without FCS, bytes: that of TCP's full segments.
+pub(crate) const FRAME: usize = 1514;
+/// Consecutive flows of one end whose frames are sent to its ring together.
 const CHUNK: usize = 32;
-/// Duplex links between a pair of ports: their destinations are a /16.
-pub(super) const LINKS_MAX: usize = 1 << 16;
-/// Bytes that may wait at a port.
+/// Maximum number of duplex links between a pair of ports: their destinations are a /16.
+pub(crate) const LINKS_MAX: usize = 1 << 16;
+/// Size of a port's ring, bytes.
 const RING: usize = 4 << 20;
-/// What a link queues at least, frames, and for how long: enough for it not to idle when the source
-/// is held up.
+/// Minimum queue of a link, frames, and its length in seconds: a link does not idle while the source
+/// is delayed.
 const QUEUE_MIN: u32 = 3;
 const QUEUE_SPAN: f64 = 0.05;
-/// How much more than asked is offered at the start, so that queues are full when the window
-/// begins.
+/// Offered load at the start, as a multiple: queues are full when the window begins.
 const START: f64 = 1.5;
-/// A source that is further behind gives up what it missed.
+/// Maximum number of frames that the source catches up; older ones are skipped.
 const BEHIND_MAX: u64 = 8192;
-pub(super) const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(4 << 30).unwrap();
-/// Where in a frame the flow, its number and its time lie: behind Ethernet, IPv4 and UDP.
+pub(crate) const POOL_LIMIT: NonZeroUsize = NonZeroUsize::new(4 << 30).unwrap();
+/// Offset of the flow, sequence number and send time: after Ethernet, IPv4 and UDP.
 const PAYLOAD: usize = 14 + 20 + 8;
 
-/// What is asked.
+/// The load of a trial.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Question {
+pub(crate) struct LoadParams {
     /// Pairs of ports.
-    pub(super) pairs: usize,
-    /// Flows over all of them, as [`Question::round`] gives.
-    pub(super) flows: usize,
-    /// Rate of each, bits per second.
-    pub(super) rate: u64,
-    /// Offered to each, as a multiple of its rate.
-    pub(super) offered: f64,
-    /// How long, after the start.
-    pub(super) window: Duration,
+    pub(crate) pairs: usize,
+    /// Flows over all pairs, a number that [`LoadParams::round`] returns.
+    pub(crate) flows: usize,
+    /// Rate of each flow's link, bits per second.
+    pub(crate) rate: u64,
+    /// Load offered to each flow, as a multiple of the rate.
+    pub(crate) offered: f64,
+    /// Duration of the measurement after the start.
+    pub(crate) window: Duration,
 }
 
-/// What was found.
+/// The result of a trial.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Trial {
-    /// Relative error of each flow's rate; of one that hardly came through 1.
-    pub(super) errors: Vec<f64>,
-    /// Frames that overtook others of their flow.
-    pub(super) disordered: u64,
+pub(crate) struct LoadTrial {
+    /// Relative error of each flow's rate; 1 for a flow with fewer than 3 frames.
+    pub(crate) errors: Vec<f64>,
+    /// Number of frames reordered within their flow.
+    pub(crate) disordered: u64,
     /// Frames received in the window.
-    pub(super) received: u64,
-    /// Frames the source offered of those it should have, 0 … 1.
-    pub(super) offered_share: f64,
-    /// How the engine stood in the end.
-    pub(super) report: Report,
+    pub(crate) received: u64,
+    /// Share of the load that the source offered, 0 … 1.
+    pub(crate) offered_share: f64,
+    /// The engine's final report.
+    pub(crate) report: Report,
 }
 
-impl Question {
-    /// The nearest number of flows there can be that is not larger; 0 below the least.
-    pub(super) fn round(flows: usize, pairs: usize) -> usize {
+impl LoadParams {
+    /// Returns the largest possible number of flows up to `flows`; 0 below the minimum.
+    pub(crate) fn round(flows: usize, pairs: usize) -> usize {
         let step = 2 * pairs;
         let of_an_end = flows / step;
         let of_an_end = if of_an_end > CHUNK { of_an_end / CHUNK * CHUNK } else { of_an_end };
         of_an_end.min(LINKS_MAX) * step
     }
 
-    /// Flows of a chunk.
+    /// Returns the number of flows of a chunk.
     fn chunk(&self) -> usize {
         self.links_per_pair().min(CHUNK)
     }
 
-    /// The most flows there can be.
-    pub(super) fn most(pairs: usize) -> usize {
+    /// Returns the maximum number of flows.
+    pub(crate) fn most(pairs: usize) -> usize {
         2 * pairs * LINKS_MAX
     }
 
@@ -101,48 +99,49 @@ impl Question {
         self.flows / (2 * self.pairs)
     }
 
-    /// Frames per second offered to all flows.
+    /// Returns the frames per second offered to all flows.
     fn per_second(&self) -> f64 {
         self.flows as f64 * self.offered * self.rate as f64 / (8 * FRAME) as f64
     }
 
-    /// Frames that a link queues.
+    /// Returns the queue of a link, frames.
     fn queue(&self) -> u32 {
         ((self.rate as f64 * QUEUE_SPAN / (8 * FRAME) as f64) as u32).max(QUEUE_MIN)
     }
 
-    /// Until every queue is full: it gains what is offered beyond the rate.
+    /// Returns the time until every queue is full: it grows by what is offered beyond the rate.
     fn settle(&self) -> Duration {
         let frame = (8 * FRAME) as f64 / self.rate as f64;
         Duration::from_secs_f64(f64::from(self.queue()) * frame / (START * self.offered - 1.0) + frame)
     }
 }
 
-impl Trial {
-    /// Flows whose rate is further off than this, or that were not in order.
-    pub(super) fn outside(&self, tolerance: f64) -> usize {
+impl LoadTrial {
+    /// Returns the number of flows whose rate is off by more than `tolerance`, plus that of reordered
+    /// frames.
+    pub(crate) fn outside(&self, tolerance: f64) -> usize {
         self.errors.iter().filter(|error| error.abs() > tolerance).count() + self.disordered as usize
     }
 
-    /// The largest error.
-    pub(super) fn worst(&self) -> f64 {
+    /// Returns the largest error.
+    pub(crate) fn worst(&self) -> f64 {
         self.errors.iter().map(|error| error.abs()).fold(0.0, f64::max)
     }
 }
 
-/// Runs the links on the engine, offers what is asked, and measures every flow.
-pub(super) fn run(question: &Question, context: &Context<'_>) -> Result<Trial, PartError> {
-    let (ports, ends) = ports(question.pairs);
-    let options = field::options();
+/// Runs the links on the engine, offers the load, and measures every flow.
+pub(crate) fn run(load: &LoadParams, context: &RunContext<'_>) -> Result<LoadTrial, MeasurementError> {
+    let (ports, ends) = ports(load.pairs);
+    let options = testbed::options();
     let network = fastpath_net::Options { pool_limit: POOL_LIMIT, ..options.network };
     let options = fastpath_engine::Options { network, ..options };
-    let running = fastpath_engine::start(topology(question), ports, options)?;
-    let mut traffic = Traffic::new(question, ends);
-    let driven = traffic.drive(context, question.per_second(), question.settle(), question.window);
+    let running = fastpath_engine::start(topology(load), ports, options)?;
+    let mut traffic = TrafficSource::new(load, ends);
+    let driven = traffic.drive(context, load.per_second(), load.settle(), load.window);
     let report = running.stop()?;
     driven?;
-    Ok(Trial {
-        errors: traffic.flows.iter().map(|flow| flow.error(question.rate)).collect(),
+    Ok(LoadTrial {
+        errors: traffic.flows.iter().map(|flow| flow.error(load.rate)).collect(),
         disordered: traffic.flows.iter().map(|flow| u64::from(flow.disordered)).sum(),
         received: traffic.flows.iter().map(|flow| u64::from(flow.count)).sum(),
         offered_share: traffic.sent as f64 / traffic.wanted.max(1) as f64,
@@ -150,12 +149,16 @@ pub(super) fn run(question: &Question, context: &Context<'_>) -> Result<Trial, P
     })
 }
 
-/// Frames per second that the same source and sink exchange with nothing but a copy between the
+/// Returns the frames per second that the same source and sink exchange over bare copies between the
 /// ports.
-pub(super) fn bare(pairs: usize, window: Duration, context: &Context<'_>) -> Result<f64, PartError> {
+pub(crate) fn bare(
+    pairs: usize,
+    window: Duration,
+    context: &RunContext<'_>,
+) -> Result<f64, MeasurementError> {
     let (ports, ends) = ports(pairs);
-    let question = Question { pairs, flows: 2 * pairs * CHUNK * 8, rate: 1, offered: 1.0, window };
-    let mut traffic = Traffic::new(&question, ends);
+    let load = LoadParams { pairs, flows: 2 * pairs * CHUNK * 8, rate: 1, offered: 1.0, window };
+    let mut traffic = TrafficSource::new(&load, ends);
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| forward(ports, &done));
@@ -167,7 +170,7 @@ pub(super) fn bare(pairs: usize, window: Duration, context: &Context<'_>) -> Res
     Ok(received as f64 / window.as_secs_f64())
 }
 
-/// Carries frames between the ports of each pair.
+/// Copies frames between the ports of each pair until `done`.
 fn forward(ports: EdgePorts, done: &AtomicBool) {
     let mut ports: Vec<Box<dyn Port>> = ports.into_iter().map(|(_, port)| port).collect();
     let (mut pool, mut burst) = (FramePool::new(POOL_LIMIT), Burst::new());
@@ -179,7 +182,7 @@ fn forward(ports: EdgePorts, done: &AtomicBool) {
             let other = index ^ 1;
             waiting[other].extend(burst.drain());
             let _ = ports[other].tx_burst(Time::ZERO, &mut pool, &mut waiting[other]);
-            // What the sink has no room for is lost, as it would be at the engine's port.
+            // Frames beyond the sink's room are lost, as at the engine's port.
             if waiting[other].len() > 16 * BURST {
                 waiting[other].drain(..).for_each(|frame| pool.free(frame));
             }
@@ -187,7 +190,7 @@ fn forward(ports: EdgePorts, done: &AtomicBool) {
     }
 }
 
-/// A memory port for each host, left and right of each pair in turn.
+/// Makes a memory port for each host: left and right of each pair in turn.
 fn ports(pairs: usize) -> (EdgePorts, Vec<MemoryEnd>) {
     let made = (0..2 * pairs).map(|i| {
         let (port, end) = Memory::new(&format!("port{i}"), RING);
@@ -196,15 +199,15 @@ fn ports(pairs: usize) -> (EdgePorts, Vec<MemoryEnd>) {
     made.unzip()
 }
 
-/// Routers and links as in the drawing at the head of this file.
-fn topology(question: &Question) -> Topology {
+/// Returns the topology in the drawing at the head of this file.
+fn topology(load: &LoadParams) -> Topology {
     let pipe = PipeSpec {
-        rate: Rate::from_bps(question.rate),
-        queue: QueueSpec::DropTail(Limit::Packets(question.queue())),
+        rate: Rate::from_bps(load.rate),
+        queue: QueueSpec::DropTail(Limit::Packets(load.queue())),
         ..PipeSpec::default()
     };
     let mut topology = Topology::default();
-    let sides: Vec<[NodeId; 4]> = (0..question.pairs)
+    let sides: Vec<[NodeId; 4]> = (0..load.pairs)
         .map(|pair| {
             let mut host = |side| topology.add_node(format!("{side}{pair}"), NodeKind::Host { port: None });
             let [left, right] = [host("left"), host("right")];
@@ -218,10 +221,10 @@ fn topology(question: &Question) -> Topology {
             let access = topology.connect(format!("access{pair}-{side}"), host, router, ideal);
             let address = |end: u8| Ipv4Addr::new(172, 16 + side as u8, pair as u8, end + 1);
             give_addresses(&mut topology, access, [address(0), address(1)], 24);
-            // What comes back over the links goes to the host.
+            // Frames that come back over the links go to the host.
             route(&mut topology, router, destination(1 - side, 0), 16, address(0));
         }
-        for i in 0..question.links_per_pair() {
+        for i in 0..load.links_per_pair() {
             let link = topology.connect(format!("link{pair}-{i}"), near, far, [pipe.clone(), pipe.clone()]);
             let first = u32::from(Ipv4Addr::new(10, 0, 0, 0)) + 4 * (pair * LINKS_MAX + i) as u32;
             let ends = [first + 1, first + 2].map(Ipv4Addr::from);
@@ -233,7 +236,7 @@ fn topology(question: &Question) -> Topology {
     topology
 }
 
-/// RFC 2544's addresses for measurements: a /16 for each direction.
+/// An address for benchmarks (RFC 2544), from a /16 for each direction.
 fn destination(side: usize, link: usize) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18 + side as u8, 0, 0)) + link as u32)
 }
@@ -253,30 +256,30 @@ fn route(topology: &mut Topology, at: NodeId, to: Ipv4Addr, prefix: u8, via: Ipv
 }
 
 /// The source and the sink.
-struct Traffic {
+struct TrafficSource {
     ends: Vec<MemoryEnd>,
-    flows: Vec<Flow>,
+    flows: Vec<FlowState>,
     frames: Vec<Vec<u8>>,
-    /// Frames that were due, and those that were offered.
+    /// Number of frames that were due, and of frames offered.
     wanted: u64,
     sent: u64,
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Clone, Copy, Default)]
-struct Flow {
-    /// Number of the next frame to send, and of the next to come at the earliest.
+struct FlowState {
+    /// Sequence number of the next frame to send, and the lowest expected one.
     next: u32,
     expected: u32,
     disordered: u32,
-    /// Frames received in the window, and when the first and the last came, ns.
+    /// Number of frames received in the window, and the times of the first and the last, ns.
     count: u32,
     first_ns: u64,
     last_ns: u64,
 }
 
-impl Flow {
-    /// How far the rate between the first and the last frame is from what it should be.
+impl FlowState {
+    /// Returns the relative error of the rate between the first and the last frame.
     fn error(&self, rate: u64) -> f64 {
         if self.count < 3 || self.last_ns <= self.first_ns {
             return 1.0;
@@ -296,29 +299,29 @@ impl Flow {
     }
 }
 
-impl Traffic {
-    fn new(question: &Question, ends: Vec<MemoryEnd>) -> Traffic {
-        assert_eq!(Question::round(question.flows, question.pairs), question.flows, "{question:?}");
-        let flows = vec![Flow::default(); question.flows];
-        Traffic { ends, flows, frames: vec![template(); question.chunk()], wanted: 0, sent: 0 }
+impl TrafficSource {
+    fn new(load: &LoadParams, ends: Vec<MemoryEnd>) -> TrafficSource {
+        assert_eq!(LoadParams::round(load.flows, load.pairs), load.flows, "{load:?}");
+        let flows = vec![FlowState::default(); load.flows];
+        TrafficSource { ends, flows, frames: vec![template(); load.chunk()], wanted: 0, sent: 0 }
     }
 
-    /// Offers `per_second` frames evenly over all flows, and half again as many until `settle`;
-    /// what arrives in the window after that counts.
+    /// Offers `per_second` frames per second evenly to all flows, and 50 % more until `settle`. Arrivals
+    /// in the window after that are counted.
     fn drive(
         &mut self,
-        context: &Context<'_>,
+        context: &RunContext<'_>,
         per_second: f64,
         settle: Duration,
         window: Duration,
-    ) -> Result<(), PartError> {
+    ) -> Result<(), MeasurementError> {
         let began = Instant::now();
         let from = settle.as_nanos() as u64;
         let until = from + window.as_nanos() as u64;
         let (mut chunk, chunk_len) = (0, self.frames.len());
         loop {
             context.stop.check()?;
-            // A look at the wish to stop is for many turns.
+            // Check the stop flag once per 256 iterations.
             for _ in 0..256 {
                 let now = began.elapsed().as_nanos() as u64;
                 if now >= until {
@@ -337,8 +340,8 @@ impl Traffic {
         }
     }
 
-    /// Offers a frame of each flow of a chunk; the ends take turns. What the ring does not take is
-    /// lost.
+    /// Offers a frame of each flow of a chunk, to the ends in turn. Frames that the ring does not take
+    /// are lost.
     fn send(&mut self, chunk: usize, now_ns: u64) -> usize {
         let end = chunk % self.ends.len();
         let chunk_len = self.frames.len();
@@ -362,7 +365,7 @@ impl Traffic {
         for end in &self.ends {
             let mut now = None;
             end.recv(BURST, |bytes| {
-                // One reading of the clock for all that came together.
+                // One clock reading for all frames that arrive together.
                 let now = *now.get_or_insert_with(|| began.elapsed().as_nanos() as u64);
                 let word = |at: usize| {
                     bytes.get(at..at + 4).and_then(|b| Some(u32::from_be_bytes(*b.first_chunk()?)))
@@ -376,14 +379,14 @@ impl Traffic {
     }
 }
 
-/// A UDP datagram over IPv4 without the parts that differ from frame to frame.
+/// Returns a UDP datagram over IPv4 without the fields that differ between frames.
 fn template() -> Vec<u8> {
     let mut frame = vec![0; FRAME];
     frame[..14].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x08, 0x00]);
     let ip_len = (FRAME - 14) as u16;
     frame[14] = 0x45;
     frame[16..18].copy_from_slice(&ip_len.to_be_bytes());
-    // Don't fragment; 64 hops; UDP; from a station nobody is.
+    // Don't fragment; TTL 64; UDP; from a documentation address (RFC 5737).
     frame[20..24].copy_from_slice(&[0x40, 0, 64, 17]);
     frame[26..30].copy_from_slice(&[192, 0, 2, 1]);
     frame[34..38].copy_from_slice(&[0x40, 0, 0x40, 1]);
@@ -396,8 +399,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_s_error_is_that_of_its_rate() {
-        let mut flow = Flow::default();
+    fn the_error_of_a_flow_is_that_of_its_rate() {
+        let mut flow = FlowState::default();
         // A frame every millisecond: 12.112 Mbit/s.
         (0..11).for_each(|i| flow.arrived(i, 5_000_000 + u64::from(i) * 1_000_000));
         assert!(flow.error(12_112_000).abs() < 1e-12);
@@ -405,18 +408,17 @@ mod tests {
         assert_eq!(flow.disordered, 0);
         flow.arrived(3, 20_000_000);
         assert_eq!(flow.disordered, 1);
-        assert_eq!(Flow::default().error(1000), 1.0);
+        assert_eq!(FlowState::default().error(1000), 1.0);
     }
 
-    /// Real time, but no figure depends on it: every frame that enters is in the books. The window
-    /// is longer than machines pause.
+    /// In real time, but no asserted value depends on it. The window is longer than host stalls.
     #[test]
-    fn every_flow_comes_through_its_own_link_and_the_books_balance() {
+    fn every_flow_passes_its_own_link_and_frame_accounting_balances() {
         let stop = AtomicBool::new(false);
-        let context = Context::new(crate::Effort::Quick, &stop, &[]);
+        let context = RunContext::new(crate::Effort::Quick, &stop, &[]);
         let window = Duration::from_secs(2);
-        let question = Question { pairs: 2, flows: 128, rate: 10_000_000, offered: 1.1, window };
-        let trial = run(&question, &context).unwrap();
+        let load = LoadParams { pairs: 2, flows: 128, rate: 10_000_000, offered: 1.1, window };
+        let trial = run(&load, &context).unwrap();
         assert!(trial.report.conservation.balances(), "{:?}", trial.report.conservation);
         assert_eq!((trial.errors.len(), trial.disordered), (128, 0));
         let loaded = trial.report.links.iter().filter(|link| link.name.starts_with("link"));

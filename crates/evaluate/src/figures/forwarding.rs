@@ -1,6 +1,5 @@
-//! Figures 5.2–5.5: how much passes through links that do nothing (no rate, no delay, no loss), by
-//! packet size. The original's axis is the share of its line rate, so ours is too and goes beyond
-//! 100 %.
+//! Figures 5.2–5.5: throughput over links without rate, delay and loss, by frame size. The published
+//! unit is the share of the line rate of ports of 100 Mbit/s. Ours is too, so it exceeds 100 %.
 //!
 //! ```text
 //!  source ═veth═ engine or bridge ═veth═ host that counts       figures 5.2 and 5.4: two such pairs, both directions
@@ -8,13 +7,15 @@
 //!  memory port ─▶ engine's work ─▶ memory port                  figure 5.3: the emulation without its way in and out
 //! ```
 //!
-//! Every pair is offered as much as one core can send, to an address nobody has; the receiving
-//! kernel counts. Ours is with AF_XDP ports (`port = "xdp:eth1"`), or with packet sockets where
-//! those are not to be had; the other is beside it.
+//! Every pair is offered as much as one core can send, to an unused address; the receiving kernel
+//! counts. Our engine uses AF_XDP ports (`port = "xdp:eth1"`), or packet sockets where AF_XDP is not
+//! available. The value with packet sockets is reported too.
 
-use super::field::{Between, Field, interface, received};
-use super::rattan::{self, Treatment};
-use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED, testpmd};
+use super::{Figure, Measurement, Needs};
+use crate::testbed::rattan::{self, RattanLink};
+use crate::testbed::testpmd;
+use crate::testbed::{Between, Testbed, interface, received};
+use crate::{MeasurementError, RunContext, SEED};
 use fastpath_engine::port::{AfPacket, AfXdp, BURST, Port};
 use fastpath_lab::Host;
 use fastpath_lab::audit::{AuditError, SocketError};
@@ -24,6 +25,7 @@ use fastpath_model::publications::linkem::{
     DUMMYNET_SHARES, DUMMYNET_TWO_PORT_SHARES, LINKEM_SHARES, LINKEM_SHARES_BEFORE_EGRESS,
 };
 use fastpath_net::{Frame, FramePool};
+use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::io;
@@ -34,20 +36,56 @@ const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1518];
 const FCS: u32 = 4;
 /// Preamble and gap between frames on Ethernet, bytes.
 const AROUND: u32 = 20;
-const UNIT: &str = "% of line rate";
-/// How much slower than the bridge, or three times rattan, we may be: such figures vary by that
-/// from run to run.
+/// How much slower than the bridge, or than three times rattan, we may be: such values vary by that
+/// much from run to run.
 const TOLERANCE: f64 = 0.05;
-/// It emulates nothing.
+/// Testpmd emulates nothing.
 const DPDK_TOLERANCE: f64 = 0.1;
-/// How many times what rattan carries.
+/// The required multiple of rattan's throughput.
 const TIMES_RATTAN: f64 = 3.0;
-/// Odd, so that one is in the middle.
+/// An odd number, so that there is a median.
 const ROUNDS: usize = 5;
-/// What the source has sent arrives within this.
+/// Time for the last frames to arrive.
 const SETTLE: Duration = Duration::from_millis(20);
 
-pub(super) const VETH: Part = Part {
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        id: "figure-5.2",
+        title: "Figure 5.2: throughput of four ports over veth pairs",
+        original: "LinkEM, Joglekar 2004, Figure 5.2",
+        x: Some(("frame size with FCS, bytes", Scale::Log2)),
+        y: Some(("throughput, % of the line rate of four ports of 100 Mbit/s", Scale::Log10)),
+        variants: &[],
+    },
+    Figure {
+        id: "figure-5.3",
+        title: "Figure 5.3: throughput of the emulation alone, in memory",
+        original: "LinkEM, Joglekar 2004, Figure 5.3",
+        x: Some(("frame size with FCS, bytes", Scale::Log2)),
+        y: Some(("throughput, % of the line rate of four ports of 100 Mbit/s", Scale::Log10)),
+        variants: &[],
+    },
+    Figure {
+        id: "figure-5.4",
+        title: "Figure 5.4: throughput of four ports, compared with Dummynet",
+        original: "Dummynet, Joglekar 2004, Figure 5.4",
+        x: Some(("frame size with FCS, bytes", Scale::Log2)),
+        y: Some(("throughput, % of the line rate of four ports of 100 Mbit/s", Scale::Log10)),
+        variants: &[],
+    },
+    Figure {
+        id: "figure-5.5",
+        title: "Figure 5.5: throughput of two ports, compared with Dummynet",
+        original: "Dummynet, Joglekar 2004, Figure 5.5",
+        x: Some(("frame size with FCS, bytes", Scale::Log2)),
+        y: Some(("throughput, % of the line rate of two ports of 100 Mbit/s", Scale::Log10)),
+        variants: &[],
+    },
+];
+
+pub(super) const MEASUREMENTS: &[Measurement] = &[VETH, MEMORY];
+
+const VETH: Measurement = Measurement {
     step: "throughput over veth",
     needs: Needs::Namespaces,
     ids: |_| ids(&["figure-5.2", "figure-5.4", "figure-5.5"]),
@@ -56,7 +94,7 @@ pub(super) const VETH: Part = Part {
     run: over_veth,
 };
 
-pub(super) const MEMORY: Part = Part {
+const MEMORY: Measurement = Measurement {
     step: "throughput in memory",
     needs: Needs::Nothing,
     ids: |_| ids(&["figure-5.3"]),
@@ -69,6 +107,11 @@ fn ids(figures: &[&str]) -> Vec<String> {
     figures.iter().flat_map(|figure| SIZES.map(|size| format!("{figure}/{size}"))).collect()
 }
 
+/// The unit of a throughput over `ports` ports.
+fn unit(ports: u32) -> String {
+    format!("% of the line rate of {ports} ports of 100 Mbit/s")
+}
+
 /// Frames per second that fill `ports` ports of 100 Mbit/s.
 fn line_rate(size: u32, ports: u32) -> f64 {
     f64::from(ports) * 1e8 / f64::from(8 * (size + AROUND))
@@ -78,34 +121,34 @@ fn printed(shares: &[(u32, f64)], size: u32) -> Option<f64> {
     shares.iter().find(|row| row.0 == size).map(|row| row.1)
 }
 
-fn over_veth(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
-    let mut outcomes = Vec::new();
+fn over_veth(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
+    let mut results = Vec::new();
     for size in SIZES {
         let four = ["figure-5.2", "figure-5.4"].map(|figure| format!("{figure}/{size}"));
         if four.iter().any(|id| context.wants(id)) {
-            let seen = Seen::of(size, 2, context)?;
+            let seen = Throughput::of(size, 2, context)?;
             let [linkem, dummynet] = [LINKEM_SHARES, DUMMYNET_SHARES].map(|shares| printed(shares, size));
             let [first, second] = four;
-            outcomes.push(seen.outcome(first, linkem));
-            outcomes.push(seen.outcome(second, dummynet));
+            results.push(seen.result(first, linkem));
+            results.push(seen.result(second, dummynet));
         }
         let two = format!("figure-5.5/{size}");
         if context.wants(&two) {
-            let seen = Seen::of(size, 1, context)?;
-            outcomes.push(seen.outcome(two, printed(DUMMYNET_TWO_PORT_SHARES, size)));
+            let seen = Throughput::of(size, 1, context)?;
+            results.push(seen.result(two, printed(DUMMYNET_TWO_PORT_SHARES, size)));
         }
     }
-    // By figure, then by size.
-    outcomes.sort_by(|a, b| a.id.split('/').next().cmp(&b.id.split('/').next()));
-    Ok(outcomes)
+    // Sort by figure; sizes stay in order.
+    results.sort_by(|a, b| a.id.split('/').next().cmp(&b.id.split('/').next()));
+    Ok(results)
 }
 
-/// Frames received per second with each thing in the path.
-struct Seen {
+/// Frames received per second with each alternative in the path.
+struct Throughput {
     size: u32,
     ports: u32,
-    ours: Rate,
-    /// Ours by packet sockets.
+    ours: Carried,
+    /// Our engine with packet sockets.
     packet: f64,
     bridge: f64,
     control: f64,
@@ -115,22 +158,22 @@ struct Seen {
 }
 
 /// Frames sent and received per second, and how many were received.
-struct Rate {
-    /// The ports of our engine; empty without it.
+struct Carried {
+    /// The kind of our engine's ports; empty without our engine.
     kind: String,
     sent: f64,
     received: f64,
     n: u64,
 }
 
-impl Seen {
-    /// All take turns. This machine may change its speed from one round to the next, so what others
-    /// carry is told by the middle of their rounds' ratios to ours.
-    fn of(size: u32, pairs: u32, context: &Context<'_>) -> Result<Seen, PartError> {
+impl Throughput {
+    /// Measures all in turns. The machine may change its speed between rounds, so the throughput of
+    /// another program is ours times the median of the rounds' ratios.
+    fn of(size: u32, pairs: u32, context: &RunContext<'_>) -> Result<Throughput, MeasurementError> {
         let ours = |kind| Between::Veths(PipeSpec::default(), kind);
-        let rattan = Between::Rattan(Treatment::Delay(fastpath_units::Duration::ZERO));
+        let rattan = Between::Rattan(RattanLink::Delay(fastpath_units::Duration::ZERO));
         let others = [ours("packet"), Between::Bridge, Between::Nothing, Between::Testpmd, rattan];
-        let (mut ours, mut others) = (Path::new(ours("xdp")), others.map(Path::new));
+        let (mut ours, mut others) = (MeasuredPath::new(ours("xdp")), others.map(MeasuredPath::new));
         for _ in 0..ROUNDS {
             for path in std::iter::once(&mut ours).chain(&mut others) {
                 path.blast(size, pairs, context)?;
@@ -141,10 +184,10 @@ impl Seen {
         let [packet, bridge, control, dpdk, rattan] = ratios.map(|ratio| Some(ratio? * ours.received));
         let sure = |carried: Option<f64>| carried.expect("every round of all but a peer has a rate");
         let [packet, bridge, control] = [packet, bridge, control].map(sure);
-        Ok(Seen { size, ports: 2 * pairs, ours, packet, bridge, control, dpdk, rattan })
+        Ok(Throughput { size, ports: 2 * pairs, ours, packet, bridge, control, dpdk, rattan })
     }
 
-    fn outcome(&self, id: String, original: Option<f64>) -> Outcome {
+    fn result(&self, id: String, original: Option<f64>) -> EvaluatedFigure {
         let percent = |received: f64| 100.0 * received / line_rate(self.size, self.ports);
         let bridge = percent(self.bridge);
         let (dpdk, rattan) = (self.dpdk.map(percent), self.rattan.map(percent));
@@ -157,8 +200,8 @@ impl Seen {
         let least = |&(bound, tolerance, _): &(f64, f64, &str)| bound * (1.0 - tolerance);
         let highest = bounds.into_iter().flatten().max_by(|a, b| least(a).total_cmp(&least(b)));
         let (bound, tolerance, of) = highest.expect("the bridge is there");
-        let rule = Rule::AtLeast { bound, tolerance, of };
-        Outcome::new(id, UNIT, percent(self.ours.received), self.ours.n, rule)
+        let criterion = Criterion::at_least(bound, tolerance, of);
+        EvaluatedFigure::new(id, &unit(self.ports), percent(self.ours.received), self.ours.n, criterion)
             .original(original)
             .control(percent(self.control))
             .peer("kernel bridge", bridge)
@@ -170,41 +213,46 @@ impl Seen {
             .detail("bridge_packets_per_second", self.bridge)
             .detail("control_packets_per_second", self.control)
             .note(format!(
-                "ours with {}; others by the middle of their ratios to ours, round by round; the originals of figures 5.4 \
+                "ours with {}; other programs by the median of their ratios to ours, round by round; the published values of figures 5.4 \
                  and 5.5 are Dummynet's",
                 self.ours.kind
             ))
     }
 }
 
-/// What may lie in between, and what passed in each round.
-struct Path {
+/// What lies between the hosts, and the throughput in each round.
+struct MeasuredPath {
     between: Between,
-    /// The hosts, as long as nothing between them polls while others are measured.
-    standing: Option<Stand>,
-    rounds: Vec<Option<Rate>>,
+    /// The hosts, kept between rounds unless our engine polls between them.
+    kept: Option<RunningTestbed>,
+    rounds: Vec<Option<Carried>>,
 }
 
-/// Hosts, and who sends from them.
-struct Stand {
-    field: Field,
+/// Hosts, and the sources in them.
+struct RunningTestbed {
+    testbed: Testbed,
     sources: Vec<Source>,
 }
 
-impl Stand {
-    fn new(between: &Between, size: u32, pairs: u32, context: &Context<'_>) -> Result<Stand, PartError> {
+impl RunningTestbed {
+    fn new(
+        between: &Between,
+        size: u32,
+        pairs: u32,
+        context: &RunContext<'_>,
+    ) -> Result<RunningTestbed, MeasurementError> {
         let all: Vec<Between> = (0..pairs).map(|_| between.clone()).collect();
-        let field = Field::new(&all)?;
-        let sources = hosts(&field).map(|host| Source::new(host, size)).collect::<Result<Vec<_>, _>>()?;
-        let mut stand = Stand { field, sources };
-        // The engine's or the kernel's caches, and the bridge's table, fill first.
-        send(&mut stand.sources, duration(context) / 4, context)?;
+        let testbed = Testbed::new(&all)?;
+        let sources = hosts(&testbed).map(|host| Source::new(host, size)).collect::<Result<Vec<_>, _>>()?;
+        let mut running = RunningTestbed { testbed, sources };
+        // Fill the caches and the bridge's table first.
+        send(&mut running.sources, duration(context) / 4, context)?;
         context.stop.sleep(SETTLE)?;
-        Ok(stand)
+        Ok(running)
     }
 
-    fn received(&self) -> Result<u64, PartError> {
-        hosts(&self.field).map(received).sum()
+    fn received(&self) -> Result<u64, MeasurementError> {
+        hosts(&self.testbed).map(received).sum()
     }
 
     fn sent(&mut self) -> u64 {
@@ -212,13 +260,13 @@ impl Stand {
     }
 }
 
-impl Path {
-    fn new(between: Between) -> Path {
-        Path { between, standing: None, rounds: Vec::new() }
+impl MeasuredPath {
+    fn new(between: Between) -> MeasuredPath {
+        MeasuredPath { between, kept: None, rounds: Vec::new() }
     }
 
-    /// One more round.
-    fn blast(&mut self, size: u32, pairs: u32, context: &Context<'_>) -> Result<(), PartError> {
+    /// Measures one more round.
+    fn blast(&mut self, size: u32, pairs: u32, context: &RunContext<'_>) -> Result<(), MeasurementError> {
         let peer = match self.between {
             Between::Testpmd => Some(testpmd::NAME),
             Between::Rattan(_) => Some(rattan::PROGRAM),
@@ -232,32 +280,37 @@ impl Path {
         Ok(())
     }
 
-    /// Sends between the hosts of every pair, in both directions, as fast as one thread can.
-    fn round(&mut self, size: u32, pairs: u32, context: &Context<'_>) -> Result<Rate, PartError> {
-        let mut stand = match self.standing.take() {
-            Some(stand) => stand,
-            None => Stand::new(&self.between, size, pairs, context)?,
+    /// Sends between the hosts of every pair in both directions, as fast as one thread can.
+    fn round(
+        &mut self,
+        size: u32,
+        pairs: u32,
+        context: &RunContext<'_>,
+    ) -> Result<Carried, MeasurementError> {
+        let mut running = match self.kept.take() {
+            Some(running) => running,
+            None => RunningTestbed::new(&self.between, size, pairs, context)?,
         };
-        stand.field.pause(false);
-        let (before, sent_before) = (stand.received()?, stand.sent());
+        running.testbed.pause(false);
+        let (before, sent_before) = (running.received()?, running.sent());
         let began = Instant::now();
-        send(&mut stand.sources, duration(context), context)?;
+        send(&mut running.sources, duration(context), context)?;
         let elapsed = began.elapsed().as_secs_f64();
         context.stop.sleep(SETTLE)?;
-        let n = stand.received()? - before;
-        let sent = (stand.sent() - sent_before) as f64 / elapsed;
-        let report = stand.field.report();
+        let n = running.received()? - before;
+        let sent = (running.sent() - sent_before) as f64 / elapsed;
+        let report = running.testbed.report();
         let kind =
             report.as_ref().and_then(|report| Some(report.ports.first()?.kind.clone())).unwrap_or_default();
         if report.is_none() {
-            stand.field.pause(true);
-            self.standing = Some(stand);
+            running.testbed.pause(true);
+            self.kept = Some(running);
         }
-        Ok(Rate { kind, sent, received: n as f64 / elapsed, n })
+        Ok(Carried { kind, sent, received: n as f64 / elapsed, n })
     }
 
-    /// How much more is received than over another path: the middle round's; `None` without rounds.
-    fn ratio_to(&self, other: &Path) -> Option<f64> {
+    /// Returns the median of the rounds' ratios to another path; `None` without rounds.
+    fn ratio_to(&self, other: &MeasuredPath) -> Option<f64> {
         let rounds = self.rounds.iter().zip(&other.rounds);
         let rounds = rounds.filter_map(|(own, its)| Some((own.as_ref()?, its.as_ref()?)));
         let mut ratios: Vec<f64> = rounds.map(|(own, its)| own.received / its.received).collect();
@@ -265,22 +318,22 @@ impl Path {
         ratios.get(ratios.len() / 2).copied()
     }
 
-    /// The round in which the middle number of frames was received.
-    fn middle(self) -> Option<Rate> {
-        let mut rounds: Vec<Rate> = self.rounds.into_iter().flatten().collect();
+    /// Returns the round with the median throughput.
+    fn middle(self) -> Option<Carried> {
+        let mut rounds: Vec<Carried> = self.rounds.into_iter().flatten().collect();
         rounds.sort_by(|a, b| a.received.total_cmp(&b.received));
         let middle = rounds.len() / 2;
         (!rounds.is_empty()).then(|| rounds.swap_remove(middle))
     }
 }
 
-/// How long a round takes.
-fn duration(context: &Context<'_>) -> Duration {
+/// The duration of a round.
+fn duration(context: &RunContext<'_>) -> Duration {
     context.either(Duration::from_millis(200), Duration::from_secs(1))
 }
 
-fn hosts(field: &Field) -> impl Iterator<Item = &Host> {
-    (0..field.pairs()).flat_map(|pair| [field.pair(pair).0, field.pair(pair).1])
+fn hosts(testbed: &Testbed) -> impl Iterator<Item = &Host> {
+    (0..testbed.pairs()).flat_map(|pair| [testbed.pair(pair).0, testbed.pair(pair).1])
 }
 
 /// A socket in a host, and the frame it sends.
@@ -292,7 +345,7 @@ struct Source {
 }
 
 impl Source {
-    fn new(host: &Host, size: u32) -> Result<Source, PartError> {
+    fn new(host: &Host, size: u32) -> Result<Source, MeasurementError> {
         let open = || -> io::Result<Box<dyn Port>> {
             let interface = interface()?;
             match AfXdp::sender(&interface) {
@@ -302,8 +355,7 @@ impl Source {
         };
         let port = host.open("a socket to send from", open)?;
         let mut frame = vec![0; (size - FCS) as usize];
-        // To a station nobody is, from one nobody is, of a protocol nobody speaks (IEEE 802, local
-        // experiments).
+        // Unused locally administered addresses, and the EtherType of local experiments (IEEE 802).
         frame[..14].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x88, 0xb5]);
         Ok(Source { port, pool: FramePool::default(), frame, waiting: VecDeque::with_capacity(BURST) })
     }
@@ -317,7 +369,11 @@ impl Source {
     }
 }
 
-fn send(sources: &mut [Source], duration: Duration, context: &Context<'_>) -> Result<(), PartError> {
+fn send(
+    sources: &mut [Source],
+    duration: Duration,
+    context: &RunContext<'_>,
+) -> Result<(), MeasurementError> {
     let began = Instant::now();
     while began.elapsed() < duration {
         context.stop.check()?;
@@ -328,10 +384,10 @@ fn send(sources: &mut [Source], duration: Duration, context: &Context<'_>) -> Re
     Ok(())
 }
 
-fn in_memory(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
-    let mut outcomes = Vec::new();
+fn in_memory(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
+    let mut results = Vec::new();
     for size in SIZES {
-        let question = EmulationQuestion {
+        let load = EmulationQuestion {
             size: (size - FCS) as usize,
             links: 1,
             burst: BURST,
@@ -341,26 +397,26 @@ fn in_memory(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
             cores: 1,
         };
         let weight = LinkWeight { running: 0.0, description: 0.0 };
-        let seen = emulate(&question, weight, &|_, _, _| {});
+        let seen = emulate(&load, weight, &|_, _, _| {});
         context.stop.check()?;
         let percent = |rate: f64| 100.0 * rate / line_rate(size, 4);
         let original = printed(LINKEM_SHARES_BEFORE_EGRESS, size);
-        let rule = Rule::AtLeast { bound: original.unwrap_or(0.0), tolerance: 0.0, of: "the original" };
-        let outcome = Outcome::new(
+        let criterion = Criterion::at_least(original.unwrap_or(0.0), 0.0, "the original");
+        let result = EvaluatedFigure::new(
             format!("figure-5.3/{size}"),
-            UNIT,
+            &unit(4),
             percent(seen.packets_per_second),
             seen.entered,
-            rule,
+            criterion,
         )
         .original(original)
         .control(percent(seen.ceiling_packets_per_second))
         .detail("packets_per_second", seen.packets_per_second)
         .detail("control_packets_per_second", seen.ceiling_packets_per_second)
-        .note("one core, classification and an ideal link; the control copies frames in and out alike");
-        outcomes.push(outcome);
+        .note("one core: classification and an ideal link; without emulator, frames are copied in and out alike");
+        results.push(result);
     }
-    Ok(outcomes)
+    Ok(results)
 }
 
 #[cfg(test)]
@@ -368,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_rate_is_the_thesis_one() {
+    fn the_line_rate_is_the_published_one() {
         assert!((line_rate(64, 4) / 1000.0 - 595.238).abs() < 0.001);
         assert!((line_rate(1518, 4) / 1000.0 - 32.51).abs() < 0.01);
     }

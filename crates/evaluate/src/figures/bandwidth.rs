@@ -1,45 +1,59 @@
-//! Table 5.1: a link of a given rate is offered more than it carries; what arrives is its rate.
+//! Table 5.1: a link is offered more than its rate; the rate of what arrives is measured.
 //!
-//! The thesis filled its links with TCP and counted at the receiver. Here datagrams of full size
-//! are offered 5 % above the rate, so that the link is never idle, and the kernel's times of
-//! arrival count: no tool's buffers are in the result. Arrivals are cut into stretches, and the
-//! median of their rates counts: a machine that stands still does so in some of them only.
+//! Joglekar filled the links with TCP and counted at the receiver. Here full-sized datagrams are
+//! offered 5 % above the rate, so that the link is never idle. The arrival times are the kernel's, so
+//! that no tool's buffers take part. Arrivals are divided into intervals, and the median of their
+//! rates is the result: a host stall affects only some intervals.
 
-use super::field::{Between, Field, Shaper, ShaperKind};
-use super::rattan::{self, Treatment};
-use super::{Context, Needs, Outcome, Part, PartError, Rule, SEED};
+use super::{Figure, Measurement, Needs};
+use crate::testbed::rattan::{self, RattanLink};
+use crate::testbed::{Between, Shaper, ShaperKind, Testbed};
+use crate::{MeasurementError, RunContext, SEED};
 use fastpath_engine::priority::with_high_priority;
-use fastpath_lab::audit::flood::{self, Late, Stream};
+use fastpath_lab::audit::flood::{self, LatePolicy, Stream};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::publications::linkem::TABLE_5_1;
 use fastpath_model::stats::quantile_of;
 use fastpath_net::{EdgeId, Network};
+use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
 use std::thread;
 use std::time;
 
-/// Rates the thesis did not have, kbit/s; and from which on links are measured one after the other.
+/// Rates beyond those of the publication, kbit/s. Links from the first of them on are measured one
+/// after the other.
 const FASTER_KBIT: [f64; 2] = [100_000.0, 1_000_000.0];
-/// Payload of a datagram that fills a frame, and that frame without FCS, bytes.
+/// Payload of a datagram that fills a frame, and the size of that frame without FCS, bytes.
 const PAYLOAD: usize = 1472;
 const FRAME: u32 = 1514;
 const ETHERNET: u32 = 14;
-/// The thesis' claim for LinkEM.
+/// The accuracy that the publication claims for LinkEM.
 const TOLERANCE: f64 = 0.01;
 const OFFERED: f64 = 1.05;
-/// What a link queues at least, frames (Dummynet's default), and for how long: a source that stands
-/// still for less does not let the link idle.
+/// Minimum queue of a link, frames (Dummynet's default), and its length in seconds. A source that
+/// stalls for less does not let the link idle.
 const QUEUE_MIN: u32 = 50;
 const QUEUE_SPAN: f64 = 0.05;
-/// Frames of a stretch at least, and stretches at most.
-const STRETCH_MIN: usize = 200;
-const STRETCHES: usize = 100;
-/// Frames whose times of exit are compared with the exact ones.
+/// Minimum number of frames of an interval, and maximum number of intervals.
+const INTERVAL_FRAMES_MIN: usize = 200;
+const INTERVALS_MAX: usize = 100;
+/// Number of frames whose exit times are compared with the exact ones: quick, full.
 const VIRTUAL_FRAMES: [u64; 2] = [10_000, 100_000];
 
-pub(super) const REAL: Part = Part {
+pub(super) const FIGURES: &[Figure] = &[Figure {
+    id: "table-5.1",
+    title: "Table 5.1: bandwidth emulation accuracy",
+    original: "LinkEM, Joglekar 2004, Table 5.1",
+    x: Some(("configured rate, kbit/s", Scale::Log10)),
+    y: Some(("observed rate, kbit/s", Scale::Log10)),
+    variants: &[("virtual", "in virtual time")],
+}];
+
+pub(super) const MEASUREMENTS: &[Measurement] = &[VIRTUAL, REAL];
+
+const REAL: Measurement = Measurement {
     step: "bandwidth",
     needs: Needs::Namespaces,
     ids: |_| rates().map(id).collect(),
@@ -48,7 +62,7 @@ pub(super) const REAL: Part = Part {
     run: real,
 };
 
-pub(super) const VIRTUAL: Part = Part {
+const VIRTUAL: Measurement = Measurement {
     step: "bandwidth in virtual time",
     needs: Needs::Nothing,
     ids: |_| rates().map(|kbit| id(kbit) + "/virtual").collect(),
@@ -73,7 +87,7 @@ fn bps(kbit: f64) -> u64 {
     (kbit * 1000.0) as u64
 }
 
-/// Frames that a link queues.
+/// The queue of a link, frames.
 fn queue(kbit: f64) -> u32 {
     QUEUE_MIN.max((kbit * 1000.0 * QUEUE_SPAN / f64::from(FRAME * 8)) as u32)
 }
@@ -83,13 +97,13 @@ fn pipe(kbit: f64) -> PipeSpec {
     PipeSpec { rate: Rate::from_bps(bps(kbit)), queue, ..PipeSpec::default() }
 }
 
-/// The same as rattan counts it, which is without the Ethernet header.
-fn treatment(kbit: f64) -> Treatment {
+/// The same link for rattan, which does not count the Ethernet header.
+fn treatment(kbit: f64) -> RattanLink {
     let bps = bps(kbit) * u64::from(FRAME - ETHERNET) / u64::from(FRAME);
-    Treatment::Rate { bps, queue: queue(kbit) }
+    RattanLink::Rate { bps, queue: queue(kbit) }
 }
 
-/// What arrived: kbit/s with its 95 % interval, and the frames behind it.
+/// The rate of the arrivals with its 95 % interval, and the number of frames.
 #[derive(Clone, Copy)]
 struct Observed {
     kbit: f64,
@@ -97,25 +111,25 @@ struct Observed {
     frames: u64,
 }
 
-fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
+fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let slow: Vec<f64> = TABLE_5_1.iter().map(|row| row.0).filter(|&kbit| context.wants(&id(kbit))).collect();
     let fast = FASTER_KBIT.iter().copied().filter(|&kbit| context.wants(&id(kbit)));
-    // Together the slow ones are no load.
+    // The slow links are measured together: their sum is no load.
     let groups = [slow].into_iter().chain(fast.map(|kbit| vec![kbit])).filter(|group| !group.is_empty());
-    let mut outcomes = Vec::new();
+    let mut results = Vec::new();
     for group in groups {
         let window = match group[0] {
             kbit if kbit < FASTER_KBIT[0] => context.either(6.0, 120.0),
             _ => context.either(2.0, 20.0),
         };
-        let field = |between: &dyn Fn(f64) -> Between| {
+        let testbed = |between: &dyn Fn(f64) -> Between| {
             let all: Vec<Between> = group.iter().map(|&kbit| between(kbit)).collect();
             measure(&all, &group, window, context)
         };
-        let ours = field(&|kbit| Between::Taps(pipe(kbit)))?;
-        let control = field(&|_| Between::Nothing)?;
+        let ours = testbed(&|kbit| Between::Taps(pipe(kbit)))?;
+        let control = testbed(&|_| Between::Nothing)?;
         let peer = |name, between: &dyn Fn(f64) -> Between| {
-            context.peer(name, || field(between), |seen| seen.iter().all(|seen| seen.frames > 0))
+            context.peer(name, || testbed(between), |seen| seen.iter().all(|seen| seen.frames > 0))
         };
         let shaper = |kind, kbit| Between::Shaped(Shaper { kind, rate: bps(kbit), queue: queue(kbit) });
         let [tbf, htb] = [ShaperKind::Tbf, ShaperKind::Htb];
@@ -126,42 +140,42 @@ fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
         ];
         for (i, &kbit) in group.iter().enumerate() {
             let Observed { kbit: seen, interval, frames } = ours[i];
-            let rule = Rule::Within { target: kbit, tolerance: TOLERANCE };
-            let mut outcome = Outcome::new(id(kbit), "kbit/s", seen, frames, rule)
+            let criterion = Criterion::Within { target: kbit, tolerance: TOLERANCE };
+            let mut result = EvaluatedFigure::new(id(kbit), "kbit/s", seen, frames, criterion)
                 .original(original(kbit))
                 .control(control[i].kbit)
                 .interval(interval)
                 .detail("error_percent", 100.0 * (seen / kbit - 1.0))
                 .detail("offered_kbit_s", OFFERED * kbit);
             for (name, seen) in &peers {
-                outcome = outcome.peer(name, seen.as_ref().map(|seen| seen[i].kbit));
+                result = result.peer(name, seen.as_ref().map(|seen| seen[i].kbit));
             }
-            outcomes.push(outcome);
+            results.push(result);
         }
     }
-    Ok(outcomes)
+    Ok(results)
 }
 
-/// Offers every pair more than its rate for `window` seconds, all at the same time.
+/// Offers all pairs more than their rate for `window` seconds, at the same time.
 fn measure(
     between: &[Between],
     kbits: &[f64],
     window: f64,
-    context: &Context<'_>,
-) -> Result<Vec<Observed>, PartError> {
-    let field = Field::new(between)?;
+    context: &RunContext<'_>,
+) -> Result<Vec<Observed>, MeasurementError> {
+    let testbed = Testbed::new(between)?;
     let seconds = time::Duration::from_secs_f64;
     thread::scope(|scope| {
         let running: Vec<_> = kbits
             .iter()
             .enumerate()
             .map(|(i, kbit)| {
-                let (from, to, address) = field.pair(i);
+                let (from, to, address) = testbed.pair(i);
                 let stream = Stream {
                     payload: PAYLOAD,
                     per_second: OFFERED * kbit * 1000.0 / f64::from(FRAME * 8),
                     duration: seconds(window),
-                    late: Late::CatchUp,
+                    late: LatePolicy::CatchUp,
                     patience: seconds(0.3),
                 };
                 scope.spawn(move || {
@@ -170,46 +184,46 @@ fn measure(
             })
             .collect();
         let observed = running.into_iter().map(|thread| {
-            let outcome = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok(Observed::of(&outcome.arrivals))
+            let result = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok(Observed::of(&result.arrivals))
         });
         observed.collect()
     })
 }
 
 impl Observed {
-    /// The median of the rates of stretches, with the interval of the order statistics around it.
-    /// The first tenth is the start of the source.
+    /// Returns the median of the rates of the intervals, and the interval of the order statistics
+    /// around it. The first tenth of the arrivals is left out: the source starts.
     fn of(arrivals: &[time::Duration]) -> Observed {
         let steady = &arrivals[arrivals.len() / 10..];
         let gaps = steady.len().saturating_sub(1);
         if gaps == 0 {
             return Observed { kbit: 0.0, interval: None, frames: 0 };
         }
-        let stretch = (gaps / STRETCHES).max(STRETCH_MIN).min(gaps);
+        let frames = (gaps / INTERVALS_MAX).max(INTERVAL_FRAMES_MIN).min(gaps);
         let rate = |start: usize| {
-            let span = steady[start + stretch].saturating_sub(steady[start]).as_secs_f64();
-            stretch as f64 * f64::from(FRAME * 8) / span / 1000.0
+            let span = steady[start + frames].saturating_sub(steady[start]).as_secs_f64();
+            frames as f64 * f64::from(FRAME * 8) / span / 1000.0
         };
-        let mut rates: Vec<f64> = (0..gaps / stretch).map(|i| rate(i * stretch)).collect();
+        let mut rates: Vec<f64> = (0..gaps / frames).map(|i| rate(i * frames)).collect();
         rates.sort_by(f64::total_cmp);
-        let (kbit, interval) = middle(&rates);
+        let (kbit, interval) = median_with_interval(&rates);
         Observed { kbit, interval, frames: gaps as u64 + 1 }
     }
 }
 
-/// The middle of sorted numbers, and the order statistics between which their median lies in 95 %
-/// of cases: ranks n/2 ± 0.98 √n, where there are enough.
-fn middle(sorted: &[f64]) -> (f64, Option<[f64; 2]>) {
+/// Returns the median of sorted numbers, and the order statistics that enclose it in 95 % of cases:
+/// ranks n/2 ± 0.98 √n, where there are enough.
+fn median_with_interval(sorted: &[f64]) -> (f64, Option<[f64; 2]>) {
     let n = sorted.len();
     let reach = (normal_quantile(0.975) / 2.0 * (n as f64).sqrt()).ceil() as usize;
     let interval = (n / 2).checked_sub(reach).map(|low| [sorted[low], sorted[n - 1 - low]]);
     (quantile_of(sorted, 0.5), interval)
 }
 
-/// The last of many frames leaves a saturated link when all of them have taken their time on the
-/// wire, to the picosecond.
-fn in_virtual_time(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
+/// Counts the frames that do not leave a saturated link at their exact time, to the picosecond: the
+/// k-th frame leaves when k frames have been transmitted.
+fn in_virtual_time(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let frames = context.either(VIRTUAL_FRAMES[0], VIRTUAL_FRAMES[1]);
     let exact = |kbit: f64| {
         let mut left = Vec::new();
@@ -218,20 +232,20 @@ fn in_virtual_time(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
         let due = |count: usize| bits * count as u128 * 1_000_000_000_000 / u128::from(bps(kbit));
         let wrong = left.iter().zip(1..).filter(|(at, count)| u128::from(at.as_ps()) != due(*count)).count();
         let span = left.last().map_or(f64::NAN, |at| at.as_secs_f64());
-        let rule = Rule::Within { target: 0.0, tolerance: 0.0 };
-        Outcome::new(
+        let criterion = Criterion::Within { target: 0.0, tolerance: 0.0 };
+        EvaluatedFigure::new(
             id(kbit) + "/virtual",
             "frames not at their exact time",
             wrong as f64,
             left.len() as u64,
-            rule,
+            criterion,
         )
         .detail("kbit_s", left.len() as f64 * f64::from(FRAME * 8) / span / 1000.0)
     };
     Ok(rates().map(exact).collect())
 }
 
-/// Keeps a link of this kind full for that many frames; tells when each leaves.
+/// Keeps a link full until `frames` have left, and calls `left` with the time of each.
 fn saturate(pipe: PipeSpec, frames: u64, left: &mut dyn FnMut(Time)) {
     let rate = pipe.rate.expect("a link to fill has a rate");
     let mut topology = Topology::default();
@@ -239,8 +253,8 @@ fn saturate(pipe: PipeSpec, frames: u64, left: &mut dyn FnMut(Time)) {
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
     let mut network = Network::new(topology, fastpath_net::Options::with_seed(SEED));
     let (gap, _) = rate.transmission(Bytes(u64::from(FRAME)), Fraction::ZERO);
-    // A little faster than the link, and paused while its queue is full: it never idles, and
-    // nothing is dropped.
+    // The source is a little faster than the link and stops while 40 frames are queued: the link
+    // never idles, and no frame is dropped.
     let gap = Duration::from_ps(gap.as_ps() / 100 * 95);
     let (mut now, mut sent, mut out) = (Time::ZERO, 0, 0);
     loop {
@@ -258,7 +272,7 @@ fn saturate(pipe: PipeSpec, frames: u64, left: &mut dyn FnMut(Time)) {
             sent += 1;
             now += gap;
         } else {
-            now = network.next_at().expect("frames are under way");
+            now = network.next_at().expect("frames are in flight");
         }
     }
 }
@@ -270,10 +284,10 @@ mod tests {
     #[test]
     fn every_rate_of_the_table_is_exact_in_virtual_time() {
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let context = Context::new(crate::Effort::Quick, &stop, &[]);
-        let outcomes = in_virtual_time(&context).unwrap();
-        assert_eq!(outcomes.len(), 9);
-        assert!(outcomes.iter().all(|o| o.pass && o.n == VIRTUAL_FRAMES[0]), "{outcomes:?}");
+        let context = RunContext::new(crate::Effort::Quick, &stop, &[]);
+        let results = in_virtual_time(&context).unwrap();
+        assert_eq!(results.len(), 9);
+        assert!(results.iter().all(|o| o.pass && o.n == VIRTUAL_FRAMES[0]), "{results:?}");
     }
 
     #[test]

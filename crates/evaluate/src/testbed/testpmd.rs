@@ -1,5 +1,5 @@
-//! A peer over veth where it is installed: DPDK's testpmd, which passes frames between two AF_XDP
-//! ports, and nothing else.
+//! DPDK's testpmd, where it is installed: it forwards frames between two AF_XDP ports and emulates
+//! nothing.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -7,28 +7,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-pub(super) const PROGRAM: &str = "dpdk-testpmd";
-/// What people call it.
-pub(super) const NAME: &str = "DPDK testpmd";
+pub(crate) const PROGRAM: &str = "dpdk-testpmd";
+/// Its usual name.
+pub(crate) const NAME: &str = "DPDK testpmd";
 
-/// The program, until it is dropped. It polls, so it is stopped whenever others are measured.
+/// A running testpmd, which ends on drop. It busy-polls, so it is suspended while others are
+/// measured.
 #[derive(Debug)]
-pub(super) struct Testpmd {
+pub(crate) struct Testpmd {
     child: Child,
-    /// Where it keeps its sockets.
+    /// The directory of its sockets.
     directory: PathBuf,
 }
 
 impl Testpmd {
-    /// Starts it in the thread's namespace; each two interfaces are one way and back. One core
-    /// forwards.
-    pub(super) fn start(program: &Path, interfaces: &[String]) -> io::Result<Testpmd> {
+    /// Starts testpmd in the thread's namespace. It forwards between the interfaces of each pair, both
+    /// ways, on one core.
+    pub(crate) fn start(program: &Path, interfaces: &[String]) -> io::Result<Testpmd> {
         let directory = std::env::temp_dir().join(format!("fastpath-testpmd-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
         let devices = interfaces.iter().enumerate();
         let devices =
             devices.flat_map(|(n, name)| ["--vdev".to_owned(), format!("net_af_xdp{n},iface={name}")]);
-        // Without a period for statistics it would wait for a key.
+        // Without --stats-period it would wait for a key.
         let child = Command::new(program)
             .args(["--lcores", "0@0,1@1", "--no-huge", "-m", "512", "--no-pci", "--no-shconf"])
             .args(devices)
@@ -42,22 +43,22 @@ impl Testpmd {
         Ok(Testpmd { child, directory })
     }
 
-    /// True as long as it has not ended by itself.
-    pub(super) fn is_running(&mut self) -> bool {
+    /// Whether the program is still running.
+    pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Stops it, or lets it go on.
-    pub(super) fn pause(&self, is_paused: bool) {
+    /// Suspends or resumes the program.
+    pub(crate) fn pause(&self, is_paused: bool) {
         let signal = if is_paused { Signal::SIGSTOP } else { Signal::SIGCONT };
-        // It fails only if the program has ended, which shows in the figures.
+        // This fails only if the program has ended, which the results show.
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
     }
 }
 
 impl Drop for Testpmd {
     fn drop(&mut self) {
-        // Nothing of it is needed any more, and whoever is stopped does not listen to less.
+        // A suspended process handles no signal but SIGKILL.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.directory);

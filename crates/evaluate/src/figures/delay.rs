@@ -1,30 +1,69 @@
-//! Tables 5.2–5.5: round trips through a link without delay, and through links of 5, 30 and 101 ms;
-//! their difference is the delay.
+//! Tables 5.2–5.5: round-trip times (RTT) over a link without delay, and over links of 5, 30 and
+//! 101 ms. The difference is the delay.
 //!
-//! A virtual machine stands still for milliseconds now and then, which hits echoes through
-//! anything. So means are of the echoes within Tukey's fences; how many were outside, and the mean
-//! of all, is beside them.
+//! Host stalls of milliseconds lengthen some round trips, whatever the path. Means are therefore of
+//! the echoes within Tukey's fences. The number of echoes outside and the mean of all are reported
+//! too.
 
-use super::field::{Between, Field};
-use super::rattan::{self, Treatment};
-use super::{Context, Needs, Outcome, Part, PartError, Rule};
+use super::{Figure, Measurement, Needs};
+use crate::testbed::rattan::{self, RattanLink};
+use crate::testbed::{Between, Testbed};
+use crate::{MeasurementError, RunContext};
 use fastpath_engine::priority::with_high_priority;
 use fastpath_lab::audit::echo::{self, Echo};
 use fastpath_link::PipeSpec;
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::latency::summarise;
 use fastpath_model::publications::linkem::{TABLE_5_2, TABLES_5_3_TO_5_5};
+use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_units::Duration;
 use std::time;
 
-/// The thesis' claim for LinkEM.
+/// The accuracy that the publication claims for LinkEM.
 const TOLERANCE: f64 = 0.01;
 /// Ethernet header and FCS, IP and ICMP headers, bytes.
 const AROUND: u32 = 14 + 4 + 20 + 8;
-/// One echo is sent in each.
+/// Interval between two echoes.
 const SLOT: time::Duration = time::Duration::from_millis(1);
 
-pub(super) const PART: Part = Part {
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        id: "table-5.2",
+        title: "Table 5.2: round-trip time without delay",
+        original: "LinkEM, Joglekar 2004, Table 5.2",
+        x: Some(("frame size with FCS, bytes", Scale::Log2)),
+        y: Some(("round-trip time, ms", Scale::Linear)),
+        variants: &[],
+    },
+    Figure {
+        id: "table-5.3",
+        title: "Table 5.3: delay accuracy, 5 ms one way",
+        original: "LinkEM, Joglekar 2004, Table 5.3",
+        x: Some(("frame size with FCS, bytes", Scale::Log2)),
+        y: None,
+        variants: &[],
+    },
+    Figure {
+        id: "table-5.4",
+        title: "Table 5.4: delay accuracy, 30 ms one way",
+        original: "LinkEM, Joglekar 2004, Table 5.4",
+        x: Some(("frame size with FCS, bytes", Scale::Log2)),
+        y: None,
+        variants: &[],
+    },
+    Figure {
+        id: "table-5.5",
+        title: "Table 5.5: delay accuracy, 101 ms one way",
+        original: "LinkEM, Joglekar 2004, Table 5.5",
+        x: Some(("frame size with FCS, bytes", Scale::Log2)),
+        y: None,
+        variants: &[],
+    },
+];
+
+pub(super) const MEASUREMENTS: &[Measurement] = &[PART];
+
+const PART: Measurement = Measurement {
     step: "delay",
     needs: Needs::Namespaces,
     ids: |_| {
@@ -42,7 +81,7 @@ fn sizes() -> impl Iterator<Item = u32> {
 
 /// Round trips of one size.
 struct Observed {
-    /// Of those within the fences.
+    /// Of the echoes within the fences.
     mean_ms: f64,
     sd_ms: f64,
     median_ms: f64,
@@ -52,27 +91,28 @@ struct Observed {
     lost: u64,
 }
 
-fn run(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
+fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let ours = |delay| measure(&Between::Taps(PipeSpec { delay, ..PipeSpec::default() }), delay, context);
     let base = ours(Duration::ZERO)?;
     let control = measure(&Between::Nothing, Duration::ZERO, context)?;
     let bridge = measure(&Between::Bridge, Duration::ZERO, context)?;
     let rattan = |delay| {
-        let between = Between::Rattan(Treatment::Delay(delay));
-        let came = |seen: &Vec<Observed>| seen.iter().all(|seen| seen.n > 0);
-        context.peer(rattan::PROGRAM, || measure(&between, delay, context), came)
+        let between = Between::Rattan(RattanLink::Delay(delay));
+        let carried = |seen: &Vec<Observed>| seen.iter().all(|seen| seen.n > 0);
+        context.peer(rattan::PROGRAM, || measure(&between, delay, context), carried)
     };
     let rattan_base = rattan(Duration::ZERO)?;
-    let mut outcomes = Vec::new();
+    let mut results = Vec::new();
     for (i, (size, original)) in TABLE_5_2.into_iter().enumerate() {
-        let rule = Rule::AtMost { bound: original, tolerance: 0.0, of: "the original" };
-        let outcome = Outcome::new(format!("table-5.2/{size}"), "ms", base[i].mean_ms, base[i].n, rule)
-            .original(original)
-            .control(control[i].mean_ms)
-            .peer("kernel bridge", bridge[i].mean_ms)
-            .peer(rattan::PROGRAM, rattan_base.as_ref().map(|base| base[i].mean_ms))
-            .interval(Some(base[i].interval(0.0)));
-        outcomes.push(base[i].told(outcome));
+        let criterion = Criterion::at_most(original, 0.0, "the original");
+        let result =
+            EvaluatedFigure::new(format!("table-5.2/{size}"), "ms", base[i].mean_ms, base[i].n, criterion)
+                .original(original)
+                .control(control[i].mean_ms)
+                .peer("kernel bridge", bridge[i].mean_ms)
+                .peer(rattan::PROGRAM, rattan_base.as_ref().map(|base| base[i].mean_ms))
+                .interval(Some(base[i].interval(0.0)));
+        results.push(base[i].with_details(result));
     }
     for ((name, one_way_ms, rtts), table) in TABLES_5_3_TO_5_5.into_iter().zip(3..) {
         debug_assert!(name.ends_with(&table.to_string()));
@@ -86,35 +126,37 @@ fn run(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
         for (i, size) in sizes().enumerate() {
             let less_base = seen[i].mean_ms - base[i].mean_ms;
             let target = 2.0 * one_way_ms;
-            let rule = Rule::Within { target, tolerance: TOLERANCE };
-            let outcome = Outcome::new(id(size), "ms", less_base, seen[i].n, rule)
+            let criterion = Criterion::Within { target, tolerance: TOLERANCE };
+            let result = EvaluatedFigure::new(id(size), "ms", less_base, seen[i].n, criterion)
                 .original(rtts[i] - TABLE_5_2[i].1)
                 .control(control[i].mean_ms)
                 .peer("kernel bridge", bridge[i].mean_ms)
                 .peer(rattan::PROGRAM, rattan.as_ref().map(|(base, seen)| seen[i].mean_ms - base[i].mean_ms))
-                .interval(Some(seen[i].interval_beside(&base[i])))
+                .interval(Some(seen[i].interval_of_difference(&base[i])))
                 .detail("rtt_ms", seen[i].mean_ms)
                 .detail("base_rtt_ms", base[i].mean_ms)
                 .detail("median_less_base_ms", seen[i].median_ms - base[i].median_ms)
                 .detail("error_percent", 100.0 * (less_base / target - 1.0));
-            outcomes.push(
-                seen[i]
-                    .told(outcome)
-                    .note("control and bridge have no delay: theirs is the whole round trip"),
-            );
+            results.push(seen[i].with_details(result).note(
+                "the values without emulator and of the bridge are whole round trips: they have no delay",
+            ));
         }
     }
-    Ok(outcomes)
+    Ok(results)
 }
 
-/// Echoes of every size, each between a pair of its own, taking turns.
-fn measure(between: &Between, delay: Duration, context: &Context<'_>) -> Result<Vec<Observed>, PartError> {
+/// Sends echoes of every size, each size between its own pair of hosts, in turns.
+fn measure(
+    between: &Between,
+    delay: Duration,
+    context: &RunContext<'_>,
+) -> Result<Vec<Observed>, MeasurementError> {
     let count = context.either(300, 10_000);
     let all: Vec<Between> = sizes().map(|_| between.clone()).collect();
-    let field = Field::new(&all)?;
+    let testbed = Testbed::new(&all)?;
     let mut echoes = Vec::new();
     for (i, size) in sizes().enumerate() {
-        let (from, to, address) = field.pair(i);
+        let (from, to, address) = testbed.pair(i);
         debug_assert_ne!(from.name, to.name);
         echoes.push(Echo::new(from, address, 1, ((size - AROUND) as usize, 2 * delay.to_std()))?);
     }
@@ -154,24 +196,24 @@ impl Observed {
         }
     }
 
-    /// 95 % of the mean, less `base`.
+    /// The 95 % interval of the mean less `base`.
     fn interval(&self, base: f64) -> [f64; 2] {
         let half = normal_quantile(0.975) * self.sd_ms / (self.n.max(1) as f64).sqrt();
         [self.mean_ms - base - half, self.mean_ms - base + half]
     }
 
-    /// 95 % of the difference of two means.
-    fn interval_beside(&self, base: &Observed) -> [f64; 2] {
+    /// The 95 % interval of the difference of two means.
+    fn interval_of_difference(&self, base: &Observed) -> [f64; 2] {
         let variance = |o: &Observed| o.sd_ms.powi(2) / o.n.max(1) as f64;
         let half = normal_quantile(0.975) * (variance(self) + variance(base)).sqrt();
         [self.mean_ms - base.mean_ms - half, self.mean_ms - base.mean_ms + half]
     }
 
-    fn told(&self, outcome: Outcome) -> Outcome {
-        let outcome = outcome
+    fn with_details(&self, result: EvaluatedFigure) -> EvaluatedFigure {
+        let result = result
             .detail("sd_ms", self.sd_ms)
             .detail("outside_fences", self.outside as f64)
             .detail("mean_of_all_ms", self.mean_of_all_ms);
-        if self.lost > 0 { outcome.detail("unanswered", self.lost as f64) } else { outcome }
+        if self.lost > 0 { result.detail("unanswered", self.lost as f64) } else { result }
     }
 }

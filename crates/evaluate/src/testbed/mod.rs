@@ -1,19 +1,21 @@
-//! Pairs of hosts to measure between, each in a namespace of its own, and what lies between them.
+//! Pairs of hosts to measure between, each in its own network namespace, and what lies between them.
 //!
 //! ```text
 //!   nothing   a ═veth═ b                          the control
-//!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at the bridge's port to b others
+//!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at the bridge's port to b, two more
 //!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
-//!   copies    a ═TAP═ bare loop ═TAP═ b           what copies alone cost
+//!   copies    a ═TAP═ bare loop ═TAP═ b           the cost of the copies alone
 //!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`, by AF_XDP or packet sockets
 //!   testpmd   a ═veth═ testpmd ═veth═ b           a peer that emulates nothing
 //!   rattan    a ═veth═ rattan ═veth═ b            a peer; the hosts' addresses are its choice
 //! ```
 
-use super::PartError;
-use super::copier::Copier;
-use super::rattan::{self, Rattan, Treatment};
-use super::testpmd::{self, Testpmd};
+mod copier;
+pub(crate) mod rattan;
+pub(crate) mod testpmd;
+
+use crate::MeasurementError;
+use copier::Copier;
 use fastpath_engine::port::{Port, TapPort};
 use fastpath_engine::{EdgePorts, Idle, Notice, Options, Report, Running};
 use fastpath_lab::Namespace;
@@ -25,38 +27,40 @@ use fastpath_spec::{NodeId, NodeKind, PortName, Topology};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use rattan::{Rattan, RattanLink};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testpmd::Testpmd;
 
-/// The interface of every host that is made here.
+/// The name of a host's interface.
 const INTERFACE: &str = "eth0";
 const LOOPBACK: &str = "lo";
 const BRIDGE: &str = "bridge";
-/// How long to wait for a bridge or a program. What does not forward by then shows in the figures.
+/// How long to wait until a bridge or a program forwards. If it does not, the results show it.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// RFC 863.
 const DISCARD: u16 = 9;
 
 /// What lies between the hosts of a pair.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Between {
-    /// A cable.
+pub(crate) enum Between {
+    /// A veth pair alone.
     Nothing,
     /// The kernel's bridge.
     Bridge,
-    /// The kernel's bridge with a shaper at its port to the second host.
+    /// The kernel's bridge, with a shaper at its port to the second host.
     Shaped(Shaper),
     /// DPDK's testpmd.
     Testpmd,
     /// Rattan, one for each pair.
-    Rattan(Treatment),
-    /// Our engine holding the interfaces of the hosts.
+    Rattan(RattanLink),
+    /// Our engine, which holds the hosts' TAP interfaces.
     Taps(PipeSpec),
-    /// A loop that copies between the interfaces of the hosts.
+    /// A loop that copies between the hosts' TAP interfaces.
     Copies,
     /// Our engine between veth pairs, with ports of this kind.
     Veths(PipeSpec, &'static str),
@@ -64,16 +68,16 @@ pub(super) enum Between {
 
 /// A queue discipline of the kernel that limits a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Shaper {
-    pub(super) kind: ShaperKind,
+pub(crate) struct Shaper {
+    pub(crate) kind: ShaperKind,
     /// Bits per second.
-    pub(super) rate: u64,
-    /// Full frames that wait at most.
-    pub(super) queue: u32,
+    pub(crate) rate: u64,
+    /// Maximum queue, full frames.
+    pub(crate) queue: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ShaperKind {
+pub(crate) enum ShaperKind {
     /// tc-tbf(8).
     Tbf,
     /// tc-htb(8).
@@ -81,7 +85,7 @@ pub(super) enum ShaperKind {
 }
 
 impl ShaperKind {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             ShaperKind::Tbf => "tc tbf",
             ShaperKind::Htb => "tc htb",
@@ -89,22 +93,22 @@ impl ShaperKind {
     }
 }
 
-/// Pairs of hosts. Dropped, everything is gone.
+/// Pairs of hosts. Dropping it removes them and what lies between them.
 #[derive(Debug)]
-pub(super) struct Field {
-    /// Taken only to end it.
+pub(crate) struct Testbed {
+    /// `None` only on drop.
     engine: Option<Running>,
     testpmd: Option<Testpmd>,
     rattans: Vec<Rattan>,
     copiers: Vec<Copier>,
     hosts: Vec<Host>,
-    /// Where bridges and the engine's ends of veth pairs are.
+    /// The namespace of the bridges, or of the engine's ends of veth pairs.
     middle: Option<Namespace>,
 }
 
-impl Drop for Field {
+impl Drop for Testbed {
     fn drop(&mut self) {
-        // The engine ends before the interfaces it holds go.
+        // The engine ends before the interfaces that it holds are removed.
         let _ = self.engine.take().map(Running::stop);
         drop(self.testpmd.take());
         self.rattans.clear();
@@ -112,41 +116,41 @@ impl Drop for Field {
     }
 }
 
-impl Field {
-    /// A pair of hosts for each of `between`, all of which are of one kind. Our engine is at its
-    /// most exact: it spins.
-    pub(super) fn new(between: &[Between]) -> Result<Field, PartError> {
-        Field::with(between, Idle::Busy)
+impl Testbed {
+    /// Makes a pair of hosts for each of `between`, which are all of one kind. Our engine busy-polls,
+    /// for the highest accuracy.
+    pub(crate) fn new(between: &[Between]) -> Result<Testbed, MeasurementError> {
+        Testbed::with(between, Idle::Busy)
     }
 
-    /// The same with our engine idling as it is told.
-    pub(super) fn with(between: &[Between], idle: Idle) -> Result<Field, PartError> {
+    /// The same, with our engine's idle mode.
+    pub(crate) fn with(between: &[Between], idle: Idle) -> Result<Testbed, MeasurementError> {
         let options = Options { idle: Some(idle), ..options() };
         match between {
-            [Between::Taps(_) | Between::Copies, ..] => Field::of_taps(between, options),
-            [Between::Nothing, ..] => Field::direct(between.len()),
-            [Between::Rattan(_), ..] => Field::of_rattan(between),
-            _ => Field::of_veths(between, options),
+            [Between::Taps(_) | Between::Copies, ..] => Testbed::of_taps(between, options),
+            [Between::Nothing, ..] => Testbed::direct(between.len()),
+            [Between::Rattan(_), ..] => Testbed::of_rattan(between),
+            _ => Testbed::of_veths(between, options),
         }
     }
 
-    /// The two hosts of a pair, and the address of the second.
-    pub(super) fn pair(&self, index: usize) -> (&Host, &Host, IpAddr) {
+    /// Returns the two hosts of a pair, and the address of the second.
+    pub(crate) fn pair(&self, index: usize) -> (&Host, &Host, IpAddr) {
         let (a, b) = (&self.hosts[2 * index], &self.hosts[2 * index + 1]);
         (a, b, b.addresses[0].addr())
     }
 
-    /// How many there are.
-    pub(super) fn pairs(&self) -> usize {
+    /// Returns the number of pairs.
+    pub(crate) fn pairs(&self) -> usize {
         self.hosts.len() / 2
     }
 
-    /// How our engine stands, if it is one.
-    pub(super) fn report(&self) -> Option<Report> {
+    /// Returns the report of our engine, if one is in the path.
+    pub(crate) fn report(&self) -> Option<Report> {
         self.engine.as_ref()?.report()
     }
 
-    fn of_taps(between: &[Between], options: Options) -> Result<Field, PartError> {
+    fn of_taps(between: &[Between], options: Options) -> Result<Testbed, MeasurementError> {
         let topology = topology(between);
         let routes = Routes::compute(&topology);
         let (mut hosts, mut taps): (Vec<Host>, Vec<TapPort>) = (Vec::new(), Vec::new());
@@ -155,38 +159,39 @@ impl Field {
             hosts.push(host);
             taps.extend(ports);
         }
-        let mut field = Field::of_hosts(hosts);
+        let mut testbed = Testbed::of_hosts(hosts);
         if let [Between::Copies, ..] = between {
             let mut taps = taps.into_iter();
             while let (Some(a), Some(b)) = (taps.next(), taps.next()) {
                 let started = Copier::start([a, b]);
-                field
-                    .copiers
-                    .push(started.map_err(|source| PartError::Kernel { what: "starting a thread", source })?);
+                testbed.copiers.push(
+                    started
+                        .map_err(|source| MeasurementError::Kernel { what: "starting a thread", source })?,
+                );
             }
         } else {
             let numbered = taps.into_iter().enumerate();
             let ports: EdgePorts =
                 numbered.map(|(n, tap)| (EdgeId(n as u32), Box::new(tap) as Box<dyn Port>)).collect();
-            field.engine = Some(fastpath_engine::start(topology, ports, options)?);
+            testbed.engine = Some(fastpath_engine::start(topology, ports, options)?);
         }
-        Ok(field)
+        Ok(testbed)
     }
 
-    /// Hosts with nothing between them yet.
-    fn of_hosts(hosts: Vec<Host>) -> Field {
-        Field { engine: None, testpmd: None, rattans: Vec::new(), copiers: Vec::new(), hosts, middle: None }
+    /// A testbed with nothing between the hosts yet.
+    fn of_hosts(hosts: Vec<Host>) -> Testbed {
+        Testbed { engine: None, testpmd: None, rattans: Vec::new(), copiers: Vec::new(), hosts, middle: None }
     }
 
-    fn of_rattan(between: &[Between]) -> Result<Field, PartError> {
+    fn of_rattan(between: &[Between]) -> Result<Testbed, MeasurementError> {
         let program = installed(rattan::PROGRAM)?;
-        let mut field = Field::of_hosts(Vec::new());
+        let mut testbed = Testbed::of_hosts(Vec::new());
         for (pair, between) in between.iter().enumerate() {
             let Between::Rattan(treatment) = *between else { continue };
             let right = Namespace::new()?;
             let (rattan, left, address) = Rattan::start(&program, treatment, &right)?;
-            field.rattans.push(rattan);
-            // From the left nobody's address but the right one's is needed.
+            testbed.rattans.push(rattan);
+            // Only the right host's address is needed, by the left one.
             for (end, namespace) in [left, right].into_iter().enumerate() {
                 let host = Host {
                     node: NodeId(0),
@@ -196,26 +201,26 @@ impl Field {
                 };
                 let work = || -> io::Result<()> { interface().map(|interface| quieten(&interface)) };
                 host.open("the interface's name", work)?;
-                field.hosts.push(host);
+                testbed.hosts.push(host);
             }
         }
-        field.wait_until_frames_pass()?;
-        Ok(field)
+        testbed.wait_until_frames_pass()?;
+        Ok(testbed)
     }
 
-    fn direct(pairs: usize) -> Result<Field, PartError> {
+    fn direct(pairs: usize) -> Result<Testbed, MeasurementError> {
         let mut hosts = Vec::new();
         for pair in 0..pairs {
             let [a, b] = [bare(pair, 0)?, bare(pair, 1)?];
             connect(&a, INTERFACE, &b.namespace)?;
             hosts.extend([a, b]);
         }
-        let field = Field::of_hosts(hosts);
-        field.configure()?;
-        Ok(field)
+        let testbed = Testbed::of_hosts(hosts);
+        testbed.configure()?;
+        Ok(testbed)
     }
 
-    fn of_veths(between: &[Between], options: Options) -> Result<Field, PartError> {
+    fn of_veths(between: &[Between], options: Options) -> Result<Testbed, MeasurementError> {
         let middle = Namespace::new()?;
         let mut hosts = Vec::new();
         for host in (0..between.len()).flat_map(|pair| [(pair, 0), (pair, 1)]) {
@@ -223,47 +228,48 @@ impl Field {
             connect(&bare, &port(host.0, host.1), &middle)?;
             hosts.push(bare);
         }
-        let mut field = Field::of_hosts(hosts);
-        field.configure()?;
+        let mut testbed = Testbed::of_hosts(hosts);
+        testbed.configure()?;
         if let [Between::Veths(..), ..] = between {
             let topology = topology(between);
             bring_up_ports(&middle, between.len())?;
             let ports = within(&middle, || fastpath_engine::attach(&topology, &options.notice))??;
-            field.engine = Some(fastpath_engine::start(topology, ports, options)?);
+            testbed.engine = Some(fastpath_engine::start(topology, ports, options)?);
         } else if let [Between::Testpmd, ..] = between {
             bring_up_ports(&middle, between.len())?;
             let program = installed(testpmd::PROGRAM)?;
             let ports: Vec<_> = (0..between.len()).flat_map(|pair| [port(pair, 0), port(pair, 1)]).collect();
             let started = within(&middle, || Testpmd::start(&program, &ports))?;
-            field.testpmd =
-                Some(started.map_err(|source| PartError::Kernel { what: "starting testpmd", source })?);
-            field.wait_until_frames_pass()?;
+            testbed.testpmd = Some(
+                started.map_err(|source| MeasurementError::Kernel { what: "starting testpmd", source })?,
+            );
+            testbed.wait_until_frames_pass()?;
         } else {
             bridges(&middle, between)?;
-            field.wait_until_frames_pass()?;
+            testbed.wait_until_frames_pass()?;
         }
-        field.middle = Some(middle);
-        Ok(field)
+        testbed.middle = Some(middle);
+        Ok(testbed)
     }
 
-    /// Lets DPDK's program rest, or work again.
-    pub(super) fn pause(&self, is_paused: bool) {
+    /// Suspends or resumes testpmd.
+    pub(crate) fn pause(&self, is_paused: bool) {
         self.testpmd.iter().for_each(|testpmd| testpmd.pause(is_paused));
     }
 
-    /// Waits until frames pass, or nobody is there to pass them: a bridge forwards when the kernel
-    /// has noticed that its ports are up, which it looks at once a second (net/core/link_watch.c).
-    fn wait_until_frames_pass(&mut self) -> Result<(), PartError> {
+    /// Waits until frames pass, or until the program that should forward them has ended. A bridge
+    /// forwards once the kernel has noticed that its ports are up, which it checks once a second
+    /// (net/core/link_watch.c).
+    fn wait_until_frames_pass(&mut self) -> Result<(), MeasurementError> {
         for pair in 0..self.pairs() {
             let (from, _, address) = self.pair(pair);
             let socket = from.open("UDP", || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
             let (before, began) = (received(self.pair(pair).1)?, Instant::now());
             while received(self.pair(pair).1)? == before && began.elapsed() < WAIT_MAX {
                 if self.testpmd.as_mut().is_some_and(|testpmd| !testpmd.is_running()) {
-                    return Err(PartError::Peer("it has ended".to_owned()));
+                    return Err(MeasurementError::Peer("the program has ended".to_owned()));
                 }
-                // The address is asked for first, and that is enough. If nobody answers, sending
-                // fails; then again.
+                // The ARP request is enough. Without an answer sending fails, and is repeated.
                 let _ = socket.send_to(&[0], (address, DISCARD));
                 thread::sleep(Duration::from_millis(5));
             }
@@ -272,7 +278,7 @@ impl Field {
     }
 
     /// Gives every host its address and brings its interface up.
-    fn configure(&self) -> Result<(), PartError> {
+    fn configure(&self) -> Result<(), MeasurementError> {
         for host in &self.hosts {
             let work = || -> io::Result<()> {
                 let mut netlink = Netlink::open()?;
@@ -294,14 +300,14 @@ impl Field {
     }
 }
 
-/// The options of every engine that is measured in real time.
-pub(super) fn options() -> Options {
+/// Returns the options of every engine that is measured in real time.
+pub(crate) fn options() -> Options {
     let network = fastpath_net::Options::default();
-    // What goes wrong shows in the figures.
+    // Notices are dropped: the results show what goes wrong.
     Options { idle: Some(Idle::Busy), notice: Notice::none(), ..Options::new(network) }
 }
 
-/// The hosts of all pairs with our links between.
+/// Returns the topology of all pairs, with our links between the hosts.
 fn topology(between: &[Between]) -> Topology {
     let mut topology = Topology::default();
     for (pair, between) in between.iter().enumerate() {
@@ -329,22 +335,23 @@ fn name(pair: usize, end: usize) -> String {
     format!("{}{pair}", ["a", "b"][end])
 }
 
-/// The interface in the middle that leads to a host.
+/// The name of the middle interface that leads to a host.
 fn port(pair: usize, end: usize) -> String {
     format!("v{}", name(pair, end))
 }
 
-/// The interface of the thread's namespace: the one that is up and not the loopback.
-pub(super) fn interface() -> io::Result<String> {
+/// Returns the interface of the thread's namespace that is up and not the loopback.
+pub(crate) fn interface() -> io::Result<String> {
     let is_it = |flags: InterfaceFlags| {
         flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK)
     };
     let it = getifaddrs()?.find(|one| is_it(one.flags));
-    it.map(|one| one.interface_name).ok_or_else(|| io::Error::other("there is none but the loopback"))
+    it.map(|one| one.interface_name).ok_or_else(|| io::Error::other("no interface but the loopback is up"))
 }
 
-/// Frames that a host's interface has received: the third column of its line in /proc/net/dev.
-pub(super) fn received(host: &Host) -> Result<u64, PartError> {
+/// Returns the number of frames that a host's interface has received: the third column of its line
+/// in /proc/net/dev.
+pub(crate) fn received(host: &Host) -> Result<u64, MeasurementError> {
     let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
     Ok(packets_received(&host.open("the interface's counters", read)?))
 }
@@ -355,35 +362,35 @@ fn packets_received(text: &str) -> u64 {
     columns.filter_map(|columns| columns.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()).sum()
 }
 
-/// RFC 2544's addresses for measurements, a network for each pair.
+/// An address for benchmarks (RFC 2544), from a network for each pair.
 fn address(pair: usize, end: usize) -> IpNet {
     let ip = Ipv4Addr::new(198, 18, pair as u8, end as u8 + 1);
     IpNet::new(ip.into(), 24).expect("a prefix of at most 32")
 }
 
-/// A host without interfaces.
-fn bare(pair: usize, end: usize) -> Result<Host, PartError> {
+/// Makes a host without interfaces.
+fn bare(pair: usize, end: usize) -> Result<Host, MeasurementError> {
     let namespace = Namespace::new()?;
     Ok(Host { node: NodeId(0), name: name(pair, end), addresses: vec![address(pair, end)], namespace })
 }
 
 /// Connects the host's interface with `peer` in another namespace.
-fn connect(host: &Host, peer: &str, there: &Namespace) -> Result<(), PartError> {
+fn connect(host: &Host, peer: &str, there: &Namespace) -> Result<(), MeasurementError> {
     within(&host.namespace, || Netlink::open()?.add_veth(INTERFACE, peer, there.as_fd()))?
-        .map_err(|source| PartError::Kernel { what: "making a veth pair", source })
+        .map_err(|source| MeasurementError::Kernel { what: "making a veth pair", source })
 }
 
-fn within<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> Result<T, PartError> {
-    namespace.within(work).map_err(|source| PartError::Kernel { what: "joining a namespace", source })
+fn within<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> Result<T, MeasurementError> {
+    namespace.within(work).map_err(|source| MeasurementError::Kernel { what: "joining a namespace", source })
 }
 
-/// Nothing but what is measured is to be sent.
+/// Disables IPv6 on an interface, so that only measured frames are sent.
 fn quieten(interface: &str) {
-    // It fails where IPv6 is not in the kernel: then there is nothing to silence.
+    // This fails on a kernel without IPv6, where nothing has to be disabled.
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1");
 }
 
-fn bring_up_ports(middle: &Namespace, pairs: usize) -> Result<(), PartError> {
+fn bring_up_ports(middle: &Namespace, pairs: usize) -> Result<(), MeasurementError> {
     let work = || -> io::Result<()> {
         let mut netlink = Netlink::open()?;
         for port in (0..pairs).flat_map(|pair| [port(pair, 0), port(pair, 1)]) {
@@ -392,11 +399,11 @@ fn bring_up_ports(middle: &Namespace, pairs: usize) -> Result<(), PartError> {
         }
         Ok(())
     };
-    within(middle, work)?.map_err(|source| PartError::Kernel { what: "bringing a veth up", source })
+    within(middle, work)?.map_err(|source| MeasurementError::Kernel { what: "bringing a veth up", source })
 }
 
-/// Bridges the two ports of every pair, and puts the shapers in place.
-fn bridges(middle: &Namespace, between: &[Between]) -> Result<(), PartError> {
+/// Bridges the two ports of every pair, and installs the shapers.
+fn bridges(middle: &Namespace, between: &[Between]) -> Result<(), MeasurementError> {
     let work = || -> io::Result<()> {
         let mut netlink = Netlink::open()?;
         for pair in 0..between.len() {
@@ -411,7 +418,7 @@ fn bridges(middle: &Namespace, between: &[Between]) -> Result<(), PartError> {
         }
         Ok(())
     };
-    within(middle, work)?.map_err(|source| PartError::Kernel { what: "making a bridge", source })?;
+    within(middle, work)?.map_err(|source| MeasurementError::Kernel { what: "making a bridge", source })?;
     bring_up_ports(middle, between.len())?;
     for (pair, between) in between.iter().enumerate() {
         if let Between::Shaped(shaper) = between {
@@ -422,9 +429,9 @@ fn bridges(middle: &Namespace, between: &[Between]) -> Result<(), PartError> {
 }
 
 impl Shaper {
-    /// Puts the shaper in the way out of an interface of the thread's namespace. The buckets hold
-    /// two frames, or what the rate brings in 10 ms, which a kernel of 100 ticks a second needs.
-    fn install(self, interface: &str) -> Result<(), PartError> {
+    /// Installs the shaper at the egress of an interface of the thread's namespace. Its bucket holds
+    /// two frames, or 10 ms of the rate, which a kernel with 100 Hz ticks needs.
+    fn install(self, interface: &str) -> Result<(), MeasurementError> {
         let Shaper { kind, rate, queue } = self;
         let limit = queue * 1514;
         let burst = (rate / 8 / 100).max(2 * 1514);
@@ -440,25 +447,25 @@ impl Shaper {
             ],
         };
         let tc = installed("tc")?;
-        for words in commands {
-            let output = Command::new(&tc).args(words.split_whitespace()).stdin(Stdio::null()).output();
-            let output = output.map_err(|source| PartError::Kernel { what: "starting tc", source })?;
+        for command in commands {
+            let output = Command::new(&tc).args(command.split_whitespace()).stdin(Stdio::null()).output();
+            let output = output.map_err(|source| MeasurementError::Kernel { what: "starting tc", source })?;
             if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                return Err(PartError::Peer(format!("tc {words}: {said}")));
+                let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                return Err(MeasurementError::Peer(format!("tc {command}: {message}")));
             }
         }
         Ok(())
     }
 }
 
-/// Where the program of a peer is.
-fn installed(name: &'static str) -> Result<PathBuf, PartError> {
-    program(name).ok_or(PartError::NotInstalled(name))
+/// Returns the path of another emulator's program.
+fn installed(name: &'static str) -> Result<PathBuf, MeasurementError> {
+    program(name).ok_or(MeasurementError::NotInstalled(name))
 }
 
-/// Where a program is installed; administrators' programs are not on everybody's PATH.
-pub(super) fn program(name: &str) -> Option<PathBuf> {
+/// Returns the path of an installed program, also in the directories for administrators.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let sbin = ["/usr/sbin", "/sbin"].map(Path::new).map(Path::to_owned);
     std::env::split_paths(&paths)

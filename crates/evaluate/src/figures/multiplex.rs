@@ -1,47 +1,71 @@
 //! Figures 5.6 and 5.8: the largest number of links that all keep their rate. Every link is offered
-//! a tenth more than it carries, in full-sized frames, so that each is busy all the time; the
-//! thesis' TCP flows ask no more of them.
+//! 10 % more than its rate in full-sized frames, so that it is always busy. The TCP flows of the
+//! publication load a link no more than that.
 
-use super::rig::{self, FRAME, Question};
-use super::{Context, Effort, Needs, Outcome, Part, PartError, Rule, SEED};
+use super::{Figure, Measurement, Needs};
+use crate::load_generator::{self, FRAME, LoadParams};
+use crate::{Effort, MeasurementError, RunContext, SEED};
 use fastpath_link::PipeSpec;
 use fastpath_model::publications::linkem::{FIGURE_5_6, FIGURE_5_8};
 use fastpath_net::{EdgeId, Network};
+use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Bytes, Rate, Time};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// Rates of a link, kbit/s; the first, the middle and the last are for a quick look.
+/// Rates of a link, kbit/s: full, and quick.
 const RATES: [f64; 6] = [128.0, 256.0, 512.0, 1000.0, 2000.0, 10_000.0];
 const QUICK_RATES: [f64; 3] = [128.0, 2000.0, 10_000.0];
-/// What a TCP flow had of a port of 100 Mbit/s, by which the thesis drew its ideal curve, kbit/s.
+/// The goodput of TCP on a port of 100 Mbit/s from which the publication draws its ideal curve,
+/// kbit/s.
 const IDEAL_KBIT: f64 = 94_000.0;
 const OFFERED: f64 = 1.1;
-/// The thesis' tolerance, and a twentieth of it.
+/// The tolerance of the publication, and a twentieth of it.
 const TOLERANCES: [f64; 2] = [0.02, 0.001];
-/// How often a number of links is tried until it passes: a pause of the machine is no property of
-/// the emulator, and what is one stays.
+/// How often a number of links is tried until it passes. A host stall passes; a property of the
+/// emulator stays.
 const ATTEMPTS: usize = 2;
-/// Where the search begins: frames per second that any machine carries.
+/// Where the search begins: frames per second that any machine forwards.
 const FIRST_PPS: f64 = 80_000.0;
-/// Links of a rate in virtual time, and frames over each.
+/// Number of links in virtual time (usual, largest), and frames over each.
 const VIRTUAL_LINKS: [usize; 2] = [10_000, 1_000_000];
 const VIRTUAL_FRAMES: u64 = 4;
 
-/// A figure: pairs of ports, and what is published.
-struct Figure {
+/// A figure: pairs of ports, and the published numbers of links.
+struct LinkCounts {
     name: &'static str,
     pairs: usize,
     published: &'static [(f64, f64, f64)],
 }
 
-const FIGURES: [Figure; 2] = [
-    Figure { name: "figure-5.6", pairs: 2, published: FIGURE_5_6 },
-    Figure { name: "figure-5.8", pairs: 1, published: FIGURE_5_8 },
+const LINK_COUNTS: [LinkCounts; 2] = [
+    LinkCounts { name: "figure-5.6", pairs: 2, published: FIGURE_5_6 },
+    LinkCounts { name: "figure-5.8", pairs: 1, published: FIGURE_5_8 },
 ];
 
-pub(super) const REAL: Part = Part {
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        id: "figure-5.6",
+        title: "Figure 5.6: links multiplexed over four ports",
+        original: "LinkEM, Joglekar 2004, Figure 5.6",
+        x: Some(("rate of a link, kbit/s", Scale::Log10)),
+        y: Some(("number of links", Scale::Log10)),
+        variants: &[("0.1%", "all rates within 0.1 %"), ("virtual", "in virtual time")],
+    },
+    Figure {
+        id: "figure-5.8",
+        title: "Figure 5.8: links multiplexed over two ports",
+        original: "LinkEM, Joglekar 2004, Figure 5.8",
+        x: Some(("rate of a link, kbit/s", Scale::Log10)),
+        y: Some(("number of links", Scale::Log10)),
+        variants: &[("0.1%", "all rates within 0.1 %"), ("virtual", "in virtual time")],
+    },
+];
+
+pub(super) const MEASUREMENTS: &[Measurement] = &[VIRTUAL, REAL];
+
+const REAL: Measurement = Measurement {
     step: "link multiplexing",
     needs: Needs::Nothing,
     ids: |effort| ids(rates(effort)).flat_map(|id| [id.clone(), format!("{id}/0.1%")]).collect(),
@@ -50,7 +74,7 @@ pub(super) const REAL: Part = Part {
     run: real,
 };
 
-pub(super) const VIRTUAL: Part = Part {
+const VIRTUAL: Measurement = Measurement {
     step: "link multiplexing in virtual time",
     needs: Needs::Nothing,
     ids: |effort| ids(rates(effort)).map(|id| format!("{id}/virtual")).collect(),
@@ -67,10 +91,10 @@ fn rates(effort: Effort) -> &'static [f64] {
 }
 
 fn ids(rates: &[f64]) -> impl Iterator<Item = String> + '_ {
-    FIGURES.iter().flat_map(move |figure| rates.iter().map(move |kbit| figure.id(*kbit)))
+    LINK_COUNTS.iter().flat_map(move |figure| rates.iter().map(move |kbit| figure.id(*kbit)))
 }
 
-impl Figure {
+impl LinkCounts {
     fn id(&self, kbit: f64) -> String {
         format!("{}/{kbit}", self.name)
     }
@@ -79,15 +103,15 @@ impl Figure {
         self.published.iter().find(|row| row.0 == kbit).map(|row| (row.1, row.2))
     }
 
-    /// Links that fit the thesis' ports.
+    /// The number of links that fit the ports of the publication.
     fn ideal(&self, kbit: f64) -> f64 {
         (2.0 * self.pairs as f64 * IDEAL_KBIT / kbit).floor()
     }
 }
 
-fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
-    let mut outcomes = Vec::new();
-    for figure in &FIGURES {
+fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
+    let mut results = Vec::new();
+    for figure in &LINK_COUNTS {
         let wanted =
             |kbit: &&f64| context.wants(&figure.id(**kbit)) || context.wants(&(figure.id(**kbit) + "/0.1%"));
         let rates: Vec<f64> = rates(context.effort).iter().filter(wanted).copied().collect();
@@ -95,44 +119,44 @@ fn real(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
             continue;
         }
         let window = context.either(Duration::from_millis(300), Duration::from_secs(2));
-        let bare_pps = rig::bare(figure.pairs, window, context)?;
+        let bare_pps = load_generator::bare(figure.pairs, window, context)?;
         for kbit in rates {
             let found = search(figure, kbit, context)?;
-            outcomes.extend(told(figure, kbit, &found, bare_pps));
+            results.extend(results_of(figure, kbit, &found, bare_pps));
         }
     }
-    Ok(outcomes)
+    Ok(results)
 }
 
-/// The most flows within each tolerance, and what was tried.
+/// The result of a search: the largest number of flows within each tolerance.
 #[derive(Clone, PartialEq, Debug, Default)]
-struct Found {
+struct LinkSearch {
     most: [usize; 2],
-    /// The smallest number of flows that was too much for each.
+    /// The smallest number of flows that exceeded each tolerance.
     too_many: [Option<usize>; 2],
     trials: u64,
-    /// Of the largest trial within the thesis' tolerance.
+    /// The worst error of the largest trial within the published tolerance.
     worst: f64,
     packets_per_second: f64,
-    /// The source could not offer what it should have: the limit is not the engine's.
+    /// Whether the source could not offer the load: then the limit is not the engine's.
     source_short: bool,
 }
 
-/// Doubles the flows until some do not keep their rate, then halves the difference: for the thesis'
-/// tolerance first, then, below what was found, for the narrower one.
-fn search(figure: &Figure, kbit: f64, context: &Context<'_>) -> Result<Found, PartError> {
+/// Doubles the number of flows until some do not keep their rate, then bisects: first for the
+/// published tolerance, then below that result for the narrower one.
+fn search(figure: &LinkCounts, kbit: f64, context: &RunContext<'_>) -> Result<LinkSearch, MeasurementError> {
     let rate = (kbit * 1000.0) as u64;
     let frames = kbit * 1000.0 * OFFERED / (8 * FRAME) as f64;
     let window = context.either(Duration::from_millis(800), Duration::from_secs(4));
     let (trials_max, close) = context.either((6, 1.2), (24, 1.05));
-    let mut found = Found::default();
-    let mut flows = Question::round((FIRST_PPS / frames) as usize, figure.pairs).max(2 * figure.pairs);
+    let mut found = LinkSearch::default();
+    let mut flows = LoadParams::round((FIRST_PPS / frames) as usize, figure.pairs).max(2 * figure.pairs);
     while found.trials < trials_max {
-        let question = Question { pairs: figure.pairs, flows, rate, offered: OFFERED, window };
-        let mut trial = rig::run(&question, context)?;
+        let load = LoadParams { pairs: figure.pairs, flows, rate, offered: OFFERED, window };
+        let mut trial = load_generator::run(&load, context)?;
         for _ in 1..ATTEMPTS {
             if trial.outside(TOLERANCES[0]) > 0 {
-                trial = rig::run(&question, context)?;
+                trial = load_generator::run(&load, context)?;
             }
         }
         found.trials += 1;
@@ -156,80 +180,81 @@ fn search(figure: &Figure, kbit: f64, context: &Context<'_>) -> Result<Found, Pa
     Ok(found)
 }
 
-/// The number of flows to try next, unless the bounds are as close as they have to be.
+/// Returns the number of flows to try next, or `None` if the bounds are close enough.
 fn next(most: usize, too_many: Option<usize>, pairs: usize, close: f64) -> Option<usize> {
     let least = 2 * pairs;
     let next = match too_many {
-        None => Question::round(2 * most.max(least), pairs),
-        // Bounds may contradict each other where chance had a hand; then the smaller holds.
+        None => LoadParams::round(2 * most.max(least), pairs),
+        // Bounds may contradict each other by chance; then the smaller one holds.
         Some(many) if most >= many || many as f64 <= close * most as f64 => return None,
-        // Nothing has passed yet: down in larger steps, for what fails here may fail far below.
-        Some(many) if most == 0 => Question::round(many / 4, pairs).max(least),
-        Some(many) => Question::round((most + many) / 2, pairs),
+        // Nothing has passed yet: go down in larger steps.
+        Some(many) if most == 0 => LoadParams::round(many / 4, pairs).max(least),
+        Some(many) => LoadParams::round((most + many) / 2, pairs),
     };
     (next > most && too_many.is_none_or(|many| next < many)).then_some(next)
 }
 
-fn told(figure: &Figure, kbit: f64, found: &Found, bare_pps: f64) -> Vec<Outcome> {
+fn results_of(figure: &LinkCounts, kbit: f64, found: &LinkSearch, bare_pps: f64) -> Vec<EvaluatedFigure> {
     let published = figure.published(kbit);
     let original = published.map(|(linkem, _)| linkem);
     let ideal = figure.ideal(kbit);
     let control = (bare_pps / (kbit * 1000.0 * OFFERED / (8 * FRAME) as f64)).floor();
     let names = [figure.id(kbit), figure.id(kbit) + "/0.1%"];
-    let outcomes = names.into_iter().enumerate().map(|(i, id)| {
-        let rule = match original {
-            Some(bound) => Rule::AtLeast { bound, tolerance: 0.0, of: "the original" },
-            None => Rule::AtLeast { bound: ideal, tolerance: 0.0, of: "the thesis' ideal" },
+    let results = names.into_iter().enumerate().map(|(i, id)| {
+        let criterion = match original {
+            Some(bound) => Criterion::at_least(bound, 0.0, "the original"),
+            None => Criterion::at_least(ideal, 0.0, "the published ideal"),
         };
-        let mut outcome = Outcome::new(id, "links", found.most[i] as f64, found.trials, rule)
+        let mut result = EvaluatedFigure::new(id, "links", found.most[i] as f64, found.trials, criterion)
             .original(original)
             .control(control)
-            .detail("thesis_ideal_links", ideal)
+            .detail("published_ideal_links", ideal)
             .detail("trials", found.trials as f64)
             .detail("tolerance_percent", 100.0 * TOLERANCES[i]);
         if i == 0 {
-            outcome = outcome
+            result = result
                 .detail("worst_error_percent", 100.0 * found.worst)
                 .detail("packets_per_second", found.packets_per_second);
         }
         if let Some(many) = found.too_many[i] {
-            outcome = outcome.detail("too_many_links", many as f64);
+            result = result.detail("too_many_links", many as f64);
         }
         if let Some((_, dummynet)) = published {
-            outcome = outcome.detail("dummynet_published_links", dummynet);
+            result = result.detail("dummynet_published_links", dummynet);
         }
-        let most = if found.most[i] >= Question::most(figure.pairs) { "; more were not tried" } else { "" };
+        let most = if found.most[i] >= LoadParams::most(figure.pairs) { "; larger numbers were not tried" } else { "" };
         let short = if found.source_short { "; the source was the limit" } else { "" };
-        outcome.note(format!("links are counted as in the thesis, one a direction; a number that fails is tried once more; the control is what source and sink exchange over bare copies{most}{short}"))
+        result.note(format!("links are counted as in the publication, one for each direction; a number that fails is tried once more; without emulator, source and sink exchange frames over bare copies{most}{short}"))
     });
-    outcomes.collect()
+    results.collect()
 }
 
-fn in_virtual_time(context: &Context<'_>) -> Result<Vec<Outcome>, PartError> {
-    let mut outcomes = Vec::new();
-    for figure in &FIGURES {
+fn in_virtual_time(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
+    let mut results = Vec::new();
+    for figure in &LINK_COUNTS {
         for &kbit in rates(context.effort) {
             let id = figure.id(kbit) + "/virtual";
             if !context.wants(&id) {
                 continue;
             }
             context.stop.check()?;
-            // The thesis' lowest rate on the fewest ports is the case with most links.
+            // The lowest rate on the fewest ports is the case with the most links.
             let largest = figure.pairs == 1 && kbit == RATES[0];
             let links =
                 context.either(VIRTUAL_LINKS[0], if largest { VIRTUAL_LINKS[1] } else { VIRTUAL_LINKS[0] });
             let wrong = inexact(links, (kbit * 1000.0) as u64);
-            let rule = Rule::Within { target: 0.0, tolerance: 0.0 };
+            let criterion = Criterion::Within { target: 0.0, tolerance: 0.0 };
             let n = links as u64;
-            outcomes.push(
-                Outcome::new(id, "links not exact", wrong as f64, n, rule).detail("links", links as f64),
+            results.push(
+                EvaluatedFigure::new(id, "links not exact", wrong as f64, n, criterion)
+                    .detail("links", links as f64),
             );
         }
     }
-    Ok(outcomes)
+    Ok(results)
 }
 
-/// Links, of as many saturated ones, with a frame that does not leave at its exact time.
+/// Counts the links, of `links` saturated ones, with a frame that does not leave at its exact time.
 fn inexact(links: usize, bps: u64) -> usize {
     let pipe = PipeSpec { rate: Rate::from_bps(bps), ..PipeSpec::default() };
     let mut topology = Topology::default();
@@ -240,7 +265,7 @@ fn inexact(links: usize, bps: u64) -> usize {
     }
     let pool_limit = NonZeroUsize::MAX;
     let mut network = Network::new(topology, fastpath_net::Options::new(SEED, pool_limit));
-    // The shortest frame: the rate is exact for any length, and so there is room for many.
+    // The shortest frame: the rate is exact for any length, and many frames fit.
     let frame = [0; 60];
     let bits = u128::from(Bytes(frame.len() as u64).bits());
     let mut left = vec![0u64; links];
@@ -288,17 +313,17 @@ mod tests {
             "{most} {too_many:?}"
         );
         assert!(trials < 16, "{trials}");
-        // Nothing passes at all; and nothing fails at all.
+        // Nothing passes; nothing fails.
         assert_eq!(next(0, Some(2), 1, 1.05), None);
-        assert_eq!(next(Question::most(1), None, 1, 1.05), None);
-        // The first step fails: the search goes down to the least there can be.
+        assert_eq!(next(LoadParams::most(1), None, 1, 1.05), None);
+        // The first step fails: the search goes down to the minimum.
         assert_eq!(next(0, Some(64), 1, 1.05), Some(16));
         assert_eq!(next(0, Some(4), 1, 1.05), Some(2));
     }
 
     #[test]
-    fn the_ideal_curve_is_the_thesis_one() {
-        assert_eq!([128.0, 256.0, 10_000.0].map(|kbit| FIGURES[1].ideal(kbit)), [1468.0, 734.0, 18.0]);
+    fn the_ideal_curve_is_the_published_one() {
+        assert_eq!([128.0, 256.0, 10_000.0].map(|kbit| LINK_COUNTS[1].ideal(kbit)), [1468.0, 734.0, 18.0]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Small frames into memory ports at a steady pace, from one thread that also empties what comes
-//! out: a source for questions about the engine's time, not about what the frames carry.
+//! Links with memory ports, and a source that offers small frames at a steady rate. One thread sends
+//! and receives. It measures the engine's time, not what the frames carry.
 
-use super::rig::POOL_LIMIT;
-use super::{Context, PartError, field};
+use crate::load_generator::POOL_LIMIT;
+use crate::{MeasurementError, RunContext, testbed};
 use fastpath_engine::port::{BURST, Memory, MemoryEnd, Port};
 use fastpath_engine::{EdgePorts, Report, Workers};
 use fastpath_link::PipeSpec;
@@ -11,34 +11,35 @@ use fastpath_spec::{NodeKind, Topology};
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait at a port.
+/// Size of a port's ring, bytes.
 const RING: usize = 1 << 20;
-/// Bytes of a frame, without FCS: the shortest.
+/// The shortest frame, without FCS.
 const FRAME: [u8; 60] = [0x02; 60];
-/// Frames that may be due at once; of more some are given up, for the source was held up itself.
+/// Maximum number of frames that are due at once. Beyond it frames are skipped: the source itself was
+/// delayed.
 const BEHIND_MAX: u64 = 4096;
 
-/// What was offered, and what came of it.
+/// Counts of the frames offered and received.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct Paced {
+pub(crate) struct PacedFrames {
     /// Frames that were due.
-    pub(super) wanted: u64,
-    /// Those the ports' rings took.
-    pub(super) taken: u64,
-    /// Frames that came out.
-    pub(super) received: u64,
+    pub(crate) wanted: u64,
+    /// Frames that the ports' rings took.
+    pub(crate) taken: u64,
+    /// Frames received.
+    pub(crate) received: u64,
 }
 
 /// Links between pairs of hosts, each with a memory port.
-pub(super) struct Links {
+pub(crate) struct Links {
     topology: Topology,
     ports: EdgePorts,
     ends: Vec<MemoryEnd>,
 }
 
 impl Links {
-    /// That many links of this kind.
-    pub(super) fn new(links: usize, pipe: &PipeSpec) -> Links {
+    /// Makes `links` links of this kind.
+    pub(crate) fn new(links: usize, pipe: &PipeSpec) -> Links {
         let mut topology = Topology::default();
         for i in 0..links {
             let ends =
@@ -53,15 +54,15 @@ impl Links {
         Links { topology, ports, ends }
     }
 
-    /// Offers frames to all ports in turn, `per_second` in all and `together` at a time, for so
-    /// long; gives what became of them, and how the engine stood in the end.
-    pub(super) fn run(
+    /// Runs the links on the engine and offers frames to all ports in turn. Returns the counts and the
+    /// engine's final report.
+    pub(crate) fn run(
         self,
-        pace: Pace,
+        pace: OfferedPace,
         tolerance: Option<fastpath_units::Duration>,
-        context: &Context<'_>,
-    ) -> Result<(Paced, Report), PartError> {
-        let options = field::options();
+        context: &RunContext<'_>,
+    ) -> Result<(PacedFrames, Report), MeasurementError> {
+        let options = testbed::options();
         let network = fastpath_net::Options { pool_limit: POOL_LIMIT, ..options.network };
         let workers = Some(Workers::Count(NonZeroUsize::MIN));
         let options = fastpath_engine::Options { network, tolerance, workers, ..options };
@@ -71,29 +72,33 @@ impl Links {
         Ok((paced?, report))
     }
 
-    /// The ends of ports that nobody serves.
-    pub(super) fn unattended(self) -> Vec<MemoryEnd> {
+    /// Returns the ends of the ports, without an engine.
+    pub(crate) fn unattended(self) -> Vec<MemoryEnd> {
         self.ends
     }
 }
 
-/// How much is offered.
+/// The offered load.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Pace {
+pub(crate) struct OfferedPace {
     /// Frames per second, over all ports.
-    pub(super) per_second: f64,
-    /// Frames given to a port at a time.
-    pub(super) together: usize,
-    /// For how long.
-    pub(super) duration: Duration,
+    pub(crate) per_second: f64,
+    /// Frames offered to a port at a time.
+    pub(crate) together: usize,
+    /// Duration.
+    pub(crate) duration: Duration,
 }
 
-impl Pace {
-    /// Offers the frames, and empties the ports.
-    pub(super) fn drive(self, ends: &[MemoryEnd], context: &Context<'_>) -> Result<Paced, PartError> {
-        let Pace { per_second, together, duration } = self;
+impl OfferedPace {
+    /// Offers the frames and receives what comes out.
+    pub(crate) fn drive(
+        self,
+        ends: &[MemoryEnd],
+        context: &RunContext<'_>,
+    ) -> Result<PacedFrames, MeasurementError> {
+        let OfferedPace { per_second, together, duration } = self;
         let began = Instant::now();
-        let (mut paced, mut at) = (Paced::default(), 0);
+        let (mut paced, mut at) = (PacedFrames::default(), 0);
         loop {
             context.stop.check()?;
             for _ in 0..256 {
