@@ -1,40 +1,26 @@
 //! The list of queue disciplines: one line each.
 //!
-//! A line `codel: Codel(CodelSpec) => CodelQueue;` names the file `qdisc/codel.rs`, the variant of
-//! [`QueueSpec`](crate::QueueSpec) with its parameters, and the type in that file that implements
-//! [`Discipline`](crate::qdisc::Discipline). The same line declares the oracle in
-//! `oracle/codel.rs`. `qdisc/mod.rs` and `oracle/mod.rs` expand the list; nothing else knows which
-//! disciplines exist.
+//! A line names the file `qdisc/NAME.rs`, the variant of [`QueueSpec`](crate::QueueSpec) with its
+//! parameters, the type in that file that implements [`Discipline`](crate::qdisc::Discipline), and
+//! the documentation of the variant. The same line declares the oracle in `oracle/NAME.rs`.
+//! `qdisc/mod.rs` and `oracle/mod.rs` expand the list; no other file lists the disciplines.
 
 macro_rules! for_each_discipline {
     ($define:ident) => {
         $define! {
-            /// Drop-tail: admits packets until the limit is reached, then drops arrivals.
-            drop_tail: DropTail(Limit) => DropTailQueue;
-            /// Drop-tail by time: drops arrivals while the queue takes longer than this to send.
-            drop_tail_time: DropTailTime(Duration) => DropTailTimeQueue;
-            /// Random early detection.
-            red: Red(RedSpec) => RedQueue;
-            /// Drop-head: admits every packet that can fit and drops the oldest to make room.
-            drop_head: DropHead(Limit) => DropHeadQueue;
-            /// A bound on the sojourn time: drops packets that have waited too long.
-            sojourn: Sojourn(SojournSpec) => SojournQueue;
-            /// Controlled delay.
-            codel: Codel(CodelSpec) => CodelQueue;
-            /// Fair queueing of flows, each flow under CoDel.
-            fq_codel: FqCodel(FqCodelSpec) => FqCodelQueue;
-            /// A proportional integral controller of the queueing delay.
-            pie: Pie(PieSpec) => PieQueue;
-            /// Adaptive RED.
-            ared: Ared(AredSpec) => AredQueue;
-            /// Coupled queues for L4S traffic and for classic traffic.
-            dualpi2: DualPi2(DualPi2Spec) => DualPi2Queue;
-            /// A token bucket, with an optional peak rate.
-            token_bucket: TokenBucket(TokenBucketSpec) => TokenBucketQueue;
-            /// Strict priority between classes of traffic.
-            prio: Prio(PrioSpec) => PrioQueue;
-            /// Deficit round robin: classes of traffic share the rate by their quanta.
-            drr: Drr(DrrSpec) => DrrQueue;
+            drop_tail: DropTail(Limit) => DropTailQueue, "Drop-tail: drops arrivals at a full queue.";
+            drop_tail_time: DropTailTime(Duration) => DropTailTimeQueue, "Drop-tail, with a limit in time.";
+            red: Red(RedSpec) => RedQueue, "Random early detection.";
+            drop_head: DropHead(Limit) => DropHeadQueue, "Drop-head: drops the oldest packet at a full queue.";
+            sojourn: Sojourn(SojournSpec) => SojournQueue, "Drops packets that have waited too long.";
+            codel: Codel(CodelSpec) => CodelQueue, "Controlled delay.";
+            fq_codel: FqCodel(FqCodelSpec) => FqCodelQueue, "Fair queueing of flows, each under CoDel.";
+            pie: Pie(PieSpec) => PieQueue, "A proportional integral controller of the delay.";
+            ared: Ared(AredSpec) => AredQueue, "Adaptive RED.";
+            dualpi2: DualPi2(DualPi2Spec) => DualPi2Queue, "Coupled queues for L4S and classic traffic.";
+            token_bucket: TokenBucket(TokenBucketSpec) => TokenBucketQueue, "A token bucket with an optional peak.";
+            prio: Prio(PrioSpec) => PrioQueue, "Strict priority between classes of traffic.";
+            drr: Drr(DrrSpec) => DrrQueue, "Deficit round robin between classes of traffic.";
         }
     };
 }

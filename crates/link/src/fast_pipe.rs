@@ -383,7 +383,7 @@ impl FastPipe {
         Some((time, Held::new(time, store.remove(first), marked)))
     }
 
-    /// Runs the serialiser forward: every packet whose transmission has ended by `now` enters the
+    /// Runs the serialiser forward: every packet sent completely by `now` enters the
     /// delay line, and the next one goes onto the wire.
     #[inline]
     fn advance<P>(&mut self, params: &mut PipeParams, store: &mut Store<P>, now: Time) {
@@ -435,7 +435,7 @@ impl FastPipe {
     }
 }
 
-/// Returns when the packet whose transmission ended last leaves. Ends of transmission only grow, so
+/// Returns when the packet sent last leaves. Ends of transmission only grow, so
 /// that packets could overtake only after the delay was reduced; the floor prevents it.
 #[inline]
 fn exit_after(serialiser: FastSerialiser, params: &PipeParams) -> Time {

@@ -232,7 +232,7 @@ impl<P> GeneralPipe<P> {
         }
     }
 
-    /// Drops everything whose transmission has not ended: the link goes down.
+    /// Drops every packet not sent completely: the link goes down.
     fn flush(&mut self, now: Time) {
         self.serialiser.cut(now);
         self.retry_at = None;
@@ -373,7 +373,7 @@ impl<P> GeneralPipe<P> {
                 self.use_opportunity(at);
                 continue;
             }
-            // A packet whose transmission ends now still leaves in a slot that opens now.
+            // A packet sent completely now still leaves in a slot that opens now.
             match self.sending.take_if(|_| self.serialiser.end() <= at) {
                 Some(packet) => {
                     match &mut self.slots {

@@ -127,6 +127,7 @@ impl<P> Held<P> {
 
 /// Why a packet was discarded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum DropReason {
     /// The link's random loss.
     Loss,

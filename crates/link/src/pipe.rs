@@ -13,7 +13,7 @@ use fastpath_units::{Rng, Time};
 ///
 /// The order of effects is loss → queue admission → serialisation at the rate → loss at the egress
 /// → propagation delay and jitter → duplication, corruption, reordering. At one instant a departure
-/// comes before an arrival: a packet whose transmission ends at `t` frees its place in the queue for a
+/// comes before an arrival: a packet sent completely at `t` frees its place in the queue for a
 /// packet that arrives at `t`.
 ///
 /// The discipline bounds the queue, rate × delay bounds the delay line. With an unlimited rate only
@@ -73,7 +73,7 @@ impl<P> Pipe<P> {
     /// - **paused**: the packet on the wire stops, and continues exactly where it stopped. Queued
     ///   packets wait.
     /// - **opportunities**: from the first one after `now`. The packet on the wire starts over.
-    /// - **overhead**: for packets whose transmission starts later.
+    /// - **overhead**: for packets sent later.
     /// - **delay**: for packets that leave the queue later. Order is kept: after a reduction a packet
     ///   that would overtake leaves together with the one before it.
     /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts from
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn loss_is_within_its_binomial_interval() {
-        // 120 000 packets as in the thesis' Table 5.6; 3.291 σ is 99.9 %.
+        // 120 000 packets as in Joglekar 2004, Table 5.6. 3.291 σ is 99.9 %.
         for (seed, p) in [(1, 0.01), (2, 0.03), (3, 0.07), (4, 0.1), (5, 1.0), (6, 0.0)] {
             let loss = Probability::new(p).expect("a probability").into();
             let mut pipe = Pipe::new(&PipeSpec { loss, ..PipeSpec::default() }, Rng::new(seed));

@@ -131,7 +131,7 @@ impl<P> Pipes<P> {
     }
 
     /// Takes out packets that leave next, within `limit`, and returns their number. Stops at a
-    /// packet that leaves a general pipe, a pipe whose label is not `wanted`, or is not delivered
+    /// packet that leaves a general pipe, a pipe with a label that is not `wanted`, or is not delivered
     /// unmarked. `take` gets the label, the exit time and the data of each packet. The result
     /// equals that of as many calls of [`Pipes::pop`]; below the limit `pop` may still have some.
     #[inline]

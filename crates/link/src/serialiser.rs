@@ -35,7 +35,7 @@ impl Serialiser {
         Serialiser { rate, overhead, end: Time::ZERO, carried: Fraction::ZERO, paused: None }
     }
 
-    /// Returns a serialiser whose newest transmission ends at `end`, with the fraction `carried`.
+    /// Returns a serialiser with its newest transmission ending at `end` plus `carried`.
     pub(crate) fn resume(rate: Option<Rate>, overhead: u32, end: Time, carried: Fraction) -> Serialiser {
         Serialiser { end, carried, ..Serialiser::new(rate, overhead) }
     }

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Gathered packets still count as queued. A packet that arrives at the instant a slot opens misses
-//! the slot. A packet whose transmission ends at that instant does not. netem adds its delay before
+//! the slot. A packet sent completely at that instant does not. netem adds its delay before
 //! the slot, a pipe behind it; with a constant delay the result is the same. netem may also request a
 //! slot as soon as it sees a packet that is not ready yet.
 

@@ -111,7 +111,7 @@ impl<P> Store<P> {
         Packet { len: slot.len, flow: slot.flow, traffic_class: slot.traffic_class, data }
     }
 
-    /// Removes a packet whose time is not after `until`.
+    /// Removes a packet with a time not after `until`.
     #[inline]
     pub(crate) fn remove_due(&mut self, index: StoreIndex, until: Time) -> Option<Due<P>> {
         let slot = &mut self.slots[index.index()];

@@ -7,8 +7,8 @@
 //!   ticks ≤ base     64 × 1 tick      64 × 64 ticks         64 × 64⁷ ticks
 //! ```
 //!
-//! Time is divided into ticks of 65.5 ns. A timer whose tick first differs from the base in its n-th
-//! group of six bits lies in a slot of level n. So all timers of one level are later than all timers
+//! Time is divided into ticks of 65.5 ns. A tick that first differs from the base in its n-th
+//! group of six bits belongs to a slot of level n. So all timers of one level are later than all timers
 //! of the levels below. When the earliest timer of all is in a slot, that slot is opened: the base
 //! moves to this timer, timers of its tick go to `near`, and the others to lower levels. A timer
 //! moves at most once per level, in blocks of contiguous memory, and most timers skip empty levels.
@@ -56,11 +56,11 @@ pub struct Wheel {
     armed: usize,
     /// Number of stale timers.
     stale: usize,
-    /// Timers whose tick is not after `base`, and some that were added while there were few. The first
+    /// Timers with a tick not after `base`, and some that were added while there were few. The first
     /// is live.
     near: NearTimers,
     base: u64,
-    /// Timers whose tick is after `base`, by level and slot.
+    /// Timers with a tick after `base`, by level and slot.
     slots: Vec<Slot>,
     /// For each level a bit set of the slots that hold timers.
     occupied: [u64; LEVELS],

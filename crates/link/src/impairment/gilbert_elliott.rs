@@ -102,7 +102,7 @@ mod tests {
     }
 
     /// Losses are correlated: the variance of their number in n packets is n·π(1−π)·(1+ρ)/(1−ρ)
-    /// plus that of the independent draws within the states, for a chain whose correlation ρ = 1 −
+    /// plus that of the independent draws within the states, for a chain with the correlation ρ = 1 −
     /// p − r.
     #[test]
     fn the_share_lost_is_the_stationary_one() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The largest number of flows whose bytes are counted. Packets of further flows pass.
+/// The largest number of flows with counted bytes. Packets of further flows pass.
 const FLOWS_MAX: usize = 1 << 16;
 
 /// Which packets are lost.

@@ -19,7 +19,7 @@ pub use pipe::Oracle;
 pub use run::run;
 
 macro_rules! define_oracles {
-    ($($(#[$doc:meta])* $module:ident: $Variant:ident($Spec:ident) => $Queue:ident;)*) => {
+    ($($module:ident: $Variant:ident($Spec:ident) => $Queue:ident, $doc:literal;)*) => {
         $(mod $module;)*
 
         /// Returns the oracle of a discipline.

@@ -28,7 +28,7 @@ pub(crate) use discipline::Discipline;
 pub use ecn::Ecn;
 
 macro_rules! define_queues {
-    ($($(#[$doc:meta])* $module:ident: $Variant:ident($Spec:ident) => $Queue:ident;)*) => {
+    ($($module:ident: $Variant:ident($Spec:ident) => $Queue:ident, $doc:literal;)*) => {
         $(
             pub(crate) mod $module;
             #[allow(unused_imports, unreachable_pub, reason = "some files export no parameter type")]
@@ -38,7 +38,7 @@ macro_rules! define_queues {
         /// A queue discipline with its parameters.
         #[derive(Clone, PartialEq, Debug)]
         pub enum QueueSpec {
-            $($(#[$doc])* $Variant($Spec),)*
+            $(#[doc = $doc] $Variant($Spec),)*
         }
 
         impl QueueSpec {
