@@ -1,5 +1,6 @@
 //! The cost of the next pending time among many pipes: the earliest is popped and rescheduled (the
-//! "hold" model), with the wheel and with a heap. And the cost of a packet through many pipes. Run with `cargo bench -p fastpath-link --bench wheel`.
+//! "hold" model), with the wheel and with a heap. And the cost of a packet through many pipes. Run
+//! with `cargo bench -p fastpath-link --bench wheel`.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -52,7 +53,7 @@ trait Order {
     fn pop_due(&mut self, now: Time) -> Option<(Time, u32)>;
 }
 
-/// Each pipe is rescheduled at up to twice the mean interval, so that one pipe is popped every 50 ns.
+/// Each pipe is rescheduled at up to twice the mean interval, so that pipes are popped every 50 ns.
 #[divan::bench(args = PIPES, types = [Wheel, Heap])]
 fn hold_at_20_mpps<T: Order>(bencher: Bencher, pipes: u32) {
     hold::<T>(bencher, pipes, 2 * 50_000 * u64::from(pipes));

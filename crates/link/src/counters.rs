@@ -83,7 +83,7 @@ impl Counters {
         Volume { packets: self.dropped.iter().sum(), bytes: self.dropped_bytes }
     }
 
-    /// Returns true if every packet and byte is accounted for: pushed = delivered + dropped + `held`.
+    /// Returns true if the accounts balance: pushed = delivered + dropped + `held`.
     pub fn conserved(&self, held: Volume) -> bool {
         self.delivered + self.dropped() + held == self.pushed
     }

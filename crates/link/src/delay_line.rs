@@ -19,10 +19,10 @@ pub(crate) struct Flight<P> {
 
 /// Packets in the delay line.
 ///
-/// Where order is kept, every packet adds its exit time to a heap, and the earliest exit time releases
-/// the packet at the front, whichever packet drew that time. So the order is kept and the sum of all
-/// delays is the sum of the draws. Holding back packets that would overtake would inflate the mean.
-/// Where packets may overtake, each keeps the exit time it drew.
+/// Where order is kept, every packet adds its exit time to a heap, and the earliest exit time
+/// releases the packet at the front, whichever packet drew that time. So the order is kept and the
+/// sum of all delays is the sum of the draws. Holding back packets that would overtake would
+/// inflate the mean. Where packets may overtake, each keeps the exit time it drew.
 #[derive(Debug)]
 pub(crate) struct DelayLine<P> {
     in_order: VecDeque<(u64, Flight<P>)>,

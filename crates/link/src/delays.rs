@@ -7,8 +7,8 @@ const PER_OCTAVE: u32 = 32;
 /// Delays below 2¹⁰ ps share the lowest bucket.
 const LOWEST: u32 = 10;
 
-/// Delays of delivered packets between leaving the queue and leaving the pipe: number, mean, standard
-/// deviation, extremes, and a sketch of the distribution in constant memory.
+/// Delays of delivered packets between leaving the queue and leaving the pipe: number, mean,
+/// standard deviation, extremes, and a sketch of the distribution in constant memory.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delays {
     count: u64,

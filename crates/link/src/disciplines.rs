@@ -11,14 +11,14 @@ macro_rules! for_each_discipline {
             drop_tail: DropTail(Limit) => DropTailQueue, "Drop-tail: drops arrivals at a full queue.";
             drop_tail_time: DropTailTime(Duration) => DropTailTimeQueue, "Drop-tail, with a limit in time.";
             red: Red(RedSpec) => RedQueue, "Random early detection.";
-            drop_head: DropHead(Limit) => DropHeadQueue, "Drop-head: drops the oldest packet at a full queue.";
+            drop_head: DropHead(Limit) => DropHeadQueue, "Drop-head: a full queue drops its oldest packet.";
             sojourn: Sojourn(SojournSpec) => SojournQueue, "Drops packets that have waited too long.";
             codel: Codel(CodelSpec) => CodelQueue, "Controlled delay.";
             fq_codel: FqCodel(FqCodelSpec) => FqCodelQueue, "Fair queueing of flows, each under CoDel.";
             pie: Pie(PieSpec) => PieQueue, "A proportional integral controller of the delay.";
             ared: Ared(AredSpec) => AredQueue, "Adaptive RED.";
             dualpi2: DualPi2(DualPi2Spec) => DualPi2Queue, "Coupled queues for L4S and classic traffic.";
-            token_bucket: TokenBucket(TokenBucketSpec) => TokenBucketQueue, "A token bucket with an optional peak.";
+            token_bucket: TokenBucket(TokenBucketSpec) => TokenBucketQueue, "A token bucket.";
             prio: Prio(PrioSpec) => PrioQueue, "Strict priority between classes of traffic.";
             drr: Drr(DrrSpec) => DrrQueue, "Deficit round robin between classes of traffic.";
         }

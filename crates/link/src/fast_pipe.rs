@@ -14,8 +14,8 @@
 //! that of a model with one event per departure.
 //!
 //! The memory of one pipe is small: a cache line for both ends ([`FastPipe`]) and what only `push`
-//! needs ([`IngressState`]). Packets are in the [`Store`] and parameters in the [`ParamTable`] of the
-//! whole set.
+//! needs ([`IngressState`]). Packets are in the [`Store`] and parameters in the [`ParamTable`] of
+//! the whole set.
 
 use crate::counters::{Counters, Volume};
 use crate::delay_line::{DelayLine, Flight};
@@ -330,7 +330,7 @@ impl FastPipe {
         Volume { packets: u64::from(self.queued), bytes: u64::from(self.queued_bytes) }
     }
 
-    /// Returns the state with which a general pipe continues from `now`. The pipe is empty afterwards.
+    /// Returns the state with which a general pipe continues from `now`. The pipe is then empty.
     pub(crate) fn into_state<P>(
         mut self,
         ingress: IngressState,

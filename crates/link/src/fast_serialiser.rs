@@ -46,7 +46,7 @@ impl LineRate {
 /// The end of the newest transmission of a fast pipe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FastSerialiser {
-    /// The end of the newest transmission in whole picoseconds; `carried` is the fraction beyond it.
+    /// The end of the newest transmission in whole picoseconds; `carried` is the fraction.
     end: Time,
     carried: Fraction,
 }
@@ -76,8 +76,8 @@ impl FastSerialiser {
         }
     }
 
-    /// Changes the rate at `now`: the bits still to be sent, including fractions of a bit, take their
-    /// time at the new rate. Exact: nothing is rounded.
+    /// Changes the rate at `now`: the bits still to be sent, including fractions of a bit, take
+    /// their time at the new rate. Exact: nothing is rounded.
     pub(crate) fn change_rate(&mut self, now: Time, old: Option<Rate>, new: Option<Rate>) {
         if self.end < now {
             self.carried = Fraction::ZERO;

@@ -1,5 +1,5 @@
-//! Bytes on the wire for links that send cells or strip headers: ATM under DSL, or a modem that does
-//! not send the Ethernet header. The arithmetic is that of netem's `rate` (packet_time_ns in
+//! Bytes on the wire for links that send cells or strip headers: ATM under DSL, or a modem that
+//! does not send the Ethernet header. The arithmetic is that of netem's `rate` (packet_time_ns in
 //! `net/sched/sch_netem.c`).
 
 use fastpath_units::Bytes;
@@ -9,8 +9,8 @@ use std::num::NonZeroU32;
 /// A rule for the bytes on the wire, instead of [`PipeSpec::overhead`](crate::PipeSpec::overhead).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
-    /// Bytes added to each frame first; negative if the wire carries less than the frame. The result
-    /// is at least zero.
+    /// Bytes added to each frame first; negative if the wire carries less than the frame. The
+    /// result is at least zero.
     pub packet: i32,
     /// Cells into which the frame is cut then. The last cell is padded.
     pub cells: Option<Cells>,
@@ -62,8 +62,8 @@ mod tests {
             let payload = NonZeroU32::new(48).expect("not 0");
             Framing { packet, cells: Some(Cells { payload, overhead: 5 }) }
         };
-        // AAL5 adds 8 bytes to the packet (RFC 2684). 40 + 8 bytes fill one cell; one byte more takes
-        // a second cell.
+        // AAL5 adds 8 bytes to the packet (RFC 2684). 40 + 8 bytes fill one cell; one byte more
+        // takes a second cell.
         for (framing, len, bytes) in [
             (Framing { packet: -14, cells: None }, 1514, 1500),
             (Framing { packet: -14, cells: None }, 10, 0),

@@ -6,9 +6,9 @@
 //!                      └─ dropped after it was queued ────┴──▶ early exits, in order ────┘
 //! ```
 //!
-//! `advance` runs the events of the rate stage up to `now`, each at its exact time. The general pipe
-//! is slower than the fast pipe (`fast_pipe.rs`) and gives the same results where both apply: tests
-//! compare the two.
+//! `advance` runs the events of the rate stage up to `now`, each at its exact time. The general
+//! pipe is slower than the fast pipe (`fast_pipe.rs`) and gives the same results where both apply:
+//! tests compare the two.
 
 use crate::counters::{Counters, Volume};
 use crate::delay_line::{DelayLine, Flight};
@@ -437,7 +437,8 @@ impl<P> GeneralPipe<P> {
         }
     }
 
-    /// Uses the opportunity at `at`: continues the packet on the wire, then sends packets that wait.
+    /// Uses the opportunity at `at`: continues the packet on the wire, then sends packets that
+    /// wait.
     fn use_opportunity(&mut self, at: Time) {
         let Some(mut bytes) = self.schedule.as_mut().map(Schedule::take) else { return };
         loop {

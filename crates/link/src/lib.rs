@@ -1,26 +1,28 @@
 //! The emulated link, pure and exact.
 //!
 //! ```text
-//!             push                                                              pop
-//!  packet ──▶ loss ──▶ qdisc (the R queue) ──▶ serialiser at the rate ──▶ delay line (the P queue) ──▶ exit
+//!       push                                                                  pop
+//!  packet ──▶ loss ──▶ qdisc (R queue) ──▶ serialiser ──▶ delay line (P queue) ──▶ exit
 //! ```
 //!
 //! A [`Pipe`] is one direction of a link: a bandwidth queue, then a delay line, as in Dummynet (L.
-//! Rizzo, "Dummynet: A Simple Approach to the Evaluation of Network Protocols", ACM CCR 27(1), 1997).
-//! A link is two pipes. Between two pushes the future of a pipe is determined, so a pipe advances
-//! only when it is called. It has one pending event, the next exit, and thousands of pipes share one
-//! [`Wheel`]. [`Pipes`] combines both.
+//! Rizzo, "Dummynet: A Simple Approach to the Evaluation of Network Protocols", ACM CCR 27(1),
+//! 1997). A link is two pipes. Between two pushes the future of a pipe is determined, so a pipe
+//! advances only when it is called. It has one pending event, the next exit, and thousands of pipes
+//! share one [`Wheel`]. [`Pipes`] combines both.
 //!
 //! ```
 //! use fastpath_link::{Packet, Pipe, PipeSpec, Wheel};
 //! use fastpath_units::{Rng, Time};
 //!
-//! let spec = PipeSpec { rate: "10Mbit".parse().ok(), delay: "25ms".parse()?, ..PipeSpec::default() };
+//! let (rate, delay) = ("10Mbit".parse().ok(), "25ms".parse()?);
+//! let spec = PipeSpec { rate, delay, ..PipeSpec::default() };
 //! let mut pipes = [Pipe::new(&spec, Rng::stream(7, 0)), Pipe::new(&spec, Rng::stream(7, 1))];
 //! let mut wheel = Wheel::new(pipes.len());
 //!
 //! // After a push, a change or a pop, schedule the next event of the pipe.
-//! let _ = pipes[1].push(Time::ZERO, Packet { len: 1250, flow: 0, traffic_class: 0, data: "frame" });
+//! let packet = Packet { len: 1250, flow: 0, traffic_class: 0, data: "frame" };
+//! let _ = pipes[1].push(Time::ZERO, packet);
 //! if let Some(at) = pipes[1].next_at() {
 //!     wheel.schedule(1, at);
 //! }
@@ -33,13 +35,12 @@
 //! # Ok::<(), fastpath_units::ParseError>(())
 //! ```
 //!
-//! Time and random generators are arguments: nothing here reads a clock, so a run is repeatable from
-//! its seed. `examples/` has a pipe in virtual time, 10⁴ pipes on a wheel, and a comparison of queue
-//! disciplines.
+//! Time and random generators are arguments: nothing here reads a clock, so a run is repeatable
+//! from its seed. `examples/` has a pipe in virtual time, 10⁴ pipes on a wheel, and a comparison of
+//! queue disciplines.
 //!
 //! Read first: `packet.rs`, then `spec.rs`, then `pipe.rs`. A new queue discipline is a file in
-//! `qdisc/`, a file in `oracle/` and a line in `disciplines.rs`. A new impairment is a file in
-//! `impairment/`.
+//! `qdisc/`, a file in `oracle/` and a line in `disciplines.rs`; an impairment one in `impairment/`.
 #![forbid(unsafe_code)]
 
 #[macro_use]

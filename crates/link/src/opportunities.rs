@@ -2,8 +2,8 @@
 //! (`src/frontend/link_queue.cc`; R. Netravali et al., "Mahimahi: Accurate Record-and-Replay for
 //! HTTP", USENIX ATC 2015):
 //!
-//! - Each line of a trace is an opportunity to send 1504 bytes at that many milliseconds. Equal lines
-//!   are separate opportunities.
+//! - Each line of a trace is an opportunity to send 1504 bytes at that many milliseconds. Equal
+//!   lines are separate opportunities.
 //! - A packet that does not fit in the rest of an opportunity continues in the next one. One
 //!   opportunity may end one packet and send others. A packet is delivered at the opportunity that
 //!   sends its last byte.
@@ -27,8 +27,8 @@ pub struct Opportunities {
     times: Arc<[Duration]>,
     /// Bytes of one opportunity.
     pub bytes: u32,
-    /// Bytes counted per frame in addition to its length. A frame has 14 bytes of Ethernet header, a
-    /// packet in Mahimahi 4 bytes of tunnel header: with −10 an IP packet of 1500 bytes counts 1504.
+    /// Bytes counted per frame in addition to its length. A frame has 14 bytes of Ethernet header,
+    /// a packet in Mahimahi 4 bytes of tunnel header: with −10 an IP packet of 1500 counts 1504.
     pub framing: i32,
     /// When the trace starts, in the time of the run.
     pub from: Time,
@@ -223,8 +223,8 @@ mod tests {
         let trace = Opportunities::poisson(rate, length, 7).unwrap();
         assert_eq!(Some(&trace), Opportunities::poisson(rate, length, 7).as_ref());
         assert_ne!(Some(&trace), Opportunities::poisson(rate, length, 8).as_ref());
-        // 570000 / (1504 · 8) = 47.37 per second: 47374 in all, with a standard deviation of 218. The
-        // count is within 3.29 of them (99.9 %).
+        // 570000 / (1504 · 8) = 47.37 per second: 47374 in all, with a standard deviation of 218.
+        // The count is within 3.29 of them (99.9 %).
         let (count, mean) = (trace.times().len() as f64, 570_000.0 * 1000.0 / (1504.0 * 8.0));
         assert!((count - mean).abs() < 3.29 * mean.sqrt(), "{count} {mean}");
         // Kolmogorov–Smirnov against the exponential law: below 1.95 / √n at 99.9 %.

@@ -38,60 +38,60 @@ impl<P> Pipe<P> {
         self.set.push(now, 0, packet)
     }
 
-    /// Removes the next packet that has left the pipe by `now`, delivered or dropped, in order of exit
-    /// times. `None` if there is none.
+    /// Removes the next packet that has left the pipe by `now`, delivered or dropped, in order of
+    /// exit times. `None` if there is none.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Exit<P>> {
         self.set.pop(now, 0)
     }
 
-    /// Returns when the copies of the packet popped last leave, if that is later than the packet. The
-    /// caller then makes the copies and [puts them back](Pipe::put_copy).
+    /// Returns when the copies of the packet popped last leave, if that is later than the packet.
+    /// The caller then makes the copies and [puts them back](Pipe::put_copy).
     pub fn copies_at(&self) -> Option<Time> {
         self.set.copies_at(0)
     }
 
-    /// Adds a copy of a popped packet. It leaves at `at` and is popped like any other packet. Counters
-    /// do not include it.
+    /// Adds a copy of a popped packet. It leaves at `at` and is popped like any other packet.
+    /// Counters do not include it.
     pub fn put_copy(&mut self, at: Time, packet: Packet<P>) {
         self.set.put_copy(0, at, packet);
     }
 
     /// Returns when to call `pop` again; `None` if the pipe is empty. No packet leaves earlier.
     ///
-    /// If everything is decided at arrival (drop-tail, RED, no impairment behind the queue) a packet
-    /// leaves exactly then. Otherwise it may be an event of the pipe at which no packet leaves.
+    /// If everything is decided at arrival (drop-tail, RED, no impairment behind the queue) a
+    /// packet leaves exactly then. Otherwise it may be an event without an exit.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         self.set.next_at(0)
     }
 
-    /// Changes parameters at `now`, all at one instant. No packet is lost unless the link goes down.
+    /// Changes parameters at the instant `now`. No packet is lost unless the link goes down.
     ///
-    /// - **rate**: the rest of the packet on the wire is sent at the new rate, exactly. Queued packets
-    ///   are sent at the new rate.
+    /// - **rate**: the rest of the packet on the wire is sent at the new rate, exactly. Queued
+    ///   packets are sent at the new rate.
     /// - **paused**: the packet on the wire stops, and continues exactly where it stopped. Queued
     ///   packets wait.
     /// - **opportunities**: from the first one after `now`. The packet on the wire starts over.
     /// - **overhead**: for packets sent later.
-    /// - **delay**: for packets that leave the queue later. Order is kept: after a reduction a packet
-    ///   that would overtake leaves together with the one before it.
-    /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts from
-    ///   its initial state.
+    /// - **delay**: for packets that leave the queue later. Order is kept: after a reduction a
+    ///   packet that would overtake leaves together with the one before it.
+    /// - **loss**: for packets pushed later (egress: that leave the queue later). A new law starts
+    ///   from its initial state.
     /// - **queue**: for packets pushed later. Queued packets stay, even above a smaller limit. A
     ///   discipline that stays keeps its state. Another one takes over the queued packets.
     /// - **jitter, reorder, duplicate, corrupt**: for packets that leave the queue later.
     /// - **framing**: as overhead.
-    /// - **slots**: a pending slot opens at its old time. If slots are removed, packets that wait for
-    ///   one leave at once.
+    /// - **slots**: a pending slot opens at its old time. If slots are removed, packets that wait
+    ///   for one leave at once.
     /// - **state**: going down drops packets that are queued or on the wire at once. Packets in the
     ///   delay line are delivered.
     pub fn change(&mut self, now: Time, change: &Change) {
         self.set.change(now, 0, change);
     }
 
-    /// Returns true if the treatment of a packet depends on its `traffic_class` or `flow`. Otherwise
-    /// the caller may leave both at 0.
+    /// Returns true if the treatment of a packet depends on its `traffic_class` or `flow`.
+    /// Otherwise the caller may leave both at 0.
     #[inline]
     pub fn reads_headers(&self) -> bool {
         self.set.reads_headers(0)
@@ -113,8 +113,8 @@ impl<P> Pipe<P> {
         self.set.pipe(0).delays()
     }
 
-    /// Returns what is in the pipe: queued, in the delay line, dropped and not yet popped, or a copy
-    /// that leaves later.
+    /// Returns what is in the pipe: queued, in the delay line, dropped and not yet popped, or a
+    /// copy that leaves later.
     pub fn held(&self) -> Volume {
         self.set.pipe(0).held()
     }
@@ -124,7 +124,7 @@ impl<P> Pipe<P> {
         self.set.pipe(0).queued()
     }
 
-    /// Returns true if pushed = delivered + dropped + held, in packets and in bytes, without copies.
+    /// Returns true if pushed = delivered + dropped + held, in packets and bytes, without copies.
     pub fn conserved(&self) -> bool {
         self.set.pipe(0).conserved()
     }

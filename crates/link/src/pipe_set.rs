@@ -1,6 +1,6 @@
-//! A fixed number of pipes. Each is a fast pipe (`fast_pipe.rs`) as long as its parameters allow, and
-//! a general pipe (`general_pipe.rs`) from the first change that needs more. The set does not know
-//! which pipe is next: [`Pipes`](crate::Pipes) adds that.
+//! A fixed number of pipes. Each is a fast pipe (`fast_pipe.rs`) as long as its parameters allow,
+//! and a general pipe (`general_pipe.rs`) from the first change that needs more. The set does not
+//! know which pipe is next: [`Pipes`](crate::Pipes) adds that.
 
 use crate::counters::{Counters, Volume};
 use crate::delays::Delays;
@@ -45,8 +45,8 @@ pub(crate) struct PipeSet<P> {
 }
 
 impl<P> PipeSet<P> {
-    /// Creates empty pipes. Memory for up to about `packets_max` packets in all pipes is reserved, so
-    /// that it does not move.
+    /// Creates empty pipes. Memory for up to about `packets_max` packets in all pipes is reserved,
+    /// so that it does not move.
     pub(crate) fn new<'s>(
         pipes: impl ExactSizeIterator<Item = PipeInit<'s>>,
         packets_max: usize,
@@ -190,8 +190,7 @@ impl<P> PipeSet<P> {
         !fast.is_empty() && fast.general().is_none()
     }
 
-    /// Returns true if no packet leaves pipe `id` at the instant of its arrival and none depends on
-    /// headers.
+    /// See [`Pipes::takes_runs`](crate::Pipes::takes_runs).
     #[inline]
     pub(crate) fn takes_runs(&self, id: u32) -> bool {
         let fast = &self.fast[id as usize];

@@ -2,11 +2,11 @@
 //! misses per packet.
 //!
 //! ```text
-//!   push(now, id, packet)                                                       pop(now) ─▶ (id, exit)
-//!        │      ┌──────────────────────────────────────────────────────────────┐     ▲
-//!        └────▶ │ id │ a cache line, what push needs │ ──▶ store of packets     │ ────┘
-//!               └──────────────────────────────────────────────────────────────┘
-//!                 wheel: which pipe is next            parameters: shared by equal pipes
+//!   push(now, id, packet)                                              pop(now) ─▶ (id, exit)
+//!        │      ┌─────────────────────────────────────────────────────┐     ▲
+//!        └────▶ │ id │ a cache line, what push needs │ ──▶ packets    │ ────┘
+//!               └─────────────────────────────────────────────────────┘
+//!                 wheel: which pipe is next      parameters: shared by equal pipes
 //! ```
 //!
 //! Among a million pipes no data of a packet's pipe is in the cache. So the data of one pipe is two
@@ -23,8 +23,8 @@ use fastpath_units::Time;
 /// A pipe is prefetched when this many other pipes are popped before it.
 const AHEAD: usize = 6;
 
-/// A fixed number of pipes, identified by number. Each behaves as a [`Pipe`](crate::Pipe). The caller
-/// identifies the bytes of packets by a `P`.
+/// A fixed number of pipes, identified by number. Each behaves as a [`Pipe`](crate::Pipe). The
+/// caller identifies the bytes of packets by a `P`.
 #[derive(Debug)]
 pub struct Pipes<P> {
     set: PipeSet<P>,
@@ -73,8 +73,7 @@ impl<P> Pipes<P> {
         Pipes { wheel: Wheel::new(set.len()), set, active: None }
     }
 
-    /// Pushes a packet that arrives at `now` into pipe `id`. A refused packet is returned with the
-    /// reason.
+    /// Pushes a packet that arrives at `now` into pipe `id`. Returns it if it is refused.
     #[inline]
     pub fn push(&mut self, now: Time, id: u32, packet: Packet<P>) -> Verdict<P> {
         let settled = self.set.is_settled(id);
@@ -85,8 +84,8 @@ impl<P> Pipes<P> {
         verdict
     }
 
-    /// Returns true if [`Pipes::push_run`] may be used for pipe `id`: no packet leaves at the instant
-    /// of its arrival, and the pipe does not read `traffic_class` and `flow`.
+    /// Returns true if [`Pipes::push_run`] may be used for pipe `id`: no packet leaves at the
+    /// instant of its arrival, and the pipe does not read `traffic_class` and `flow`.
     #[inline]
     pub fn takes_runs(&self, id: u32) -> bool {
         self.set.takes_runs(id)
@@ -109,9 +108,9 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Removes the next packet that has left any pipe by `now`, delivered or dropped, and returns it
-    /// with the number of the pipe. Packets leave in order of time, then of pipes. `None` if there is
-    /// none.
+    /// Removes the next packet that has left any pipe by `now`, delivered or dropped, and returns
+    /// it with the number of the pipe. Packets leave in order of time, then of pipes. `None` if
+    /// there is none.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(u32, Exit<P>)> {
         loop {
@@ -131,9 +130,9 @@ impl<P> Pipes<P> {
     }
 
     /// Takes out packets that leave next, within `limit`, and returns their number. Stops at a
-    /// packet that leaves a general pipe, a pipe with a label that is not `wanted`, or is not delivered
-    /// unmarked. `take` gets the label, the exit time and the data of each packet. The result
-    /// equals that of as many calls of [`Pipes::pop`]; below the limit `pop` may still have some.
+    /// packet that leaves a general pipe, a pipe with a label that is not `wanted`, or is not
+    /// delivered unmarked. `take` gets the label, the exit time and the data of each packet. The
+    /// result equals that of as many calls of [`Pipes::pop`]; below the limit `pop` may have more.
     #[inline]
     pub fn pop_run(
         &mut self,
@@ -197,8 +196,8 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Returns when the transmission of the packet popped last from pipe `id` ended; `None` if it was
-    /// not sent or departures are not recorded.
+    /// Returns when the transmission of the packet popped last from pipe `id` ended; `None` if it
+    /// was not sent or departures are not recorded.
     pub fn departed(&self, id: u32) -> Option<Time> {
         self.set.departed(id)
     }

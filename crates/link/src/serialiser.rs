@@ -1,9 +1,9 @@
 //! The rate stage: exact ends of transmission.
 //!
-//! The end of a transmission is kept as whole picoseconds and a [`Fraction`] of one. Callers see the
-//! whole picoseconds (the floor). The fraction is carried into the next frame of a busy period and
-//! dropped when the wire becomes idle, so that any number of frames takes exactly its bits over the
-//! rate.
+//! The end of a transmission is kept as whole picoseconds and a [`Fraction`] of one. Callers see
+//! the whole picoseconds (the floor). The fraction is carried into the next frame of a busy period
+//! and dropped when the wire becomes idle, so that any number of frames takes exactly its bits over
+//! the rate.
 
 use crate::spec::PipeSpec;
 use fastpath_units::{Bytes, Fraction, Rate, Time};
@@ -12,7 +12,7 @@ use fastpath_units::{Bytes, Fraction, Rate, Time};
 pub(crate) struct Serialiser {
     rate: Option<Rate>,
     overhead: u32,
-    /// The end of the newest transmission in whole picoseconds; `carried` is the fraction beyond it.
+    /// The end of the newest transmission in whole picoseconds; `carried` is the fraction.
     end: Time,
     carried: Fraction,
     paused: Option<Pause>,
@@ -23,7 +23,7 @@ pub(crate) struct Serialiser {
 struct Pause {
     /// When the pause began, or when the frame that waits for its end came onto the wire.
     since: Time,
-    /// Whether a frame is on the wire. Then `end` is when it would leave if the link ran from `since`.
+    /// Whether a frame is on the wire. Then `end` is its end if the link ran from `since`.
     busy: bool,
     /// What that frame has to send if it came while the rate was unlimited: the rate may change
     /// during the pause.
@@ -93,7 +93,7 @@ impl Serialiser {
         }
     }
 
-    /// Pauses or resumes the link at `now`. The frame on the wire continues exactly where it stopped.
+    /// Pauses or resumes the link at `now`. The frame on the wire continues where it stopped.
     pub(crate) fn set_paused(&mut self, now: Time, paused: bool) {
         match (self.paused, paused) {
             (None, true) => self.paused = Some(Pause { since: now, busy: self.end > now, unsent: Bytes(0) }),
@@ -122,8 +122,8 @@ impl Serialiser {
         self.overhead = overhead;
     }
 
-    /// Changes the rate at `now`: the bits still to be sent, including fractions of a bit, take their
-    /// time at the new rate. Exact: nothing is rounded.
+    /// Changes the rate at `now`: the bits still to be sent, including fractions of a bit, take
+    /// their time at the new rate. Exact: nothing is rounded.
     pub(crate) fn set_rate(&mut self, now: Time, rate: Option<Rate>) {
         let old = std::mem::replace(&mut self.rate, rate);
         // During a pause no time passes for the frame on the wire.

@@ -1,21 +1,21 @@
 //! Delivery in slots, as on links that aggregate frames (802.11 A-MPDUs, DOCSIS grants), with the
 //! semantics of netem's `slot` (netem_dequeue and get_slot_next in `net/sched/sch_netem.c`):
 //!
-//! - A packet that is ready while no slot is pending requests one. The slot opens after a time drawn
-//!   from the law.
+//! - A packet that is ready while no slot is pending requests one. The slot opens after a time
+//!   drawn from the law.
 //! - Packets that are ready when the slot opens leave at that instant, in order, until the slot has
 //!   passed its packets or bytes. The packet that reaches the number of bytes still passes.
 //! - A slot that was used up requests the next one at once, even if no packet waits yet.
 //!
 //! ```text
-//!  with a rate:     queue ─▶ wire ─▶ gathered ─┤slot├─▶ delay      the wire sends between slots
-//!  without a rate:  queue ────────────────────┤slot├─▶ delay      the discipline decides when the slot opens
+//!  with a rate:     queue ─▶ wire ─▶ gathered ─┤slot├─▶ delay   sent between slots
+//!  without a rate:  queue ────────────────────┤slot├─▶ delay   dequeued as the slot opens
 //! ```
 //!
 //! Gathered packets still count as queued. A packet that arrives at the instant a slot opens misses
 //! the slot. A packet sent completely at that instant does not. netem adds its delay before
-//! the slot, a pipe behind it; with a constant delay the result is the same. netem may also request a
-//! slot as soon as it sees a packet that is not ready yet.
+//! the slot, a pipe behind it; with a constant delay the result is the same. netem may also request
+//! a slot as soon as it sees a packet that is not ready yet.
 
 use crate::counters::Volume;
 use crate::impairment::{Jitter, JitterCorrelation, JitterLaw, JitterSpec, Reorder};

@@ -31,8 +31,8 @@ macro_rules! parameters {
         }
 
         /// New values for some parameters of a live pipe, applied at one instant. The default
-        /// changes nothing. [`Pipe::change`](crate::Pipe::change) describes the effect on packets in
-        /// the pipe.
+        /// changes nothing. [`Pipe::change`](crate::Pipe::change) describes the effect on packets
+        /// in the pipe.
         #[derive(Clone, PartialEq, Debug, Default)]
         pub struct Change {
             $(
@@ -64,8 +64,8 @@ parameters! {
     rate: Option<Rate>,
     /// True if nothing is sent, as with a rate of 0: queued packets wait.
     paused: bool,
-    /// Bytes on the wire per frame in addition to [`Packet::len`](crate::Packet::len): 0 as in tc, 24
-    /// for Ethernet's preamble, FCS and interframe gap.
+    /// Bytes on the wire per frame in addition to [`Packet::len`](crate::Packet::len): 0 as in tc,
+    /// 24 for Ethernet's preamble, FCS and interframe gap.
     overhead: u32,
     /// One-way propagation delay, from the end of a frame's transmission to its exit.
     delay: Duration,
@@ -83,8 +83,7 @@ parameters! {
     duplicate: Duplication,
     /// Packets that leave with flipped bits.
     corrupt: Option<CorruptSpec>,
-    /// Delivery opportunities instead of a rate. Then `rate`, `overhead`, `framing` and `slots` are
-    /// ignored.
+    /// Delivery opportunities. Then `rate`, `overhead`, `framing` and `slots` are ignored.
     opportunities: Option<Opportunities>,
     /// Another rule for the bytes on the wire. Then `overhead` is ignored.
     framing: Option<Framing>,

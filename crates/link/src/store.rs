@@ -4,7 +4,7 @@
 //!   slots   │ (unused)   │ a1 │ b1 │ a2 │ –  │ a3 │ …        pipe a: a1 → a2 → a3      free: – → …
 //! ```
 //!
-//! An empty pipe takes no memory here. A freed slot is reused first, while it is still in the cache.
+//! An empty pipe takes no memory here. A freed slot is reused first: it is in the cache.
 
 use crate::packet::Packet;
 use fastpath_units::Time;
@@ -83,8 +83,8 @@ impl<P> Store<P> {
         }
     }
 
-    /// Slot 0 stays unused, so that `None` needs no extra space in a [`StoreIndex`]. It is created with
-    /// the first packet: an idle network takes no memory for packets.
+    /// Slot 0 stays unused, so that `None` needs no extra space in a [`StoreIndex`]. It is created
+    /// with the first packet: an idle network takes no memory for packets.
     #[cold]
     fn begin(&mut self) {
         let (time, next, data) = (Time::ZERO, None, None);

@@ -1,6 +1,5 @@
 //! The pending times of many pipes, in exact order: a hierarchical timing wheel (G. Varghese and T.
-//! Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) that keeps the current tick in exact
-//! order.
+//! Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987) with an exact current tick.
 //!
 //! ```text
 //!   near             level 0          level 1          …   level 7
@@ -8,11 +7,11 @@
 //! ```
 //!
 //! Time is divided into ticks of 65.5 ns. A tick that first differs from the base in its n-th
-//! group of six bits belongs to a slot of level n. So all timers of one level are later than all timers
-//! of the levels below. When the earliest timer of all is in a slot, that slot is opened: the base
-//! moves to this timer, timers of its tick go to `near`, and the others to lower levels. A timer
-//! moves at most once per level, in blocks of contiguous memory, and most timers skip empty levels.
-//! While few pipes are pending, all timers are in `near`: a small heap is faster than a wheel.
+//! group of six bits belongs to a slot of level n. So all timers of one level are later than all
+//! timers of the levels below. When the earliest timer of all is in a slot, that slot is opened:
+//! the base moves to this timer, timers of its tick go to `near`, and the others to lower levels. A
+//! timer moves at most once per level, in blocks of contiguous memory, and most timers skip empty
+//! levels. While few pipes are pending, all timers are in `near`: a small heap is faster.
 //!
 //! The timers that a slot gives to `near` are sorted at once. Timers that are added to the current
 //! tick later go to a heap.
@@ -44,8 +43,8 @@ const STALE_MIN: usize = 1024;
 
 /// At most one pending time for each of a fixed number of pipes, popped by time, then by number.
 ///
-/// Times may be scheduled in any order, even before times that were already popped. Memory grows with
-/// the number of pending times and is kept: under a steady load the wheel does not allocate.
+/// Times may be scheduled in any order, even before times that were already popped. Memory grows
+/// with the number of pending times and is kept: under a steady load the wheel does not allocate.
 #[derive(Debug)]
 pub struct Wheel {
     /// The pending time of each pipe, valid while the pipe is armed.
@@ -56,8 +55,8 @@ pub struct Wheel {
     armed: usize,
     /// Number of stale timers.
     stale: usize,
-    /// Timers with a tick not after `base`, and some that were added while there were few. The first
-    /// is live.
+    /// Timers with a tick not after `base`, and some that were added while there were few. The
+    /// first is live.
     near: NearTimers,
     base: u64,
     /// Timers with a tick after `base`, by level and slot.
@@ -69,8 +68,8 @@ pub struct Wheel {
     blocks: TimerBlocks,
 }
 
-/// From the highest bits to the lowest: a time, a pipe, and the generation of the pipe, which tells a
-/// live timer from a stale one. So timers are ordered by time, then by pipe.
+/// From the highest bits to the lowest: a time, a pipe, and the generation of the pipe, which tells
+/// a live timer from a stale one. So timers are ordered by time, then by pipe.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 struct Timer(u128);
 
@@ -120,8 +119,8 @@ impl Wheel {
         }
     }
 
-    /// Sets the pending time of pipe `id`, replacing an earlier one. Panics if `id` is not below the
-    /// number of pipes.
+    /// Sets the pending time of pipe `id`, replacing an earlier one. Panics if `id` is not below
+    /// the number of pipes.
     #[inline]
     pub fn schedule(&mut self, id: u32, at: Time) {
         if self.is_armed(id) {
@@ -137,8 +136,8 @@ impl Wheel {
         self.insert(Timer::new(at, id, generation));
     }
 
-    /// Removes the pending time of pipe `id`, if there is one. Panics if `id` is not below the number
-    /// of pipes.
+    /// Removes the pending time of pipe `id`, if there is one. Panics if `id` is not below the
+    /// number of pipes.
     pub fn cancel(&mut self, id: u32) {
         if !self.is_armed(id) {
             return;
@@ -299,8 +298,8 @@ impl Wheel {
         self.near.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Empties a slot, moves its live timers to where they belong now, and drops stale ones. Timers for
-    /// `near`, which occur only when the slot is opened, are added unsorted.
+    /// Empties a slot, moves its live timers to where they belong now, and drops stale ones. Timers
+    /// for `near`, which occur only when the slot is opened, are added unsorted.
     fn redistribute(&mut self, index: usize) {
         let mut next = self.slots[index].block.take();
         let stale = self.has_stale();
@@ -351,8 +350,8 @@ impl Wheel {
 /// The earliest timers, in order.
 #[derive(Debug, Default)]
 struct NearTimers {
-    /// The timers of the slot that was opened last, in descending order. All are of one tick, which is
-    /// not after `base`, so the list is empty when the next slot is opened.
+    /// The timers of the slot that was opened last, in descending order. All are of one tick, which
+    /// is not after `base`, so the list is empty when the next slot is opened.
     sorted: Vec<TickTimer>,
     tick: u64,
     /// Timers that were added one by one.

@@ -79,8 +79,8 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
     ]
 }
 
-/// Disciplines that fast pipes do not support: a limit in time, and adaptive RED with intervals that
-/// are short enough for a test.
+/// Disciplines that fast pipes do not support: a limit in time, and adaptive RED with intervals
+/// that are short enough for a test.
 fn general_queue() -> impl Strategy<Value = QueueSpec> {
     let longest = prop_oneof![0u64..1_000_000_000, 0u64..1_000_000_000_000];
     let by_time = longest.prop_map(|ps| QueueSpec::DropTailTime(Duration::from_ps(ps)));
@@ -232,8 +232,8 @@ fn generalise(pipe: &mut Pipe<u32>, now: Time) {
     }
 }
 
-/// Pushes frames at random times through a fixed rate and delay. Returns (push, exit, len) of delivered
-/// frames.
+/// Pushes frames at random times through a fixed rate and delay. Returns (push, exit, len) of
+/// delivered frames.
 fn flights(rate: Rate, delay: Duration, queue: QueueSpec, frames: &[(u64, u32)]) -> Vec<(Time, Time, u32)> {
     let spec = PipeSpec { rate: Some(rate), delay, queue, ..PipeSpec::default() };
     let mut pipe = Pipe::new(&spec, Rng::new(1));
@@ -250,8 +250,8 @@ fn flights(rate: Rate, delay: Duration, queue: QueueSpec, frames: &[(u64, u32)])
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Between two exits at most the bits of the rate pass. Exits are rounded down to the picosecond,
-    /// so that the time between two exits may be short by less than one picosecond.
+    /// Between two exits at most the bits of the rate pass. Exits are rounded down to the
+    /// picosecond, so that the time between two exits may be short by less than one picosecond.
     #[test]
     fn no_window_carries_more_than_the_rate_and_no_packet_is_early(
         bps in 1u64..=800_000_000_000,

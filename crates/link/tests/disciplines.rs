@@ -267,7 +267,8 @@ fn a_limit_in_time_follows_the_rate() {
 
 #[test]
 fn fq_codel_serves_every_flow() {
-    // Five packets of flow 0 arrive at once, then one of each other flow: the others are served first.
+    // Five packets of flow 0 arrive at once, then one of each other flow: the others are served
+    // first.
     let packet = |flow| Packet { len: 1250, flow, traffic_class: 0, data: () };
     let arrivals: ArrivalList =
         [0, 0, 0, 0, 0, 1, 2, 3].map(|flow| (Time::ZERO, packet(flow))).into_iter().collect();

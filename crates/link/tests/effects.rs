@@ -1,6 +1,7 @@
 //! Impairments behind the queue: jitter and order, duplication, corruption, reordering.
 //!
-//! Statistical tests have fixed seeds. A correct law exceeds their bounds at one seed in a thousand.
+//! Statistical tests have fixed seeds. A correct law exceeds their bounds at one seed in a
+//! thousand.
 
 use fastpath_link::{
     Alteration, Chance, Change, CorruptSpec, DropReason, Duplication, Exit, Fate, FourState, GilbertElliott,
@@ -321,8 +322,8 @@ fn the_number_of_losses_varies_as_each_law_says() {
         let mean = counts.iter().sum::<f64>() / times as f64;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (times - 1) as f64;
         let one = n as f64 * loss.share() * (1.0 - loss.share()) * loss.variance_inflation().expect("a law");
-        // The mean is within 3.291 σ, the variance of 400 counts within 3.291·√(2/399): a correct law
-        // fails at one seed in 500.
+        // The mean is within 3.291 σ, the variance of 400 counts within 3.291·√(2/399): a correct
+        // law fails at one seed in 500.
         assert!(
             (mean - n as f64 * loss.share()).abs() < 3.291 * (one / times as f64).sqrt(),
             "{loss}: {mean}"

@@ -82,7 +82,8 @@ impl Case {
             let Some(now) = wake.into_iter().chain(arrival).min() else { return output };
             if wake == Some(now) {
                 let (id, time_to_send, len) = head.expect("a packet is pending");
-                // A packet that arrives as the slot opens misses it; one that is sent then does not.
+                // A packet that arrives as the slot opens misses it; one that is sent then does
+                // not.
                 if slot_next.is_none_or(|slot| slot < time_to_send || (!self.rated && slot == time_to_send)) {
                     slot_next = get_slot_next(now, &mut packets_left, &mut bytes_left);
                 }
@@ -139,8 +140,8 @@ fn a_used_up_slot_requests_the_next_one_at_once_even_if_no_packet_waits() {
     let arrivals = vec![(0, 100), (600, 100), (500, 100)];
     let case =
         Case { min_us: 500, max_us: 500, packets: Some(1), bytes: None, rated: false, limit: 9, arrivals };
-    // The first slot opens at 500 and the next at 1000. The packet of 600 leaves then. The packet of
-    // 1100 waits for the slot at 1500.
+    // The first slot opens at 500 and the next at 1000. The packet of 600 leaves then. The packet
+    // of 1100 waits for the slot at 1500.
     assert_eq!(case.pipe(), [(0, 500 * US), (1, 1000 * US), (2, 1500 * US)]);
 }
 

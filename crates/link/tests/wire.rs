@@ -132,8 +132,8 @@ fn delays_correlate_from_packet_to_packet_and_keep_their_law() {
         let lag = x.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / n as f64 / square;
         // A normal copula of ρ gives uniform variables a correlation of (6/π)·asin(ρ/2).
         let expected = 6.0 / std::f64::consts::PI * (rho / 2.0f64).asin();
-        // 3.291 σ of the estimated coefficient, mean and variance of an AR(1) process: a correct law
-        // fails at one seed in 330.
+        // 3.291 σ of the estimated coefficient, mean and variance of an AR(1) process: a correct
+        // law fails at one seed in 330.
         let inflation = (1.0 + rho) / (1.0 - rho);
         assert!((lag - expected).abs() < 3.291 * ((1.0 - expected * expected) / n as f64).sqrt(), "{lag}");
         assert!(mean.abs() < 3.291 * (16.0 / 3.0 * inflation / n as f64).sqrt(), "{mean}");

@@ -1,10 +1,11 @@
 //! Logarithm, exponential and normal distribution, computed from the four operations and the square
-//! root only. IEEE 754 rounds these identically everywhere. The functions of the standard library may
-//! differ between machines, and runs must not.
+//! root only. IEEE 754 rounds these identically everywhere. The functions of the standard library
+//! may differ between machines, and runs must not.
 
 const LN_2: f64 = std::f64::consts::LN_2;
 
-/// Returns the natural logarithm of a positive, normal number, with a relative error of about 10⁻¹⁵.
+/// Returns the natural logarithm of a positive, normal number, with a relative error of about
+/// 10⁻¹⁵.
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1023;

@@ -1,5 +1,5 @@
-//! Corruption: flipped bits. The pipe decides which bits. The owner of the bytes flips them and leaves
-//! all checksums as they are.
+//! Corruption: flipped bits. The pipe decides which bits. The owner of the bytes flips them and
+//! leaves all checksums as they are.
 
 use super::chance::{Chance, ChanceState};
 use fastpath_units::{Probability, Rng, math};
@@ -28,8 +28,8 @@ impl Corruption {
         self.flips.get()
     }
 
-    /// Flips that many different bits of `bytes`, all equally likely; all bits if there are fewer. The
-    /// selection depends only on the corruption and the length.
+    /// Flips that many different bits of `bytes`, all equally likely; all bits if there are fewer.
+    /// The selection depends only on the corruption and the length.
     pub fn apply(&self, bytes: &mut [u8]) {
         let bits = bytes.len() as u64 * 8;
         let mut rng = Rng::new(u64::from(self.seed));
@@ -82,8 +82,8 @@ impl Corruptor {
     }
 }
 
-/// Returns the number of errors in the next `bits` of a stream with the bit error ratio `p`: one draw
-/// per error.
+/// Returns the number of errors in the next `bits` of a stream with the bit error ratio `p`: one
+/// draw per error.
 fn errors(before: &mut Option<u64>, bits: u64, p: Probability, rng: &mut Rng) -> u32 {
     let mut found = 0;
     let mut left = bits;

@@ -8,8 +8,8 @@ use fastpath_units::{Duration, Probability, Rng};
 pub struct Duplication {
     /// The probability that a packet is duplicated.
     pub chance: Chance,
-    /// The time from the exit of the packet to the exit of its copy. Other packets may leave between
-    /// them.
+    /// The time from the exit of the packet to the exit of its copy. Other packets may leave
+    /// between them.
     pub later: Duration,
 }
 
@@ -48,7 +48,7 @@ impl Duplicator {
         Duplication { chance: self.chance.chance, later: self.later }
     }
 
-    /// Returns the number of copies of the current packet. One draw; none if the law never duplicates.
+    /// Returns the number of copies of the current packet. One draw, unless it never duplicates.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> u8 {
         match self.spec().is_never() {
             true => 0,

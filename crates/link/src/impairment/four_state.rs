@@ -3,15 +3,15 @@
 //! the Netem module in the Linux kernel", 2012; `tc netem loss state`.
 //!
 //! ```text
-//!      isolated loss (4) ◀─p14── gap, received (1) ──p13──▶ burst, lost (3) ──p32──▶ burst, received (2)
-//!                  └────── 1 ──────▶          ◀───p31───             ◀───p23───
+//!  isolated loss (4) ◀─p14─ gap, received (1) ─p13─▶ burst, lost (3) ─p32─▶ burst, received (2)
+//!                └───── 1 ─────▶           ◀─p31─              ◀─p23─
 //! ```
 
 use fastpath_units::{Probability, Rng};
 use std::fmt;
 
-/// Transition probabilities, one step per packet. The chain starts in a gap. `p13` + `p14` and `p31` +
-/// `p32` are at most 1; any excess is ignored. `Default` loses nothing.
+/// Transition probabilities, one step per packet. The chain starts in a gap. `p13` + `p14` and
+/// `p31` + `p32` are at most 1; any excess is ignored. `Default` loses nothing.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct FourState {
     /// From a gap into a burst.
@@ -27,20 +27,19 @@ pub struct FourState {
 }
 
 impl FourState {
-    /// Returns the share of packets lost in the long run: (π3 + π4) of the stationary distribution, which
-    /// follows from the balance of flows π1·p13 = π3·p31, π3·p32 = π2·p23, π1·p14 = π4.
+    /// Returns the share of packets lost in the long run: (π3 + π4) of the stationary distribution,
+    /// which follows from the balance of flows π1·p13 = π3·p31, π3·p32 = π2·p23, π1·p14 = π4.
     pub fn share(&self) -> f64 {
         let [_, _, burst, isolated] = self.stationary();
         burst + isolated
     }
 
-    /// Returns the stationary probabilities of gap, received in a burst, lost in a burst, and isolated
-    /// loss.
+    /// Returns the stationary probabilities of gap, received in a burst, lost in a burst, and
+    /// isolated loss.
     fn stationary(&self) -> [f64; 4] {
         let [p13, p31, p32, p23, p14] =
             [self.p13, self.p31, self.p32, self.p23, self.p14].map(Probability::get);
-        // Unnormalised weights. A burst that is never entered has none; one that is never left has
-        // all.
+        // Unnormalised weights. A burst never entered has none; a burst never left has all.
         let (gap, burst) = if p13 == 0.0 { (1.0, 0.0) } else { (p31, p13) };
         if burst > 0.0 && p32 > 0.0 && p23 == 0.0 {
             return [0.0, 1.0, 0.0, 0.0];

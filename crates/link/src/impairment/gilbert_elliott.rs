@@ -1,6 +1,6 @@
-//! The Gilbert–Elliott channel: a good and a bad state, each with its own loss probability. E. O. Elliott, "Estimates of Error Rates for Codes on Burst-Noise Channels", Bell
-//! System Technical Journal 42(5), 1963. Parameters and order of steps as in `tc netem loss
-//! gemodel`.
+//! The Gilbert–Elliott channel: a good and a bad state, each with its own loss probability. E. O.
+//! Elliott, "Estimates of Error Rates for Codes on Burst-Noise Channels", Bell System Technical
+//! Journal 42(5), 1963. Parameters and order of steps as in `tc netem loss gemodel`.
 
 use fastpath_units::{Probability, Rng};
 use std::fmt;
@@ -22,8 +22,8 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// Returns the share of packets lost in the long run: π_bad·(1 − h) + π_good·(1 − k) with π_bad = p/(p
-    /// + r).
+    /// Returns the share of packets lost in the long run: π_bad·(1 − h) + π_good·(1 − k) with π_bad
+    /// = p/(p + r).
     pub fn share(&self) -> f64 {
         let (p, r) = (self.to_bad.get(), self.to_good.get());
         let bad = if p == 0.0 { 0.0 } else { p / (p + r) };
@@ -69,8 +69,8 @@ impl Channel {
         Channel { law, state: State::Good }
     }
 
-    /// Returns true if the current packet is lost. Two draws: the state of the next packet, then the
-    /// loss of this one.
+    /// Returns true if the current packet is lost. Two draws: the state of the next packet, then
+    /// the loss of this one.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         let (leave, other, loss) = match self.state {
             State::Good => (self.law.to_bad, State::Bad, self.law.loss_in_good),
@@ -102,8 +102,8 @@ mod tests {
     }
 
     /// Losses are correlated: the variance of their number in n packets is n·π(1−π)·(1+ρ)/(1−ρ)
-    /// plus that of the independent draws within the states, for a chain with the correlation ρ = 1 −
-    /// p − r.
+    /// plus that of the independent draws within the states, for a chain with the correlation ρ = 1
+    /// − p − r.
     #[test]
     fn the_share_lost_is_the_stationary_one() {
         for (seed, p, r, bad, good) in [

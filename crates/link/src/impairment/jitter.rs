@@ -1,10 +1,10 @@
 //! Jitter: a delay that varies from packet to packet, with a distribution, correlation, and with or
 //! without reordering.
 //!
-//! Correlation is a Gaussian copula: a standard normal z follows an autoregressive process, z′ = ρ·z +
-//! √(1−ρ²)·ε, where ρ = 2^(−dt/half-life) or a constant from packet to packet. The quantile function of
-//! the distribution turns z into a delay. So the distribution holds exactly for any spacing of packets
-//! and any ρ.
+//! Correlation is a Gaussian copula: a standard normal z follows an autoregressive process, z′ =
+//! ρ·z + √(1−ρ²)·ε, where ρ = 2^(−dt/half-life) or a constant from packet to packet. The quantile
+//! function of the distribution turns z into a delay. So the distribution holds exactly for any
+//! spacing of packets and any ρ.
 
 use fastpath_units::{Duration, Probability, Rng, Time, math};
 use std::sync::Arc;
@@ -29,8 +29,9 @@ pub enum JitterCorrelation {
     /// The time in which the correlation of the underlying normal process halves.
     HalfLife(Duration),
     /// The correlation of the underlying normal process from each packet to the next: the intent of
-    /// the correlation of tc's `delay`. (The kernel mixes uniform numbers and takes the mix modulo the
-    /// width of the distribution, which preserves neither the distribution nor much correlation.)
+    /// the correlation of tc's `delay`. (The kernel mixes uniform numbers and takes the mix modulo
+    /// the width of the distribution, which preserves neither the distribution nor much
+    /// correlation.)
     PerPacket(Probability),
 }
 
@@ -69,7 +70,7 @@ pub enum JitterLaw {
     /// One of these values in picoseconds, all equally likely. Values may be negative. In ascending
     /// order, at least one.
     Table(Arc<[i64]>),
-    /// These values packet by packet, repeated after the last. At least one. Correlation is ignored.
+    /// These values in order, repeated after the last. At least one. Correlation is ignored.
     Trace(Arc<[Duration]>),
 }
 
@@ -79,9 +80,9 @@ pub enum Reorder {
     /// Order is kept: every draw yields an exit time, and the first packet in order takes the next
     /// exit time. The mean equals the mean of the draws exactly. Variation faster than packets can
     /// follow without overtaking is lost. With a half-life of ten standard deviations the standard
-    /// deviation falls short by less than 1 % (uniform, normal), 2 % (exponential) or 8 % (lognormal
-    /// with a standard deviation as large as its mean) at any packet rate. With independent draws it
-    /// shrinks when packets are closer together than the standard deviation.
+    /// deviation falls short by less than 1 % (uniform, normal), 2 % (exponential) or 8 %
+    /// (lognormal with a standard deviation as large as its mean) at any packet rate. With
+    /// independent draws it shrinks when packets are closer together than the standard deviation.
     /// [`Pipe::delays`](crate::Pipe::delays) has the measured delays.
     #[default]
     Never,
@@ -92,8 +93,8 @@ pub enum Reorder {
 }
 
 impl JitterSpec {
-    /// Returns jitter that keeps order and nearly all of the standard deviation: with a half-life of
-    /// ten standard deviations.
+    /// Returns jitter that keeps order and nearly all of the standard deviation: with a half-life
+    /// of ten standard deviations.
     pub fn in_order(law: JitterLaw) -> JitterSpec {
         let half_life = law.sd().map(|sd| Duration::from_ps(sd.as_ps().saturating_mul(10)));
         JitterSpec {
@@ -149,8 +150,7 @@ impl JitterLaw {
         Some(Duration::from_ps((base.as_ps() as f64 + beyond).max(0.0).round() as u64))
     }
 
-    /// Returns the value in picoseconds with the same tail probability as `z` of a standard normal
-    /// variable.
+    /// Returns the value in picoseconds with the tail probability of a standard normal `z`.
     fn at_score(&self, z: f64) -> f64 {
         let ps = |span: &Duration| span.as_ps() as f64;
         match self {
@@ -199,8 +199,8 @@ impl Jitter {
         &self.spec
     }
 
-    /// Draws the delay of a packet that leaves the queue at `now`, with the constant part `base`. One
-    /// draw, none for a trace.
+    /// Draws the delay of a packet that leaves the queue at `now`, with the constant part `base`.
+    /// One draw, none for a trace.
     pub(crate) fn draw(&mut self, now: Time, base: Duration, rng: &mut Rng) -> Duration {
         if let JitterLaw::Trace(values) = &self.spec.law {
             let value = values[self.used % values.len()];

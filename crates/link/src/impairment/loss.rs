@@ -16,8 +16,7 @@ pub enum LossSpec {
     Never,
     /// Each packet is lost with this probability, independently: one draw per packet.
     Uniform(Probability),
-    /// Each packet is lost with a probability that is correlated with the previous decision, as in
-    /// netem.
+    /// Each packet is lost with a probability, correlated with the decision before, as in netem.
     Correlated(Chance),
     /// A good and a bad state, each with a loss probability.
     GilbertElliott(GilbertElliott),
@@ -57,8 +56,8 @@ impl LossSpec {
         }
     }
 
-    /// Returns the share of packets lost in the long run; for [`LossSpec::Correlated`] the configured
-    /// probability.
+    /// Returns the share of packets lost in the long run; for [`LossSpec::Correlated`] the
+    /// configured probability.
     pub fn share(&self) -> f64 {
         match self {
             LossSpec::Never => 0.0,
@@ -156,7 +155,7 @@ impl Loss {
         self.draw(rng)
     }
 
-    /// Returns true if the current packet is lost, by a law that depends on neither packet nor time.
+    /// Returns true if the current packet is lost, by a law without packet and time.
     #[inline]
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         match self {

@@ -13,8 +13,8 @@ const FLOWS_MAX: usize = 1 << 16;
 pub enum LossPlan {
     /// These packets, counted from 1 where the loss is applied. In ascending order.
     Numbers(Arc<[u64]>),
-    /// The packets of each flow that carry these bytes, counted from 0 over its frames. In ascending
-    /// order.
+    /// The packets of each flow that carry these bytes, counted from 0 over its frames. In
+    /// ascending order.
     Bytes(Arc<[u64]>),
     /// All packets during an outage.
     Outage(Outage),

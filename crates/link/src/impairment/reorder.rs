@@ -4,8 +4,8 @@ use super::chance::{Chance, ChanceState};
 use fastpath_units::Rng;
 
 /// Which packets skip the delay. After `gap` − 1 delayed packets the next one skips the delay with
-/// this chance; if it does, the count restarts. With a gap of 1 every packet has the chance. Without a
-/// delay no packet is overtaken.
+/// this chance; if it does, the count restarts. With a gap of 1 every packet has the chance.
+/// Without a delay no packet is overtaken.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReorderSpec {
     /// The probability that an eligible packet skips the delay.
@@ -31,7 +31,7 @@ impl Reorderer {
         ReorderSpec { chance: self.chance.chance, gap: self.gap }
     }
 
-    /// Returns true if the current packet skips the delay. One draw for an eligible packet, else none.
+    /// Returns true if the current packet skips the delay. One draw for an eligible packet.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
         if self.delayed.saturating_add(1) < self.gap || !self.chance.draw(rng) {
             self.delayed = self.delayed.saturating_add(1);

@@ -1,14 +1,14 @@
-//! Loss in runs: the lengths of runs of received and of lost packets are drawn from two tables. Tables
-//! measured from a loss trace reproduce its run lengths, which chains with a few states do not. On why
-//! run lengths matter: G. Carle and E. W. Biersack, "Survey of Error Recovery Techniques for IP-Based
-//! Audio-Visual Multicast Applications", IEEE Network 11(6), 1997.
+//! Loss in runs: the lengths of runs of received and of lost packets are drawn from two tables.
+//! Tables measured from a loss trace reproduce its run lengths, which chains with a few states do
+//! not. On why run lengths matter: G. Carle and E. W. Biersack, "Survey of Error Recovery
+//! Techniques for IP-Based Audio-Visual Multicast Applications", IEEE Network 11(6), 1997.
 
 use fastpath_units::Rng;
 use std::fmt;
 use std::sync::Arc;
 
-/// Lengths of runs in packets. All entries of a table are equally likely. Tables of one entry make a
-/// fixed pattern. The first run passes.
+/// Lengths of runs in packets. All entries of a table are equally likely. Tables of one entry make
+/// a fixed pattern. The first run passes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Runs {
     /// Lengths of runs of packets that pass.
@@ -18,14 +18,14 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Returns the share of packets lost in the long run: the mean lost run over the sum of both means.
+    /// Returns the share of packets lost in the long run: the mean lost run over both means.
     pub fn share(&self) -> f64 {
         let (lost, passed) = (moments(&self.lost).0, moments(&self.passed).0);
         if lost + passed > 0.0 { lost / (lost + passed) } else { 0.0 }
     }
 
-    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): by the central limit
-    /// theorem of renewal rewards, Var(L·(1−s) − G·s) / (E(L + G)·s·(1−s)).
+    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): by the central
+    /// limit theorem of renewal rewards, Var(L·(1−s) − G·s) / (E(L + G)·s·(1−s)).
     pub fn variance_inflation(&self) -> f64 {
         let ((lost, lost_var), (passed, passed_var)) = (moments(&self.lost), moments(&self.passed));
         let share = self.share();
@@ -67,11 +67,10 @@ impl RunLoss {
         RunLoss { law, loses: true, left: 0 }
     }
 
-    /// Returns true if the current packet is lost. One draw at the start of each run, if its table has
-    /// more than one entry.
+    /// Returns true if the current packet is lost. One draw at the start of each run, if its table
+    /// has more than one entry.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> bool {
-        // Several empty runs in a row are possible. If there are only empty runs, every packet
-        // passes.
+        // Several empty runs in a row are possible. If all runs are empty, every packet passes.
         for _ in 0..64 {
             if self.left > 0 {
                 self.left -= 1;

@@ -41,8 +41,8 @@ pub(super) trait AdmissionOracle: fmt::Debug {
     /// Decides about an arrival: queued, with true if it is marked, or dropped.
     fn admit(&mut self, arrival: &Arrival<'_>, rng: &mut Rng) -> Result<bool, DropReason>;
 
-    /// Applies new parameters and keeps the state. False if the policy has to start from its initial
-    /// state.
+    /// Applies new parameters and keeps the state. False if the policy has to start from its
+    /// initial state.
     fn reconfigure(&mut self, _: &QueueSpec) -> bool {
         false
     }
@@ -103,7 +103,7 @@ impl OracleContext<'_> {
         self.fates.insert(packet.id, (self.now, Fate::Dropped(reason)));
     }
 
-    /// Returns true if `len` more bytes fit `limit` together with `queue` and the packet on the wire.
+    /// Returns true if `len` more bytes fit `limit` with `queue` and the packet on the wire.
     pub(super) fn fits(&self, limit: Limit, len: u64, queue: &[OraclePacket]) -> bool {
         let on_wire = self.on_wire.into_iter();
         match limit {

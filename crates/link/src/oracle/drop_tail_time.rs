@@ -1,5 +1,5 @@
-//! Drop-tail by time, by its definition: what the link sends in the longest time is the byte limit of
-//! the packets before an arrival.
+//! Drop-tail by time, by its definition: what the link sends in the longest time is the byte limit
+//! of the packets before an arrival.
 
 use super::discipline::{AdmissionOracle, Arrival, DisciplineOracle};
 use super::exact::PS_PER_S;

@@ -1,5 +1,4 @@
-//! DualPI2 as in the pseudocode of RFC 9332 Appendix A, with its names and the overload handling of
-//! A.2.
+//! DualPI2 as in the pseudocode of RFC 9332 Appendix A, with its names and A.2.
 
 use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle};
 use crate::packet::DropReason;

@@ -1,12 +1,12 @@
 //! The specification of a pipe, executable: slow, obvious, and written independently of the pipes.
 //!
 //! Every departure is a separate event. Times are exact fractions, computed from d = max(d of the
-//! frame before, arrival) + bits/rate. The queue and the delay line are lists. Each discipline follows
-//! the pseudocode of its RFC or paper line by line, in a file of its own. Tests compare the fast code
-//! with this.
+//! frame before, arrival) + bits/rate. The queue and the delay line are lists. Each discipline
+//! follows the pseudocode of its RFC or paper line by line, in a file of its own. Tests compare the
+//! fast code with this.
 //!
-//! [`Oracle`] covers the disciplines that decide at arrival, with changes of parameters. [`run`] covers
-//! those that decide at dequeue.
+//! [`Oracle`] covers the disciplines that decide at arrival, with changes of parameters. [`run()`]
+//! covers those that decide at dequeue.
 
 mod discipline;
 mod exact;

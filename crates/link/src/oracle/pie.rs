@@ -1,5 +1,5 @@
-//! PIE as in the pseudocode of RFC 8033 Appendix A, with its names; ECN as in §5.1, de-randomization
-//! and the cap as in Appendix B.
+//! PIE as in the pseudocode of RFC 8033 Appendix A, with its names; ECN as in §5.1,
+//! de-randomization and the cap as in Appendix B.
 
 use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle, bytes};
 use crate::packet::DropReason;

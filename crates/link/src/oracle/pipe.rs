@@ -26,7 +26,7 @@ pub struct Oracle<P> {
     idle_since: Time,
 }
 
-/// Panics for a discipline that decides at dequeue: [`run`](super::run) covers those.
+/// Panics for a discipline that decides at dequeue: [`run`](super::run()) covers those.
 fn policy(spec: &QueueSpec) -> Box<dyn AdmissionOracle> {
     match super::discipline_oracle(spec) {
         DisciplineOracle::Admission(policy) => policy,

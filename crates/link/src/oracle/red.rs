@@ -117,7 +117,7 @@ fn typical_packets(idle: Duration, rate: Option<Rate>, mean_packet: u64) -> u128
     }
 }
 
-/// Returns `base`ᵐ by the binary method of Knuth, TAOCP 4.6.3, in the order in which the pipe multiplies.
+/// Returns `base`ᵐ by the binary method of Knuth, TAOCP 4.6.3, in the order of the pipe.
 fn raise(base: f64, m: u128) -> f64 {
     let m = m.min(u128::from(u64::MAX));
     let mut squares = base;

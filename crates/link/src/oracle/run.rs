@@ -1,4 +1,4 @@
-//! A link with one queue, in one loop over arrivals and departures. All arrivals are known in advance.
+//! A link with one queue, in one loop over known arrivals and departures.
 
 use super::discipline::{DisciplineOracle, OracleContext, OraclePacket};
 use super::exact::Exact;

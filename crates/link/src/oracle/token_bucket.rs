@@ -1,5 +1,6 @@
-//! A token bucket as its dual, the virtual scheduling algorithm (GCRA, ITU-T I.371 Annex A): instead
-//! of a level it keeps the time at which the bucket would be full again, as a fraction over the rate.
+//! A token bucket as its dual, the virtual scheduling algorithm (GCRA, ITU-T I.371 Annex A):
+//! instead of a level it keeps the time at which the bucket would be full again, as a fraction over
+//! the rate.
 
 use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle};
 use crate::packet::DropReason;

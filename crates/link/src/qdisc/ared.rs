@@ -1,7 +1,7 @@
 //! Adaptive RED: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED: An Algorithm for Increasing the
-//! Robustness of RED's Active Queue Management", 2001, Figure 1. max_p follows the average queue, so
-//! that the average stays between the thresholds at any load. With a target delay the thresholds and
-//! the weight follow the rate, as in the paper; the smallest threshold is that of ns-2.
+//! Robustness of RED's Active Queue Management", 2001, Figure 1. max_p follows the average queue,
+//! so that the average stays between the thresholds at any load. With a target delay the thresholds
+//! and the weight follow the rate, as in the paper; the smallest threshold is that of ns-2.
 
 use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
 use super::drop_tail::Limit;
@@ -10,8 +10,7 @@ use crate::packet::Packet;
 use fastpath_units::{Duration, Probability, Rate, Rng, Time, math};
 use std::fmt;
 
-/// Parameters of adaptive RED. The defaults are those of RED with the paper's interval of half a
-/// second.
+/// Parameters of adaptive RED. The defaults are those of RED, and the paper's interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AredSpec {
     /// Parameters of RED. `max_p` is the initial value.
@@ -95,8 +94,8 @@ impl AdmissionPolicy for Ared {
 }
 
 impl Ared {
-    /// Makes every adaptation due by `now`, with the average of the last arrival. Once an adaptation
-    /// changes nothing, the others are skipped.
+    /// Makes every adaptation due by `now`, with the average of the last arrival. Once an
+    /// adaptation changes nothing, the others are skipped.
     fn adapt_until(&mut self, now: Time) {
         let period = self.spec.interval.as_ps().max(1);
         while self.next <= now {

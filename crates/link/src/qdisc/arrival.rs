@@ -1,5 +1,5 @@
-//! Disciplines that decide at arrival and serve in order of arrival: an admission policy in front of
-//! a FIFO. A fast pipe runs a policy without the FIFO, on its own ring.
+//! Disciplines that decide at arrival and serve in order of arrival: an admission policy in front
+//! of a FIFO. A fast pipe runs a policy without the FIFO, on its own ring.
 
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::Discipline;
@@ -30,7 +30,8 @@ pub(crate) enum Admission {
     Drop(DropReason),
 }
 
-/// Decides which arriving packets join a FIFO. Methods without documentation are those of [`Discipline`].
+/// Decides which arriving packets join a FIFO. Methods without documentation are those of
+/// [`Discipline`].
 pub(crate) trait AdmissionPolicy {
     type Spec;
 

@@ -1,6 +1,6 @@
 //! CoDel, "Controlled Delay" (RFC 8289): drops at the head once the sojourn time has stayed above a
-//! target for an interval, then at a rising rate until the sojourn time falls below the target. Read
-//! §5 of the RFC first.
+//! target for an interval, then at a rising rate until the sojourn time falls below the target.
+//! Read §5 of the RFC first.
 
 use super::Ecn;
 use super::context::{QueueContext, Refused, Served};

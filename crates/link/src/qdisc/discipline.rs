@@ -50,8 +50,8 @@ pub(crate) trait Discipline<P>: Sized {
     fn describe(spec: &Self::Spec, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// The methods of [`Discipline`] for a queue that has one `fifo`, and a `spec` that it may replace at
-/// any time.
+/// The methods of [`Discipline`] for a queue that has one `fifo`, and a `spec` that it may replace
+/// at any time.
 macro_rules! one_fifo {
     ($Spec:ty) => {
         type Spec = $Spec;

@@ -1,6 +1,7 @@
-//! Drop-head: a full queue drops its oldest packet, so that what is sent is fresh and a sender learns
-//! of the loss one queueing delay earlier. T. V. Lakshman, A. Neidhardt, T. J. Ott, "The Drop from
-//! Front Strategy in TCP and in TCP over ATM", INFOCOM 1996. `tc qdisc … pfifo_head_drop`.
+//! Drop-head: a full queue drops its oldest packet, so that what is sent is fresh and a sender
+//! learns of the loss one queueing delay earlier. T. V. Lakshman, A. Neidhardt, T. J. Ott, "The
+//! Drop from Front Strategy in TCP and in TCP over ATM", INFOCOM 1996. `tc qdisc …
+//! pfifo_head_drop`.
 
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::{Discipline, one_fifo};

@@ -1,7 +1,6 @@
 //! Drop-tail by time: a packet joins the queue unless the link needs longer than a limit to send
 //! what is before it, at the rate of the moment. This is a byte limit that follows a changing rate.
-//! [`SojournSpec`](super::SojournSpec) instead admits packets and drops those that have waited too
-//! long.
+//! [`SojournSpec`](super::SojournSpec) instead drops packets that have waited too long.
 
 use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
 use crate::packet::{DropReason, Packet};
@@ -31,8 +30,8 @@ impl AdmissionPolicy for DropTailTime {
         self.0 = *longest;
     }
 
-    /// Counts frames without framing overhead, and the packet on the wire as a whole. Without a rate
-    /// every packet is admitted.
+    /// Counts frames without framing overhead, and the packet on the wire as a whole. Without a
+    /// rate every packet is admitted.
     fn admit(&mut self, _: Time, _: &Packet<()>, view: QueueView, _: &mut Rng) -> Admission {
         let Some(rate) = view.rate else { return Admission::Take };
         let needed = u128::from(view.queued.bytes) * 8 * PS_PER_S;

@@ -1,7 +1,7 @@
 //! DualPI2 (RFC 9332 Appendix A): one queue for L4S traffic, one for classic traffic, and one
 //! controller for both, so that scalable and classic senders share the rate while L4S traffic sees
-//! almost no delay. L4S packets carry ECT(1) or CE (RFC 9331 §4.1). Read Appendix A of the RFC first,
-//! with the overload handling of Appendix A.2.
+//! almost no delay. L4S packets carry ECT(1) or CE (RFC 9331 §4.1). Read Appendix A of the RFC
+//! first, with the overload handling of Appendix A.2.
 //!
 //! ```text
 //!            ┌─ ECT(1), CE ─▶ L ──▶ mark with max(native ramp or step, k·p′) ─┐
@@ -20,9 +20,9 @@ use fastpath_units::{Duration, Time};
 use std::fmt;
 
 /// Parameters of DualPI2. The defaults are those of Appendix A.1 for a worst-case round-trip time
-/// RTT_max of 100 ms: update = min(target, RTT_max/3), alpha = 0.1 · update / RTT_max², beta = 0.3 /
-/// RTT_max. Where A.1 leaves a choice, the scheduler is a FIFO shifted by 50 ms. The limit is 10 000
-/// packets instead of 250 ms at the rate, because the rate may change here.
+/// RTT_max of 100 ms: update = min(target, RTT_max/3), alpha = 0.1 · update / RTT_max², beta = 0.3
+/// / RTT_max. Where A.1 leaves a choice, the scheduler is a FIFO shifted by 50 ms. The limit is 10
+/// 000 packets instead of 250 ms at the rate, because the rate may change here.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DualPi2Spec {
     /// The target delay of the classic queue.
@@ -241,7 +241,7 @@ impl<P> DualPi2Queue<P> {
                 self.lq.delay(now).saturating_add(shift) >= self.cq.delay(now)
             }
             DualScheduler::Weighted(percent) => {
-                // Each queue pays with the share of the other, so that bytes sent follow the shares.
+                // Each queue pays with the share of the other, so that bytes follow shares.
                 let percent = i64::from(percent);
                 let l4s = self.credit >= 0;
                 self.credit += match l4s {

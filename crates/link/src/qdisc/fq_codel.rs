@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290): flows are hashed to queues, each queue is under CoDel, and deficit round robin
-//! serves the queues, those of new flows first. Read §4 of the RFC first.
+//! FQ-CoDel (RFC 8290): flows are hashed to queues, each queue is under CoDel, and deficit round
+//! robin serves the queues, those of new flows first. Read §4 of the RFC first.
 
 use super::Ecn;
 use super::codel::{Codel, CodelSpec};
@@ -88,8 +88,7 @@ impl<P> Discipline<P> for FqCodelQueue<P> {
         self.backlog
     }
 
-    /// §4.1: admits every packet; what exceeds the limit is dropped from the head of the longest
-    /// queue.
+    /// §4.1: admits every packet; any excess is dropped from the head of the longest queue.
     fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
         self.push_unchecked(packet);
         let limit = self.spec.codel.limit;
@@ -104,9 +103,9 @@ impl<P> Discipline<P> for FqCodelQueue<P> {
         loop {
             let Some(&index) = self.new.front().or(self.old.front()) else { return Served::Nothing };
             let flow = &mut self.flows[index];
-            // RFC 8290 §4.2: "a negative number of credits (i.e., it has already dequeued at least a
-            // quantum of bytes)". The two differ at zero: a quantum has been sent then. Linux tests
-            // for zero or less, and so does this.
+            // RFC 8290 §4.2: "a negative number of credits (i.e., it has already dequeued at least
+            // a quantum of bytes)". The two differ at zero: a quantum has been sent then. Linux
+            // tests for zero or less, and so does this.
             if flow.credits <= 0 {
                 // At least one byte per round, so that a quantum of 0 makes progress.
                 flow.credits += self.spec.quantum.0.max(1) as i64;

@@ -1,8 +1,8 @@
 //! Queue disciplines: which packets may wait, which are marked, which is sent next.
 //!
 //! A discipline is one file that implements [`Discipline`], one file in `oracle/`, and one line in
-//! `disciplines.rs`. This file turns the list into [`QueueSpec`], the parameters, and [`Queue`], the
-//! running queue of a general pipe.
+//! `disciplines.rs`. This file turns the list into [`QueueSpec`], the parameters, and [`Queue`],
+//! the running queue of a general pipe.
 //!
 //! Disciplines that decide at arrival and serve in order of arrival implement
 //! [`AdmissionPolicy`](arrival::AdmissionPolicy) instead. A fast pipe runs two of them, drop-tail

@@ -7,8 +7,8 @@
 //!   departure rate (§5.2).
 //! - An empty queue has no delay, as in Linux and ns-3. In Appendix A the delay of the last packet
 //!   stays, so that the probability of an idle queue might never decay.
-//! - The controller is always active. In §5.3 it is off until a third of the buffer is full: a hidden
-//!   second threshold that depends on a hard limit chosen for another purpose.
+//! - The controller is always active. In §5.3 it is off until a third of the buffer is full: a
+//!   hidden second threshold that depends on a hard limit chosen for another purpose.
 
 use super::Ecn;
 use super::context::{QueueContext, Refused, Served};

@@ -9,11 +9,11 @@ use fastpath_units::{Bytes, Probability, Rate, Rng, Time};
 use std::fmt;
 
 /// Parameters of a RED queue. The defaults are those of ns-2 before it computed thresholds itself
-/// (`tcl/lib/ns-default.tcl`, `Queue/RED`): thresholds of 5 and 15 packets, weight 0.002, `linterm_`
-/// 10, mean packet 500 bytes, limit 50 packets, and gentle, the default since 2001.
+/// (`tcl/lib/ns-default.tcl`, `Queue/RED`): thresholds of 5 and 15 packets, weight 0.002,
+/// `linterm_` 10, mean packet 500 bytes, limit 50 packets, and gentle, the default since 2001.
 ///
-/// The queue includes the packet on the wire and is measured before the arriving packet joins it. In
-/// bytes, the probability is scaled by the packet's length over `mean_packet`, as in ns-2.
+/// The queue includes the packet on the wire and is measured before the arriving packet joins it.
+/// In bytes, the probability is scaled by the packet's length over `mean_packet`, as in ns-2.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RedSpec {
     /// The hard limit. Its unit, packets or bytes, is also the unit of `min` and `max`.
@@ -266,8 +266,9 @@ mod tests {
 
     #[test]
     fn marks_are_spread_uniformly() {
-        // The average is half way between the thresholds: p_b = 0.1. Figure 2 counts the arriving packet before it computes
-        // p_a = 0.1/(1 − count·0.1), so that the gap between marks is uniform on 1 … 9.
+        // The average is half way between the thresholds: p_b = 0.1. Figure 2 counts the arriving
+        // packet before it computes p_a = 0.1/(1 − count·0.1), so that the gap between marks is
+        // uniform on 1 … 9.
         let max_p = Probability::new(0.2).expect("a probability");
         let (mut red, mut rng) = (red_at(3.0, RedSpec { max_p, ..spec() }), Rng::new(5));
         let (mut gaps, mut gap, mut marks) = ([0f64; 10], 0, 0.0);

@@ -1,5 +1,5 @@
-//! A limit in time: a packet that has waited longer than the limit when its transmission would start
-//! is dropped. Radio links discard packets in this way (3GPP TS 38.323 §5.3, discardTimer).
+//! A limit in time: a packet that has waited longer than the limit when its transmission would
+//! start is dropped. Radio links discard packets in this way (3GPP TS 38.323 §5.3, discardTimer).
 
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::{Discipline, one_fifo};
