@@ -403,7 +403,7 @@ mod tests {
         let file = writer.finish().expect("memory");
         let mut reader = CaptureReader::new(&file[..]).expect("a capture");
         let mut read = || {
-            let packet = reader.read_packet().expect("whole").expect("a packet");
+            let packet = reader.read_packet().expect("a valid file").expect("a packet");
             (packet.interface, packet.ns, packet.orig_len, packet.data.len())
         };
         assert_eq!(read(), (3, Some(1_000_002_500), 400, 256));

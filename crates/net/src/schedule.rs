@@ -316,7 +316,7 @@ mod tests {
     fn changes(schedule: &mut Schedule, topology: &Topology, most: usize) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         while let Some(at) = schedule.next_at().filter(|_| found.len() < most) {
-            let (_, _, change) = schedule.pop(at, topology).expect("next_at is truthful");
+            let (_, _, change) = schedule.pop(at, topology).expect("a change is due at next_at");
             let rate = change.rate.flatten().map_or(0, Rate::as_bps);
             found.push((at.as_ns() / 1_000_000, if change.paused == Some(true) { 0 } else { rate }));
         }

@@ -52,7 +52,7 @@ type Sent = (EdgeId, Vec<u8>, Gso);
 /// Allocates the segments of a super-packet: inside it, or with their own bytes.
 fn segments(pool: &mut FramePool, (edge, bytes, gso): &Sent, in_super_packet: bool) -> Vec<(EdgeId, Frame)> {
     if in_super_packet {
-        let mut slot = pool.alloc_super_packet().expect("there is room");
+        let mut slot = pool.alloc_super_packet().expect("the pool is not full");
         pool.truncate(&mut slot, bytes.len());
         pool.bytes_mut(&mut slot).copy_from_slice(bytes);
         let segments = pool.keep_super_packet(slot, *gso).expect("a super-packet");
@@ -60,7 +60,7 @@ fn segments(pool: &mut FramePool, (edge, bytes, gso): &Sent, in_super_packet: bo
     }
     let packet = SuperPacket::new(bytes, *gso).expect("a super-packet");
     let cut = |i| {
-        let mut frame = pool.alloc(packet.len_of(i)).expect("there is room");
+        let mut frame = pool.alloc(packet.len_of(i)).expect("the pool is not full");
         packet.write(i, pool.bytes_mut(&mut frame));
         (*edge, frame)
     };

@@ -88,7 +88,7 @@ fn mahimahi(trace: &[u64], arrivals: &[(u64, usize)], limit: usize, end: u64) ->
             }
         }
     }
-    unreachable!("rounds do not end")
+    unreachable!("the trace repeats for ever")
 }
 
 fn arrivals(seed: u64, count: usize, gap: u64) -> Vec<(u64, usize)> {

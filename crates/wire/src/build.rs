@@ -111,7 +111,7 @@ impl Ip {
             src_mac: src.0,
             dst_mac: dst.0,
             addresses: addresses
-                .unwrap_or_else(|| panic!("{} and {} are of different families", src.1, dst.1)),
+                .unwrap_or_else(|| panic!("{} and {} have different address families", src.1, dst.1)),
             ttl: 64,
             traffic_class: 0,
             id: 0,

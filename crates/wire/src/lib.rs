@@ -1,5 +1,5 @@
-//! Bytes to headers and back: Ethernet, VLAN, ARP, IPv4/IPv6, TCP, UDP, SCTP's checksum, ICMP,
-//! checksums, segmentation, pcap.
+//! Frames as bytes: parses, builds and changes Ethernet, VLAN, ARP, IPv4, IPv6, TCP, UDP and ICMP
+//! headers; computes checksums (SCTP included); segments super-packets; reads and writes captures.
 //!
 //! A frame is a byte slice from the destination MAC to the end of the payload, without FCS. This
 //! crate is not a network stack: [`Headers::parse`] reads the headers of a frame, and small

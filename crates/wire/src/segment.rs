@@ -48,7 +48,7 @@ pub(crate) struct Layout {
     pseudo: Sum,
 }
 
-/// Network and transport protocol.
+/// The network and transport protocol of a super-packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kind {
     pub(crate) network: IpVersion,

@@ -85,7 +85,7 @@ fn verified(frame: &[u8]) -> (Option<u32>, u8, Vec<u8>) {
             assert_eq!(udp.checksum(), sum.unwrap());
             (None, 0, udp.payload().to_vec())
         }
-        other => panic!("not sent here: {other:?}"),
+        other => panic!("unexpected protocols: {other:?}"),
     }
 }
 

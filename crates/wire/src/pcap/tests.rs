@@ -31,7 +31,7 @@ fn read(file: &[u8]) -> (Vec<Kept>, Result<(), ReadError>) {
             }
             Ok(None) => return (packets, Ok(())),
             Err(error) => {
-                assert!(matches!(reader.read_packet(), Ok(None)), "an error is the last thing");
+                assert!(matches!(reader.read_packet(), Ok(None)), "nothing follows an error");
                 return (packets, Err(error));
             }
         }
