@@ -102,6 +102,37 @@ fn packets_go_to_the_controller_and_back() {
 }
 
 #[test]
+fn a_port_without_packet_ins_suppresses_those_of_table_misses_only() {
+    let harness = Harness::new();
+    let mut controller = harness.controller();
+    let to_controller = || Instructions::apply([Action::output(port::CONTROLLER)]);
+    controller.say(&Message::PortMod(PortMod {
+        port: 1,
+        hw_addr: harness.hw_addr(1),
+        config: port::config::NO_PACKET_IN,
+        mask: port::config::NO_PACKET_IN,
+        advertise: 0,
+    }));
+    assert!(matches!(controller.hear(), Message::PortStatus(_)));
+    // The table-miss flow: its packets of port 1 stay, those of port 2 are sent.
+    controller.say(&flow(FlowMod::add(0, 0, Match::any(), to_controller())));
+    controller.barrier();
+    harness.send(1, &frame(1));
+    harness.send(2, &frame(2));
+    let Message::PacketIn(packet) = controller.hear() else { panic!("no packet-in") };
+    assert_eq!((packet.reason, packet.data), (0, frame(2)));
+    // A flow with the action: its packets of port 1 are sent, too (§7.2.1).
+    controller.say(&flow(FlowMod::add(0, 10, Match::any(), to_controller())));
+    controller.barrier();
+    harness.send(1, &frame(3));
+    let Message::PacketIn(packet) = controller.hear() else { panic!("no packet-in") };
+    assert_eq!((packet.reason, packet.data), (1, frame(3)));
+    let accounting = harness.stop();
+    assert!(accounting.balances(), "{accounting:?}");
+    assert_eq!(accounting.dropped["no-packet-in"], 1);
+}
+
+#[test]
 fn one_master_many_slaves_and_old_elections_do_not_count() {
     let harness = Harness::new();
     let [mut a, mut b] = [harness.controller(), harness.controller()];
