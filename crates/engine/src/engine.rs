@@ -102,8 +102,8 @@ pub enum StartError {
         /// The cores this process may use.
         have: Vec<u32>,
     },
-    /// The control socket could not be created.
-    #[error("control socket {address}: {source}")]
+    /// The control interface could not be created.
+    #[error("control interface at {address}: {source}")]
     Control {
         /// The address or path.
         address: HttpAddress,

@@ -172,7 +172,7 @@ fn a_change_for_later_happens_at_its_time_and_one_for_the_past_is_refused() {
         }
     }
     let Ok(Response::Error(why)) = call(&path, &request_at("1ns".to_owned())) else { panic!() };
-    assert!(why.starts_with("that time is past: the engine has run for "), "{why}");
+    assert!(why.starts_with("at: that time has passed: the engine has run for "), "{why}");
     let (status, _) =
         request(address, "POST /set", r#"{"at":"1ns","changes":[{"link":"a-s","set":{"rate":"1Mbit"}}]}"#);
     assert_eq!(status, 409);
@@ -186,7 +186,7 @@ fn errors_are_json_and_nothing_is_changed() {
     for (line, body, status, said) in [
         ("GET /nowhere", "", 404, "no such path"),
         ("GET /links/x", "", 404, "no link is called 'x' (have: a-s, b-s)"),
-        ("DELETE /links", "", 405, "not with this method"),
+        ("DELETE /links", "", 405, "method not allowed"),
         ("POST /groups/x/start", "", 404, "no group is called 'x' (have: cell)"),
         ("POST /set", "hello", 400, "not a request: "),
         ("POST /set", r#"{"changes":[]}"#, 400, "nothing to change"),
@@ -196,7 +196,7 @@ fn errors_are_json_and_nothing_is_changed() {
             "POST /set",
             r#"{"changes":[{"link":"a-s","set":{"mtu":"1400"}}]}"#,
             400,
-            "the mtu of a link is settled when the network starts",
+            "the mtu of a link is fixed when the network starts",
         ),
         (
             "POST /set",
@@ -290,6 +290,6 @@ fn two_engines_do_not_share_an_address() {
     });
     let options = Options { http: Some(HttpAddress::Tcp(address)), ..options(Idle::Save) };
     let error = start(topology, ports.into(), options).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("control at http://{address}: ")), "{error}");
+    assert!(error.starts_with(&format!("control interface at http://{address}: ")), "{error}");
     finish(running);
 }

@@ -178,7 +178,7 @@ fn a_core_that_does_not_exist_is_an_error() {
     let workers = Some(Workers::Cores(vec![100_000]));
     let topology = two_hosts(PipeSpec::default(), [None, None]);
     let error = start(topology, ports, Options { workers, ..options(Idle::Save) }).unwrap_err();
-    assert!(error.to_string().starts_with("workers: no core 100000 to run on (have: ["), "{error}");
+    assert!(error.to_string().starts_with("workers: core 100000 is unavailable (have: ["), "{error}");
 }
 
 #[test]

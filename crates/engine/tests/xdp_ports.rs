@@ -82,7 +82,7 @@ fn tagged_frames_come_through_xdp_sockets() {
 }
 
 /// A path from a packet socket to an AF_XDP socket. The first bytes of a frame are its number.
-struct Path {
+struct XdpPath {
     source: AfPacket,
     sink: AfXdp,
     pool: FramePool,
@@ -90,8 +90,8 @@ struct Path {
     _ends: [Namespace; 2],
 }
 
-impl Path {
-    fn new() -> Path {
+impl XdpPath {
+    fn new() -> XdpPath {
         let ends = [Namespace::new(), Namespace::new()];
         veth_with_queues(&ends[1], "va", &ends[0], 1);
         let source = ends[0].run(|| {
@@ -100,7 +100,7 @@ impl Path {
         });
         let sink =
             ends[1].run(|| AfXdp::open("va", Some(XdpMode::Generic), &mut XdpMemory::default()).unwrap());
-        Path { source, sink, pool: FramePool::default(), sent: 0, _ends: ends }
+        XdpPath { source, sink, pool: FramePool::default(), sent: 0, _ends: ends }
     }
 
     fn send(&mut self, count: u64) {
@@ -146,9 +146,9 @@ impl Path {
 #[test]
 fn a_socket_that_was_behind_takes_longer_bursts_until_it_keeps_up() {
     with_xdp("a_socket_that_was_behind_takes_longer_bursts_until_it_keeps_up", || {
-        let mut path = Path::new();
+        let mut path = XdpPath::new();
         // The kernel holds few chunks: of 700 frames before a poll, those beyond 512 are lost.
-        let stall = |path: &mut Path| {
+        let stall = |path: &mut XdpPath| {
             let (before, start) = (path.overrun(), Instant::now());
             path.send(700);
             while path.overrun() == before {

@@ -99,7 +99,7 @@ fn links(topology: &Topology, setting: &Setting) -> Result<(Vec<LinkId>, Directi
         Some(from) => {
             let name = &topology.link(id).name;
             return Err(format!(
-                "link {name}: it does not lead from '{from}' (have: {})",
+                "link {name} does not lead from '{from}' (have: {})",
                 several(ends.into_iter())
             ));
         }

@@ -1,6 +1,6 @@
 //! Actions, instructions and buckets (§7.2.4, §7.2.5).
 
-use super::bytes::{Reader, Write};
+use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::oxm;
 use fastpath_switch::action::{self, Action, Argument};
@@ -15,7 +15,7 @@ const SET_FIELD: u16 = 25;
 const EXPERIMENTER: u16 = 0xffff;
 
 /// Reads actions until the end.
-pub(crate) fn read_actions(mut reader: Reader<'_>) -> Result<Vec<Action>, Fault> {
+pub(crate) fn read_actions(mut reader: ByteReader<'_>) -> Result<Vec<Action>, Fault> {
     let mut actions = Vec::new();
     while !reader.is_empty() {
         let (kind, len) = (reader.u16()?, usize::from(reader.u16()?));
@@ -28,7 +28,7 @@ pub(crate) fn read_actions(mut reader: Reader<'_>) -> Result<Vec<Action>, Fault>
     Ok(actions)
 }
 
-fn read_action(kind: u16, len: usize, mut body: Reader<'_>) -> Result<Action, Fault> {
+fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action, Fault> {
     let Some(info) = action::by_number(kind) else {
         return match kind {
             EXPERIMENTER => Err(Fault::ActionBadExperimenter(body.u32()?)),
@@ -85,7 +85,7 @@ pub(crate) fn write_actions(out: &mut Vec<u8>, actions: &[Action]) {
 }
 
 /// Reads instructions until the end.
-pub(crate) fn read_instructions(mut reader: Reader<'_>) -> Result<Instructions, Fault> {
+pub(crate) fn read_instructions(mut reader: ByteReader<'_>) -> Result<Instructions, Fault> {
     let mut instructions = Instructions::default();
     let mut seen = 0u8;
     while !reader.is_empty() {
@@ -167,7 +167,7 @@ fn write_list(out: &mut Vec<u8>, kind: u16, actions: &[Action]) {
 }
 
 /// Reads buckets until the end.
-pub(crate) fn read_buckets(mut reader: Reader<'_>) -> Result<Vec<Bucket>, Fault> {
+pub(crate) fn read_buckets(mut reader: ByteReader<'_>) -> Result<Vec<Bucket>, Fault> {
     let mut buckets = Vec::new();
     while !reader.is_empty() {
         let len = usize::from(reader.u16()?);

@@ -4,14 +4,14 @@ use super::fault::Fault;
 
 /// Bytes not yet read, and the fault to report when they do not suffice.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     short: Fault,
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8], short: Fault) -> Reader<'a> {
-        Reader { bytes, short }
+impl<'a> ByteReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8], short: Fault) -> ByteReader<'a> {
+        ByteReader { bytes, short }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -29,8 +29,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a reader of the next `len` bytes with its own fault.
-    pub(crate) fn part(&mut self, len: usize, short: Fault) -> Result<Reader<'a>, Fault> {
-        self.take(len).map(|bytes| Reader::new(bytes, short))
+    pub(crate) fn part(&mut self, len: usize, short: Fault) -> Result<ByteReader<'a>, Fault> {
+        self.take(len).map(|bytes| ByteReader::new(bytes, short))
     }
 
     /// Takes all remaining bytes.

@@ -1,7 +1,7 @@
 //! Messages about the connection and the switch as a whole (§7.3.1, §7.3.2, §7.3.9, §7.3.10, §7.5).
 
 use super::VERSION;
-use super::bytes::{Reader, Write};
+use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 
 /// OFPT_HELLO.
@@ -91,7 +91,7 @@ impl Hello {
     }
 
     /// Unknown elements are skipped, as are bytes that form none.
-    pub(super) fn read(version: u8, r: &mut Reader<'_>) -> Hello {
+    pub(super) fn read(version: u8, r: &mut ByteReader<'_>) -> Hello {
         let mut hello = Hello { version, bitmap: None };
         let mut elements = || -> Result<(), Fault> {
             while !r.is_empty() {
@@ -122,7 +122,7 @@ impl Hello {
 }
 
 impl Features {
-    pub(super) fn read(r: &mut Reader<'_>) -> Result<Features, Fault> {
+    pub(super) fn read(r: &mut ByteReader<'_>) -> Result<Features, Fault> {
         let (datapath_id, buffers, tables, auxiliary_id) = (r.u64()?, r.u32()?, r.u8()?, r.u8()?);
         r.skip(2)?;
         let capabilities = r.u32()?;
@@ -142,7 +142,7 @@ impl Features {
 }
 
 impl RoleMessage {
-    pub(super) fn read(r: &mut Reader<'_>) -> Result<RoleMessage, Fault> {
+    pub(super) fn read(r: &mut ByteReader<'_>) -> Result<RoleMessage, Fault> {
         let number = r.u32()?;
         r.skip(4)?;
         let generation_id = r.u64()?;
@@ -173,7 +173,7 @@ impl Async {
     /// changes for slaves.
     pub const DEFAULT: Async = Async { packet_in: [0x7, 0], port_status: [0x7, 0x7], flow_removed: [0xf, 0] };
 
-    pub(super) fn read(r: &mut Reader<'_>) -> Result<Async, Fault> {
+    pub(super) fn read(r: &mut ByteReader<'_>) -> Result<Async, Fault> {
         let mut two = || -> Result<[u32; 2], Fault> { Ok([r.u32()?, r.u32()?]) };
         Ok(Async { packet_in: two()?, port_status: two()?, flow_removed: two()? })
     }

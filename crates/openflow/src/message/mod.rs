@@ -30,7 +30,7 @@ pub use multipart::{
 pub use packet::{FlowRemoved, PacketIn, PacketOut, PortDescription, PortStatus};
 pub use table::{For, Property, TableFeatures};
 
-use bytes::{Reader, Write};
+use bytes::{ByteReader, Write};
 use fastpath_switch::{FlowMod, GroupMod, MeterMod};
 
 /// The protocol version: OpenFlow 1.3.
@@ -142,7 +142,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
     if header.version != VERSION && header.kind != 0 {
         return Err(Fault::BadVersion(header.version));
     }
-    let mut r = Reader::new(&bytes[HEADER_LEN..], Fault::BadLen);
+    let mut r = ByteReader::new(&bytes[HEADER_LEN..], Fault::BadLen);
     let message = match header.kind {
         0 => Message::Hello(Hello::read(header.version, &mut r)),
         1 => Message::Error(ErrorMessage { kind: r.u16()?, code: r.u16()?, data: r.rest().to_vec() }),

@@ -1,7 +1,7 @@
 //! Messages that change a switch: flow, group, meter, port and table mods (§7.3.4).
 
 use super::action::{read_buckets, read_instructions, write_buckets, write_instructions};
-use super::bytes::{Reader, Write};
+use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::oxm;
 use fastpath_switch::{
@@ -27,7 +27,7 @@ pub struct PortMod {
     pub advertise: u32,
 }
 
-pub(crate) fn read_flow_mod(mut r: Reader<'_>) -> Result<(u32, FlowMod), Fault> {
+pub(crate) fn read_flow_mod(mut r: ByteReader<'_>) -> Result<(u32, FlowMod), Fault> {
     let (cookie, cookie_mask, table_id, command) = (r.u64()?, r.u64()?, r.u8()?, r.u8()?);
     let (idle_timeout, hard_timeout, priority, buffer_id) = (r.u16()?, r.u16()?, r.u16()?, r.u32()?);
     let (out_port, out_group, flags) = (r.u32()?, r.u32()?, r.u16()?);
@@ -90,7 +90,7 @@ pub(crate) fn group_kind(number: u8) -> Option<GroupKind> {
     })
 }
 
-pub(crate) fn read_group_mod(mut r: Reader<'_>) -> Result<GroupMod, Fault> {
+pub(crate) fn read_group_mod(mut r: ByteReader<'_>) -> Result<GroupMod, Fault> {
     let (command, kind) = (r.u16()?, r.u8()?);
     r.skip(1)?;
     let id = r.u32()?;
@@ -117,7 +117,7 @@ pub(crate) fn write_group_mod(out: &mut Vec<u8>, request: &GroupMod) {
     write_buckets(out, &request.buckets);
 }
 
-pub(crate) fn read_meter_mod(mut r: Reader<'_>) -> Result<MeterMod, Fault> {
+pub(crate) fn read_meter_mod(mut r: ByteReader<'_>) -> Result<MeterMod, Fault> {
     let (command, flags, id) = (r.u16()?, r.u16()?, r.u32()?);
     let command = match command {
         0 => MeterCommand::Add,
@@ -140,7 +140,7 @@ pub(crate) fn write_meter_mod(out: &mut Vec<u8>, request: &MeterMod) {
 }
 
 /// Reads meter bands until the end.
-pub(crate) fn read_bands(mut r: Reader<'_>) -> Result<Vec<Band>, Fault> {
+pub(crate) fn read_bands(mut r: ByteReader<'_>) -> Result<Vec<Band>, Fault> {
     let mut bands = Vec::new();
     while !r.is_empty() {
         let (kind, len) = (r.u16()?, usize::from(r.u16()?));
@@ -172,7 +172,7 @@ pub(crate) fn write_band(out: &mut Vec<u8>, band: &Band) {
     out.zeros(3);
 }
 
-pub(crate) fn read_port_mod(mut r: Reader<'_>) -> Result<PortMod, Fault> {
+pub(crate) fn read_port_mod(mut r: ByteReader<'_>) -> Result<PortMod, Fault> {
     let port = r.u32()?;
     r.skip(4)?;
     let hw_addr = MacAddr(r.array()?);

@@ -4,7 +4,7 @@
 //! items.
 
 use super::action::{read_buckets, read_instructions, write_buckets, write_instructions};
-use super::bytes::{Reader, Write};
+use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::modify::{group_kind, read_bands, write_band};
 use super::packet::{PortDescription, read_age, read_port, write_age, write_port};
@@ -202,7 +202,7 @@ impl Request {
         }
     }
 
-    pub(crate) fn read(kind: u16, mut r: Reader<'_>) -> Result<Request, Fault> {
+    pub(crate) fn read(kind: u16, mut r: ByteReader<'_>) -> Result<Request, Fault> {
         let request = match kind {
             0 => Request::Desc,
             1 => Request::Flow(read_filter(&mut r)?),
@@ -258,13 +258,13 @@ impl Request {
 }
 
 /// A number and four bytes of padding.
-fn read_padded(r: &mut Reader<'_>) -> Result<u32, Fault> {
+fn read_padded(r: &mut ByteReader<'_>) -> Result<u32, Fault> {
     let number = r.u32()?;
     r.skip(4)?;
     Ok(number)
 }
 
-fn read_filter(r: &mut Reader<'_>) -> Result<FlowFilter, Fault> {
+fn read_filter(r: &mut ByteReader<'_>) -> Result<FlowFilter, Fault> {
     let table_id = r.u8()?;
     r.skip(3)?;
     let (out_port, out_group) = (r.u32()?, r.u32()?);
@@ -306,7 +306,7 @@ impl Reply {
         }
     }
 
-    pub(crate) fn read(kind: u16, mut r: Reader<'_>) -> Result<Reply, Fault> {
+    pub(crate) fn read(kind: u16, mut r: ByteReader<'_>) -> Result<Reply, Fault> {
         let reply = match kind {
             0 => Reply::Desc(Description {
                 manufacturer: r.text(256)?,
@@ -396,8 +396,8 @@ impl Reply {
 
 /// Reads items until the end.
 fn items<T>(
-    r: &mut Reader<'_>,
-    mut read: impl FnMut(&mut Reader<'_>) -> Result<T, Fault>,
+    r: &mut ByteReader<'_>,
+    mut read: impl FnMut(&mut ByteReader<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
     let mut items = Vec::new();
     while !r.is_empty() {
@@ -408,12 +408,12 @@ fn items<T>(
 
 /// Returns the part of `r` that its first 16 bits measure, including themselves. The returned
 /// reader stands after them.
-fn measured<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Fault> {
+fn measured<'a>(r: &mut ByteReader<'a>) -> Result<ByteReader<'a>, Fault> {
     let len = usize::from(r.u16()?).checked_sub(2).ok_or(Fault::BadLen)?;
     r.part(len, Fault::BadLen)
 }
 
-fn read_counters(r: &mut Reader<'_>) -> Result<Counters, Fault> {
+fn read_counters(r: &mut ByteReader<'_>) -> Result<Counters, Fault> {
     Ok(Counters { packets: r.u64()?, bytes: r.u64()? })
 }
 
@@ -422,12 +422,12 @@ fn write_counters(out: &mut Vec<u8>, counters: &Counters) {
     out.u64(counters.bytes);
 }
 
-fn read_four(r: &mut Reader<'_>) -> Result<[u32; 4], Fault> {
+fn read_four(r: &mut ByteReader<'_>) -> Result<[u32; 4], Fault> {
     Ok([r.u32()?, r.u32()?, r.u32()?, r.u32()?])
 }
 
 impl FlowStats {
-    fn read(r: &mut Reader<'_>) -> Result<FlowStats, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<FlowStats, Fault> {
         let mut r = measured(r)?;
         let table_id = r.u8()?;
         r.skip(1)?;
@@ -471,7 +471,7 @@ impl FlowStats {
 }
 
 impl TableStats {
-    fn read(r: &mut Reader<'_>) -> Result<TableStats, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<TableStats, Fault> {
         let table_id = r.u8()?;
         r.skip(3)?;
         Ok(TableStats { table_id, active: r.u32()?, lookups: r.u64()?, matched: r.u64()? })
@@ -488,7 +488,7 @@ impl TableStats {
 }
 
 impl PortStats {
-    fn read(r: &mut Reader<'_>) -> Result<PortStats, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<PortStats, Fault> {
         let port = read_padded(r)?;
         let counters = PortCounters {
             rx_packets: r.u64()?,
@@ -515,7 +515,7 @@ impl PortStats {
 }
 
 impl QueueStats {
-    fn read(r: &mut Reader<'_>) -> Result<QueueStats, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<QueueStats, Fault> {
         let (port, queue, bytes, packets) = (r.u32()?, r.u32()?, r.u64()?, r.u64()?);
         Ok(QueueStats { port, queue, sent: Counters { packets, bytes }, errors: r.u64()?, age: read_age(r)? })
     }
@@ -530,7 +530,7 @@ impl QueueStats {
 }
 
 impl GroupStats {
-    fn read(r: &mut Reader<'_>) -> Result<GroupStats, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<GroupStats, Fault> {
         let mut r = measured(r)?;
         r.skip(2)?;
         let (id, references) = (r.u32()?, r.u32()?);
@@ -554,7 +554,7 @@ impl GroupStats {
 }
 
 impl GroupDescription {
-    fn read(r: &mut Reader<'_>) -> Result<GroupDescription, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<GroupDescription, Fault> {
         let mut r = measured(r)?;
         let kind = r.u8()?;
         r.skip(1)?;
@@ -575,7 +575,7 @@ impl GroupDescription {
 }
 
 impl MeterStats {
-    fn read(r: &mut Reader<'_>) -> Result<MeterStats, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<MeterStats, Fault> {
         let (id, len) = (r.u32()?, usize::from(r.u16()?));
         let mut r = r.part(len.checked_sub(6).ok_or(Fault::BadLen)?, Fault::BadLen)?;
         r.skip(6)?;
@@ -598,7 +598,7 @@ impl MeterStats {
 }
 
 impl MeterDescription {
-    fn read(r: &mut Reader<'_>) -> Result<MeterDescription, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<MeterDescription, Fault> {
         let mut r = measured(r)?;
         let (flags, id) = (r.u16()?, r.u32()?);
         Ok(MeterDescription { id, flags, bands: read_bands(r)? })

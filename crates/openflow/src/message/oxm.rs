@@ -1,6 +1,6 @@
 //! Matches and single fields as OXM TLVs (§7.2.3).
 
-use super::bytes::{Reader, Write};
+use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use fastpath_switch::{Field, FieldMatch, Match, Refusal};
 
@@ -8,13 +8,13 @@ use fastpath_switch::{Field, FieldMatch, Match, Refusal};
 const BASIC: u16 = 0x8000;
 
 /// Reads an `ofp_match` with its padding.
-pub(crate) fn read_match(reader: &mut Reader<'_>) -> Result<Match, Fault> {
+pub(crate) fn read_match(reader: &mut ByteReader<'_>) -> Result<Match, Fault> {
     let fields = read_fields(reader)?;
     Ok(Match::new(&fields)?)
 }
 
 /// Reads the fields of an `ofp_match` with its padding, without checking that they fit together.
-pub(crate) fn read_fields(reader: &mut Reader<'_>) -> Result<Vec<FieldMatch>, Fault> {
+pub(crate) fn read_fields(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>, Fault> {
     let (kind, len) = (reader.u16()?, usize::from(reader.u16()?));
     if kind != 1 {
         return Err(Fault::MatchBadType(kind));
@@ -74,7 +74,7 @@ pub(crate) fn write_header(out: &mut Vec<u8>, field: Field, has_mask: bool) {
 
 /// Reads the field of a set-field action, which begins after type and length. The whole action has
 /// `len` bytes.
-pub(crate) fn read_set_field(reader: &mut Reader<'_>) -> Result<(Field, u128), Fault> {
+pub(crate) fn read_set_field(reader: &mut ByteReader<'_>) -> Result<(Field, u128), Fault> {
     let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
     let field = Field::from_number(head >> 1).filter(|_| class == BASIC).ok_or(Fault::ActionBadSetType)?;
     if head & 1 != 0 || len != field.oxm_len() {

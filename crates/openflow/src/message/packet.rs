@@ -1,7 +1,7 @@
 //! Messages about packets, removed flows and changed ports (§7.3.7, §7.4).
 
 use super::action::{read_actions, write_actions};
-use super::bytes::{Reader, Write};
+use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::oxm;
 use fastpath_switch::{Action, Match};
@@ -100,7 +100,7 @@ pub(crate) fn write_age(out: &mut Vec<u8>, age: Duration) {
     out.u32((ns % 1_000_000_000) as u32);
 }
 
-pub(crate) fn read_age(r: &mut Reader<'_>) -> Result<Duration, Fault> {
+pub(crate) fn read_age(r: &mut ByteReader<'_>) -> Result<Duration, Fault> {
     let (seconds, ns) = (r.u32()?, r.u32()?);
     // A duration holds at most 213 days.
     let total = (u128::from(seconds) * 1_000_000_000 + u128::from(ns)) * 1000;
@@ -108,7 +108,7 @@ pub(crate) fn read_age(r: &mut Reader<'_>) -> Result<Duration, Fault> {
     Ok(Duration::from_ps(u64::try_from(total).unwrap_or(u64::MAX / 1000 * 1000)))
 }
 
-pub(crate) fn read_packet_in(mut r: Reader<'_>) -> Result<PacketIn, Fault> {
+pub(crate) fn read_packet_in(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
     let (buffer_id, total_len, reason, table_id, cookie) = (r.u32()?, r.u16()?, r.u8()?, r.u8()?, r.u64()?);
     let matching = oxm::read_match(&mut r)?;
     r.skip(2)?;
@@ -126,7 +126,7 @@ pub(crate) fn write_packet_in(out: &mut Vec<u8>, packet: &PacketIn) {
     out.extend_from_slice(&packet.data);
 }
 
-pub(crate) fn read_packet_out(mut r: Reader<'_>) -> Result<PacketOut, Fault> {
+pub(crate) fn read_packet_out(mut r: ByteReader<'_>) -> Result<PacketOut, Fault> {
     let (buffer_id, in_port, actions_len) = (r.u32()?, r.u32()?, usize::from(r.u16()?));
     r.skip(6)?;
     let actions = read_actions(r.part(actions_len, Fault::ActionBadLen)?)?;
@@ -145,7 +145,7 @@ pub(crate) fn write_packet_out(out: &mut Vec<u8>, packet: &PacketOut) {
     out.extend_from_slice(&packet.data);
 }
 
-pub(crate) fn read_flow_removed(mut r: Reader<'_>) -> Result<FlowRemoved, Fault> {
+pub(crate) fn read_flow_removed(mut r: ByteReader<'_>) -> Result<FlowRemoved, Fault> {
     let (cookie, priority, reason, table_id) = (r.u64()?, r.u16()?, r.u8()?, r.u8()?);
     let (age, idle_timeout, hard_timeout) = (read_age(&mut r)?, r.u16()?, r.u16()?);
     let (packets, bytes, matching) = (r.u64()?, r.u64()?, oxm::read_match(&mut r)?);
@@ -177,7 +177,7 @@ pub(crate) fn write_flow_removed(out: &mut Vec<u8>, flow: &FlowRemoved) {
     oxm::write_match(out, &flow.matching);
 }
 
-pub(crate) fn read_port_status(mut r: Reader<'_>) -> Result<PortStatus, Fault> {
+pub(crate) fn read_port_status(mut r: ByteReader<'_>) -> Result<PortStatus, Fault> {
     let reason = r.u8()?;
     r.skip(7)?;
     let port = read_port(&mut r)?;
@@ -191,7 +191,7 @@ pub(crate) fn write_port_status(out: &mut Vec<u8>, status: &PortStatus) {
     write_port(out, &status.port);
 }
 
-pub(crate) fn read_port(r: &mut Reader<'_>) -> Result<PortDescription, Fault> {
+pub(crate) fn read_port(r: &mut ByteReader<'_>) -> Result<PortDescription, Fault> {
     let number = r.u32()?;
     r.skip(4)?;
     let hw_addr = MacAddr(r.array()?);

@@ -1,6 +1,6 @@
 //! Table features (§7.3.5.5) as lists of numbers.
 
-use super::bytes::{Reader, Write};
+use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::oxm;
 use fastpath_switch::Field;
@@ -55,7 +55,7 @@ pub enum Property {
 }
 
 /// Reads table features until the end.
-pub(crate) fn read(r: &mut Reader<'_>) -> Result<Vec<TableFeatures>, Fault> {
+pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<Vec<TableFeatures>, Fault> {
     let mut tables = Vec::new();
     while !r.is_empty() {
         let len = usize::from(r.u16()?);
@@ -86,7 +86,7 @@ pub(crate) fn read(r: &mut Reader<'_>) -> Result<Vec<TableFeatures>, Fault> {
     Ok(tables)
 }
 
-fn read_property(r: &mut Reader<'_>) -> Result<Property, Fault> {
+fn read_property(r: &mut ByteReader<'_>) -> Result<Property, Fault> {
     let (kind, len) = (r.u16()?, usize::from(r.u16()?));
     let inside = len.checked_sub(4).ok_or(Fault::TableFeaturesBadLen)?;
     let body = r.part(inside, Fault::TableFeaturesBadLen)?;
@@ -106,7 +106,7 @@ fn read_property(r: &mut Reader<'_>) -> Result<Property, Fault> {
 }
 
 /// Reads types of instructions or actions, each with a length of 4, or more for experimenters.
-fn read_types(mut r: Reader<'_>) -> Result<Vec<u16>, Fault> {
+fn read_types(mut r: ByteReader<'_>) -> Result<Vec<u16>, Fault> {
     let mut types = Vec::new();
     while !r.is_empty() {
         let (kind, len) = (r.u16()?, usize::from(r.u16()?));
@@ -116,7 +116,7 @@ fn read_types(mut r: Reader<'_>) -> Result<Vec<u16>, Fault> {
     Ok(types)
 }
 
-fn read_fields(mut r: Reader<'_>) -> Result<Vec<(Field, bool)>, Fault> {
+fn read_fields(mut r: ByteReader<'_>) -> Result<Vec<(Field, bool)>, Fault> {
     let mut fields = Vec::new();
     while !r.is_empty() {
         let (class, head, _) = (r.u16()?, r.u8()?, r.u8()?);
