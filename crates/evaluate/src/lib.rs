@@ -3,8 +3,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `figures/` | the tables and figures of Joglekar 2004 (LinkEM), chapter 5, and our own: one file each |
-//! | `testbed/` | pairs of hosts, and what lies between them: our engine, the kernel's bridge, rattan, testpmd |
+//! | `figures/` | the figures of Joglekar 2004 (LinkEM), chapter 5, and our own: one file each |
+//! | `testbed/` | pairs of hosts, and what lies between: our engine, a bridge, rattan, testpmd |
 //! | `load_generator.rs`, `paced_links.rs` | links in memory, their source and their sink |
 //! | `prediction/` | how well fitted models predict this machine and others |
 //!

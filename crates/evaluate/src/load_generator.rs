@@ -1,4 +1,5 @@
-//! Many links over few ports, with a source and a sink in memory: the set-up of Figures 5.7 and 5.9.
+//! Many links over few ports, with a source and a sink in memory: the set-up of Figures 5.7 and
+//! 5.9.
 //!
 //! ```text
 //!                            ┌─ link 0 ─┐
@@ -7,8 +8,8 @@
 //! ```
 //!
 //! A router selects the link by the destination address, as LinkEM did. One thread feeds and reads
-//! all ports. Frames carry their flow, sequence number and send time, so every loss and reordering is
-//! detected. A flow is the traffic of one pipe; the publication counts flows as links.
+//! all ports. Frames carry their flow, sequence number and send time, so every loss and reordering
+//! is detected. A flow is the traffic of one pipe; the publication counts flows as links.
 
 use crate::{MeasurementError, RunContext, testbed};
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
@@ -28,14 +29,14 @@ use std::time::{Duration, Instant};
 
 /// Frame size without FCS, bytes: that of TCP's full segments.
 pub(crate) const FRAME: usize = 1514;
-/// Consecutive flows of one end whose frames are sent to its ring together.
+/// Number of consecutive flows of one end with frames that are sent to its ring together.
 const CHUNK: usize = 32;
 /// Maximum number of duplex links between a pair of ports: their destinations are a /16.
 pub(crate) const LINKS_MAX: usize = 1 << 16;
 /// Size of a port's ring, bytes.
 const RING: usize = 4 << 20;
-/// Minimum queue of a link, frames, and its length in seconds: a link does not idle while the source
-/// is delayed.
+/// Minimum queue of a link, frames, and its length in seconds: a link does not idle while the
+/// source is delayed.
 const QUEUE_MIN: u32 = 3;
 const QUEUE_SPAN: f64 = 0.05;
 /// Offered load at the start, as a multiple: queues are full when the window begins.
@@ -117,7 +118,7 @@ impl LoadParams {
 }
 
 impl LoadTrial {
-    /// Returns the number of flows whose rate is off by more than `tolerance`, plus that of reordered
+    /// Returns the number of flows with a rate error above `tolerance`, plus that of reordered
     /// frames.
     pub(crate) fn outside(&self, tolerance: f64) -> usize {
         self.errors.iter().filter(|error| error.abs() > tolerance).count() + self.disordered as usize
@@ -149,8 +150,8 @@ pub(crate) fn run(load: &LoadParams, context: &RunContext<'_>) -> Result<LoadTri
     })
 }
 
-/// Returns the frames per second that the same source and sink exchange over bare copies between the
-/// ports.
+/// Returns the frames per second that the same source and sink exchange over bare copies between
+/// the ports.
 pub(crate) fn bare(
     pairs: usize,
     window: Duration,
@@ -306,8 +307,8 @@ impl TrafficSource {
         TrafficSource { ends, flows, frames: vec![template(); load.chunk()], wanted: 0, sent: 0 }
     }
 
-    /// Offers `per_second` frames per second evenly to all flows, and 50 % more until `settle`. Arrivals
-    /// in the window after that are counted.
+    /// Offers `per_second` frames per second evenly to all flows, and 50 % more until `settle`.
+    /// Arrivals in the window after that are counted.
     fn drive(
         &mut self,
         context: &RunContext<'_>,
@@ -340,8 +341,8 @@ impl TrafficSource {
         }
     }
 
-    /// Offers a frame of each flow of a chunk, to the ends in turn. Frames that the ring does not take
-    /// are lost.
+    /// Offers a frame of each flow of a chunk, to the ends in turn. Frames that the ring does not
+    /// take are lost.
     fn send(&mut self, chunk: usize, now_ns: u64) -> usize {
         let end = chunk % self.ends.len();
         let chunk_len = self.frames.len();

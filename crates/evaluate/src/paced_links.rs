@@ -1,5 +1,5 @@
-//! Links with memory ports, and a source that offers small frames at a steady rate. One thread sends
-//! and receives. It measures the engine's time, not what the frames carry.
+//! Links with memory ports, and a source that offers small frames at a steady rate. One thread
+//! sends and receives. It measures the engine's time, not what the frames carry.
 
 use crate::load_generator::POOL_LIMIT;
 use crate::{MeasurementError, RunContext, testbed};
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const RING: usize = 1 << 20;
 /// The shortest frame, without FCS.
 const FRAME: [u8; 60] = [0x02; 60];
-/// Maximum number of frames that are due at once. Beyond it frames are skipped: the source itself was
-/// delayed.
+/// Maximum number of frames that are due at once. Beyond it frames are skipped: the source itself
+/// was delayed.
 const BEHIND_MAX: u64 = 4096;
 
 /// Counts of the frames offered and received.
@@ -54,8 +54,8 @@ impl Links {
         Links { topology, ports, ends }
     }
 
-    /// Runs the links on the engine and offers frames to all ports in turn. Returns the counts and the
-    /// engine's final report.
+    /// Runs the links on the engine and offers frames to all ports in turn. Returns the counts and
+    /// the engine's final report.
     pub(crate) fn run(
         self,
         pace: OfferedPace,

@@ -1,5 +1,5 @@
-//! Becoming a program of a host: its network namespace, and a mount namespace in which /etc/hosts
-//! knows the names of the lab.
+//! Enters a host: its network namespace, and a mount namespace in which /etc/hosts has the names of
+//! the lab.
 
 use crate::state::{self, State, or_none};
 use nix::mount::{MsFlags, mount};
@@ -16,10 +16,10 @@ use std::process::Command;
 /// Why a program did not start in a host.
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
-    /// Nothing of that name is up.
+    /// No lab of that name is up.
     #[error("no lab {name} is up (up: {})", or_none(.have))]
     NoSuchLab {
-        /// What was asked for.
+        /// The name.
         name: String,
         /// The labs there are.
         have: Vec<String>,
@@ -29,7 +29,7 @@ pub enum EnterError {
     NoSuchHost {
         /// The lab.
         lab: String,
-        /// What was asked for.
+        /// The host.
         host: String,
         /// Its hosts.
         have: Vec<String>,
@@ -39,9 +39,9 @@ pub enum EnterError {
     Namespace {
         /// The host.
         host: String,
-        /// What was refused.
+        /// The refused step.
         step: &'static str,
-        /// How the kernel put it.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The program could not be started.
@@ -52,14 +52,14 @@ pub enum EnterError {
         /// Why.
         source: io::Error,
     },
-    /// No program was named.
+    /// The command line has no program.
     #[error("no program given: write it after `--`")]
     NoProgram,
 }
 
-/// Replaces this process by a program in a host of a running lab, so that its terminal, signals and
-/// exit code are the caller's own. Returns only if that fails; the process must be single-threaded,
-/// and is of no further use after a failure past the first checks.
+/// Replaces this process by a program in a host of a running lab, so that terminal, signals and
+/// exit code are the program's. Returns only on failure. The process must be single-threaded; after
+/// a failure it may be inside the host's namespaces.
 pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Infallible, EnterError> {
     let (directory, state) = alive(lab)?;
     let (program, arguments) = argv.split_first().ok_or(EnterError::NoProgram)?;
@@ -69,7 +69,7 @@ pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Infallible, Ente
     Err(EnterError::Program { program: program.to_string_lossy().into_owned(), source })
 }
 
-/// The directory and state of a lab that is up.
+/// Returns the directory and state of a lab that is up.
 pub(crate) fn alive(lab: &str) -> Result<(PathBuf, State), EnterError> {
     state::alive(lab).ok_or_else(|| {
         let have = state::list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name).collect();
@@ -77,7 +77,7 @@ pub(crate) fn alive(lab: &str) -> Result<(PathBuf, State), EnterError> {
     })
 }
 
-/// What a program in a lab finds in its environment.
+/// Returns the environment variables of a program in a lab.
 pub(crate) fn environment(lab: &str, host: &str, base: &Path) -> [(&'static str, OsString); 3] {
     [
         (state::LAB_VARIABLE, lab.into()),
@@ -87,7 +87,7 @@ pub(crate) fn environment(lab: &str, host: &str, base: &Path) -> [(&'static str,
 }
 
 fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), EnterError> {
-    let Some(place) = state.hosts.get(host) else {
+    let Some(host_state) = state.hosts.get(host) else {
         let have = state.hosts.keys().cloned().collect();
         return Err(EnterError::NoSuchHost { lab: lab.to_owned(), host: host.to_owned(), have });
     };
@@ -96,13 +96,13 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), E
         move |source| EnterError::Namespace { host, step, source }
     };
     let pid = state.pid;
-    let network = File::open(format!("/proc/{pid}/fd/{}", place.namespace_fd))
+    let network = File::open(format!("/proc/{pid}/fd/{}", host_state.namespace_fd))
         .map_err(failed("opening its namespace"))?;
     if state.user_namespace {
         let user =
             File::open(format!("/proc/{pid}/ns/user")).map_err(failed("opening its user namespace"))?;
-        // A program that `lab run` started is in it already, and the kernel refuses to join twice.
-        if !is_own(&user).map_err(failed("looking at its user namespace"))? {
+        // A program that `lab run` started is in it already; the kernel refuses to join it twice.
+        if !is_own(&user).map_err(failed("reading its user namespace"))? {
             setns(user, CloneFlags::CLONE_NEWUSER)
                 .map_err(io::Error::from)
                 .map_err(failed("joining its user namespace"))?;
@@ -111,23 +111,23 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), E
     setns(network, CloneFlags::CLONE_NEWNET)
         .map_err(io::Error::from)
         .map_err(failed("joining its network namespace"))?;
-    see_names(&directory.join("hosts")).map_err(failed("mounting /etc/hosts"))
+    mount_hosts_file(&directory.join("hosts")).map_err(failed("mounting /etc/hosts"))
 }
 
-/// Whether this is the user namespace of the process itself.
+/// Whether this is the user namespace of this process.
 fn is_own(user_namespace: &File) -> io::Result<bool> {
     Ok(user_namespace.metadata()?.ino() == fs::metadata("/proc/self/ns/user")?.ino())
 }
 
-/// Gives the calling thread a mount namespace of its own with `hosts` in the place of /etc/hosts.
-pub(crate) fn see_names(hosts: &Path) -> io::Result<()> {
+/// Moves the calling thread into a new mount namespace with `hosts` mounted over /etc/hosts.
+pub(crate) fn mount_hosts_file(hosts: &Path) -> io::Result<()> {
     let target = Path::new("/etc/hosts");
     if !target.exists() {
         return Ok(());
     }
     const NONE: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS)?;
-    // Slave, not private: mounts made on the machine later still arrive, ours never leave.
+    // Slave, not private: later mounts on the machine still propagate here, this one never leaves.
     mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE)?;
     mount(Some(hosts), target, NONE, MsFlags::MS_BIND, NONE)?;
     Ok(())

@@ -17,18 +17,18 @@ use std::net::IpAddr;
 pub struct Host {
     /// Its node in the topology.
     pub node: NodeId,
-    /// Its name there.
+    /// Its name in the topology.
     pub name: String,
-    /// With prefix lengths, in the order of its interfaces.
+    /// Addresses with prefix lengths, in the order of the interfaces.
     pub addresses: Vec<IpNet>,
-    /// Where its programs run.
+    /// The namespace in which its programs run.
     pub namespace: Namespace,
 }
 
 /// Why a host could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// No namespaces on this machine.
+    /// Network namespaces are not permitted here.
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
     /// A TAP could not be opened.
@@ -36,7 +36,7 @@ pub enum HostError {
     Tap {
         /// The host.
         host: String,
-        /// Which, and why.
+        /// The interface, and why.
         source: OpenError,
     },
     /// The kernel refused a setting.
@@ -54,8 +54,8 @@ pub enum HostError {
 }
 
 impl Host {
-    /// Makes the namespace of `node` and all that is in it. Gives the host and its ports in the
-    /// order of the node's interfaces; an interface lasts as long as its port.
+    /// Makes the namespace of `node` with its interfaces, addresses and routes. Returns the host
+    /// and its ports in the order of the interfaces; an interface exists as long as its port.
     pub fn new(id: NodeId, node: &Node, routes: &[Route]) -> Result<(Host, Vec<TapPort>), HostError> {
         let namespace = Namespace::new()?;
         let work = || -> Result<Vec<TapPort>, HostError> {
@@ -75,7 +75,7 @@ impl Host {
         Ok((Host { node: id, name: node.name.clone(), addresses, namespace }, taps))
     }
 
-    /// Its first address, IPv4 before IPv6: where others reach it.
+    /// Returns its first address, IPv4 before IPv6, by which others reach it.
     pub fn address(&self) -> Option<IpAddr> {
         let addresses = || self.addresses.iter().map(IpNet::addr);
         addresses().find(IpAddr::is_ipv4).or_else(|| addresses().next())
@@ -88,7 +88,7 @@ fn attach(node: &Node, interface: &Interface, netlink: &mut Netlink) -> Result<T
     let index =
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
     if interface.addresses.iter().all(|address| address.addr().is_ipv4()) {
-        // Not asked for, and its router and listener reports would be noise on the links.
+        // IPv6 is not configured; its router solicitations and MLD reports would load the links.
         set(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1");
     }
     let parameters = LinkParameters { mac: interface.mac.map(|mac| mac.0), mtu: Some(interface.mtu) };
@@ -101,7 +101,7 @@ fn attach(node: &Node, interface: &Interface, netlink: &mut Netlink) -> Result<T
     Ok(tap)
 }
 
-/// Adds a route, unless it is one the kernel makes by itself for an address.
+/// Adds a route, unless the kernel adds it itself for an address.
 fn add_route(node: &Node, route: &Route, netlink: &mut Netlink) -> Result<(), HostError> {
     let interface = &node.interfaces[route.interface];
     let own = interface.addresses.iter().any(|address| address.trunc() == route.prefix);
@@ -121,9 +121,9 @@ fn bring_up_loopback(netlink: &mut Netlink) -> io::Result<()> {
     netlink.bring_up(if_nametoindex("lo")?, LinkParameters::default())
 }
 
-/// Settings of the namespace: hosts are configured by the topology alone, and unprivileged ping
-/// works. All of them can be missing where /proc/sys is read-only or IPv6 is not in the kernel;
-/// then there is a little more background traffic, which the counters show.
+/// Configures the namespace: hosts take their configuration from the topology only, and
+/// unprivileged ping works. Settings can be missing where /proc/sys is read-only or the kernel has
+/// no IPv6; then there is a little more background traffic, which the counters show.
 fn quieten(node: &Node) {
     for place in ["all", "default"] {
         for (name, value) in [("accept_ra", "0"), ("router_solicitations", "0"), ("accept_dad", "0")] {
@@ -132,8 +132,8 @@ fn quieten(node: &Node) {
     }
     set("net/ipv4/ping_group_range", "0 2147483647");
     if node.interfaces.len() > 1 {
-        // RFC 1812 §2.2.8.1 hosts are not routers; and each interface answers for its own addresses
-        // only.
+        // RFC 1812 §2.2.8.1: hosts are not routers. Each interface answers ARP only for its own
+        // addresses.
         set("net/ipv4/conf/all/arp_ignore", "1");
     }
 }

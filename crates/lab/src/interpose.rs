@@ -1,15 +1,15 @@
-//! Putting a network in the way out of an existing interface, on kernels without netem.
+//! Inserts a network at the egress of an existing interface, on kernels without netem.
 //!
 //! ```text
-//!  programs ─▶ IFACE's way out ─▶ filter: redirect ─▶ TAP ─▶ engine: the link ─▶ packet socket ─▶ the device
-//!  programs ◀─────────────────────────── what arrives at IFACE, untouched ◀──────────────────────────┘
+//!  programs ─▶ IFACE's egress ─▶ filter: redirect ─▶ TAP ─▶ engine: the link ─▶ packet socket ─▶ the device
+//!  programs ◀────────────────────────── ingress of IFACE, unchanged ◀─────────────────────────────────┘
 //! ```
 //!
-//! The filter is `clsact` with `u32` and `mirred` (tc-mirred(8)); the packet socket sends past
-//! queue disciplines and filters (`PACKET_QDISC_BYPASS`), so nothing comes round twice. Addresses,
-//! routes and neighbours of the interface stay as they are. The filter outlives a process that is
-//! killed, so a [`guard`] in another process removes it; and `clsact`, if it was made for it and
-//! nobody else has put a filter there since.
+//! The filter is `clsact` with `u32` and `mirred` (tc-mirred(8)). The packet socket bypasses qdiscs
+//! and filters (`PACKET_QDISC_BYPASS`), so no frame is redirected twice. Addresses, routes and
+//! neighbours of the interface do not change. The filter outlives a killed process, so a [`guard`]
+//! in another process removes it. The guard also removes `clsact` if this module added it and no
+//! other filter uses it.
 
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
@@ -23,20 +23,20 @@ use nix::net::if_::{if_indextoname, if_nametoindex};
 use std::fs;
 use std::io::{self, Read};
 
-/// Our filter among those of the interface, late among them: others may pass packets by it.
+/// The filter's preference: after most other filters of the interface.
 const PREFERENCE: u16 = 0xf9f9;
 /// `ETH_P_ALL` in network byte order.
 const ALL_PROTOCOLS: u32 = 0x0003_u16.to_be() as u32;
-/// The way in and the way out of `clsact` (linux/pkt_sched.h, `TC_H_MIN_INGRESS`,
+/// Ingress and egress of `clsact` (linux/pkt_sched.h, `TC_H_MIN_INGRESS`,
 /// `TC_H_MIN_EGRESS`).
 const INGRESS: TcHandle = TcHandle { major: 0xffff, minor: 0xfff2 };
 const EGRESS: TcHandle = TcHandle { major: 0xffff, minor: 0xfff3 };
 const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0xfff1 };
 
-/// Why an interface cannot be interposed on.
+/// Why the network cannot be inserted.
 #[derive(Debug, thiserror::Error)]
 pub enum InterposeError {
-    /// It, or the TAP beside it, cannot be opened.
+    /// The interface or the TAP cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The kernel refused a step.
@@ -57,17 +57,17 @@ pub enum InterposeError {
 fn advice(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
         Some(nix::libc::ENOENT | nix::libc::EOPNOTSUPP) => {
-            " (this kernel has no clsact, u32 or mirred: nothing can be put in the way here)"
+            " (this kernel has no clsact, u32 or mirred: its egress cannot be redirected)"
         }
         Some(nix::libc::EPERM) => " (run as root)",
         _ => "",
     }
 }
 
-/// A network in the way out of an interface, until it is dropped or stopped.
+/// A network at the egress of an interface, until it is dropped or stopped.
 #[derive(Debug)]
 pub struct Interposed {
-    // First, so that nothing is redirected to a TAP that is gone.
+    // Dropped first, so that no frame is redirected to a removed TAP.
     redirection: Redirection,
     index: u32,
     /// The engine.
@@ -75,7 +75,7 @@ pub struct Interposed {
 }
 
 impl Interposed {
-    /// Puts `topology` in the way out of `interface`: frames enter at its first host and leave at
+    /// Inserts `topology` at the egress of `interface`: frames enter at its first host and leave at
     /// its second.
     pub fn start(
         interface: &str,
@@ -88,7 +88,7 @@ impl Interposed {
         let index = if_nametoindex(interface).map_err(io::Error::from).map_err(failed("its index"))?;
         let name = tap_name(index);
         let tap = TapPort::open(&name)?;
-        // Nothing but what is redirected may come out of the TAP.
+        // Only redirected frames may leave the TAP.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         let tap_index =
             if_nametoindex(name.as_str()).map_err(io::Error::from).map_err(failed("the TAP's index"))?;
@@ -98,39 +98,39 @@ impl Interposed {
         let ports: EdgePorts =
             vec![(EdgeId(0), Box::new(tap) as Box<dyn Port>), (EdgeId(1), Box::new(out) as Box<dyn Port>)];
         let engine = fastpath_engine::start(topology, ports, options)?;
-        // From here on there is something to undo.
-        let redirection = Redirection { interface: interface.to_owned(), made_room: false };
+        // From here on, dropping `redirection` undoes the steps.
+        let redirection = Redirection { interface: interface.to_owned(), added_clsact: false };
         let mut interposed = Interposed { redirection, index, engine };
         admit_own_packets(interface);
         let clsact = netlink
             .request(RouteNetlinkMessage::NewQueueDiscipline(clsact(index)), NLM_F_CREATE | NLM_F_EXCL);
         match clsact {
-            Ok(()) => interposed.redirection.made_room = true,
+            Ok(()) => interposed.redirection.added_clsact = true,
             Err(error) if error.raw_os_error() == Some(nix::libc::EEXIST) => {}
-            Err(error) => return Err(failed("making room for a filter (clsact)")(error)),
+            Err(error) => return Err(failed("adding clsact")(error)),
         }
         let filter = RouteNetlinkMessage::NewTrafficFilter(filter(index, Some(tap_index)));
         netlink
             .request(filter, NLM_F_CREATE | NLM_F_REPLACE)
-            .map_err(failed("redirecting what leaves (u32, mirred)"))?;
+            .map_err(failed("redirecting the egress (u32, mirred)"))?;
         Ok(interposed)
     }
 }
 
 impl Interposed {
-    /// Whether the interface had no room for filters before.
-    pub fn made_room(&self) -> bool {
-        self.redirection.made_room
+    /// Whether `clsact` was added to the interface.
+    pub fn added_clsact(&self) -> bool {
+        self.redirection.added_clsact
     }
 
-    /// Whether it is still in anybody's way: the interface is there, and the engine runs.
+    /// Whether the interface still exists and the engine runs.
     pub fn is_in_place(&self) -> bool {
-        // Of an interface that is not there, nix says that its name is empty.
+        // For a missing interface nix returns an empty name.
         let is_there = if_indextoname(self.index).is_ok_and(|name| !name.is_empty());
         is_there && !self.engine.has_ended()
     }
 
-    /// Takes the network out of the way; says how it stood.
+    /// Removes the network and returns the final report.
     pub fn stop(self) -> Result<Report, Panicked> {
         let Interposed { engine, redirection, .. } = self;
         drop(redirection);
@@ -138,27 +138,27 @@ impl Interposed {
     }
 }
 
-/// The filter in the way out of an interface.
+/// The filter at the egress of an interface.
 #[derive(Debug)]
 struct Redirection {
     interface: String,
-    made_room: bool,
+    added_clsact: bool,
 }
 
 impl Drop for Redirection {
     fn drop(&mut self) {
-        // It fails only if the interface is gone, and the filter with it.
-        let _ = remove(&self.interface, self.made_room);
+        // This fails only if the interface, and the filter with it, no longer exists.
+        let _ = remove(&self.interface, self.added_clsact);
     }
 }
 
-/// Waits until its standard input ends, which is when the process that started it does, by whatever
-/// signal; then removes the filter from `interface`, if it is still there. Anything to read before
-/// that says that room was made for the filter.
+/// Waits until standard input ends, which happens when the parent process ends, by whatever signal.
+/// Then removes the filter from `interface`, if it still exists. Any input before that means that
+/// `clsact` was added and is removed too.
 pub fn guard(interface: &str) -> io::Result<()> {
-    let mut said = Vec::new();
-    let _ = io::stdin().read_to_end(&mut said);
-    match remove(interface, !said.is_empty()) {
+    let mut input = Vec::new();
+    let _ = io::stdin().read_to_end(&mut input);
+    match remove(interface, !input.is_empty()) {
         Err(error)
             if !matches!(
                 error.raw_os_error(),
@@ -171,8 +171,8 @@ pub fn guard(interface: &str) -> io::Result<()> {
     }
 }
 
-/// Removes the filter, and the room for filters if it was made for it and is empty again.
-fn remove(interface: &str, made_room: bool) -> io::Result<()> {
+/// Removes the filter; and `clsact`, if it was added for it and has no other filter.
+fn remove(interface: &str, added_clsact: bool) -> io::Result<()> {
     let index = if_nametoindex(interface)?;
     let mut netlink = Netlink::open()?;
     let removed = netlink.request(RouteNetlinkMessage::DelTrafficFilter(filter(index, None)), 0);
@@ -181,7 +181,7 @@ fn remove(interface: &str, made_room: bool) -> io::Result<()> {
         question.header.parent = parent;
         netlink.has_any(RouteNetlinkMessage::GetTrafficFilter(question))
     };
-    if made_room && !is_used(INGRESS)? && !is_used(EGRESS)? {
+    if added_clsact && !is_used(INGRESS)? && !is_used(EGRESS)? {
         netlink.request(RouteNetlinkMessage::DelQueueDiscipline(clsact(index)), 0)?;
     }
     removed
@@ -191,9 +191,8 @@ fn tap_name(index: u32) -> String {
     format!("fp-netem{index}")
 }
 
-/// Packets of this machine to itself come back without the route they were sent by, so on the
-/// loopback interface the kernel has to be told that they are no forgeries. It stays told: the
-/// setting has no effect on others' packets there.
+/// On the loopback interface, lets the kernel accept redirected packets, which return without the
+/// route they were sent by. The settings stay: they do not affect other packets there.
 fn admit_own_packets(interface: &str) {
     if interface == "lo" {
         for setting in ["route_localnet", "accept_local"] {
@@ -210,7 +209,8 @@ fn clsact(index: u32) -> TcMessage {
     message
 }
 
-/// The filter that sends every frame to the interface `to`; without it, the filter to remove.
+/// Returns the filter that redirects every frame to the interface `to`; without `to`, the filter to
+/// remove.
 fn filter(index: u32, to: Option<u32>) -> TcMessage {
     let mut message = TcMessage::with_index(index as i32);
     message.header.parent = EGRESS;
@@ -223,7 +223,7 @@ fn filter(index: u32, to: Option<u32>) -> TcMessage {
     message
 }
 
-/// The options of a u32 filter that matches everything and redirects it (linux/pkt_cls.h,
+/// Returns the options of a u32 filter that redirects every packet (linux/pkt_cls.h,
 /// linux/tc_act/tc_mirred.h).
 fn redirect_all(to: u32) -> Vec<u8> {
     const TCA_U32_SEL: u16 = 5;
@@ -239,7 +239,7 @@ fn redirect_all(to: u32) -> Vec<u8> {
     let mut selector = vec![1, 0, 1, 0];
     selector.extend([0; 12]);
     selector.extend([0; 16]);
-    // struct tc_mirred: index, capabilities, action, two reference counts, what to do, whereto.
+    // struct tc_mirred: index, capabilities, action, two reference counts, redirection, interface.
     let words = [0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to];
     let mirred: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
     let options = attribute(TCA_MIRRED_PARMS, &mirred);
@@ -248,7 +248,7 @@ fn redirect_all(to: u32) -> Vec<u8> {
     [attribute(TCA_U32_SEL, &selector), attribute(TCA_U32_ACT, &actions)].concat()
 }
 
-/// A netlink attribute: length, kind, value, padded to four bytes (netlink(7)).
+/// Returns a netlink attribute: length, kind, value, padded to four bytes (netlink(7)).
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());

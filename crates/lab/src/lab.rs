@@ -1,6 +1,6 @@
-//! A running lab: its hosts, its engine, its name. Dropping the value removes all of it.
+//! A running lab: its hosts, its engine and its name. Dropping the value removes all of it.
 
-use crate::enter::{EnterError, alive, environment, see_names};
+use crate::enter::{EnterError, alive, environment, mount_hosts_file};
 use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::state::{self, Claim, ClaimError, HostState, State};
@@ -16,36 +16,35 @@ const CONTROL_SOCKET: &str = "control.sock";
 
 /// A topology brought up on this machine.
 ///
-/// On drop the engine goes first, and with it the interfaces; then, in the order of the fields, the
-/// namespaces, and last the programs still in them and the state directory.
+/// On drop the engine ends first, and the interfaces with it. The claim then ends the programs
+/// still in the namespaces and removes the state directory, and the namespaces close last.
 #[derive(Debug)]
 pub struct Lab {
-    /// Taken only to end it.
+    /// `None` only on drop.
     engine: Option<Running>,
     topology: Topology,
-    /// Dropped before the namespaces close, while their inodes are nobody else's.
+    /// Dropped before the namespaces close: their inodes are then still this lab's.
     claim: Claim,
     hosts: Vec<Host>,
     name: String,
     base: PathBuf,
 }
 
-/// Where the engine of the lab called `name`, which must be up, listens for
-/// [`fastpath_engine::control`] requests.
+/// Returns the control socket ([`fastpath_engine::control`]) of the running lab called `name`.
 pub fn control_socket(name: &str) -> Result<PathBuf, EnterError> {
     let (directory, _) = alive(name)?;
     Ok(directory.join(CONTROL_SOCKET))
 }
 
-/// Whether somebody has to bring an interface up before anything passes it.
+/// Whether an interface exists and is down.
 fn is_down(interface: &str) -> bool {
     let all = nix::ifaddrs::getifaddrs().ok();
     let mut of_it = all.into_iter().flatten().filter(|address| address.interface_name == interface);
     of_it.next().is_some_and(|address| !address.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP))
 }
 
-/// What a lab is started on.
-struct Place {
+/// What a lab is started with.
+struct LabParts {
     base: PathBuf,
     claim: Claim,
     privilege: Privilege,
@@ -53,10 +52,10 @@ struct Place {
     ports: EdgePorts,
 }
 
-/// Why a lab did not come up. Nothing is left behind.
+/// Why a lab did not come up. Nothing remains.
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
-    /// No namespaces on this machine.
+    /// Network namespaces are not permitted here.
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
     /// The name is bad or taken.
@@ -82,7 +81,7 @@ pub enum UpError {
 }
 
 impl UpError {
-    /// Whether this machine or user may not have hosts at all, however the topology is written.
+    /// Whether this machine or user may not have hosts at all, whatever the topology.
     pub fn is_refusal(&self) -> bool {
         use fastpath_engine::port::OpenError;
         let refused = |error: &OpenError| {
@@ -98,13 +97,13 @@ impl UpError {
 
 impl Lab {
     /// Brings up every host of the topology and the engine between them, under a name that no other
-    /// lab of this user has. Without the privilege for it the process first becomes root in a user
-    /// namespace of its own, for which it must still be single-threaded.
+    /// lab of this user has. Without the privilege for namespaces the process first becomes root in
+    /// its own user namespace, for which it must be single-threaded.
     ///
     /// The engine listens for `fastpath ctl` in the lab's state directory, whatever
     /// `options.control` says.
     pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
-        // Before the process may become somebody else.
+        // Before the process may become another user.
         let base = state::base();
         let claim = Claim::new(name)?;
         let privilege = gain_privilege()?;
@@ -119,27 +118,24 @@ impl Lab {
                 ports.push((EdgeId(ports.len() as u32), Box::new(tap)));
             }
         }
-        Lab::start(topology, name, options, Place { base, claim, privilege, hosts, ports })
+        Lab::start(topology, name, options, LabParts { base, claim, privilege, hosts, ports })
     }
 
     /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`),
-    /// which makes this machine a transparent bridge with the network inside. There are no hosts to
-    /// run programs in.
+    /// which makes this machine a transparent bridge with the network inside. There are no hosts.
     pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let (base, claim) = (state::base(), Claim::new(name)?);
         let ports = fastpath_engine::attach(&topology, &options.notice)?;
         for (_, port) in ports.iter().filter(|(_, port)| is_down(port.name())) {
             let name = port.name();
-            options
-                .notice
-                .send(&format!("port {name} is down, so nothing passes there: ip link set {name} up"));
+            options.notice.send(&format!("port {name} is down and carries nothing: ip link set {name} up"));
         }
-        let place = Place { base, claim, privilege: Privilege::Own, hosts: Vec::new(), ports };
+        let place = LabParts { base, claim, privilege: Privilege::Own, hosts: Vec::new(), ports };
         Lab::start(topology, name, options, place)
     }
 
-    fn start(topology: Topology, name: &str, options: Options, place: Place) -> Result<Lab, UpError> {
-        let Place { base, claim, privilege, hosts, ports } = place;
+    fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
+        let LabParts { base, claim, privilege, hosts, ports } = place;
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
         let engine = Some(fastpath_engine::start(topology.clone(), ports, options)?);
         let lab = Lab { engine, topology, hosts, claim, name: name.to_owned(), base };
@@ -147,22 +143,22 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it was made from.
+    /// Returns its topology.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Its hosts in the order of the topology.
+    /// Returns its hosts, in the order of the topology.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// The host called `name`.
+    /// Returns the host called `name`.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
     }
@@ -173,32 +169,32 @@ impl Lab {
         let hosts_file = self.hosts_file();
         // The child inherits the namespaces of the thread that starts it.
         host.namespace.within(|| {
-            see_names(&hosts_file)?;
+            mount_hosts_file(&hosts_file)?;
             command.spawn()
         })?
     }
 
-    /// Prepares a program that runs on the machine itself, where it can use `fastpath lab exec`.
+    /// Prepares a program that runs on the machine itself, so that it can use `fastpath lab exec`.
     pub fn prepare<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.env(state::LAB_VARIABLE, &self.name).env(state::DIRECTORY_VARIABLE, &self.base)
     }
 
-    /// How the network stands; `None` if the engine has ended.
+    /// Returns the current report; `None` if the engine has ended.
     pub fn report(&self) -> Option<Report> {
         self.engine.as_ref()?.report()
     }
 
-    /// Where its control interface listens on TCP, if it does.
+    /// Returns the TCP address of its control interface, if it has one.
     pub fn http(&self) -> Option<std::net::SocketAddr> {
         self.engine.as_ref()?.http()
     }
 
-    /// True once the engine has ended, by request over its control socket or because it failed.
+    /// Whether the engine has ended, by request over its control socket or by failure.
     pub fn has_ended(&self) -> bool {
         self.engine.as_ref().is_none_or(Running::has_ended)
     }
 
-    /// Ends the engine and removes everything; gives how the network stood in the end.
+    /// Ends the engine, removes everything, and returns the final report.
     pub fn down(mut self) -> Result<Report, Panicked> {
         self.engine.take().expect("only this and drop take it").stop()
     }
@@ -228,12 +224,12 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // How it ended is told by `down`; a drop only has to end it.
+        // `down` returns the result; a drop only ends the engine.
         let _ = self.engine.take().map(Running::stop);
     }
 }
 
-/// /etc/hosts of the lab: this machine's, then every node's addresses.
+/// Returns /etc/hosts of the lab: this machine's, then every node's addresses.
 fn names(topology: &Topology) -> String {
     let mut text = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
     if !text.is_empty() && !text.ends_with('\n') {
@@ -256,7 +252,7 @@ mod tests {
     use std::io::Read;
     use std::process::Stdio;
 
-    /// Two hosts on one ideal link, 10.0.0.1 and 10.0.0.2, with IPv6 beside.
+    /// Two hosts on one ideal link: 10.0.0.1 and 10.0.0.2, and IPv6 addresses.
     fn pair() -> Topology {
         let mut topology = Topology::default();
         let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
@@ -327,8 +323,8 @@ mod tests {
         let inodes = hosts.map(|host| host.namespace.inode()).collect();
         let lab_s = |name: &str| Mark::new(name, &lab.base).namespaces(&inodes);
         assert_eq!(programs_in(&lab_s(&lab.name)).len(), 1);
-        assert_eq!(lab_s("another").len(), 0, "the inode may be somebody else's by now");
-        // Reaped from the side: a program that nobody waits for is not over.
+        assert_eq!(lab_s("another").len(), 0, "the inode may belong to another namespace by now");
+        // Reap the program on another thread: until then it is a zombie.
         let reaper = std::thread::spawn(move || child.wait().unwrap());
         drop(lab);
         assert!(!reaper.join().unwrap().success());

@@ -1,6 +1,6 @@
-//! Experiments on one machine: every host of a topology is a network namespace whose interfaces are
-//! TAPs held by the engine, real programs run in the hosts, and the audit measures what the network
-//! really does.
+//! Labs: every host of a topology is a network namespace. Its interfaces are TAPs that the engine
+//! holds. Real programs run in the hosts. The audit measures whether the network does what its spec
+//! implies.
 //!
 //! ```text
 //!  namespace a                 this process                 namespace b
@@ -9,10 +9,10 @@
 //!  └─────────────┘     └──────────────────────────┘     └─────────────┘
 //! ```
 //!
-//! The namespaces have no names in the file system: they live as descriptors of the process that
-//! brought the lab up, so the kernel removes the interfaces when that process ends, even by `kill
-//! -9`. What may then remain (programs in the namespaces, the state directory) is what [`down`]
-//! cleans.
+//! The namespaces have no names in the file system. They are held by descriptors of the process
+//! that brought the lab up, so the kernel removes the interfaces when that process ends, even by
+//! `kill
+//! -9`. Programs in the namespaces and the state directory may remain; [`down`] removes them.
 //!
 //! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`; for the
 //! audit `audit/mod.rs`.
@@ -37,8 +37,7 @@ pub use leftovers::programs_in;
 pub use namespace::{Namespace, NotPermitted};
 pub use state::{ClaimError, DownError, Listed, down, list};
 
-/// Says visibly that a test could not run here, on stderr and in the file that the test command
-/// reads.
+/// Reports that a test could not run here, on stderr and in the file that the test command reads.
 #[cfg(test)]
 fn skip(test: &str, why: &str) {
     let line = format!("SKIPPED: {test}: {why}\n");

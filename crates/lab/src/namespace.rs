@@ -1,8 +1,7 @@
-//! Network namespaces held by descriptor, and the user namespace that stands in for root.
+//! Network namespaces held by descriptor, and the user namespace that replaces root privileges.
 //!
-//! A thread that joins another network namespace never goes back, so everything that has to happen
-//! inside one is done by a thread of its own ([`Namespace::within`]). Sockets made there keep their
-//! namespace.
+//! A thread that joins another network namespace stays there, so work inside a namespace runs on
+//! its own thread ([`Namespace::within`]). Sockets opened there keep their namespace.
 
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{Gid, Uid};
@@ -12,26 +11,25 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::thread;
 
-/// A network namespace. It goes away with the last descriptor, interface-holding process or socket
-/// in it.
+/// A network namespace. The kernel removes it with its last descriptor, process and socket.
 #[derive(Debug)]
 pub struct Namespace {
     file: File,
     inode: u64,
 }
 
-/// This machine does not let us make namespaces; what works without is `fastpath replay`.
+/// The system does not permit namespaces. `fastpath replay` works without them.
 #[derive(Debug, thiserror::Error)]
 #[error("network namespaces are not permitted here: {step}: {source}")]
 pub struct NotPermitted {
-    /// What was refused.
+    /// The refused step.
     pub step: &'static str,
-    /// How the kernel put it.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
 impl Namespace {
-    /// A new namespace with nothing but a loopback interface that is down.
+    /// Makes a namespace with nothing but a loopback interface that is down.
     pub fn new() -> Result<Namespace, NotPermitted> {
         let made = thread::scope(|scope| {
             let maker = scope.spawn(|| -> Result<File, NotPermitted> {
@@ -44,7 +42,7 @@ impl Namespace {
         Namespace::of(made)
     }
 
-    /// That of another process.
+    /// Opens the namespace of another process.
     pub fn of_process(process: u32) -> Result<Namespace, NotPermitted> {
         let file = File::open(format!("/proc/{process}/ns/net"));
         Namespace::of(file.map_err(|e| refused("opening another process' namespace", e))?)
@@ -55,23 +53,23 @@ impl Namespace {
         Ok(Namespace { file, inode })
     }
 
-    /// The number that identifies it under `/proc/<pid>/ns/net`.
+    /// Returns the inode that identifies it under `/proc/<pid>/ns/net`.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// The descriptor's number in this process.
+    /// Returns the descriptor's number in this process.
     pub fn raw_fd(&self) -> i32 {
         self.file.as_raw_fd()
     }
 
-    /// The descriptor that holds it.
+    /// Returns the descriptor that holds it.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` goes on
-    /// here.
+    /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` is
+    /// propagated.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let worker = scope.spawn(|| -> io::Result<T> {
@@ -83,8 +81,8 @@ impl Namespace {
     }
 }
 
-/// Makes sure that this process may create network namespaces: nothing to do with the privilege,
-/// else it moves into a new user namespace in which it is root. `Ok(true)` if it moved.
+/// Makes sure that this process may create network namespaces. Without the privilege it moves into
+/// a new user namespace, in which it is root.
 ///
 /// The kernel allows the move only while the process has a single thread.
 pub fn gain_privilege() -> Result<Privilege, NotPermitted> {
@@ -104,12 +102,12 @@ pub fn gain_privilege() -> Result<Privilege, NotPermitted> {
     Namespace::new().map(|_| Privilege::UserNamespace)
 }
 
-/// Where the right to make namespaces comes from.
+/// The origin of the privilege to make namespaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Privilege {
-    /// The process had it.
+    /// The process had it already.
     Own,
-    /// It is root in a user namespace of its own.
+    /// The process is root in its own user namespace.
     UserNamespace,
 }
 

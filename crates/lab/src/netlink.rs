@@ -1,6 +1,6 @@
-//! The rtnetlink requests a host needs: link up with its parameters, address, route; and for what
-//! is measured beside the engine veth pairs and bridges. Blocking, one request and its
-//! acknowledgement at a time; the socket belongs to the namespace of the thread that made it.
+//! The rtnetlink requests that hosts and testbeds need: links, addresses, routes, veth pairs,
+//! bridges. Blocking: one request and its acknowledgement at a time. The socket belongs to the
+//! namespace of the thread that opened it.
 
 use ipnet::IpNet;
 use netlink_packet_core::{
@@ -22,7 +22,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What an interface is given when it comes up. `None` leaves what it has.
+/// The parameters of an interface that is brought up.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct LinkParameters {
     /// The MAC address; `None` keeps it.
@@ -90,8 +90,8 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Gives the interface an address, usable at once: no duplicate address detection (RFC 4862
-    /// §5.4), since the topology has made sure that it is unique.
+    /// Adds an address, usable at once: without duplicate address detection (RFC 4862 §5.4),
+    /// because the topology ensures that it is unique.
     pub fn add_address(&mut self, index: u32, address: IpNet) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(address.addr());

@@ -9,12 +9,12 @@
 //!  └──────────────────────────┘                             └─────────────────────┘
 //! ```
 //!
-//! Addresses are of 100.64.0.0/10 (RFC 6598), as in Mahimahi. Every shell has a block of them,
-//! begins it with its own link and leaves the rest to shells started inside, whose packets it
-//! forwards: so they nest, five deep, fifteen beside each other. Inside, everything goes to the
-//! namespace outside, whose every address is reachable; further than that it forwards only if it is
-//! set up to (`net.ipv4.ip_forward` and, towards machines that know no way back, masquerading).
-//! Nothing outside is changed but the new interface and its route, and both go with the process.
+//! Addresses are taken from 100.64.0.0/10 (RFC 6598), as in Mahimahi. Every shell has a block: its
+//! own link has the first part, and shells started inside have the rest. Shells nest five deep,
+//! with fifteen at each level. The default route inside leads to the namespace outside, and all
+//! addresses there are reachable. That namespace forwards further only if it is configured to
+//! (`net.ipv4.ip_forward` and masquerading). Outside, only the new interface and its route are
+//! added; both are removed with the process.
 
 use crate::host::{Host, HostError};
 use crate::netlink::{LinkParameters, Netlink};
@@ -29,32 +29,32 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::process::{Child, Command};
 
-/// Where a shell finds the block it may give to shells inside it.
+/// The environment variable with the block for shells inside this one.
 const BLOCK_VARIABLE: &str = "FASTPATH_SHELL_BLOCK";
-/// Where programs in a shell find the address of the namespace outside.
+/// The environment variable with the address of the namespace outside.
 const OUTSIDE_VARIABLE: &str = "FASTPATH_SHELL_OUTSIDE";
-/// Shells beside each other, and one place for the link itself: four bits of address.
+/// Bits of address for the shells of one level and for the link itself.
 const BITS: u8 = 4;
-/// A link has four addresses, two of which are stations.
+/// The prefix length of a link: two host addresses.
 const LINK_PREFIX: u8 = 30;
 
-/// Addresses of a shell.
+/// The block of addresses of a shell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressBlock {
     all: Ipv4Net,
     number: u8,
 }
 
-/// Why a shell cannot be had.
+/// Why a shell did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     /// No addresses are left.
     #[error("no address is free for another shell in {0}: end one, or nest less deeply")]
     Full(Ipv4Net),
-    /// The environment variable makes no sense.
+    /// The environment variable is not a block.
     #[error("{BLOCK_VARIABLE}={0} is not a block of IPv4 addresses: unset it")]
     BadBlock(String),
-    /// The namespace outside may not be changed.
+    /// The interface outside cannot be made.
     #[error("the interface to the shell cannot be made: {0}")]
     Outside(#[from] OpenError),
     /// The namespace inside failed.
@@ -76,7 +76,7 @@ pub enum ShellError {
 }
 
 impl AddressBlock {
-    /// The first block that nobody uses in this namespace.
+    /// Finds the first unused block in this namespace.
     pub fn find() -> Result<AddressBlock, ShellError> {
         let all = match std::env::var(BLOCK_VARIABLE) {
             Ok(text) => text.parse::<Ipv4Net>().map_err(|_| ShellError::BadBlock(text))?,
@@ -88,7 +88,7 @@ impl AddressBlock {
         AddressBlock::first_free(all, &used).ok_or(ShellError::Full(all))
     }
 
-    /// The first part of `all` behind the part of its own link that holds none of `used`.
+    /// Returns the first part of `all`, after that of its own link, that contains none of `used`.
     fn first_free(all: Ipv4Net, used: &[Ipv4Addr]) -> Option<AddressBlock> {
         let prefix = all.prefix_len() + BITS;
         if prefix > LINK_PREFIX {
@@ -101,7 +101,7 @@ impl AddressBlock {
             .find(|block| free(&block.all))
     }
 
-    /// The addresses of the two ends, outside and inside.
+    /// Returns the addresses of the two ends: outside and inside.
     pub fn ends(&self) -> [Ipv4Net; 2] {
         let first = u32::from(self.all.network());
         [1, 2].map(|n| Ipv4Net::new(Ipv4Addr::from(first + n), LINK_PREFIX).expect("a prefix of at most 32"))
@@ -112,7 +112,7 @@ impl AddressBlock {
     }
 }
 
-/// A namespace behind a link. Dropped, it is gone, with the interface outside.
+/// A namespace behind a link. Dropping it removes it and the interface outside.
 #[derive(Debug)]
 pub struct Shell {
     engine: Running,
@@ -127,8 +127,7 @@ impl Shell {
         let routes = Routes::compute(&topology);
         let outside = join_outside(&topology, block)?;
         let (inside, mut taps) = Host::new(NodeId(1), &topology.nodes[1], routes.of(NodeId(1)))?;
-        // Shells in the shell: a new namespace is ours to configure, and only an unwritable
-        // /proc/sys prevents it.
+        // For shells inside this one. This fails only if /proc/sys is not writable.
         let _ = inside.namespace.within(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"));
         let inner = taps.pop().expect("one interface for its one link");
         let ports: EdgePorts = vec![
@@ -146,23 +145,23 @@ impl Shell {
         self.inside.namespace.within(|| command.spawn())?
     }
 
-    /// Where the control interface of its link listens on TCP, if it does.
+    /// Returns the TCP address of the link's control interface, if it has one.
     pub fn http(&self) -> Option<std::net::SocketAddr> {
         self.engine.http()
     }
 
-    /// True once the engine has ended, which then is a failure.
+    /// Whether the engine has ended, which is a failure.
     pub fn has_ended(&self) -> bool {
         self.engine.has_ended()
     }
 
-    /// Ends the link; says how it stood.
+    /// Ends the link and returns the final report.
     pub fn stop(self) -> Result<Report, Panicked> {
         self.engine.stop()
     }
 }
 
-/// The end of the link in this namespace, with the route to all that is inside.
+/// Makes the end of the link in this namespace, and the route to the block.
 fn join_outside(topology: &Topology, block: AddressBlock) -> Result<TapPort, ShellError> {
     let name = block.interface();
     let failed = |what| {
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_lie_beside_and_inside_each_other() {
+    fn blocks_are_disjoint_or_nested() {
         let first = AddressBlock::first_free(net("100.64.0.0/10"), &[]).unwrap();
         assert_eq!((first.all, first.number), (net("100.68.0.0/14"), 1));
         assert_eq!(first.ends(), [net("100.68.0.1/30"), net("100.68.0.2/30")]);

@@ -1,10 +1,9 @@
-//! What a running lab leaves in the file system for `exec`, `down` and `list`: one directory per
-//! lab.
+//! The files of a running lab, which `exec`, `down` and `list` read: one directory per lab.
 //!
 //! ```text
 //! /run/fastpath/<lab>/        as root, else $XDG_RUNTIME_DIR/fastpath/<lab>/
 //!   lock                      held by the process that brought it up: a lab is alive while it is locked,
-//!                             and the kernel unlocks it whatever way that process ends
+//!                             and the kernel unlocks it however that process ends
 //!   state.json                [`State`]
 //!   hosts                     /etc/hosts as the programs in the lab see it
 //!   control.sock              the engine's control socket
@@ -23,37 +22,35 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The environment variable that says in which lab a program is. A lab sets it for the programs it
-/// starts.
+/// The environment variable with the name of the lab. A lab sets it for its programs.
 pub(crate) const LAB_VARIABLE: &str = "FASTPATH_LAB";
-/// The environment variable that says where labs keep their state. A lab sets it for the programs
-/// it starts.
+/// The environment variable with the directory of the labs' state. A lab sets it for its programs.
 pub(crate) const DIRECTORY_VARIABLE: &str = "FASTPATH_STATE_DIR";
-/// A Unix socket's path has 107 bytes; the name takes at most this many of them.
+/// Maximum length of a name: the path of a Unix socket has 107 bytes.
 const NAME_MAX: usize = 40;
-/// How long an engine gets to clean up after SIGTERM before it is killed.
+/// Time for an engine to clean up after SIGTERM, before SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 
-/// What others need to know of a running lab.
+/// The published state of a running lab.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     /// The process that holds the namespaces.
     pub(crate) pid: i32,
-    /// Where programs must join that process's user namespace first.
+    /// Whether programs must first join that process's user namespace.
     pub(crate) user_namespace: bool,
-    /// By name.
+    /// The hosts by name.
     pub(crate) hosts: BTreeMap<String, HostState>,
 }
 
-/// Where to find a host.
+/// The published state of a host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct HostState {
     /// The namespace is `/proc/<pid>/fd/<this>`.
     pub(crate) namespace_fd: i32,
-    /// The namespace's inode, by which programs in it are found.
+    /// The inode of the namespace, which identifies the programs in it.
     pub(crate) namespace_inode: u64,
-    /// With prefix lengths.
+    /// Addresses with prefix lengths.
     pub(crate) addresses: Vec<String>,
 }
 
@@ -71,7 +68,7 @@ pub enum ClaimError {
     /// Names become file names.
     #[error("lab name {0:?}: use 1 to {NAME_MAX} letters, digits, '-', '_' or '.', not '.' first")]
     BadName(String),
-    /// Somebody holds it.
+    /// Another process holds the name.
     #[error(
         "lab {name} is up already (process {pid}): `fastpath lab down {name}` ends it, --name gives another"
     )]
@@ -81,10 +78,10 @@ pub enum ClaimError {
         /// The process that holds it.
         pid: i32,
     },
-    /// The directory cannot be made.
+    /// The directory cannot be created.
     #[error("state directory {path}: {source}")]
     Directory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -92,7 +89,7 @@ pub enum ClaimError {
 }
 
 impl Claim {
-    /// Takes the name. What a dead lab of that name has left is cleaned first.
+    /// Claims the name, and removes what a dead lab of that name left.
     pub(crate) fn new(name: &str) -> Result<Claim, ClaimError> {
         check_name(name)?;
         let directory = base().join(name);
@@ -111,12 +108,12 @@ impl Claim {
         Ok(Claim { directory, _lock: lock })
     }
 
-    /// Where the lab keeps its files.
+    /// Returns the directory of the lab's files.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Writes a file of the directory; a reader sees the old or the new one, never a part.
+    /// Writes a file of the directory atomically.
     pub(crate) fn write(&self, file: &str, content: &[u8]) -> io::Result<()> {
         let partial = self.directory.join(format!(".{file}"));
         fs::write(&partial, content)?;
@@ -132,7 +129,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         end_leftovers(&self.directory);
-        // Nobody to tell in a drop; what stays is cleaned by the next `up` or `down` of the name.
+        // What remains after an error is removed by the next `up` or `down` of the name.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -140,10 +137,10 @@ impl Drop for Claim {
 /// Why `down` failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DownError {
-    /// Nothing of that name.
+    /// There is no lab of that name.
     #[error("no lab {name} (up: {})", or_none(.have))]
     NoSuchLab {
-        /// What was asked for.
+        /// The name.
         name: String,
         /// The labs there are.
         have: Vec<String>,
@@ -155,25 +152,25 @@ pub enum DownError {
         name: String,
         /// The process.
         pid: i32,
-        /// What the last attempt gave.
+        /// The error of the last attempt.
         source: io::Error,
     },
-    /// The state directory stays.
+    /// The state directory cannot be removed.
     #[error("removing {path}: {source}")]
     Directory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
 }
 
-/// What `list` tells of a lab.
+/// An entry of [`list`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// Its engine runs; if not, `down` removes what is left.
+    /// Whether its engine runs. If not, `down` removes what remains.
     pub alive: bool,
     /// The process that holds it (or held it).
     pub pid: i32,
@@ -181,9 +178,9 @@ pub struct Listed {
     pub hosts: BTreeMap<String, Vec<String>>,
 }
 
-/// Ends a lab and removes all of it: the engine (SIGTERM, on which it cleans up after itself;
-/// SIGKILL if it does not), programs still running in the hosts, the state directory. Returns how
-/// many such programs had to be ended after the engine was gone.
+/// Ends a lab and removes all of it: the engine (SIGTERM, on which it cleans up; SIGKILL if it does
+/// not), the programs still running in the hosts, and the state directory. Returns the number of
+/// such programs.
 pub fn down(name: &str) -> Result<usize, DownError> {
     let directory = base().join(name);
     if check_name(name).is_err() || !directory.is_dir() {
@@ -203,7 +200,7 @@ pub fn down(name: &str) -> Result<usize, DownError> {
     }
 }
 
-/// The labs of this user, alive or left behind, by name.
+/// Returns the labs of this user, alive or dead, sorted by name.
 pub fn list() -> Vec<Listed> {
     let Ok(entries) = fs::read_dir(base()) else { return Vec::new() };
     let mut labs: Vec<Listed> = entries
@@ -220,7 +217,7 @@ pub fn list() -> Vec<Listed> {
     labs
 }
 
-/// The state of a lab that is alive.
+/// Returns the directory and state of a lab that is alive.
 pub(crate) fn alive(name: &str) -> Option<(PathBuf, State)> {
     check_name(name).ok()?;
     let directory = base().join(name);
@@ -228,8 +225,8 @@ pub(crate) fn alive(name: &str) -> Option<(PathBuf, State)> {
     Some((directory, state))
 }
 
-/// The directory of all labs of this user. It does not change when the process becomes root in a
-/// user namespace as long as it is asked before.
+/// Returns the directory of all labs of this user. Call it before the process becomes root in a
+/// user namespace.
 pub(crate) fn base() -> PathBuf {
     if let Some(given) = env::var_os(DIRECTORY_VARIABLE) {
         return given.into();
@@ -263,8 +260,7 @@ fn read(directory: &Path) -> Option<State> {
 
 fn stop_engine(name: &str, directory: &Path) -> Result<(), DownError> {
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        // Alive means locked, and the lock's holder wrote the number: it cannot be somebody else's
-        // yet.
+        // The directory is locked, and the lock's holder wrote the process number.
         let Some((true, state)) = read(directory).map(|state| (is_alive(directory), state)) else {
             return Ok(());
         };
@@ -305,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_plain_file_name_is_refused() {
+    fn a_name_that_is_not_a_plain_file_name_is_refused() {
         for name in ["", ".", "..", ".hidden", "a/b", "a b", "ü", &"x".repeat(NAME_MAX + 1)] {
             assert!(matches!(check_name(name), Err(ClaimError::BadName(_))), "{name:?}");
         }

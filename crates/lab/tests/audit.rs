@@ -1,4 +1,4 @@
-//! The audit of a small lab: what it finds agrees with what its spec implies.
+//! The audit of a small lab: its results agree with what the spec implies.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -35,8 +35,8 @@ fn what_is_observed_agrees_with_what_is_implied() {
     let found = audit(&lab, short(), &AtomicBool::new(false), &|_| {}).unwrap();
     let [pair] = &found.pairs[..] else { panic!("{} pairs", found.pairs.len()) };
     assert_eq!((pair.from.as_str(), pair.to.as_str()), ("a", "b"));
-    // What the machine's load cannot change: round trips are never shorter, and losses as drawn.
-    // What waited while it paused comes at once, but the queue bounds it.
+    // The machine's load does not change these: round trips are never shorter, losses are as drawn.
+    // Frames that waited during a host stall arrive at once, but the queue limits their number.
     let rtt = &pair.rtt_ms;
     assert!((rtt.configured - 40.0784).abs() < 1e-9, "{rtt:?}");
     assert!(rtt.median.unwrap() >= rtt.configured - 0.01, "{rtt:?}");
@@ -61,9 +61,9 @@ fn has_what_scripts_rely_on(found: &Audit) {
             assert!(json["pairs"][0][path][number].is_number(), "{path}.{number} in {json}");
         }
     }
-    let books = &json["conservation"];
-    let count = |name: &str| books[name].as_u64().unwrap();
-    let dropped: u64 = books["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    let accounting = &json["conservation"];
+    let count = |name: &str| accounting[name].as_u64().unwrap();
+    let dropped: u64 = accounting["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     assert_eq!(count("in"), count("delivered") + dropped + count("held"));
     assert!(["pass", "fail"].contains(&json["verdict"].as_str().unwrap()));
     let table = found.to_string();
@@ -71,14 +71,14 @@ fn has_what_scripts_rely_on(found: &Audit) {
 }
 
 #[test]
-fn an_audit_that_is_told_to_stop_does_at_once() {
+fn an_audit_stops_at_once_when_the_flag_is_set() {
     let Some(lab) = common::up("audit that stops", LOSSY) else { return };
     let answer = audit(&lab, short(), &AtomicBool::new(true), &|_| {});
     assert!(matches!(answer, Err(AuditError::Interrupted)), "{answer:?}");
 }
 
 #[test]
-fn hosts_that_cannot_reach_each_other_are_said_not_measured() {
+fn hosts_that_cannot_reach_each_other_are_noted_and_not_measured() {
     const APART: &str = r#"
         [host.a]
         [host.b]

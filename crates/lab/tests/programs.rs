@@ -55,7 +55,7 @@ fn ping_works_over_ipv6() {
 }
 
 #[test]
-fn traceroute_sees_every_router() {
+fn traceroute_shows_every_router() {
     let Some(lab) = up_with("traceroute", "traceroute", CHAIN) else { return };
     let (output, text) = run(&lab, "a", &["traceroute", "-n", "-q1", "-w2", "b"]);
     assert!(output.status.success(), "{text}");
@@ -66,7 +66,7 @@ fn traceroute_sees_every_router() {
         let mine = |node: &&fastpath_spec::Node| {
             node.interfaces.iter().flat_map(|i| &i.addresses).any(|net| net.addr() == hop)
         };
-        topology.nodes.iter().find(mine).map(|node| node.name.as_str()).unwrap_or("nobody")
+        topology.nodes.iter().find(mine).map(|node| node.name.as_str()).unwrap_or("unknown")
     };
     assert_eq!(hops.iter().map(owner).collect::<Vec<_>>(), ["r", "s", "b"], "{text}");
 }
@@ -123,8 +123,7 @@ fn iperf3_fills_the_slowest_link_and_no_more() {
     assert!(output.status.success(), "{text}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let received = report["end"]["sum_received"]["bytes"].as_f64().unwrap();
-    // 1228 of 1294 bytes are payload. Over the whole time: a machine that pauses makes it longer,
-    // never shorter.
+    // 1228 of 1294 bytes are payload. Host stalls make the whole time longer, never shorter.
     let (mbit, most) = (received * 8.0 / took.as_secs_f64() / 1e6, 20.0 * 1228.0 / 1294.0);
     assert!((most * 0.1..most).contains(&mbit), "{mbit} of {most} Mbit/s:\n{text}");
     said.for_each(drop);
@@ -151,7 +150,7 @@ fn a_session_that_idles_between_lines_stays_usable() {
         session.read_exact(&mut echoed).unwrap();
         assert_eq!(echoed, line);
         session.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        // Idle for a while, in which nothing comes.
+        // Idle for a while: nothing arrives.
         assert!(session.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
     }
     drop(session);
@@ -175,9 +174,9 @@ fn datagrams_of_any_size_come_back_fragmented_where_they_must() {
     }
 }
 
-/// Sends until it arrives, and says from where: the first datagram above the smallest MTU only
-/// teaches the path's (RFC 1191). What was sent again because the machine paused may come later
-/// still; it is not what is waited for.
+/// Sends until the datagram arrives, and returns its source. The first datagram above the smallest
+/// MTU only discovers the path MTU (RFC 1191). Datagrams repeated after a host stall may arrive
+/// later.
 fn exchange(
     from: &UdpSocket,
     to: SocketAddr,

@@ -148,8 +148,7 @@ fn rounds(span: Duration, least: usize, mut work: impl FnMut()) -> Vec<f64> {
     times
 }
 
-/// Says visibly that a test could not run here, on stderr and in the file that the test command
-/// reads.
+/// Reports that a test could not run here, on stderr and in the file that the test command reads.
 #[cfg(test)]
 fn skip(test: &str, why: &str) {
     let line = format!("SKIPPED: {test}: {why}\n");

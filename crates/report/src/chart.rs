@@ -302,8 +302,8 @@ fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range), joined: 
     }
 }
 
-/// Returns a legend's name and the font size at which it fits next to the chart. A name too long for
-/// the smallest size keeps its ends.
+/// Returns a legend's name and the font size at which it fits next to the chart. A name too long
+/// for the smallest size keeps its ends.
 fn fitted(name: &str) -> (String, f64) {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() > LEGEND_MAX {

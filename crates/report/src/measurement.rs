@@ -77,8 +77,8 @@ impl Measurement {
         Ok(Table::from_rows(names.clone(), rows.collect())?)
     }
 
-    /// Returns the numbers and words of the parameters and results; a result replaces a parameter of
-    /// the same name.
+    /// Returns the numbers and words of the parameters and results; a result replaces a parameter
+    /// of the same name.
     fn scalars(&self) -> BTreeMap<String, Scalar> {
         let scalar = |(name, value): (&String, &Value)| {
             let scalar = match value {

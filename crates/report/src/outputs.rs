@@ -1,5 +1,6 @@
-//! Sections of a report for what `fastpath model` and `fastpath evaluate` print with `--json`: fits,
-//! predictions, cores, an index, a budget, evaluations. Only `evaluate emulator` has a provenance.
+//! Sections of a report for what `fastpath model` and `fastpath evaluate` print with `--json`:
+//! fits, predictions, cores, an index, a budget, evaluations. Only `evaluate emulator` has a
+//! provenance.
 
 use crate::chart::{Axis, Chart, Drawing, Scale, Series};
 use crate::sections::{axis, series, thinned};

@@ -117,8 +117,8 @@ impl Tool {
     }
 }
 
-/// Returns the fields of a struct, for [`Record::parameters`] and [`Record::results`]. Panics if the
-/// value is not a struct.
+/// Returns the fields of a struct, for [`Record::parameters`] and [`Record::results`]. Panics if
+/// the value is not a struct.
 pub fn fields(of: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(of) {
         Ok(Value::Object(fields)) => fields,

@@ -332,9 +332,9 @@ fn pipeline(records: &[&Record]) -> Section {
 /// Describes the measured point of a pipeline.
 fn point(record: &Record) -> String {
     let names = ["port", "table", "p", "h", "cores", "size", "links", "flows", "burst"];
-    let told = names.iter().filter_map(|name| Some((name, record.parameters.get(*name)?)));
-    let told: Vec<String> = told.map(|(name, value)| format!("{name} = {}", word(Some(value)))).collect();
-    format!("{} {}", word(record.parameters.get("program")), told.join(", "))
+    let set = names.iter().filter_map(|name| Some((name, record.parameters.get(*name)?)));
+    let set: Vec<String> = set.map(|(name, value)| format!("{name} = {}", word(Some(value)))).collect();
+    format!("{} {}", word(record.parameters.get("program")), set.join(", "))
 }
 
 /// The highest rates within a loss ratio, where they were searched.

@@ -1,5 +1,5 @@
-//! Simulated points: throughput and latency over the parameter that was varied most, with a line for
-//! each combination of the other parameters.
+//! Simulated points: throughput and latency over the parameter that was varied most, with a line
+//! for each combination of the other parameters.
 
 use crate::chart::{Axis, Chart, Drawing, Scale};
 use crate::record::Record;

@@ -89,7 +89,7 @@ impl Dev {
         options.http.clone_from(&self.http);
         let mut guard = self.guard()?;
         let interposed = Interposed::start(&self.interface, topology, options)?;
-        if let Some(pipe) = guard.0.stdin.as_mut().filter(|_| interposed.made_room()) {
+        if let Some(pipe) = guard.0.stdin.as_mut().filter(|_| interposed.added_clsact()) {
             pipe.write_all(b"room was made\n")?;
         }
         writeln!(io::stdout(), "netem is on {} (process {})", self.interface, std::process::id())?;

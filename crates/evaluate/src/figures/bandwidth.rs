@@ -1,9 +1,9 @@
 //! Table 5.1: a link is offered more than its rate; the rate of what arrives is measured.
 //!
 //! Joglekar filled the links with TCP and counted at the receiver. Here full-sized datagrams are
-//! offered 5 % above the rate, so that the link is never idle. The arrival times are the kernel's, so
-//! that no tool's buffers take part. Arrivals are divided into intervals, and the median of their
-//! rates is the result: a host stall affects only some intervals.
+//! offered 5 % above the rate, so that the link is never idle. The arrival times are the kernel's,
+//! so that no tool's buffers take part. Arrivals are divided into intervals, and the median of
+//! their rates is the result: a host stall affects only some intervals.
 
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
@@ -39,7 +39,7 @@ const QUEUE_SPAN: f64 = 0.05;
 /// Minimum number of frames of an interval, and maximum number of intervals.
 const INTERVAL_FRAMES_MIN: usize = 200;
 const INTERVALS_MAX: usize = 100;
-/// Number of frames whose exit times are compared with the exact ones: quick, full.
+/// Number of frames with exit times that are compared with the exact ones: quick, full.
 const VIRTUAL_FRAMES: [u64; 2] = [10_000, 100_000];
 
 pub(super) const FIGURES: &[Figure] = &[Figure {

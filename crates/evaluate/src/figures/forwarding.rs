@@ -1,5 +1,6 @@
-//! Figures 5.2–5.5: throughput over links without rate, delay and loss, by frame size. The published
-//! unit is the share of the line rate of ports of 100 Mbit/s. Ours is too, so it exceeds 100 %.
+//! Figures 5.2–5.5: throughput over links without rate, delay and loss, by frame size. The
+//! published unit is the share of the line rate of ports of 100 Mbit/s. Ours is too, so it exceeds
+//! 100 %.
 //!
 //! ```text
 //!  source ═veth═ engine or bridge ═veth═ host that counts       figures 5.2 and 5.4: two such pairs, both directions
@@ -8,8 +9,8 @@
 //! ```
 //!
 //! Every pair is offered as much as one core can send, to an unused address; the receiving kernel
-//! counts. Our engine uses AF_XDP ports (`port = "xdp:eth1"`), or packet sockets where AF_XDP is not
-//! available. The value with packet sockets is reported too.
+//! counts. Our engine uses AF_XDP ports (`port = "xdp:eth1"`), or packet sockets where AF_XDP is
+//! not available. The value with packet sockets is reported too.
 
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};

@@ -153,8 +153,8 @@ fn engine(links: Links, pace: OfferedPace, context: &RunContext<'_>) -> Result<R
     })
 }
 
-/// Measures a round of a loop that reads the clock until each deadline, next to a source whose
-/// frames are not received.
+/// Measures a round of a loop that reads the clock until each deadline. A source next to it sends
+/// frames that are not received.
 fn bare(links: Links, pace: OfferedPace, context: &RunContext<'_>) -> Result<Round, MeasurementError> {
     let ends = links.unattended();
     thread::scope(|scope| {

@@ -1,6 +1,6 @@
-//! The time that the emulator adds to a round trip, and the TCP goodput over it: a link of 10 ms both
-//! ways, and a link without effects. Both are over TAPs, where the engine segments and coalesces
-//! super-packets.
+//! The time that the emulator adds to a round trip, and the TCP goodput over it: a link of 10 ms
+//! both ways, and a link without effects. Both are over TAPs, where the engine segments and
+//! coalesces super-packets.
 
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
@@ -72,9 +72,9 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
     Ok(results)
 }
 
-/// Measures the engine busy-polling, and sleeping between deadlines, where the wake-up is part of the
-/// round trip. All alternatives are measured in turns; the results are medians of the rounds' means,
-/// which a host stall in some rounds does not change.
+/// Measures the engine busy-polling, and sleeping between deadlines, where the wake-up is part of
+/// the round trip. All alternatives are measured in turns; the results are medians of the rounds'
+/// means, which a host stall in some rounds does not change.
 fn round_trips(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let link = || Between::Taps(PipeSpec { delay: DELAY, ..PipeSpec::default() });
     let [mut busy, mut save, mut control, mut bridge, mut rattan]: [Vec<Summary>; 5] = Default::default();

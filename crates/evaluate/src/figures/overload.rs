@@ -1,6 +1,6 @@
-//! Many links are offered 150 % of the engine's capacity, with a lateness tolerance. The engine has to
-//! name the links that exceed the tolerance, and frame accounting has to balance. The control offers
-//! 50 % of the capacity with the same tolerance.
+//! Many links are offered 150 % of the engine's capacity, with a lateness tolerance. The engine has
+//! to name the links that exceed the tolerance, and frame accounting has to balance. The control
+//! offers 50 % of the capacity with the same tolerance.
 
 use super::{Figure, Measurement, Needs};
 use crate::paced_links::{Links, OfferedPace, PacedFrames};

@@ -31,7 +31,8 @@ use std::path::{Path, PathBuf};
 /// The change between rounds of the ratio of two platforms, %, above which a miss may be the
 /// machine's.
 const DRIFT_MAX_PCT: f64 = 5.0;
-/// The terms fitted for another platform: a part that grows with the frame and a part that does not.
+/// The terms fitted for another platform: a part that grows with the frame and a part that does
+/// not.
 const TERMS: &str = "const,p,h";
 /// The terms fitted to half of the grid.
 const TERMS_HALF: &str = "auto:p,h";

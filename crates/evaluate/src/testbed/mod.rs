@@ -1,4 +1,5 @@
-//! Pairs of hosts to measure between, each in its own network namespace, and what lies between them.
+//! Pairs of hosts to measure between, each in its own network namespace, and what lies between
+//! them.
 //!
 //! ```text
 //!   nothing   a ═veth═ b                          the control
@@ -117,8 +118,8 @@ impl Drop for Testbed {
 }
 
 impl Testbed {
-    /// Makes a pair of hosts for each of `between`, which are all of one kind. Our engine busy-polls,
-    /// for the highest accuracy.
+    /// Makes a pair of hosts for each of `between`, which are all of one kind. Our engine
+    /// busy-polls, for the highest accuracy.
     pub(crate) fn new(between: &[Between]) -> Result<Testbed, MeasurementError> {
         Testbed::with(between, Idle::Busy)
     }
@@ -429,8 +430,8 @@ fn bridges(middle: &Namespace, between: &[Between]) -> Result<(), MeasurementErr
 }
 
 impl Shaper {
-    /// Installs the shaper at the egress of an interface of the thread's namespace. Its bucket holds
-    /// two frames, or 10 ms of the rate, which a kernel with 100 Hz ticks needs.
+    /// Installs the shaper at the egress of an interface of the thread's namespace. Its bucket
+    /// holds two frames, or 10 ms of the rate, which a kernel with 100 Hz ticks needs.
     fn install(self, interface: &str) -> Result<(), MeasurementError> {
         let Shaper { kind, rate, queue } = self;
         let limit = queue * 1514;

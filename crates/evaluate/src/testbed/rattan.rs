@@ -53,8 +53,8 @@ pub(crate) struct Rattan {
 }
 
 impl Rattan {
-    /// Starts rattan in the right namespace. Returns the left namespace, and the address of the right
-    /// side.
+    /// Starts rattan in the right namespace. Returns the left namespace, and the address of the
+    /// right side.
     pub(crate) fn start(
         program: &Path,
         link: RattanLink,

@@ -21,8 +21,8 @@ pub(crate) struct Testpmd {
 }
 
 impl Testpmd {
-    /// Starts testpmd in the thread's namespace. It forwards between the interfaces of each pair, both
-    /// ways, on one core.
+    /// Starts testpmd in the thread's namespace. It forwards between the interfaces of each pair,
+    /// both ways, on one core.
     pub(crate) fn start(program: &Path, interfaces: &[String]) -> io::Result<Testpmd> {
         let directory = std::env::temp_dir().join(format!("fastpath-testpmd-{}", std::process::id()));
         std::fs::create_dir_all(&directory)?;

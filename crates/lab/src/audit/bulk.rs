@@ -1,8 +1,8 @@
-//! One TCP connection of the kernel's, as full as it gets.
+//! One TCP connection of the kernel that always has data to send.
 //!
-//! Its congestion control is CUBIC (RFC 9438) whatever the machine's default is: it fills a
-//! drop-tail queue and stays there, while BBR leaves the path empty now and then to measure it.
-//! Where BBR is the default, its pacing stays with the connection, which was set up with it.
+//! Its congestion control is CUBIC (RFC 9438), whatever the system's default is. CUBIC keeps a
+//! drop-tail queue filled, while BBR drains the path at times to probe its RTT. Where BBR is the
+//! default, the connection keeps BBR's pacing.
 
 use super::{AuditError, SocketError, Stop};
 use crate::Host;
@@ -13,13 +13,13 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes given to the kernel and taken from it at a time.
+/// Bytes written and read at a time.
 const CHUNK: usize = 256 << 10;
-/// Bytes and when they had been read, most recorded.
+/// Maximum number of reads recorded.
 const READS_MAX: usize = 1 << 20;
 
-/// The payload that one connection carried, Mbit/s, from `settle` after its start until `duration`;
-/// `None` if it did not come about.
+/// Returns the goodput of one connection, Mbit/s, from `settle` to `duration` after its start;
+/// `None` if it was not established.
 pub fn run(
     from: &Host,
     to: &Host,
@@ -39,14 +39,14 @@ pub fn run(
         };
         set().map_err(|source| SocketError { what: "setting timeouts", source })?;
     }
-    // Without CUBIC in the kernel it is the default; the figure is shown, not judged.
+    // Without CUBIC in the kernel the default remains. The figure is not judged.
     let _ = setsockopt(&source, TcpCongestion, &"cubic".into());
     let started = Instant::now();
     thread::scope(|scope| {
         let sender = scope.spawn(|| fill(&source, started + duration, stop));
         let reads = drain(&sink, started, duration, stop)?;
         sender.join().expect("the source does not panic")?;
-        // What is still queued is of no interest: reset instead of sending it.
+        // Reset the connection, to discard what is still queued.
         let _ = setsockopt(&source, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
         Ok(Some(goodput(&reads, (settle, duration))))
     })
@@ -73,7 +73,7 @@ fn fill(mut source: &TcpStream, until: Instant, stop: &Stop) -> Result<(), Audit
     Ok(())
 }
 
-/// Reads until `duration` after `started`; gives times since then with the bytes read so far.
+/// Reads until `duration` after `started`. Returns the times since then and the bytes read so far.
 fn drain(
     mut sink: &TcpStream,
     started: Instant,
@@ -101,9 +101,9 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Mbit/s from `settle` to `duration`: between the first and the last read then, or over the whole
-/// time where these are closer together than half of it, as when losses or a pause of the machine
-/// let the connection wait.
+/// Returns the Mbit/s from `settle` to `duration`: between the first and the last read in that
+/// time, or over the whole time if these are less than half of it apart, as after losses or a host
+/// stall.
 fn goodput(reads: &[(Duration, u64)], (settle, duration): (Duration, Duration)) -> f64 {
     let (start, steady) = reads.split_at(reads.partition_point(|(at, _)| *at < settle));
     let mbit = |bytes: u64, time: Duration| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6;

@@ -1,8 +1,8 @@
 //! ICMP echoes (RFC 792, RFC 4443 §4.1) of several pairs of hosts, from one thread.
 //!
-//! One request is sent per slot, the pairs taking turns, so that echoes of one pair do not queue
-//! behind those of another. Replies carry the kernel's time of arrival: when this thread wakes up
-//! does not matter.
+//! One request is sent per slot, by the pairs in turn, so that echoes of one pair do not queue
+//! behind those of another. Replies carry the kernel's arrival time, so the wake-up time of this
+//! thread does not matter.
 
 use super::{AuditError, SocketError, Stop};
 use crate::Host;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// ICMP header, bytes.
 const HEADER: usize = 8;
-/// Requests that settle ARP and the caches, not recorded.
+/// Requests that fill ARP tables and caches. They are not recorded.
 const WARM_UP: usize = 3;
 /// How much longer than implied a reply may take.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -38,13 +38,13 @@ pub struct Echo {
     sent_at: Vec<Duration>,
     /// Round-trip times in milliseconds, in the order of the replies.
     pub rtts_ms: Vec<f64>,
-    /// The replies are due by then.
+    /// The round-trip time that the spec implies.
     implied: Duration,
 }
 
 impl Echo {
-    /// Prepares echoes of `payload` bytes from `host` to `to`, which take as long as implied. `id`
-    /// tells several of one host apart.
+    /// Prepares echoes of `payload` bytes from `host` to `to`, with the implied round-trip time.
+    /// `id` distinguishes several of one host.
     pub fn new(
         host: &Host,
         to: IpAddr,
@@ -67,7 +67,7 @@ impl Echo {
         Ok(Echo { socket, v4: to.is_ipv4(), id, packet, sent_at: Vec::new(), rtts_ms: Vec::new(), implied })
     }
 
-    /// Echoes requested, without the warm-up.
+    /// Returns the number of echoes requested, without the warm-up.
     pub fn sent(&self) -> usize {
         self.sent_at.len().saturating_sub(WARM_UP)
     }
@@ -80,19 +80,19 @@ impl Echo {
         packet[6..8].copy_from_slice(&sequence.to_be_bytes());
         if self.v4 {
             packet[2..4].fill(0);
-            // The kernel does it for ICMPv6 (RFC 3542 §3.1).
+            // For ICMPv6 the kernel computes the checksum (RFC 3542 §3.1).
             let sum = checksum::of(packet);
             packet[2..4].copy_from_slice(&sum.to_be_bytes());
         }
         self.sent_at.push(wall_clock());
         match send(self.socket.as_raw_fd(), &self.packet, MsgFlags::empty()) {
-            // An unreachable is an answer too: the echo counts as lost.
+            // After an ICMP unreachable the echo counts as lost.
             Ok(_) | Err(Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::ENOBUFS | Errno::EAGAIN) => Ok(()),
             Err(error) => Err(SocketError { what: "sending an echo request", source: error.into() }),
         }
     }
 
-    /// Takes all replies that have come.
+    /// Receives all replies that have arrived.
     fn collect(&mut self) -> Result<(), SocketError> {
         loop {
             let mut bytes = [0; 2048];
@@ -117,8 +117,8 @@ impl Echo {
         }
     }
 
-    /// The sequence number if this is a reply to one of ours. Raw IPv4 sockets include the IP
-    /// header.
+    /// Returns the sequence number if this is a reply to one of these requests. Raw IPv4 sockets
+    /// include the IP header.
     fn sequence_of(&self, packet: &[u8]) -> Option<usize> {
         let start = if self.v4 { usize::from(packet.first()? & 15) * 4 } else { 0 };
         let icmp = packet.get(start..start + HEADER)?;
@@ -131,7 +131,7 @@ impl Echo {
 /// Sends `count` recorded echoes of every pair, one every `slot`, and waits for the replies.
 pub fn run(echoes: &mut [Echo], count: usize, slot: Duration, stop: &Stop) -> Result<(), AuditError> {
     let longest = echoes.iter().map(|echo| echo.implied).max().unwrap_or_default();
-    // First contact resolves addresses at every hop, one after the other.
+    // The first packets resolve the addresses at every hop, one after the other.
     for _ in 0..WARM_UP {
         round(echoes, slot, stop)?;
         wait(echoes, Instant::now() + longest + PATIENCE / 5, stop)?;
@@ -150,7 +150,7 @@ fn round(echoes: &mut [Echo], slot: Duration, stop: &Stop) -> Result<(), AuditEr
     Ok(())
 }
 
-/// Collects replies until then.
+/// Collects replies until the deadline.
 fn wait(echoes: &mut [Echo], until: Instant, stop: &Stop) -> Result<(), AuditError> {
     loop {
         stop.check()?;
@@ -176,7 +176,7 @@ fn wait(echoes: &mut [Echo], until: Instant, stop: &Stop) -> Result<(), AuditErr
     }
 }
 
-/// The kernel's time of arrival.
+/// Returns the kernel's arrival time.
 pub fn arrival(control: impl IntoIterator<Item = ControlMessageOwned>) -> Option<Duration> {
     control.into_iter().find_map(|message| match message {
         ControlMessageOwned::ScmTimestampns(at) => Some(at.into()),
@@ -184,7 +184,7 @@ pub fn arrival(control: impl IntoIterator<Item = ControlMessageOwned>) -> Option
     })
 }
 
-/// The clock of the kernel's time stamps.
+/// Reads the clock of the kernel's time stamps.
 fn wall_clock() -> Duration {
     clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from).unwrap_or_default()
 }

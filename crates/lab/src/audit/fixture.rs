@@ -1,4 +1,4 @@
-//! Topologies that the tests of the audit share.
+//! Topologies shared by the tests of the audit.
 
 use fastpath_link::{PipeSpec, QueueSpec, RedSpec};
 use fastpath_spec::{NodeId, NodeKind, Topology};

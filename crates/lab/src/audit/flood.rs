@@ -1,7 +1,7 @@
-//! Numbered UDP datagrams at a given rate from one host to another, and what arrives of them.
+//! A stream of UDP datagrams at a given rate from one host to another, and what arrives of it.
 //!
-//! The sink works with the kernel's times of arrival and its count of datagrams that did not fit
-//! the socket, so what it reports is what reached the host, not what this process managed to read.
+//! The sink uses the kernel's arrival times and its count of datagrams that did not fit the socket.
+//! So it reports what reached the host, not what this process was able to read.
 
 use super::echo::arrival;
 use super::{AuditError, SocketError, Stop};
@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 
 /// Receive buffer, bytes: 40 ms at 1 Gbit/s.
 const BUFFER: usize = 8 << 20;
-/// How long the source sleeps at least: what is due by then leaves in one burst.
+/// Minimum sleep of the source. Datagrams due by then are sent in one burst.
 const TICK: Duration = Duration::from_micros(500);
-/// How far a source that must not burst lags before it gives up what it missed.
+/// Number of datagrams after which a source that must not burst skips what it missed.
 const BURST_MAX: f64 = 4.0;
-/// Most arrivals recorded: 64 MB of memory.
+/// Maximum number of arrivals recorded: 64 MB of memory.
 const ARRIVALS_MAX: usize = 4 << 20;
 
 /// Datagrams to send.
@@ -36,43 +36,43 @@ pub struct Stream {
     pub payload: usize,
     /// Datagrams per second.
     pub per_second: f64,
-    /// For how long.
+    /// Duration of sending.
     pub duration: Duration,
     /// What to do after a delay of the source.
     pub late: LatePolicy,
-    /// How long the last datagram may be under way.
+    /// Time to wait for the last datagram.
     pub patience: Duration,
 }
 
-/// What a source that was held up does about the datagrams it should have sent meanwhile.
+/// What a delayed source does with the datagrams that were due meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LatePolicy {
-    /// Sends them at once: the mean rate counts.
+    /// Sends them at once, to keep the mean rate.
     CatchUp,
-    /// Leaves them out: bursts would fill queues.
+    /// Skips them, because bursts would fill queues.
     Skip,
 }
 
-/// What became of a stream.
+/// The result of a stream.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StreamResult {
     /// Datagrams sent.
     pub sent: u64,
-    /// When each arrived.
+    /// The arrival times.
     pub arrivals: Vec<Duration>,
-    /// Datagrams that the machine lost, not the network: that arrived but found the sink's socket
-    /// full.
+    /// Datagrams that arrived but found the sink's socket full: lost by the machine, not by the
+    /// network.
     pub missed: u64,
 }
 
 impl StreamResult {
-    /// Datagrams that did not arrive.
+    /// Returns the number of datagrams that did not arrive.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.arrivals.len() as u64 + self.missed)
     }
 
-    /// Arrivals per second in the `window` that begins `settle` after the first, and how many it
-    /// had.
+    /// Returns the arrivals per second in the `window` that begins `settle` after the first, and
+    /// their number.
     pub fn rate(&self, settle: Duration, window: Duration) -> Option<(f64, u64)> {
         let from = *self.arrivals.first()? + settle;
         let steady = self.arrivals.iter().filter(|&&at| at >= from && at <= from + window);
@@ -81,13 +81,13 @@ impl StreamResult {
         if count < 2 || span.is_zero() {
             return None;
         }
-        // Overflow cannot be placed in time; it is spread over the stream.
+        // The time of an overflow is unknown: overflows are spread over the stream.
         let missed = self.missed as f64 * count as f64 / self.arrivals.len() as f64;
         Some(((count as f64 - 1.0 + missed) / span.as_secs_f64(), count))
     }
 }
 
-/// Sends the stream from a host to an address of another, and gives what arrived.
+/// Sends the stream from a host to an address of another, and returns what arrived.
 pub fn run(
     from: &Host,
     to: &Host,
@@ -103,7 +103,7 @@ pub fn run(
         let receiver = scope.spawn(|| receive(&sink, stream, &done));
         let sent = send(&source, stream, stop);
         let waited = if sent.is_ok() { stop.sleep(stream.patience) } else { Ok(()) };
-        // However it ends: the receiver waits for it.
+        // Also on errors: the receiver waits for this flag.
         done.store(true, Ordering::Relaxed);
         let mut outcome = receiver.join().expect("the sink does not panic")?;
         outcome.sent = sent?;
@@ -116,7 +116,7 @@ fn open_sink(address: IpAddr) -> io::Result<UdpSocket> {
     let sink = UdpSocket::bind(SocketAddr::new(address, 0))?;
     setsockopt(&sink, ReceiveTimestampns, &true)?;
     setsockopt(&sink, RxqOvfl, &1)?;
-    // Beyond the machine's limit only with the privilege for it.
+    // Above the system's limit only with CAP_NET_ADMIN.
     setsockopt(&sink, RcvBufForce, &BUFFER).or_else(|_| setsockopt(&sink, RcvBuf, &BUFFER))?;
     sink.set_read_timeout(Some(super::ATTENTION))?;
     Ok(sink)
@@ -146,7 +146,7 @@ fn send(source: &UdpSocket, stream: Stream, stop: &Stop) -> Result<u64, AuditErr
             payload[..8].copy_from_slice(&sent.to_be_bytes());
             match source.send(&payload) {
                 Ok(_) => sent += 1,
-                // What the interface did not take has not been sent.
+                // The interface did not take the datagram: it is not counted as sent.
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(SocketError { what: "sending datagrams", source: error }.into()),
             }
@@ -181,7 +181,7 @@ fn receive(sink: &UdpSocket, stream: Stream, done: &AtomicBool) -> Result<Stream
     Ok(outcome)
 }
 
-/// Datagrams that the socket had no room for so far.
+/// Returns the number of datagrams for which the socket had no room so far.
 fn overflow(message: &RecvMsg<'_, '_, ()>) -> Option<u64> {
     message.cmsgs().ok()?.find_map(|control| match control {
         ControlMessageOwned::RxqOvfl(count) => Some(u64::from(count)),

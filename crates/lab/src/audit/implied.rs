@@ -1,5 +1,5 @@
-//! What a spec implies for a pair of hosts: computed from the parameters of the pipes on the path,
-//! by hand what the emulator does packet by packet.
+//! What a spec implies for a pair of hosts, in closed form from the parameters of the pipes on the
+//! path. The emulator computes the same packet by packet.
 
 use super::path::Path;
 use fastpath_link::{JitterCorrelation, JitterSpec, LossSpec, PipeSpec, QueueSpec};
@@ -15,11 +15,11 @@ pub(crate) const ECHO_PAYLOAD: usize = 56;
 const ICMP_OR_UDP: u32 = 8;
 /// TCP header with the timestamps option (RFC 7323 §3.2) and its padding, bytes.
 const TCP: u32 = 32;
-/// How far the source of a saturation is above what the path carries.
+/// Offered load of a saturation, as a multiple of what the path carries.
 const OVERLOAD: f64 = 1.2;
-/// The same where a queue drops early. RED's average trails its queue by seconds at low rates: with
-/// more overload it swings between dropping everything and nothing, and leaves the link idle
-/// meanwhile (4 % at 1.2 × 1.5 Mbit/s and ns-2's thresholds, nothing at 1.1).
+/// The same where a queue drops early. At low rates RED's average lags its queue by seconds. With
+/// more overload RED alternates between dropping everything and nothing, which leaves the link idle
+/// (4 % of the time at 1.2 × 1.5 Mbit/s with ns-2's thresholds, never at 1.1).
 const OVERLOAD_EARLY: f64 = 1.05;
 
 /// What the spec implies for packets from one host to another.
@@ -28,9 +28,9 @@ pub(crate) struct Implied {
     /// Round-trip time of an echo of [`ECHO_PAYLOAD`] bytes: propagation, with the mean of jitter,
     /// and serialisation, there and back.
     pub(crate) rtt: Duration,
-    /// Its standard deviation by the laws of jitter; `None` if that says nothing of a mean: it is
-    /// infinite, draws depend on each other, or a law reaches below no delay at all and is cut
-    /// there.
+    /// Its standard deviation by the distributions of jitter. `None` if a mean has no such
+    /// deviation: it is infinite, delays are correlated, or a distribution is truncated at zero
+    /// delay.
     pub(crate) rtt_sd: Option<Duration>,
     /// Payload bytes of a datagram that fills the path's MTU.
     pub(crate) datagram: usize,
@@ -38,19 +38,18 @@ pub(crate) struct Implied {
     pub(crate) saturation: Option<Saturation>,
     /// Payload of one TCP connection that keeps the path full, Mbit/s.
     pub(crate) tcp_mbit: Option<f64>,
-    /// Probability that a packet is lost at random on the way.
+    /// Probability of random loss on the path.
     pub(crate) loss: f64,
-    /// How much more the number of losses varies than with independent ones: that of the burstiest
-    /// link; `None` if there is one whose losses follow no law.
+    /// Variance of the number of losses relative to independent losses, of the burstiest link.
+    /// `None` if the losses of a link have no distribution.
     pub(crate) loss_inflation: Option<f64>,
-    /// A queue on the way drops before it is full.
+    /// Whether a queue on the path drops before it is full.
     pub(crate) drops_early: bool,
-    /// One TCP connection cannot be expected to fill the path: early drops or random loss hold it
-    /// back.
+    /// Whether early drops or random loss keep one TCP connection from filling the path.
     pub(crate) tcp_held_back: bool,
 }
 
-/// What happens when more is offered than the path carries.
+/// The saturation of a path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Saturation {
     /// Datagrams per second to offer.
@@ -62,7 +61,7 @@ pub(crate) struct Saturation {
 }
 
 impl Implied {
-    /// For packets to the address `to` over `there`, answered over `back`.
+    /// Computes it for packets to the address `to` over `there`, with replies over `back`.
     pub(crate) fn new(topology: &Topology, to: IpAddr, there: &Path, back: &Path) -> Implied {
         let ip = if to.is_ipv4() { 20 } else { 40 };
         let pipes: Vec<&PipeSpec> = there.pipes(topology).collect();
@@ -79,7 +78,7 @@ impl Implied {
             datagram: there.mtu.saturating_sub(ip + ICMP_OR_UDP) as usize,
             saturation,
             tcp_mbit: lossless.map(|frames| frames * segment * 8.0 / 1e6),
-            // Rounded so that 2 % is 0.02 and not 0.020000000000000018.
+            // Rounded, so that 2 % is 0.02 and not 0.020000000000000018.
             loss: ((1.0 - pipes.iter().map(|pipe| survival(pipe)).product::<f64>()) * 1e12).round() / 1e12,
             loss_inflation: losses(&pipes)
                 .map(LossSpec::variance_inflation)
@@ -89,18 +88,18 @@ impl Implied {
         }
     }
 
-    /// Payload of a saturation that arrives, Mbit/s.
+    /// Returns the payload rate of a saturation at the receiver, Mbit/s.
     pub(crate) fn udp_mbit(&self) -> Option<f64> {
         self.saturation.map(|saturation| saturation.carried * self.datagram as f64 * 8.0 / 1e6)
     }
 }
 
-/// Frames of `len` bytes that the pipe sends in a second; `None` without a rate.
+/// Returns the frames of `len` bytes per second at the pipe's rate; `None` without a rate.
 pub(crate) fn frames_per_second(pipe: &PipeSpec, len: u32) -> Option<f64> {
     pipe.rate.map(|rate| rate.as_bps() as f64 / (f64::from(len + pipe.overhead) * 8.0))
 }
 
-/// Time from a frame's first bit in to its last bit out, on an empty pipe, in the mean.
+/// Returns the mean time from a frame's first bit in to its last bit out, on an empty pipe.
 fn crossing(pipe: &PipeSpec, len: u32) -> Duration {
     let size = Bytes(u64::from(len + pipe.overhead));
     let sending = pipe.rate.map_or(Duration::ZERO, |rate| rate.transmission(size, Fraction::ZERO).0);
@@ -108,8 +107,8 @@ fn crossing(pipe: &PipeSpec, len: u32) -> Duration {
     sending + Duration::from_ps((pipe.delay.as_ps() as f64 + jitter * 1e12).round() as u64)
 }
 
-/// The variance of a delay in square seconds, where those of several packets average out to the
-/// mean of the law.
+/// Returns the variance of a delay, s². `None` where the mean of several packets does not converge
+/// to that of the distribution.
 fn jitter_variance(pipe: &PipeSpec) -> Option<f64> {
     let Some(JitterSpec { law, correlation, .. }) = pipe.jitter.as_deref() else { return Some(0.0) };
     let is_cut = law.quantile(pipe.delay, 0.001).is_none_or(|least| least.is_zero());
@@ -117,23 +116,22 @@ fn jitter_variance(pipe: &PipeSpec) -> Option<f64> {
     Some(sd.as_secs_f64() * sd.as_secs_f64())
 }
 
-/// True if the queue drops before it is full.
+/// Whether the queue drops before it is full.
 fn drops_early(pipe: &PipeSpec) -> bool {
     !matches!(pipe.queue, QueueSpec::DropTail(_) | QueueSpec::DropTailTime(_))
 }
 
-/// All laws of loss on the way.
+/// Returns all loss models of the path.
 fn losses<'p>(pipes: &[&'p PipeSpec]) -> impl Iterator<Item = &'p LossSpec> {
     pipes.iter().flat_map(|pipe| [&pipe.loss, &pipe.egress_loss])
 }
 
-/// The share of packets that random loss leaves, before and behind the queue.
+/// Returns the share of packets that survive random loss, before and behind the queue.
 fn survival(pipe: &PipeSpec) -> f64 {
     (1.0 - pipe.loss.share()) * (1.0 - pipe.egress_loss.share())
 }
 
-/// Walks a flow of frames of `len` bytes over the pipes: loss thins it before the queue, the rate
-/// caps it.
+/// Follows a flow of frames of `len` bytes over the pipes: loss reduces it, the rate limits it.
 fn saturation(pipes: &[&PipeSpec], len: u32) -> Option<Saturation> {
     let mut surviving = 1.0;
     let mut fill = f64::INFINITY;
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dumbbell_gives_what_one_computes_by_hand() {
+    fn the_dumbbell_gives_what_is_computed_by_hand() {
         let topology = dumbbell();
         // 98 B at 100 Mbit/s 7.84 µs, at 10 Mbit/s 78.4 µs, at 1.5 Mbit/s 522.666… µs: each way.
         let near = implied(&topology, "n0", "n1");
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_before_the_bottleneck_is_made_up_for_and_loss_behind_it_is_not() {
+    fn loss_before_the_bottleneck_does_not_reduce_its_rate_and_loss_behind_it_does() {
         let lossy = |rate, percent| pipe(rate, "0ms", percent);
         let before = saturation(&[&lossy("100Mbit", "10%"), &lossy("10Mbit", "0%")], 1250).unwrap();
         assert!((before.carried - 1000.0).abs() < 1e-6 && before.loss_after == 0.0, "{before:?}");
@@ -210,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_at_the_egress_thins_what_the_rate_has_passed() {
+    fn loss_at_the_egress_reduces_the_rate() {
         let egress = LossSpec::Uniform("10%".parse().unwrap());
         let pipe = PipeSpec { egress_loss: egress, ..pipe("10Mbit", "0ms", "0%") };
         let found = saturation(&[&pipe], 1250).unwrap();
@@ -219,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_burstiest_link_says_how_far_losses_scatter() {
+    fn the_burstiest_link_sets_the_variance_of_losses() {
         let bursts = LossSpec::GilbertElliott(fastpath_link::GilbertElliott {
             to_bad: "1%".parse().unwrap(),
             to_good: "19%".parse().unwrap(),

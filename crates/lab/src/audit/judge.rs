@@ -1,4 +1,4 @@
-//! When an observation agrees with what the spec implies.
+//! The criteria by which an observation agrees with what the spec implies.
 
 /// RTT: 1 % and 0.3 ms.
 const RTT_RELATIVE: f64 = 0.01;
@@ -7,26 +7,26 @@ const RTT_ABSOLUTE_MS: f64 = 0.3;
 const RATE_RELATIVE: f64 = 0.01;
 /// Quantile of the normal distribution for two-sided 99.9 %.
 const NORMAL_999: f64 = 3.2905;
-/// What a correct link may fail by chance, each side.
+/// Probability that a correct link fails by chance, on each side.
 const TAIL: f64 = 0.0005;
 
-/// True if a round-trip time is as configured: a median, or a mean of `replies` that jitter
-/// scatters by `sd_ms` each.
+/// Whether a round-trip time agrees with the configured one. It is a median, or a mean of `replies`
+/// with a standard deviation of `sd_ms` each.
 pub fn rtt_agrees(configured_ms: f64, observed_ms: f64, sd_ms: f64, replies: usize) -> bool {
     let scatter = NORMAL_999 * sd_ms / (replies.max(1) as f64).sqrt();
     (observed_ms - configured_ms).abs() <= configured_ms * RTT_RELATIVE + RTT_ABSOLUTE_MS + scatter
 }
 
-/// True if a rate is as expected. `loss` is the random loss behind the bottleneck, which scatters
-/// the `packets` observed by their binomial deviation, `inflation` times as much in variance.
+/// Whether a rate agrees with the expected one. `loss` is the random loss behind the bottleneck: it
+/// scatters the `packets` observed with `inflation` times the binomial variance.
 pub fn rate_agrees(expected: f64, observed: f64, loss: f64, inflation: f64, packets: u64) -> bool {
     let scatter =
         NORMAL_999 * (inflation * loss / ((1.0 - loss).max(f64::EPSILON) * packets.max(1) as f64)).sqrt();
     (observed / expected - 1.0).abs() <= RATE_RELATIVE + scatter
 }
 
-/// The numbers of losses among `sent` packets that a link with loss `p` gives 999 times in 1000:
-/// both ends included.
+/// Returns the range of losses, both ends included, that a link with loss `p` has among `sent`
+/// packets in 999 of 1000 runs.
 pub fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
     if p <= 0.0 {
         return (0, 0);
@@ -38,9 +38,8 @@ pub fn loss_interval(sent: u64, p: f64) -> (u64, u64) {
     interval(sent, n * (1.0 - p).ln(), |k| ((n - k) / (k + 1.0)).ln() + (p / (1.0 - p)).ln())
 }
 
-/// The same where the number of losses varies more by a factor `inflation`: losses in bursts. Their
-/// number is taken for negative binomial (many bursts of geometric length) with the mean and the
-/// variance it has.
+/// The same for bursts of losses: their number has `inflation` times the variance. It is modelled
+/// as negative binomial (many bursts of geometric length) with that mean and variance.
 pub fn bursty_loss_interval(sent: u64, p: f64, inflation: f64) -> (u64, u64) {
     let mean = sent as f64 * p;
     let variance = mean * (1.0 - p) * inflation;
@@ -51,8 +50,9 @@ pub fn bursty_loss_interval(sent: u64, p: f64, inflation: f64) -> (u64, u64) {
     interval(sent, r * (mean / variance).ln(), |k| ((k + r) / (k + 1.0) * (1.0 - mean / variance)).ln())
 }
 
-/// What a distribution over 0 … `most` gives 999 times in 1000, from the logarithms of the
-/// probability of 0 and of the ratio of that of k + 1 to that of k: small ones do not vanish.
+/// Returns the 99.9 % interval of a distribution over 0 … `most`, from the logarithm of the
+/// probability of 0 and the logarithms of the ratios of successive probabilities. Logarithms do not
+/// underflow.
 fn interval(most: u64, log_of_none: f64, log_ratio: impl Fn(f64) -> f64) -> (u64, u64) {
     let mut log_mass = log_of_none;
     let (mut below, mut low) = (0.0, None);
@@ -70,7 +70,7 @@ fn interval(most: u64, log_of_none: f64, log_ratio: impl Fn(f64) -> f64) -> (u64
     (low.unwrap_or(most), most)
 }
 
-/// The value at quantile `q` of a sorted sample, by the nearest rank.
+/// Returns quantile `q` of a sorted sample, by the nearest rank.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()

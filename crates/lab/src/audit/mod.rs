@@ -1,5 +1,5 @@
-//! The audit: measures every pair of hosts of a running lab from inside the hosts, and puts what
-//! the spec implies beside it.
+//! The audit: measures every pair of hosts of a running lab from inside the hosts, and compares the
+//! results with what the spec implies.
 //!
 //! ```text
 //!  echo    all pairs, taking turns               RTT
@@ -8,8 +8,8 @@
 //!  bulk    one TCP connection                    goodput
 //! ```
 //!
-//! Saturations and connections run at the same time only where they share no pipe. Between
-//! measurements the network drains. Read first: this file, then `implied.rs` and `judge.rs`.
+//! Saturations and connections run at the same time only if they share no pipe. The network drains
+//! between measurements. Read first: this file, then `implied.rs` and `judge.rs`.
 
 pub mod bulk;
 pub mod echo;
@@ -37,51 +37,50 @@ use std::time::{Duration, Instant};
 
 pub use report::{Audit, AuditVerdict, Judgement, LossFigures, Pair, RateFigures, Rtt};
 
-/// How often RTT and rate of a pair are measured until they are within their tolerance. Not losses:
-/// repeating those until they please would make their interval meaningless.
+/// How often RTT and rate of a pair are measured until they are within their tolerance. Losses are
+/// measured once: repetition until they fit would invalidate their interval.
 const ATTEMPTS: usize = 3;
-/// How often a measurement looks whether it is to stop.
+/// How often a measurement checks the stop flag.
 const ATTENTION: Duration = Duration::from_millis(50);
-/// Space between two echoes, and times the time one occupies the slowest link.
+/// Minimum interval between two echoes, and the same in transmission times on the slowest link.
 const SLOT_MIN: Duration = Duration::from_millis(3);
 const SLOT_SENDINGS: u32 = 3;
-/// Share of a pipe that all loss streams over it take together, and datagrams per second one takes
-/// at most.
+/// Share of a pipe's rate that all loss streams over it use together, and the maximum rate of one
+/// stream, datagrams per second.
 const LOSS_SHARE: f64 = 0.5;
 const LOSS_RATE_MAX: f64 = 2000.0;
-/// Payload of a loss stream's datagrams, bytes: small, so that there are many; and the frame around
-/// it.
+/// Payload of a loss stream's datagrams, bytes, and the size of the frame. Small, so that many
+/// datagrams fit.
 const LOSS_PAYLOAD: usize = 64;
 const LOSS_FRAME: u32 = LOSS_PAYLOAD as u32 + 8 + 40 + 14;
-/// RateFigures offered to a path without one, datagrams per second.
+/// Load offered to a path without a rate, datagrams per second.
 const UNLIMITED_OFFER: f64 = 20_000.0;
-/// Most payload that measurements running at the same time may carry, Mbit/s: they share this
-/// machine.
+/// Maximum payload of simultaneous measurements, Mbit/s: they share this machine.
 const TOGETHER_MAX_MBIT: f64 = 300.0;
-/// Twenty round trips, but no longer, are given to a connection for the losses at its start.
+/// Maximum time for a connection to recover from the losses of slow start (20 round trips).
 const TCP_RECOVERY_MAX: Duration = Duration::from_secs(20);
-/// How long the network may take to drain.
+/// Time limit for the network to drain.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
-/// How much to measure.
+/// The extent of an audit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Options {
-    /// Echoes of a pair.
+    /// Number of echoes of a pair.
     pub echoes: usize,
     /// How long the losses of a pair are counted.
     pub loss_duration: Duration,
     /// How long a saturated path is measured.
     pub rate_window: Duration,
-    /// How long a TCP connection runs before it is measured, at least.
+    /// Minimum time before a TCP connection is measured.
     pub tcp_settle: Duration,
     /// How long a TCP connection is measured after it has settled.
     pub tcp_window: Duration,
-    /// Most pairs to measure; of more, a sample spread evenly is taken.
+    /// Maximum number of pairs; of more, an evenly spread sample is measured.
     pub pairs_max: usize,
 }
 
 impl Default for Options {
-    /// Figures for a minute and a half on a topology of six pairs.
+    /// An audit of 90 s on a topology of six pairs.
     fn default() -> Options {
         Options {
             echoes: 50,
@@ -94,27 +93,27 @@ impl Default for Options {
     }
 }
 
-/// How far an audit is.
+/// The progress of an audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AuditProgress {
-    /// What is being measured.
+    /// The current step.
     pub step: &'static str,
     /// Steps done.
     pub done: usize,
-    /// Steps in all.
+    /// Number of steps.
     pub total: usize,
 }
 
 /// Why an audit gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// It was told to stop.
+    /// The `stop` flag was set.
     #[error("interrupted")]
     Interrupted,
     /// Nothing to measure.
     #[error("no two hosts of this topology can reach each other by IP: give them addresses and a path")]
     NoPairs,
-    /// The engine is gone.
+    /// The engine has ended.
     #[error("the engine has stopped")]
     EngineStopped,
     /// A socket of a measurement failed.
@@ -126,14 +125,14 @@ pub enum AuditError {
 #[derive(Debug, thiserror::Error)]
 #[error("audit: {what}: {source}")]
 pub struct SocketError {
-    /// Which.
+    /// The operation.
     pub what: &'static str,
     /// Why.
     pub source: io::Error,
 }
 
-/// Measures the lab. `stop` ends it early, from a signal handler for example; `progress` hears of
-/// every step.
+/// Measures the lab. Setting `stop` ends it early, for example from a signal handler. `progress` is
+/// called before each step.
 pub fn audit(
     lab: &Lab,
     options: Options,
@@ -179,7 +178,7 @@ pub fn audit(
     if repeated > 0 {
         notes.push(format!(
             "{repeated} measurements of RTT or rate were outside their tolerance and were repeated, at most \
-             {} times each; the last counts",
+             {} times each; the last result is reported",
             ATTEMPTS - 1
         ));
     }
@@ -196,9 +195,8 @@ pub fn audit(
     Ok(Audit::new(pairs.collect(), engine, notes))
 }
 
-/// Measures the subjects, and those whose figure is outside its tolerance again: a pause of the
-/// machine is no property of the network, and one that is stays. Gives how many measurements were
-/// repeated.
+/// Measures the subjects, and repeats those outside their tolerance: a host stall passes, a
+/// property of the network stays. Returns the number of repeated measurements.
 fn until_agreed(
     mut batch: Vec<usize>,
     mut measure: impl FnMut(&[usize]) -> Result<Vec<usize>, AuditError>,
@@ -237,14 +235,14 @@ struct Subject<'l> {
     implied: Implied,
 }
 
-/// What was seen of a pair.
+/// The results of a pair.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct Observed {
     echoes: usize,
     /// Sorted.
     rtts_ms: Vec<f64>,
     loss: StreamResult,
-    /// Datagrams per second of a saturation, and how many were counted.
+    /// Datagrams per second of a saturation, and the number counted.
     saturation: Option<(f64, u64)>,
     tcp_mbit: Option<f64>,
 }
@@ -255,7 +253,7 @@ impl Subject<'_> {
     }
 
     fn saturate(&self, options: Options, stop: &Stop<'_>) -> Result<Option<(f64, u64)>, AuditError> {
-        // Early drops find their balance first.
+        // An AQM needs time to reach its equilibrium.
         let settle = Duration::from_millis(if self.implied.drops_early { 2000 } else { 300 });
         let stream = Stream {
             payload: self.implied.datagram,
@@ -269,7 +267,7 @@ impl Subject<'_> {
     }
 
     fn connect(&self, options: Options, stop: &Stop<'_>) -> Result<Option<f64>, AuditError> {
-        // Slow start overshoots, and takes some round trips to recover.
+        // Slow start overshoots and takes some round trips to recover.
         let (settle, window) = if self.implied.tcp_held_back {
             (options.tcp_settle, options.tcp_window / 2)
         } else {
@@ -279,7 +277,7 @@ impl Subject<'_> {
     }
 }
 
-/// Every pair of hosts once; those whose way back is made differently also in the other direction.
+/// Returns every pair of hosts once; pairs with another path back, also in the other direction.
 fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
     let topology = lab.topology();
     let routes = Routes::compute(topology);
@@ -349,8 +347,8 @@ fn measure_rtt(
     drain(lab, stop)
 }
 
-/// All pairs at once: together they stay below saturation of every pipe. Gives a note if the
-/// engine, held up, let frames go before the network had them.
+/// Measures all pairs at once; together they stay below saturation of every pipe. Returns a note if
+/// the engine was delayed and frames were lost before they entered the network.
 fn measure_loss(
     lab: &Lab,
     subjects: &[Subject<'_>],
@@ -392,18 +390,18 @@ fn measure_loss(
     }
     for (index, mut outcome) in outcomes {
         let host = subjects[index].from.name.as_str();
-        // Whose they were is not known: everybody's as many as they sent.
+        // The lost frames' pairs are unknown: divide them in proportion to what each pair sent.
         let missed = missed.get(host).copied().unwrap_or(0) * outcome.sent;
         outcome.missed += missed.checked_div(sent[host]).unwrap_or(0);
         observed[index].loss = outcome;
     }
     drain(lab, stop)?;
     Ok((all_missed > 0).then(|| {
-        format!("{all_missed} datagrams never entered the network, for the engine was held up: not counted as lost")
+        format!("{all_missed} datagrams did not enter the network because the engine was delayed: not counted as lost")
     }))
 }
 
-/// Frames of each host that its port has lost before the engine took them.
+/// Returns, by host, the frames that its ports lost before the engine took them.
 fn overruns(lab: &Lab) -> Result<BTreeMap<String, u64>, AuditError> {
     let report = lab.report().ok_or(AuditError::EngineStopped)?;
     let mut overruns: BTreeMap<String, u64> = BTreeMap::new();
@@ -413,7 +411,7 @@ fn overruns(lab: &Lab) -> Result<BTreeMap<String, u64>, AuditError> {
     Ok(overruns)
 }
 
-/// Runs the measurement of each subject of a batch on a thread of its own.
+/// Measures each subject of a batch on its own thread.
 fn together<T: Send>(
     subjects: &[Subject<'_>],
     batch: &[usize],
@@ -433,8 +431,8 @@ fn together<T: Send>(
     })
 }
 
-/// Subjects that may be measured at the same time: no pipe in common, and not too much for this
-/// machine.
+/// Groups subjects that may be measured at the same time: without a common pipe, and within this
+/// machine's capacity.
 fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<PathHop>) -> Vec<Vec<usize>> {
     let mut batches: Vec<(Vec<usize>, BTreeSet<PathHop>, f64)> = Vec::new();
     for (index, subject) in subjects.iter().enumerate() {
@@ -455,8 +453,7 @@ fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<PathHop
     batches.into_iter().map(|(members, _, _)| members).collect()
 }
 
-/// Waits until nothing is held in the network, so that one measurement does not queue behind
-/// another.
+/// Waits until the network holds no frame, so that measurements do not queue behind each other.
 fn drain(lab: &Lab, stop: &Stop<'_>) -> Result<(), AuditError> {
     let deadline = Instant::now() + DRAIN_MAX;
     while lab.report().ok_or(AuditError::EngineStopped)?.conservation.held > 0 && Instant::now() < deadline {
@@ -465,7 +462,7 @@ fn drain(lab: &Lab, stop: &Stop<'_>) -> Result<(), AuditError> {
     Ok(())
 }
 
-/// The wish to stop early.
+/// The flag that ends a measurement early.
 #[derive(Clone, Copy)]
 pub struct Stop<'a>(pub &'a AtomicBool);
 
@@ -478,7 +475,7 @@ impl Stop<'_> {
         if self.0.load(Ordering::Relaxed) { Err(AuditError::Interrupted) } else { Ok(()) }
     }
 
-    /// Sleeps, unless told to stop meanwhile.
+    /// Sleeps, unless the flag is set meanwhile.
     pub fn sleep(&self, time: Duration) -> Result<(), AuditError> {
         let until = Instant::now() + time;
         loop {
@@ -493,7 +490,7 @@ impl Stop<'_> {
 }
 
 impl Host {
-    /// Opens something in the host's namespace; it works from any thread then.
+    /// Opens a file or socket in the host's namespace. It can then be used from any thread.
     ///
     /// # Errors
     /// [`SocketError`], with `what` in its text.

@@ -1,4 +1,4 @@
-//! Which pipes a packet takes from one host to another.
+//! The pipes that a packet takes from one host to another.
 
 use fastpath_link::PipeSpec;
 use fastpath_net::{Fib, Routes};
@@ -13,7 +13,7 @@ pub(crate) struct PathHop {
     pub(crate) pipe: usize,
 }
 
-/// The way from one host to an address, with what it imposes.
+/// The path from a host to an address.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Path {
     pub(crate) hops: Vec<PathHop>,
@@ -38,7 +38,7 @@ impl Path {
         owner(topology, at, to).map(|()| path)
     }
 
-    /// The parameters of its pipes, in the order of the hops.
+    /// Returns the parameters of its pipes, in the order of the hops.
     pub(crate) fn pipes<'t>(&'t self, topology: &'t Topology) -> impl Iterator<Item = &'t PipeSpec> {
         self.hops.iter().map(|hop| &topology.link(hop.link).pipes[hop.pipe])
     }

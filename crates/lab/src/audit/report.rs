@@ -1,4 +1,4 @@
-//! What an audit found: for programs as JSON, for people as a table.
+//! The result of an audit, as JSON and as a table.
 
 use super::implied::Implied;
 use super::judge::{bursty_loss_interval, quantile, rate_agrees, rtt_agrees};
@@ -11,34 +11,34 @@ use std::fmt;
 /// An audit's result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Audit {
-    /// One for each pair of hosts, and one more where the ways there and back are made differently.
+    /// One for each pair of hosts, and one more where the paths there and back differ.
     pub pairs: Vec<Pair>,
-    /// The links, with what passed them.
+    /// The links and their counters.
     pub links: Vec<LinkReport>,
-    /// Where all frames went.
+    /// The frame accounting.
     pub conservation: FrameAccounting,
-    /// What the reader should know about the figures.
+    /// Notes on the figures.
     pub notes: Vec<String>,
     /// Whether everything judged is within its tolerance.
     pub verdict: AuditVerdict,
 }
 
-/// The answer.
+/// The verdict of an audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditVerdict {
     /// Everything judged is within its tolerance, and every frame is accounted for.
     Pass,
-    /// Something is not.
+    /// Something is outside, or a frame is unaccounted for.
     Fail,
 }
 
 /// A pair of hosts.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pair {
-    /// Where the packets come from.
+    /// The sending host.
     pub from: String,
-    /// Where they go.
+    /// The receiving host.
     pub to: String,
     /// Round-trip time of an echo.
     pub rtt_ms: Rtt,
@@ -54,11 +54,11 @@ pub struct Pair {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Judgement {
-    /// It is.
+    /// Within.
     Pass,
-    /// It is not.
+    /// Outside.
     Fail,
-    /// Shown, not judged.
+    /// Reported without a judgement.
     Shown,
 }
 
@@ -67,49 +67,49 @@ pub enum Judgement {
 pub struct Rtt {
     /// Propagation, with the mean of jitter, and serialisation, there and back.
     pub configured: f64,
-    /// Of the replies, where there is jitter.
+    /// Mean of the replies, where there is jitter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// Of the replies.
+    /// Median of the replies.
     pub median: Option<f64>,
-    /// Of a hundred replies, one took longer.
+    /// 99th percentile of the replies.
     pub p99: Option<f64>,
     /// Echoes requested.
     pub sent: usize,
     /// Replies.
     pub received: usize,
-    /// The median within 1 % and 0.3 ms. Where there is jitter the mean, within that and what it
-    /// scatters; shown where draws depend on each other, or their variance says nothing of the
-    /// mean.
+    /// Whether the median is within 1 % and 0.3 ms. With jitter: whether the mean is within that
+    /// and the scatter of the jitter. Not judged where delays are correlated or have no variance.
     pub judgement: Judgement,
 }
 
 /// A rate, Mbit/s.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RateFigures {
-    /// What the path's rates allow after headers; none if no link has a rate.
+    /// The payload rate that the path allows; `None` if no link has a rate.
     pub expected: Option<f64>,
-    /// What was seen.
+    /// The measured rate.
     pub observed: Option<f64>,
-    /// UDP within 1 % (and what random loss behind the bottleneck scatters); TCP is shown.
+    /// UDP: whether within 1 % and the scatter of random loss behind the bottleneck. TCP is not
+    /// judged.
     pub judgement: Judgement,
 }
 
 /// Random loss, as probabilities.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LossFigures {
-    /// Of all links on the way together.
+    /// Of all links of the path together.
     pub configured: f64,
-    /// Lost of sent.
+    /// Share lost of those sent.
     pub observed: f64,
     /// Packets sent.
     pub sent: u64,
     /// Packets lost.
     pub lost: u64,
-    /// Fewest and most losses that links as configured give 999 times in 1000.
+    /// Range of losses that links as configured give in 999 of 1000 runs.
     pub interval: (u64, u64),
-    /// The losses within the interval; shown where a link loses by a plan or with netem's
-    /// correlation.
+    /// Whether the losses are within the interval. Not judged where a link loses by a pattern or
+    /// with netem's correlation.
     pub judgement: Judgement,
 }
 
@@ -129,7 +129,7 @@ impl Pair {
     }
 }
 
-/// Puts what was seen of a pair beside what is implied.
+/// Compares the results of a pair with what the spec implies.
 pub(super) fn pair(subject: &Subject<'_>, observed: &Observed) -> Pair {
     let implied = &subject.implied;
     Pair {
@@ -207,7 +207,7 @@ impl fmt::Display for Audit {
         writeln!(
             f,
             "judged: RTT (its mean where there is jitter) within 1 % + 0.3 ms, UDP within 1 %, loss within its 99.9 % interval; \
-             ! outside, (…) shown, not judged"
+             ! outside, (…) not judged"
         )?;
         for note in &self.notes {
             writeln!(f, "note: {note}")?;

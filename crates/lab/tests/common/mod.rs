@@ -1,5 +1,4 @@
-//! What the tests with real programs share: a lab that is gone afterwards, and skips that can be
-//! seen.
+//! Shared by the tests with real programs: a lab that is removed afterwards, and visible skips.
 
 use fastpath_lab::{Lab, UpError};
 use std::io::Write;
@@ -7,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Brings `spec` up; `None`, and said so, where the machine does not permit it.
+/// Brings `spec` up. Returns `None`, and reports a skip, where the system does not permit it.
 pub(crate) fn up(test: &str, spec: &str) -> Option<Lab> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (topology, _) = fastpath_spec::parse(spec).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
@@ -20,7 +19,7 @@ pub(crate) fn up(test: &str, spec: &str) -> Option<Lab> {
     }
 }
 
-/// As [`up`], for a test that needs a program which may not be installed.
+/// As [`up`], for a test that needs a program that may not be installed.
 #[allow(dead_code)] // not every test file needs one
 pub(crate) fn up_with(test: &str, program: &str, spec: &str) -> Option<Lab> {
     let paths = std::env::var_os("PATH").unwrap_or_default();

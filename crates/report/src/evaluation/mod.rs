@@ -259,8 +259,8 @@ impl Evaluation {
         reasons
     }
 
-    /// Describes the result called `id`, without its table or figure: `configured rate 512 kbit/s, in
-    /// virtual time`. Empty where the id says no more than its table or figure.
+    /// Describes the result called `id`, without its table or figure: `configured rate 512 kbit/s,
+    /// in virtual time`. Empty where the id says no more than its table or figure.
     pub fn describe(&self, id: &str) -> String {
         let mut parts = id.split('/');
         let of = parts.next().unwrap_or_default();

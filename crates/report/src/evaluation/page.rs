@@ -6,7 +6,7 @@ use crate::chart::{Chart, Drawing, Series};
 use crate::record::Optimised;
 use crate::{Grid, Report, Section, short};
 
-/// The part of an id whose value counts something else than the axis of its figure.
+/// The part of an id that marks a value in another unit than the axis.
 const NOT_ON_THE_AXIS: &str = "virtual";
 
 impl Evaluation {
