@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!                            ┌─ link 0 ─┐
-//!  source ─▶ port ─▶ router ─┼─ link 1 ─┼─ router ─▶ port ─▶ sink         and the same the other way
+//!  source ─▶ port ─▶ router ─┼─ link 1 ─┼─ router ─▶ port ─▶ sink   and the other way
 //!                            └─ …       ┘
 //! ```
 //!

@@ -1,8 +1,8 @@
 //! Inserts a network at the egress of an existing interface, on kernels without netem.
 //!
 //! ```text
-//!  programs ─▶ IFACE's egress ─▶ filter: redirect ─▶ TAP ─▶ engine: the link ─▶ packet socket ─▶ the device
-//!  programs ◀────────────────────────── ingress of IFACE, unchanged ◀─────────────────────────────────┘
+//!  programs ─▶ IFACE's egress ─▶ filter: redirect ─▶ TAP ─▶ engine: link ─▶ packet socket ─▶ device
+//!  programs ◀───────────────────────── ingress of IFACE, unchanged ◀───────────────────────────┘
 //! ```
 //!
 //! The filter is `clsact` with `u32` and `mirred` (tc-mirred(8)). The packet socket bypasses qdiscs

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! /run/fastpath/<lab>/        as root, else $XDG_RUNTIME_DIR/fastpath/<lab>/
-//!   lock                      held by the process that brought it up: a lab is alive while it is locked,
-//!                             and the kernel unlocks it however that process ends
+//!   lock                      held by the process that brought it up: a lab is alive while it is
+//!                             locked; the kernel unlocks it however that process ends
 //!   state.json                [`State`]
 //!   hosts                     /etc/hosts as the programs in the lab see it
 //!   control.sock              the engine's control socket

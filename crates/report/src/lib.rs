@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!  Record         ─▶ sections.rs  ─┐
-//!  Evaluation     ─▶ evaluation/  ─┼▶ Section { notes, charts, tables } ─▶ page.rs: HTML, Markdown, SVG
-//!  CommandOutput  ─▶ outputs.rs   ─┘                  chart.rs: numbers to SVG; image.rs: SVG to PNG
+//!  Evaluation     ─▶ evaluation/  ─┼▶ Section { notes, charts, tables } ─▶ page.rs: HTML, Markdown
+//!  CommandOutput  ─▶ outputs.rs   ─┘           chart.rs: numbers to SVG; image.rs: SVG to PNG
 //! ```
 
 #![forbid(unsafe_code)]

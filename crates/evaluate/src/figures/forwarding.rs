@@ -3,9 +3,9 @@
 //! 100 %.
 //!
 //! ```text
-//!  source ═veth═ engine or bridge ═veth═ host that counts       figures 5.2 and 5.4: two such pairs, both directions
-//!                                                               figure 5.5: one pair
-//!  memory port ─▶ engine's work ─▶ memory port                  figure 5.3: the emulation without its way in and out
+//!  source ═veth═ engine or bridge ═veth═ host that counts   figures 5.2, 5.4: two pairs
+//!                                                           figure 5.5: one pair
+//!  memory port ─▶ engine's work ─▶ memory port              figure 5.3: the emulation alone
 //! ```
 //!
 //! Every pair is offered as much as one core can send, to an unused address; the receiving kernel

@@ -4,7 +4,7 @@
 //! ```text
 //!  this platform ─▶ host record, grid ─▶ fit half of the grid ─▶ the other half
 //!                                    └─▶ fit all of it ──┬─▶ a slower core (work is added)
-//!                                                        ├─▶ copies without wide vectors (glibc's tunables)
+//!                                                        ├─▶ copies without wide vectors (glibc)
 //!                                                        └─▶ another build of this program
 //! ```
 //!

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //!   nothing   a ═veth═ b                          the control
-//!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at the bridge's port to b, two more
+//!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at its port to b, two more
 //!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
 //!   copies    a ═TAP═ bare loop ═TAP═ b           the cost of the copies alone
-//!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`, by AF_XDP or packet sockets
+//!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`: AF_XDP or packet
 //!   testpmd   a ═veth═ testpmd ═veth═ b           a peer that emulates nothing
 //!   rattan    a ═veth═ rattan ═veth═ b            a peer; the hosts' addresses are its choice
 //! ```
