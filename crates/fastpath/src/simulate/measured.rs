@@ -24,13 +24,23 @@ pub(super) fn machine(file: &str) -> Result<Text> {
     let caches = results["caches"].as_array().map_or(&[][..], Vec::as_slice);
     let latency = results["latency"].as_array().map_or(&[][..], Vec::as_slice);
     let number = |value: &Value| value.as_f64().filter(|x| x.is_finite() && *x > 0.0);
+    let edges = caches.iter().filter_map(|cache| {
+        Some(Edge {
+            fits: number(&cache["fits_bytes"])?,
+            exceeds: number(&cache["exceeds_bytes"]),
+            declared: number(&cache["declared_bytes"]),
+            ns: number(&cache["ns"])?,
+        })
+    });
+    let edges: Vec<Edge> = edges.collect();
     let mut levels = String::new();
-    for (i, cache) in caches.iter().enumerate() {
-        let size = cache.get("declared_bytes").and_then(number).or_else(|| number(&cache["fits_bytes"]));
-        let (Some(size), Some(ns)) = (size, number(&cache["ns"])) else { continue };
-        let shared = if i > 0 && i + 1 == caches.len() { ", shared = true" } else { "" };
-        let line =
-            format!("  {{ name = \"L{}\", size = \"{size}B\", latency = \"{ns:.3}ns\"{shared} }},\n", i + 1);
+    for (i, (edge, size)) in edges.iter().zip(sizes(&edges)).enumerate() {
+        let shared = if i > 0 && i + 1 == edges.len() { ", shared = true" } else { "" };
+        let line = format!(
+            "  {{ name = \"L{}\", size = \"{size}B\", latency = \"{:.3}ns\"{shared} }},\n",
+            i + 1,
+            edge.ns
+        );
         levels.push_str(&line);
     }
     let memory = latency.last().and_then(|point| number(&point["ns"]));
@@ -77,6 +87,28 @@ source = "measured: plateaus of the latency of dependent loads, and the last of 
         cpu = name("cpu"),
     );
     Ok(Text::new(format!("this-host={file}"), text))
+}
+
+/// The end of a cache as a host record holds it, in bytes.
+struct Edge {
+    fits: f64,
+    exceeds: Option<f64>,
+    declared: Option<f64>,
+    ns: f64,
+}
+
+/// Returns the size of each cache: the one the kernel declares where the measurement agrees with it,
+/// otherwise the one measured. Levels of memory must grow, so all sizes are the measured ones where
+/// the declared ones do not: one declared cache may show as two edges.
+fn sizes(edges: &[Edge]) -> Vec<f64> {
+    let agrees = |edge: &&Edge| {
+        edge.declared.is_some_and(|declared| {
+            declared >= 0.99 * edge.fits && edge.exceeds.is_none_or(|exceeds| declared <= 2.0 * exceeds)
+        })
+    };
+    let sizes: Vec<f64> =
+        edges.iter().map(|edge| Some(edge).filter(agrees).and_then(|e| e.declared).unwrap_or(edge.fits)).collect();
+    if sizes.is_sorted_by(|a, b| a < b) { sizes } else { edges.iter().map(|edge| edge.fits).collect() }
 }
 
 /// The program of the pipeline records in `file`: those like the last one, with the fewest steps of
@@ -156,6 +188,28 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_caches_grow_whatever_the_kernel_declares() {
+        const MIB: f64 = 1_048_576.0;
+        let edge = |fits: f64, exceeds: f64, declared: Option<f64>| Edge {
+            fits: fits * MIB,
+            exceeds: Some(exceeds * MIB),
+            declared: declared.map(|size| size * MIB),
+            ns: 1.0,
+        };
+        let mib = |edges: &[Edge]| sizes(edges).into_iter().map(|size| size / MIB).collect::<Vec<_>>();
+        // The kernel says 480 MiB of L3; the latencies have an edge at 32 and one at 384 MiB.
+        let split = [
+            edge(0.046875, 0.0625, Some(0.046875)),
+            edge(1.5, 2.0, Some(2.0)),
+            edge(32.0, 48.0, Some(480.0)),
+            edge(384.0, 512.0, None),
+        ];
+        assert_eq!(mib(&split), [0.046875, 2.0, 32.0, 384.0]);
+        let near = [edge(1.5, 2.0, Some(2.0)), edge(256.0, 384.0, Some(480.0)), edge(384.0, 512.0, None)];
+        assert_eq!(mib(&near), [1.5, 256.0, 384.0], "declared sizes that do not grow are not used");
+    }
 
     #[test]
     fn a_line_is_found_and_one_point_costs_by_the_packet() {
