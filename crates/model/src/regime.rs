@@ -4,7 +4,8 @@
 //!
 //! *Line rate*: rate × (frame + framing) × 8 is the largest of the table, and within 0.2 % of one to
 //! four ports of a standard Ethernet speed, at two frame sizes or in three rows at least. *Packet
-//! rate*: more cores do not forward more packets, and several rows share the rate where they stop.
+//! rate*: more cores do not forward more packets, or applications of different cost forward the same
+//! number of packets on the same number of cores. A table may have several such caps.
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::fcs::{Fcs, FrameSize};
@@ -17,6 +18,10 @@ const ETHERNET_BPS: [f64; 11] = [1e8, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 1
 const PORTS_MAX: u32 = 4;
 const LINE_TOLERANCE: f64 = 0.002;
 const CAP_TOLERANCE: f64 = 0.03;
+/// Rates of different applications within this share of each other are one cap.
+const SHARED_TOLERANCE: f64 = 0.002;
+/// Caps looked for, at most.
+const CAPS_MAX: usize = 8;
 /// A plateau: doubling the cores adds less than this share of packets.
 const PLATEAU_GAIN: f64 = 0.10;
 
@@ -123,10 +128,13 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
     }
     if let Some(cores_column) = hints.cores.clone().or_else(|| guess_cores(table)) {
         let cores = table.numbers_if_any(&cores_column)?;
-        let free: Vec<usize> = (0..table.len()).filter(|&i| limit[i].is_none()).collect();
         let groups = table.groups(&|name| name != rate_column && !is_cores(name));
-        if let Some(cap) = packet_cap(&free, &groups, &rates, &cores) {
-            for &row in free.iter().filter(|&&row| rates[row] >= cap * (1.0 - CAP_TOLERANCE)) {
+        for _ in 0..CAPS_MAX {
+            let free: Vec<usize> = (0..table.len()).filter(|&i| limit[i].is_none()).collect();
+            let found = packet_cap(&free, &groups, &rates, &cores)
+                .or_else(|| shared_cap(&free, &groups, &rates, &cores));
+            let Some((cap, rows)) = found else { break };
+            for row in rows {
                 limit[row] = Some((Limit::PacketRate, cap));
             }
         }
@@ -195,15 +203,21 @@ fn line_limited(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Vec<(us
     if sizes.len() >= 2 || rows.len() >= 3 { rows } else { Vec::new() }
 }
 
-/// Returns the packet rate at which more cores stop helping, if several rows share one.
-fn packet_cap(free: &[usize], groups: &[usize], rates: &[f64], cores: &[Option<f64>]) -> Option<f64> {
+/// Returns the highest packet rate at which more cores stop helping, and the rows at that rate.
+/// Faster rows are not at it.
+fn packet_cap(
+    free: &[usize],
+    groups: &[usize],
+    rates: &[f64],
+    cores: &[Option<f64>],
+) -> Option<(f64, Vec<usize>)> {
     let mut by_group: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
     for &row in free {
         if let Some(cores) = cores[row] {
             by_group.entry(groups[row]).or_default().push((cores, rates[row]));
         }
     }
-    let mut plateau: Vec<f64> = Vec::new();
+    let (mut plateau, mut is_flat): (Vec<f64>, Vec<(f64, f64)>) = (Vec::new(), Vec::new());
     for rows in by_group.values_mut() {
         rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         for pair in rows.windows(2) {
@@ -211,13 +225,57 @@ fn packet_cap(free: &[usize], groups: &[usize], rates: &[f64], cores: &[Option<f
             let more = many / few - 1.0;
             if more > 0.0 && fast / slow - 1.0 < PLATEAU_GAIN * more {
                 plateau.extend([slow, fast]);
+                if more >= 1.0 && (fast / slow - 1.0).abs() <= CAP_TOLERANCE {
+                    is_flat.push((slow, fast));
+                }
             }
         }
     }
     plateau.sort_by(f64::total_cmp);
     let top = *plateau.last()?;
     plateau.retain(|r| *r >= top * (1.0 - CAP_TOLERANCE));
-    (plateau.len() >= 3).then(|| plateau[plateau.len() / 2])
+    let flat_pair = is_flat.iter().any(|(slow, fast)| slow.max(*fast) >= top);
+    if plateau.len() < 3 && !flat_pair {
+        return None;
+    }
+    let cap = plateau[plateau.len() / 2];
+    // What goes faster with more cores is not at the cap, even where it passes by that rate.
+    let fastest = |group: usize| {
+        let of_group = groups.iter().zip(rates).filter(|(g, _)| **g == group);
+        of_group.map(|(_, rate)| *rate).fold(0.0, f64::max)
+    };
+    let at_cap = |row: &usize| {
+        rates[*row] >= cap * (1.0 - CAP_TOLERANCE)
+            && rates[*row] <= top
+            && fastest(groups[*row]) <= top * (1.0 + CAP_TOLERANCE)
+    };
+    Some((cap, free.iter().copied().filter(at_cap).collect()))
+}
+
+/// Returns the highest packet rate that at least three applications share at one number of cores
+/// although their costs differ, and the rows at that rate. Applications are rows that differ in a
+/// column other than rate and cores. Their costs differ when their rates at a smaller number of
+/// cores do.
+fn shared_cap(
+    free: &[usize],
+    groups: &[usize],
+    rates: &[f64],
+    cores: &[Option<f64>],
+) -> Option<(f64, Vec<usize>)> {
+    let mut by_rate: Vec<usize> = free.iter().copied().filter(|&row| cores[row].is_some()).collect();
+    by_rate.sort_by(|&a, &b| rates[b].total_cmp(&rates[a]));
+    by_rate.iter().find_map(|&top| {
+        let near = |row: &usize| (rates[*row] / rates[top] - 1.0).abs() <= SHARED_TOLERANCE;
+        let rows: Vec<usize> =
+            by_rate.iter().copied().filter(|row| cores[*row] == cores[top] && near(row)).collect();
+        let sharing: BTreeSet<usize> = rows.iter().map(|&row| groups[row]).collect();
+        let with_fewer = |row: &&usize| cores[**row] < cores[top] && sharing.contains(&groups[**row]);
+        let slower: Vec<f64> = by_rate.iter().filter(with_fewer).map(|&row| rates[row]).collect();
+        let least = slower.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = slower.iter().copied().fold(0.0, f64::max);
+        let differ = most / least - 1.0 > CAP_TOLERANCE;
+        (sharing.len() >= 3 && differ).then_some((rates[top], rows))
+    })
 }
 
 #[cfg(test)]
@@ -244,6 +302,56 @@ mod tests {
                 (Limit::PacketRate, Some(23_295_237.5), 6),
             ]
         );
+    }
+
+    fn table_of(rows: &[(&str, u32, u32, f64)]) -> String {
+        let mut text = "app,frame_bytes,cores,mpps\n".to_owned();
+        for (app, bytes, cores, mpps) in rows {
+            text += &format!("{app},{bytes},{cores},{mpps}\n");
+        }
+        text
+    }
+
+    #[test]
+    fn a_cap_does_not_claim_faster_points() {
+        let rows: Vec<(&str, u32, u32, f64)> = [(64, [12.0, 14.0, 35.0]), (1518, [4.0, 4.0, 4.0])]
+            .into_iter()
+            .flat_map(|(bytes, rates)| [1, 2, 4].into_iter().zip(rates).map(move |(c, r)| ("a", bytes, c, r)))
+            .collect();
+        let found = regimes(&table_of(&rows), "mpps");
+        assert_eq!(found, [(Limit::Cpu, None, 3), (Limit::PacketRate, Some(4e6), 3)]);
+    }
+
+    #[test]
+    fn a_rate_that_three_applications_share_is_a_cap() {
+        let rows = [
+            ("l2", 64, 1, 9.1),
+            ("l2", 64, 2, 13.896),
+            ("l3", 64, 1, 8.2),
+            ("l3", 64, 2, 13.896),
+            ("acl", 64, 1, 7.4),
+            ("acl", 64, 2, 13.896),
+        ];
+        let found = regimes(&table_of(&rows), "mpps");
+        assert_eq!(found, [(Limit::Cpu, None, 3), (Limit::PacketRate, Some(13.896e6), 3)]);
+        // The same rates of one application measured in three runs are no cap.
+        let runs = ["r1", "r2", "r3"].map(|run| [(run, 64, 1, 9.1), (run, 64, 2, 18.2)]).concat();
+        assert_eq!(regimes(&table_of(&runs), "mpps"), [(Limit::Cpu, None, 6)]);
+    }
+
+    #[test]
+    fn a_plateau_between_two_numbers_of_cores_is_a_cap_at_each_frame_size() {
+        let rows = [
+            ("a", 64, 2, 21.0),
+            ("a", 64, 4, 36.5),
+            ("a", 64, 8, 36.6),
+            ("a", 512, 2, 17.0),
+            ("a", 512, 4, 21.1),
+            ("a", 512, 8, 21.1),
+        ];
+        let found = regimes(&table_of(&rows), "mpps");
+        let kinds: Vec<(Limit, usize)> = found.iter().map(|(limit, _, points)| (*limit, *points)).collect();
+        assert_eq!(kinds, [(Limit::Cpu, 2), (Limit::PacketRate, 2), (Limit::PacketRate, 2)], "{found:?}");
     }
 
     #[test]
