@@ -16,6 +16,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const ETHERNET_BPS: [f64; 11] = [1e8, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9];
 const PORTS_MAX: u32 = 4;
+/// Encapsulations and the bytes they add to a frame on the wire.
+const ENCAPSULATIONS: [(&str, f64); 6] = [
+    ("IEEE 802.1Q", 4.0),
+    ("IEEE 802.1ad", 8.0),
+    ("IPv4 in IPv4", 20.0),
+    ("GRE", 24.0),
+    ("VXLAN", 50.0),
+    ("VXLAN over IPv6", 70.0),
+];
 const LINE_TOLERANCE: f64 = 0.002;
 const CAP_TOLERANCE: f64 = 0.03;
 /// Rates of different applications within this share of each other are one cap.
@@ -34,6 +43,9 @@ pub struct CapHints {
     pub fcs: Option<Fcs>,
     /// Column of core (thread, worker) counts.
     pub cores: Option<String>,
+    /// Bytes that each frame has on the wire in addition to preamble and gap, such as 8 for a second
+    /// VLAN tag (IEEE 802.1ad) or 50 for VXLAN.
+    pub overhead_bytes: f64,
     /// Known line rates in bit/s, all ports together. If empty, standard Ethernet speeds are tried.
     pub line_bps: Vec<f64>,
 }
@@ -76,23 +88,31 @@ pub struct Regime {
 
 /// What limits each row of a table: none is the processor, otherwise the limit and its rate.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Split(Vec<Option<(Limit, f64)>>);
+pub struct Split {
+    limits: Vec<Option<(Limit, f64)>>,
+    note: Option<String>,
+}
 
 impl Split {
     /// Returns the limits of the numbered rows.
     pub fn keep(&self, rows: &[usize]) -> Split {
-        Split(rows.iter().map(|&i| self.0[i]).collect())
+        Split { limits: rows.iter().map(|&i| self.limits[i]).collect(), note: self.note.clone() }
+    }
+
+    /// Returns a remark on a line rate that some rows may be at.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// Returns the numbers of the rows that the processor limits.
     pub fn free(&self) -> Vec<usize> {
-        (0..self.0.len()).filter(|&i| self.0[i].is_none()).collect()
+        (0..self.limits.len()).filter(|&i| self.limits[i].is_none()).collect()
     }
 
     /// Returns the regimes of `table`, [`Limit::Cpu`] first.
     pub fn regimes(&self, table: &Table) -> Vec<Regime> {
         let regime = |limit: Option<(Limit, f64)>| {
-            let rows = || (0..self.0.len()).filter(|&i| self.0[i] == limit);
+            let rows = || (0..self.limits.len()).filter(|&i| self.limits[i] == limit);
             Regime {
                 limit: limit.map_or(Limit::Cpu, |(kind, _)| kind),
                 rate: limit.map(|(_, rate)| rate),
@@ -100,7 +120,7 @@ impl Split {
                 lines: rows().map(|i| table.line(i)).collect(),
             }
         };
-        let mut capped: Vec<(Limit, f64)> = self.0.iter().filter_map(|l| *l).collect();
+        let mut capped: Vec<(Limit, f64)> = self.limits.iter().filter_map(|l| *l).collect();
         capped.sort_by(|a, b| (a.0 as u8).cmp(&(b.0 as u8)).then(a.1.total_cmp(&b.1)));
         capped.dedup();
         [None].into_iter().chain(capped.into_iter().map(Some)).map(regime).collect()
@@ -120,10 +140,12 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
     let frames = table.numbers_if_any(&frame_column)?;
     let lines: Vec<Option<f64>> = frames
         .iter()
-        .map(|frame| frame.map(|bytes| FrameSize::of_model(bytes, hints.fcs).wire_bytes))
+        .map(|frame| frame.map(|bytes| FrameSize::of_model(bytes, hints.fcs).wire_bytes + hints.overhead_bytes))
         .collect();
     let mut limit: Vec<Option<(Limit, f64)>> = vec![None; table.len()];
-    for (row, line) in line_limited(&rates, &lines, &hints.line_bps) {
+    let at_line = line_limited(&rates, &lines, &hints.line_bps);
+    let note = if at_line.is_empty() { encapsulated(&rates, &lines, &hints.line_bps) } else { None };
+    for (row, line) in at_line {
         limit[row] = Some((Limit::LineRate, line));
     }
     if let Some(cores_column) = hints.cores.clone().or_else(|| guess_cores(table)) {
@@ -139,7 +161,7 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
             }
         }
     }
-    Ok(Some(Split(limit)))
+    Ok(Some(Split { limits: limit, note }))
 }
 
 /// Returns the packet-rate column in `y`, and the packets/s in one of its units.
@@ -201,6 +223,23 @@ fn line_limited(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Vec<(us
     let rows = near(line);
     let sizes: BTreeSet<u64> = rows.iter().filter_map(|(row, _)| frames[*row].map(f64::to_bits)).collect();
     if sizes.len() >= 2 || rows.len() >= 3 { rows } else { Vec::new() }
+}
+
+/// Describes the rows that are at a line rate if each frame has some more bytes on the wire, at two
+/// frame sizes at least.
+fn encapsulated(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Option<String> {
+    ENCAPSULATIONS.iter().find_map(|(name, extra)| {
+        let larger: Vec<Option<f64>> = frames.iter().map(|frame| frame.map(|bytes| bytes + extra)).collect();
+        let rows = line_limited(rates, &larger, known);
+        let sizes: BTreeSet<u64> = rows.iter().filter_map(|(row, _)| frames[*row].map(f64::to_bits)).collect();
+        (sizes.len() >= 2).then(|| {
+            format!(
+                "{} points are at a line rate of {} Gbit/s if each frame has {extra} more bytes on the wire ({name}): if so, give --overhead {extra}",
+                rows.len(),
+                rows[0].1 / 1e9
+            )
+        })
+    })
 }
 
 /// Returns the highest packet rate at which more cores stop helping, and the rows at that rate.
@@ -379,6 +418,26 @@ mod tests {
         };
         assert_eq!(limits(Some(Fcs::Without)), [(Limit::Cpu, 0), (Limit::LineRate, 4)]);
         assert_eq!(limits(None), [(Limit::Cpu, 4)]);
+    }
+
+    #[test]
+    fn a_line_reached_with_encapsulation_is_noted_and_recognised_when_given() {
+        let mut text = "frame_bytes,mpps\n64,9.1\n128,9.0\n".to_owned();
+        for bytes in [256.0, 512.0, 1024.0] {
+            text += &format!("{bytes},{}\n", 10e3 / 8.0 / (bytes + 20.0 + 50.0));
+        }
+        let table = Table::from_csv(&text).expect("a table");
+        let found = |overhead_bytes| {
+            let hints = CapHints { overhead_bytes, ..CapHints::default() };
+            split(&table, &"mpps".parse().expect("a term"), &hints).expect("numeric").expect("rates")
+        };
+        assert_eq!(found(0.0).free().len(), 5);
+        let note = found(0.0).note().expect("a note").to_owned();
+        assert_eq!(
+            note,
+            "3 points are at a line rate of 10 Gbit/s if each frame has 50 more bytes on the wire (VXLAN): if so, give --overhead 50"
+        );
+        assert_eq!((found(50.0).free(), found(50.0).note()), (vec![0, 1], None));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Prepared {
         if let Weighting::Column(name) = &options.weighting {
             used.push(name);
         }
-        let (table, notes) = table.without_words(&used)?;
+        let (table, mut notes) = table.without_words(&used)?;
         table.check_units(&used)?;
         let fcs = Fcs::agreed(Fcs::of(&table)?, options.hints.fcs)?;
         y_unit::check(&y, options.y_unit, &table)?;
@@ -59,6 +59,7 @@ impl Prepared {
                 regime::split(&table, &y, &CapHints { fcs, ..options.hints.clone() })?
             }
         };
+        notes.extend(limits.as_ref().and_then(Split::note).map(str::to_owned));
         Prepared { y, table, limits, fcs, notes }.select(&options.only)
     }
 

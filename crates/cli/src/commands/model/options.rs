@@ -40,6 +40,10 @@ pub(super) struct Fitting {
     /// memory do not; published sizes usually do.
     #[arg(long, value_name = "WITH|WITHOUT", value_parser = fcs)]
     fcs: Option<Fcs>,
+    /// Bytes on the wire in addition to each frame, preamble and gap, such as 50 for VXLAN; they
+    /// count for line rates.
+    #[arg(long, value_name = "BYTES", default_value_t = 0.0, value_parser = bytes)]
+    overhead: f64,
     /// Column of core counts [default: found by name].
     #[arg(long, value_name = "COLUMN")]
     cores_column: Option<String>,
@@ -115,11 +119,17 @@ impl Fitting {
                 frame: self.frame_column.clone(),
                 fcs: self.fcs,
                 cores: self.cores_column.clone(),
+                overhead_bytes: self.overhead,
                 line_bps: self.line_rate.iter().map(|rate| rate.as_bps() as f64).collect(),
             },
             y_unit,
         })
     }
+}
+
+fn bytes(text: &str) -> Result<f64, String> {
+    let bytes = text.parse().ok().filter(|bytes: &f64| bytes.is_finite() && *bytes >= 0.0);
+    bytes.ok_or_else(|| "write a number of bytes, 0 or more".to_owned())
 }
 
 fn fcs(text: &str) -> Result<Fcs, String> {
