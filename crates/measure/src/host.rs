@@ -102,6 +102,7 @@ impl Host {
             score_kind: if self.coremark.is_some() { ScoreKind::Coremark } else { ScoreKind::Own },
             copy_bits_per_s: small.map_or(f64::NAN, |c| c.bits_per_s),
             rate_pps: None,
+            packet_bytes: None,
             wire: None,
         }
     }

@@ -121,6 +121,18 @@ pub enum IndexError {
         /// The other.
         second: String,
     },
+    /// Two packet lengths.
+    #[error("packets of {length} bytes ({first}) and of {other} bytes ({second}): an index is of one length; give the one measured, or select platforms")]
+    Length {
+        /// Source of the first length.
+        first: String,
+        /// The first length, bytes.
+        length: f64,
+        /// Source of the other length.
+        second: String,
+        /// The other length, bytes.
+        other: f64,
+    },
     /// A number is missing, not finite, or not above 0.
     #[error("platform `{platform}`: {what} must be a number above 0: correct the record")]
     BadNumber {
@@ -144,6 +156,21 @@ fn cost(platform: &Platform, length: f64, m: f64, n_s: f64) -> f64 {
 /// Returns the index of one platform for given M and N (seconds); `None` if its rate is not known.
 pub fn index_of(platform: &Platform, length_bytes: f64, m: f64, n_s: f64) -> Option<f64> {
     Some(cost(platform, length_bytes, m, n_s) * platform.rate_pps?)
+}
+
+/// Returns the packet length to use: the one that was measured, where the platforms say it, otherwise
+/// `given` or [`LENGTH_BYTES`].
+///
+/// # Errors
+/// [`IndexError::Length`] when two of them differ.
+pub fn common_length(platforms: &[Platform], given: Option<f64>) -> Result<f64, IndexError> {
+    let measured = platforms.iter().filter_map(|p| Some((format!("`{}`", p.name), p.packet_bytes?)));
+    let mut all = given.map(|length| ("--length".to_owned(), length)).into_iter().chain(measured);
+    let Some((first, length)) = all.next() else { return Ok(LENGTH_BYTES) };
+    match all.find(|(_, other)| *other != length) {
+        None => Ok(length),
+        Some((second, other)) => Err(IndexError::Length { first, length, second, other }),
+    }
 }
 
 /// Computes the index over measured platforms. Each platform is also predicted by the others.
@@ -248,7 +275,11 @@ impl Basis {
 
     fn index(&self) -> Bounded {
         match self {
-            Basis::Given { indices, .. } => mean(indices),
+            // An index is not below 0.
+            Basis::Given { indices, .. } => {
+                let Bounded { value, low, high } = mean(indices);
+                Bounded { value, low: low.map(|low| low.max(0.0)), high }
+            }
             Basis::Fitted(regression) => regression.index(),
         }
     }
@@ -565,6 +596,25 @@ mod tests {
         let found = index(&all, LENGTH_BYTES, Variant::Tuned).expect("two left");
         assert_eq!(found.platforms.len(), 2);
         assert!(found.warnings[0].contains("`APU2` left out"));
+    }
+
+    #[test]
+    fn a_length_that_contradicts_the_one_measured_is_refused() {
+        let sized = |bytes| Platform { packet_bytes: bytes, ..made("a", 3e3, 2e9) };
+        assert_eq!(common_length(&[sized(None)], None), Ok(LENGTH_BYTES));
+        assert_eq!(common_length(&[sized(None)], Some(64.0)), Ok(64.0));
+        assert_eq!(common_length(&[sized(Some(512.0)), sized(None)], None), Ok(512.0));
+        let error = common_length(&[sized(Some(512.0))], Some(172.0)).unwrap_err().to_string();
+        assert!(error.starts_with("packets of 172 bytes (--length) and of 512 bytes (`a`)"), "{error}");
+        assert!(common_length(&[sized(Some(512.0)), sized(Some(64.0))], None).is_err());
+    }
+
+    #[test]
+    fn the_interval_of_an_index_ends_at_zero() {
+        let apart = [made("a", 3e3, 2e9), Platform { rate_pps: Some(1.0), ..made("b", 3e4, 3e10) }];
+        let found = index(&apart, LENGTH_BYTES, Variant::Plain).expect("two platforms");
+        assert_eq!(found.index.low, Some(0.0), "{:?}", found.index);
+        assert!(found.index.high.is_some_and(|high| high > found.index.value));
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct Platform {
     /// Forwarding rate of the program measured on it, packets/s.
     #[serde(default)]
     pub rate_pps: Option<f64>,
+    /// Packet length of that measurement, bytes, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet_bytes: Option<f64>,
     /// The test of the wire it was measured over, to tell whether the wire was the limit.
     #[serde(default)]
     pub wire: Option<LineRateTest>,
@@ -92,11 +95,14 @@ const COPY_COLUMNS: [(&str, f64); 6] = [
     ("memmove_gbit_per_s", 1e9),
 ];
 const SCORE_COLUMNS: [(&str, ScoreKind); 2] = [("coremark", ScoreKind::Coremark), ("score", ScoreKind::Own)];
+const LENGTH_COLUMNS: [(&str, ()); 4] =
+    [("packet_size", ()), ("packet_bytes", ()), ("packet_length", ()), ("frame_bytes", ())];
 const RATE_COLUMNS: [(&str, f64); 4] =
     [("rate_pps", 1.0), ("packets_per_s", 1.0), ("rate_kpps", 1e3), ("rate_mpps", 1e6)];
 
 /// Reads platforms from CSV text: columns `platform`, `coremark` or `score` (per core), a copy rate
-/// with its unit in the name, and optionally the measured `rate_pps`.
+/// with its unit in the name, and optionally the measured `rate_pps` and its
+/// `packet_size` in bytes.
 ///
 /// # Errors
 /// [`PlatformError`] for a table that is wrong or lacks a column.
@@ -109,15 +115,20 @@ pub fn from_csv(text: &str) -> Result<Vec<Platform>, PlatformError> {
         Ok((rate, unit)) => table.numbers(rate)?.into_iter().map(|r| Some(r * unit)).collect(),
         Err(_) => vec![None; table.len()],
     };
+    let lengths = match column(&table, "the packet length", &LENGTH_COLUMNS) {
+        Ok((length, ())) => table.numbers(length)?.into_iter().map(Some).collect(),
+        Err(_) => vec![None; table.len()],
+    };
     let (names, scores, copies) = (table.texts(name)?, table.numbers(score)?, table.numbers(copy)?);
-    let rows = names.into_iter().zip(scores).zip(copies).zip(rates);
+    let rows = names.into_iter().zip(scores).zip(copies).zip(rates).zip(lengths);
     Ok(rows
-        .map(|(((name, score), copy), rate_pps)| Platform {
+        .map(|((((name, score), copy), rate_pps), packet_bytes)| Platform {
             name,
             score,
             score_kind,
             copy_bits_per_s: copy * copy_unit,
             rate_pps,
+            packet_bytes,
             wire: None,
         })
         .collect())

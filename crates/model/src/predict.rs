@@ -316,6 +316,7 @@ mod tests {
             score_kind: ScoreKind::Own,
             copy_bits_per_s,
             rate_pps: None,
+            packet_bytes: None,
             wire: None,
         }
     }

@@ -269,6 +269,7 @@ mod tests {
                 score_kind: ScoreKind::Own,
                 copy_bits_per_s: 100e9 / copy,
                 rate_pps: None,
+                packet_bytes: None,
                 wire: None,
             });
         }

@@ -34,6 +34,7 @@ fn platform(
         score_kind: ScoreKind::Coremark,
         copy_bits_per_s,
         rate_pps: Some(rate),
+        packet_bytes: None,
         wire,
     }
 }

@@ -5,7 +5,7 @@ use crate::{Answer, print};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fastpath_model::Bounded;
-use fastpath_model::index::{Index, LENGTH_BYTES, Variant, index, predict_rate};
+use fastpath_model::index::{Index, Variant, common_length, index, predict_rate};
 use fastpath_model::output::IndexOutput;
 use fastpath_model::platform::Platform;
 use fastpath_model::publications::scion;
@@ -30,9 +30,9 @@ pub(super) struct IndexCommand {
     /// Fixed time N per packet, with --m; such as 1us.
     #[arg(long, requires = "m")]
     n: Option<Duration>,
-    /// Packet length in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = LENGTH_BYTES)]
-    length: f64,
+    /// Packet length in bytes, if the platforms do not state it [default: 172].
+    #[arg(long, value_name = "BYTES")]
+    length: Option<f64>,
     /// Predict the rate on this platform: FILE or FILE:NAME.
     #[arg(long, value_name = "PLATFORM")]
     to: Option<String>,
@@ -52,13 +52,12 @@ enum VariantArg {
 
 impl IndexCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        anyhow::ensure!(
-            self.length.is_finite() && self.length > 0.0,
-            "--length {}: must be above 0",
-            self.length
-        );
+        if let Some(length) = self.length {
+            anyhow::ensure!(length.is_finite() && length > 0.0, "--length {length}: must be above 0");
+        }
         let (platforms, source) = self.platforms()?;
-        let found = index(&platforms, self.length, self.variant()).with_context(|| source.clone())?;
+        let length = common_length(&platforms, self.length).with_context(|| source.clone())?;
+        let found = index(&platforms, length, self.variant()).with_context(|| source.clone())?;
         let predicted = match &self.to {
             None => None,
             Some(text) => {
@@ -68,7 +67,7 @@ impl IndexCommand {
                     "`{}` carries a score of another kind: measure both with the same",
                     platform.name
                 );
-                let rate = predict_rate(&platforms, self.length, self.variant(), &platform)?;
+                let rate = predict_rate(&platforms, length, self.variant(), &platform)?;
                 Some((platform.name, rate))
             }
         };
