@@ -82,6 +82,15 @@ impl ColumnUnit {
         self.dimension == other.dimension && (self.scale / other.scale - 1.0).abs() < 1e-9
     }
 
+    /// Returns the seconds in one of this unit, if it is a time, or cycles of a known clock.
+    pub(crate) fn seconds(self, clock_hz: Option<f64>) -> Option<f64> {
+        match self.dimension {
+            Dimension::Time => Some(self.scale),
+            Dimension::Cycles => clock_hz.map(|hz| self.scale / hz),
+            _ => None,
+        }
+    }
+
     /// Returns the unit spelt `text`, if there is one.
     pub fn parse(text: &str) -> Option<ColumnUnit> {
         let lower = text.trim().to_lowercase();

@@ -131,7 +131,7 @@ pub enum PredictError {
     },
     /// y is no time, so it cannot be scaled to another platform.
     #[error(
-        "y is not a time of known unit, so it cannot be scaled to another platform: name the column like T_ns, or give --y-unit"
+        "y is not a time of known unit, so it cannot be scaled to another platform: name the column like T_ns, or give --y-unit (for cycles also --clock)"
     )]
     NoScale,
     /// The platforms' scores are of two kinds.

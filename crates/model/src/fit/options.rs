@@ -72,6 +72,8 @@ pub struct FitOptions {
     pub hints: CapHints,
     /// The unit of y, where the column's name carries none.
     pub y_unit: Option<ColumnUnit>,
+    /// Clock of the processor in Hz, which converts cycles to time.
+    pub clock_hz: Option<f64>,
 }
 
 impl Default for FitOptions {
@@ -85,6 +87,7 @@ impl Default for FitOptions {
             only: Vec::new(),
             hints: CapHints::default(),
             y_unit: None,
+            clock_hz: None,
         }
     }
 }

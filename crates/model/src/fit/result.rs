@@ -114,17 +114,30 @@ impl Residuals {
 }
 
 impl Fit {
-    /// Returns the fit with the unit of y set, for a saved fit whose column carries none.
+    /// Returns the fit with the unit of y set, for a saved fit whose column carries none. Cycles become
+    /// a time by the clock.
     ///
     /// # Errors
     /// [`FitError::OtherUnit`] if the fit has another unit.
-    pub fn with_unit(mut self, unit: ColumnUnit) -> Result<Fit, FitError> {
+    pub fn with_unit(mut self, unit: ColumnUnit, clock_hz: Option<f64>) -> Result<Fit, FitError> {
         let time = self.seconds_per_unit.map(|scale| ColumnUnit { dimension: Dimension::Time, scale });
-        if time.or(ColumnUnit::of_column(&self.y)).is_some_and(|own| !own.agrees(unit)) {
+        let named = ColumnUnit::of_column(&self.y);
+        let own = named.filter(|unit| unit.dimension == Dimension::Cycles).or(time).or(named);
+        if own.is_some_and(|own| !own.agrees(unit)) {
             return Err(FitError::OtherUnit { y: self.y });
         }
-        self.seconds_per_unit = (unit.dimension == Dimension::Time).then_some(unit.scale);
+        self.seconds_per_unit = unit.seconds(clock_hz);
         Ok(self)
+    }
+
+    /// Returns the fit with its cycles converted to time, if its y is in cycles.
+    #[must_use]
+    pub fn with_clock(mut self, clock_hz: f64) -> Fit {
+        let unit = ColumnUnit::of_column(&self.y).filter(|unit| unit.dimension == Dimension::Cycles);
+        if let Some(unit) = unit {
+            self.seconds_per_unit = unit.seconds(Some(clock_hz));
+        }
+        self
     }
 
     /// Adds the notes of the table and its caps before the fit's own warnings.

@@ -196,7 +196,7 @@ fn a_saved_fit_takes_the_unit_it_lacks_and_no_other_than_it_has() {
         fit(&table, name, "const,p", &FitOptions::default()).expect("a fit")
     };
     let unit = |text: &str| ColumnUnit::parse(text).expect("a unit");
-    let with = |name: &str, text: &str| fitted(name).with_unit(unit(text)).map(|fit| fit.seconds_per_unit);
+    let with = |name: &str, text: &str| fitted(name).with_unit(unit(text), None).map(|fit| fit.seconds_per_unit);
     assert_eq!(with("T", "us"), Ok(Some(1e-6)));
     assert_eq!(with("T", "cycles"), Ok(None));
     assert_eq!(with("T_ns", "ns"), Ok(Some(1e-9)));
@@ -204,6 +204,25 @@ fn a_saved_fit_takes_the_unit_it_lacks_and_no_other_than_it_has() {
     for (name, other) in [("T_ns", "us"), ("T_ns", "cycles"), ("T_cycles", "ns")] {
         assert!(matches!(with(name, other), Err(FitError::OtherUnit { .. })), "{name} {other}");
     }
+}
+
+#[test]
+fn a_clock_converts_cycles_to_time() {
+    let table = |name: &str| Table::from_csv(&format!("p,{name}\n64,200\n512,300\n1518,500\n")).expect("a table");
+    let unit = ColumnUnit::parse("cycles");
+    let fitted = |name: &str, y_unit, clock_hz| {
+        let options = FitOptions { y_unit, clock_hz, ..FitOptions::default() };
+        fit(&table(name), name, "const,p", &options).expect("a fit")
+    };
+    assert_eq!(fitted("T_cycles", None, None).seconds_per_unit, None);
+    assert_eq!(fitted("T_cycles", None, Some(2e9)).seconds_per_unit, Some(0.5e-9));
+    assert_eq!(fitted("T", unit, Some(2e9)).seconds_per_unit, Some(0.5e-9));
+    assert_eq!(fitted("T_ns", None, Some(2e9)).seconds_per_unit, Some(1e-9), "a time needs no clock");
+    let saved = fitted("T", unit, None);
+    assert_eq!(saved.seconds_per_unit, None);
+    let saved = saved.with_unit(unit.expect("a unit"), Some(4e9)).expect("the same unit");
+    assert_eq!(saved.seconds_per_unit, Some(0.25e-9));
+    assert_eq!(fitted("T_cycles", None, None).with_clock(4e9).seconds_per_unit, Some(0.25e-9));
 }
 
 #[test]

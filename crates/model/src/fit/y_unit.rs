@@ -19,10 +19,15 @@ pub(super) fn check(y: &Term, given: Option<ColumnUnit>, table: &Table) -> Resul
     }
 }
 
-/// Returns the seconds in one unit of y, by the unit given or by the names of its columns.
-pub(super) fn seconds(y: &Term, given: Option<ColumnUnit>) -> Option<f64> {
-    match given {
-        Some(unit) => (unit.dimension == Dimension::Time).then_some(unit.scale),
+/// Returns the seconds in one unit of y, by the unit given or by the names of its columns. Cycles are
+/// converted by the clock, if it is given.
+pub(super) fn seconds(y: &Term, given: Option<ColumnUnit>, clock_hz: Option<f64>) -> Option<f64> {
+    let cycles = match y.factors() {
+        [Factor { column, shape: Shape::Plain, power: 1 }] => ColumnUnit::of_column(column),
+        _ => None,
+    };
+    match given.or(cycles.filter(|unit| unit.dimension == Dimension::Cycles)) {
+        Some(unit) => unit.seconds(clock_hz),
         None => seconds_by_name(y),
     }
 }

@@ -33,6 +33,9 @@ pub(super) struct Fitting {
     /// Unit of y, if the column's name carries none: ns, us, ms, s, cycles, pps, Mpps.
     #[arg(long, value_name = "UNIT")]
     y_unit: Option<String>,
+    /// Clock of the processor, to convert cycles to time, such as 2.5GHz.
+    #[arg(long, value_name = "HZ", value_parser = clock)]
+    clock: Option<f64>,
     /// Column of frame sizes [default: found by name].
     #[arg(long, value_name = "COLUMN")]
     frame_column: Option<String>,
@@ -123,8 +126,20 @@ impl Fitting {
                 line_bps: self.line_rate.iter().map(|rate| rate.as_bps() as f64).collect(),
             },
             y_unit,
+            clock_hz: self.clock,
         })
     }
+}
+
+/// Parses `2.5GHz`, `2500 MHz` or `2500000000`, as Hz.
+fn clock(text: &str) -> Result<f64, String> {
+    let lower = text.trim().to_lowercase();
+    let (number, scale) = [("ghz", 1e9), ("mhz", 1e6), ("khz", 1e3), ("hz", 1.0)]
+        .into_iter()
+        .find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale)))
+        .unwrap_or((&lower, 1.0));
+    let hz = number.trim().parse().map(|x: f64| x * scale).ok();
+    hz.filter(|hz| hz.is_finite() && *hz > 0.0).ok_or_else(|| "write a frequency such as 2.5GHz".to_owned())
 }
 
 fn bytes(text: &str) -> Result<f64, String> {

@@ -55,8 +55,12 @@ impl Source {
             }
             _ => {
                 let mut found = saved_fit(path)?;
-                if let Some(unit) = self.options()?.y_unit {
-                    found = found.with_unit(unit).with_context(|| path.display().to_string())?;
+                let options = self.options()?;
+                if let Some(unit) = options.y_unit {
+                    let with = found.with_unit(unit, options.clock_hz);
+                    found = with.with_context(|| path.display().to_string())?;
+                } else if let Some(clock_hz) = options.clock_hz {
+                    found = found.with_clock(clock_hz);
                 }
                 found.fcs = Fcs::agreed(found.fcs, self.fitting.fcs())
                     .with_context(|| format!("{}: --fcs", path.display()))?;
