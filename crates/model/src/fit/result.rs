@@ -9,9 +9,17 @@ use crate::dist::{normal_quantile, t_quantile};
 use crate::fcs::Fcs;
 use crate::model::{Model, Range};
 use crate::regime::{Limit, Regime};
+use crate::stats::median;
 use crate::terms::Terms;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// How the warning about a poor fit begins.
+const POOR: &str = "poor fit";
+/// A fit is poor if its median residual is above this, %.
+const POOR_MEDIAN_PCT: f64 = 50.0;
+/// A fit is poor if it explains less than half of the variance and a residual is above this, %.
+const POOR_MAX_PCT: f64 = 100.0;
 
 /// A fitted model and everything needed to judge it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -144,6 +152,22 @@ impl Fit {
     pub(crate) fn annotate(&mut self, notes: &[String], caps: Caps) {
         self.warnings.splice(0..0, notes.iter().cloned().chain(caps.note));
         self.regimes = caps.regimes;
+        self.warnings.retain(|warning| !warning.starts_with(POOR));
+        if self.is_poor() {
+            let Residuals { max_pct, .. } = self.residuals;
+            let warning = format!(
+                "{POOR}: the terms explain {:.0} % of the variance and the largest residual is {max_pct:.0} %; do not use the coefficients",
+                100.0 * self.r2.clamp(0.0, 1.0)
+            );
+            self.warnings.insert(0, warning);
+        }
+    }
+
+    /// Returns whether the terms do not explain y: half of the points or more are off by over 50 %, or
+    /// most of the variance is unexplained and a point is off by over 100 %.
+    pub fn is_poor(&self) -> bool {
+        let off = median(self.points.iter().map(|point| point.residual_pct.abs()));
+        off > POOR_MEDIAN_PCT || (self.r2 < 0.5 && self.residuals.max_pct > POOR_MAX_PCT)
     }
 
     /// Returns whether capped points were looked for and left out.

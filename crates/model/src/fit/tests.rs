@@ -207,6 +207,18 @@ fn a_saved_fit_takes_the_unit_it_lacks_and_no_other_than_it_has() {
 }
 
 #[test]
+fn a_fit_that_explains_nothing_says_so_first() {
+    let text = "p,jumble,T_ns\n64,a,900\n128,b,10\n256,c,700\n512,d,12\n1024,e,950\n1518,f,11\n";
+    let poor = fitted(text, "T_ns", "const,p").expect("a fit");
+    assert!(poor.is_poor() && poor.r2 < 0.1, "{}", poor.r2);
+    assert!(poor.warnings[0].starts_with("poor fit: the terms explain"), "{:?}", poor.warnings);
+    assert!(!fit_of(&netcope(&mut Rng::new(1), 1.0), FitOptions::default()).is_poor());
+    // R² of a constant alone is 0, and that is no fault.
+    let constant = fitted("p,T_ns\n64,10\n128,10.2\n256,9.9\n", "T_ns", "const").expect("a fit");
+    assert!(!constant.is_poor() && constant.r2 < 1e-9, "{:?}", constant.warnings);
+}
+
+#[test]
 fn a_clock_converts_cycles_to_time() {
     let table = |name: &str| Table::from_csv(&format!("p,{name}\n64,200\n512,300\n1518,500\n")).expect("a table");
     let unit = ColumnUnit::parse("cycles");

@@ -126,6 +126,10 @@ fn show(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Resul
         let range = format!("{} … {}", print::number(c.low), print::number(c.high));
         table.add_row([term.text().to_owned(), print::number(c.value), range, vif]);
     }
+    let poor = found.warnings.first().filter(|_| found.is_poor());
+    if let Some(poor) = poor {
+        writeln!(out, "{poor}\n")?;
+    }
     writeln!(out, "{} = {}, {} points\n{table}", found.y, found.terms, found.n)?;
     let r = found.residuals;
     writeln!(out, "R²            {:.6} (corrected {:.6})", found.r2, found.r2_adjusted)?;
@@ -160,5 +164,6 @@ fn show(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Resul
         ]);
     }
     writeln!(out, "\nlargest residuals\n{table}")?;
-    found.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
+    let notes = found.warnings.iter().skip(usize::from(poor.is_some()));
+    notes.into_iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
 }
