@@ -202,6 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn the_mean_of_a_latency_is_that_of_the_distribution_drawn() {
+        let t = json!({
+            "samples": 1000, "outliers": 12, "five": [1.0, 2.0, 3.0, 4.0, 9.0], "fences": [0.0, 8.0],
+            "mean": {"value": 34_040.0, "low": 0.0, "high": 60_000.0},
+            "sd": {"value": 490_352.0, "low": 4e5, "high": 6e5},
+            "mixture": {"core_mean": 4207.0, "core_sd": 229.0, "outlier_share": 0.01},
+        });
+        let histogram = json!({"from": 0.0, "width": 1.0, "counts": [3, 4]});
+        let results = json!({"t_f_ns": t, "median_ns": 4200.0, "round_trip_ns": 9000.0, "histogram": histogram});
+        let latency = [record("latency", json!({"size": 64, "between": "memory"}), results)];
+        let report = Report::new(&latency);
+        assert!(report.markdown().contains("| memory | 64 | 4200 | 4207 | 229 |"), "{}", report.markdown());
+        assert!(report.svg().contains("normal 4207 ± 229"), "{}", report.svg());
+    }
+
+    #[test]
     fn records_of_an_unknown_kind_are_named() {
         let text = Report::new(&[record("future", json!({}), json!({}))]).markdown();
         assert!(text.contains("future"), "{text}");

@@ -76,7 +76,7 @@ impl LatencyCommand {
         let (mut records, mut lost) = (Vec::new(), Vec::new());
         let mut out = io::stdout().lock();
         let titles =
-            ["between", "size B", "t_f ns", "normal: mean", "sd", "outliers", "generator to generator ns"];
+            ["between", "size B", "median t_f ns", "core mean", "core sd", "outliers", "generator to generator ns"];
         let mut table = print::table(titles);
         for (place, &size) in
             self.between.iter().flat_map(|place| sizes.iter().map(move |size| (place, size)))
@@ -91,8 +91,8 @@ impl LatencyCommand {
                 between,
                 size.to_string(),
                 print::number(found.median_ns),
-                print::estimate(found.t_f_ns.mean),
-                print::estimate(found.t_f_ns.sd),
+                print::number(found.t_f_ns.mixture.core_mean),
+                print::number(found.t_f_ns.mixture.core_sd),
                 found.t_f_ns.outliers.to_string(),
                 found.round_trip_ns.map_or("–".to_owned(), print::number),
             ]);
