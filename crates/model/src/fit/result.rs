@@ -50,6 +50,9 @@ pub struct Fit {
     pub quantile: Quantile,
     /// Confidence level of the intervals.
     pub level: f64,
+    /// Factor by which the intervals are wider because the points chose the terms; 1 for given terms.
+    #[serde(default = "one")]
+    pub selection_factor: f64,
     /// Points fitted.
     pub n: usize,
     /// Points minus terms.
@@ -105,6 +108,10 @@ pub struct Point {
     pub loo_pct: Option<f64>,
     /// Weight of the point: 1 unless the fit is weighted or robust.
     pub weight: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl Residuals {
@@ -170,6 +177,14 @@ impl Fit {
         off > POOR_MEDIAN_PCT || (self.r2 < 0.5 && self.residuals.max_pct > POOR_MAX_PCT)
     }
 
+    /// Widens all intervals by `factor`, because the points chose the terms.
+    pub(super) fn widen(&mut self, factor: f64) {
+        self.selection_factor *= factor;
+        for estimate in self.coefficients.values_mut() {
+            *estimate = Estimate::around(estimate.value, factor * (estimate.high - estimate.value));
+        }
+    }
+
     /// Returns whether capped points were looked for and left out.
     pub(crate) fn is_uncapped(&self) -> bool {
         self.regimes.iter().any(|regime| regime.limit == Limit::Cpu && self.n <= regime.points)
@@ -183,10 +198,11 @@ impl Fit {
             covariance: self.covariance.clone(),
             residual_sd: self.residual_sd,
             relative_residual: self.weighting == Weighting::Relative,
-            width: match self.quantile {
-                Quantile::StudentT => t_quantile(0.5 + self.level / 2.0, self.degrees_of_freedom as f64),
-                Quantile::Normal => normal_quantile(0.5 + self.level / 2.0),
-            },
+            width: self.selection_factor
+                * match self.quantile {
+                    Quantile::StudentT => t_quantile(0.5 + self.level / 2.0, self.degrees_of_freedom as f64),
+                    Quantile::Normal => normal_quantile(0.5 + self.level / 2.0),
+                },
             seconds_per_unit: self.seconds_per_unit,
             fcs: self.fcs,
             ranges: self.ranges.clone(),

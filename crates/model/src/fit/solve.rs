@@ -102,6 +102,7 @@ impl Problem<'_> {
             weighting: self.options.weighting.clone(),
             quantile: self.options.quantile,
             level: self.options.level,
+            selection_factor: 1.0,
             n,
             degrees_of_freedom: n - k,
             residual_sd: variance.sqrt(),
