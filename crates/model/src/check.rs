@@ -364,7 +364,15 @@ mod tests {
 
     fn machine(name: &str, score: f64, copy_bits_per_s: f64) -> Platform {
         let score_kind = ScoreKind::Own;
-        Platform { name: name.to_owned(), score, score_kind, copy_bits_per_s, rate_pps: None, packet_bytes: None, wire: None }
+        Platform {
+            name: name.to_owned(),
+            score,
+            score_kind,
+            copy_bits_per_s,
+            rate_pps: None,
+            packet_bytes: None,
+            wire: None,
+        }
     }
 
     #[test]

@@ -122,7 +122,9 @@ pub enum IndexError {
         second: String,
     },
     /// Two packet lengths.
-    #[error("packets of {length} bytes ({first}) and of {other} bytes ({second}): an index is of one length; give the one measured, or select platforms")]
+    #[error(
+        "packets of {length} bytes ({first}) and of {other} bytes ({second}): an index is of one length; give the one measured, or select platforms"
+    )]
     Length {
         /// Source of the first length.
         first: String,

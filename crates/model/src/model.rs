@@ -63,7 +63,9 @@ pub enum ModelError {
         value: f64,
     },
     /// y has no unit of time.
-    #[error("y is not a time of known unit: name the column like T_ns, fit cores/rate, or give --y-unit (for cycles also --clock)")]
+    #[error(
+        "y is not a time of known unit: name the column like T_ns, fit cores/rate, or give --y-unit (for cycles also --clock)"
+    )]
     NoTime,
     /// The model's cost is zero or negative there.
     #[error(

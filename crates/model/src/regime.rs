@@ -140,7 +140,9 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
     let frames = table.numbers_if_any(&frame_column)?;
     let lines: Vec<Option<f64>> = frames
         .iter()
-        .map(|frame| frame.map(|bytes| FrameSize::of_model(bytes, hints.fcs).wire_bytes + hints.overhead_bytes))
+        .map(|frame| {
+            frame.map(|bytes| FrameSize::of_model(bytes, hints.fcs).wire_bytes + hints.overhead_bytes)
+        })
         .collect();
     let mut limit: Vec<Option<(Limit, f64)>> = vec![None; table.len()];
     let at_line = line_limited(&rates, &lines, &hints.line_bps);

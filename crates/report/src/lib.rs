@@ -210,7 +210,8 @@ mod tests {
             "mixture": {"core_mean": 4207.0, "core_sd": 229.0, "outlier_share": 0.01},
         });
         let histogram = json!({"from": 0.0, "width": 1.0, "counts": [3, 4]});
-        let results = json!({"t_f_ns": t, "median_ns": 4200.0, "round_trip_ns": 9000.0, "histogram": histogram});
+        let results =
+            json!({"t_f_ns": t, "median_ns": 4200.0, "round_trip_ns": 9000.0, "histogram": histogram});
         let latency = [record("latency", json!({"size": 64, "between": "memory"}), results)];
         let report = Report::new(&latency);
         assert!(report.markdown().contains("| memory | 64 | 4200 | 4207 | 229 |"), "{}", report.markdown());

@@ -106,8 +106,10 @@ fn sizes(edges: &[Edge]) -> Vec<f64> {
             declared >= 0.99 * edge.fits && edge.exceeds.is_none_or(|exceeds| declared <= 2.0 * exceeds)
         })
     };
-    let sizes: Vec<f64> =
-        edges.iter().map(|edge| Some(edge).filter(agrees).and_then(|e| e.declared).unwrap_or(edge.fits)).collect();
+    let sizes: Vec<f64> = edges
+        .iter()
+        .map(|edge| Some(edge).filter(agrees).and_then(|e| e.declared).unwrap_or(edge.fits))
+        .collect();
     if sizes.is_sorted_by(|a, b| a < b) { sizes } else { edges.iter().map(|edge| edge.fits).collect() }
 }
 

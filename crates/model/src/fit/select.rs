@@ -349,7 +349,8 @@ mod tests {
         let (mut covered, mut narrow, mut n) = (0.0, 0.0, 0.0);
         for seed in 0..40 {
             let table = grid(curve, 0.003, seed);
-            let rows: Vec<usize> = (0..table.len()).filter(|row| mixed(*row as u64 + 1000 * seed) % 2 == 0).collect();
+            let rows: Vec<usize> =
+                (0..table.len()).filter(|row| mixed(*row as u64 + 1000 * seed) % 2 == 0).collect();
             let found = chosen(&table.keep(&rows));
             let model = found.model();
             let bare = crate::model::Model { width: model.width / found.selection_factor, ..model.clone() };

@@ -196,7 +196,8 @@ fn a_saved_fit_takes_the_unit_it_lacks_and_no_other_than_it_has() {
         fit(&table, name, "const,p", &FitOptions::default()).expect("a fit")
     };
     let unit = |text: &str| ColumnUnit::parse(text).expect("a unit");
-    let with = |name: &str, text: &str| fitted(name).with_unit(unit(text), None).map(|fit| fit.seconds_per_unit);
+    let with =
+        |name: &str, text: &str| fitted(name).with_unit(unit(text), None).map(|fit| fit.seconds_per_unit);
     assert_eq!(with("T", "us"), Ok(Some(1e-6)));
     assert_eq!(with("T", "cycles"), Ok(None));
     assert_eq!(with("T_ns", "ns"), Ok(Some(1e-9)));
@@ -220,7 +221,8 @@ fn a_fit_that_explains_nothing_says_so_first() {
 
 #[test]
 fn a_clock_converts_cycles_to_time() {
-    let table = |name: &str| Table::from_csv(&format!("p,{name}\n64,200\n512,300\n1518,500\n")).expect("a table");
+    let table =
+        |name: &str| Table::from_csv(&format!("p,{name}\n64,200\n512,300\n1518,500\n")).expect("a table");
     let unit = ColumnUnit::parse("cycles");
     let fitted = |name: &str, y_unit, clock_hz| {
         let options = FitOptions { y_unit, clock_hz, ..FitOptions::default() };

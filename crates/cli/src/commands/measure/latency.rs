@@ -75,8 +75,15 @@ impl LatencyCommand {
         };
         let (mut records, mut lost) = (Vec::new(), Vec::new());
         let mut out = io::stdout().lock();
-        let titles =
-            ["between", "size B", "median t_f ns", "core mean", "core sd", "outliers", "generator to generator ns"];
+        let titles = [
+            "between",
+            "size B",
+            "median t_f ns",
+            "core mean",
+            "core sd",
+            "outliers",
+            "generator to generator ns",
+        ];
         let mut table = print::table(titles);
         for (place, &size) in
             self.between.iter().flat_map(|place| sizes.iter().map(move |size| (place, size)))
