@@ -1,12 +1,12 @@
-//! Assigns a packet's tasks to engines with little code space, and finds the best assignment exactly.
-//! Tasks on one engine pass packets in registers. Tasks on different engines need a queue between
-//! them. A group of tasks may be replicated; then shared state needs a lock, which serialises its
-//! task.
+//! Assigns a packet's tasks to engines with little code space, and finds the best assignment
+//! exactly. Tasks on one engine pass packets in registers. Tasks on different engines need a queue
+//! between them. A group of tasks may be replicated; then shared state needs a lock, which
+//! serialises its task.
 //!
 //! ```text
-//!   ingress → bridging → classifier → loss → enqueue → schedule        tasks, in the packet's order
-//!   [---- group 1 -----]   [------------- group 2 -------------]       a partition (§4.2.2)
-//!     engine 1               engine 2                                  replicas per group
+//!   ingress → bridging → classifier → loss → enqueue → schedule       tasks, in the packet's order
+//!   [---- group 1 -----]   [------------- group 2 -------------]      a partition (§4.2.2)
+//!     engine 1               engine 2                                 replicas per group
 //! ```
 //!
 //! Branch and bound over set partitions (not only contiguous ones), with the best replication of
@@ -456,7 +456,8 @@ mod tests {
         assert!((share(&found.thesis) - 0.80).abs() < 0.04, "{:?}", found.thesis);
         assert!(share(&found.best) > 1.0, "{:?}", found.best);
         assert!(found.gain.value > 1.5 && found.gain.low > 1.5, "{:?}", found.gain);
-        // With the third engine given to egress, two engines are still better than the thesis' mapping.
+        // With the third engine given to egress, two engines are still better than the thesis'
+        // mapping.
         assert!(share(&found.best_on_two) > share(&found.thesis));
     }
 

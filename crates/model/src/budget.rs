@@ -4,8 +4,8 @@
 //! The thesis gives two formulas that contradict each other. Its text says that a thread holds a
 //! packet for T_t = 4·T_c + (1−u)·T_m, and that the four threads together take one packet every
 //! T_a = T_c + (1−u)·T_m. But four threads that each hold a packet for T_t take one every
-//! T_t/4 = T_c + (1−u)·T_m/4. [`Formula`] offers both. Every result names the formula used and shows
-//! the value by the other.
+//! T_t/4 = T_c + (1−u)·T_m/4. [`Formula`] offers both. Every result names the formula used and
+//! shows the value by the other.
 
 use crate::Estimate;
 use serde::{Deserialize, Serialize};
@@ -27,8 +27,8 @@ pub struct PacketCycles {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Formula {
-    /// T_a = T_c + (1−u)·T_m: memory cycles that are not hidden stall the whole engine. With u = 0.62
-    /// it gives the measured 83 % of line rate at 64 B.
+    /// T_a = T_c + (1−u)·T_m: memory cycles that are not hidden stall the whole engine. With u =
+    /// 0.62 it gives the measured 83 % of line rate at 64 B.
     #[default]
     PerPacket,
     /// T_t/threads = T_c + (1−u)·T_m/threads: memory cycles that are not hidden stall one thread

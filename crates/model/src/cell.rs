@@ -2,7 +2,7 @@
 //!
 //! `14 880 952`, `14,880,952` and `14'880'952` have separators of thousands; `0,5` has a decimal
 //! comma. [`Comma::of_table`] decides from the whole table which of the two a comma is. Where the
-//! table does not tell, nothing is guessed.
+//! table leaves it open, nothing is guessed.
 
 use crate::column_unit::ColumnUnit;
 
@@ -33,7 +33,8 @@ pub(crate) enum Cell {
 }
 
 impl Comma {
-    /// Decides what commas separate in a table of these cells with columns separated by `delimiter`.
+    /// Decides what commas separate in a table of these cells with columns separated by
+    /// `delimiter`.
     pub(crate) fn of_table<'a>(cells: impl Iterator<Item = &'a str>, delimiter: u8) -> Comma {
         let mut found = if delimiter == b',' { Comma::Thousands } else { Comma::Unknown };
         for cell in cells {
@@ -80,8 +81,8 @@ impl Cell {
         }
     }
 
-    /// Returns whether the cell is a word: a category (`IMIX`) or, below the header, a unit (`[ns]`).
-    /// Text that starts like a number is a mistyped number.
+    /// Returns whether the cell is a word: a category (`IMIX`) or, below the header, a unit
+    /// (`[ns]`). Text that starts like a number is a mistyped number.
     pub(crate) fn is_word(&self) -> bool {
         matches!(self, Cell::Text(text) if text.trim_start_matches(['[', '(']).starts_with(char::is_alphabetic))
     }

@@ -1,9 +1,9 @@
 //! Compares a model with measurements that were not fitted: the other half of a grid, another run,
 //! another paper.
 //!
-//! No model predicts a point better than the point repeats. Where a prediction misses the acceptance
-//! criterion, the repeats tell whether the model or the measurement is the cause: the column
-//! [`SPREAD`] of records, or rows that measure one point again.
+//! No model predicts a point better than the point repeats. Where a prediction misses the
+//! acceptance criterion, the repeats show whether the model or the measurement is the cause: the
+//! column [`SPREAD`] of records, or rows that measure one point again.
 
 use crate::Estimate;
 use crate::fit::prepared::Prepared;
@@ -41,7 +41,7 @@ pub struct Check {
     pub max_pct: f64,
     /// Share of points (0 … 1) inside their own prediction interval; the fit's level is expected.
     pub covered: f64,
-    /// How well the points themselves repeat, if the table tells.
+    /// How well the points themselves repeat, if the table shows it.
     pub repeat: Option<Repeat>,
     /// Whether the criteria [`MEDIAN_PCT`] and [`P95_PCT`] are met; for another platform, whether
     /// the interval covers.
@@ -67,7 +67,7 @@ pub enum CheckVerdict {
     Holds,
     /// They do not, and the points repeat well enough to blame the model.
     Misses,
-    /// They do not, and the points do not repeat well enough to tell why.
+    /// They do not, and the points do not repeat well enough to decide why.
     TooNoisy,
 }
 
@@ -90,9 +90,9 @@ pub enum CheckError {
     Predict(#[from] PredictError),
 }
 
-/// Compares `fit` with the rows of `table`, which must have the columns that the fit used. Only rows
-/// that `options` select are compared. Where the fit left out capped rows, capped rows of `table`
-/// are left out too.
+/// Compares `fit` with the rows of `table`, which must have the columns that the fit used. Only
+/// rows that `options` select are compared. Where the fit left out capped rows, capped rows of
+/// `table` are left out too.
 ///
 /// # Errors
 /// [`CheckError`] when the table lacks a column, holds a cell that is no measurement, or has no row
@@ -228,10 +228,10 @@ pub fn half(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result
     Ok((found, Check { capped: points.table.len() - taken, ..checked }))
 }
 
-/// Splits the rows like the squares of a checkerboard into those to fit and those to test. Each half
-/// has every value of every column where there are enough, and all measurements of a point are in
-/// one half. Columns that rise together touch squares of one colour only; then every other point is
-/// taken.
+/// Splits the rows like the squares of a checkerboard into those to fit and those to test. Each
+/// half has every value of every column where there are enough, and all measurements of a point are
+/// in one half. Columns that rise together touch squares of one colour only; then every other point
+/// is taken.
 fn halves(table: &Table, columns: &[&str]) -> Result<[Vec<usize>; 2], FitError> {
     let mut places = vec![Vec::with_capacity(columns.len()); table.len()];
     for column in columns {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_tell_a_wrong_model_from_a_noisy_machine() {
+    fn repeats_separate_a_wrong_model_from_a_noisy_machine() {
         // A cost with a bend, by a straight line.
         let verdict = |spread: &str| {
             let mut text = format!("p,T_ns{}\n", if spread.is_empty() { "" } else { ",spread_pct" });
@@ -348,8 +348,8 @@ mod tests {
         assert!(repeat.n == 4 && (repeat.median_pct - 1.0).abs() < 1e-9, "{repeat:?}");
     }
 
-    /// Costs of a machine: `compute` and `copy` are how many times slower it is than the
-    /// whitepaper's.
+    /// Costs of a machine that computes `compute` times and copies `copy` times as slowly as that of
+    /// Netcope 2017.
     fn measured_on(compute: f64, copy: f64, seed: u64) -> Table {
         let mut rng = Rng::new(seed);
         let mut text = "p,h,T_us\n".to_owned();
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_test_is_told() {
+    fn nothing_to_test_is_refused() {
         let table = Table::from_csv("p,T_ns\n64,5\n64,5.1\n64,5.2\n").expect("a table");
         let options = FitOptions::default();
         assert_eq!(half(&table, "T_ns", "p", &options).unwrap_err(), CheckError::Nothing);

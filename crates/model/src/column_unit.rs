@@ -1,9 +1,10 @@
-//! The unit that a column's name or a cell's text carries: `T_ns`, `rate [Mpps]`, `64 B`. It serves to
-//! refuse tables that mix units, and to convert a fitted time or rate to seconds.
+//! The unit that a column's name or a cell's text carries: `T_ns`, `rate [Mpps]`, `64 B`. It serves
+//! to refuse tables that mix units, and to convert a fitted time or rate to seconds.
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of quantity that a unit measures. Two columns of one kind in one model must share a unit.
+/// The kind of quantity that a unit measures. Two columns of one kind in one model must share a
+/// unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {

@@ -24,8 +24,8 @@ pub struct CoresQuery {
     pub speeds_gbit: Vec<f64>,
     /// Frame sizes, bytes with FCS.
     pub frames_bytes: Vec<f64>,
-    /// Values of the column that is neither a frame size nor in `at` (`h`); the result has a row for
-    /// each.
+    /// Values of the column that is neither a frame size nor in `at` (`h`); the result has a row
+    /// for each.
     pub steps: Vec<f64>,
     /// Values of the other columns.
     pub at: Vec<(String, f64)>,
@@ -118,7 +118,8 @@ pub struct CoreCount {
     pub whole_cores: u64,
 }
 
-/// Returns the packets/s of `frame_bytes` (with FCS) and `framing_bytes` that a wire of `gbit` carries.
+/// Returns the packets/s of `frame_bytes` (with FCS) and `framing_bytes` that a wire of `gbit`
+/// carries.
 pub fn wire_rate(gbit: f64, frame_bytes: f64, framing_bytes: f64) -> f64 {
     gbit * 1e9 / (8.0 * (frame_bytes + framing_bytes))
 }
@@ -209,7 +210,7 @@ mod tests {
         let rows = cores(&netcope::model(), &CoresQuery::chart(&[0.0])).expect("a time");
         assert_eq!(rows.len(), SPEEDS_GBIT.len() * FRAMES_BYTES.len());
         let at =
-            |gbit: f64| rows.iter().find(|r| r.gbit_per_s == gbit && r.frame_bytes == 1518.0).expect("asked");
+            |gbit: f64| rows.iter().find(|r| r.gbit_per_s == gbit && r.frame_bytes == 1518.0).expect("a row");
         assert!((at(800.0).cores.value / at(10.0).cores.value - 80.0).abs() < 1e-9);
     }
 
@@ -234,10 +235,10 @@ mod tests {
         let query = CoresQuery { frames_bytes: vec![64.0, 516.0], ..CoresQuery::chart(&[0.0, 20.0]) };
         assert_eq!(warnings(&model, &query), Vec::<String>::new());
         let query = CoresQuery { frames_bytes: vec![64.0, 1518.0], ..CoresQuery::chart(&[0.0, 50.0]) };
-        let told = warnings(&model, &query);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with("extrapolation: h = 50 lies outside 0 … 20"), "{told:?}");
-        assert!(told[1].starts_with("extrapolation: p = 1514 lies outside 60 … 512"), "{told:?}");
+        let found = warnings(&model, &query);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("extrapolation: h = 50 lies outside 0 … 20"), "{found:?}");
+        assert!(found[1].starts_with("extrapolation: p = 1514 lies outside 60 … 512"), "{found:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Whether frame sizes count the frame check sequence (FCS, IEEE 802.3 §3.2.9), the last 4 bytes of a
-//! frame on the wire. Testers and papers count it (RFC 2544 §9.1); programs never see it. Confusing
-//! the two is an error of 4 bytes, 5 % of the smallest frame's time on the wire.
+//! Whether frame sizes count the frame check sequence (FCS, IEEE 802.3 §3.2.9), the last 4 bytes of
+//! a frame on the wire. Testers and papers count it (RFC 2544 §9.1); programs never see it.
+//! Confusing the two is an error of 4 bytes, 5 % of the smallest frame's time on the wire.
 //!
 //! ```text
 //!   60 bytes in memory + 4 FCS = 64 bytes of frame + 20 preamble and gap = 84 bytes of line time
@@ -118,8 +118,8 @@ impl Fcs {
 }
 
 impl FrameSize {
-    /// Converts a size as a model counts it. Without a statement the FCS is assumed to be counted, as
-    /// in published sizes.
+    /// Converts a size as a model counts it. Without a statement the FCS is assumed to be counted,
+    /// as in published sizes.
     pub fn of_model(model_bytes: f64, fcs: Option<Fcs>) -> FrameSize {
         let (fcs, assumed) = (fcs.unwrap_or(Fcs::With), fcs.is_none());
         let with_fcs_bytes = model_bytes + fcs.missing_bytes();

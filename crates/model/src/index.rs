@@ -1,11 +1,11 @@
-//! SCION's router performance index (Hugly 2024): I = (1/score + M·8·L/C + N) · rate. It is meant to
-//! be the same for one program on every platform, so that it predicts the rate on another platform.
-//! M weighs copying against computing; N is a fixed time per packet.
+//! SCION's router performance index (Hugly 2024): I = (1/score + M·8·L/C + N) · rate. It is meant
+//! to be the same for one program on every platform, so that it predicts the rate on another
+//! platform. M weighs copying against computing; N is a fixed time per packet.
 //!
 //! 1/rate is linear in (1/I, M/I, N/I), so M and N are fitted by least squares on relative errors.
-//! With as many unknowns as platforms such a fit proves nothing; a warning says so. The intervals of
-//! I, M, N and of another platform's rate are those of the regression: quotients by Fieller (1954),
-//! predictions as of one further point.
+//! With as many unknowns as platforms such a fit proves nothing; a warning says so. The intervals
+//! of I, M, N and of another platform's rate are those of the regression: quotients by Fieller
+//! (1954), predictions as of one further point.
 
 use crate::dist::t_quantile;
 use crate::linear::{self, Solution};
@@ -94,11 +94,11 @@ pub struct PlatformIndex {
     pub name: String,
     /// Its own index.
     pub index: f64,
-    /// The index without the factor 8 from bytes to bits. If this is the expected value, the copy rate
-    /// is in bytes/s.
+    /// The index without the factor 8 from bytes to bits. If this is the expected value, the copy
+    /// rate is in bytes/s.
     pub index_without_factor_8: f64,
-    /// Error of the rate that the other platforms predict (with M and N fitted to them), in %; `None`
-    /// if there are too few others.
+    /// Error of the rate that the other platforms predict (with M and N fitted to them), in %;
+    /// `None` if there are too few others.
     pub left_out_error_pct: Option<f64>,
 }
 
@@ -160,8 +160,8 @@ pub fn index_of(platform: &Platform, length_bytes: f64, m: f64, n_s: f64) -> Opt
     Some(cost(platform, length_bytes, m, n_s) * platform.rate_pps?)
 }
 
-/// Returns the packet length to use: the one that was measured, where the platforms say it, otherwise
-/// `given` or [`LENGTH_BYTES`].
+/// Returns the packet length to use: the one that was measured, where the platforms say it,
+/// otherwise `given` or [`LENGTH_BYTES`].
 ///
 /// # Errors
 /// [`IndexError::Length`] when two of them differ.
@@ -307,8 +307,8 @@ impl Basis {
 #[derive(Clone, PartialEq, Debug)]
 struct Regression {
     solution: Solution,
-    /// Half-width of an interval for a relative variance of 1: Student's quantile times the standard
-    /// deviation of the residuals. None if no degree of freedom is left.
+    /// Half-width of an interval for a relative variance of 1: Student's quantile times the
+    /// standard deviation of the residuals. None if no degree of freedom is left.
     width: Option<f64>,
 }
 

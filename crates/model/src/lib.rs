@@ -6,9 +6,9 @@
 //! | What does a packet cost, by least squares? | [`fit`] over a [`table`], in [`terms`] |
 //! | How well does it predict points that were not fitted? | [`check`] |
 //! | What is the distribution of latency samples? | [`latency`] |
-//! | What is the throughput on another platform? How many cores does a link need? | [`predict`], [`cores`] |
+//! | What is the throughput elsewhere? How many cores does a link need? | [`predict`], [`cores`] |
 //! | SCION's platform index | [`index`] |
-//! | Do threads and engines sustain the packet rate? Which task runs on which engine? | [`budget`], [`assign`] |
+//! | Which rate do threads on engines sustain? Which task goes where? | [`budget`], [`assign`] |
 //! | Exact queueing formulas, an oracle for simulators | [`queueing`] |
 //! | Do published figures come out? | [`publications`] |
 //!
@@ -21,14 +21,26 @@
 //!
 //! // Nanoseconds on one core by frame size and by table lookups.
 //! let table = Table::from_csv(
-//!     "bytes,lookups,T_ns\n64,0,45.2\n64,10,85.6\n512,0,90.1\n512,10,131.2\n1518,0,191.8\n1518,10,232.7\n",
+//!     "bytes,lookups,T_ns
+//!      64,0,45.2
+//!      64,10,85.6
+//!      512,0,90.1
+//!      512,10,131.2
+//!      1518,0,191.8
+//!      1518,10,232.7",
 //! )?;
 //! let cost = fit(&table, "T_ns", "const,bytes,lookups", &FitOptions::default())?;
 //! let per_lookup = cost.coefficients["lookups"];
 //! assert!(per_lookup.low < 4.07 && 4.07 < per_lookup.high);
 //!
 //! let at = vec![("bytes".to_owned(), 256.0), ("lookups".to_owned(), 5.0)];
-//! let query = PredictionQuery { transfer: None, cores: 4.0, line_gbit: Some(100.0), packet_cap: None, at };
+//! let query = PredictionQuery {
+//!     transfer: None,
+//!     cores: 4.0,
+//!     line_gbit: Some(100.0),
+//!     packet_cap: None,
+//!     at,
+//! };
 //! let throughput = predict(&cost.model(), &query)?.throughput_pps;
 //! assert!(throughput.low > 40e6 && throughput.high < 60e6);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

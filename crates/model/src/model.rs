@@ -177,8 +177,8 @@ impl Model {
         sd * sd
     }
 
-    /// Predicts y at the point where `value_of` gives the value of every column, in the unit of y, on
-    /// the fitted platform.
+    /// Predicts y at the point where `value_of` gives the value of every column, in the unit of y,
+    /// on the fitted platform.
     ///
     /// # Errors
     /// [`ModelError::NoValue`] when the point lacks a column.

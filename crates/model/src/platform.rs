@@ -1,5 +1,5 @@
-//! A platform as a model sees it: its integer score, its copy rate, and the forwarding rate measured
-//! on it.
+//! A platform as a model sees it: its integer score, its copy rate, and the forwarding rate
+//! measured on it.
 
 use crate::table::{Table, TableError};
 use serde::{Deserialize, Serialize};
@@ -84,8 +84,8 @@ pub enum PlatformError {
     },
 }
 
-/// Column names of a copy rate, each with bit/s per unit. Gib/s is not among them, because Hugly 2024
-/// uses it for 10⁹ bit/s.
+/// Column names of a copy rate, each with bit/s per unit. Gib/s is not among them, because Hugly
+/// 2024 uses it for 10⁹ bit/s.
 const COPY_COLUMNS: [(&str, f64); 6] = [
     ("copy_bits_per_s", 1.0),
     ("copy_bytes_per_s", 8.0),

@@ -1,6 +1,6 @@
-//! Predicts throughput on another platform from the records of the two machines. Terms that grow with
-//! the frame size scale with the copy rate; the others scale with the integer score. This is the
-//! split of Hugly 2024, with fitted weights instead of assumed ones.
+//! Predicts throughput on another platform from the records of the two machines. Terms that grow
+//! with the frame size scale with the copy rate; the others scale with the integer score. This is
+//! the split of Hugly 2024, with fitted weights instead of assumed ones.
 //!
 //! The interval follows from the delta method: covariance of the coefficients, scatter of single
 //! points, error of the two records, and a declared error of the scaling. One platform alone cannot
@@ -204,8 +204,8 @@ pub fn predict(model: &Model, query: &PredictionQuery) -> Result<Throughput, Pre
     })
 }
 
-/// Predicts one point: y in its own unit and, where y is a time, the throughput. On another platform
-/// y is that platform's.
+/// Predicts one point: y in its own unit and, where y is a time, the throughput. On another
+/// platform y is that platform's.
 ///
 /// # Errors
 /// [`PredictError`] as [`predict`], and for a column that the model does not have.

@@ -1,6 +1,6 @@
 //! Queueing formulas with exact answers: M/M/1, M/M/c, M/D/1, tandems, and closed networks by
-//! Buzen's convolution and by mean value analysis. They serve as oracles for simulators and as first
-//! estimates.
+//! Buzen's convolution and by mean value analysis. They serve as oracles for simulators and as
+//! first estimates.
 //!
 //! (Kleinrock, *Queueing Systems* I, 1975; Buzen, CACM 16(9), 1973; Reiser & Lavenberg, JACM 27(2),
 //! 1980.) Rates are per any unit of time, times in the same unit.
@@ -124,8 +124,8 @@ pub fn md1(arrival: f64, service_time: f64) -> Result<Steady, QueueError> {
     mg1(arrival, service_time, 0.0)
 }
 
-/// Solves M/G/1 by Pollaczek and Khinchine: `variation` is the squared coefficient of variation of the
-/// service time, 0 for constant, 1 for exponential.
+/// Solves M/G/1 by Pollaczek and Khinchine: `variation` is the squared coefficient of variation of
+/// the service time, 0 for constant, 1 for exponential.
 ///
 /// # Errors
 /// [`QueueError`] when unstable or out of range.

@@ -1,11 +1,12 @@
-//! Finds the points that something other than the processor limits: a line rate, or a constant packet
-//! rate such as a NIC's cap. A cost fitted through such points would describe the wire. The rule is
-//! bm(L) = max(r(L), t(L)) of Hugly 2024, "Where might the time go"; here t comes from the data.
+//! Finds the points that something other than the processor limits: a line rate, or a constant
+//! packet rate such as a NIC's cap. A cost fitted through such points would describe the wire. The
+//! rule is bm(L) = max(r(L), t(L)) of Hugly 2024, "Where might the time go"; here t comes from the
+//! data.
 //!
-//! *Line rate*: rate × (frame + framing) × 8 is the largest of the table, and within 0.2 % of one to
-//! four ports of a standard Ethernet speed, at two frame sizes or in three rows at least. *Packet
-//! rate*: more cores do not forward more packets, or applications of different cost forward the same
-//! number of packets on the same number of cores. A table may have several such caps.
+//! *Line rate*: rate × (frame + framing) × 8 is the largest of the table, and within 0.2 % of one
+//! to four ports of a standard Ethernet speed, at two frame sizes or in three rows at least.
+//! *Packet rate*: more cores do not forward more packets, or applications of different cost forward
+//! the same number of packets on the same number of cores. A table may have several such caps.
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::fcs::{Fcs, FrameSize};
@@ -43,8 +44,8 @@ pub struct CapHints {
     pub fcs: Option<Fcs>,
     /// Column of core (thread, worker) counts.
     pub cores: Option<String>,
-    /// Bytes that each frame has on the wire in addition to preamble and gap, such as 8 for a second
-    /// VLAN tag (IEEE 802.1ad) or 50 for VXLAN.
+    /// Bytes that each frame has on the wire in addition to preamble and gap, such as 8 for a
+    /// second VLAN tag (IEEE 802.1ad) or 50 for VXLAN.
     pub overhead_bytes: f64,
     /// Known line rates in bit/s, all ports together. If empty, standard Ethernet speeds are tried.
     pub line_bps: Vec<f64>,
@@ -176,8 +177,8 @@ fn rate_of(y: &Term) -> Option<(&str, f64)> {
     )
 }
 
-/// Returns the column of frame sizes, if a name says so: `frame…`, `…size`, `…length`, `p`, or a name
-/// in bytes.
+/// Returns the column of frame sizes, if a name says so: `frame…`, `…size`, `…length`, `p`, or a
+/// name in bytes.
 pub(crate) fn guess_frame(table: &Table) -> Option<String> {
     let named = |test: &dyn Fn(&str) -> bool| table.names().iter().find(|n| test(&n.to_lowercase())).cloned();
     named(&|n| n.contains("frame")).or_else(|| named(&is_frame))

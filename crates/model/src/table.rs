@@ -1,6 +1,6 @@
-//! A table of measurements: named columns, one row per point. It is read from CSV text or built from
-//! typed rows. Columns of text may stand next to columns of numbers; only the columns that a model
-//! uses are checked.
+//! A table of measurements: named columns, one row per point. It is read from CSV text or built
+//! from typed rows. Columns of text may stand next to columns of numbers; only the columns that a
+//! model uses are checked.
 //!
 //! Not a data frame: it is read and passed to [`crate::fit`].
 
@@ -134,10 +134,10 @@ pub enum TableError {
 }
 
 impl Table {
-    /// Reads CSV text. Columns are separated by comma, semicolon or tab, whichever the header line has
-    /// most of, or aligned by spaces; Markdown tables are read too. `#` starts a comment line, which
-    /// may be the header. Cells are trimmed. Numbers may have separators of thousands or a decimal
-    /// comma.
+    /// Reads CSV text. Columns are separated by comma, semicolon or tab, whichever the header line
+    /// has most of, or aligned by spaces; Markdown tables are read too. `#` starts a comment line,
+    /// which may be the header. Cells are trimmed. Numbers may have separators of thousands or a
+    /// decimal comma.
     ///
     /// # Errors
     /// [`TableError`] unless the text is a rectangular table with distinct column names.
@@ -200,8 +200,8 @@ impl Table {
         Ok(Table { names, rows })
     }
 
-    /// Builds a table from typed rows, one cell per name; none is an empty cell. Panics if a row has
-    /// another number of cells than there are names.
+    /// Builds a table from typed rows, one cell per name; none is an empty cell. Panics if a row
+    /// has another number of cells than there are names.
     ///
     /// # Errors
     /// [`TableError`] unless there is a row, and the names are distinct and not empty.
@@ -305,8 +305,8 @@ impl Table {
     /// Returns column `name` as numbers.
     ///
     /// # Errors
-    /// [`TableError`] for a missing column, a cell that is not a finite number, a negative time, size,
-    /// rate or count, and cells in different units.
+    /// [`TableError`] for a missing column, a cell that is not a finite number, a negative time,
+    /// size, rate or count, and cells in different units.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>, TableError> {
         let c = self.position(name)?;
         self.check_one_unit(c)?;
@@ -418,8 +418,8 @@ impl Table {
         found.ok_or_else(|| TableError::NoColumn { name: name.to_owned(), have: self.names.join(", ") })
     }
 
-    /// Refuses cells with different units. Cells like `5us` must all carry one unit, the header's if it
-    /// has one. Numbers without a unit have the header's.
+    /// Refuses cells with different units. Cells like `5us` must all carry one unit, the header's
+    /// if it has one. Numbers without a unit have the header's.
     fn check_one_unit(&self, c: usize) -> Result<(), TableError> {
         let header = ColumnUnit::of_column(&self.names[c]);
         let described = |cell: &Cell| match cell {

@@ -196,8 +196,8 @@ impl FromStr for Term {
     }
 }
 
-/// Parses `name`, `"any name"` or a function of a name, and `^power`. Returns the rest, which is empty
-/// or starts with an operator.
+/// Parses `name`, `"any name"` or a function of a name, and `^power`. Returns the rest, which is
+/// empty or starts with an operator.
 fn factor<'a>(rest: &'a str, text: &str) -> Result<(Factor, &'a str), TermError> {
     let rest = rest.trim_start();
     let missing = || TermError::Missing { text: text.trim().to_owned() };

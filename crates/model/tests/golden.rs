@@ -1,7 +1,7 @@
 //! Fits and checks of a fixed corpus, held to golden numbers: a change of structure must not change
 //! a result.
 //!
-//! `GOLDEN_WRITE=1 cargo test -p fastpath-model --test golden` writes the file anew. Numbers are
+//! `GOLDEN_WRITE=1 cargo test -p fastpath-model --test golden` rewrites the file. Numbers are
 //! kept to 11 digits, because logarithms differ in the last bit between C libraries.
 
 use fastpath_model::Table;

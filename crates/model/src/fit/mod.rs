@@ -9,7 +9,8 @@
 //!    └────▶ select.rs     `auto:p,h`: terms chosen by the points, then solve.rs
 //! ```
 //!
-//! [`Fit`] serialises to the JSON that `fastpath model fit --json` prints. Read first: `prepared.rs`.
+//! [`Fit`] serialises to the JSON that `fastpath model fit --json` prints. Read first:
+//! `prepared.rs`.
 
 mod error;
 mod options;

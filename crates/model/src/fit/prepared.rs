@@ -1,8 +1,8 @@
 //! A table made ready once for every fit and check of one `y`.
 //!
 //! ```text
-//!   table ──▶ rows with words left out ──▶ units and FCS checked ──▶ limits found ──▶ rows selected
-//!                                                                    (whole table)    (--only)
+//!  table ─▶ rows with words left out ─▶ units and FCS checked ─▶ limits found ─▶ rows selected
+//!                                                                (whole table)   (--only)
 //! ```
 //!
 //! Limits are found before rows are selected, because the other rows show where the caps are. Which

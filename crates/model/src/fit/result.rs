@@ -24,11 +24,11 @@ const POOR_MAX_PCT: f64 = 100.0;
 /// A fitted model and everything needed to judge it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Fit {
-    /// The coefficient of each term with its interval, by the term as written. Unit: y's per unit of
-    /// the term.
+    /// The coefficient of each term with its interval, by the term as written. Unit: y's per unit
+    /// of the term.
     pub coefficients: BTreeMap<String, Estimate>,
-    /// Share of the (weighted) variance that the terms explain; taken about zero instead of the mean
-    /// when there is no `const`.
+    /// Share of the (weighted) variance that the terms explain; taken about zero instead of the
+    /// mean when there is no `const`.
     pub r2: f64,
     /// R², corrected for the number of terms.
     pub r2_adjusted: f64,
@@ -50,7 +50,8 @@ pub struct Fit {
     pub quantile: Quantile,
     /// Confidence level of the intervals.
     pub level: f64,
-    /// Factor by which the intervals are wider because the points chose the terms; 1 for given terms.
+    /// Factor by which the intervals are wider because the points chose the terms; 1 for given
+    /// terms.
     #[serde(default = "one")]
     pub selection_factor: f64,
     /// Points fitted.
@@ -129,8 +130,8 @@ impl Residuals {
 }
 
 impl Fit {
-    /// Returns the fit with the unit of y set, for a saved fit whose column carries none. Cycles become
-    /// a time by the clock.
+    /// Returns the fit with the unit of y set, for a saved fit whose column carries none. Cycles
+    /// become a time by the clock.
     ///
     /// # Errors
     /// [`FitError::OtherUnit`] if the fit has another unit.
@@ -170,8 +171,8 @@ impl Fit {
         }
     }
 
-    /// Returns whether the terms do not explain y: half of the points or more are off by over 50 %, or
-    /// most of the variance is unexplained and a point is off by over 100 %.
+    /// Returns whether the terms do not explain y: half of the points or more are off by over 50 %,
+    /// or most of the variance is unexplained and a point is off by over 100 %.
     pub fn is_poor(&self) -> bool {
         let off = median(self.points.iter().map(|point| point.residual_pct.abs()));
         off > POOR_MEDIAN_PCT || (self.r2 < 0.5 && self.residuals.max_pct > POOR_MAX_PCT)

@@ -1,5 +1,5 @@
-//! Terms chosen by the points: `auto:p,h` instead of a list of terms. For predictions when it is not
-//! known where the cost bends. To learn what a byte costs, name the terms.
+//! Terms chosen by the points: `auto:p,h` instead of a list of terms. For predictions when it is
+//! not known where the cost bends. To learn what a byte costs, name the terms.
 //!
 //! ```text
 //!  const, p, h ──▶ add the shape that leaves     ──▶ drop, one by one, terms that chance explains
@@ -91,7 +91,7 @@ pub(super) fn fit_chosen(
 
 /// Returns by how much intervals must be wider to include the choice of terms, 1 at least.
 ///
-/// The choice is made anew without each fifth of the points in turn. The factor is the quantile, at
+/// The choice is repeated without each fifth of the points in turn. The factor is the quantile, at
 /// the level of the intervals, of the errors at the points left out over the half-width of their
 /// intervals: a conformal calibration (Barber and others, "Predictive Inference with the
 /// Jackknife+", 2021). None where too few points are left to choose.
@@ -208,7 +208,8 @@ impl Choice {
     fn terms(&self) -> (String, usize) {
         let tried = self.plain.len() + self.shapes.len();
         let mut chosen: Vec<&Candidate> = self.plain.iter().collect();
-        // Go on past terms that lower nothing: two bends together can explain what neither does alone.
+        // Go on past terms that lower nothing: two bends together can explain what neither does
+        // alone.
         while chosen.len() < TERMS_MAX.min(self.y.len() / POINTS_PER_TERM) {
             let with = |candidate| self.left_out(&[&chosen[..], &[candidate]].concat());
             let scored = self.shapes.iter().filter_map(|candidate| Some((with(candidate)?.error, candidate)));

@@ -288,7 +288,7 @@ fn the_published_vpp_data_is_fitted_where_the_processor_is_the_limit() {
 }
 
 #[test]
-fn capped_points_alone_cannot_teach_the_cost_per_byte() {
+fn capped_points_alone_do_not_determine_the_cost_per_byte() {
     let table = Table::from_csv(VPP).expect("a table");
     let (y, terms) = ("cores/packets_per_second_both_directions", "const,frame_bytes");
     let split = FitOptions { regimes: Regimes::Split, ..FitOptions::default() };
@@ -379,7 +379,7 @@ fn tables_of_other_tools_give_the_coefficients_and_intervals_that_statsmodels_gi
 }
 
 #[test]
-fn a_bit_rate_with_its_frame_size_is_a_time_and_a_bare_rate_is_told() {
+fn a_bit_rate_with_its_frame_size_is_a_time_and_a_bare_rate_is_warned_of() {
     let mut text = "Frame size (B),Throughput (Gbit/s),Cores\n".to_owned();
     for (size, cores) in [(64.0, 1.0), (256.0, 2.0), (1024.0, 1.0), (1518.0, 4.0)] {
         text += &format!("{size},{},{cores}\n", cores * 8.0 * size / (50.0 + 0.1 * size));

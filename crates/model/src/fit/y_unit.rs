@@ -19,8 +19,8 @@ pub(super) fn check(y: &Term, given: Option<ColumnUnit>, table: &Table) -> Resul
     }
 }
 
-/// Returns the seconds in one unit of y, by the unit given or by the names of its columns. Cycles are
-/// converted by the clock, if it is given.
+/// Returns the seconds in one unit of y, by the unit given or by the names of its columns. Cycles
+/// are converted by the clock, if it is given.
 pub(super) fn seconds(y: &Term, given: Option<ColumnUnit>, clock_hz: Option<f64>) -> Option<f64> {
     let cycles = match y.factors() {
         [Factor { column, shape: Shape::Plain, power: 1 }] => ColumnUnit::of_column(column),

@@ -165,8 +165,9 @@ const HOP_MEMORY: f64 = 26.0;
 /// Table 4.1: an SRAM lock taken and released, 4 bytes each.
 const LOCK_MEMORY: f64 = 36.0;
 
-/// Returns the six tasks that a packet triggers, with the upper compute cycles. The thesis prints no
-/// code sizes. At one instruction per cycle the compute cycles are a lower bound, and replace them.
+/// Returns the six tasks that a packet triggers, with the upper compute cycles. The thesis prints
+/// no code sizes. At one instruction per cycle the compute cycles are a lower bound, and replace
+/// them.
 pub fn tasks() -> Vec<Task> {
     let shared = ["FIFO Enqueue", "Link schedule"];
     let task = |(name, (_, compute), memory): &TaskRow| Task {

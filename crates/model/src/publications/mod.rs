@@ -10,7 +10,7 @@
 //! | MATCH | agrees with the printed value to its printed digits, or within the stated tolerance |
 //! | TRUNC | agrees after truncation or rounding |
 //! | ROUNDED-IN-SOURCE | the document rounds the exact value; agrees within the stated tolerance |
-//! | ERROR-IN-SOURCE | the printed value is wrong: the recomputed value must come out, not the printed one |
+//! | ERROR-IN-SOURCE | the printed value is wrong: the recomputed one must come out |
 //! | DERIVED | the document prints no value; it follows from the document's formula |
 //! | CODE | the document prints no value; it follows from the document's program |
 

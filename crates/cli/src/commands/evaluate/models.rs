@@ -1,4 +1,5 @@
-//! `fastpath evaluate models`: every published figure of the five publications, recomputed and judged.
+//! `fastpath evaluate models`: every published figure of the five publications, recomputed and
+//! judged.
 
 use super::{Figure, tell, verdict};
 use crate::{Answer, print};

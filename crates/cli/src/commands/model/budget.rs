@@ -16,8 +16,8 @@ Examples (the two groups of tasks of Joglekar 2004, 64-byte packets on four port
   fastpath model budget --stages 290:470,135..165:515 --offered 595238
   fastpath model budget --work 455:985 --engines 3 --parallel --json")]
 pub(super) struct BudgetCommand {
-    /// Compute and memory cycles per packet of each pipeline stage, one engine each. Compute may be a
-    /// range.
+    /// Compute and memory cycles per packet of each pipeline stage, one engine each. Compute may be
+    /// a range.
     #[arg(long, value_name = "COMPUTE:MEMORY,…", value_delimiter = ',', value_parser = work, required_unless_present = "work")]
     stages: Vec<PacketCycles>,
     /// Compute and memory cycles of the whole work, for --engines.

@@ -36,7 +36,8 @@ pub(super) struct FitCommand {
     /// Check the fit against the rows of another table.
     #[arg(long, value_name = "FILE", conflicts_with = "half")]
     test: Option<PathBuf>,
-    /// Fit half of the rows (a checkerboard split of the grid) and check the fit against the others.
+    /// Fit half of the rows (a checkerboard split of the grid) and check the fit against the
+    /// others.
     #[arg(long)]
     half: bool,
     /// Print one JSON object.

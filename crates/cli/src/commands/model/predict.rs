@@ -31,8 +31,8 @@ pub(super) struct PredictCommand {
     /// platform).
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
-    /// The platform the model was fitted on: FILE or FILE:NAME; the file is a host record or a table
-    /// of platforms.
+    /// The platform the model was fitted on: FILE or FILE:NAME; the file is a host record or a
+    /// table of platforms.
     #[arg(long, value_name = "PLATFORM", requires = "to")]
     from: Option<String>,
     /// The platform to predict for.
