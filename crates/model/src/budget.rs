@@ -384,6 +384,6 @@ mod tests {
         assert_eq!(wrong(BudgetQuery { threads: 0, ..base.clone() }), "threads = 0: must be above 0");
         assert_eq!(wrong(BudgetQuery { clock_hz: f64::NAN, ..base.clone() }), "clock = NaN: must be above 0");
         let none = BudgetQuery { layout: Layout::Pipelined(vec![]), ..base };
-        assert_eq!(wrong(none), "no engine: give one stage or one engine at least");
+        assert_eq!(wrong(none), "no engine: give at least one stage or one engine");
     }
 }

@@ -288,7 +288,7 @@ fn packet_cap(
     };
     let at_cap = |row: &usize| {
         rates[*row] >= cap * (1.0 - CAP_TOLERANCE)
-            && rates[*row] <= top
+            && rates[*row] <= top * (1.0 + CAP_TOLERANCE)
             && fastest(groups[*row]) <= top * (1.0 + CAP_TOLERANCE)
     };
     Some((cap, free.iter().copied().filter(at_cap).collect()))
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_line_reached_with_encapsulation_is_noted_and_recognised_when_given() {
-        let mut text = "frame_bytes,mpps\n64,9.1\n128,9.0\n".to_owned();
+        let mut text = "frame_bytes,mpps\n64,9.1\n128,6.0\n".to_owned();
         for bytes in [256.0, 512.0, 1024.0] {
             text += &format!("{bytes},{}\n", 10e3 / 8.0 / (bytes + 20.0 + 50.0));
         }
