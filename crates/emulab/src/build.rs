@@ -1,40 +1,58 @@
-//! From what a script has made to a topology.
+//! From what a script has made to a description.
 
 use crate::simulator::{Act, End, Link, Pipe, Queue, Simulator};
-use fastpath_link::{Change, LinkState, LossSpec, PipeSpec, QueueSpec};
-use fastpath_spec as spec;
-use fastpath_spec::address;
+use fastpath_link::{Change, LinkState, LossSpec, QueueSpec};
 use fastpath_spec::mistake::{Remarks, several};
-use fastpath_spec::{Direction, Event, LinkId, NodeId, NodeKind, Topology};
-use fastpath_units::Probability;
+use fastpath_spec::{
+    Description, DirectionDescription, EventDescription, LinkDescription, LinkNames, NodeDescription,
+    NodeRole, OnLink, Path, is_name,
+};
+use fastpath_units::{Probability, Time};
 use ipnet::{IpNet, Ipv4Net};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The topology of a script without mistakes; what does not fit together goes to the remarks.
-pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Topology {
-    let mut topology = Topology::default();
+/// A description, and where in the script its parts are made.
+#[derive(Default)]
+pub(crate) struct Built {
+    pub(crate) description: Description,
+    places: BTreeMap<Path, usize>,
+}
+
+impl Built {
+    /// The byte offset of what stands at `path`, or of the innermost part around it.
+    pub(crate) fn offset(&self, path: &Path) -> usize {
+        let mut path = Some(path.clone());
+        while let Some(part) = path {
+            if let Some(at) = self.places.get(&part) {
+                return *at;
+            }
+            path = part.parent();
+        }
+        0
+    }
+
+    fn place(&mut self, path: Path, at: usize) {
+        self.places.insert(path, at);
+    }
+}
+
+/// The description of what a script has made; what no description can say goes to the remarks.
+pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
+    let mut built = Built::default();
     if simulator.nodes.is_empty() {
         remarks.mistake(0, "the script makes no nodes", "write set n0 [$ns node]");
-        return topology;
+        return built;
     }
     if !simulator.ran {
         remarks.warn(0, "the script has no '$ns run'");
     }
-    add_nodes(simulator, &mut topology, remarks);
-    add_links(simulator, &mut topology, remarks);
-    topology.events = events(simulator);
-    if remarks.is_clean() {
-        for (node, index, error) in address::assign(&mut topology) {
-            let link = &simulator.links[topology.node(node).interfaces[index].link.0 as usize];
-            let end = topology.node(node).interfaces[index].end;
-            let at = link.addresses[end].map_or(link.at, |(_, at)| at);
-            remarks.mistake(at, error.to_string(), error.instead());
-        }
-    }
-    topology
+    add_nodes(simulator, &mut built, remarks);
+    add_links(simulator, &mut built, remarks);
+    add_events(simulator, &mut built);
+    built
 }
 
-fn add_nodes(simulator: &Simulator, topology: &mut Topology, remarks: &mut Remarks) {
+fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
     let mut neighbours: Vec<BTreeSet<End>> = vec![BTreeSet::new(); simulator.nodes.len()];
     for link in &simulator.links {
         for (end, other) in [(0, 1), (1, 0)] {
@@ -48,18 +66,14 @@ fn add_nodes(simulator: &Simulator, topology: &mut Topology, remarks: &mut Remar
     for (index, made) in simulator.nodes.iter().enumerate() {
         // Emulab's own names for what no variable holds.
         let name = simulator.name(*made).map_or_else(|| format!("tbnode-n{}", index + 1), str::to_owned);
-        check_name(&name, made.at, remarks);
-        if neighbours[index].is_empty() {
-            remarks.warn(made.at, format!("{name} has no link"));
-        }
         let kind = match neighbours[index].len() {
-            2.. if !all_hosts => NodeKind::Router,
-            _ => NodeKind::Host { port: None },
+            2.. if !all_hosts => NodeRole::Router,
+            _ => NodeRole::Host,
         };
-        if kind == NodeKind::Router {
+        if kind == NodeRole::Router {
             routers.push(name.clone());
         }
-        topology.add_node(name, kind);
+        add_node(built, NodeDescription::new(kind, name), made.at, remarks);
     }
     let first = simulator.nodes[0].at;
     if all_hosts {
@@ -74,46 +88,52 @@ fn add_nodes(simulator: &Simulator, topology: &mut Topology, remarks: &mut Remar
     }
     for (index, lan) in simulator.lans.iter().enumerate() {
         let name = simulator.name(lan.made).map_or_else(|| format!("tblan-lan{}", index + 1), str::to_owned);
-        check_name(&name, lan.made.at, remarks);
-        topology.add_node(name, NodeKind::Switch);
+        add_node(built, NodeDescription::new(NodeRole::Switch, name), lan.made.at, remarks);
     }
 }
 
-fn check_name(name: &str, at: usize, remarks: &mut Remarks) {
-    if !spec::is_name(name) {
-        let what = format!("'{}' cannot be the name of a node", name.escape_debug());
+fn add_node(built: &mut Built, node: NodeDescription, at: usize, remarks: &mut Remarks) {
+    if !is_name(&node.name) {
+        let what = format!("'{}' cannot be the name of a node", node.name.escape_debug());
         remarks.mistake(at, what, "write a variable of up to 32 letters and digits");
     }
+    built.place(Path::of("nodes", built.description.nodes.len()), at);
+    built.description.nodes.push(node);
 }
 
-fn add_links(simulator: &Simulator, topology: &mut Topology, remarks: &mut Remarks) {
-    let mut names: BTreeSet<String> =
-        simulator.links.iter().filter_map(|link| simulator.name(link.made?)).map(str::to_owned).collect();
-    for link in &simulator.links {
-        let [a, b] = link.ends.map(|end| match end {
-            End::Node(node) => NodeId(node as u32),
-            End::Lan(lan) => NodeId((simulator.nodes.len() + lan) as u32),
+fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
+    let given = simulator.links.iter().filter_map(|link| simulator.name(link.made?));
+    let mut names = LinkNames::reserving(given);
+    for (index, link) in simulator.links.iter().enumerate() {
+        let nodes = link.ends.map(|end| match end {
+            End::Node(node) => node,
+            End::Lan(lan) => simulator.nodes.len() + lan,
         });
+        let [a, b] = nodes.map(|node| built.description.nodes[node].name.clone());
         let name = match link.made.and_then(|made| simulator.name(made)) {
             Some(name) => name.to_owned(),
-            None => {
-                let base = format!("{}-{}", topology.node(a).name, topology.node(b).name);
-                let numbered = (2..).map(|n| format!("{base}-{n}"));
-                let mut candidates = std::iter::once(base.clone()).chain(numbered);
-                candidates.find(|name| names.insert(name.clone())).expect("numbers do not end")
-            }
+            None => names.name(&a, &b),
         };
         if link.pipes.iter().any(Option::is_none) {
             remarks.warn(link.at, format!("{name} is one way: nothing comes back over it"));
         }
         check_queues(link, remarks);
-        let id = topology.connect(name, a, b, link.pipes.each_ref().map(pipe));
-        for (end, (node, index)) in topology.link(id).ends.into_iter().enumerate() {
-            if let Some((address, _)) = link.addresses[end] {
-                let net = Ipv4Net::new(address, link.prefix_length).expect("a length of at most 31");
-                topology.nodes[node.0 as usize].interfaces[index].addresses.push(IpNet::V4(net));
-            }
+        built.place(Path::of("links", index), link.at);
+        for (node, address) in nodes.into_iter().zip(link.addresses) {
+            let Some((address, at)) = address else { continue };
+            let net = Ipv4Net::new(address, link.prefix_length).expect("a length of at most 31");
+            // A node has one address on a link.
+            built.place(Path::of("nodes", node).key("addresses").key(&name), at);
+            let given = OnLink { link: Some(name.clone()), value: IpNet::V4(net) };
+            built.description.nodes[node].addresses.push(given);
         }
+        let [forward, backward] = link.pipes.each_ref().map(direction);
+        built.description.links.push(LinkDescription {
+            name: Some(name),
+            forward,
+            backward,
+            ..LinkDescription::new(a, b)
+        });
     }
 }
 
@@ -126,20 +146,29 @@ fn check_queues(link: &Link, remarks: &mut Remarks) {
     }
 }
 
-fn pipe(pipe: &Option<Pipe>) -> PipeSpec {
-    let nothing = || PipeSpec { loss: LossSpec::Uniform(Probability::ALWAYS), ..PipeSpec::default() };
-    pipe.as_ref().map_or_else(nothing, Pipe::spec)
+/// The values of a direction; one that was not made loses everything.
+fn direction(pipe: &Option<Pipe>) -> DirectionDescription {
+    let values = match pipe {
+        Some(Pipe { rate, delay, loss, queue }) => Change {
+            rate: Some(*rate),
+            delay: Some(*delay),
+            loss: Some(LossSpec::from(*loss)),
+            queue: Some(queue.spec()),
+            ..Change::default()
+        },
+        None => Change { loss: Some(LossSpec::Uniform(Probability::ALWAYS)), ..Change::default() },
+    };
+    DirectionDescription { values, traces: None }
 }
 
 /// The events in the order of time; both directions in one where they change alike.
-fn events(simulator: &Simulator) -> Vec<Event> {
+fn add_events(simulator: &Simulator, built: &mut Built) {
     // As the events so far have left them.
     let queue = |pipe: &Option<Pipe>| pipe.as_ref().map(|pipe| pipe.queue.clone());
     let mut queues: Vec<[Option<Queue>; 2]> =
         simulator.links.iter().map(|link| link.pipes.each_ref().map(queue)).collect();
     let mut sorted: Vec<_> = simulator.events.iter().collect();
     sorted.sort_by_key(|event| event.at);
-    let mut events = Vec::new();
     for event in sorted {
         let mut changes: [Option<Change>; 2] = [None, None];
         for (end, queue) in queues[event.link].iter_mut().enumerate() {
@@ -147,18 +176,24 @@ fn events(simulator: &Simulator) -> Vec<Event> {
                 changes[end] = Some(change(queue, &event.act));
             }
         }
-        let mut push = |direction, change| {
-            events.push(Event { at: event.at, link: LinkId(event.link as u32), direction, change });
+        let Description { links, events, .. } = &mut built.description;
+        let mut push = |direction: Option<&str>, values| {
+            events.push(EventDescription {
+                at: event.at.since(Time::ZERO),
+                links: links[event.link].name.iter().cloned().collect(),
+                group: None,
+                direction: direction.map(str::to_owned),
+                values,
+            });
         };
         match changes {
-            [Some(forward), Some(backward)] if forward == backward => push(Direction::Both, forward),
+            [Some(forward), Some(backward)] if forward == backward => push(None, forward),
             [forward, backward] => {
-                forward.into_iter().for_each(|change| push(Direction::Forward, change));
-                backward.into_iter().for_each(|change| push(Direction::Backward, change));
+                forward.into_iter().for_each(|values| push(Some("forward"), values));
+                backward.into_iter().for_each(|values| push(Some("backward"), values));
             }
         }
     }
-    events
 }
 
 fn change(queue: &mut Queue, act: &Act) -> Change {

@@ -35,19 +35,38 @@ mod quantity;
 mod simulator;
 mod syntax;
 
-use fastpath_spec::Topology;
-use fastpath_spec::{Mistake, Warning, mistake::Remarks};
+use fastpath_spec::mistake::Remarks;
+use fastpath_spec::{Description, Mistake, NO_FILES, Topology, Warning, resolve_into};
 
-/// Reads a script. The error is every mistake in it, in the order of the text.
+/// Reads a script and resolves what it describes. The error is every mistake in it, in the order of
+/// the text.
 pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+    let (built, mut remarks) = read(text);
+    let mut topology = Topology::default();
+    if remarks.is_clean() {
+        topology = resolve_into(&built.description, NO_FILES, &mut remarks, &|path| built.offset(path));
+    }
+    remarks.finish().map(|warnings| (topology, warnings))
+}
+
+/// Reads a script as a description, without resolving it.
+///
+/// # Errors
+/// Every mistake in the script, in the order of the text.
+pub fn describe(text: &str) -> Result<(Description, Vec<Warning>), Vec<Mistake>> {
+    let (built, remarks) = read(text);
+    remarks.finish().map(|warnings| (built.description, warnings))
+}
+
+fn read(text: &str) -> (build::Built, Remarks<'_>) {
     let mut tcl = interp::Interp::new(Remarks::new(text));
     tcl.run(text);
     let mut remarks = tcl.remarks;
-    let mut topology = Topology::default();
+    let mut built = build::Built::default();
     if remarks.is_clean() {
-        topology = build::build(&tcl.simulator, &mut remarks);
+        built = build::build(&tcl.simulator, &mut remarks);
     }
-    remarks.finish().map(|warnings| (topology, warnings))
+    (built, remarks)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a script has built so far: nodes, links, lans, their parameters and their events, by
 //! handle.
 
-use fastpath_link::{Limit, LossSpec, PipeSpec, QueueSpec, RedSpec};
+use fastpath_link::{Limit, QueueSpec, RedSpec};
 use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -198,19 +198,6 @@ impl Queue {
             ecn: self.ecn,
             mean_packet: Bytes(u64::from(self.mean_packet)),
         })
-    }
-}
-
-impl Pipe {
-    pub(crate) fn spec(&self) -> PipeSpec {
-        PipeSpec {
-            rate: self.rate,
-            overhead: 0,
-            delay: self.delay,
-            loss: LossSpec::from(self.loss),
-            queue: self.queue.spec(),
-            ..PipeSpec::default()
-        }
     }
 }
 

@@ -13,7 +13,7 @@
 
 use fastpath_link::Change;
 use fastpath_spec::trace::Timeline;
-use fastpath_spec::{Direction, End, LinkId, Start, Topology};
+use fastpath_spec::{Direction, LinkId, Start, Topology, TraceEnd};
 use fastpath_units::{Duration, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -90,7 +90,7 @@ impl Schedule {
     /// Returns the longest period of the running tracks that repeat for ever.
     pub(crate) fn repeat_period_max(&self, topology: &Topology) -> Option<Duration> {
         let tracks = self.players.iter().zip(&topology.tracks);
-        let repeating = tracks.filter(|(player, track)| player.step_at.is_some() && track.end == End::Repeat);
+        let repeating = tracks.filter(|(player, track)| player.step_at.is_some() && track.end == TraceEnd::Repeat);
         repeating.map(|(_, track)| track.timeline.length()).max()
     }
 
@@ -189,7 +189,7 @@ impl Schedule {
                 if player.index == 1 {
                     player.step_at = None;
                     return match track.end {
-                        End::Reset => {
+                        TraceEnd::Reset => {
                             Change { opportunities: Some(spec.opportunities.clone()), ..Change::default() }
                         }
                         _ => Change { opportunities: Some(None), paused: Some(true), ..Change::default() },
@@ -199,10 +199,10 @@ impl Schedule {
                 (opportunities.from, opportunities.offset) = (player.start, track.offset);
                 player.index = 1;
                 player.step_at = match track.end {
-                    End::Repeat | End::Hold => None,
+                    TraceEnd::Repeat | TraceEnd::Hold => None,
                     // The trace ends one picosecond after its length, so that a packet can use the
                     // last opportunity.
-                    End::Reset | End::Stop => {
+                    TraceEnd::Reset | TraceEnd::Stop => {
                         let left = length.saturating_sub(track.offset).saturating_add(Duration::from_ps(1));
                         player.start.checked_add(left)
                     }
@@ -225,7 +225,7 @@ impl Schedule {
         if player.index == steps.steps().len() {
             player.step_at = None;
             match track.end {
-                End::Reset => steps.undo(spec),
+                TraceEnd::Reset => steps.undo(spec),
                 _ => Change { paused: Some(true), ..Change::default() },
             }
         } else {
@@ -247,7 +247,7 @@ impl Schedule {
         let at = steps.steps().get(player.index).map_or(steps.length(), |step| step.at);
         let at = u128::from(player.round) * u128::from(steps.length().as_ps()) + u128::from(at.as_ps());
         let after = u64::try_from(at - u128::from(track.offset.as_ps())).ok().map(Duration::from_ps);
-        let holds = past_end && track.end == End::Hold;
+        let holds = past_end && track.end == TraceEnd::Hold;
         // A step after `Time::MAX` never happens.
         player.step_at = after.filter(|_| !holds).and_then(|after| player.start.checked_add(after));
         if let Some(step_at) = player.step_at {
@@ -272,9 +272,9 @@ impl Schedule {
 
 impl TrackPlayer {
     /// Advances to the next step.
-    fn next(&mut self, count: usize, end: End) {
+    fn next(&mut self, count: usize, end: TraceEnd) {
         self.index += 1;
-        if self.index == count && end == End::Repeat {
+        if self.index == count && end == TraceEnd::Repeat {
             (self.round, self.index) = (self.round + 1, 0);
         }
     }
@@ -288,7 +288,7 @@ mod tests {
     use fastpath_spec::{Group, NodeKind, Track};
     use fastpath_units::Rate;
 
-    fn topology(trace: &str, end: End, offset: Duration, start: Option<Start>) -> Topology {
+    fn topology(trace: &str, end: TraceEnd, offset: Duration, start: Option<Start>) -> Topology {
         let mut topology = Topology::default();
         let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
         let own = PipeSpec { rate: Rate::from_bps(9), ..PipeSpec::default() };
@@ -298,7 +298,7 @@ mod tests {
         topology.tracks.push(Track {
             link,
             pipe: 0,
-            source: "trace".to_owned(),
+            source: fastpath_spec::TraceSource::File { path: "trace".to_owned(), format: None },
             timeline: Timeline::read(Format::Csv, trace).unwrap(),
             end,
             offset,
@@ -332,19 +332,19 @@ mod tests {
             changes(&mut Schedule::new(&topology), &topology, most)
         };
         let once = [(0, 1), (10, 2), (30, 3)];
-        assert_eq!(run(End::Hold, 9), once);
-        assert_eq!(run(End::Stop, 9), [&once[..], &[(60, 0)]].concat());
-        assert_eq!(run(End::Reset, 9), [&once[..], &[(60, 9)]].concat());
-        assert_eq!(run(End::Repeat, 5), [&once[..], &[(60, 1), (70, 2)]].concat());
+        assert_eq!(run(TraceEnd::Hold, 9), once);
+        assert_eq!(run(TraceEnd::Stop, 9), [&once[..], &[(60, 0)]].concat());
+        assert_eq!(run(TraceEnd::Reset, 9), [&once[..], &[(60, 9)]].concat());
+        assert_eq!(run(TraceEnd::Repeat, 5), [&once[..], &[(60, 1), (70, 2)]].concat());
     }
 
     #[test]
     fn an_offset_starts_within_a_step_with_the_values_of_all_earlier_steps() {
-        let topology = topology(TRACE, End::Repeat, Duration::from_ms(15), None);
+        let topology = topology(TRACE, TraceEnd::Repeat, Duration::from_ms(15), None);
         let found = changes(&mut Schedule::new(&topology), &topology, 5);
         assert_eq!(found, [(0, 2), (15, 3), (45, 1), (55, 2), (75, 3)]);
         let sparse = "duration_ms,rate_bps,delay_ms\n10,1,5\n20,2,\n30,,7\n";
-        let topology = self::topology(sparse, End::Hold, Duration::from_ms(30), None);
+        let topology = self::topology(sparse, TraceEnd::Hold, Duration::from_ms(30), None);
         let mut schedule = Schedule::new(&topology);
         let (_, _, change) = schedule.pop(Time::ZERO, &topology).unwrap();
         assert_eq!((change.rate, change.delay), (Some(Rate::from_bps(2)), Some(Duration::from_ms(7))));
@@ -353,9 +353,9 @@ mod tests {
 
     #[test]
     fn groups_start_at_a_time_or_with_a_packet_or_by_command_and_can_restart() {
-        let at = topology(TRACE, End::Hold, Duration::ZERO, Some(Start::At(ms(100))));
+        let at = topology(TRACE, TraceEnd::Hold, Duration::ZERO, Some(Start::At(ms(100))));
         assert_eq!(changes(&mut Schedule::new(&at), &at, 9), [(100, 1), (110, 2), (130, 3)]);
-        let first = topology(TRACE, End::Hold, Duration::ZERO, Some(Start::FirstPacket));
+        let first = topology(TRACE, TraceEnd::Hold, Duration::ZERO, Some(Start::FirstPacket));
         let mut schedule = Schedule::new(&first);
         assert_eq!((schedule.next_at(), schedule.awaits_packet()), (None, true));
         schedule.on_packet(ms(7), LinkId(0), &first);
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn at_one_instant_events_come_first_then_requested_changes_then_tracks() {
-        let mut topology = topology(TRACE, End::Hold, Duration::ZERO, None);
+        let mut topology = topology(TRACE, TraceEnd::Hold, Duration::ZERO, None);
         let to = |bps| Change { rate: Some(Rate::from_bps(bps)), ..Change::default() };
         let event =
             fastpath_spec::Event { at: ms(10), link: LinkId(0), direction: Direction::Both, change: to(7) };
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn the_number_of_requested_changes_is_bounded() {
-        let topology = topology(TRACE, End::Hold, Duration::ZERO, None);
+        let topology = topology(TRACE, TraceEnd::Hold, Duration::ZERO, None);
         let mut schedule = Schedule::new(&topology);
         let mut add =
             || schedule.add(ms(1), vec![(LinkId(0), Direction::Both, Change::default())], &topology);

@@ -17,7 +17,7 @@ pub(crate) const IPV6_MTU_MIN: u32 = 1280;
 
 /// What is wrong with an address that was given, or why one could not be chosen.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum AddressError {
+pub(crate) enum AddressError {
     #[error("{0} is the address of {1} already")]
     Duplicate(IpAddr, String),
     #[error("{0} is not the address of one station ({1})")]
@@ -40,7 +40,7 @@ pub enum AddressError {
 
 impl AddressError {
     /// What to do about it.
-    pub fn instead(&self) -> String {
+    pub(crate) fn instead(&self) -> String {
         match self {
             AddressError::Duplicate(..) => {
                 "write an address of its own, or none to have one assigned".to_owned()
@@ -71,11 +71,11 @@ impl AddressError {
 }
 
 /// A problem and the interface (by index) of the node it is about.
-pub type Misaddressed = (NodeId, usize, AddressError);
+pub(crate) type Misaddressed = (NodeId, usize, AddressError);
 
 /// Checks the addresses given so far and gives every interface of a host or router one of each
 /// family. The topology is left half-numbered if there are problems.
-pub fn assign(topology: &mut Topology) -> Vec<Misaddressed> {
+pub(crate) fn assign(topology: &mut Topology) -> Vec<Misaddressed> {
     let segments = Segments::of(topology);
     let mut problems = check_addresses(topology);
     problems.extend(check_subnets(topology, &segments));
@@ -350,7 +350,7 @@ fn host_numbers(subnet: IpNet) -> impl Iterator<Item = IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reader as spec;
+    use crate as spec;
 
     /// A switch with `stations` hosts, of which the first has `given`.
     fn lan(stations: usize, given: &str) -> Topology {

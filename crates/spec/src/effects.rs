@@ -20,12 +20,15 @@ use crate::Files;
 use crate::fields::{Field, Fields};
 use crate::loss::{optional, required, word};
 use crate::mistake::{Mistake, Remarks};
+use crate::schema;
 use crate::trace::delays;
 use crate::tree::Tree;
+use crate::write::{of_probability, table, text};
 use fastpath_link::{
     Chance, CorruptSpec, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Reorder, ReorderSpec,
 };
 use fastpath_units::{Duration, Probability};
+use serde_json::{Map, Value, json};
 
 const LAWS: [&str; 7] = ["uniform", "normal", "lognormal", "pareto", "exponential", "table", "trace"];
 const ORDERS: [&str; 3] = ["never", "allow", "drop"];
@@ -233,4 +236,144 @@ fn from_file(
             None
         }
     }
+}
+
+pub(crate) fn write_jitter(JitterSpec { law, correlation, order }: &JitterSpec) -> Value {
+    let correlation = match correlation {
+        JitterCorrelation::None => None,
+        JitterCorrelation::HalfLife(time) => Some(("half_life", text(time))),
+        JitterCorrelation::PerPacket(correlation) => Some(("correlation", of_probability(*correlation))),
+    };
+    let order = match order {
+        Reorder::Never => None,
+        Reorder::Allow => Some(("reorder", json!("allow"))),
+        Reorder::Drop => Some(("reorder", json!("drop"))),
+    };
+    table(write_law(law).into_iter().chain(correlation).chain(order))
+}
+
+pub(crate) fn write_law(law: &JitterLaw) -> Vec<(&'static str, Value)> {
+    let (name, parts) = match law {
+        JitterLaw::Uniform { half_width } => ("uniform", vec![("half_width", text(half_width))]),
+        JitterLaw::Normal { sd } => ("normal", vec![("sd", text(sd))]),
+        JitterLaw::Lognormal { mean, sd } => ("lognormal", vec![("mean", text(mean)), ("sd", text(sd))]),
+        JitterLaw::Pareto { mean, shape } => ("pareto", vec![("mean", text(mean)), ("shape", json!(shape))]),
+        JitterLaw::Exponential { mean } => ("exponential", vec![("mean", text(mean))]),
+        JitterLaw::Table(values) => {
+            ("table", vec![("values", values.iter().map(|ps| text(Signed(*ps))).collect())])
+        }
+        JitterLaw::Trace(values) => ("trace", vec![("values", values.iter().map(text).collect())]),
+    };
+    std::iter::once(("law", json!(name))).chain(parts).collect()
+}
+
+/// A time that may be negative, in picoseconds: tables of `tc` have such, a spec has not.
+struct Signed(i64);
+
+impl std::fmt::Display for Signed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        write!(f, "{sign}{}", Duration::from_ps(self.0.unsigned_abs()))
+    }
+}
+
+fn of_chance(Chance { probability, correlation }: Chance) -> Vec<(&'static str, Value)> {
+    let correlated = !correlation.is_never();
+    let correlation = correlated.then(|| ("correlation", of_probability(correlation)));
+    std::iter::once(("probability", of_probability(probability))).chain(correlation).collect()
+}
+
+/// `"1%"` where there is nothing beside the probability, else a table.
+fn short(entries: Vec<(&'static str, Value)>) -> Value {
+    match entries.as_slice() {
+        [(_, probability)] => probability.clone(),
+        _ => table(entries),
+    }
+}
+
+pub(crate) fn write_reorder(ReorderSpec { chance, gap }: &ReorderSpec) -> Value {
+    let gap = (*gap != 1).then(|| ("gap", json!(gap)));
+    short(of_chance(*chance).into_iter().chain(gap).collect())
+}
+
+pub(crate) fn write_duplicate(Duplication { chance, later }: &Duplication) -> Value {
+    let later = (!later.is_zero()).then(|| ("later", text(later)));
+    short(of_chance(*chance).into_iter().chain(later).collect())
+}
+
+pub(crate) fn write_corrupt(corrupt: &CorruptSpec) -> Value {
+    match corrupt {
+        CorruptSpec::Packets(chance) => short(of_chance(*chance)),
+        CorruptSpec::Bits(p) => table([("bits", of_probability(*p))]),
+    }
+}
+
+/// The schema of a law of jitter, with the keys of its memory and order.
+pub(crate) fn jitter_schema() -> Value {
+    let beyond = || {
+        schema::properties([
+            ("half_life", "The time in which the correlation halves.", schema::reference("duration")),
+            (
+                "correlation",
+                "The correlation of packet to packet, as in tc.",
+                schema::reference("probability"),
+            ),
+            ("reorder", "Whether packets may overtake.", json!({ "enum": ORDERS })),
+        ])
+    };
+    json!({ "anyOf": [{ "enum": ["none", "0"] }, laws(beyond)] })
+}
+
+/// The schema of a law alone.
+pub(crate) fn law_schema() -> Value {
+    laws(Map::new)
+}
+
+fn laws(beyond: impl Fn() -> Map<String, Value>) -> Value {
+    let duration = || schema::reference("duration");
+    let shape = json!({ "type": "number", "exclusiveMinimum": 1, "maximum": SHAPE_MAX });
+    let values = || json!({ "type": "array", "items": duration(), "minItems": 1 });
+    let file = || json!({ "type": "string" });
+    let one = |name: &str, keys: Vec<(&str, Value)>, required: &[&str]| {
+        let mut all = beyond();
+        all.insert("law".to_owned(), json!({ "const": name }));
+        all.extend(keys.into_iter().map(|(key, schema)| (key.to_owned(), schema)));
+        schema::table(all, &std::iter::once("law").chain(required.iter().copied()).collect::<Vec<_>>())
+    };
+    json!({ "anyOf": [
+        one("uniform", vec![("half_width", duration())], &["half_width"]),
+        one("normal", vec![("sd", duration())], &["sd"]),
+        one("lognormal", vec![("mean", duration()), ("sd", duration())], &["mean", "sd"]),
+        one("pareto", vec![("mean", duration()), ("shape", shape)], &["mean", "shape"]),
+        one("exponential", vec![("mean", duration())], &["mean"]),
+        one("table", vec![("values", values()), ("file", file())], &[]),
+        one("trace", vec![("values", values()), ("file", file())], &[]),
+    ] })
+}
+
+/// The schema of a probability, or of a table of a chance and these keys.
+fn chance_schema(keys: Vec<(&str, Value)>) -> Value {
+    let p = || schema::reference("probability");
+    let mut all = schema::properties([
+        ("probability", "The share of packets.", p()),
+        ("correlation", "The correlation of packet to packet, as in tc.", p()),
+    ]);
+    all.extend(keys.into_iter().map(|(key, schema)| (key.to_owned(), schema)));
+    json!({ "anyOf": [p(), schema::table(all, &["probability"])] })
+}
+
+/// The schema of `reorder`.
+pub(crate) fn reorder_schema() -> Value {
+    chance_schema(vec![("gap", json!({ "type": "integer", "minimum": 1 }))])
+}
+
+/// The schema of `duplicate`.
+pub(crate) fn duplicate_schema() -> Value {
+    chance_schema(vec![("later", schema::reference("duration"))])
+}
+
+/// The schema of `corrupt`.
+pub(crate) fn corrupt_schema() -> Value {
+    let bits = schema::properties([("bits", "The share of bits.", schema::reference("probability"))]);
+    json!({ "anyOf": [chance_schema(Vec::new()), schema::table(bits, &["bits"])] })
 }

@@ -11,8 +11,11 @@
 
 use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
+use crate::schema;
 use crate::tree::Tree;
+use crate::write::text;
 use fastpath_units::Duration;
+use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
 
 /// The `[engine]` table of a spec; what is not given is up to the engine.
@@ -127,4 +130,45 @@ fn workers(field: &Field, remarks: &mut Remarks) -> Option<Workers> {
     }
     let count = field.whole(1..=WORKERS_MAX, remarks)?;
     NonZeroUsize::new(count as usize).map(Workers::Count)
+}
+
+impl EngineSettings {
+    /// Writes the settings that are given.
+    pub(crate) fn write(&self) -> Value {
+        let mut table = Map::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                table.insert(key.to_owned(), value);
+            }
+        };
+        put("tolerance", self.tolerance.as_ref().map(text));
+        put("late", self.late.map(|late| json!(if late == Late::Drop { "drop" } else { "deliver" })));
+        put("idle", self.idle.map(|idle| json!(if idle == Idle::Busy { "busy" } else { "save" })));
+        put(
+            "workers",
+            self.workers.as_ref().map(|workers| match workers {
+                Workers::Auto => json!("auto"),
+                Workers::Count(count) => json!(count),
+                Workers::Cores(cores) => json!(cores),
+            }),
+        );
+        Value::Object(table)
+    }
+}
+
+/// The schema of the engine's settings.
+pub(crate) fn schema() -> Value {
+    let cores = json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 });
+    let count = json!({ "type": "integer", "minimum": 1, "maximum": WORKERS_MAX });
+    let all = schema::properties([
+        ("tolerance", "How late a frame may be released.", schema::reference("duration")),
+        ("late", "What becomes of frames that are released later.", json!({ "enum": ["deliver", "drop"] })),
+        ("idle", "What a worker does when nothing is due.", json!({ "enum": ["busy", "save"] })),
+        (
+            "workers",
+            "How many threads, or their cores.",
+            json!({ "anyOf": [{ "const": "auto" }, count, cores] }),
+        ),
+    ]);
+    schema::table(all, &[])
 }

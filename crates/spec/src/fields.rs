@@ -1,6 +1,7 @@
 //! Reading a TOML table key by key: every mistake is collected, none stops the reading, and a key
 //! nobody asked for is a mistake too.
 
+use crate::hints::hint;
 use crate::mistake::{Remarks, nearest};
 use crate::tree::{Entry, Placed, Table, Tree};
 use fastpath_units::{ParseError, Probability};
@@ -30,25 +31,24 @@ impl<'d> Fields<'d> {
         Fields { what: what.into(), at, table, asked: Vec::new() }
     }
 
+    /// The table itself.
+    pub(crate) fn source(&self) -> &'d Table<'d> {
+        self.table
+    }
+
     /// The value under `key`, and the key is known from now on.
     pub(crate) fn get(&mut self, key: &str) -> Option<Field<'d>> {
         self.asked.push(key.to_owned());
-        self.table.get(key).map(|value| field(key, value))
+        self.given(key).map(|placed| field(key, placed))
     }
 
     /// The value under `key`, without asking for it.
     pub(crate) fn peek(&self, key: &str) -> Option<&'d Tree<'d>> {
-        self.table.get(key).map(|placed| &placed.value)
+        self.given(key).map(|placed| &placed.value)
     }
 
-    /// Byte offset of the value under `path`, a key in tables within each other.
-    pub(crate) fn place(&self, path: &[&str]) -> Option<usize> {
-        let (key, tables) = path.split_last()?;
-        let inner = tables.iter().try_fold(self.table, |table, key| match &table.get(*key)?.value {
-            Tree::Table(inner) => Some(inner),
-            _ => None,
-        });
-        inner?.get(*key).map(|placed| placed.at)
+    fn given(&self, key: &str) -> Option<&'d Placed<'d>> {
+        self.table.get(key).filter(|placed| placed.value != Tree::Null)
     }
 
     /// Takes the keys that `known` accepts for known ones.
@@ -69,10 +69,12 @@ impl<'d> Fields<'d> {
     pub(crate) fn finish(self, remarks: &mut Remarks) {
         let is_known = |entry: &&Entry| self.asked.iter().any(|asked| *asked == entry.key);
         for Entry { key, key_at, .. } in self.table.entries.iter().filter(|entry| !is_known(entry)) {
-            let instead = match nearest(key, self.asked.iter().map(String::as_str)) {
-                Some(meant) => format!("write {meant}"),
-                None => format!("write one of {}", self.asked.join(", ")),
-            };
+            let instead = hint(key, &self.asked).unwrap_or_else(|| {
+                match nearest(key, self.asked.iter().map(String::as_str)) {
+                    Some(meant) => format!("write {meant}"),
+                    None => format!("write one of {}", self.asked.join(", ")),
+                }
+            });
             remarks.mistake(*key_at, format!("{} has no key '{key}'", self.what), instead);
         }
     }
@@ -216,6 +218,7 @@ impl<'d> Field<'d> {
             Tree::Float(_) => "a number",
             Tree::Boolean(_) => "true or false",
             Tree::Date => "a date",
+            Tree::Null => "null",
             Tree::Array(_) => "an array",
             Tree::Table(_) => "a table",
         };

@@ -2,47 +2,82 @@
 //! [`Topology`] out, or every mistake with its place.
 //!
 //! ```text
-//!  spec.toml ──▶ reader ──▶ Topology ──▶ fastpath-net: Network
-//!    trace files, rule files ──┘ (through one callback, Files)
+//!  spec.toml ─┐
+//!  spec.json ─┼─ reader ─▶ Description ─ resolve ─▶ Topology ─▶ fastpath-net: Network
+//!  Rust ──────┘                 ▲                      │
+//!                               └────── describe ──────┘
 //! ```
 //!
-//! Read first: `topology.rs`, then `reader.rs`.
+//! A topology in a few lines:
+//!
+//! ```
+//! use fastpath_spec::{Description, LinkDescription, NO_FILES, NodeDescription, parse_change, resolve};
+//!
+//! let values = parse_change("rate = '10Mbit'\ndelay = '25ms'\nqueue = '50p'").unwrap();
+//! let description = Description {
+//!     nodes: vec![NodeDescription::host("a"), NodeDescription::host("b")],
+//!     links: vec![LinkDescription { values, ..LinkDescription::new("a", "b") }],
+//!     ..Description::default()
+//! };
+//! let (topology, warnings) = resolve(&description, NO_FILES).unwrap();
+//! assert_eq!(topology.links[0].name, "a-b");
+//! assert!(warnings.is_empty());
+//! ```
+//!
+//! Read first: `description.rs`, `topology.rs`, then `reader.rs` and `resolve/mod.rs`.
 #![forbid(unsafe_code)]
 
-pub mod address;
+mod address;
 mod default_queue;
+mod describe;
+mod description;
 mod effects;
 mod engine_settings;
+mod event;
 mod fields;
+mod group;
+mod hints;
+mod json;
+mod link;
 mod loss;
 pub mod mistake;
 pub mod netem;
 mod node;
+mod path;
 mod pipe;
 mod port_name;
 pub mod preset;
 pub mod queue;
 mod reader;
+mod resolve;
 pub mod rules;
+mod schema;
 pub mod segment;
 mod slots;
 mod topology;
 pub mod trace;
-mod trace_key;
+mod trace_source;
 mod traced;
 mod tree;
 mod write;
 
 pub use default_queue::DEFAULT_QUEUE_PACKETS;
+pub use describe::describe;
+pub use description::{
+    Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
+    NodeRole, OnLink, RuleSource, TraceDescription, TraceSource,
+};
 pub use engine_settings::{EngineSettings, Idle, Late, Workers};
 pub use mistake::{Mistake, Warning};
-pub use pipe::assignment;
+pub use path::{Path, PathStep};
+pub use pipe::{assignment, values};
 pub use port_name::{ParsePortNameError, PortName};
-pub use reader::{Spec, is_key, is_name, keys, parse, parse_change, read};
+pub use reader::{Files, NO_FILES, Spec, is_key, keys, parse, parse_change, read, read_json, resolve_into};
+pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve};
+pub use schema::json_schema;
 pub use topology::{
-    DEFAULT_MTU, Direction, End, Event, Group, Interface, Link, LinkId, Node, NodeId, NodeKind, Start,
-    Topology, Track,
+    DEFAULT_MTU, Direction, Event, Group, Interface, Link, LinkId, Node, NodeId, NodeKind, Start, Topology,
+    TraceEnd, Track,
 };
-pub use trace_key::Files;
 pub use traced::Traced;
-pub use write::{inline, values};
+pub use write::inline;

@@ -16,9 +16,12 @@
 
 use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
+use crate::schema;
 use crate::tree::Tree;
+use crate::write::{of_kind, of_probability, table, text};
 use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossPlan, LossSpec, Outage, Runs};
 use fastpath_units::{Duration, Probability};
+use serde_json::{Map, Value, json};
 
 const KINDS: [&str; 7] = ["uniform", "gilbert-elliott", "four-state", "runs", "outage", "packets", "bytes"];
 const PLACES: [&str; 2] = ["ingress", "egress"];
@@ -218,4 +221,104 @@ pub(crate) fn optional(
     remarks: &mut Remarks,
 ) -> Option<Probability> {
     fields.get(key).map_or(Some(default), |field| field.probability(remarks))
+}
+
+/// Writes the loss of a change, of both places; loss at the egress is always a table.
+pub(crate) fn write(change: &Change) -> Option<Value> {
+    let Change { loss, egress_loss, loss_ecn, .. } = change;
+    if let (Some(LossSpec::Never), Some(LossSpec::Never), None | Some(Ecn::Off)) =
+        (loss, egress_loss, loss_ecn)
+    {
+        return Some(json!("none"));
+    }
+    let before = loss.as_ref().map(|loss| match loss_ecn {
+        None => of_loss(loss),
+        Some(ecn) => extended(of_loss(loss), "ecn", json!(*ecn == Ecn::Mark)),
+    });
+    let behind = egress_loss.as_ref().map(|loss| extended(of_loss(loss), "at", json!("egress")));
+    match (before, behind) {
+        (Some(before), Some(behind)) => Some(Value::Array(vec![before, behind])),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A table with one more entry; a bare probability becomes a table.
+fn extended(loss: Value, key: &str, value: Value) -> Value {
+    let mut table = match loss {
+        Value::Object(table) => table,
+        probability => Map::from_iter([("probability".to_owned(), probability)]),
+    };
+    table.insert(key.to_owned(), value);
+    Value::Object(table)
+}
+
+fn of_loss(loss: &LossSpec) -> Value {
+    match loss {
+        LossSpec::Never => json!("0%"),
+        LossSpec::Uniform(p) => of_probability(*p),
+        LossSpec::Correlated(Chance { probability, correlation }) => table([
+            ("kind", json!("uniform")),
+            ("probability", of_probability(*probability)),
+            ("correlation", of_probability(*correlation)),
+        ]),
+        LossSpec::GilbertElliott(GilbertElliott { to_bad, to_good, loss_in_bad, loss_in_good }) => {
+            let parts = [
+                ("to_bad", to_bad),
+                ("to_good", to_good),
+                ("loss_in_bad", loss_in_bad),
+                ("loss_in_good", loss_in_good),
+            ];
+            of_kind("gilbert-elliott", parts.map(|(key, p)| (key, of_probability(*p))))
+        }
+        LossSpec::FourState(FourState { p13, p31, p32, p23, p14 }) => {
+            let parts = [("p13", p13), ("p31", p31), ("p32", p32), ("p23", p23), ("p14", p14)];
+            of_kind("four-state", parts.map(|(key, p)| (key, of_probability(*p))))
+        }
+        LossSpec::Runs(runs) => {
+            let [passed, lost] =
+                [&runs.passed, &runs.lost].map(|runs| runs.iter().map(|run| json!(run)).collect());
+            of_kind("runs", [("passed", passed), ("lost", lost)])
+        }
+        LossSpec::Plan(LossPlan::Numbers(numbers)) => {
+            of_kind("packets", [("numbers", numbers.iter().map(|number| json!(number)).collect())])
+        }
+        LossSpec::Plan(LossPlan::Bytes(offsets)) => {
+            of_kind("bytes", [("offsets", offsets.iter().map(|offset| json!(offset)).collect())])
+        }
+        LossSpec::Plan(LossPlan::Outage(Outage { at, span, every })) => {
+            let every = every.map(|every| ("every", text(every)));
+            of_kind("outage", [("start", text(at)), ("for", text(span))].into_iter().chain(every))
+        }
+    }
+}
+
+/// The schema of a loss.
+pub(crate) fn schema() -> Value {
+    let p = || schema::reference("probability");
+    let count = |least: u64| json!({ "type": "array", "items": { "type": "integer", "minimum": least }, "minItems": 1 });
+    let duration = || schema::reference("duration");
+    let of_kind = |kind: &str, keys: Vec<(&str, Value)>, required: &[&str]| {
+        let mut all = schema::properties([
+            ("at", "Before the queue, or behind the bottleneck.", json!({ "enum": PLACES })),
+            ("ecn", "Whether ECN-capable packets are marked instead.", json!({ "type": "boolean" })),
+            ("kind", "The law.", json!({ "const": kind })),
+        ]);
+        all.extend(keys.into_iter().map(|(key, schema)| (key.to_owned(), schema)));
+        // The law is uniform if it is left out.
+        let kind = (kind != "uniform").then_some("kind");
+        schema::table(all, &kind.into_iter().chain(required.iter().copied()).collect::<Vec<_>>())
+    };
+    let states = ["p13", "p31", "p32", "p23", "p14"].map(|key| (key, p())).to_vec();
+    let bursts = ["to_bad", "to_good", "loss_in_bad", "loss_in_good"].map(|key| (key, p())).to_vec();
+    let one = json!({ "anyOf": [
+        p(),
+        of_kind("uniform", vec![("probability", p()), ("correlation", p())], &["probability"]),
+        of_kind("gilbert-elliott", bursts, &["to_bad", "to_good"]),
+        of_kind("four-state", states, &["p13", "p31"]),
+        of_kind("runs", vec![("passed", count(0)), ("lost", count(0))], &["passed", "lost"]),
+        of_kind("outage", vec![("start", duration()), ("for", duration()), ("every", duration())], &["for"]),
+        of_kind("packets", vec![("numbers", count(1))], &["numbers"]),
+        of_kind("bytes", vec![("offsets", count(0))], &["offsets"]),
+    ] });
+    schema::one_or_list(one)
 }

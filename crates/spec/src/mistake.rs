@@ -59,34 +59,41 @@ pub struct Remarks<'t> {
     /// Byte offset of the start of each line.
     lines: Vec<usize>,
     mistakes: Vec<Mistake>,
+    /// Byte offsets of the mistakes.
+    offsets: BTreeSet<usize>,
     warnings: Vec<Warning>,
 }
 
 impl<'t> Remarks<'t> {
+    /// Returns no remarks on `text`.
     pub fn new(text: &'t str) -> Remarks<'t> {
         let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
         Remarks {
             text,
             lines: std::iter::once(0).chain(starts).collect(),
             mistakes: Vec::new(),
+            offsets: BTreeSet::new(),
             warnings: Vec::new(),
         }
     }
 
+    /// Adds a mistake at a byte offset.
     pub fn mistake(&mut self, at: usize, what: impl Into<String>, instead: impl Into<String>) {
         if self.mistakes.len() < MISTAKES_MAX {
             let (line, column) = self.position(at);
+            self.offsets.insert(at);
             self.mistakes.push(Mistake { line, column, what: what.into(), instead: instead.into() });
         }
     }
 
-    /// Those in another file, which is named at `at`.
+    /// Adds the mistakes in another file, which the text names at `at`.
     pub fn mistakes_in(&mut self, path: &str, at: usize, mistakes: Vec<Mistake>) {
         for Mistake { line, column, what, instead } in mistakes {
             self.mistake(at, format!("{path}:{line}:{column}: {what}"), instead);
         }
     }
 
+    /// Adds a warning at a byte offset.
     pub fn warn(&mut self, at: usize, what: impl Into<String>) {
         if self.warnings.len() < MISTAKES_MAX {
             let (line, column) = self.position(at);
@@ -94,6 +101,12 @@ impl<'t> Remarks<'t> {
         }
     }
 
+    /// Returns the byte offsets of the mistakes so far.
+    pub(crate) fn offsets(&self) -> &BTreeSet<usize> {
+        &self.offsets
+    }
+
+    /// Returns whether there are no mistakes so far.
     pub fn is_clean(&self) -> bool {
         self.mistakes.is_empty()
     }

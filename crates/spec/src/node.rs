@@ -1,136 +1,88 @@
-//! The nodes of a spec: addresses, hardware addresses, ports and routes. They are read before the
-//! links and attached to interfaces after them.
+//! The nodes of a description: addresses, hardware addresses, ports, routes and rules.
+//!
+//! ```toml
+//! [host.a]                         # an edge: a namespace in a lab, a port in `run`, a capture in `replay`
+//! address = "10.0.1.2/24"          # or addresses = ["10.0.1.2/24", "fd00::2/64"]; absent: assigned
+//! mac     = "02:00:00:00:00:2a"    # absent: assigned
+//! port    = "eth1"                 # the interface of this machine that `run` attaches; "xdp:eth1", "packet:eth1": how
+//! routes  = { "192.168.0.0/16" = "10.0.1.7" }     # in addition to those computed; "default" is 0.0.0.0/0 or ::/0
+//! [router.r]                       # forwards packets; with several links addresses and mac are by link:
+//! addresses = { a-r = "10.0.1.1/24", uplink = ["10.0.2.1/24"] }
+//! [switch.s]                       # forwards frames
+//! [openflow.o]                     # forwards frames by OpenFlow tables: port 1 is its first link, or the node's name there
+//! rules = "in_port=a,ip,actions=dec_ttl,output:b"  # in the syntax of ovs-ofctl, or file = "rules.txt"
+//! ```
+//!
+//! In the canonical form a node is `{ "name": "a", "kind": "host", … }` with the same keys.
 
-use crate::Files;
-use crate::address::AddressError;
+use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::fields::{Field, Fields};
-use crate::mistake::{Remarks, nearest};
+use crate::mistake::Remarks;
 use crate::port_name::PortName;
-use crate::reader::Reader;
-use crate::topology::{NodeId, NodeKind};
+use crate::schema;
 use crate::tree::Tree;
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
+use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
-/// What was written about a node, with its place in the text.
-pub(crate) struct NodeDraft {
-    /// Offset of the node's name.
-    pub(crate) at: usize,
-    addresses: Vec<Given<IpNet>>,
-    mac: Vec<Given<MacAddr>>,
-    routes: Vec<(usize, IpNet, IpAddr)>,
-    /// Of an OpenFlow switch.
-    rules: Option<Rules>,
-    /// Where each address ended up: interface, address, offset.
-    placed: Vec<(usize, Option<IpAddr>, usize)>,
-    /// The interfaces whose hardware address was given.
-    pub(crate) macs: Vec<(NodeId, usize)>,
-}
-
-/// The rules of an OpenFlow switch.
-struct Rules {
-    /// Where the spec gives them or names their file.
-    at: usize,
-    file: Option<String>,
-    text: String,
-}
-
-/// A value for the interface on `link`, or for the only one.
-struct Given<T> {
-    at: usize,
-    link: Option<String>,
-    value: T,
-}
-
-impl NodeDraft {
-    /// Where the text says what `error` is about.
-    pub(crate) fn position(&self, interface: usize, error: &AddressError) -> Option<usize> {
-        if let AddressError::NoGateway(via) = error {
-            return self.routes.iter().find(|(_, _, gateway)| gateway == via).map(|(at, ..)| *at);
-        }
-        let same =
-            |placed: &&(usize, Option<IpAddr>, usize)| placed.0 == interface && placed.1 == error.address();
-        // The last of equals: a duplicate is a duplicate of what was there before.
-        self.placed.iter().rev().find(same).map(|(_, _, at)| *at)
-    }
-}
+/// The kinds of nodes by their keys.
+pub(crate) const KINDS: [(&str, NodeRole); 4] = [
+    ("host", NodeRole::Host),
+    ("router", NodeRole::Router),
+    ("switch", NodeRole::Switch),
+    ("openflow", NodeRole::OpenFlow),
+];
 
 /// Reads the table of a node.
 pub(crate) fn read(
-    kind: &str,
-    name: &str,
-    at: usize,
+    kind: NodeRole,
+    name: String,
     mut fields: Fields,
-    files: &Files,
     remarks: &mut Remarks,
-) -> (NodeKind, NodeDraft) {
-    let mut draft = NodeDraft {
-        at,
-        addresses: Vec::new(),
-        mac: Vec::new(),
-        routes: Vec::new(),
-        rules: None,
-        placed: Vec::new(),
-        macs: Vec::new(),
-    };
-    if kind == "switch" || kind == "openflow" {
-        for key in ["address", "addresses", "mac", "routes"] {
-            if let Some(field) = fields.get(key) {
-                let what = format!("{kind} {name} forwards frames and has no {key}");
-                remarks.mistake(field.at, what, format!("remove it, or write [router.{name}]"));
-            }
-        }
-        if kind == "switch" {
-            fields.finish(remarks);
-            return (NodeKind::Switch, draft);
-        }
-        let (rules, file) = (fields.get("rules"), fields.get("file"));
-        if let (Some(_), Some(file)) = (&rules, &file) {
-            remarks.mistake(file.at, "rules and file are both given", "write one of them");
-        }
-        draft.rules = match (rules, file) {
-            (Some(field), _) => field.text("actions=flood", remarks).map(|text| Rules {
-                at: field.at,
-                file: None,
-                text: text.to_owned(),
-            }),
-            (None, Some(field)) => rules_of_file(&field, files, remarks),
-            (None, None) => None,
-        };
-        fields.finish(remarks);
-        return (NodeKind::OpenFlow { rules: String::new(), lines: Vec::new() }, draft);
-    }
+) -> NodeDescription {
+    let mut node = NodeDescription::new(kind, name);
     let (one, many) = (fields.get("address"), fields.get("addresses"));
     if let (Some(_), Some(many)) = (&one, &many) {
         remarks.mistake(many.at, "address and addresses are both given", "write all in addresses");
     }
     for field in one.iter().chain(&many) {
-        draft.addresses.extend(by_link(field, "10.0.1.2/24", remarks, address));
+        node.addresses.extend(by_link(field, "10.0.1.2/24", remarks, address));
     }
     if let Some(field) = fields.get("mac") {
-        draft.mac = by_link(&field, "02:00:00:00:00:2a", remarks, mac);
+        node.macs = by_link(&field, "02:00:00:00:00:2a", remarks, mac);
     }
     if let Some(field) = fields.get("routes") {
-        draft.routes = routes(&field, remarks);
+        node.routes = routes(&field, remarks);
     }
-    let kind = match kind {
-        "router" => NodeKind::Router,
-        _ => NodeKind::Host { port: fields.get("port").and_then(|field| port(&field, remarks)) },
-    };
+    match kind {
+        NodeRole::Host => node.port = fields.get("port").and_then(|field| port(&field, remarks)),
+        NodeRole::OpenFlow => node.rules = rules(&mut fields, remarks),
+        NodeRole::Router | NodeRole::Switch => {}
+    }
     fields.finish(remarks);
-    (kind, draft)
+    node
 }
 
-fn rules_of_file(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Rules> {
-    let file = field.text("rules.txt", remarks)?;
-    match files(file) {
-        Ok(text) => Some(Rules { at: field.at, file: Some(file.to_owned()), text }),
-        Err(why) => {
-            let instead = "write the path of a file of rules, from where this file is";
-            remarks.mistake(field.at, format!("{file}: {why}"), instead);
+/// Reads the kind of a node of the canonical form.
+pub(crate) fn kind(fields: &mut Fields, remarks: &mut Remarks) -> Option<NodeRole> {
+    let words = KINDS.map(|(word, _)| word);
+    let Some(field) = fields.get("kind") else {
+        remarks.mistake(fields.at, "node has no kind", format!("write kind = one of {}", words.join(", ")));
+        return None;
+    };
+    crate::loss::word(&field, "a kind of node", &words, remarks).map(|place| KINDS[place].1)
+}
+
+fn rules(fields: &mut Fields, remarks: &mut Remarks) -> Option<RuleSource> {
+    match (fields.get("rules"), fields.get("file")) {
+        (Some(_), Some(file)) => {
+            remarks.mistake(file.at, "rules and file are both given", "write one of them");
             None
         }
+        (Some(field), None) => Some(RuleSource::Text(field.text("actions=flood", remarks)?.to_owned())),
+        (None, Some(field)) => Some(RuleSource::File(field.text("rules.txt", remarks)?.to_owned())),
+        (None, None) => None,
     }
 }
 
@@ -140,7 +92,7 @@ fn by_link<T>(
     example: &str,
     remarks: &mut Remarks,
     read: fn(&str) -> Result<T, (String, String)>,
-) -> Vec<Given<T>> {
+) -> Vec<OnLink<T>> {
     let mut places: Vec<(Option<String>, Field)> = vec![(None, field.clone())];
     if let Tree::Table(_) = field.value {
         let table =
@@ -151,7 +103,7 @@ fn by_link<T>(
     for (link, field) in places {
         for (at, text) in field.texts(example, remarks) {
             match read(text) {
-                Ok(value) => given.push(Given { at, link: link.clone(), value }),
+                Ok(value) => given.push(OnLink { link: link.clone(), value }),
                 Err((what, instead)) => remarks.mistake(at, what, instead),
             }
         }
@@ -184,7 +136,7 @@ fn port(field: &Field, remarks: &mut Remarks) -> Option<PortName> {
     }
 }
 
-fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(usize, IpNet, IpAddr)> {
+fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(IpNet, IpAddr)> {
     const EXAMPLE: &str = "{ \"192.168.0.0/16\" = \"10.0.1.7\" }";
     let Some(mut table) = field.table("routes", EXAMPLE, remarks) else { return Vec::new() };
     let mut routes = Vec::new();
@@ -198,9 +150,7 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(usize, IpNet, IpAddr)> {
         let default = if via.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
         let prefix = if to.key == "default" { default } else { &to.key };
         match prefix.parse::<IpNet>() {
-            Ok(prefix) if prefix.addr().is_ipv4() == via.is_ipv4() => {
-                routes.push((to.at, prefix.trunc(), via))
-            }
+            Ok(prefix) if prefix.addr().is_ipv4() == via.is_ipv4() => routes.push((prefix.trunc(), via)),
             Ok(prefix) => {
                 let what = format!("{prefix} and {via} are of different IP versions");
                 remarks.mistake(to.at, what, "write a neighbour's address of the same version");
@@ -214,101 +164,102 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(usize, IpNet, IpAddr)> {
     routes
 }
 
-/// Puts what was written about the nodes on their interfaces, now that the links are known.
-pub(crate) fn attach(spec: &mut Reader) {
-    let mut ports: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
-    for index in 0..spec.drafts.len() {
-        let mut draft = std::mem::replace(&mut spec.drafts[index], empty());
-        let id = NodeId(index as u32);
-        for given in std::mem::take(&mut draft.addresses) {
-            let Some(interface) = interface(spec, id, given.at, given.link.as_deref(), "addresses") else {
-                continue;
-            };
-            spec.topology.nodes[index].interfaces[interface].addresses.push(given.value);
-            draft.placed.push((interface, Some(given.value.addr()), given.at));
+/// Writes a node in the canonical form.
+pub(crate) fn write(node: &NodeDescription) -> Value {
+    let NodeDescription { name, kind, port, addresses, macs, routes, rules } = node;
+    let mut table = Map::new();
+    let mut put = |key: &str, value: Value| _ = table.insert(key.to_owned(), value);
+    put("name", json!(name));
+    put("kind", json!(kind.key()));
+    if let Some(port) = port {
+        put("port", json!(port.to_string()));
+    }
+    if !addresses.is_empty() {
+        put("addresses", write_by_link(addresses));
+    }
+    if !macs.is_empty() {
+        put("mac", write_by_link(macs));
+    }
+    if !routes.is_empty() {
+        let entries = routes.iter().map(|(prefix, via)| (prefix.to_string(), json!(via.to_string())));
+        put("routes", Value::Object(entries.collect()));
+    }
+    match rules {
+        None => {}
+        Some(RuleSource::Text(text)) => put("rules", json!(text)),
+        Some(RuleSource::File(file)) => put("file", json!(file)),
+    }
+    Value::Object(table)
+}
+
+/// A list, or a table of lists by link where any value has one.
+fn write_by_link<T: ToString>(given: &[OnLink<T>]) -> Value {
+    if given.iter().all(|given| given.link.is_none()) {
+        return given.iter().map(|given| json!(given.value.to_string())).collect();
+    }
+    let mut table: Map<String, Value> = Map::new();
+    for OnLink { link, value } in given {
+        let list = table.entry(link.clone().unwrap_or_default()).or_insert_with(|| json!([]));
+        if let Value::Array(list) = list {
+            list.push(json!(value.to_string()));
         }
-        let port = match &spec.topology.node(id).kind {
-            NodeKind::Host { port: Some(port) } => Some(port.clone()),
-            _ => None,
-        };
-        if let Some(port) = port {
-            let name = spec.topology.node(id).name.clone();
-            // The interface behind a port has an address of its own, which nobody here knows.
-            spec.topology.nodes[index].interfaces.iter_mut().for_each(|interface| interface.mac = None);
-            if spec.topology.nodes[index].interfaces.len() > 1 {
-                spec.remarks.mistake(
-                    draft.at,
-                    format!("{name} is one port but has several links"),
-                    "write a host for each",
-                );
-            }
-            if let Some(interface) = port.interface()
-                && let Some(other) = ports.insert(interface.to_owned(), name)
-            {
-                let what = format!("port {interface} is {other}'s already");
-                spec.remarks.mistake(draft.at, what, "write another port");
-            }
-        }
-        for given in std::mem::take(&mut draft.mac) {
-            let Some(interface) = interface(spec, id, given.at, given.link.as_deref(), "mac") else {
-                continue;
-            };
-            spec.topology.nodes[index].interfaces[interface].mac = Some(given.value);
-            draft.placed.push((interface, None, given.at));
-            draft.macs.push((id, interface));
-        }
-        spec.topology.nodes[index].routes =
-            draft.routes.iter().map(|&(_, prefix, via)| (prefix, via)).collect();
-        if let Some(Rules { at, file, text }) = &draft.rules
-            && let Err(mistakes) = spec.topology.set_rules(id, text)
-        {
-            for mistake in mistakes {
-                let what = match file {
-                    Some(file) => format!("{file}:{}: {}", mistake.line, mistake.what),
-                    None => format!("rule {}: {}", mistake.line, mistake.what),
-                };
-                spec.remarks.mistake(*at, what, mistake.instead);
-            }
-        }
-        spec.drafts[index] = draft;
+    }
+    Value::Object(table)
+}
+
+impl NodeRole {
+    /// Returns the key of this kind in a spec: `host`, `router`, `switch` or `openflow`.
+    pub fn key(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(key, _)| key)
     }
 }
 
-fn empty() -> NodeDraft {
-    NodeDraft {
-        at: 0,
-        addresses: Vec::new(),
-        mac: Vec::new(),
-        routes: Vec::new(),
-        rules: None,
-        placed: Vec::new(),
-        macs: Vec::new(),
-    }
+/// The schema of the table of a node of one kind.
+pub(crate) fn schema(kind: NodeRole) -> Value {
+    schema::table(properties(kind), &[])
 }
 
-/// The interface on `link`, or the only one.
-fn interface(spec: &mut Reader, id: NodeId, at: usize, link: Option<&str>, key: &str) -> Option<usize> {
-    let node = spec.topology.node(id);
-    let links: Vec<&str> = node.interfaces.iter().map(|i| spec.topology.link(i.link).name.as_str()).collect();
-    let by_link = || format!("write {key} = {{ {} = … }}", links.first().unwrap_or(&"LINK"));
-    let (what, instead) = match link {
-        None if links.len() == 1 => return Some(0),
-        None if links.is_empty() => {
-            (format!("{} has no link to put this on", node.name), "write a [[link]]".to_owned())
-        }
-        None => (format!("{} has {} links", node.name, links.len()), by_link()),
-        Some(link) => match links.iter().position(|name| *name == link) {
-            Some(index) => return Some(index),
-            None => {
-                let instead = match nearest(link, links.iter().copied()) {
-                    Some(meant) => format!("write {meant}"),
-                    None if links.is_empty() => "write a [[link]]".to_owned(),
-                    None => format!("write one of {}", links.join(", ")),
-                };
-                (format!("{} has no link '{link}'", node.name), instead)
-            }
-        },
+/// The schema of a node in the canonical form.
+pub(crate) fn canonical_schema() -> Value {
+    let one = |(key, kind): (&str, NodeRole)| {
+        let mut all = properties(kind);
+        all.insert("kind".to_owned(), json!({ "const": key }));
+        all.insert("name".to_owned(), schema::reference("name"));
+        schema::table(all, &["name", "kind"])
     };
-    spec.remarks.mistake(at, what, instead);
-    None
+    json!({ "oneOf": KINDS.map(one) })
+}
+
+fn properties(kind: NodeRole) -> Map<String, Value> {
+    let text = || json!({ "type": "string" });
+    let by_link = || {
+        let values = schema::one_or_list(json!({ "type": "string" }));
+        json!({ "anyOf": [values, { "type": "object", "additionalProperties": values }] })
+    };
+    let routed = || {
+        schema::properties([
+            ("address", "Its address with a prefix length; assigned if left out.", by_link()),
+            ("addresses", "Its addresses, as a list or by link.", by_link()),
+            ("mac", "Its hardware address; assigned if left out.", by_link()),
+            (
+                "routes",
+                "Routes in addition to those computed: a prefix or default, and the next router.",
+                json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+            ),
+        ])
+    };
+    match kind {
+        NodeRole::Router => routed(),
+        NodeRole::Switch => Map::new(),
+        NodeRole::Host => {
+            let mut all = routed();
+            let port = "The interface of this machine that `fastpath run` attaches.";
+            all.extend(schema::properties([("port", port, text())]));
+            all
+        }
+        NodeRole::OpenFlow => schema::properties([
+            ("rules", "Rules in the syntax of ovs-ofctl.", text()),
+            ("file", "The name of a file of rules.", text()),
+        ]),
+    }
 }

@@ -1,12 +1,16 @@
-//! The values of a pipe in a spec, in a link, in one of its directions,
-//! in an event, and in what is asked of a running network.
+//! The values of a pipe: in a link, in one of its directions, in an event, and in a request to
+//! change a running network. Read and written under the same keys.
 
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
+use crate::schema;
 use crate::tree::Tree;
+use crate::write::text;
 use crate::{Files, effects, loss, queue, slots};
-use fastpath_link::{Cells, Change, Framing, LinkState};
+use fastpath_link::{Cells, Change, Ecn, Framing, LinkState, PipeSpec, QueueSpec};
 use fastpath_units::{Duration, Rate};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 /// Bytes on an Ethernet wire beyond the frame: preamble 8, FCS 4, gap 12 (IEEE 802.3 §3.1.1,
@@ -98,14 +102,14 @@ fn overhead(field: &Field, change: &mut Change, remarks: &mut Remarks) {
             remarks.mistake(field.at, format!("overhead '{text}' is not known"), instead);
             return;
         }
-        Tree::Table(_) => (None, framing(field, remarks).map(Some)),
+        Tree::Table(_) => (Some(0), framing(field, remarks).map(Some)),
         _ => match field
             .integer(-OVERHEAD_MAX..=OVERHEAD_MAX, remarks)
             .map(|bytes| (bytes, u32::try_from(bytes)))
         {
             None => return,
             Some((_, Ok(bytes))) => plain(bytes),
-            Some((bytes, Err(_))) => (None, Some(Some(Framing { packet: bytes as i32, cells: None }))),
+            Some((bytes, Err(_))) => (Some(0), Some(Some(Framing { packet: bytes as i32, cells: None }))),
         },
     };
 }
@@ -129,4 +133,262 @@ fn framing(field: &Field, remarks: &mut Remarks) -> Option<Framing> {
     fields.finish(remarks);
     let (overhead, packet) = (overhead?, packet?);
     Some(Framing { packet, cells: payload?.map(|payload| Cells { payload, overhead }) })
+}
+
+/// Writes the values of a change under the keys of a spec.
+pub(crate) fn write(change: &Change) -> Vec<(&'static str, Value)> {
+    // Every field is named, so that a new one is not forgotten here. Opportunities come of traces,
+    // and no key pauses a link.
+    let Change { rate, overhead, delay, loss: _, queue, egress_loss: _, jitter, reorder, .. } = change;
+    let Change {
+        duplicate, corrupt, framing, slots, loss_ecn: _, state, opportunities: _, paused: _, ..
+    } = change;
+    let none = || json!("none");
+    let overhead = match framing {
+        Some(Some(framing)) => Some(write_framing(*framing)),
+        Some(None) | None => overhead.map(|bytes| json!(bytes)),
+    };
+    let values = [
+        ("rate", rate.as_ref().map(|rate| rate.as_ref().map_or_else(|| json!("unlimited"), text))),
+        ("overhead", overhead),
+        ("delay", delay.as_ref().map(text)),
+        ("loss", loss::write(change)),
+        ("queue", queue.as_ref().map(write_queue)),
+        ("jitter", jitter.as_ref().map(|jitter| jitter.as_deref().map_or_else(none, effects::write_jitter))),
+        ("reorder", reorder.as_ref().map(|law| law.as_ref().map_or_else(none, effects::write_reorder))),
+        ("duplicate", duplicate.as_ref().map(effects::write_duplicate)),
+        ("corrupt", corrupt.as_ref().map(|law| law.as_ref().map_or_else(none, effects::write_corrupt))),
+        ("slots", slots.as_ref().map(|slots| slots.as_deref().map_or_else(none, slots::write))),
+        ("state", state.map(|state| json!(if state == LinkState::Up { "up" } else { "down" }))),
+    ];
+    values.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// Writes the values of a change into a table.
+pub(crate) fn write_into(change: &Change, table: &mut Map<String, Value>) {
+    table.extend(write(change).into_iter().map(|(key, value)| (key.to_owned(), value)));
+}
+
+/// Returns the change that gives a new pipe every value of `pipe`, in as few words as possible.
+pub(crate) fn complete(pipe: &PipeSpec) -> Change {
+    let mut change = Change::to(pipe);
+    (change.opportunities, change.paused) = (None, None);
+    match pipe.framing {
+        Some(_) => change.overhead = None,
+        None => change.framing = None,
+    }
+    if pipe.loss_ecn == Ecn::Off {
+        change.loss_ecn = None;
+        if pipe.loss.is_never() && !pipe.egress_loss.is_never() {
+            change.loss = None;
+        }
+    }
+    if pipe.egress_loss.is_never() {
+        change.egress_loss = None;
+    }
+    change
+}
+
+/// Returns the values of `pipe` that are not the default, by their keys. Lists of more than
+/// [`ENTRIES_MAX`] entries are described, not written.
+pub fn values(pipe: &PipeSpec) -> BTreeMap<&'static str, Value> {
+    let ideal = complete(&PipeSpec::default());
+    let ideal: BTreeMap<&str, Value> = write(&ideal).into_iter().collect();
+    let mut values: BTreeMap<&str, Value> = write(&complete(pipe)).into_iter().collect();
+    values.retain(|key, value| ideal.get(key) != Some(value));
+    values.values_mut().for_each(shorten);
+    values
+}
+
+/// Lists with more entries are described in reports.
+const ENTRIES_MAX: usize = 1000;
+
+fn shorten(value: &mut Value) {
+    match value {
+        Value::Array(list) if list.len() > ENTRIES_MAX => *value = json!(format!("{} values", list.len())),
+        Value::Array(list) => list.iter_mut().for_each(shorten),
+        Value::Object(table) => table.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+fn write_queue(queue: &QueueSpec) -> Value {
+    match *queue == QueueSpec::default() {
+        true => json!("unlimited"),
+        false => queue::write(queue),
+    }
+}
+
+fn write_framing(Framing { packet, cells }: Framing) -> Value {
+    match cells {
+        None if packet < 0 => json!(packet),
+        None => json!({ "bytes": packet }),
+        Some(cells) => json!({ "bytes": packet, "cell": cells.payload, "cell_overhead": cells.overhead }),
+    }
+}
+
+/// The schemas of the values of a pipe, by name.
+pub(crate) fn definitions(define: &mut dyn FnMut(&str, Value)) {
+    let bytes = json!({ "type": "integer", "minimum": -OVERHEAD_MAX, "maximum": OVERHEAD_MAX });
+    let cells = schema::properties([
+        ("bytes", "Bytes in addition to each packet.", bytes.clone()),
+        (
+            "cell",
+            "The payload of a cell, bytes.",
+            json!({ "type": "integer", "minimum": 1, "maximum": CELL_MAX }),
+        ),
+        ("cell_overhead", "Bytes in addition to the payload of each cell.", bytes.clone()),
+    ]);
+    define("overhead", json!({ "anyOf": [bytes, { "const": "ethernet" }, schema::table(cells, &[])] }));
+    define("loss", loss::schema());
+    define("queue", queue::schema());
+    define("law", effects::law_schema());
+    define("jitter", effects::jitter_schema());
+    define("reorder", effects::reorder_schema());
+    define("duplicate", effects::duplicate_schema());
+    define("corrupt", effects::corrupt_schema());
+    define("slots", slots::schema());
+}
+
+/// The schemas of [`KEYS`].
+pub(crate) fn properties() -> Map<String, Value> {
+    let rate = json!({ "anyOf": [{ "const": "unlimited" }, schema::reference("rate")] });
+    schema::properties([
+        ("rate", "Bits on the wire per second, or \"unlimited\".", rate),
+        (
+            "overhead",
+            "Bytes on the wire beyond each frame: a number, \"ethernet\" (24), or cells.",
+            schema::reference("overhead"),
+        ),
+        ("delay", "The propagation delay, one way.", schema::reference("duration")),
+        (
+            "loss",
+            "A probability or a law; a list has one before the queue and one behind the bottleneck.",
+            schema::reference("loss"),
+        ),
+        (
+            "queue",
+            "A limit, the longest sojourn time, \"unlimited\", or a discipline.",
+            schema::reference("queue"),
+        ),
+        ("jitter", "A law by which the delay varies, or \"none\".", schema::reference("jitter")),
+        ("reorder", "The share of packets that skip the delay.", schema::reference("reorder")),
+        ("duplicate", "The share of packets that leave twice.", schema::reference("duplicate")),
+        ("corrupt", "The share of packets with a flipped bit.", schema::reference("corrupt")),
+        ("slots", "The slots in which packets leave together, or \"none\".", schema::reference("slots")),
+        ("state", "Down: nothing passes, and what is queued is dropped.", json!({ "enum": ["up", "down"] })),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::parse_change;
+    use crate::write::inline;
+    use fastpath_link::{LossPlan, LossSpec, Opportunities};
+
+    /// A pipe with these values and no others.
+    fn pipe(values: &[(&str, String)]) -> PipeSpec {
+        let lines: Vec<String> = values.iter().map(|(key, value)| assignment(key, value)).collect();
+        let change =
+            parse_change(&lines.join("\n")).unwrap_or_else(|mistakes| panic!("{lines:?}: {mistakes:?}"));
+        let mut spec = PipeSpec::default();
+        change.apply_to(&mut spec);
+        spec
+    }
+
+    #[test]
+    fn what_is_written_reads_back_as_the_same_pipe() {
+        for (key, value) in [
+            ("rate", "1.000001Mbit"),
+            ("overhead", "ethernet"),
+            ("overhead", "-14"),
+            ("overhead", "{ bytes = 8, cell = 48, cell_overhead = 5 }"),
+            ("delay", "1.5ms"),
+            ("loss", "0.0001%"),
+            ("loss", "{ probability = 0.123456789, at = 'egress' }"),
+            ("loss", "{ probability = '1%', ecn = true }"),
+            ("loss", "{ kind = 'uniform', probability = '1%', correlation = '25%' }"),
+            ("loss", "{ kind = 'gilbert-elliott', to_bad = '1%', to_good = '30%', loss_in_bad = '90%' }"),
+            (
+                "loss",
+                "{ kind = 'four-state', p13 = '1%', p31 = '30%', p32 = '2%', p23 = '40%', p14 = '0.1%' }",
+            ),
+            ("loss", "{ kind = 'runs', passed = [99, 7], lost = [1, 2] }"),
+            ("loss", "{ kind = 'packets', numbers = [3, 17] }"),
+            ("loss", "{ kind = 'bytes', offsets = [1000, 90000] }"),
+            ("loss", "{ kind = 'outage', start = '1s', for = '200ms', every = '5s' }"),
+            (
+                "loss",
+                "[{ kind = 'packets', numbers = [1] }, { kind = 'packets', numbers = [2], at = 'egress' }]",
+            ),
+            ("queue", "50p"),
+            ("queue", "64KiB"),
+            ("queue", "20ms"),
+            ("queue", "{ kind = 'drop-tail', limit = '20ms' }"),
+            ("queue", "{ kind = 'drop-head', limit = '9p' }"),
+            ("queue", "{ kind = 'red', limit = '50p', min = '5p', max = '15p', ecn = true }"),
+            ("queue", "{ kind = 'red', limit = '64KiB', min = '5KiB', max = '15KiB', gentle = false }"),
+            ("queue", "{ kind = 'ared', limit = '50p', min = '5p', max = '15p' }"),
+            ("queue", "{ kind = 'ared', limit = '50p', target = '5ms' }"),
+            ("queue", "{ kind = 'codel', target = '1ms', ecn = true }"),
+            ("queue", "{ kind = 'fq-codel', flows = 16 }"),
+            ("queue", "{ kind = 'pie', alpha = 0.1, ecn = true }"),
+            ("queue", "{ kind = 'dualpi2' }"),
+            ("queue", "{ kind = 'dualpi2', classic_share = 10 }"),
+            ("queue", "{ kind = 'token-bucket', rate = '1Mbit', burst = '10KiB', limit = '100p' }"),
+            (
+                "queue",
+                "{ kind = 'token-bucket', rate = '1Mbit', burst = '10KiB', limit = '100p', peak = '2Mbit', peak_burst = '2KiB' }",
+            ),
+            ("queue", "{ kind = 'prio', bands = [{ dscp = ['EF'], limit = '10p' }, { limit = '100p' }] }"),
+            (
+                "queue",
+                "{ kind = 'drr', classes = [{ dscp = [46, 8], quantum = '3KiB', limit = '10p' }, { quantum = '1KiB', limit = '20p' }] }",
+            ),
+            ("jitter", "{ law = 'uniform', half_width = '1ms', reorder = 'allow' }"),
+            ("jitter", "{ law = 'normal', sd = '1ms', half_life = '50ms' }"),
+            (
+                "jitter",
+                "{ law = 'lognormal', mean = '1ms', sd = '3ms', correlation = '25%', reorder = 'drop' }",
+            ),
+            ("jitter", "{ law = 'pareto', mean = '2ms', shape = 2.5 }"),
+            ("jitter", "{ law = 'exponential', mean = '2ms' }"),
+            ("jitter", "{ law = 'table', values = ['1ms', '2.5ms'] }"),
+            ("jitter", "{ law = 'trace', values = ['1ms', '2.5ms'] }"),
+            ("reorder", "25%"),
+            ("reorder", "{ probability = '25%', correlation = '50%', gap = 5 }"),
+            ("duplicate", "1%"),
+            ("duplicate", "{ probability = '1%', later = '5ms' }"),
+            ("corrupt", "0.1%"),
+            ("corrupt", "{ probability = '0.1%', correlation = '10%' }"),
+            ("corrupt", "{ bits = 1e-6 }"),
+            ("slots", "2ms"),
+            ("slots", "{ min = '1ms', max = '3ms', packets = 10, bytes = '15KiB' }"),
+            ("slots", "{ mean = '2ms', law = { law = 'exponential', mean = '1ms' } }"),
+            ("state", "down"),
+        ] {
+            let asked = pipe(&[(key, value.to_owned())]);
+            assert_ne!(asked, PipeSpec::default(), "{value} asks for something");
+            let written = values(&asked);
+            assert_eq!(written.keys().collect::<Vec<_>>(), [&key], "{value}");
+            // As JSON for the control interface, which takes text without its quotes.
+            let read: Vec<(&str, String)> = written
+                .iter()
+                .map(|(key, value)| (*key, value.as_str().map_or_else(|| inline(value), str::to_owned)))
+                .collect();
+            assert_eq!(pipe(&read), asked, "{value} was written as {read:?}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_says_nothing_of_defaults_and_little_of_what_is_long() {
+        assert!(values(&PipeSpec::default()).is_empty());
+        let numbers = vec![1; ENTRIES_MAX + 1].into();
+        let loss = LossSpec::Plan(LossPlan::Numbers(numbers));
+        let said = &values(&PipeSpec { loss, ..PipeSpec::default() })["loss"];
+        assert_eq!(said["numbers"], "1001 values");
+        let times = Opportunities::new([Duration::from_ms(1)]).ok();
+        assert!(values(&PipeSpec { opportunities: times, ..PipeSpec::default() }).is_empty());
+    }
 }

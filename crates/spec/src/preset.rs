@@ -1,6 +1,6 @@
 //! Kinds of access by name, each with where its numbers come from. They are data: `presets.toml`.
 
-use crate::reader as spec;
+use crate as spec;
 use fastpath_link::Change;
 use std::sync::OnceLock;
 use toml::de::{DeTable, DeValue};

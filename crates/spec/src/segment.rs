@@ -30,6 +30,7 @@ pub fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet
 /// All segments of a topology, each once, in the order in which the links first touch them.
 #[derive(Debug)]
 pub struct Segments {
+    /// In the order in which the links first touch them.
     pub all: Vec<Segment>,
     /// Per node and interface the place in `all`; meaningless for switches.
     places: Vec<Vec<usize>>,
@@ -47,6 +48,7 @@ pub struct Segment {
 }
 
 impl Segments {
+    /// Finds the segments of a topology.
     pub fn of(topology: &Topology) -> Segments {
         let places = topology.nodes.iter().map(|node| vec![usize::MAX; node.interfaces.len()]).collect();
         let mut segments = Segments { all: Vec::new(), places };

@@ -11,9 +11,12 @@ use crate::Files;
 use crate::effects;
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
+use crate::schema;
 use crate::tree::Tree;
+use crate::write::{table, text};
 use fastpath_link::{SlotSpec, SlotWait};
 use fastpath_units::{Bytes, Duration};
+use serde_json::{Value, json};
 
 /// Reads slots; `Some(None)` is none.
 pub(crate) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<SlotSpec>>> {
@@ -87,4 +90,31 @@ fn wait(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Option<Slo
             None
         }
     }
+}
+
+pub(crate) fn write(SlotSpec { wait, packets, bytes }: &SlotSpec) -> Value {
+    let wait = match wait {
+        SlotWait::Between(least, most) if least == most && packets.is_none() && bytes.is_none() => {
+            return text(least);
+        }
+        SlotWait::Between(least, most) => vec![("min", text(least)), ("max", text(most))],
+        SlotWait::Law(mean, law) => vec![("mean", text(mean)), ("law", table(effects::write_law(law)))],
+    };
+    let packets = packets.map(|packets| ("packets", json!(packets)));
+    let bytes = bytes.map(|bytes| ("bytes", text(bytes)));
+    table(wait.into_iter().chain(packets).chain(bytes))
+}
+
+/// The schema of `slots`.
+pub(crate) fn schema() -> Value {
+    let duration = || schema::reference("duration");
+    let all = schema::properties([
+        ("min", "The shortest time between slots.", duration()),
+        ("max", "The longest time between slots.", duration()),
+        ("mean", "The mean time between slots, with a law.", duration()),
+        ("law", "How the time between slots varies.", schema::reference("law")),
+        ("packets", "The packets that a slot passes at most.", json!({ "type": "integer", "minimum": 1 })),
+        ("bytes", "The bytes that a slot passes at most.", schema::reference("bytes")),
+    ]);
+    json!({ "anyOf": [{ "const": "none" }, duration(), schema::table(all, &[])] })
 }

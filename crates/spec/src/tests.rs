@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::engine_settings::{EngineSettings, Idle, Late, Workers};
-use crate::topology::Link;
+use crate::topology::{Direction, Event, Link, LinkId, NodeId, NodeKind};
 use fastpath_link::{
     AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
     Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterCorrelation, JitterLaw, JitterSpec, Limit,
-    LinkState, LossPlan, LossSpec, Outage, Peak, PieSpec, PrioSpec, QueueSpec, RedSpec, Reorder, ReorderSpec,
-    Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
+    LinkState, LossPlan, LossSpec, Outage, Peak, PieSpec, PipeSpec, PrioSpec, QueueSpec, RedSpec, Reorder,
+    ReorderSpec, Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
 };
-use fastpath_units::{Bytes, Probability, Rate};
+use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
 use std::num::NonZeroU32;
 
 const LEAST: &str = r#"

@@ -4,6 +4,7 @@
 //! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it
 //! keeps `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
 
+use crate::description::TraceSource;
 use crate::port_name::PortName;
 use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
@@ -135,12 +136,12 @@ pub struct Track {
     pub link: LinkId,
     /// Which of its pipes.
     pub pipe: usize,
-    /// Where it comes from, for people: the name of a file.
-    pub source: String,
+    /// Where it comes from.
+    pub source: TraceSource,
     /// What it says.
     pub timeline: Timeline,
     /// What comes after its end.
-    pub end: End,
+    pub end: TraceEnd,
     /// Where in it to begin.
     pub offset: Duration,
     /// What it starts with, as a place in [`Topology::groups`]; without a group with the run.
@@ -149,7 +150,7 @@ pub struct Track {
 
 /// What comes after the end of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum End {
+pub enum TraceEnd {
     /// It starts over.
     #[default]
     Repeat,

@@ -2,7 +2,7 @@
 //! undo the change, and where opportunities say when packets leave, rate, overhead and slots mean
 //! nothing.
 
-use crate::topology::{End, LinkId, Start, Topology, Track};
+use crate::topology::{LinkId, Start, Topology, TraceEnd, Track};
 use crate::trace::Timeline;
 use fastpath_link::Change;
 use fastpath_units::{Duration, Time};
@@ -81,11 +81,11 @@ impl Track {
     /// When it changes nothing any more, if it starts at `start`; `None`: never.
     pub fn until(&self, start: Time) -> Option<Time> {
         let last = match (&self.timeline, self.end) {
-            (_, End::Repeat) | (Timeline::Opportunities(_), End::Hold) => return None,
-            (Timeline::Steps(steps), End::Hold) => {
+            (_, TraceEnd::Repeat) | (Timeline::Opportunities(_), TraceEnd::Hold) => return None,
+            (Timeline::Steps(steps), TraceEnd::Hold) => {
                 steps.steps().last().map_or(Duration::ZERO, |step| step.at)
             }
-            (_, End::Reset | End::Stop) => self.timeline.length(),
+            (_, TraceEnd::Reset | TraceEnd::Stop) => self.timeline.length(),
         };
         start.checked_add(last.saturating_sub(self.offset))
     }

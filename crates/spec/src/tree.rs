@@ -14,6 +14,8 @@ pub(crate) enum Tree<'t> {
     Float(Cow<'t, str>),
     Boolean(bool),
     Date,
+    /// Of JSON: as if the key were not there.
+    Null,
     Array(Vec<Placed<'t>>),
     Table(Table<'t>),
 }

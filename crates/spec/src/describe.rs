@@ -1,0 +1,113 @@
+//! From a topology back to a description with nothing left out: every name, address and value is
+//! given. Resolving it again gives the same topology.
+
+use crate::description::{
+    Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
+    NodeRole, OnLink, RuleSource, TraceDescription,
+};
+use crate::engine_settings::EngineSettings;
+use crate::pipe;
+use crate::topology::{Direction, Event, LinkId, Node, NodeKind, Topology, TraceEnd, Track};
+use crate::trace::Timeline;
+use fastpath_link::PipeSpec;
+use fastpath_units::Time;
+
+/// Returns the description of a topology, with nothing left out.
+///
+/// What no description can express is left out: values below zero in a table of jitter, as tables
+/// of `tc` have them, and opportunities that no trace gives.
+pub fn describe(topology: &Topology) -> Description {
+    let mut group_of: Vec<Option<&str>> = vec![None; topology.links.len()];
+    for group in &topology.groups {
+        for link in &group.links {
+            group_of[link.0 as usize] = Some(&group.name);
+        }
+    }
+    let links = group_of.iter().enumerate();
+    let groups = topology.groups.iter();
+    Description {
+        seed: topology.seed,
+        nodes: topology.nodes.iter().map(|node| describe_node(topology, node)).collect(),
+        links: links.map(|(id, group)| describe_link(topology, LinkId(id as u32), *group)).collect(),
+        events: topology.events.iter().map(|event| describe_event(topology, event)).collect(),
+        groups: groups
+            .map(|group| GroupDescription { name: group.name.clone(), start: group.start })
+            .collect(),
+        engine: EngineSettings::default(),
+    }
+}
+
+fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
+    let kind = match &node.kind {
+        NodeKind::Host { .. } => NodeRole::Host,
+        NodeKind::Router => NodeRole::Router,
+        NodeKind::Switch => NodeRole::Switch,
+        NodeKind::OpenFlow { .. } => NodeRole::OpenFlow,
+    };
+    let mut described = NodeDescription::new(kind, &node.name);
+    described.routes.clone_from(&node.routes);
+    match &node.kind {
+        NodeKind::Host { port } => described.port.clone_from(port),
+        NodeKind::OpenFlow { rules, .. } if !rules.is_empty() => {
+            described.rules = Some(RuleSource::Text(rules.clone()));
+        }
+        _ => {}
+    }
+    if !node.kind.is_switch() {
+        for interface in &node.interfaces {
+            let link = || Some(topology.link(interface.link).name.clone());
+            let addresses = interface.addresses.iter().map(|&value| OnLink { link: link(), value });
+            described.addresses.extend(addresses);
+            described.macs.extend(interface.mac.map(|value| OnLink { link: link(), value }));
+        }
+    }
+    described
+}
+
+fn describe_link(topology: &Topology, id: LinkId, group: Option<&str>) -> LinkDescription {
+    let link = topology.link(id);
+    let [(a, interface), (b, _)] = link.ends;
+    let [forward, backward] = [0, 1].map(|end| describe_pipe(&link.pipes[end], topology.tracks_of(id, end)));
+    LinkDescription {
+        name: Some(link.name.clone()),
+        mtu: Some(topology.node(a).interfaces[interface].mtu),
+        group: group.map(str::to_owned),
+        forward,
+        backward,
+        ..LinkDescription::new(&topology.node(a).name, &topology.node(b).name)
+    }
+}
+
+fn describe_pipe(pipe: &PipeSpec, tracks: &[Track]) -> DirectionDescription {
+    let mut values = pipe::complete(pipe);
+    // Values that opportunities replace for good are refused; the resolver has cleared them.
+    let is_lasting =
+        |track: &Track| track.end == TraceEnd::Repeat && matches!(track.timeline, Timeline::Opportunities(_));
+    if tracks.iter().any(is_lasting) {
+        values.rate = values.rate.filter(Option::is_some);
+        values.overhead = values.overhead.filter(|bytes| *bytes > 0);
+        values.slots = values.slots.filter(Option::is_some);
+    }
+    let described = |track: &Track| TraceDescription {
+        source: track.source.clone(),
+        end: track.end,
+        offset: track.offset,
+    };
+    let traces: Vec<TraceDescription> = tracks.iter().map(described).collect();
+    DirectionDescription { values, traces: (!traces.is_empty()).then_some(traces) }
+}
+
+fn describe_event(topology: &Topology, event: &Event) -> EventDescription {
+    let direction = match event.direction {
+        Direction::Forward => "forward",
+        Direction::Backward => "backward",
+        Direction::Both => "both",
+    };
+    EventDescription {
+        at: event.at.since(Time::ZERO),
+        links: vec![topology.link(event.link).name.clone()],
+        group: None,
+        direction: Some(direction.to_owned()),
+        values: event.change.clone(),
+    }
+}

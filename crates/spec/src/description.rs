@@ -1,0 +1,276 @@
+//! What an author writes about a network: the one form that every reader produces and that
+//! [`resolve`](crate::resolve()) turns into a checked [`Topology`](crate::Topology).
+//!
+//! ```text
+//!  spec.toml ─┐
+//!  spec.json ─┤                       ┌─▶ Topology, warnings
+//!  script.ns ─┼─▶ Description ─ resolve
+//!  Rust, … ───┘       ▲               └─▶ every mistake, with its path
+//!                     └── describe ── Topology
+//! ```
+//!
+//! Everything is optional where a default exists, and things refer to each other by name. As JSON
+//! (serde, `from_json`, `to_json`) a description has the *canonical form*:
+//!
+//! ```json
+//! {
+//!   "seed": 7,
+//!   "nodes": [{ "name": "a", "kind": "host" }, { "name": "b", "kind": "host" }],
+//!   "links": [{ "between": ["a", "b"], "rate": "10Mbit", "delay": "25ms", "forward": { "loss": "1%" } }],
+//!   "events": [{ "at": "10s", "link": "a-b", "direction": "forward", "delay": "50ms" }],
+//!   "groups": [{ "name": "cell", "start": "first-packet" }],
+//!   "engine": { "tolerance": "1ms" }
+//! }
+//! ```
+
+use crate::engine_settings::EngineSettings;
+use crate::mistake::Mistake;
+use crate::port_name::PortName;
+use crate::topology::{Start, TraceEnd};
+use crate::trace::Format;
+use crate::{Files, event, group, link, node, reader};
+use fastpath_link::Change;
+use fastpath_units::{Duration, Rate};
+use fastpath_wire::MacAddr;
+use ipnet::IpNet;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use std::net::IpAddr;
+
+/// A network as its author describes it. See the head of this file.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Description {
+    /// The seed of everything random, unless the command line gives one.
+    pub seed: Option<u64>,
+    /// Hosts, routers and switches.
+    pub nodes: Vec<NodeDescription>,
+    /// Links between nodes.
+    pub links: Vec<LinkDescription>,
+    /// Changes at times of the run.
+    pub events: Vec<EventDescription>,
+    /// Links whose traces start together. A group that only links name starts with the run.
+    pub groups: Vec<GroupDescription>,
+    /// The settings of a run in real time.
+    pub engine: EngineSettings,
+}
+
+/// A host, router or switch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeDescription {
+    /// Unique among nodes.
+    pub name: String,
+    /// What it does with frames.
+    pub kind: NodeRole,
+    /// The port that `fastpath run` attaches to a host.
+    pub port: Option<PortName>,
+    /// Addresses of hosts and routers; those left out are assigned.
+    pub addresses: Vec<OnLink<IpNet>>,
+    /// Hardware addresses of hosts and routers; those left out are assigned.
+    pub macs: Vec<OnLink<MacAddr>>,
+    /// Routes in addition to those computed: destinations and the address of the next router.
+    pub routes: Vec<(IpNet, IpAddr)>,
+    /// The rules of an OpenFlow switch.
+    pub rules: Option<RuleSource>,
+}
+
+/// What a node does with frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeRole {
+    /// Frames enter and leave the network here.
+    Host,
+    /// Forwards IP packets.
+    Router,
+    /// Forwards frames by learned addresses.
+    Switch,
+    /// Forwards frames by OpenFlow tables.
+    OpenFlow,
+}
+
+/// A value of a node's interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OnLink<T> {
+    /// The link that the interface is on; `None`: the only one of the node.
+    pub link: Option<String>,
+    /// The value.
+    pub value: T,
+}
+
+/// Where the rules of an OpenFlow switch are, in the syntax of ovs-ofctl.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RuleSource {
+    /// Here.
+    Text(String),
+    /// In the file of this name.
+    File(String),
+}
+
+/// Two pipes between two nodes.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LinkDescription {
+    /// Unique among links; `None`: `a-b`, `a-b-2`, …
+    pub name: Option<String>,
+    /// The names of two nodes.
+    pub between: [String; 2],
+    /// The largest packet above Ethernet, bytes.
+    pub mtu: Option<u32>,
+    /// The name of a preset, whose values hold where none is given here.
+    pub preset: Option<String>,
+    /// What its traces start with.
+    pub group: Option<String>,
+    /// Values of both directions.
+    pub values: Change,
+    /// Traces that both directions follow.
+    pub traces: Vec<TraceDescription>,
+    /// From the first node to the second: values in place of those of the link.
+    pub forward: DirectionDescription,
+    /// From the second node to the first.
+    pub backward: DirectionDescription,
+}
+
+/// One direction of a link.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct DirectionDescription {
+    /// Values in place of those of the link.
+    pub values: Change,
+    /// Traces in place of those of the link.
+    pub traces: Option<Vec<TraceDescription>>,
+}
+
+/// Values over time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TraceDescription {
+    /// Where the values come from.
+    pub source: TraceSource,
+    /// What comes after the end.
+    pub end: TraceEnd,
+    /// Where in the trace to begin.
+    pub offset: Duration,
+}
+
+/// Where the values of a trace come from. Prints as a name for people.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TraceSource {
+    /// A file.
+    File {
+        /// Its name, from where the description is.
+        path: String,
+        /// Its format; `None`: by the ending of its name.
+        format: Option<Format>,
+    },
+    /// Opportunities at random times.
+    Poisson {
+        /// How many bits a second could leave.
+        rate: Rate,
+        /// The length of a round.
+        length: Duration,
+        /// What the times follow from.
+        seed: u64,
+    },
+}
+
+/// A change of links at a time of the run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct EventDescription {
+    /// When, from the start of the run.
+    pub at: Duration,
+    /// The names of links.
+    pub links: Vec<String>,
+    /// A group, in place of links.
+    pub group: Option<String>,
+    /// `forward`, `backward`, or `a_to_b`; `None` or `both`: both directions.
+    pub direction: Option<String>,
+    /// What changes.
+    pub values: Change,
+}
+
+/// Links whose traces start together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupDescription {
+    /// Unique among groups.
+    pub name: String,
+    /// When the traces start.
+    pub start: Start,
+}
+
+impl Description {
+    /// Reads a description from JSON in the canonical form. `files` returns the text of a file that
+    /// the description names.
+    ///
+    /// # Errors
+    /// Every mistake in the values. What does not fit together is reported by
+    /// [`resolve`](crate::resolve()).
+    pub fn from_json(text: &str, files: &Files) -> Result<Description, Vec<Mistake>> {
+        reader::description_of_json(text, files)
+    }
+
+    /// Returns the description as JSON in the canonical form.
+    pub fn to_json(&self) -> Value {
+        let mut all = Map::new();
+        if let Some(seed) = self.seed {
+            all.insert("seed".to_owned(), json!(seed));
+        }
+        all.insert("nodes".to_owned(), self.nodes.iter().map(node::write).collect());
+        all.insert("links".to_owned(), self.links.iter().map(link::write).collect());
+        all.insert("events".to_owned(), self.events.iter().map(event::write).collect());
+        all.insert("groups".to_owned(), self.groups.iter().map(group::write).collect());
+        if self.engine != EngineSettings::default() {
+            all.insert("engine".to_owned(), self.engine.write());
+        }
+        Value::Object(all)
+    }
+}
+
+impl NodeDescription {
+    /// Returns a node with nothing given but its name.
+    pub fn new(kind: NodeRole, name: impl Into<String>) -> NodeDescription {
+        NodeDescription {
+            name: name.into(),
+            kind,
+            port: None,
+            addresses: Vec::new(),
+            macs: Vec::new(),
+            routes: Vec::new(),
+            rules: None,
+        }
+    }
+
+    /// Returns a host with nothing given but its name.
+    pub fn host(name: impl Into<String>) -> NodeDescription {
+        NodeDescription::new(NodeRole::Host, name)
+    }
+}
+
+impl LinkDescription {
+    /// Returns an ideal link between two nodes: no rate limit, no delay, no loss.
+    pub fn new(a: impl Into<String>, b: impl Into<String>) -> LinkDescription {
+        LinkDescription { between: [a.into(), b.into()], ..LinkDescription::default() }
+    }
+}
+
+impl std::fmt::Display for TraceSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TraceSource::File { path, .. } => f.write_str(path),
+            TraceSource::Poisson { .. } => f.write_str("poisson"),
+        }
+    }
+}
+
+impl Serialize for Description {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Description {
+    /// Reads the canonical form. No files can be read here: laws of jitter from files need
+    /// [`Description::from_json`].
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Description, D::Error> {
+        let text = Value::deserialize(deserializer)?.to_string();
+        Description::from_json(&text, crate::NO_FILES).map_err(|mistakes| {
+            let said = |mistake: &Mistake| format!("{}; {}", mistake.what, mistake.instead);
+            D::Error::custom(mistakes.iter().map(said).collect::<Vec<_>>().join("\n"))
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! The events of a description: changes of links at times of the run. What is not named stays.
+//!
+//! ```toml
+//! [[event]]
+//! at        = "10s"
+//! link      = "access"             # or a list of links, or group = "cell"
+//! direction = "a_to_r"             # or "forward", "backward"; absent or "both": both
+//! delay     = "50ms"               # any value of a link
+//! ```
+
+use crate::Files;
+use crate::description::EventDescription;
+use crate::fields::{Field, Fields};
+use crate::mistake::Remarks;
+use crate::write::text;
+use crate::{pipe, schema};
+use fastpath_link::Change;
+use fastpath_units::Duration;
+use serde_json::{Map, Value, json};
+
+/// Reads the table of an event.
+pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> EventDescription {
+    let start = fields.at;
+    let at = match fields.get("at") {
+        Some(field) => field.quantity::<Duration>("10s", remarks),
+        None => {
+            remarks.mistake(start, "event has no time", "write at = \"10s\"");
+            None
+        }
+    };
+    let links = fields.get("link").map(|field| links(&field, remarks)).unwrap_or_default();
+    let group = fields.get("group").and_then(|field| field.text("cell", remarks).map(str::to_owned));
+    let direction = fields.get("direction").and_then(|field| Some(field.text("a_to_b", remarks)?.to_owned()));
+    let values = pipe::read(&mut fields, files, remarks);
+    if values == Change::default() && !pipe::KEYS.iter().any(|key| fields.peek(key).is_some()) {
+        let what = "the event changes nothing";
+        remarks.mistake(start, what, format!("write one of {}", pipe::KEYS.join(", ")));
+    }
+    fields.finish(remarks);
+    EventDescription { at: at.unwrap_or(Duration::ZERO), links, group, direction, values }
+}
+
+fn links(field: &Field, remarks: &mut Remarks) -> Vec<String> {
+    field.texts("a-b", remarks).into_iter().map(|(_, name)| name.to_owned()).collect()
+}
+
+/// Writes an event in the canonical form.
+pub(crate) fn write(event: &EventDescription) -> Value {
+    let EventDescription { at, links, group, direction, values } = event;
+    let mut table: Map<String, Value> = Map::new();
+    table.insert("at".to_owned(), text(at));
+    match links.as_slice() {
+        [] => {}
+        [one] => _ = table.insert("link".to_owned(), json!(one)),
+        several => _ = table.insert("link".to_owned(), json!(several)),
+    }
+    for (key, value) in [("group", group), ("direction", direction)] {
+        if let Some(value) = value {
+            table.insert(key.to_owned(), json!(value));
+        }
+    }
+    pipe::write_into(values, &mut table);
+    Value::Object(table)
+}
+
+/// The schema of an event.
+pub(crate) fn schema() -> Value {
+    let mut properties = pipe::properties();
+    properties.extend(schema::properties([
+        ("at", "The time of the run at which it happens.", schema::reference("duration")),
+        ("link", "The links that it changes.", schema::one_or_list(json!({ "type": "string" }))),
+        ("group", "The group whose links it changes, in place of link.", json!({ "type": "string" })),
+        (
+            "direction",
+            "One direction of a single link: \"a_to_b\" by its nodes, \"forward\" or \"backward\".",
+            json!({ "type": "string" }),
+        ),
+    ]));
+    schema::table(properties, &["at"])
+}

@@ -1,0 +1,122 @@
+//! What to write for keys of other tools: Mininet, containerlab, tc, Kathará, Emulab.
+
+/// The key of another tool, the key that is meant, and what to write.
+const OTHER_KEYS: &[(&str, &str, &str)] = &[
+    ("latency", "delay", "delay = \"25ms\""),
+    ("lat", "delay", "delay = \"25ms\""),
+    ("delay_ms", "delay", "delay = \"25ms\""),
+    ("latency_ms", "delay", "delay = \"25ms\""),
+    ("rtt", "delay", "delay = \"25ms\", which is one way: half of a round trip"),
+    ("bandwidth", "rate", "rate = \"10Mbit\""),
+    ("bw", "rate", "rate = \"10Mbit\""),
+    ("capacity", "rate", "rate = \"10Mbit\""),
+    ("throughput", "rate", "rate = \"10Mbit\""),
+    ("datarate", "rate", "rate = \"10Mbit\""),
+    ("bandwidth_mbps", "rate", "rate = \"10Mbit\""),
+    ("rate_mbps", "rate", "rate = \"10Mbit\""),
+    ("packet_loss", "loss", "loss = \"1%\""),
+    ("loss_rate", "loss", "loss = \"1%\""),
+    ("loss_percent", "loss", "loss = \"1%\""),
+    ("plr", "loss", "loss = \"1%\""),
+    ("drop", "loss", "loss = \"1%\""),
+    ("queue_size", "queue", "queue = \"50p\""),
+    ("max_queue_size", "queue", "queue = \"50p\""),
+    ("queue_limit", "queue", "queue = \"50p\""),
+    ("qlen", "queue", "queue = \"50p\""),
+    ("limit", "queue", "queue = \"50p\""),
+    ("buffer", "queue", "queue = \"50p\""),
+    ("qdisc", "queue", "queue = { kind = \"codel\" }"),
+    ("aqm", "queue", "queue = { kind = \"codel\" }"),
+    ("jitter_ms", "jitter", "jitter = { law = \"normal\", sd = \"2ms\" }"),
+    ("corruption", "corrupt", "corrupt = \"0.1%\""),
+    ("duplication", "duplicate", "duplicate = \"1%\""),
+    ("reordering", "reorder", "reorder = \"25%\""),
+    ("endpoints", "between", "between = [\"a\", \"b\"]"),
+    ("ends", "between", "between = [\"a\", \"b\"]"),
+    ("ip", "address", "address = \"10.0.1.2/24\""),
+    ("ipv4", "address", "address = \"10.0.1.2/24\""),
+    ("ipv6", "address", "address = \"fd00::2/64\""),
+    ("interface", "port", "port = \"eth1\""),
+    ("time", "at", "at = \"10s\""),
+    ("hosts", "host", "[host.NAME] for each"),
+    ("nodes", "host", "[host.NAME], [router.NAME] or [switch.NAME] for each"),
+    ("links", "link", "[[link]] for each"),
+    ("edges", "link", "[[link]] for each"),
+    ("events", "event", "[[event]] for each"),
+];
+
+/// Keys by which other tools choose the container of a host.
+const CONTAINER_KEYS: [&str; 4] = ["image", "docker", "container", "dockerfile"];
+
+/// Returns what to write for a key of another tool in a table that has the keys `known`.
+pub(crate) fn hint(key: &str, known: &[String]) -> Option<String> {
+    let key = key.to_ascii_lowercase();
+    let has = |meant: &str| known.iter().any(|known| known == meant);
+    if CONTAINER_KEYS.contains(&key.as_str()) && has("address") {
+        return Some(
+            "remove it: a host is a network namespace, and `fastpath lab exec` runs programs of this machine in it"
+                .to_owned(),
+        );
+    }
+    let found = OTHER_KEYS.iter().find(|(word, meant, _)| *word == key && has(meant));
+    found.map(|(_, _, how)| format!("write {how}"))
+}
+
+/// Returns the byte offset of the first line of a text that is YAML: `---`, or `key:` with nothing
+/// or a space behind it.
+pub(crate) fn first_line_of_yaml(text: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let content = line.trim();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let rest = content.trim_start_matches(word);
+        let is_key = rest.len() < content.len() && (rest == ":" || rest.starts_with(": "));
+        return (content == "---" || is_key).then_some(start);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse;
+
+    fn said(text: &str) -> Vec<String> {
+        parse(text).unwrap_err().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn keys_of_other_tools_have_what_to_write() {
+        let link = |key: &str| format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{key} = '1'\n");
+        for (key, how) in [
+            ("latency", "delay = \"25ms\""),
+            ("bandwidth", "rate = \"10Mbit\""),
+            ("bw", "rate = \"10Mbit\""),
+            ("queue_size", "queue = \"50p\""),
+            ("limit", "queue = \"50p\""),
+            ("jitter_ms", "jitter = { law = \"normal\", sd = \"2ms\" }"),
+        ] {
+            assert_eq!(said(&link(key)), [format!("5:1: link has no key '{key}'; write {how}")]);
+        }
+        let host = said("[host.a]\nimage = 'debian'\n");
+        assert!(
+            host[0].starts_with("2:1: host a has no key 'image'; remove it: a host is a network namespace")
+        );
+    }
+
+    #[test]
+    fn a_list_of_hosts_and_a_yaml_file_are_said_once() {
+        let hosts = "[[host]]\nname = 'a'\n[[host]]\nname = 'b'\n";
+        let expected = "1:3: host is a list of tables; write [host.NAME] for each";
+        assert_eq!(said(hosts).iter().map(|s| s.split_at(4).1).collect::<Vec<_>>(), [expected.split_at(4).1]);
+        for yaml in ["name: lab\ntopology:\n  nodes:\n    a: {}\n", "# x\n---\nhost:\n - a\n"] {
+            let said = said(yaml);
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].contains("this is YAML, and a spec is TOML; write"), "{said:?}");
+        }
+    }
+}

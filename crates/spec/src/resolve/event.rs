@@ -1,0 +1,113 @@
+//! Events: the links and directions they change, and what traces make of them.
+
+use super::{InvalidValue, Notice, Resolver, nearest_or};
+use crate::description::EventDescription;
+use crate::path::Path;
+use crate::topology::{Direction, Event, LinkId};
+use fastpath_units::Time;
+
+impl Resolver<'_> {
+    pub(super) fn events(&mut self) {
+        for (index, event) in self.description.events.iter().enumerate() {
+            let links = self.links_of_event(index, event);
+            let Some(direction) = self.direction(index, event, &links) else { continue };
+            let at = Time::ZERO + event.at;
+            self.check_beside_traces(index, event, (&links, direction));
+            let change = &event.values;
+            let made = |link| Event { at, link, direction, change: change.clone() };
+            self.topology.events.extend(links.into_iter().map(made));
+        }
+        self.topology.events.sort_by_key(|event| event.at);
+    }
+
+    fn links_of_event(&mut self, index: usize, event: &EventDescription) -> Vec<LinkId> {
+        let path = || Path::of("events", index);
+        match (event.links.is_empty(), &event.group) {
+            (false, None) => {
+                let named = event.links.iter().enumerate();
+                named
+                    .filter_map(|(place, name)| self.link_named(path().key("link").index(place), name))
+                    .collect()
+            }
+            (true, Some(name)) => {
+                if let Some(&group) = self.group_ids.get(name.as_str()) {
+                    return self.topology.groups[group].links.clone();
+                }
+                let known = self.group_ids.keys().copied();
+                let instead = nearest_or(name, known, "write the name of a group, as links have it");
+                self.mistake(path().key("group"), format!("there is no group '{name}'"), instead);
+                Vec::new()
+            }
+            (false, Some(_)) => {
+                self.mistake(path().key("group"), "event has a link and a group", "keep one of them");
+                Vec::new()
+            }
+            (true, None) => {
+                let instead = "write link = \"a-b\", link = [\"a-b\", \"b-c\"] or group = \"cell\"";
+                self.mistake(path().key("link"), "event has no link", instead);
+                Vec::new()
+            }
+        }
+    }
+
+    fn link_named(&mut self, path: Path, name: &str) -> Option<LinkId> {
+        let link = self.link_ids.get(name).copied();
+        if link.is_none() {
+            let known = self.link_ids.keys().map(String::as_str);
+            let otherwise = "write the name of a link, by default its ends: \"a-b\"";
+            let instead = nearest_or(name, known, otherwise);
+            self.mistake(path, format!("there is no link '{name}'"), instead);
+        }
+        link
+    }
+
+    fn direction(&mut self, index: usize, event: &EventDescription, links: &[LinkId]) -> Option<Direction> {
+        let path = Path::of("events", index).key("direction");
+        match (event.direction.as_deref(), links) {
+            (None | Some("both"), _) | (Some(_), []) => Some(Direction::Both),
+            (Some(_), [_, _, ..]) => {
+                let what = "a direction is one of a single link, and this changes several";
+                self.mistake(path, what, "write an event for each link");
+                None
+            }
+            (Some(text), [link]) => {
+                let link = self.topology.link(*link);
+                let [a, b] = link.ends.map(|(node, _)| &self.topology.node(node).name);
+                let (forward, backward) = (format!("{a}_to_{b}"), format!("{b}_to_{a}"));
+                if text == "forward" || text == forward {
+                    return Some(Direction::Forward);
+                }
+                if text == "backward" || text == backward {
+                    return Some(Direction::Backward);
+                }
+                let what = format!("'{text}' is not a direction of link {}", link.name);
+                self.mistake(path, what, format!("write \"{forward}\" or \"{backward}\""));
+                None
+            }
+        }
+    }
+
+    /// Changes of values on which a trace decides at that time: opportunities make them mean
+    /// nothing, steps undo them.
+    fn check_beside_traces(
+        &mut self,
+        index: usize,
+        event: &EventDescription,
+        (links, direction): (&[LinkId], Direction),
+    ) {
+        let topology = &self.topology;
+        let at = Time::ZERO + event.at;
+        for pipe in links.iter().flat_map(|&link| direction.pipes().map(move |end| (link, end))) {
+            let starts = topology.tracks_of(pipe.0, pipe.1).iter().map(|track| topology.start_of(track));
+            for traced in topology.traced(pipe, &event.values, at, starts) {
+                let path = Path::of("events", index).key(traced.key);
+                if traced.is_lasting() {
+                    let (what, instead) = (traced.to_string(), traced.instead());
+                    self.mistakes.push(InvalidValue { path, what, instead });
+                } else {
+                    self.notices.push(Notice { path, what: traced.outcome() });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! From a description to a checked topology, or every mistake in it: names, ends, addresses,
+//! hardware addresses, presets, traces, rules and default queues.
+//!
+//! The resolver knows no text. A mistake carries its [`Path`] in the description, and each reader
+//! knows where that stands in the author's file.
+//!
+//! ```text
+//!  nodes ─▶ groups ─▶ links, traces ─▶ what nodes have on links ─▶ events
+//!                                                 │ no mistake so far
+//!                                                 ▼
+//!                     hardware addresses ─▶ addresses ─▶ queues, warnings
+//! ```
+
+mod event;
+mod link;
+mod link_names;
+mod node;
+
+pub use link_names::LinkNames;
+
+use crate::Files;
+use crate::address;
+use crate::default_queue;
+use crate::description::{Description, NodeRole};
+use crate::mistake::{nearest, several};
+use crate::path::Path;
+use crate::topology::{Group, LinkId, NodeId, NodeKind, Topology};
+use node::Placements;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Nodes and links in one description.
+const COUNT_MAX: usize = 1 << 20;
+/// What to write for the name of a group or link.
+const NAME: &str = "write up to 32 letters, digits, '_', '-', '.'";
+
+/// A mistake in a description. Prints as `PATH: what; what to do`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvalidValue {
+    /// Where.
+    pub path: Path,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it: `write …`.
+    pub instead: String,
+}
+
+/// Something in a description that works but that its author should know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Notice {
+    /// Where.
+    pub path: Path,
+    /// What to know.
+    pub what: String,
+}
+
+impl std::fmt::Display for InvalidValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}; {}", self.path, self.what, self.instead)
+    }
+}
+
+impl std::error::Error for InvalidValue {}
+
+/// Resolves a description. `files` returns the text of a file that the description names.
+///
+/// # Errors
+/// Every mistake.
+pub fn resolve(
+    description: &Description,
+    files: &Files,
+) -> Result<(Topology, Vec<Notice>), Vec<InvalidValue>> {
+    let resolved = resolve_as_read(description, files, true);
+    if resolved.mistakes.is_empty() {
+        Ok((resolved.topology, resolved.notices))
+    } else {
+        Err(resolved.mistakes)
+    }
+}
+
+/// What the resolver makes of a description.
+pub(crate) struct Resolved {
+    pub(crate) topology: Topology,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) mistakes: Vec<InvalidValue>,
+}
+
+/// Resolves a description. If it was not read cleanly, what can only be judged when everything is
+/// known is not checked.
+pub(crate) fn resolve_as_read(description: &Description, files: &Files, is_clean: bool) -> Resolved {
+    let mut resolver = Resolver::new(description, files);
+    resolver.nodes();
+    resolver.groups();
+    resolver.links();
+    resolver.attach();
+    resolver.events();
+    if is_clean && resolver.mistakes.is_empty() {
+        resolver.check();
+    }
+    let Resolver { topology, notices, mistakes, .. } = resolver;
+    Resolved { topology, notices, mistakes }
+}
+
+/// A description being resolved.
+struct Resolver<'d> {
+    description: &'d Description,
+    files: &'d Files<'d>,
+    topology: Topology,
+    mistakes: Vec<InvalidValue>,
+    notices: Vec<Notice>,
+    node_ids: BTreeMap<&'d str, NodeId>,
+    link_ids: BTreeMap<String, LinkId>,
+    group_ids: BTreeMap<&'d str, usize>,
+    link_names: LinkNames,
+    /// What each link of the topology is in the description: links with mistakes are left out.
+    described: Vec<usize>,
+    /// Where the addresses of each node were given.
+    placements: Vec<Placements>,
+    /// The pipes whose queue was not given.
+    unqueued: BTreeSet<(LinkId, usize)>,
+}
+
+impl<'d> Resolver<'d> {
+    fn new(description: &'d Description, files: &'d Files<'d>) -> Resolver<'d> {
+        let given = description.links.iter().filter_map(|link| link.name.as_deref());
+        Resolver {
+            description,
+            files,
+            topology: Topology { seed: description.seed, ..Topology::default() },
+            mistakes: Vec::new(),
+            notices: Vec::new(),
+            node_ids: BTreeMap::new(),
+            link_ids: BTreeMap::new(),
+            group_ids: BTreeMap::new(),
+            link_names: LinkNames::reserving(given),
+            described: Vec::new(),
+            placements: Vec::new(),
+            unqueued: BTreeSet::new(),
+        }
+    }
+
+    fn mistake(&mut self, path: Path, what: impl Into<String>, instead: impl Into<String>) {
+        self.mistakes.push(InvalidValue { path, what: what.into(), instead: instead.into() });
+    }
+
+    fn warn(&mut self, path: Path, what: impl Into<String>) {
+        self.notices.push(Notice { path, what: what.into() });
+    }
+
+    fn nodes(&mut self) {
+        for (index, node) in self.description.nodes.iter().enumerate() {
+            let path = || Path::of("nodes", index).key("name");
+            if !is_name(&node.name) {
+                let what = format!("'{}' cannot be the name of a node", node.name.escape_debug());
+                self.mistake(path(), what, format!("{NAME}, a letter or digit first"));
+            }
+            let id = NodeId(index as u32);
+            if index >= COUNT_MAX || self.node_ids.insert(&node.name, id).is_some() {
+                let what = format!("there is a node '{}' already", node.name);
+                let instead = "write another name: hosts, routers and switches share one set";
+                self.mistake(path(), what, instead);
+            }
+            let kind = match node.kind {
+                NodeRole::Host => NodeKind::Host { port: node.port.clone() },
+                NodeRole::Router => NodeKind::Router,
+                NodeRole::Switch => NodeKind::Switch,
+                NodeRole::OpenFlow => NodeKind::OpenFlow { rules: String::new(), lines: Vec::new() },
+            };
+            self.topology.add_node(&node.name, kind);
+        }
+    }
+
+    fn groups(&mut self) {
+        for (index, group) in self.description.groups.iter().enumerate() {
+            let path = || Path::of("groups", index).key("name");
+            if !is_name(&group.name) {
+                let what = format!("'{}' cannot be the name of a group", group.name.escape_debug());
+                self.mistake(path(), what, NAME);
+            }
+            if self.group_ids.insert(&group.name, index).is_some() {
+                self.mistake(
+                    path(),
+                    format!("there is a group '{}' already", group.name),
+                    "write another name",
+                );
+            }
+            let group = Group { name: group.name.clone(), start: group.start, links: Vec::new() };
+            self.topology.groups.push(group);
+        }
+    }
+
+    /// The path of a link of the topology.
+    fn link_path(&self, link: LinkId) -> Path {
+        Path::of("links", self.described[link.0 as usize])
+    }
+
+    /// What can be judged only when everything is known.
+    fn check(&mut self) {
+        let Some(first) = self.topology.hosts().next().map(|(id, _)| id) else {
+            let what = "there is no host, so nothing can enter or leave";
+            return self.mistake(Path::default(), what, "write [host.a]");
+        };
+        let given = self.placements.iter().flat_map(|placed| placed.macs.iter().copied()).collect();
+        let mut problems = address::settle_macs(&mut self.topology, &given);
+        problems.extend(address::assign(&mut self.topology));
+        for (node, interface, error) in problems {
+            let given = self.placements[node.0 as usize].path(interface, &error);
+            let path = given.or_else(|| {
+                let interface = self.topology.node(node).interfaces.get(interface)?;
+                Some(self.link_path(interface.link))
+            });
+            self.mistake(path.unwrap_or_default(), error.to_string(), error.instead());
+        }
+        self.warn_of_unreachable(first);
+        for (pipes, text) in default_queue::fill(&mut self.topology, &self.unqueued) {
+            let path = pipes.first().map(|(link, _)| self.link_path(*link));
+            self.warn(path.unwrap_or_default(), text);
+        }
+        for (link, text) in default_queue::timeless(&self.topology) {
+            self.warn(self.link_path(link), text);
+        }
+        link::forget_what_opportunities_replace(&mut self.topology);
+    }
+
+    /// Hosts that no chain of links joins to the first one.
+    fn warn_of_unreachable(&mut self, first: NodeId) {
+        let topology = &self.topology;
+        let mut joined = vec![false; topology.nodes.len()];
+        let mut waiting = vec![first];
+        while let Some(node) = waiting.pop() {
+            if !std::mem::replace(&mut joined[node.0 as usize], true) {
+                waiting.extend(
+                    topology.node(node).interfaces.iter().map(|interface| topology.peer(interface).0),
+                );
+            }
+        }
+        let mut apart = Vec::new();
+        let mut alone = Vec::new();
+        for (index, node) in topology.nodes.iter().enumerate() {
+            if node.interfaces.is_empty() {
+                alone.push((index, format!("{} has no link", node.name)));
+            } else if !joined[index] && matches!(node.kind, NodeKind::Host { .. }) {
+                apart.push((index, node.name.as_str()));
+            }
+        }
+        if let Some(&(index, _)) = apart.first() {
+            let names = several(apart.iter().map(|(_, name)| *name));
+            alone.push((index, format!("no links join {names} to {}", topology.node(first).name)));
+        }
+        for (index, text) in alone {
+            self.warn(Path::of("nodes", index), text);
+        }
+    }
+}
+
+/// Returns whether a name can be a file's, a namespace's and an argument on a command line: up to
+/// 32 ASCII letters, digits, `_`, `-`, `.`, the first neither `-` nor `.`.
+pub fn is_name(name: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=32).contains(&name.len()) && name.chars().all(known) && !name.starts_with(['-', '.'])
+}
+
+/// What to write in place of a name that is not known: the nearest, or `otherwise`.
+fn nearest_or<'n>(
+    name: &str,
+    known: impl IntoIterator<Item = &'n str>,
+    otherwise: impl Into<String>,
+) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("write \"{meant}\""),
+        None => otherwise.into(),
+    }
+}

@@ -1,0 +1,209 @@
+//! What nodes have on their links: addresses, hardware addresses, ports; and routes and rules.
+
+use super::Resolver;
+use crate::address::AddressError;
+use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
+use crate::mistake::nearest;
+use crate::path::Path;
+use crate::port_name::PortName;
+use crate::topology::{NodeId, NodeKind};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Where the addresses of a node were given.
+#[derive(Default)]
+pub(super) struct Placements {
+    /// By interface and IP address, `None` for its hardware address.
+    placed: Vec<(usize, Option<IpAddr>, Path)>,
+    /// By the next router.
+    routes: Vec<(IpAddr, Path)>,
+    /// The interfaces whose hardware address was given.
+    pub(super) macs: Vec<(NodeId, usize)>,
+}
+
+impl Placements {
+    /// Where the description says what `error` is about.
+    pub(super) fn path(&self, interface: usize, error: &AddressError) -> Option<Path> {
+        if let AddressError::NoGateway(via) = error {
+            return self.routes.iter().find(|(gateway, _)| gateway == via).map(|(_, path)| path.clone());
+        }
+        let same =
+            |placed: &&(usize, Option<IpAddr>, Path)| placed.0 == interface && placed.1 == error.address();
+        // The last of equals: a duplicate is a duplicate of what was there before.
+        self.placed.iter().rev().find(same).map(|(_, _, path)| path.clone())
+    }
+}
+
+impl Resolver<'_> {
+    /// Puts what is given of the nodes on their interfaces, now that the links are known.
+    pub(super) fn attach(&mut self) {
+        let mut ports: BTreeMap<String, String> = BTreeMap::new();
+        for (index, node) in self.description.nodes.iter().enumerate() {
+            self.refuse_what_the_kind_has_not(index, node);
+            let mut placements = Placements::default();
+            let id = NodeId(index as u32);
+            if matches!(node.kind, NodeRole::Host | NodeRole::Router) {
+                let mut paths = OnLinkPaths::new(Path::of("nodes", index).key("addresses"));
+                for given in &node.addresses {
+                    let path = paths.path(given);
+                    if let Some(interface) =
+                        self.interface(id, path.clone(), given.link.as_deref(), "addresses")
+                    {
+                        self.topology.nodes[index].interfaces[interface].addresses.push(given.value);
+                        placements.placed.push((interface, Some(given.value.addr()), path));
+                    }
+                }
+            }
+            if let Some(port) = node.port.as_ref().filter(|_| node.kind == NodeRole::Host) {
+                self.port(index, port, &mut ports);
+            }
+            if matches!(node.kind, NodeRole::Host | NodeRole::Router) {
+                let mut paths = OnLinkPaths::new(Path::of("nodes", index).key("mac"));
+                for given in &node.macs {
+                    let path = paths.path(given);
+                    if let Some(interface) = self.interface(id, path.clone(), given.link.as_deref(), "mac") {
+                        self.topology.nodes[index].interfaces[interface].mac = Some(given.value);
+                        placements.placed.push((interface, None, path));
+                        placements.macs.push((id, interface));
+                    }
+                }
+            }
+            for (prefix, via) in &node.routes {
+                let path = Path::of("nodes", index).key("routes").key(&prefix.to_string());
+                placements.routes.push((*via, path));
+            }
+            let mut routes = node.routes.clone();
+            // Of equal prefixes the first counts; otherwise no order of them does.
+            routes.sort_by_key(|(prefix, _)| *prefix);
+            self.topology.nodes[index].routes = routes;
+            self.rules(index, node);
+            self.placements.push(placements);
+        }
+    }
+
+    fn refuse_what_the_kind_has_not(&mut self, index: usize, node: &NodeDescription) {
+        let path = |key: &str| Path::of("nodes", index).key(key);
+        let (kind, name) = (node.kind.key(), &node.name);
+        if matches!(node.kind, NodeRole::Switch | NodeRole::OpenFlow) {
+            let given = [
+                ("addresses", "address", !node.addresses.is_empty()),
+                ("mac", "mac", !node.macs.is_empty()),
+                ("routes", "routes", !node.routes.is_empty()),
+            ];
+            for (key, word, _) in given.into_iter().filter(|(.., is_given)| *is_given) {
+                let what = format!("{kind} {name} forwards frames and has no {word}");
+                self.mistake(path(key), what, format!("remove it, or write [router.{name}]"));
+            }
+        }
+        if node.port.is_some() && node.kind != NodeRole::Host {
+            let what = format!("{kind} {name} has a port, and only hosts have one");
+            self.mistake(path("port"), what, "remove it, or write a host");
+        }
+        if node.rules.is_some() && node.kind != NodeRole::OpenFlow {
+            let what = format!("{kind} {name} has rules, and only openflow nodes have them");
+            self.mistake(path("rules"), what, format!("remove them, or write [openflow.{name}]"));
+        }
+    }
+
+    /// Checks the port of a host; `ports` has the host of each port so far.
+    fn port(&mut self, index: usize, port: &PortName, ports: &mut BTreeMap<String, String>) {
+        let path = Path::of("nodes", index);
+        let node = &mut self.topology.nodes[index];
+        // The interface behind a port has an address of its own, which is not known here.
+        node.interfaces.iter_mut().for_each(|interface| interface.mac = None);
+        let (name, links) = (node.name.clone(), node.interfaces.len());
+        if links > 1 {
+            let what = format!("{name} is one port but has several links");
+            self.mistake(path.clone(), what, "write a host for each");
+        }
+        if let Some(interface) = port.interface()
+            && let Some(other) = ports.insert(interface.to_owned(), name)
+        {
+            let what = format!("port {interface} is {other}'s already");
+            self.mistake(path, what, "write another port");
+        }
+    }
+
+    fn rules(&mut self, index: usize, node: &NodeDescription) {
+        let path = Path::of("nodes", index);
+        let (path, file, text) = match &node.rules {
+            None => return,
+            Some(RuleSource::Text(text)) => (path.key("rules"), None, text.clone()),
+            Some(RuleSource::File(file)) => {
+                let path = path.key("file");
+                match (self.files)(file) {
+                    Ok(text) => (path, Some(file), text),
+                    Err(why) => {
+                        let instead = "write the path of a file of rules, from where this file is";
+                        return self.mistake(path, format!("{file}: {why}"), instead);
+                    }
+                }
+            }
+        };
+        if !matches!(self.topology.nodes[index].kind, NodeKind::OpenFlow { .. }) {
+            return;
+        }
+        if let Err(mistakes) = self.topology.set_rules(NodeId(index as u32), &text) {
+            for mistake in mistakes {
+                let what = match file {
+                    Some(file) => format!("{file}:{}: {}", mistake.line, mistake.what),
+                    None => format!("rule {}: {}", mistake.line, mistake.what),
+                };
+                self.mistake(path.clone(), what, mistake.instead);
+            }
+        }
+    }
+
+    /// The interface on `link`, or the only one.
+    fn interface(&mut self, id: NodeId, path: Path, link: Option<&str>, key: &str) -> Option<usize> {
+        let node = self.topology.node(id);
+        // Most nodes with many links name them: do not list all of them for each.
+        if let Some(link) = link.and_then(|link| self.link_ids.get(link))
+            && let Some(end) = self.topology.link(*link).ends.iter().find(|(node, _)| *node == id)
+        {
+            return Some(end.1);
+        }
+        let links: Vec<&str> =
+            node.interfaces.iter().map(|i| self.topology.link(i.link).name.as_str()).collect();
+        let by_link = || format!("write {key} = {{ {} = … }}", links.first().unwrap_or(&"LINK"));
+        let (what, instead) = match link {
+            None if links.len() == 1 => return Some(0),
+            None if links.is_empty() => {
+                (format!("{} has no link to put this on", node.name), "write a [[link]]".to_owned())
+            }
+            None => (format!("{} has {} links", node.name, links.len()), by_link()),
+            Some(link) => {
+                let instead = match nearest(link, links.iter().copied()) {
+                    Some(meant) => format!("write {meant}"),
+                    None if links.is_empty() => "write a [[link]]".to_owned(),
+                    None => format!("write one of {}", links.join(", ")),
+                };
+                (format!("{} has no link '{link}'", node.name), instead)
+            }
+        };
+        self.mistake(path, what, instead);
+        None
+    }
+}
+
+/// The paths of values given by link, in their order: `addresses[0]`, `addresses["a-r"][0]`, …
+struct OnLinkPaths {
+    list: Path,
+    counts: BTreeMap<Option<String>, usize>,
+}
+
+impl OnLinkPaths {
+    fn new(list: Path) -> OnLinkPaths {
+        OnLinkPaths { list, counts: BTreeMap::new() }
+    }
+
+    fn path<T>(&mut self, given: &OnLink<T>) -> Path {
+        let count = self.counts.entry(given.link.clone()).or_insert(0);
+        let place = *count;
+        *count += 1;
+        match &given.link {
+            Some(link) => self.list.clone().key(link).index(place),
+            None => self.list.clone().index(place),
+        }
+    }
+}
