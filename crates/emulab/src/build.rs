@@ -1,6 +1,6 @@
 //! From what a script has made to a description.
 
-use crate::simulator::{Act, End, Link, Pipe, Queue, Simulator};
+use crate::simulator::{Act, LinkEnd, NsQueue, Pipe, ScriptLink, Simulator};
 use fastpath_link::{Change, LinkState, LossSpec, QueueSpec};
 use fastpath_spec::mistake::{Remarks, several};
 use fastpath_spec::{
@@ -53,10 +53,10 @@ pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
 }
 
 fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
-    let mut neighbours: Vec<BTreeSet<End>> = vec![BTreeSet::new(); simulator.nodes.len()];
+    let mut neighbours: Vec<BTreeSet<LinkEnd>> = vec![BTreeSet::new(); simulator.nodes.len()];
     for link in &simulator.links {
         for (end, other) in [(0, 1), (1, 0)] {
-            if let End::Node(node) = link.ends[end] {
+            if let LinkEnd::Node(node) = link.ends[end] {
                 neighbours[node].insert(link.ends[other]);
             }
         }
@@ -106,8 +106,8 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
     let mut names = LinkNames::reserving(given);
     for (index, link) in simulator.links.iter().enumerate() {
         let nodes = link.ends.map(|end| match end {
-            End::Node(node) => node,
-            End::Lan(lan) => simulator.nodes.len() + lan,
+            LinkEnd::Node(node) => node,
+            LinkEnd::Lan(lan) => simulator.nodes.len() + lan,
         });
         let [a, b] = nodes.map(|node| built.description.nodes[node].name.clone());
         let name = match link.made.and_then(|made| simulator.name(made)) {
@@ -137,7 +137,7 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
     }
 }
 
-fn check_queues(link: &Link, remarks: &mut Remarks) {
+fn check_queues(link: &ScriptLink, remarks: &mut Remarks) {
     for queue in link.pipes.iter().flatten().map(|pipe| &pipe.queue).filter(|queue| queue.red) {
         if queue.min >= queue.max {
             let what = format!("thresh_ {} is not below maxthresh_ {}", queue.min, queue.max);
@@ -165,7 +165,7 @@ fn direction(pipe: &Option<Pipe>) -> DirectionDescription {
 fn add_events(simulator: &Simulator, built: &mut Built) {
     // As the events so far have left them.
     let queue = |pipe: &Option<Pipe>| pipe.as_ref().map(|pipe| pipe.queue.clone());
-    let mut queues: Vec<[Option<Queue>; 2]> =
+    let mut queues: Vec<[Option<NsQueue>; 2]> =
         simulator.links.iter().map(|link| link.pipes.each_ref().map(queue)).collect();
     let mut sorted: Vec<_> = simulator.events.iter().collect();
     sorted.sort_by_key(|event| event.at);
@@ -196,7 +196,7 @@ fn add_events(simulator: &Simulator, built: &mut Built) {
     }
 }
 
-fn change(queue: &mut Queue, act: &Act) -> Change {
+fn change(queue: &mut NsQueue, act: &Act) -> Change {
     let mut change = Change::default();
     match act {
         Act::Rate(rate) => change.rate = Some(*rate),
@@ -213,6 +213,6 @@ fn change(queue: &mut Queue, act: &Act) -> Change {
 }
 
 /// A RED queue between two events of one instant may have its thresholds crossed for a moment.
-fn valid(queue: &Queue) -> QueueSpec {
-    Queue { max: queue.max.max(queue.min.saturating_add(1)), ..queue.clone() }.spec()
+fn valid(queue: &NsQueue) -> QueueSpec {
+    NsQueue { max: queue.max.max(queue.min.saturating_add(1)), ..queue.clone() }.spec()
 }

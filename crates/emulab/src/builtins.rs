@@ -1,7 +1,7 @@
 //! The Tcl commands that descriptions of networks use.
 
 use crate::expr::Number;
-use crate::interp::{Flow, Interp, Outcome, Procedure, mistake};
+use crate::interp::{Interp, Interrupt, Procedure, TclResult, mistake};
 use crate::syntax::{Parser, Value, element, elements, length, list, push_element};
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ pub(crate) const NAMES: [&str; 38] = [
 ];
 
 /// Calls a Tcl command; `None` if `name` is none of them.
-pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
+pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclResult> {
     Some(match name {
         "set" | "unset" | "incr" | "append" | "lappend" | "global" | "variable" | "array" | "info" => {
             variables(tcl, name, words)
@@ -23,9 +23,9 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outc
         "for" | "foreach" | "while" | "switch" | "eval" | "catch" => control(tcl, name, words),
         "expr" => tcl.expr(&joined(words)).map(|number| Value::from(number.print())),
         "proc" => procedure(tcl, words),
-        "return" => Err(Flow::Return(words.last().cloned().unwrap_or_default())),
-        "break" => Err(Flow::Break),
-        "continue" => Err(Flow::Continue),
+        "return" => Err(Interrupt::Return(words.last().cloned().unwrap_or_default())),
+        "break" => Err(Interrupt::Break),
+        "continue" => Err(Interrupt::Continue),
         "list" | "llength" | "lindex" | "lrange" | "lsearch" | "lsort" | "concat" | "join" | "split"
         | "lreplace" | "linsert" => lists(tcl, name, words),
         "format" => format_words(words),
@@ -34,7 +34,7 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outc
         "error" => {
             mistake(format!("the script says: {}", joined(words).trim()), "correct what it complains about")
         }
-        "exit" => Err(Flow::Stop),
+        "exit" => Err(Interrupt::Stop),
         "source" => source(words),
         // Files, other programs and the clock: a description of a network does without.
         "open" | "close" | "flush" | "exec" | "after" | "update" | "package" | "clock" | "rename" => {
@@ -45,12 +45,12 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outc
     })
 }
 
-fn wrong(usage: &str) -> Outcome {
+fn wrong(usage: &str) -> TclResult {
     let name = usage.split(' ').next().unwrap_or(usage);
     mistake(format!("wrong number of arguments for {name}"), format!("write {usage}"))
 }
 
-fn truth(number: &Number) -> Result<bool, Flow> {
+fn truth(number: &Number) -> Result<bool, Interrupt> {
     Ok(number.truth()?)
 }
 
@@ -62,7 +62,7 @@ fn joined(words: &[Value]) -> Value {
     }
 }
 
-fn variables(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
+fn variables(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
     match (name, words) {
         ("set", [variable]) => tcl.get(variable),
         ("set", [variable, value]) => tcl.set(variable, value.clone()),
@@ -107,7 +107,7 @@ fn variables(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
     }
 }
 
-fn array(tcl: &mut Interp, words: &[Value]) -> Outcome {
+fn array(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let [what, name, rest @ ..] = words else { return wrong("array names NAME") };
     match (&**what, rest) {
         ("exists", []) => Ok(boolean(!tcl.array(name).is_empty())),
@@ -139,7 +139,7 @@ fn boolean(value: bool) -> Value {
     Value::from(if value { "1" } else { "0" })
 }
 
-fn conditional(tcl: &mut Interp, words: &[Value]) -> Outcome {
+fn conditional(tcl: &mut Interp, words: &[Value]) -> TclResult {
     const USAGE: &str = "if {CONDITION} {BODY} elseif {CONDITION} {BODY} else {BODY}";
     let mut words = words.iter().peekable();
     loop {
@@ -161,15 +161,15 @@ fn conditional(tcl: &mut Interp, words: &[Value]) -> Outcome {
 }
 
 /// Evaluates the body of a loop; false when it breaks.
-fn turn(tcl: &mut Interp, body: &Value) -> Result<bool, Flow> {
+fn turn(tcl: &mut Interp, body: &Value) -> Result<bool, Interrupt> {
     match tcl.eval(body) {
-        Ok(_) | Err(Flow::Continue) => Ok(true),
-        Err(Flow::Break) => Ok(false),
+        Ok(_) | Err(Interrupt::Continue) => Ok(true),
+        Err(Interrupt::Break) => Ok(false),
         Err(flow) => Err(flow),
     }
 }
 
-fn control(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
+fn control(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
     match (name, words) {
         ("for", [start, condition, next, body]) => {
             tcl.eval(start)?;
@@ -197,8 +197,8 @@ fn control(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
         ("eval", [_, ..]) => return tcl.eval(&joined(words)),
         ("catch", [body, rest @ ..]) => {
             let outcome = tcl.eval(body);
-            if let Err(Flow::Stop) = outcome {
-                return Err(Flow::Stop);
+            if let Err(Interrupt::Stop) = outcome {
+                return Err(Interrupt::Stop);
             }
             let failed = outcome.is_err();
             if let [variable, ..] = rest {
@@ -214,7 +214,7 @@ fn control(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
     Ok(Value::default())
 }
 
-fn switch(tcl: &mut Interp, words: &[Value]) -> Outcome {
+fn switch(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let options = words.iter().take_while(|word| word.starts_with('-')).count();
     let glob = words[..options].iter().any(|word| &**word == "-glob");
     let (value, cases) = match &words[options..] {
@@ -236,7 +236,7 @@ fn switch(tcl: &mut Interp, words: &[Value]) -> Outcome {
     Ok(Value::default())
 }
 
-fn procedure(tcl: &mut Interp, words: &[Value]) -> Outcome {
+fn procedure(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let [name, parameters, body] = words else { return wrong("proc NAME {PARAMETERS} {BODY}") };
     let parameter = |word: &Value| {
         let mut parts = elements(word).into_iter();
@@ -248,7 +248,7 @@ fn procedure(tcl: &mut Interp, words: &[Value]) -> Outcome {
     Ok(Value::default())
 }
 
-fn lists(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
+fn lists(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
     tcl.spend(words.iter().map(|word| word.len() as u64).sum())?;
     let texts = |values: &[Value]| list(values.iter().map(|value| value.text.as_str()));
     Ok(match (name, words) {
@@ -323,7 +323,7 @@ fn sorted(options: &[Value], mut values: Vec<Value>) -> Value {
 }
 
 /// An index: a number, `end` or `end-N`; `None` before the start.
-fn position(index: &Value, length: usize) -> Result<Option<usize>, Flow> {
+fn position(index: &Value, length: usize) -> Result<Option<usize>, Interrupt> {
     let index = index.trim();
     let number = |text: &str| {
         text.parse::<i64>()
@@ -337,7 +337,7 @@ fn position(index: &Value, length: usize) -> Result<Option<usize>, Flow> {
     Ok(usize::try_from(at).ok())
 }
 
-fn puts(tcl: &mut Interp, words: &[Value]) -> Outcome {
+fn puts(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let words = match words {
         [option, rest @ ..] if &**option == "-nonewline" => rest,
         all => all,
@@ -355,7 +355,7 @@ fn puts(tcl: &mut Interp, words: &[Value]) -> Outcome {
 }
 
 /// Emulab's file is known without reading it; there are no others.
-fn source(words: &[Value]) -> Outcome {
+fn source(words: &[Value]) -> TclResult {
     let [file] = words else { return wrong("source tb_compat.tcl") };
     if file.rsplit('/').next() != Some("tb_compat.tcl") {
         return mistake(format!("'{}' is not read", &**file), "write its commands here");
@@ -363,7 +363,7 @@ fn source(words: &[Value]) -> Outcome {
     Ok(Value::default())
 }
 
-fn string(words: &[Value]) -> Outcome {
+fn string(words: &[Value]) -> TclResult {
     let [what, arguments @ ..] = words else { return wrong("string length TEXT") };
     Ok(match (&**what, arguments) {
         ("length", [text]) => Value::from(text.chars().count().to_string()),
@@ -426,7 +426,7 @@ fn glob_match(pattern: &str, text: &str) -> bool {
 
 /// `format` with %d, %i, %u, %s, %c, %f, %e, %g, %x, %X, %o and %%; flags `-` and `0`, width and
 /// precision.
-fn format_words(words: &[Value]) -> Outcome {
+fn format_words(words: &[Value]) -> TclResult {
     let [template, arguments @ ..] = words else { return wrong("format TEMPLATE VALUE…") };
     let mut arguments = arguments.iter();
     let mut out = String::new();
@@ -468,7 +468,7 @@ fn format_words(words: &[Value]) -> Outcome {
     Ok(Value::from(out))
 }
 
-fn convert(kind: char, value: &Value, precision: Option<usize>) -> Result<String, Flow> {
+fn convert(kind: char, value: &Value, precision: Option<usize>) -> Result<String, Interrupt> {
     let number = Number::parse(value);
     let instead = "write a number";
     let integer = match number {
@@ -497,7 +497,7 @@ fn convert(kind: char, value: &Value, precision: Option<usize>) -> Result<String
 }
 
 /// Substitutes variables and commands in a text that was kept in braces.
-pub(crate) fn substituted(tcl: &mut Interp, text: &Value) -> Outcome {
+pub(crate) fn substituted(tcl: &mut Interp, text: &Value) -> TclResult {
     match Parser::quoted(text) {
         Ok(parts) => tcl.substitute(&parts),
         Err(_) => Ok(text.clone()),

@@ -5,14 +5,16 @@
 //! each direction; a lan is a switch whose every member's link has half the lan's delay each way
 //! and 1 − √(1 − loss) of loss, so that between two members the figures given come out.
 
-use crate::interp::{Flow, Interp, Outcome, mistake};
+use crate::interp::{Interp, Interrupt, TclResult, mistake};
 use crate::simulator::{
-    Act, End, Event, Lan, Link, Made, Object, PREFIX_LENGTH, Parameter, Pipe, Queue, Simulator,
+    Act, Creation, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Parameter, Pipe, ScriptLink,
+    Simulator,
 };
 use crate::syntax::{Value, elements};
 use crate::{builtins, elsewhere, quantity};
 use fastpath_spec::mistake::nearest;
 use fastpath_units::{Duration, Probability, Time};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// Commands, for suggestions.
@@ -49,45 +51,45 @@ const METHODS: [&str; 11] = [
 ];
 /// Calls a command about the network; `None` if `name` is none. A mistake is reported here and the
 /// value is one about which nothing more is said, so that a script goes on.
-pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<Outcome> {
+pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclResult> {
     let outcome = match tcl.simulator.object(name) {
         Some(object) => method(tcl, object, words),
         None if name == "new" => new(tcl, words),
         None if name.starts_with("tb-") => testbed(tcl, name, words),
-        None if name.contains('/') || name == "Simulator" || name == "Queue" => {
+        None if name.contains('/') || name == "Simulator" || name == "NsQueue" => {
             tcl.warn(format!("{name} {} is ignored", words.first().map_or("", |word| word)));
             Ok(Value::default())
         }
         None => return None,
     };
     Some(match outcome {
-        Err(Flow::Mistake(what, instead)) => {
+        Err(Interrupt::Mistake(what, instead)) => {
             tcl.remarks.mistake(tcl.at, what, instead);
             add(tcl, Object::Broken)
         }
-        Err(Flow::Reported) => add(tcl, Object::Broken),
+        Err(Interrupt::Reported) => add(tcl, Object::Broken),
         other => other,
     })
 }
 
 /// A handle for a new object.
-fn add(tcl: &mut Interp, object: Object) -> Outcome {
+fn add(tcl: &mut Interp, object: Object) -> TclResult {
     match tcl.simulator.add(object) {
         Some(index) => Ok(Value::from(Simulator::handle(index))),
         None => tcl.exhausted(),
     }
 }
 
-fn made(tcl: &mut Interp, object: Object) -> Result<(Made, Value), Flow> {
+fn made(tcl: &mut Interp, object: Object) -> Result<(Creation, Value), Interrupt> {
     let Some(index) = tcl.simulator.add(object) else { return tcl.exhausted() };
-    Ok((Made { object: index, at: tcl.at }, Value::from(Simulator::handle(index))))
+    Ok((Creation { object: index, at: tcl.at }, Value::from(Simulator::handle(index))))
 }
 
-fn usage<T>(usage: &str) -> Result<T, Flow> {
+fn usage<T>(usage: &str) -> Result<T, Interrupt> {
     mistake("wrong number of arguments", format!("write {usage}"))
 }
 
-fn new(tcl: &mut Interp, words: &[Value]) -> Outcome {
+fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let Some(class) = words.first() else { return usage("new Simulator") };
     if class.eq_ignore_ascii_case("simulator") {
         return add(tcl, Object::Simulator);
@@ -99,20 +101,20 @@ fn new(tcl: &mut Interp, words: &[Value]) -> Outcome {
     add(tcl, Object::Other)
 }
 
-fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> Outcome {
+fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
     let name = words.first().map_or("", |word| word);
     let rest = words.get(1..).unwrap_or_default();
     match (object, name) {
-        (Object::Broken, _) => Err(Flow::Reported),
+        (Object::Broken, _) => Err(Interrupt::Reported),
         (Object::Simulator, _) => simulator(tcl, words),
         (Object::Link(link), "queue") => add(tcl, Object::Queue(link, [true, false])),
-        (Object::Link(link), "Queue") => {
-            let [node] = rest else { return usage("$link Queue $node") };
+        (Object::Link(link), "NsQueue") => {
+            let [node] = rest else { return usage("$link NsQueue $node") };
             let end = end_at(tcl, link, node)?;
             add(tcl, Object::Queue(link, only(end)))
         }
-        (Object::Lan(lan), "Queue") => {
-            let [node] = rest else { return usage("$lan Queue $node") };
+        (Object::Lan(lan), "NsQueue") => {
+            let [node] = rest else { return usage("$lan NsQueue $node") };
             let link = member(tcl, lan, node)?;
             add(tcl, Object::Queue(link, [true, true]))
         }
@@ -127,7 +129,7 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> Outcome {
     }
 }
 
-fn simulator(tcl: &mut Interp, words: &[Value]) -> Outcome {
+fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
     // The thesis writes `$ns set duplex-link …`.
     let words = match words {
         [set, rest @ ..] if &**set == "set" => rest,
@@ -205,13 +207,13 @@ fn link(
     ends: [&Value; 2],
     [rate, delay, queue]: [&Value; 3],
     made_ends: [bool; 2],
-) -> Outcome {
+) -> TclResult {
     let [a, b] = ends.map(|end| node(tcl, end));
     let (a, b) = (a?, b?);
     if a == b {
         return mistake("the link joins a node to itself", "write two nodes");
     }
-    let Some(queue) = Queue::named(queue) else {
+    let Some(queue) = NsQueue::named(queue) else {
         let meant = nearest(queue, ["DropTail", "RED", "GRED"]).unwrap_or("DropTail, RED or GRED");
         return mistake(format!("there is no queue type '{}'", &**queue), format!("write {meant}"));
     };
@@ -229,10 +231,10 @@ fn link(
         return add(tcl, Object::Direction(link, only(end)));
     }
     let (made, handle) = made(tcl, Object::Link(tcl.simulator.links.len()))?;
-    tcl.simulator.links.push(Link {
+    tcl.simulator.add_link(ScriptLink {
         made: Some(made),
         at: tcl.at,
-        ends: [End::Node(a), End::Node(b)],
+        ends: [LinkEnd::Node(a), LinkEnd::Node(b)],
         pipes: made_ends.map(|made| made.then(|| pipe.clone())),
         addresses: [None; 2],
         prefix_length: PREFIX_LENGTH,
@@ -240,14 +242,14 @@ fn link(
     Ok(handle)
 }
 
-fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> Outcome {
+fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> TclResult {
     let rate = quantity::rate(rate)?;
     let delay = half(quantity::delay(delay, 1.0)?);
     let members = elements(nodes);
-    let mut ends = Vec::new();
+    let (mut ends, mut seen) = (Vec::new(), BTreeSet::new());
     for member in &members {
         let member = node(tcl, member)?;
-        if ends.contains(&member) {
+        if !seen.insert(member) {
             return mistake("a node is twice in the lan", "write each node once");
         }
         ends.push(member);
@@ -256,15 +258,17 @@ fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> Outcome 
     let lan = tcl.simulator.lans.len();
     let (made, handle) = made(tcl, Object::Lan(lan))?;
     let first = tcl.simulator.links.len();
-    let pipe = Pipe { rate, delay, loss: Probability::NEVER, queue: Queue::default() };
-    tcl.simulator.links.extend(ends.iter().map(|&member| Link {
-        made: None,
-        at: tcl.at,
-        ends: [End::Node(member), End::Lan(lan)],
-        pipes: [Some(pipe.clone()), Some(pipe.clone())],
-        addresses: [None; 2],
-        prefix_length: PREFIX_LENGTH,
-    }));
+    let pipe = Pipe { rate, delay, loss: Probability::NEVER, queue: NsQueue::default() };
+    for &member in &ends {
+        tcl.simulator.add_link(ScriptLink {
+            made: None,
+            at: tcl.at,
+            ends: [LinkEnd::Node(member), LinkEnd::Lan(lan)],
+            pipes: [Some(pipe.clone()), Some(pipe.clone())],
+            addresses: [None; 2],
+            prefix_length: PREFIX_LENGTH,
+        });
+    }
     tcl.simulator.lans.push(Lan { made, links: (first..first + ends.len()).collect() });
     Ok(handle)
 }
@@ -289,7 +293,7 @@ fn apply(tcl: &mut Interp, link: usize, ends: [bool; 2], change: impl Fn(&mut Pi
     pipes.filter(|(_, marked)| *marked).filter_map(|(pipe, _)| pipe.as_mut()).for_each(change);
 }
 
-fn set_queue(tcl: &mut Interp, link: usize, ends: [bool; 2], words: &[Value]) -> Outcome {
+fn set_queue(tcl: &mut Interp, link: usize, ends: [bool; 2], words: &[Value]) -> TclResult {
     let [name, value] = words else { return usage("$queue set limit_ 50") };
     match parameter(name, value)? {
         Some(parameter) => apply(tcl, link, ends, |pipe| pipe.queue.set(parameter)),
@@ -298,7 +302,7 @@ fn set_queue(tcl: &mut Interp, link: usize, ends: [bool; 2], words: &[Value]) ->
     Ok(Value::default())
 }
 
-fn parameter(name: &str, value: &Value) -> Result<Option<Parameter>, Flow> {
+fn parameter(name: &str, value: &Value) -> Result<Option<Parameter>, Interrupt> {
     let bad = || format!("'{}' is not a value of {name}", &**value);
     let count = || match value.trim().parse::<f64>() {
         Ok(n) if (1.0..=1e9).contains(&n) => Ok(n as u32),
@@ -330,7 +334,7 @@ fn parameter(name: &str, value: &Value) -> Result<Option<Parameter>, Flow> {
     }))
 }
 
-fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
+fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
     match (name, words) {
         ("tb-set-link-loss", [a, b, loss]) => {
             let (link, _) = between(tcl, a, b)?;
@@ -412,7 +416,7 @@ const TESTBED_USAGE: [&str; 9] = [
     "tb-set-lan-simplex-params $lan $node 40ms 20Mb 0.05 5ms 100Mb 0",
 ];
 
-fn parameters(delay: &Value, rate: &Value, loss: &Value) -> Result<impl Fn(&mut Pipe) + use<>, Flow> {
+fn parameters(delay: &Value, rate: &Value, loss: &Value) -> Result<impl Fn(&mut Pipe) + use<>, Interrupt> {
     let (delay, rate, loss) = (quantity::delay(delay, 1.0)?, quantity::rate(rate)?, quantity::loss(loss)?);
     Ok(move |pipe: &mut Pipe| {
         pipe.delay = delay;
@@ -421,7 +425,12 @@ fn parameters(delay: &Value, rate: &Value, loss: &Value) -> Result<impl Fn(&mut 
     })
 }
 
-fn at_member(tcl: &mut Interp, node: &Value, lan: &Value, change: impl Fn(&mut Pipe)) -> Result<(), Flow> {
+fn at_member(
+    tcl: &mut Interp,
+    node: &Value,
+    lan: &Value,
+    change: impl Fn(&mut Pipe),
+) -> Result<(), Interrupt> {
     let lan = lan_of(tcl, lan)?;
     let link = member(tcl, lan, node)?;
     apply(tcl, link, [true, true], change);
@@ -438,7 +447,7 @@ fn set_lan_loss(tcl: &mut Interp, lan: usize, loss: Probability) {
     }
 }
 
-fn addresses(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
+fn addresses(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
     let (link, end, ip) = match (name, words) {
         ("tb-set-ip", [at, ip]) => {
             let at_node = node(tcl, at)?;
@@ -474,7 +483,7 @@ fn addresses(tcl: &mut Interp, name: &str, words: &[Value]) -> Outcome {
     Ok(Value::default())
 }
 
-fn netmask(tcl: &mut Interp, link: &Value, mask: &Value) -> Outcome {
+fn netmask(tcl: &mut Interp, link: &Value, mask: &Value) -> TclResult {
     let links = match object(tcl, link, "link")? {
         Object::Lan(lan) => tcl.simulator.lans[lan].links.clone(),
         _ => vec![link_of(tcl, link)?],
@@ -488,9 +497,9 @@ fn netmask(tcl: &mut Interp, link: &Value, mask: &Value) -> Outcome {
 }
 
 /// The object a word stands for; `wanted` says what it should be.
-fn object(tcl: &mut Interp, word: &Value, wanted: &str) -> Result<Object, Flow> {
+fn object(tcl: &mut Interp, word: &Value, wanted: &str) -> Result<Object, Interrupt> {
     match tcl.simulator.object(word.trim()) {
-        Some(Object::Broken) => Err(Flow::Reported),
+        Some(Object::Broken) => Err(Interrupt::Reported),
         Some(object) => Ok(object),
         None => {
             mistake(format!("'{}' is not a {wanted}", &**word), format!("write the ${wanted}'s variable"))
@@ -498,28 +507,28 @@ fn object(tcl: &mut Interp, word: &Value, wanted: &str) -> Result<Object, Flow> 
     }
 }
 
-fn node(tcl: &mut Interp, word: &Value) -> Result<usize, Flow> {
+fn node(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
     match object(tcl, word, "node")? {
         Object::Node(node) => Ok(node),
         _ => mistake(format!("{} is not a node", shown(tcl, word)), "write a node"),
     }
 }
 
-fn link_of(tcl: &mut Interp, word: &Value) -> Result<usize, Flow> {
+fn link_of(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
     match object(tcl, word, "link")? {
         Object::Link(link) => Ok(link),
         _ => mistake(format!("{} is not a link", shown(tcl, word)), "write a link"),
     }
 }
 
-fn lan_of(tcl: &mut Interp, word: &Value) -> Result<usize, Flow> {
+fn lan_of(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
     match object(tcl, word, "lan")? {
         Object::Lan(lan) => Ok(lan),
         _ => mistake(format!("{} is not a lan", shown(tcl, word)), "write a lan"),
     }
 }
 
-fn between(tcl: &mut Interp, a: &Value, b: &Value) -> Result<(usize, usize), Flow> {
+fn between(tcl: &mut Interp, a: &Value, b: &Value) -> Result<(usize, usize), Interrupt> {
     let (from, to) = (node(tcl, a)?, node(tcl, b)?);
     match tcl.simulator.between(from, to) {
         Some(found) => Ok(found),
@@ -530,7 +539,7 @@ fn between(tcl: &mut Interp, a: &Value, b: &Value) -> Result<(usize, usize), Flo
     }
 }
 
-fn member(tcl: &mut Interp, lan: usize, word: &Value) -> Result<usize, Flow> {
+fn member(tcl: &mut Interp, lan: usize, word: &Value) -> Result<usize, Interrupt> {
     let node = node(tcl, word)?;
     match tcl.simulator.member(lan, node) {
         Some(link) => Ok(link),
@@ -538,9 +547,9 @@ fn member(tcl: &mut Interp, lan: usize, word: &Value) -> Result<usize, Flow> {
     }
 }
 
-fn end_at(tcl: &mut Interp, link: usize, word: &Value) -> Result<usize, Flow> {
+fn end_at(tcl: &mut Interp, link: usize, word: &Value) -> Result<usize, Interrupt> {
     let node = node(tcl, word)?;
-    match tcl.simulator.links[link].ends.iter().position(|end| *end == End::Node(node)) {
+    match tcl.simulator.links[link].ends.iter().position(|end| *end == LinkEnd::Node(node)) {
         Some(end) => Ok(end),
         None => {
             mistake(format!("{} is not an end of the link", shown(tcl, word)), "write an end of the link")
@@ -553,7 +562,7 @@ fn shown(tcl: &Interp, word: &str) -> String {
     tcl.simulator.name_of(word.trim()).unwrap_or(word).to_owned()
 }
 
-fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> Outcome {
+fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> TclResult {
     let time = quantity::time(time)?;
     let acts = builtins::substituted(tcl, acts)?;
     for act in acts.split(';').filter(|act| !act.trim().is_empty()) {
@@ -562,13 +571,13 @@ fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> Outcome {
     Ok(Value::default())
 }
 
-fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Flow> {
+fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt> {
     let Some((first, words)) = words.split_first() else { return Ok(()) };
     let (links, ends, in_lan) = match tcl.simulator.object(first) {
         Some(Object::Link(link)) => (vec![link], [true, true], false),
         Some(Object::Lan(lan)) => (tcl.simulator.lans[lan].links.clone(), [true, true], true),
         Some(Object::Direction(link, ends) | Object::Queue(link, ends)) => (vec![link], ends, false),
-        Some(Object::Broken) => return Err(Flow::Reported),
+        Some(Object::Broken) => return Err(Interrupt::Reported),
         _ => {
             tcl.warn("this event is ignored: only those of links, lans and queues concern the network");
             return Ok(());

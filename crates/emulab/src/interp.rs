@@ -3,7 +3,7 @@
 
 use crate::expr::{self, ExprError, Number, OPERATORS, Token};
 use crate::simulator::Simulator;
-use crate::syntax::{Command, Parser, Part, SyntaxError, Value};
+use crate::syntax::{Command, Parser, SyntaxError, Value, WordPart};
 use crate::{builtins, commands};
 use fastpath_spec::mistake::{Remarks, nearest};
 use fastpath_units::Rng;
@@ -21,7 +21,7 @@ const VALUE_MAX: usize = 1 << 22;
 
 /// Why a command has no value.
 #[derive(Debug)]
-pub(crate) enum Flow {
+pub(crate) enum Interrupt {
     /// The author's mistake: what, and what to write.
     Mistake(String, String),
     /// The same with its place.
@@ -35,16 +35,16 @@ pub(crate) enum Flow {
     Stop,
 }
 
-pub(crate) type Outcome = Result<Value, Flow>;
+pub(crate) type TclResult = Result<Value, Interrupt>;
 
 /// A mistake to report at the command that is being evaluated.
-pub(crate) fn mistake<T>(what: impl Into<String>, instead: impl Into<String>) -> Result<T, Flow> {
-    Err(Flow::Mistake(what.into(), instead.into()))
+pub(crate) fn mistake<T>(what: impl Into<String>, instead: impl Into<String>) -> Result<T, Interrupt> {
+    Err(Interrupt::Mistake(what.into(), instead.into()))
 }
 
-impl From<ExprError> for Flow {
-    fn from(error: ExprError) -> Flow {
-        Flow::Mistake(error.to_string(), "write an expression such as {$i * 2 + 1}".to_owned())
+impl From<ExprError> for Interrupt {
+    fn from(error: ExprError) -> Interrupt {
+        Interrupt::Mistake(error.to_string(), "write an expression such as {$i * 2 + 1}".to_owned())
     }
 }
 
@@ -52,7 +52,7 @@ impl From<ExprError> for Flow {
 type Variables = BTreeMap<String, Value>;
 
 #[derive(Debug, Default)]
-struct Frame {
+struct CallFrame {
     variables: Variables,
     globals: BTreeSet<String>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Interp<'t> {
     pub(crate) rng: Rng,
     /// Where the command being evaluated stands.
     pub(crate) at: usize,
-    frames: Vec<Frame>,
+    frames: Vec<CallFrame>,
     depth: usize,
     fuel: u64,
     /// A mistake may have left variables unset, so that missing ones are no news.
@@ -81,7 +81,7 @@ pub(crate) struct Interp<'t> {
 
 impl<'t> Interp<'t> {
     pub(crate) fn new(remarks: Remarks<'t>) -> Interp<'t> {
-        let mut globals = Frame::default();
+        let mut globals = CallFrame::default();
         for (name, value) in [("argc", "0"), ("argv", ""), ("argv0", "fastpath"), ("tcl_version", "8.4")] {
             globals.variables.insert(name.to_owned(), Value::from(value));
         }
@@ -114,8 +114,8 @@ impl<'t> Interp<'t> {
             };
             match outcome {
                 Ok(_) => (),
-                Err(Flow::Stop) => return,
-                Err(Flow::Placed(at, what, instead)) => {
+                Err(Interrupt::Stop) => return,
+                Err(Interrupt::Placed(at, what, instead)) => {
                     self.remarks.mistake(at, what, instead);
                     self.incomplete = true;
                 }
@@ -125,7 +125,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Evaluates a body.
-    pub(crate) fn eval(&mut self, script: &Value) -> Outcome {
+    pub(crate) fn eval(&mut self, script: &Value) -> TclResult {
         self.spend(script.len() as u64)?;
         self.deeper()?;
         let mut parser = Parser::new(script);
@@ -139,7 +139,7 @@ impl<'t> Interp<'t> {
                 },
                 Err(error) => {
                     self.syntax_mistake(error);
-                    break Err(Flow::Reported);
+                    break Err(Interrupt::Reported);
                 }
             }
         };
@@ -152,24 +152,24 @@ impl<'t> Interp<'t> {
         self.incomplete = true;
     }
 
-    fn command(&mut self, command: &Command) -> Outcome {
+    fn command(&mut self, command: &Command) -> TclResult {
         self.spend(COMMAND_FUEL)?;
         let outer = self.at;
         self.at = command.at.unwrap_or(outer);
         let outcome = self.words(&command.words).and_then(|words| self.call(&words));
         let here = std::mem::replace(&mut self.at, outer);
         match outcome {
-            Err(Flow::Mistake(what, instead)) => Err(Flow::Placed(here, what, instead)),
+            Err(Interrupt::Mistake(what, instead)) => Err(Interrupt::Placed(here, what, instead)),
             other => other,
         }
     }
 
-    fn words(&mut self, words: &[Vec<Part>]) -> Result<Vec<Value>, Flow> {
+    fn words(&mut self, words: &[Vec<WordPart>]) -> Result<Vec<Value>, Interrupt> {
         words.iter().map(|parts| self.substitute(parts)).collect()
     }
 
     /// The value of a word.
-    pub(crate) fn substitute(&mut self, parts: &[Part]) -> Outcome {
+    pub(crate) fn substitute(&mut self, parts: &[WordPart]) -> TclResult {
         if let [part] = parts {
             return self.part(part);
         }
@@ -185,15 +185,15 @@ impl<'t> Interp<'t> {
         Ok(Value::from(text))
     }
 
-    fn part(&mut self, part: &Part) -> Outcome {
+    fn part(&mut self, part: &WordPart) -> TclResult {
         match part {
-            Part::Text(value) => Ok(value.clone()),
-            Part::Variable { name, index: None } => self.get(name),
-            Part::Variable { name, index: Some(index) } => {
+            WordPart::Text(value) => Ok(value.clone()),
+            WordPart::Variable { name, index: None } => self.get(name),
+            WordPart::Variable { name, index: Some(index) } => {
                 let index = self.substitute(index)?;
                 self.get(&format!("{name}({})", &*index))
             }
-            Part::Script(commands) => {
+            WordPart::Script(commands) => {
                 self.deeper()?;
                 let mut last = Ok(Value::default());
                 for command in commands {
@@ -209,7 +209,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Calls the command that the words name.
-    pub(crate) fn call(&mut self, words: &[Value]) -> Outcome {
+    pub(crate) fn call(&mut self, words: &[Value]) -> TclResult {
         let Some((name, arguments)) = words.split_first() else { return Ok(Value::default()) };
         let name: &str = name.strip_prefix("::").unwrap_or(name);
         if let Some(procedure) = self.procedures.get(name).cloned() {
@@ -231,8 +231,8 @@ impl<'t> Interp<'t> {
         }
     }
 
-    fn call_procedure(&mut self, name: &str, procedure: &Procedure, arguments: &[Value]) -> Outcome {
-        let mut frame = Frame::default();
+    fn call_procedure(&mut self, name: &str, procedure: &Procedure, arguments: &[Value]) -> TclResult {
+        let mut frame = CallFrame::default();
         let mut arguments = arguments.iter();
         let last = procedure.parameters.len().wrapping_sub(1);
         for (index, (parameter, default)) in procedure.parameters.iter().enumerate() {
@@ -252,19 +252,19 @@ impl<'t> Interp<'t> {
         let outcome = self.eval(&procedure.body);
         self.frames.pop();
         match outcome {
-            Err(Flow::Return(value)) => Ok(value),
+            Err(Interrupt::Return(value)) => Ok(value),
             other => other,
         }
     }
 
     /// The value of an expression.
-    pub(crate) fn expr(&mut self, text: &Value) -> Result<Number, Flow> {
+    pub(crate) fn expr(&mut self, text: &Value) -> Result<Number, Interrupt> {
         self.spend(text.len() as u64 + COMMAND_FUEL)?;
         let tokens = self.tokens(text)?;
         Ok(expr::evaluate(tokens, &mut self.rng)?)
     }
 
-    fn tokens(&mut self, text: &Value) -> Result<Vec<Token>, Flow> {
+    fn tokens(&mut self, text: &Value) -> Result<Vec<Token>, Interrupt> {
         let mut tokens = Vec::new();
         let mut at = 0;
         while let Some(&byte) = text.as_bytes().get(at) {
@@ -276,7 +276,7 @@ impl<'t> Interp<'t> {
                 Ok(operand) => operand,
                 Err(error) => {
                     self.syntax_mistake(error);
-                    return Err(Flow::Reported);
+                    return Err(Interrupt::Reported);
                 }
             };
             if let Some(parts) = operand {
@@ -304,13 +304,13 @@ impl<'t> Interp<'t> {
         Ok(tokens)
     }
 
-    pub(crate) fn get(&mut self, name: &str) -> Outcome {
+    pub(crate) fn get(&mut self, name: &str) -> TclResult {
         let name = name.strip_prefix("::").unwrap_or(name);
         if let Some(value) = self.frame_of(name).variables.get(name) {
             return Ok(value.clone());
         }
         if self.incomplete {
-            return Err(Flow::Reported);
+            return Err(Interrupt::Reported);
         }
         let known = self.frame_of(name).variables.keys().map(String::as_str);
         let instead = match nearest(name, known) {
@@ -321,7 +321,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Sets a variable. An object gets the name of the first global variable that holds it.
-    pub(crate) fn set(&mut self, name: &str, value: Value) -> Outcome {
+    pub(crate) fn set(&mut self, name: &str, value: Value) -> TclResult {
         if value.len() > VALUE_MAX {
             return self.exhausted();
         }
@@ -344,7 +344,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Changes a variable's text in place; a new one starts empty.
-    pub(crate) fn modify(&mut self, name: &str, change: impl FnOnce(&mut String)) -> Outcome {
+    pub(crate) fn modify(&mut self, name: &str, change: impl FnOnce(&mut String)) -> TclResult {
         let plain = name.strip_prefix("::").unwrap_or(name).to_owned();
         let value = self.frame_of(name).variables.entry(plain).or_default();
         value.at = None;
@@ -384,7 +384,7 @@ impl<'t> Interp<'t> {
         self.frames.len() == 1 || name.starts_with("::") || frame.globals.contains(base)
     }
 
-    fn frame_of(&mut self, name: &str) -> &mut Frame {
+    fn frame_of(&mut self, name: &str) -> &mut CallFrame {
         let index = if self.is_global(name) { 0 } else { self.frames.len() - 1 };
         &mut self.frames[index]
     }
@@ -394,7 +394,7 @@ impl<'t> Interp<'t> {
     }
 
     /// Pays for `bytes` of text handled.
-    pub(crate) fn spend(&mut self, bytes: u64) -> Result<(), Flow> {
+    pub(crate) fn spend(&mut self, bytes: u64) -> Result<(), Interrupt> {
         match self.fuel.checked_sub(bytes) {
             Some(left) => {
                 self.fuel = left;
@@ -404,13 +404,13 @@ impl<'t> Interp<'t> {
         }
     }
 
-    pub(crate) fn exhausted<T>(&mut self) -> Result<T, Flow> {
+    pub(crate) fn exhausted<T>(&mut self) -> Result<T, Interrupt> {
         let what = "the script does more than a description of a network needs (an endless loop?)";
         self.remarks.mistake(self.at, what, "write a loop that ends");
-        Err(Flow::Stop)
+        Err(Interrupt::Stop)
     }
 
-    fn deeper(&mut self) -> Result<(), Flow> {
+    fn deeper(&mut self) -> Result<(), Interrupt> {
         if self.depth == DEPTH_MAX {
             return mistake("calls are nested too deeply (an endless recursion?)", "write a loop instead");
         }

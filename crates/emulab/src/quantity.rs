@@ -1,10 +1,10 @@
 //! Quantities as ns-2 and Emulab write them: `1.5Mb`, `100ms`, `0.05`, `1h2m`.
 
-use crate::interp::{Flow, mistake};
+use crate::interp::{Interrupt, mistake};
 use fastpath_units::{Duration, Probability, Rate, Time};
 
 /// Bits per second; `*` is unlimited. Units are decimal, `b` is bits and `B` bytes, none is bits.
-pub(crate) fn rate(text: &str) -> Result<Option<Rate>, Flow> {
+pub(crate) fn rate(text: &str) -> Result<Option<Rate>, Interrupt> {
     if matches!(text.trim(), "*" | "~") {
         return Ok(None);
     }
@@ -27,7 +27,7 @@ pub(crate) fn rate(text: &str) -> Result<Option<Rate>, Flow> {
 }
 
 /// A delay; without a unit in `bare` seconds (1 in `duplex-link`, 0.001 in events).
-pub(crate) fn delay(text: &str, bare: f64) -> Result<Duration, Flow> {
+pub(crate) fn delay(text: &str, bare: f64) -> Result<Duration, Interrupt> {
     let Some((number, unit)) = number(text) else { return unknown(text, "delay", "10ms") };
     let picoseconds = match unit {
         "" => number * (bare * 1e12),
@@ -44,7 +44,7 @@ pub(crate) fn delay(text: &str, bare: f64) -> Result<Duration, Flow> {
 }
 
 /// A loss rate from 0 to 1.
-pub(crate) fn loss(text: &str) -> Result<Probability, Flow> {
+pub(crate) fn loss(text: &str) -> Result<Probability, Interrupt> {
     match text.trim().parse().ok().and_then(Probability::new) {
         Some(probability) => Ok(probability),
         None => mistake(format!("'{text}' is not a loss rate from 0 to 1"), "write for example 0.05"),
@@ -52,7 +52,7 @@ pub(crate) fn loss(text: &str) -> Result<Probability, Flow> {
 }
 
 /// The time of an event: seconds, or `1h2m3s`.
-pub(crate) fn time(text: &str) -> Result<Time, Flow> {
+pub(crate) fn time(text: &str) -> Result<Time, Interrupt> {
     let mut rest = text.trim();
     let mut seconds = 0.0;
     let mut bare = false;
@@ -97,7 +97,7 @@ fn number(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then_some((number, text[length..].trim()))
 }
 
-fn unknown<T>(text: &str, what: &str, example: &str) -> Result<T, Flow> {
+fn unknown<T>(text: &str, what: &str, example: &str) -> Result<T, Interrupt> {
     mistake(format!("'{text}' is not a {what}"), format!("write for example {example}"))
 }
 

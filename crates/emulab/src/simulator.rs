@@ -36,40 +36,44 @@ pub(crate) struct Simulator {
     /// The name each object got: that of the first global variable to hold it.
     names: Vec<Option<String>>,
     by_name: BTreeMap<String, usize>,
-    pub(crate) nodes: Vec<Made>,
+    pub(crate) nodes: Vec<Creation>,
     pub(crate) lans: Vec<Lan>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<ScriptLink>,
+    /// By the two ends of links, the lesser first: the last link between them.
+    last_between: BTreeMap<[LinkEnd; 2], usize>,
+    /// By end: how many links it has, and the first of them.
+    at_end: BTreeMap<LinkEnd, (usize, usize)>,
     pub(crate) events: Vec<Event>,
     pub(crate) ran: bool,
 }
 
 /// An object's number and where the script makes it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Made {
+pub(crate) struct Creation {
     pub(crate) object: usize,
     pub(crate) at: usize,
 }
 
 #[derive(Debug)]
 pub(crate) struct Lan {
-    pub(crate) made: Made,
+    pub(crate) made: Creation,
     /// Its links, one per member.
     pub(crate) links: Vec<usize>,
 }
 
 /// An end of a link: a node or a lan.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum End {
+pub(crate) enum LinkEnd {
     Node(usize),
     Lan(usize),
 }
 
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct ScriptLink {
     /// `None` for a member's link to a lan.
-    pub(crate) made: Option<Made>,
+    pub(crate) made: Option<Creation>,
     pub(crate) at: usize,
-    pub(crate) ends: [End; 2],
+    pub(crate) ends: [LinkEnd; 2],
     /// From end 0 to end 1, and back; `None` where only the other direction was made.
     pub(crate) pipes: [Option<Pipe>; 2],
     /// The addresses given to the ends, with their place in the script.
@@ -83,12 +87,12 @@ pub(crate) struct Pipe {
     pub(crate) rate: Option<Rate>,
     pub(crate) delay: Duration,
     pub(crate) loss: Probability,
-    pub(crate) queue: Queue,
+    pub(crate) queue: NsQueue,
 }
 
 /// An ns-2 queue; the defaults are Emulab's and ns-2's.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Queue {
+pub(crate) struct NsQueue {
     pub(crate) red: bool,
     pub(crate) gentle: bool,
     pub(crate) ecn: bool,
@@ -136,9 +140,9 @@ pub(crate) enum Parameter {
     Ecn(bool),
 }
 
-impl Default for Queue {
-    fn default() -> Queue {
-        Queue {
+impl Default for NsQueue {
+    fn default() -> NsQueue {
+        NsQueue {
             red: false,
             gentle: false,
             ecn: false,
@@ -153,16 +157,16 @@ impl Default for Queue {
     }
 }
 
-impl Queue {
+impl NsQueue {
     /// A queue type by name, in any case; `None` if it is not known.
-    pub(crate) fn named(name: &str) -> Option<Queue> {
+    pub(crate) fn named(name: &str) -> Option<NsQueue> {
         let (red, gentle) = match name.to_ascii_lowercase().as_str() {
             "droptail" => (false, false),
             "red" => (true, false),
             "gred" => (true, true),
             _ => return None,
         };
-        Some(Queue { red, gentle, ..Queue::default() })
+        Some(NsQueue { red, gentle, ..NsQueue::default() })
     }
 
     pub(crate) fn set(&mut self, parameter: Parameter) {
@@ -238,7 +242,7 @@ impl Simulator {
         }
     }
 
-    pub(crate) fn name(&self, made: Made) -> Option<&str> {
+    pub(crate) fn name(&self, made: Creation) -> Option<&str> {
         self.names[made.object].as_deref()
     }
 
@@ -247,26 +251,41 @@ impl Simulator {
         self.names[self.index(text)?].as_deref()
     }
 
+    /// Adds a link.
+    pub(crate) fn add_link(&mut self, link: ScriptLink) {
+        let index = self.links.len();
+        self.last_between.insert(sorted(link.ends), index);
+        for end in link.ends {
+            self.at_end.entry(end).or_insert((0, index)).0 += 1;
+        }
+        self.links.push(link);
+    }
+
     /// The last link made between two nodes, and the end at the first.
     pub(crate) fn between(&self, a: usize, b: usize) -> Option<(usize, usize)> {
-        let (a, b) = (End::Node(a), End::Node(b));
-        let end = |link: &Link| match link.ends {
-            ends if ends == [a, b] => Some(0),
-            ends if ends == [b, a] => Some(1),
-            _ => None,
-        };
-        self.links.iter().enumerate().rev().find_map(|(index, link)| Some((index, end(link)?)))
+        let (a, b) = (LinkEnd::Node(a), LinkEnd::Node(b));
+        let link = *self.last_between.get(&sorted([a, b]))?;
+        Some((link, self.end_at(link, a)?))
     }
 
     /// The link between a node and a lan; the node is its end 0.
     pub(crate) fn member(&self, lan: usize, node: usize) -> Option<usize> {
-        self.lans[lan].links.iter().copied().find(|&link| self.links[link].ends[0] == End::Node(node))
+        self.last_between.get(&sorted([LinkEnd::Node(node), LinkEnd::Lan(lan)])).copied()
     }
 
-    /// The one link of a node.
+    /// The one link of a node, and its end there.
     pub(crate) fn only_link(&self, node: usize) -> Option<(usize, usize)> {
-        let at = |link: &Link| link.ends.iter().position(|end| *end == End::Node(node));
-        let mut found = self.links.iter().enumerate().filter_map(|(index, link)| Some((index, at(link)?)));
-        found.next().filter(|_| found.next().is_none())
+        let end = LinkEnd::Node(node);
+        let &(count, link) = self.at_end.get(&end)?;
+        Some((link, self.end_at(link, end)?)).filter(|_| count == 1)
     }
+
+    fn end_at(&self, link: usize, end: LinkEnd) -> Option<usize> {
+        self.links[link].ends.iter().position(|other| *other == end)
+    }
+}
+
+fn sorted(mut ends: [LinkEnd; 2]) -> [LinkEnd; 2] {
+    ends.sort();
+    ends
 }

@@ -38,14 +38,14 @@ impl std::ops::Deref for Value {
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) at: Option<usize>,
-    pub(crate) words: Vec<Vec<Part>>,
+    pub(crate) words: Vec<Vec<WordPart>>,
 }
 
 /// A piece of a word.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum WordPart {
     Text(Value),
-    Variable { name: String, index: Option<Vec<Part>> },
+    Variable { name: String, index: Option<Vec<WordPart>> },
     Script(Vec<Command>),
 }
 
@@ -98,13 +98,13 @@ impl<'s> Parser<'s> {
     }
 
     /// The parts of a whole text, as between quotes.
-    pub(crate) fn quoted(text: &'s Value) -> Result<Vec<Part>, SyntaxError> {
+    pub(crate) fn quoted(text: &'s Value) -> Result<Vec<WordPart>, SyntaxError> {
         Parser::new(text).parts(|_| false)
     }
 
     /// The operand of an expression at `at`: a variable, a command, or text in quotes or braces.
     /// `None` if there is none; else `at` is after it.
-    pub(crate) fn operand(text: &'s Value, at: &mut usize) -> Result<Option<Vec<Part>>, SyntaxError> {
+    pub(crate) fn operand(text: &'s Value, at: &mut usize) -> Result<Option<Vec<WordPart>>, SyntaxError> {
         let mut parser = Parser { at: *at, ..Parser::new(text) };
         let parts = match parser.peek() {
             Some(b'$') => parser.variable()?.map(|part| vec![part]),
@@ -175,11 +175,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn word(&mut self) -> Result<Vec<Part>, SyntaxError> {
+    fn word(&mut self) -> Result<Vec<WordPart>, SyntaxError> {
         match self.peek() {
             Some(b'{') => {
                 let (from, until) = self.braces()?;
-                Ok(vec![Part::Text(Value {
+                Ok(vec![WordPart::Text(Value {
                     text: Rc::new(self.text[from..until].to_owned()),
                     at: self.place(from),
                 })])
@@ -223,7 +223,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Text, variables and scripts until a byte that `ends`, which is left.
-    fn parts(&mut self, ends: impl Fn(u8) -> bool) -> Result<Vec<Part>, SyntaxError> {
+    fn parts(&mut self, ends: impl Fn(u8) -> bool) -> Result<Vec<WordPart>, SyntaxError> {
         let mut parts = Vec::new();
         let mut text = String::new();
         let mut from = self.at;
@@ -262,7 +262,7 @@ impl<'s> Parser<'s> {
     }
 
     /// `$name`, `${name}`, `$name(index)`; `None` for a lone dollar.
-    fn variable(&mut self) -> Result<Option<Part>, SyntaxError> {
+    fn variable(&mut self) -> Result<Option<WordPart>, SyntaxError> {
         let start = self.at;
         if self.text[start + 1..].starts_with('{') {
             let Some(length) = self.text[start + 2..].find('}') else {
@@ -270,7 +270,7 @@ impl<'s> Parser<'s> {
             };
             self.at = start + 2 + length + 1;
             let name = self.text[start + 2..start + 2 + length].to_owned();
-            return Ok(Some(Part::Variable { name, index: None }));
+            return Ok(Some(WordPart::Variable { name, index: None }));
         }
         let rest = &self.text.as_bytes()[start + 1..];
         let letter = |i: usize, &byte: &u8| {
@@ -295,10 +295,10 @@ impl<'s> Parser<'s> {
             }
             self.at += 1;
         }
-        Ok(Some(Part::Variable { name, index }))
+        Ok(Some(WordPart::Variable { name, index }))
     }
 
-    fn bracket(&mut self) -> Result<Part, SyntaxError> {
+    fn bracket(&mut self) -> Result<WordPart, SyntaxError> {
         let open = self.at;
         self.at += 1;
         self.deeper(open)?;
@@ -311,7 +311,7 @@ impl<'s> Parser<'s> {
             return Err(SyntaxError::Bracket(self.place(open)));
         }
         self.at += 1;
-        Ok(Part::Script(commands))
+        Ok(WordPart::Script(commands))
     }
 
     fn deeper(&mut self, at: usize) -> Result<(), SyntaxError> {
@@ -341,9 +341,9 @@ impl<'s> Parser<'s> {
     }
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &mut String, at: Option<usize>) {
+fn push_text(parts: &mut Vec<WordPart>, text: &mut String, at: Option<usize>) {
     if !text.is_empty() {
-        parts.push(Part::Text(Value { text: Rc::new(std::mem::take(text)), at }));
+        parts.push(WordPart::Text(Value { text: Rc::new(std::mem::take(text)), at }));
     }
 }
 

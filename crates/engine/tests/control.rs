@@ -240,6 +240,7 @@ fn the_openapi_document_names_every_route_and_the_metrics_are_there() {
         "/report",
         "/set",
         "/stop",
+        "/topology",
     ];
     assert_eq!(paths.keys().collect::<Vec<_>>(), expected);
     for (path, methods) in paths {

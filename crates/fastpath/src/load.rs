@@ -1,4 +1,5 @@
-//! Reads a network description from a file: TOML, or an Emulab script (`.ns`).
+//! Reads a network description from a file: TOML, the canonical form (`.json`), or an Emulab script
+//! (`.ns`).
 
 use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
@@ -65,23 +66,24 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     }
 }
 
-/// Reads a spec file, or an Emulab script if the name ends in `.ns`. Files that the description
+/// Reads a spec file; the canonical form of a description if the name ends in `.json`; an Emulab
+/// script if it ends in `.ns`. Files that the description
 /// names are searched relative to it.
 ///
 /// # Errors
 /// [`Error::File`] if the description cannot be read.
 pub fn parse(path: &Path) -> Result<Parsed> {
     let text = text(path).map_err(Error::file(path))?;
-    let is_script = path.extension().is_some_and(|extension| extension == "ns");
     let files = |file: &str| {
         let file = path.parent().unwrap_or(Path::new("")).join(file);
         self::text(&file).map_err(|error| error.to_string())
     };
-    if !is_script {
-        return Ok(fastpath_spec::read(&text, &files));
-    }
-    let spec = |(topology, warnings)| (Spec { topology, ..Spec::default() }, warnings);
-    Ok(fastpath_emulab::parse(&text).map(spec))
+    Ok(match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => fastpath_spec::read_json(&text, &files),
+        Some("ns") => fastpath_emulab::parse(&text)
+            .map(|(topology, warnings)| (Spec { topology, ..Spec::default() }, warnings)),
+        _ => fastpath_spec::read(&text, &files),
+    })
 }
 
 /// Formats a mistake or warning with the name of its file: `FILE:LINE:COLUMN: …`.

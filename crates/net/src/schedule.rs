@@ -90,7 +90,8 @@ impl Schedule {
     /// Returns the longest period of the running tracks that repeat for ever.
     pub(crate) fn repeat_period_max(&self, topology: &Topology) -> Option<Duration> {
         let tracks = self.players.iter().zip(&topology.tracks);
-        let repeating = tracks.filter(|(player, track)| player.step_at.is_some() && track.end == TraceEnd::Repeat);
+        let repeating =
+            tracks.filter(|(player, track)| player.step_at.is_some() && track.end == TraceEnd::Repeat);
         repeating.map(|(_, track)| track.timeline.length()).max()
     }
 

@@ -2,26 +2,34 @@
 
 use crate::Answer;
 use clap::Args;
-use fastpath_spec::{Group, Mistake, Spec, Start, Topology, Track, Warning};
+use fastpath_spec::{Group, Mistake, Spec, Start, Topology, Track, Warning, describe, json_schema};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Check a network description; every mistake is shown, with what to write instead.
+/// Check a network description and report every mistake
 #[derive(Args)]
 pub(crate) struct Check {
-    /// The network: a spec file (TOML), or an Emulab script (.ns).
-    spec: PathBuf,
-    /// Print one JSON object.
+    /// The network: a spec file (TOML or .json), or an Emulab script (.ns)
+    #[arg(required_unless_present = "schema")]
+    spec: Option<PathBuf>,
+    /// Print one JSON object: the resolved topology, mistakes and warnings
     #[arg(long)]
     json: bool,
+    /// Print the JSON Schema of descriptions and exit
+    #[arg(long, conflicts_with_all = ["spec", "json"])]
+    schema: bool,
 }
 
 impl Check {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let parsed = fastpath::parse(&self.spec)?;
-        let answer = if parsed.is_ok() { Answer::Yes } else { Answer::No };
         let mut out = io::stdout().lock();
+        let Some(path) = &self.spec else {
+            writeln!(out, "{:#}", json_schema())?;
+            return Ok(Answer::Yes);
+        };
+        let parsed = fastpath::parse(path)?;
+        let answer = if parsed.is_ok() { Answer::Yes } else { Answer::No };
         if self.json {
             writeln!(out, "{}", json(&parsed))?;
             return Ok(answer);
@@ -29,16 +37,16 @@ impl Check {
         match parsed {
             Ok((Spec { topology, .. }, warnings)) => {
                 for warning in &warnings {
-                    writeln!(out, "{}", fastpath::at(&self.spec, warning))?;
+                    writeln!(out, "{}", fastpath::at(path, warning))?;
                 }
-                writeln!(out, "{}: ok: {}", self.spec.display(), summary(&topology))?;
+                writeln!(out, "{}: ok: {}", path.display(), summary(&topology))?;
                 for track in &topology.tracks {
                     writeln!(out, "{}", track_line(&topology, track))?;
                 }
             }
             Err(mistakes) => {
                 for mistake in &mistakes {
-                    writeln!(out, "{}", fastpath::at(&self.spec, mistake))?;
+                    writeln!(out, "{}", fastpath::at(path, mistake))?;
                 }
             }
         }
@@ -80,7 +88,7 @@ fn track_json(topology: &Topology, track: &Track) -> Value {
     json!({
         "link": link.name,
         "from": topology.node(link.ends[track.pipe].0).name,
-        "source": track.source,
+        "source": track.source.to_string(),
         "seconds": track.timeline.length().as_secs_f64(),
         "sets": track.timeline.keys(),
         "summary": track.timeline.describe(),
@@ -91,6 +99,7 @@ fn json(parsed: &fastpath::Parsed) -> Value {
     match parsed {
         Ok((Spec { topology, .. }, warnings)) => json!({
             "ok": true,
+            "topology": describe(topology).to_json(),
             "nodes": topology.nodes.len(),
             "links": topology.links.len(),
             "traces": topology.tracks.iter().map(|track| track_json(topology, track)).collect::<Vec<_>>(),
@@ -99,6 +108,7 @@ fn json(parsed: &fastpath::Parsed) -> Value {
         }),
         Err(mistakes) => json!({
             "ok": false,
+            "topology": null,
             "mistakes": mistakes.iter().map(mistake_json).collect::<Vec<_>>(),
             "warnings": [],
         }),

@@ -69,6 +69,7 @@ pub fn openapi() -> serde_json::Value {
 fn declared() -> OpenApiRouter<Engine> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(report))
+        .routes(routes!(topology))
         .routes(routes!(links))
         .routes(routes!(link))
         .routes(routes!(groups))
@@ -82,6 +83,14 @@ fn declared() -> OpenApiRouter<Engine> {
 #[utoipa::path(get, path = "/report", responses((status = 200, body = Report), (status = 503, body = Failure)))]
 async fn report(State(engine): State<Engine>) -> Answer<Report> {
     engine.report().map(Json)
+}
+
+/// Return the resolved topology in the canonical form of a description.
+///
+/// It is the topology at the start: changes since then are in /report.
+#[utoipa::path(get, path = "/topology", responses((status = 200, body = serde_json::Value)))]
+async fn topology(State(engine): State<Engine>) -> Json<serde_json::Value> {
+    Json(fastpath_spec::describe(&engine.topology).to_json())
 }
 
 /// List the links with their parameters and counters.
