@@ -13,7 +13,7 @@ pub(crate) enum ExprError {
     #[error("'{0}' is not an expression")]
     Syntax(String),
     #[error("the expression ends too early")]
-    LinkEnd,
+    End,
     #[error("'{0}' is not a number")]
     NotANumber(String),
     #[error("division by zero")]
