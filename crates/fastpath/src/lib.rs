@@ -16,6 +16,7 @@
 
 mod error;
 mod load;
+pub mod records;
 pub mod replay;
 pub mod simulate;
 pub mod sweep;

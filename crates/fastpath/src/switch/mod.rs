@@ -1,11 +1,18 @@
-//! OpenFlow switches: rule files, captures through tables offline, and what tables became.
+//! OpenFlow switches: rule files, captures through tables offline, a switch between real ports, and
+//! what tables became.
 
 mod executor;
 mod explain;
 mod offline;
 mod ports;
+#[cfg(target_os = "linux")]
+mod server;
 
 pub use executor::{compiled, executor};
 pub use explain::{Explanation, explain};
-pub use offline::{CaptureAtPort, OfflineSummary, SwitchAccounting, TableCounters, switch_captures};
+pub use offline::{CaptureAtPort, OfflineSummary, OfflineAccounting, TableCounters, switch_captures};
 pub use ports::{load_rules, number_ports};
+#[cfg(target_os = "linux")]
+pub use server::{
+    FailMode, Listen, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles,
+};

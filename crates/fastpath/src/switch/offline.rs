@@ -24,7 +24,7 @@ pub struct CaptureAtPort {
 
 /// What became of the packets of a run.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct SwitchAccounting {
+pub struct OfflineAccounting {
     /// Packets received.
     pub received: u64,
     /// Copies made of them.
@@ -60,7 +60,7 @@ pub struct TableCounters {
 #[derive(Debug)]
 pub struct OfflineSummary {
     /// Where all packets went.
-    pub packets: SwitchAccounting,
+    pub packets: OfflineAccounting,
     /// Counters of tables that have flows or were looked up.
     pub tables: Vec<TableCounters>,
     /// The switch after the run, with its counters.
@@ -111,7 +111,7 @@ struct OfflineRun {
     executor: Box<dyn Executor>,
     outputs: BTreeMap<u32, Output>,
     outbox: Outbox,
-    packets: SwitchAccounting,
+    packets: OfflineAccounting,
     /// Outputs, packet-ins and drops of all packets. Each beyond the first of a packet is a copy.
     outcomes: u64,
 }
@@ -132,7 +132,7 @@ impl OfflineRun {
             }
         }
         let executor = executor(&mut switch, notice);
-        let (outbox, packets) = (Outbox::default(), SwitchAccounting::default());
+        let (outbox, packets) = (Outbox::default(), OfflineAccounting::default());
         Ok(OfflineRun { switch, executor, outputs, outbox, packets, outcomes: 0 })
     }
 
@@ -168,7 +168,7 @@ impl OfflineRun {
         }
         let OfflineRun { switch, mut packets, outcomes, .. } = self;
         packets.copied = outcomes - packets.received;
-        let SwitchAccounting { received, copied, sent, sent_without_file, to_controllers, .. } = packets;
+        let OfflineAccounting { received, copied, sent, sent_without_file, to_controllers, .. } = packets;
         let dropped: u64 = packets.dropped.values().sum();
         packets.balance = received + copied == sent + sent_without_file + to_controllers + dropped;
         if !packets.balance {
@@ -201,7 +201,7 @@ fn refuse_overwriting(inputs: &[CaptureAtPort], outputs: &[CaptureAtPort]) -> Re
 
 fn send(
     outputs: &mut BTreeMap<u32, Output>,
-    packets: &mut SwitchAccounting,
+    packets: &mut OfflineAccounting,
     port: u32,
     ns: u64,
     frame: &[u8],

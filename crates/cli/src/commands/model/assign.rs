@@ -1,9 +1,9 @@
 //! `fastpath model assign`: the best assignment of tasks to engines.
 
-use super::source::table;
 use crate::{Answer, print};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use fastpath::records::read_table;
 use fastpath_model::assign::{Assignment, NetworkProcessor, State, Task, best};
 use fastpath_model::publications::linkem;
 use serde_json::json;
@@ -96,7 +96,7 @@ impl AssignCommand {
 
 fn tasks(path: &std::path::Path) -> anyhow::Result<Vec<Task>> {
     let place = || path.display().to_string();
-    let rows = table(path)?;
+    let rows = read_table(path)?;
     let numbers = |name: &str| -> anyhow::Result<Vec<f64>> {
         let values = rows.numbers(name).with_context(place)?;
         for (i, value) in values.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! `fastpath model fit`: least squares over a table of measurements.
 
 use super::options::Fitting;
-use super::source::table;
 use crate::{Answer, print};
 use anyhow::{Context, bail};
 use clap::Args;
+use fastpath::records::read_table;
 use fastpath_model::check::{Check, CheckVerdict, MEDIAN_PCT, P95_PCT, check, half};
 use fastpath_model::fit::{Fit, fit};
 use fastpath_model::output::FitOutput;
@@ -48,7 +48,7 @@ pub(super) struct FitCommand {
 impl FitCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let options = self.fitting.options(&self.terms)?;
-        let whole = table(&self.file)?;
+        let whole = read_table(&self.file)?;
         let place = || self.file.display().to_string();
         let (found, checked) = if self.half {
             let (found, checked) = half(&whole, &self.y, &self.terms, &options).with_context(place)?;
@@ -56,7 +56,7 @@ impl FitCommand {
         } else {
             let found = fit(&whole, &self.y, &self.terms, &options).with_context(place)?;
             let checked = self.test.as_deref().map(|path| {
-                check(&found, &table(path)?, &options).with_context(|| path.display().to_string())
+                check(&found, &read_table(path)?, &options).with_context(|| path.display().to_string())
             });
             (found, checked.transpose()?)
         };

@@ -88,7 +88,7 @@ impl IndexCommand {
         }
         let mut all = Vec::new();
         for path in &self.files {
-            all.extend(platforms::load(path)?);
+            all.extend(fastpath::records::read_platforms(path)?);
         }
         let names: Vec<String> = self.files.iter().map(|f| f.display().to_string()).collect();
         Ok((all, names.join(", ")))

@@ -3,12 +3,11 @@
 use super::options::{Fitting, point};
 use anyhow::{Context, bail};
 use clap::Args;
+use fastpath::records::{read_table, read_text};
 use fastpath_model::fcs::Fcs;
 use fastpath_model::fit::{Fit, FitOptions, fit};
 use fastpath_model::model::Model;
-use fastpath_model::{Table, Terms};
-use fastpath_report::Measurement;
-use std::io::Read;
+use fastpath_model::Terms;
 use std::path::{Path, PathBuf};
 
 /// Where the model comes from.
@@ -51,7 +50,7 @@ impl Source {
         let found = match (&self.y, &self.terms) {
             (Some(y), Some(terms)) => {
                 let options = self.fitting.options(terms)?;
-                fit(&table(path)?, y, terms, &options).with_context(|| path.display().to_string())?
+                fit(&read_table(path)?, y, terms, &options).with_context(|| path.display().to_string())?
             }
             _ => {
                 let mut found = saved_fit(path)?;
@@ -82,53 +81,10 @@ fn constants(text: &str, fcs: Option<Fcs>) -> anyhow::Result<Sourced> {
 }
 
 fn saved_fit(path: &Path) -> anyhow::Result<Fit> {
-    let text = read(path)?;
+    let text = read_text(path)?;
     if !text.trim_start().starts_with('{') {
         bail!("{}: to fit a table, give --y COLUMN and --terms TERMS", path.display());
     }
     serde_json::from_str(&text)
         .with_context(|| format!("{}: not a fit as `fastpath model fit --json` prints it", path.display()))
-}
-
-/// Reads a table from a CSV file, or from records of `fastpath measure pipeline`.
-pub(in crate::commands) fn table(path: &Path) -> anyhow::Result<Table> {
-    let text = read(path)?;
-    let place = || path.display().to_string();
-    if text.trim_start().starts_with('{') {
-        let measured = Measurement::parse(&text).with_context(place)?;
-        return Measurement::table(&measured).with_context(place);
-    }
-    Table::from_csv(&text).with_context(place)
-}
-
-/// Reads the text of a file; `-` is standard input.
-pub(super) fn read(path: &Path) -> anyhow::Result<String> {
-    let place = || path.display().to_string();
-    if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).with_context(place)?;
-        return Ok(text);
-    }
-    let bytes = std::fs::read(path).with_context(place)?;
-    decoded(bytes).with_context(|| format!("{}: not text in UTF-8, UTF-16 or Latin-1", path.display()))
-}
-
-/// Decodes text as spreadsheets write it: UTF-8, UTF-16 with a byte order mark, or Latin-1. `None`
-/// for data that is not text.
-fn decoded(bytes: Vec<u8>) -> Option<String> {
-    let utf_16 = |unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
-        String::from_utf16(&units).ok()
-    };
-    match bytes[..] {
-        [0xff, 0xfe, ..] => return utf_16(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => return utf_16(u16::from_be_bytes),
-        _ => {}
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => Some(text),
-        // These control characters occur in no text.
-        Err(error) if error.as_bytes().iter().any(|byte| *byte < 0x20 && !b"\t\n\r".contains(byte)) => None,
-        Err(error) => Some(error.as_bytes().iter().map(|byte| char::from(*byte)).collect()),
-    }
 }

@@ -1,7 +1,6 @@
 //! Simulated points as records, and plots of them: the same records and the same report as of
 //! measurements.
 
-use anyhow::Context;
 use clap::Args;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -24,10 +23,10 @@ impl Plot {
     /// Writes what was asked for, if anything.
     #[cfg(target_os = "linux")]
     pub(in crate::commands) fn write(&self, seed: u64, rows: Vec<Row>) -> anyhow::Result<()> {
-        use crate::commands::report;
+        use anyhow::Context;
+        use fastpath::records::{append_records, open_records, write_report};
         use fastpath_measure::Watch;
-        use fastpath_report::{Record, Tool};
-        use std::io::Write;
+        use fastpath_report::{Record, Report, Tool};
         if self.plot.is_none() && self.records.is_none() {
             return Ok(());
         }
@@ -42,14 +41,13 @@ impl Plot {
         };
         let records: Vec<Record> = rows.into_iter().map(record).collect();
         if let Some(path) = &self.records {
-            let place = || path.display().to_string();
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-            let mut file = file.with_context(place)?;
-            for record in &records {
-                writeln!(file, "{}", serde_json::to_string(record)?).with_context(place)?;
-            }
+            let mut file = open_records(path)?;
+            append_records(&mut file, &records).with_context(|| path.display().to_string())?;
         }
-        self.plot.as_ref().map_or(Ok(()), |path| report::write(path, &records))
+        if let Some(path) = &self.plot {
+            write_report(path, &Report::new(&records))?;
+        }
+        Ok(())
     }
 
     /// Reports need the measuring half of the program, which is Linux only.

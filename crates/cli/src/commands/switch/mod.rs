@@ -17,10 +17,11 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use rules::SwitchArgs;
 
-/// Switch by rules: OpenFlow 1.3 tables, from a rule file, from controllers, or both.
+/// Switch packets by OpenFlow 1.3 tables, between ports or on captures.
 ///
-/// With --in and --out, captures go through the tables offline, in virtual time. Otherwise the
-/// switch serves on its ports until Ctrl-C, and controllers can dial it or are dialled.
+/// Rules come from a file, from controllers, or both. With --in and --out, captures go through the
+/// tables offline, in virtual time. Otherwise the switch serves its ports until Ctrl-C; it listens for
+/// controllers, dials them, or both.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -31,7 +32,7 @@ Examples:
   fastpath switch --connect tcp:127.0.0.1:6653 --port eth1 --port eth2 --fail-mode standalone
   fastpath switch explain --rules rules.txt --trace in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80
 
-Ports named p1, p2, … have these numbers, LOCAL is OFPP_LOCAL; others get the numbers that are free, in order."
+Ports named p1, p2, … have these numbers, LOCAL is OFPP_LOCAL; others get the free numbers, in order."
 )]
 pub(crate) struct SwitchCommand {
     #[command(subcommand)]

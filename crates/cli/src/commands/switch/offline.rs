@@ -5,7 +5,7 @@ use crate::{Answer, progress};
 use anyhow::ensure;
 use clap::Args;
 use fastpath::replay::BytesRead;
-use fastpath::switch::{CaptureAtPort, OfflineSummary, SwitchAccounting, number_ports, switch_captures};
+use fastpath::switch::{CaptureAtPort, OfflineSummary, OfflineAccounting, number_ports, switch_captures};
 use fastpath::tables::Port;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -85,7 +85,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: &OfflineArgs, as_json: bool) -
 }
 
 fn print(summary: &OfflineSummary, numbers: &[(u32, &str)], as_json: bool) -> anyhow::Result<()> {
-    let SwitchAccounting { received, copied, sent, sent_without_file, to_controllers, dropped, .. } =
+    let OfflineAccounting { received, copied, sent, sent_without_file, to_controllers, dropped, .. } =
         &summary.packets;
     let mut out = io::stdout().lock();
     if as_json {

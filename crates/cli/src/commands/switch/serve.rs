@@ -3,30 +3,21 @@
 use super::rules::SwitchArgs;
 use crate::Answer;
 use crate::signals::stop_on_signals;
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use fastpath::switch::{executor, number_ports};
-use fastpath_engine::Notice;
-use fastpath_engine::port::{self, OpenContext, Port};
-use fastpath_engine::switching::{Control, Datapath, LinkWatch, PacketInLimit, SwitchAccounting, serve};
-use fastpath_openflow::agent::{self, Agent, Doorbell, FailMode, Listen, PortInfo, Target, TlsFiles};
+use fastpath::switch::{FailMode, Listen, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles};
 use fastpath_spec::{ParsePortNameError, PortName};
-use fastpath_wire::MacAddr;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Memory for frames that wait for ports.
-const POOL: NonZeroUsize = NonZeroUsize::new(64 << 20).expect("not zero");
-/// How often the end is looked for.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval between two checks for signals and failures.
+const POLL: Duration = Duration::from_millis(50);
 
-/// Where controllers are and how to talk to them.
+/// Ports, and controllers and how to reach them.
 #[derive(Args)]
 pub(super) struct ServeArgs {
     /// Add a port: NAME=IFACE, NAME=xdp:IFACE, NAME=tap:IFACE, NAME=memory (not attached), or
@@ -39,22 +30,22 @@ pub(super) struct ServeArgs {
     /// Dial a controller: tcp:ADDRESS:PORT or tls:ADDRESS:PORT. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) connect: Vec<Target>,
-    /// Listen for those who watch what controllers say and hear (`ovs-ofctl snoop`).
+    /// Serve a copy of all OpenFlow messages on this address (`ovs-ofctl snoop`).
     #[arg(long, value_name = "ADDRESS")]
     snoop: Vec<Listen>,
-    /// What the switch is called, 16 hexadecimal digits.
+    /// Datapath id of the switch, 16 hexadecimal digits.
     #[arg(long, value_name = "HEX", default_value = "0000000000000001", value_parser = datapath_id)]
     datapath_id: u64,
-    /// What to do while no controller can be reached.
+    /// What to do while no controller is connected.
     #[arg(long, value_enum, default_value = "secure")]
     fail_mode: Mode,
-    /// Packets for controllers a second at most; 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = PacketInLimit::default().per_second)]
+    /// Most packet-ins per second; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = ServerOptions::default().packet_in_rate)]
     packet_in_rate: u32,
-    /// Seconds of silence after which a controller is asked whether it is there; 0 for never.
+    /// Seconds of silence after which a controller gets an echo request; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     probe_interval: u64,
-    /// Seconds to wait at most before a controller is dialled again.
+    /// Most seconds to wait before a controller is dialled again.
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     max_backoff: u64,
     /// The switch's private key (PEM), for TLS.
@@ -63,16 +54,16 @@ pub(super) struct ServeArgs {
     /// The switch's certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "private_key")]
     certificate: Option<PathBuf>,
-    /// The certificate (PEM) of the authority that controllers' certificates are from.
+    /// The certificate (PEM) of the authority that signs controllers' certificates.
     #[arg(long, value_name = "FILE", requires = "private_key")]
     ca_cert: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Mode {
-    /// Go on with the flows there are.
+    /// Keep forwarding by the existing flows.
     Secure,
-    /// Learn addresses and forward by them.
+    /// Forward as a learning switch.
     Standalone,
 }
 
@@ -101,103 +92,55 @@ fn datapath_id(text: &str) -> Result<u64, String> {
     u64::from_str_radix(&digits, 16).map_err(|_| "write up to 16 hexadecimal digits".to_owned())
 }
 
-/// Serves until told to end.
+/// Serves the switch until a signal ends it.
 pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> anyhow::Result<Answer> {
     let stop = stop_on_signals()?;
-    let notice = Notice::to_stderr();
-    let names: Vec<String> = args.ports.iter().map(|port| port.name.clone()).collect();
-    let numbers = number_ports(names.iter().map(String::as_str))?;
-    let mut switch = switch_args.switch();
-    let by_name = numbers.iter().map(|(number, name)| ((*name).to_owned(), *number)).collect();
-    let mut ports: Vec<(u32, Box<dyn Port>)> = Vec::new();
-    let mut interfaces = Vec::new();
-    let mut context = OpenContext::new(args.ports.iter().map(|attachment| attachment.port.clone()), &notice);
-    for ((number, _), attachment) in numbers.iter().zip(&args.ports) {
-        ports.push((*number, port::open(&attachment.port, &mut context)?));
-        switch.set_port(*number, fastpath_switch::Port::up());
-        interfaces.extend(attachment.port.interface().map(|name| (*number, name.to_owned())));
-    }
-    switch_args.load(&mut switch, &by_name)?;
-    let links = LinkWatch::new(interfaces).context("watching links")?;
-    let info = |(number, name): &(u32, &str)| {
-        let own = MacAddr::from_index(0x0f00_0000 | *number);
-        let hw_addr = links.hw_addr(*number).map_or(own, MacAddr);
-        (*number, PortInfo { name: (*name).to_owned(), hw_addr })
-    };
-    let info: BTreeMap<u32, PortInfo> = numbers.iter().map(info).collect();
-
-    let doorbell = Doorbell::new()?;
-    let best = executor(&mut switch, &|text: &str| notice.send(text));
-    let limit = PacketInLimit { per_second: args.packet_in_rate, ..PacketInLimit::default() };
-    let control = Control::new(switch, best, limit, doorbell.ringer())?;
-    let running = serve(&control, Datapath::new(&control, ports, POOL, notice.clone()))?;
-    let files = match (args.private_key, args.certificate, args.ca_cert) {
+    let tls = match (args.private_key, args.certificate, args.ca_cert) {
         (Some(private_key), Some(certificate), Some(ca_certificate)) => {
             Some(TlsFiles { private_key, certificate, ca_certificate })
         }
         _ => None,
     };
-    let agent = Agent::start(
-        &control,
-        doorbell,
-        agent::Options {
-            datapath_id: args.datapath_id,
-            ports: info,
-            listen: args.listen.clone(),
-            snoop: args.snoop.clone(),
-            connect: args.connect,
-            tls: files,
-            fail_mode: match args.fail_mode {
-                Mode::Secure => FailMode::Secure,
-                Mode::Standalone => FailMode::Standalone,
-            },
-            probe_every: Duration::from_secs(args.probe_interval),
-            backoff_max: Duration::from_secs(args.max_backoff),
-            links: Some(links),
-            notice,
+    let options = ServerOptions {
+        ports: args.ports.into_iter().map(|attachment| (attachment.name, attachment.port)).collect(),
+        rules: switch_args.rules.clone(),
+        datapath_id: args.datapath_id,
+        listen: args.listen,
+        snoop: args.snoop,
+        connect: args.connect,
+        tls,
+        fail_mode: match args.fail_mode {
+            Mode::Secure => FailMode::Secure,
+            Mode::Standalone => FailMode::Standalone,
         },
-    )?;
-    announce(&agent, &args.listen, &args.snoop)?;
+        packet_in_rate: args.packet_in_rate,
+        probe_every: Duration::from_secs(args.probe_interval),
+        backoff_max: Duration::from_secs(args.max_backoff),
+        ..ServerOptions::default()
+    };
+    let server = SwitchServer::start(switch_args.switch(), options)?;
+    announce(&server)?;
     while !stop.load(Ordering::Relaxed) {
-        ensure!(
-            !agent.has_failed() && !running.has_failed(),
-            "a thread of the switch has ended; please report it"
-        );
-        std::thread::sleep(LOOK);
+        ensure!(!server.has_failed(), "internal error: a thread of the switch has ended; please report this");
+        std::thread::sleep(POLL);
     }
-    drop(agent);
-    let states = port_states(&control, &numbers);
-    summary(&running.stop(), &states, as_json)
+    print(&server.stop(), as_json)
 }
 
-/// Says that the switch is there and where it listens, which scripts wait for.
-fn announce(agent: &Agent, listen: &[Listen], snoop: &[Listen]) -> anyhow::Result<()> {
+/// Prints the addresses on which the switch listens. Scripts wait for these lines.
+fn announce(server: &SwitchServer) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    for (listen, at) in listen.iter().chain(snoop).zip(agent.listening()) {
-        writeln!(out, "listening on {}", Listen { at: *at, ..*listen })?;
+    for listen in server.listening() {
+        writeln!(out, "listening on {listen}")?;
     }
     writeln!(out, "switching (process {})", std::process::id())?;
     out.flush()?;
     Ok(())
 }
 
-/// A port's number, name and counters.
-type PortState = (u32, String, fastpath_switch::PortCounters);
-
-fn port_states(control: &Control, numbers: &[(u32, &str)]) -> Vec<PortState> {
-    let state = |(number, name): &(u32, &str)| {
-        let counters = control.read(|switch, _| switch.port(*number).map(|port| port.counters));
-        (*number, (*name).to_owned(), counters.unwrap_or_default())
-    };
-    numbers.iter().map(state).collect()
-}
-
-/// What became of every packet; the answer is no when the books do not balance.
-pub(super) fn summary(
-    books: &SwitchAccounting,
-    ports: &[PortState],
-    as_json: bool,
-) -> anyhow::Result<Answer> {
+/// Prints where every packet went.
+fn print(summary: &ServedSummary, as_json: bool) -> anyhow::Result<Answer> {
+    let ServedSummary { packets: books, ports } = summary;
     let balance = books.balances();
     let mut out = io::stdout().lock();
     if as_json {
@@ -240,7 +183,7 @@ pub(super) fn summary(
         )?;
     }
     if !balance {
-        bail!("the books do not balance; please report it");
+        bail!("internal error: packet accounting does not balance; please report this");
     }
     Ok(Answer::Yes)
 }
