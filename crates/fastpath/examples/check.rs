@@ -11,7 +11,10 @@ fn main() {
             let topology = &network.spec.topology;
             for link in &topology.links {
                 let [a, b] = link.ends.map(|(node, _)| topology.node(node).name.as_str());
-                println!("{}: {a} – {b}, rate {:?}, delay {}", link.name, link.pipes[0].rate, link.pipes[0].delay);
+                println!(
+                    "{}: {a} – {b}, rate {:?}, delay {}",
+                    link.name, link.pipes[0].rate, link.pipes[0].delay
+                );
             }
             network.warnings.iter().for_each(|warning| println!("warning: {warning}"));
         }

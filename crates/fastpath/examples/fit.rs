@@ -16,6 +16,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let at = vec![("p".to_owned(), 256.0), ("h".to_owned(), 5.0)];
     let query = PredictionQuery { transfer: None, cores: 4.0, line_gbit: Some(100.0), packet_cap: None, at };
     let pps = predict(&cost.model(), &query)?.throughput_pps;
-    println!("256-byte frames on 4 cores: {:.1} Mpps ({:.1} to {:.1})", pps.value / 1e6, pps.low / 1e6, pps.high / 1e6);
+    println!(
+        "256-byte frames on 4 cores: {:.1} Mpps ({:.1} to {:.1})",
+        pps.value / 1e6,
+        pps.low / 1e6,
+        pps.high / 1e6
+    );
     Ok(())
 }

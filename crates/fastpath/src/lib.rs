@@ -16,8 +16,12 @@
 
 mod error;
 mod load;
+#[cfg(target_os = "linux")]
+pub mod measurements;
 pub mod records;
 pub mod replay;
+#[cfg(target_os = "linux")]
+pub mod shell;
 pub mod simulate;
 pub mod sweep;
 pub mod switch;

@@ -10,7 +10,8 @@ const LINES_MAX: usize = 40;
 #[test]
 fn every_example_runs_and_is_short() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let mut names: Vec<PathBuf> = fs::read_dir(&sources).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(&sources).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
     assert!(names.len() >= 9, "{names:?}");
     for source in names {

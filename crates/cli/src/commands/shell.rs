@@ -1,19 +1,18 @@
 //! `fastpath shell`: a program behind an emulated link.
 
 use crate::Answer;
+use crate::Answer;
 use crate::accounting::print_accounting;
 use crate::signals::{POLL, exit_code};
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 use clap::Args;
+use fastpath::shell::ShellLink;
 use fastpath_engine::Notice;
 use fastpath_engine::control::HttpAddress;
 use fastpath_lab::shell::{AddressBlock, Shell};
-use fastpath_spec::{self as spec, Spec, Topology};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write;
-use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -84,9 +83,25 @@ pub(crate) struct ShellArgs {
 }
 
 impl ShellArgs {
+    fn link(&self) -> ShellLink {
+        ShellLink {
+            preset: self.preset.clone(),
+            delay: self.delay.clone(),
+            loss: self.loss.clone(),
+            rate: self.rate.clone(),
+            queue: self.queue.clone(),
+            overhead: self.overhead.clone(),
+            up: self.up.clone(),
+            down: self.down.clone(),
+            trace_up: self.trace_up.clone(),
+            trace_down: self.trace_down.clone(),
+        }
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let block = AddressBlock::find()?;
-        let topology = self.topology(block)?;
+        let (topology, warnings) = self.link().topology(block)?;
+        warnings.iter().for_each(|warning| eprintln!("fastpath: {}", warning.what));
         let mut options = fastpath::engine_options(self.seed, Notice::to_stderr());
         options.packet_log.clone_from(&self.ledger);
         options.http.clone_from(&self.http);
@@ -120,68 +135,5 @@ impl ShellArgs {
             }
             std::thread::sleep(POLL);
         }
-    }
-
-    /// Describes two hosts and the link between them.
-    fn topology(&self, block: AddressBlock) -> anyhow::Result<Topology> {
-        let [outside, inside] = block.ends();
-        let mut text = format!(
-            "[host.outside]\naddress = \"{outside}\"\n[host.inside]\naddress = \"{inside}\"\n\
-             routes = {{ default = \"{}\" }}\n[[link]]\nbetween = [\"inside\", \"outside\"]\nname = \"shell\"\n",
-            outside.addr()
-        );
-        let both = [
-            ("preset", &self.preset),
-            ("delay", &self.delay),
-            ("loss", &self.loss),
-            ("rate", &self.rate),
-            ("queue", &self.queue),
-            ("overhead", &self.overhead),
-        ];
-        for (key, value) in both {
-            if let Some(value) = value {
-                writeln!(text, "{}", spec::assignment(key, value))?;
-            }
-        }
-        for (direction, values, path) in [
-            ("inside_to_outside", &self.up, &self.trace_up),
-            ("outside_to_inside", &self.down, &self.trace_down),
-        ] {
-            let mut values: Vec<String> =
-                values.iter().map(|value| assignment(value)).collect::<Result<_, _>>()?;
-            if let Some(path) = path {
-                let has_queue = values.iter().any(|value| value.starts_with("queue"));
-                if !has_queue && self.queue.is_none() && self.preset.is_none() {
-                    // The default queue of mm-link.
-                    values.push(spec::assignment("queue", "unlimited"));
-                }
-                let file = spec::assignment("file", &path.display().to_string());
-                values.push(format!("trace = {{ {file}, format = \"mahimahi\" }}"));
-            }
-            writeln!(text, "{direction} = {{ {} }}", values.join(", "))?;
-        }
-        let files = |path: &str| fs::read_to_string(path).map_err(|error| error.to_string());
-        match spec::read(&text, &files) {
-            Ok((Spec { mut topology, .. }, warnings)) => {
-                warnings.iter().for_each(|warning| eprintln!("fastpath: {}", warning.what));
-                for node in &mut topology.nodes {
-                    node.interfaces[0].addresses.retain(|address| address.addr().is_ipv4());
-                }
-                Ok(topology)
-            }
-            Err(mistakes) => {
-                let lines: Vec<String> =
-                    mistakes.iter().map(|mistake| format!("{}; {}", mistake.what, mistake.instead)).collect();
-                Err(anyhow!(lines.join("\n")))
-            }
-        }
-    }
-}
-
-/// Converts `rate=1Mbit` to an assignment of a spec.
-fn assignment(text: &str) -> anyhow::Result<String> {
-    match text.split_once('=') {
-        Some((key, value)) if spec::is_key(key) => Ok(spec::assignment(key, value)),
-        _ => bail!("'{text}' is not a value of a link; write for example rate=1Mbit"),
     }
 }

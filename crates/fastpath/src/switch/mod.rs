@@ -10,9 +10,7 @@ mod server;
 
 pub use executor::{compiled, executor};
 pub use explain::{Explanation, explain};
-pub use offline::{CaptureAtPort, OfflineSummary, OfflineAccounting, TableCounters, switch_captures};
+pub use offline::{CaptureAtPort, OfflineAccounting, OfflineSummary, TableCounters, switch_captures};
 pub use ports::{load_rules, number_ports};
 #[cfg(target_os = "linux")]
-pub use server::{
-    FailMode, Listen, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles,
-};
+pub use server::{FailMode, Listen, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles};

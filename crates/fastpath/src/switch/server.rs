@@ -106,7 +106,8 @@ impl SwitchServer {
         let mut interfaces = Vec::new();
         let mut context = OpenContext::new(named.iter().map(|(_, port)| port.clone()), notice);
         for ((number, _), (_, name)) in numbers.iter().zip(named) {
-            let opened = port::open(name, &mut context).map_err(|error| Error::Argument(error.to_string()))?;
+            let opened =
+                port::open(name, &mut context).map_err(|error| Error::Argument(error.to_string()))?;
             ports.push((*number, opened));
             switch.set_port(*number, fastpath_switch::Port::up());
             interfaces.extend(name.interface().map(|interface| (*number, interface.to_owned())));

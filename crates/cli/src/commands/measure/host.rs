@@ -4,10 +4,9 @@ use super::{Output, bar, effort, show, slowdown, tool, warn};
 use crate::{Answer, print};
 use anyhow::ensure;
 use clap::Args;
-use fastpath_measure::Watch;
-use fastpath_measure::{Host, Jitter, Operation, Place, Slowdown, host};
-use fastpath_report::{Record, fields};
-use serde_json::{Map, json};
+use fastpath::measurements::{Recorded, host};
+use fastpath_measure::{Host, Jitter, Operation, Place, Slowdown};
+use fastpath_report::Record;
 use std::io::{self, Write};
 
 /// Measure the cores, memory, clocks and system calls of this machine.
@@ -41,23 +40,11 @@ impl HostCommand {
             ensure!(score.is_finite() && score > 0.0, "--coremark {score}: a score is above 0");
         }
         let file = self.output.open()?;
-        let watch = Watch::start();
         let bar = bar();
-        let found = host(effort(self.quick), self.coremark, self.slowdown, self.seed, &show(&bar))?;
+        let (effort, name) = (effort(self.quick), self.name.as_deref());
+        let Recorded { found, record } =
+            host(effort, self.coremark, name, self.slowdown, self.seed, &tool(), &show(&bar))?;
         bar.finish_and_clear();
-        let mut provenance = watch.provenance(&tool(), self.seed, 1);
-        provenance.disturbance.disturbed |= !found.timing.implausible().is_empty();
-        let platform = found.platform(self.name.as_ref().unwrap_or(&provenance.machine.name));
-        let mut parameters = Map::new();
-        parameters.insert("effort".to_owned(), json!(if self.quick { "quick" } else { "full" }));
-        parameters.insert("slowdown".to_owned(), json!(self.slowdown.factor()));
-        let record = Record {
-            kind: "host".to_owned(),
-            provenance,
-            parameters,
-            results: fields(&found),
-            platform: Some(platform),
-        };
         self.output.write(file, std::slice::from_ref(&record))?;
         let mut out = io::stdout().lock();
         if self.output.json {

@@ -2,16 +2,11 @@
 
 use super::{Output, bar, show, tool, warn};
 use crate::{Answer, print};
-use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use fastpath_measure::Watch;
-use fastpath_measure::{
-    Between, EXTRAS, LATENCY_SIZES, OperationCost, Progress, UnitLatency, latency, operation,
-};
-use fastpath_report::{Record, fields};
-use fastpath_sim::experiment::t_f;
-use fastpath_units::Duration;
-use serde_json::{Map, json};
+use fastpath::measurements::{Recorded, UnitsBetween, latency, operations};
+use fastpath_measure::{LATENCY_SIZES, OperationCost, UnitLatency};
+use fastpath_report::Record;
+use serde_json::Value;
 use std::io::{self, Write};
 
 /// Measure the latency of a unit by packet size, and operation costs.
@@ -48,20 +43,12 @@ enum Place {
 }
 
 impl Place {
-    fn latency(self, size: usize, packets: usize, progress: Progress<'_>) -> anyhow::Result<UnitLatency> {
-        Ok(match self {
-            Place::Memory => latency(Between::Memory, size, packets, progress)?,
-            Place::Namespaces => latency(Between::Namespaces, size, packets, progress)?,
-            Place::Simulator => {
-                ensure!(
-                    (64..=1518).contains(&size),
-                    "--size {size}: the simulated ports take 64 to 1518 bytes"
-                );
-                // One packet at a time, 10,000 per second, with seed 1.
-                let us = t_f(size as u32, Duration::from_us(100) * packets as u64, 1);
-                UnitLatency::of(&us.into_iter().map(|us| 1000.0 * us).collect::<Vec<_>>())?
-            }
-        })
+    fn between(self) -> UnitsBetween {
+        match self {
+            Place::Memory => UnitsBetween::Memory,
+            Place::Namespaces => UnitsBetween::Namespaces,
+            Place::Simulator => UnitsBetween::Simulator,
+        }
     }
 }
 
@@ -73,95 +60,92 @@ impl LatencyCommand {
             0 => LATENCY_SIZES.to_vec(),
             _ => self.size.iter().map(|&size| size as usize).collect(),
         };
-        let (mut records, mut lost) = (Vec::new(), Vec::new());
-        let mut out = io::stdout().lock();
-        let titles = [
-            "between",
-            "size B",
-            "median t_f ns",
-            "core mean",
-            "core sd",
-            "outliers",
-            "generator to generator ns",
-        ];
-        let mut table = print::table(titles);
+        let mut latencies = Vec::new();
         for (place, &size) in
             self.between.iter().flat_map(|place| sizes.iter().map(move |size| (place, size)))
         {
-            let watch = Watch::start();
-            let found = place.latency(size, self.packets as usize, &show(&bar))?;
-            let between = place.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
-            let mut parameters = Map::new();
-            parameters.insert("size".to_owned(), json!(size));
-            parameters.insert("between".to_owned(), json!(between));
-            table.add_row([
-                between,
-                size.to_string(),
-                print::number(found.median_ns),
-                print::number(found.t_f_ns.mixture.core_mean),
-                print::number(found.t_f_ns.mixture.core_sd),
-                found.t_f_ns.outliers.to_string(),
-                found.round_trip_ns.map_or("–".to_owned(), print::number),
-            ]);
-            if found.lost > 0 {
-                lost.push(format!("{} of {size} bytes", found.lost));
-            }
-            records.push(self.record("latency", &watch, parameters, fields(&found)));
+            latencies.push(latency(place.between(), size, self.packets, &tool(), &show(&bar))?);
         }
-        let mut costs = print::table(["operation", "ns each", "R²"]);
-        let mut untold = Vec::new();
-        for extra in EXTRAS.into_iter().filter(|_| !self.no_operations) {
-            let watch = Watch::start();
-            let found: OperationCost = operation(extra, u64::from(self.packets), &show(&bar))?;
-            let mut parameters = Map::new();
-            parameters.insert("operation".to_owned(), json!(extra));
-            let name = json!(extra).as_str().unwrap_or_default().to_owned();
-            if found.cost_ns.low == 0.0 {
-                untold.push(name.clone());
-            }
-            costs.add_row([name, print::estimate(found.cost_ns), format!("{:.4}", found.r2)]);
-            records.push(self.record("operations", &watch, parameters, fields(&found)));
-        }
+        let costs = match self.no_operations {
+            true => Vec::new(),
+            false => operations(u64::from(self.packets), &tool(), &show(&bar))?,
+        };
         bar.finish_and_clear();
+        let records: Vec<Record> = latencies
+            .iter()
+            .map(|latency| latency.record.clone())
+            .chain(costs.iter().map(|cost| cost.record.clone()))
+            .collect();
         self.output.write(file, &records)?;
+        let mut out = io::stdout().lock();
         if self.output.json {
             for record in &records {
                 writeln!(out, "{}", serde_json::to_string(record)?)?;
             }
         } else {
-            writeln!(out, "{table}")?;
-            if !self.no_operations {
-                writeln!(out, "{costs}")?;
-            }
-            if !untold.is_empty() {
-                writeln!(
-                    out,
-                    "note: {}: the interval begins at 0, so the cost may be none; use more --packets or a quieter machine",
-                    untold.join(", ")
-                )?;
-            }
+            tables(&mut out, &latencies, &costs)?;
         }
+        let lost = latencies.iter().filter(|latency| latency.found.lost > 0);
+        let lost: Vec<String> =
+            lost.map(|l| format!("{} of {} bytes", l.found.lost, l.record.parameters["size"])).collect();
         if !lost.is_empty() {
-            eprintln!(
-                "fastpath: note: packets that did not come back within a second are left out: {}",
-                lost.join(", ")
-            );
+            let lost = lost.join(", ");
+            eprintln!("fastpath: note: packets that did not return within a second are left out: {lost}");
         }
         if let Some(worst) = records.iter().find(|r| r.provenance.disturbance.disturbed).or(records.first()) {
             warn(worst);
         }
         Ok(Answer::Yes)
     }
+}
 
-    fn record(
-        &self,
-        kind: &str,
-        watch: &Watch,
-        parameters: Map<String, serde_json::Value>,
-        results: Map<String, serde_json::Value>,
-    ) -> Record {
-        // No random choice is made: the seed is 0.
-        let provenance = watch.provenance(&tool(), 0, u64::from(self.packets));
-        Record { kind: kind.to_owned(), provenance, parameters, results, platform: None }
+fn tables(
+    out: &mut impl Write,
+    latencies: &[Recorded<UnitLatency>],
+    costs: &[Recorded<OperationCost>],
+) -> io::Result<()> {
+    let text = |record: &Record, name: &str| match &record.parameters[name] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut table = print::table([
+        "between",
+        "size B",
+        "median t_f ns",
+        "core mean",
+        "core sd",
+        "outliers",
+        "generator to generator ns",
+    ]);
+    for Recorded { found, record } in latencies {
+        table.add_row([
+            text(record, "between"),
+            text(record, "size"),
+            print::number(found.median_ns),
+            print::number(found.t_f_ns.mixture.core_mean),
+            print::number(found.t_f_ns.mixture.core_sd),
+            found.t_f_ns.outliers.to_string(),
+            found.round_trip_ns.map_or("–".to_owned(), print::number),
+        ]);
     }
+    writeln!(out, "{table}")?;
+    if costs.is_empty() {
+        return Ok(());
+    }
+    let mut table = print::table(["operation", "ns each", "R²"]);
+    for Recorded { found, record } in costs {
+        let cost = print::estimate(found.cost_ns);
+        table.add_row([text(record, "operation"), cost, format!("{:.4}", found.r2)]);
+    }
+    writeln!(out, "{table}")?;
+    let none = costs.iter().filter(|cost| cost.found.cost_ns.low == 0.0);
+    let none: Vec<String> = none.map(|cost| text(&cost.record, "operation")).collect();
+    if !none.is_empty() {
+        let none = none.join(", ");
+        writeln!(
+            out,
+            "note: {none}: the interval begins at 0, so the cost may be none; use more --packets or a quieter machine"
+        )?;
+    }
+    Ok(())
 }

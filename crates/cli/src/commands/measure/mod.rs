@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use fastpath_measure::{Effort, Slowdown};
 use fastpath_report::{Record, Tool};
 use indicatif::ProgressBar;
+use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
@@ -117,6 +118,15 @@ pub(super) fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
         bar.set_length(total.max(done) as u64);
         bar.set_position(done as u64);
     }
+}
+
+/// Returns a record as JSON whose results are also at the top level, for scripts.
+fn with_results_on_top(record: &Record) -> anyhow::Result<Value> {
+    let mut value = serde_json::to_value(record)?;
+    if let Value::Object(top) = &mut value {
+        record.results.iter().for_each(|(name, found)| drop(top.insert(name.clone(), found.clone())));
+    }
+    Ok(value)
 }
 
 /// Prints what limits the validity of the numbers: a development build, other load.

@@ -1,7 +1,7 @@
 //! `fastpath measure pipeline`: cost of a packet by length, steps, cores, links, bursts and flows;
 //! and the highest rate without loss.
 
-use super::{Output, bar, show, slowdown, tool, warn};
+use super::{Output, bar, show, slowdown, tool, warn, with_results_on_top};
 use crate::{Answer, print};
 use clap::{Args, ValueEnum};
 use fastpath_measure::{
@@ -148,12 +148,7 @@ impl PipelineCommand {
             return Ok(tables(&mut out, records)?);
         }
         for record in records {
-            let mut value = serde_json::to_value(record)?;
-            if let Value::Object(top) = &mut value {
-                // The results are also at the top level, for scripts.
-                record.results.iter().for_each(|(name, found)| drop(top.insert(name.clone(), found.clone())));
-            }
-            writeln!(out, "{value}")?;
+            writeln!(out, "{}", with_results_on_top(record)?)?;
         }
         Ok(())
     }

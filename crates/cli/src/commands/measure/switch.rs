@@ -1,12 +1,10 @@
 //! `fastpath measure switch`: cost of lookups, packets and rule changes of a switch.
 
-use super::{Output, bar, effort, show, tool, warn};
+use super::{Output, bar, effort, show, tool, warn, with_results_on_top};
 use crate::{Answer, print};
 use clap::Args;
-use fastpath_measure::Watch;
-use fastpath_measure::{ByTraffic, Rules, SwitchCost, SwitchQuestion, switch_cost};
-use fastpath_report::{Record, fields};
-use serde_json::{Map, Value, json};
+use fastpath::measurements::{Recorded, switch};
+use fastpath_measure::{ByTraffic, Rules, SwitchCost};
 use std::io::{self, Write};
 
 /// Measure lookups, forwarding rate and rule changes of a switch.
@@ -38,28 +36,14 @@ impl SwitchCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let file = self.output.open()?;
         let bar = bar();
-        let watch = Watch::start();
-        let (flows, seed) = (self.flows as usize, self.seed);
-        let question = SwitchQuestion { rules: self.table, flows, seed, effort: effort(self.quick) };
-        let cost = switch_cost(&question, &show(&bar))?;
+        let (flows, effort) = (self.flows as usize, effort(self.quick));
+        let measured = switch(self.table, flows, effort, self.seed, &tool(), &show(&bar));
         bar.finish_and_clear();
-        let provenance = watch.provenance(&tool(), seed, cost.updates.packets);
-        let parameters = Map::from_iter([
-            ("table".to_owned(), json!(format!("{:?}", question.rules))),
-            ("flows".to_owned(), json!(flows)),
-            ("frame_bytes".to_owned(), json!(64)),
-        ]);
-        let results = fields(&cost);
-        let record = Record { kind: "switch".to_owned(), provenance, parameters, results, platform: None };
+        let Recorded { found: cost, record } = measured?;
         self.output.write(file, std::slice::from_ref(&record))?;
         let mut out = io::stdout().lock();
         if self.output.json {
-            let mut value = serde_json::to_value(&record)?;
-            if let Value::Object(top) = &mut value {
-                // The results are also at the top level, for scripts.
-                top.extend(record.results.clone());
-            }
-            writeln!(out, "{value}")?;
+            writeln!(out, "{}", with_results_on_top(&record)?)?;
         } else {
             table(&mut out, &cost)?;
         }

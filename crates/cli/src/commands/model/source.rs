@@ -4,10 +4,10 @@ use super::options::{Fitting, point};
 use anyhow::{Context, bail};
 use clap::Args;
 use fastpath::records::{read_table, read_text};
+use fastpath_model::Terms;
 use fastpath_model::fcs::Fcs;
 use fastpath_model::fit::{Fit, FitOptions, fit};
 use fastpath_model::model::Model;
-use fastpath_model::Terms;
 use std::path::{Path, PathBuf};
 
 /// Where the model comes from.

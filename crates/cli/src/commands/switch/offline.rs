@@ -5,7 +5,7 @@ use crate::{Answer, progress};
 use anyhow::ensure;
 use clap::Args;
 use fastpath::replay::BytesRead;
-use fastpath::switch::{CaptureAtPort, OfflineSummary, OfflineAccounting, number_ports, switch_captures};
+use fastpath::switch::{CaptureAtPort, OfflineAccounting, OfflineSummary, number_ports, switch_captures};
 use fastpath::tables::Port;
 use serde_json::{Value, json};
 use std::io::{self, Write};
