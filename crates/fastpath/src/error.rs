@@ -46,7 +46,7 @@ pub enum Error {
 }
 
 /// The result of an operation of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// An [`Error::Argument`] with this text.

@@ -1,7 +1,6 @@
 //! `fastpath shell`: a program behind an emulated link.
 
 use crate::Answer;
-use crate::Answer;
 use crate::accounting::print_accounting;
 use crate::signals::{POLL, exit_code};
 use anyhow::Context;

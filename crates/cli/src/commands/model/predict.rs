@@ -3,7 +3,7 @@
 use super::fit::{answer, show_check};
 use super::options::point_text;
 use super::platforms;
-use super::source::{Source, table};
+use super::source::Source;
 use crate::{Answer, print};
 use anyhow::Context;
 use clap::Args;
@@ -73,7 +73,7 @@ impl PredictCommand {
             None => None,
             Some(path) => {
                 let fit = sourced.fit.as_ref().context("--test needs a fit, not constants")?;
-                let (table, place) = (table(path)?, || path.display().to_string());
+                let (table, place) = (fastpath::records::read_table(path)?, || path.display().to_string());
                 let options = self.source.options()?;
                 Some(match &transfer {
                     None => check(fit, &table, &options).with_context(place)?,
