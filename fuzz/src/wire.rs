@@ -4,7 +4,7 @@ use fastpath_wire::arp::Arp;
 use fastpath_wire::icmp::{self, IcmpError};
 use fastpath_wire::ipv4::{self, HopResult};
 use fastpath_wire::nd::{Neighbor, Role};
-use fastpath_wire::{Headers, MacAddr, Network, checksum, ecn, ipv6};
+use fastpath_wire::{Headers, MacAddr, NetworkLayer, checksum, ecn, ipv6};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A frame from anywhere: every reader of frames copes, and what is answered or changed is sound
@@ -43,9 +43,9 @@ fn hop(frame: &[u8], headers: &Headers) {
     let mut forwarded = frame.to_vec();
     ecn::set_ce(&mut forwarded, headers);
     let hop = match headers.network {
-        Network::Ipv4(ip) => ipv4::decrement_ttl(&mut forwarded, ip.offset),
-        Network::Ipv6(ip) => ipv6::decrement_hop_limit(&mut forwarded, ip.offset),
-        Network::Arp | Network::Other | Network::Malformed(_) => return,
+        NetworkLayer::Ipv4(ip) => ipv4::decrement_ttl(&mut forwarded, ip.offset),
+        NetworkLayer::Ipv6(ip) => ipv6::decrement_hop_limit(&mut forwarded, ip.offset),
+        NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => return,
     };
     if hop == HopResult::Forward {
         let after = Headers::parse(&forwarded);
@@ -57,9 +57,9 @@ fn hop(frame: &[u8], headers: &Headers) {
 /// A frame of our own making parses, and its checksums are right.
 fn sound(frame: &[u8]) {
     let headers = Headers::parse(frame);
-    assert!(!matches!(headers.network, Network::Malformed(_) | Network::Other), "{headers:?}");
+    assert!(!matches!(headers.network, NetworkLayer::Malformed(_) | NetworkLayer::Other), "{headers:?}");
     assert_ne!(headers.ipv4_checksum_ok(frame), Some(false));
-    if headers.network != Network::Arp {
+    if headers.network != NetworkLayer::Arp {
         assert_eq!(checksum::check_transport(frame, &headers), checksum::ChecksumStatus::Good);
     }
 }

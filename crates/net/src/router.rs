@@ -18,7 +18,7 @@ use fastpath_spec::segment;
 use fastpath_spec::{Interface, NodeId, NodeKind, Topology};
 use fastpath_units::Time;
 use fastpath_wire::icmp::IcmpError;
-use fastpath_wire::{Headers, MacAddr, Network, build, ipv4, ipv6};
+use fastpath_wire::{Headers, MacAddr, NetworkLayer, build, ipv4, ipv6};
 use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -127,14 +127,14 @@ impl Router {
             return rx.drop(frame, Reason::NotAddressed);
         }
         match headers.network {
-            Network::Ipv4(_) if headers.ipv4_checksum_ok(rx.pool.bytes(&frame)) == Some(false) => {
+            NetworkLayer::Ipv4(_) if headers.ipv4_checksum_ok(rx.pool.bytes(&frame)) == Some(false) => {
                 rx.drop(frame, Reason::Malformed);
             }
-            Network::Ipv4(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
-            Network::Ipv6(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
-            Network::Arp => self.arp(&mut rx, frame, &headers),
-            Network::Other => rx.drop(frame, Reason::NotAddressed),
-            Network::Malformed(_) => rx.drop(frame, Reason::Malformed),
+            NetworkLayer::Ipv4(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
+            NetworkLayer::Ipv6(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
+            NetworkLayer::Arp => self.arp(&mut rx, frame, &headers),
+            NetworkLayer::Other => rx.drop(frame, Reason::NotAddressed),
+            NetworkLayer::Malformed(_) => rx.drop(frame, Reason::Malformed),
         }
     }
 
@@ -151,8 +151,8 @@ impl Router {
 
     fn forward(&mut self, rx: &mut RxContext, mut frame: Frame, headers: &Headers, dst: IpAddr) {
         let (lifetime, len) = match headers.network {
-            Network::Ipv4(ip) => (ip.ttl, usize::from(ip.total_len)),
-            Network::Ipv6(ip) => (ip.hop_limit, ip.end() - ip.offset),
+            NetworkLayer::Ipv4(ip) => (ip.ttl, usize::from(ip.total_len)),
+            NetworkLayer::Ipv6(ip) => (ip.hop_limit, ip.end() - ip.offset),
             _ => return rx.drop(frame, Reason::Malformed),
         };
         if lifetime <= 1 {
@@ -162,7 +162,7 @@ impl Router {
             return self.drop_with_error(rx, frame, headers, IcmpError::NoRoute, Reason::NoRoute);
         };
         let mtu = self.ports[interface].mtu;
-        let may_fragment = matches!(headers.network, Network::Ipv4(ip) if !ip.dont_fragment);
+        let may_fragment = matches!(headers.network, NetworkLayer::Ipv4(ip) if !ip.dont_fragment);
         if len > mtu && !may_fragment {
             let problem = IcmpError::TooBig { mtu: mtu as u32 };
             return self.drop_with_error(rx, frame, headers, problem, Reason::TooBig);
@@ -281,8 +281,8 @@ fn is_confined(ip: IpAddr) -> bool {
 /// Decrements the TTL or hop limit. The caller has checked that it is above 1.
 fn count_hop(bytes: &mut [u8], headers: &Headers) {
     let _ = match headers.network {
-        Network::Ipv4(ip) => ipv4::decrement_ttl(bytes, ip.offset),
-        Network::Ipv6(ip) => ipv6::decrement_hop_limit(bytes, ip.offset),
-        Network::Arp | Network::Other | Network::Malformed(_) => ipv4::HopResult::Forward,
+        NetworkLayer::Ipv4(ip) => ipv4::decrement_ttl(bytes, ip.offset),
+        NetworkLayer::Ipv6(ip) => ipv6::decrement_hop_limit(bytes, ip.offset),
+        NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => ipv4::HopResult::Forward,
     };
 }

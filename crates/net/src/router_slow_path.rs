@@ -8,7 +8,7 @@ use crate::router::{Router, RxContext};
 use fastpath_wire::arp::{Arp, ArpOperation};
 use fastpath_wire::icmp::{self, IcmpError};
 use fastpath_wire::nd::{Neighbor, Role, Solicitation};
-use fastpath_wire::{Headers, Network, protocol};
+use fastpath_wire::{Headers, NetworkLayer, protocol};
 use std::net::IpAddr;
 
 impl Router {
@@ -105,9 +105,9 @@ impl Router {
     fn send_error(&self, rx: &mut RxContext, frame: &Frame, headers: &Headers, problem: IcmpError) {
         let port = self.port(rx.interface);
         let source = match headers.network {
-            Network::Ipv4(ip) => IpAddr::V4(ip.src),
-            Network::Ipv6(ip) => IpAddr::V6(ip.src),
-            Network::Arp | Network::Other | Network::Malformed(_) => return,
+            NetworkLayer::Ipv4(ip) => IpAddr::V4(ip.src),
+            NetworkLayer::Ipv6(ip) => IpAddr::V6(ip.src),
+            NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => return,
         };
         let Some(from) = port.address_towards(source) else { return };
         if let Some(message) = icmp::error(rx.pool.bytes(frame), headers, problem, (port.mac, from)) {

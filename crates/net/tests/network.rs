@@ -7,7 +7,7 @@ use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 use fastpath_wire::arp::Arp;
 use fastpath_wire::build::Ip;
 use fastpath_wire::nd::Solicitation;
-use fastpath_wire::{Headers, MacAddr, Network as Layer, icmp, protocol};
+use fastpath_wire::{Headers, MacAddr, NetworkLayer, icmp, protocol};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -114,7 +114,7 @@ fn answer(topology: Topology, bytes: &[u8]) -> Vec<(Time, EdgeId, Vec<u8>)> {
 }
 
 fn icmp_kind(bytes: &[u8]) -> (u8, u8, u16) {
-    let Layer::Ipv4(ip) = Headers::parse(bytes).network else { panic!("not IPv4: {bytes:02x?}") };
+    let NetworkLayer::Ipv4(ip) = Headers::parse(bytes).network else { panic!("not IPv4: {bytes:02x?}") };
     assert_eq!(ip.protocol, protocol::ICMP);
     let at = ip.payload_offset();
     (bytes[at], bytes[at + 1], u16::from_be_bytes([bytes[at + 6], bytes[at + 7]]))
@@ -145,7 +145,7 @@ fn a_packet_crosses_routers_at_exact_times_and_its_ttl_is_decremented() {
     assert_eq!((out.len(), *edge), (1, B));
     assert_eq!(at.as_ps(), (135_000 + 10 + 1000 + 100) * 1_000_000);
     let headers = Headers::parse(bytes);
-    let Layer::Ipv4(ip) = headers.network else { panic!() };
+    let NetworkLayer::Ipv4(ip) = headers.network else { panic!() };
     assert_eq!((ip.ttl, headers.ipv4_checksum_ok(bytes)), (62, Some(true)));
     assert_eq!((headers.src, headers.dst), (mac(2, 0), mac(2, 1)));
     assert_eq!(bytes[14 + 20..], sent[14 + 20..], "only the headers changed");
@@ -157,7 +157,7 @@ fn ipv6_crosses_routers_too() {
         chain([pipe(10, 1), pipe(10, 1), pipe(10, 1)]),
         &between("fd00::2", "fd00:0:0:2::2").udp(5, 6, b"six"),
     );
-    let Layer::Ipv6(ip) = Headers::parse(&out[0].2).network else { panic!() };
+    let NetworkLayer::Ipv6(ip) = Headers::parse(&out[0].2).network else { panic!() };
     assert_eq!((out.len(), out[0].1, ip.hop_limit), (1, B, 62));
 }
 
@@ -205,7 +205,7 @@ fn a_packet_above_the_mtu_is_reported_or_fragmented() {
     assert_eq!((out.len(), out[0].1, icmp_kind(&out[0].2)), (1, A, (3, 4, 600)));
 
     let out = answer(narrow(), &between("fd00::2", "fd00:0:0:2::2").udp(5, 6, &[1; 1000]));
-    let Layer::Ipv6(ip) = Headers::parse(&out[0].2).network else { panic!() };
+    let NetworkLayer::Ipv6(ip) = Headers::parse(&out[0].2).network else { panic!() };
     assert_eq!((out.len(), out[0].1, out[0].2[ip.payload_offset]), (1, A, 2));
 
     let may_split = Ip { dont_fragment: false, ..between("10.0.0.2", "10.0.2.2") };
@@ -268,7 +268,9 @@ fn packets_to_a_silent_station_expire_and_their_senders_get_host_unreachable() {
     }
     let requests = collect(&mut network, ms(2500));
     assert!(
-        requests.iter().all(|(_, edge, bytes)| *edge == B && Headers::parse(bytes).network == Layer::Arp)
+        requests
+            .iter()
+            .all(|(_, edge, bytes)| *edge == B && Headers::parse(bytes).network == NetworkLayer::Arp)
     );
     assert_eq!((requests.len(), network.accounting().held), (2, 2), "one request per second");
     let errors = collect(&mut network, ms(10_000));

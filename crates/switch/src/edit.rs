@@ -10,7 +10,7 @@
 
 use crate::field::{ETHERTYPE_PBB, Field};
 use crate::key::{be, neighbor_option};
-use fastpath_wire::{Headers, Ipv6, Malformed, Network, checksum, ethertype, protocol, sctp};
+use fastpath_wire::{Headers, Ipv6, Malformed, NetworkLayer, checksum, ethertype, protocol, sctp};
 use std::ops::Range;
 
 /// The result of decrementing a TTL.
@@ -45,8 +45,8 @@ pub fn push_mpls(frame: &mut Vec<u8>, ethertype: u16) {
     let headers = Headers::parse(frame);
     let entry = match (outer_label(frame, &headers), headers.network) {
         (Some(at), _) => u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]),
-        (None, Network::Ipv4(ip)) => ip.ttl.into(),
-        (None, Network::Ipv6(ip)) => ip.hop_limit.into(),
+        (None, NetworkLayer::Ipv4(ip)) => ip.ttl.into(),
+        (None, NetworkLayer::Ipv6(ip)) => ip.hop_limit.into(),
         (None, _) => 0,
     };
     let on_label = matches!(be(frame, 12, 2), Some(0x8847 | 0x8848));
@@ -124,8 +124,8 @@ pub(crate) fn dec_mpls_ttl(frame: &mut [u8]) -> Ttl {
 /// Sets the TTL or hop limit of the IP header.
 pub(crate) fn set_nw_ttl(frame: &mut [u8], ttl: u8) {
     match Headers::parse(frame).network {
-        Network::Ipv4(ip) => patch(frame, ip.offset, ip.offset + 8, &[ttl], &[ip.offset + 10]),
-        Network::Ipv6(ip) => frame[ip.offset + 7] = ttl,
+        NetworkLayer::Ipv4(ip) => patch(frame, ip.offset, ip.offset + 8, &[ttl], &[ip.offset + 10]),
+        NetworkLayer::Ipv6(ip) => frame[ip.offset + 7] = ttl,
         _ => {}
     }
 }
@@ -133,8 +133,8 @@ pub(crate) fn set_nw_ttl(frame: &mut [u8], ttl: u8) {
 /// Decrements the TTL or hop limit of the IP header.
 pub fn dec_nw_ttl(frame: &mut [u8]) -> Ttl {
     let ttl = match Headers::parse(frame).network {
-        Network::Ipv4(ip) => ip.ttl,
-        Network::Ipv6(ip) => ip.hop_limit,
+        NetworkLayer::Ipv4(ip) => ip.ttl,
+        NetworkLayer::Ipv6(ip) => ip.hop_limit,
         _ => return Ttl::Alive,
     };
     if ttl <= 1 {
@@ -180,7 +180,7 @@ pub fn raise_drop_precedence(frame: &mut [u8], levels: u8) {
 /// those.
 pub fn set_field(frame: &mut [u8], field: Field, value: u128) {
     let headers = Headers::parse(frame);
-    if headers.network == Network::Malformed(Malformed::Ethernet) {
+    if headers.network == NetworkLayer::Malformed(Malformed::Ethernet) {
         return;
     }
     let bytes = value.to_be_bytes();
@@ -224,7 +224,7 @@ fn set_mpls(frame: &mut [u8], headers: &Headers, field: Field, value: u32) {
 fn set_arp(frame: &mut [u8], headers: &Headers, at: usize, bytes: &[u8]) {
     let start = headers.l2_len + at;
     let is_ethernet_ipv4 = be(frame, headers.l2_len + 4, 2) == Some(0x0604);
-    if headers.network == Network::Arp && is_ethernet_ipv4 && frame.len() >= start + bytes.len() {
+    if headers.network == NetworkLayer::Arp && is_ethernet_ipv4 && frame.len() >= start + bytes.len() {
         frame[start..start + bytes.len()].copy_from_slice(bytes);
     }
 }
@@ -236,14 +236,14 @@ fn set_ip(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
         _ => class & 0xfc | value as u8 & 3,
     };
     match (headers.network, field) {
-        (Network::Ipv4(ip), Field::IpDscp | Field::IpEcn) => {
+        (NetworkLayer::Ipv4(ip), Field::IpDscp | Field::IpEcn) => {
             patch(frame, ip.offset, ip.offset + 1, &[class], &[ip.offset + 10]);
         }
-        (Network::Ipv4(ip), Field::IpProto) => {
+        (NetworkLayer::Ipv4(ip), Field::IpProto) => {
             patch_protocol(frame, headers, value as u8);
             patch(frame, ip.offset, ip.offset + 9, &[value as u8], &[ip.offset + 10]);
         }
-        (Network::Ipv4(ip), Field::Ipv4Src | Field::Ipv4Dst) => {
+        (NetworkLayer::Ipv4(ip), Field::Ipv4Src | Field::Ipv4Dst) => {
             let at = ip.offset + if field == Field::Ipv4Src { 12 } else { 16 };
             let address = (value as u32).to_be_bytes();
             patch_covered(frame, headers, at, &address);
@@ -251,10 +251,10 @@ fn set_ip(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
             // bytes.
             patch(frame, ip.offset, at, &address, &[ip.offset + 10]);
         }
-        (Network::Ipv6(ip), Field::IpDscp | Field::IpEcn) => {
+        (NetworkLayer::Ipv6(ip), Field::IpDscp | Field::IpEcn) => {
             merge(frame, ip.offset, 0xf00f, u16::from(class) << 4);
         }
-        (Network::Ipv6(ip), Field::IpProto) => {
+        (NetworkLayer::Ipv6(ip), Field::IpProto) => {
             patch_protocol(frame, headers, value as u8);
             let at = last_next_header(frame, &ip);
             frame[at] = value as u8;
@@ -264,7 +264,7 @@ fn set_ip(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
 }
 
 fn set_ipv6(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
-    let Network::Ipv6(ip) = headers.network else { return };
+    let NetworkLayer::Ipv6(ip) = headers.network else { return };
     let address = value.to_be_bytes();
     match field {
         Field::Ipv6Flabel => {
@@ -291,7 +291,7 @@ fn set_ipv6(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
 fn set_transport(frame: &mut [u8], headers: &Headers, field: Field, value: u128) {
     let Some((protocol, start, end)) = transport(frame, headers) else { return };
     let ports = (protocol, headers.transport.is_some());
-    let is_v6 = matches!(headers.network, Network::Ipv6(_));
+    let is_v6 = matches!(headers.network, NetworkLayer::Ipv6(_));
     let icmp = if is_v6 { protocol::ICMPV6 } else { protocol::ICMP };
     let at = match (field, ports) {
         (Field::TcpSrc, (protocol::TCP, true)) | (Field::UdpSrc, (protocol::UDP, true)) => 0,
@@ -325,8 +325,8 @@ fn set_transport(frame: &mut [u8], headers: &Headers, field: Field, value: u128)
 /// a later fragment.
 fn transport(frame: &[u8], headers: &Headers) -> Option<(u8, usize, usize)> {
     let (protocol, start, end) = match headers.network {
-        Network::Ipv4(ip) if ip.fragment_offset == 0 => (ip.protocol, ip.payload_offset(), ip.end()),
-        Network::Ipv6(ip) if ip.fragment_offset == 0 => (ip.protocol, ip.payload_offset, ip.end()),
+        NetworkLayer::Ipv4(ip) if ip.fragment_offset == 0 => (ip.protocol, ip.payload_offset(), ip.end()),
+        NetworkLayer::Ipv6(ip) if ip.fragment_offset == 0 => (ip.protocol, ip.payload_offset, ip.end()),
         _ => return None,
     };
     (start <= end && end <= frame.len()).then_some((protocol, start, end))
@@ -335,7 +335,7 @@ fn transport(frame: &[u8], headers: &Headers) -> Option<(u8, usize, usize)> {
 /// Updates the transport checksum for another protocol in the pseudo-header. Its position stays:
 /// the bytes behind the IP header do not change.
 fn patch_protocol(frame: &mut [u8], headers: &Headers, new: u8) {
-    let is_v6 = matches!(headers.network, Network::Ipv6(_));
+    let is_v6 = matches!(headers.network, NetworkLayer::Ipv6(_));
     let Some((protocol, sum_at)) = transport_sum(frame, headers) else { return };
     if protocol == protocol::ICMP && !is_v6 {
         return;
@@ -348,7 +348,7 @@ fn patch_protocol(frame: &mut [u8], headers: &Headers, new: u8) {
 /// Returns the protocol and the offset of its 16-bit checksum, if there is one and it is in use.
 fn transport_sum(frame: &[u8], headers: &Headers) -> Option<(u8, usize)> {
     let (protocol, start, end) = transport(frame, headers)?;
-    let is_v6 = matches!(headers.network, Network::Ipv6(_));
+    let is_v6 = matches!(headers.network, NetworkLayer::Ipv6(_));
     let sum_at = start
         + match protocol {
             protocol::TCP => 16,
@@ -410,7 +410,7 @@ fn merge(frame: &mut [u8], at: usize, keep: u16, value: u16) {
 
 /// Returns whether the frame has a complete VLAN tag.
 fn is_tagged(headers: &Headers) -> bool {
-    headers.l2_len > 14 && headers.network != Network::Malformed(Malformed::Ethernet)
+    headers.l2_len > 14 && headers.network != NetworkLayer::Malformed(Malformed::Ethernet)
 }
 
 /// Returns the offset of the outermost MPLS entry.

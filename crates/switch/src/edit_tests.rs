@@ -123,8 +123,8 @@ fn ttls_are_copied_between_labels_and_to_the_header_below() {
         assert_eq!(dec_nw_ttl(&mut frame), Ttl::Alive);
         let headers = Headers::parse(&frame);
         assert!(
-            matches!(headers.network, Network::Ipv4(ip) if ip.ttl == 63)
-                || matches!(headers.network, Network::Ipv6(ip) if ip.hop_limit == 63)
+            matches!(headers.network, NetworkLayer::Ipv4(ip) if ip.ttl == 63)
+                || matches!(headers.network, NetworkLayer::Ipv6(ip) if ip.hop_limit == 63)
         );
     }
 }
@@ -181,7 +181,7 @@ fn neighbour_discovery_fields_are_set_under_the_checksum() {
     message.extend([1, 1, 2, 0, 0, 0, 0, 5]);
     let mut frame = v6().packet(58, &message);
     let sum = {
-        let Network::Ipv6(ip) = Headers::parse(&frame).network else { panic!("IPv6") };
+        let NetworkLayer::Ipv6(ip) = Headers::parse(&frame).network else { panic!("IPv6") };
         checksum::Sum::pseudo_v6(ip.src, ip.dst, 58, 32).bytes(&message).checksum()
     };
     frame[56..58].copy_from_slice(&sum.to_be_bytes());
@@ -275,8 +275,8 @@ fn another_ip_protocol_keeps_the_checksum_that_covers_it_right_where_it_is() {
         set_field(&mut frame, Field::IpProto, 253);
         let headers = Headers::parse(&before);
         let at = match headers.network {
-            Network::Ipv4(ip) => ip.payload_offset(),
-            Network::Ipv6(ip) => ip.payload_offset,
+            NetworkLayer::Ipv4(ip) => ip.payload_offset(),
+            NetworkLayer::Ipv6(ip) => ip.payload_offset,
             _ => panic!("{:?}", headers.network),
         } + 16;
         // In ones' complement, the sum decreases by as much as the protocol increases: 253 - 6.

@@ -6,7 +6,7 @@ use crate::action::Action;
 use crate::flow::{ANY_GROUP, Counters};
 use crate::port;
 use fastpath_units::Time;
-use fastpath_wire::{Headers, Network};
+use fastpath_wire::{Headers, NetworkLayer};
 use std::sync::Arc;
 
 /// Highest number of a group (OFPG_MAX).
@@ -140,7 +140,7 @@ pub fn select_hash(headers: &Headers, frame: &[u8]) -> u32 {
     let number = |bytes: &[u8]| bytes.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
     let flow = match headers.network {
         // The addresses of sender and target (RFC 826).
-        Network::Arp => {
+        NetworkLayer::Arp => {
             let address =
                 |at: usize| frame.get(headers.l2_len + at..headers.l2_len + at + 4).map_or(0, number);
             address(14) << 32 | address(24)

@@ -7,7 +7,7 @@
 //! Read first: `field.rs`, which defines the position of each field.
 
 use crate::field::{ETHERTYPE_PBB, FIELDS, Field, Needs, VLAN_PRESENT, WORDS, exthdr};
-use fastpath_wire::{Headers, Network, ethertype, protocol};
+use fastpath_wire::{Headers, NetworkLayer, ethertype, protocol};
 
 /// The least EtherType; smaller values are lengths of IEEE 802.3 frames.
 pub const ETH_TYPE_MIN: u16 = 0x0600;
@@ -145,7 +145,7 @@ impl Key {
             self.put(Field::VlanVid, 0);
         }
         match headers.network {
-            Network::Ipv4(ip) => {
+            NetworkLayer::Ipv4(ip) => {
                 self.put(Field::Ipv4Src, ip.src.to_bits().into());
                 self.put(Field::Ipv4Dst, ip.dst.to_bits().into());
                 self.put_ip(ip.tos, ip.protocol);
@@ -154,7 +154,7 @@ impl Key {
                     self.put_icmp(message, Field::Icmpv4Type, Field::Icmpv4Code);
                 }
             }
-            Network::Ipv6(ip) => {
+            NetworkLayer::Ipv6(ip) => {
                 self.put(Field::Ipv6Src, ip.src.to_bits());
                 self.put(Field::Ipv6Dst, ip.dst.to_bits());
                 self.put(Field::Ipv6Flabel, ip.flow_label.into());
@@ -166,11 +166,11 @@ impl Key {
                     self.extract_neighbor_discovery(message);
                 }
             }
-            Network::Arp => self.extract_arp(frame.get(headers.l2_len..).unwrap_or_default()),
-            Network::Other => {
+            NetworkLayer::Arp => self.extract_arp(frame.get(headers.l2_len..).unwrap_or_default()),
+            NetworkLayer::Other => {
                 self.extract_tag(frame.get(headers.l2_len..).unwrap_or_default(), headers.ethertype)
             }
-            Network::Malformed(_) => {}
+            NetworkLayer::Malformed(_) => {}
         }
         if let Some(transport) = headers.transport {
             let (src, dst) = match transport.protocol {

@@ -1,7 +1,7 @@
 //! ARP for IPv4 over Ethernet (RFC 826).
 
 use crate::bytes::{be16, mac, v4};
-use crate::{Headers, MacAddr, Network, build, ethertype};
+use crate::{Headers, MacAddr, NetworkLayer, build, ethertype};
 use std::net::Ipv4Addr;
 
 /// An ARP message.
@@ -32,7 +32,7 @@ impl Arp {
     /// Parses the ARP message of a frame. Returns `None` if the frame has no ARP message for IPv4
     /// over Ethernet.
     pub fn parse(frame: &[u8], headers: &Headers) -> Option<Arp> {
-        if headers.network != Network::Arp {
+        if headers.network != NetworkLayer::Arp {
             return None;
         }
         let message = frame.get(headers.l2_len..)?;

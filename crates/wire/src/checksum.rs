@@ -4,7 +4,7 @@
 //! All values are those of the big-endian field, independent of the byte order of the machine.
 
 use crate::bytes::be16;
-use crate::{Headers, Network, protocol};
+use crate::{Headers, NetworkLayer, protocol};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A ones-complement sum, built piece by piece. Every piece except the last must have an even
@@ -103,8 +103,8 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
 /// has an IPv6 routing header, its destination address must already be the final one.
 pub fn check_transport(frame: &[u8], headers: &Headers) -> ChecksumStatus {
     let (protocol, start, end) = match headers.network {
-        Network::Ipv4(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset(), ip.end()),
-        Network::Ipv6(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset, ip.end()),
+        NetworkLayer::Ipv4(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset(), ip.end()),
+        NetworkLayer::Ipv6(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset, ip.end()),
         _ => return ChecksumStatus::NotApplicable,
     };
     let Some(mut segment) = frame.get(start..end) else { return ChecksumStatus::NotApplicable };
@@ -113,18 +113,18 @@ pub fn check_transport(frame: &[u8], headers: &Headers) -> ChecksumStatus {
             Some(len) => segment = &segment[..len],
             None => return ChecksumStatus::Bad,
         }
-        if be16(segment, 6) == Some(0) && matches!(headers.network, Network::Ipv4(_)) {
+        if be16(segment, 6) == Some(0) && matches!(headers.network, NetworkLayer::Ipv4(_)) {
             return ChecksumStatus::Absent;
         }
     }
     let len = segment.len() as u32;
     let (pseudo, len_min) = match (headers.network, protocol) {
-        (Network::Ipv4(_), protocol::ICMP) => (Sum::ZERO, 8),
-        (Network::Ipv4(ip), protocol::TCP) => (Sum::pseudo_v4(ip.src, ip.dst, protocol, len), 20),
-        (Network::Ipv4(ip), protocol::UDP) => (Sum::pseudo_v4(ip.src, ip.dst, protocol, len), 8),
-        (Network::Ipv6(ip), protocol::TCP) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 20),
-        (Network::Ipv6(ip), protocol::UDP) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 8),
-        (Network::Ipv6(ip), protocol::ICMPV6) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 4),
+        (NetworkLayer::Ipv4(_), protocol::ICMP) => (Sum::ZERO, 8),
+        (NetworkLayer::Ipv4(ip), protocol::TCP) => (Sum::pseudo_v4(ip.src, ip.dst, protocol, len), 20),
+        (NetworkLayer::Ipv4(ip), protocol::UDP) => (Sum::pseudo_v4(ip.src, ip.dst, protocol, len), 8),
+        (NetworkLayer::Ipv6(ip), protocol::TCP) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 20),
+        (NetworkLayer::Ipv6(ip), protocol::UDP) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 8),
+        (NetworkLayer::Ipv6(ip), protocol::ICMPV6) => (Sum::pseudo_v6(ip.src, ip.dst, protocol, len), 4),
         _ => return ChecksumStatus::NotApplicable,
     };
     if segment.len() < len_min || pseudo.bytes(segment).checksum() != 0 {

@@ -1,6 +1,6 @@
 //! Explicit congestion notification in the IP header (RFC 3168 §5).
 
-use crate::{Headers, Network, ipv4, ipv6};
+use crate::{Headers, NetworkLayer, ipv4, ipv6};
 
 /// Congestion Experienced: both ECN bits of a traffic class are set.
 pub const CE: u8 = 0b11;
@@ -18,8 +18,8 @@ pub fn set_ce(frame: &mut [u8], headers: &Headers) {
         return;
     }
     match headers.network {
-        Network::Ipv4(ip) => ipv4::set_ce(frame, ip.offset),
-        Network::Ipv6(ip) => ipv6::set_ce(frame, ip.offset),
-        Network::Arp | Network::Other | Network::Malformed(_) => {}
+        NetworkLayer::Ipv4(ip) => ipv4::set_ce(frame, ip.offset),
+        NetworkLayer::Ipv6(ip) => ipv6::set_ce(frame, ip.offset),
+        NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => {}
     }
 }

@@ -6,7 +6,7 @@
 //!  dst  src   [802.1Q …]  ethertype    IP header [opts]  TCP/UDP/…
 //! ```
 //!
-//! Headers above IP are not validated. A router must drop [`Network::Malformed`] and can forward
+//! Headers above IP are not validated. A router must drop [`NetworkLayer::Malformed`] and can forward
 //! everything else. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
 
 use crate::bytes::{be16, mac, v4, v6};
@@ -45,7 +45,7 @@ pub mod protocol {
     pub const SCTP: u8 = 132;
 }
 
-/// The maximum number of VLAN tags read; frames with more are [`Network::Other`].
+/// The maximum number of VLAN tags read; frames with more are [`NetworkLayer::Other`].
 const TAGS_MAX: usize = 8;
 /// Bytes of an IPv6 header without extensions.
 const IPV6_HEADER_LEN: usize = 40;
@@ -65,7 +65,7 @@ pub struct Headers {
     /// Offset of the network header in bytes, VLAN tags included.
     pub l2_len: usize,
     /// The network layer.
-    pub network: Network,
+    pub network: NetworkLayer,
     /// The ports of a TCP, UDP or SCTP packet; `None` for later fragments and for packets too short
     /// to contain the ports.
     pub transport: Option<Transport>,
@@ -73,7 +73,7 @@ pub struct Headers {
 
 /// The network layer of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Network {
+pub enum NetworkLayer {
     /// IPv4 with a valid base header and valid lengths. The header checksum is *not* verified; see
     /// [`ipv4_checksum_ok`](Headers::ipv4_checksum_ok).
     Ipv4(Ipv4),
@@ -185,8 +185,8 @@ impl Headers {
         let network = match ethertype {
             ethertype::IPV4 => parse_ipv4(frame, l2_len, wire_len),
             ethertype::IPV6 => parse_ipv6(frame, l2_len, wire_len),
-            ethertype::ARP => Network::Arp,
-            _ => Network::Other,
+            ethertype::ARP => NetworkLayer::Arp,
+            _ => NetworkLayer::Other,
         };
         Headers {
             dst: mac(frame, 0).unwrap_or_default(),
@@ -204,7 +204,7 @@ impl Headers {
             src: mac(frame, 6).unwrap_or_default(),
             ethertype: 0,
             l2_len: frame.len(),
-            network: Network::Malformed(Malformed::Ethernet),
+            network: NetworkLayer::Malformed(Malformed::Ethernet),
             transport: None,
         }
     }
@@ -212,27 +212,27 @@ impl Headers {
     /// Returns the IPv4 TOS or IPv6 traffic class (DSCP « 2 | ECN), or 0 if the frame is not IP.
     pub fn traffic_class(&self) -> u8 {
         match self.network {
-            Network::Ipv4(ip) => ip.tos,
-            Network::Ipv6(ip) => ip.traffic_class,
-            Network::Arp | Network::Other | Network::Malformed(_) => 0,
+            NetworkLayer::Ipv4(ip) => ip.tos,
+            NetworkLayer::Ipv6(ip) => ip.traffic_class,
+            NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => 0,
         }
     }
 
     /// Returns the source and destination address of an IP packet.
     pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
         match self.network {
-            Network::Ipv4(ip) => Some((ip.src.into(), ip.dst.into())),
-            Network::Ipv6(ip) => Some((ip.src.into(), ip.dst.into())),
-            Network::Arp | Network::Other | Network::Malformed(_) => None,
+            NetworkLayer::Ipv4(ip) => Some((ip.src.into(), ip.dst.into())),
+            NetworkLayer::Ipv6(ip) => Some((ip.src.into(), ip.dst.into())),
+            NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => None,
         }
     }
 
     /// Returns the end of an IP packet in the frame; Ethernet padding can follow.
     pub fn packet_end(&self) -> Option<usize> {
         match self.network {
-            Network::Ipv4(ip) => Some(ip.end()),
-            Network::Ipv6(ip) => Some(ip.end()),
-            Network::Arp | Network::Other | Network::Malformed(_) => None,
+            NetworkLayer::Ipv4(ip) => Some(ip.end()),
+            NetworkLayer::Ipv6(ip) => Some(ip.end()),
+            NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => None,
         }
     }
 
@@ -245,16 +245,16 @@ impl Headers {
     /// 32`, starting from 0. The hash is the upper 32 bits of a final multiplication.
     pub fn flow_hash(&self) -> u32 {
         let h = match self.network {
-            Network::Ipv4(ip) => {
+            NetworkLayer::Ipv4(ip) => {
                 let addresses = u64::from(ip.src.to_bits()) << 32 | u64::from(ip.dst.to_bits());
                 mix(mix(0, addresses), self.protocol_and_ports(ip.protocol, ip.is_fragment()))
             }
-            Network::Ipv6(ip) => {
+            NetworkLayer::Ipv6(ip) => {
                 let (src, dst) = (ip.src.to_bits(), ip.dst.to_bits());
                 let words = [(src >> 64) as u64, src as u64, (dst >> 64) as u64, dst as u64];
                 mix(words.into_iter().fold(0, mix), self.protocol_and_ports(ip.protocol, ip.is_fragment()))
             }
-            Network::Arp | Network::Other | Network::Malformed(_) => {
+            NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => {
                 let [a, b, c, d, e, f] = self.dst.0;
                 let dst = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
                 let [a, b, c, d, e, f] = self.src.0;
@@ -276,7 +276,7 @@ impl Headers {
     /// Returns whether the checksum of an IPv4 header is correct, or `None` if the frame is not
     /// IPv4.
     pub fn ipv4_checksum_ok(&self, frame: &[u8]) -> Option<bool> {
-        let Network::Ipv4(ip) = self.network else { return None };
+        let NetworkLayer::Ipv4(ip) = self.network else { return None };
         let header = frame.get(ip.offset..ip.offset + ip.header_len)?;
         Some(checksum::of(header) == 0)
     }
@@ -341,20 +341,20 @@ fn parse_ethertype(frame: &[u8]) -> Option<(u16, usize)> {
     Some((ethertype, l2_len))
 }
 
-fn parse_ipv4(frame: &[u8], offset: usize, wire_len: usize) -> Network {
+fn parse_ipv4(frame: &[u8], offset: usize, wire_len: usize) -> NetworkLayer {
     let Some(header) = frame.get(offset..).and_then(|rest| rest.first_chunk::<20>()) else {
-        return Network::Malformed(Malformed::IpHeader);
+        return NetworkLayer::Malformed(Malformed::IpHeader);
     };
     let header_len = usize::from(header[0] & 0x0f) * 4;
     if header[0] >> 4 != 4 || header_len < 20 || frame.len() - offset < header_len {
-        return Network::Malformed(Malformed::IpHeader);
+        return NetworkLayer::Malformed(Malformed::IpHeader);
     }
     let total_len = u16::from_be_bytes([header[2], header[3]]);
     if usize::from(total_len) < header_len || usize::from(total_len) > wire_len - offset {
-        return Network::Malformed(Malformed::IpLength);
+        return NetworkLayer::Malformed(Malformed::IpLength);
     }
     let fragment = u16::from_be_bytes([header[6], header[7]]);
-    Network::Ipv4(Ipv4 {
+    NetworkLayer::Ipv4(Ipv4 {
         offset,
         header_len,
         src: v4(header, 12).unwrap_or(Ipv4Addr::UNSPECIFIED),
@@ -370,17 +370,17 @@ fn parse_ipv4(frame: &[u8], offset: usize, wire_len: usize) -> Network {
     })
 }
 
-fn parse_ipv6(frame: &[u8], offset: usize, wire_len: usize) -> Network {
+fn parse_ipv6(frame: &[u8], offset: usize, wire_len: usize) -> NetworkLayer {
     let Some(header) = frame.get(offset..).and_then(|rest| rest.first_chunk::<40>()) else {
-        return Network::Malformed(Malformed::IpHeader);
+        return NetworkLayer::Malformed(Malformed::IpHeader);
     };
     let word = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
     if word >> 28 != 6 {
-        return Network::Malformed(Malformed::IpHeader);
+        return NetworkLayer::Malformed(Malformed::IpHeader);
     }
     let payload_len = u16::from_be_bytes([header[4], header[5]]);
     if usize::from(payload_len) > wire_len - offset - IPV6_HEADER_LEN {
-        return Network::Malformed(Malformed::IpLength);
+        return NetworkLayer::Malformed(Malformed::IpLength);
     }
     let mut ip = Ipv6 {
         offset,
@@ -396,7 +396,7 @@ fn parse_ipv6(frame: &[u8], offset: usize, wire_len: usize) -> Network {
         fragment_offset: 0,
     };
     skip_extensions(frame, &mut ip);
-    Network::Ipv6(ip)
+    NetworkLayer::Ipv6(ip)
 }
 
 /// Follows the extension headers (RFC 8200 §4) to the upper-layer protocol. A truncated chain ends
@@ -434,11 +434,11 @@ fn skip_extensions(frame: &[u8], ip: &mut Ipv6) {
     }
 }
 
-fn parse_transport(frame: &[u8], network: &Network) -> Option<Transport> {
+fn parse_transport(frame: &[u8], network: &NetworkLayer) -> Option<Transport> {
     let (protocol, offset, end, fragment_offset) = match network {
-        Network::Ipv4(ip) => (ip.protocol, ip.payload_offset(), ip.end(), ip.fragment_offset),
-        Network::Ipv6(ip) => (ip.protocol, ip.payload_offset, ip.end(), ip.fragment_offset),
-        Network::Arp | Network::Other | Network::Malformed(_) => return None,
+        NetworkLayer::Ipv4(ip) => (ip.protocol, ip.payload_offset(), ip.end(), ip.fragment_offset),
+        NetworkLayer::Ipv6(ip) => (ip.protocol, ip.payload_offset, ip.end(), ip.fragment_offset),
+        NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => return None,
     };
     if !matches!(protocol, protocol::TCP | protocol::UDP | protocol::SCTP)
         || fragment_offset != 0
@@ -464,7 +464,7 @@ mod tests {
 
     fn ipv4(frame: &[u8]) -> Ipv4 {
         match Headers::parse(frame).network {
-            Network::Ipv4(ip) => ip,
+            NetworkLayer::Ipv4(ip) => ip,
             other => panic!("not IPv4: {other:?}"),
         }
     }
@@ -496,7 +496,7 @@ mod tests {
     #[test]
     fn truncated_or_contradictory_frames_are_malformed() {
         let malformed = |frame: &[u8]| match Headers::parse(frame).network {
-            Network::Malformed(what) => what,
+            NetworkLayer::Malformed(what) => what,
             other => panic!("not malformed: {other:?}"),
         };
         let change = |at: usize, byte: u8| {
@@ -519,7 +519,7 @@ mod tests {
         let frame = udp4();
         let headers = Headers::parse_captured(&frame[..38], 42);
         assert_eq!(headers.transport.map(|t| t.dst_port), Some(53));
-        assert!(matches!(Headers::parse_captured(&frame[..38], 41).network, Network::Malformed(_)));
+        assert!(matches!(Headers::parse_captured(&frame[..38], 41).network, NetworkLayer::Malformed(_)));
     }
 
     #[test]
@@ -534,11 +534,11 @@ mod tests {
         ] {
             let headers = Headers::parse(&frame(start));
             let seen = (headers.network, headers.ethertype, headers.l2_len);
-            assert_eq!(seen, (Network::Other, ethertype, l2_len));
+            assert_eq!(seen, (NetworkLayer::Other, ethertype, l2_len));
             assert_eq!((headers.traffic_class(), headers.transport), (0, None));
         }
         let arp = Headers::parse(&frame(&[8, 6]));
-        assert_eq!((arp.network, arp.addresses()), (Network::Arp, None));
+        assert_eq!((arp.network, arp.addresses()), (NetworkLayer::Arp, None));
     }
 
     #[test]
@@ -565,7 +565,7 @@ mod tests {
         frame.extend([17, 0, 0, 1, 0, 0, 0, 7]); // first fragment, more follow
         frame.extend([0x03, 0xe8, 0, 53, 0, 8, 0, 0]);
         let headers = Headers::parse(&frame);
-        let Network::Ipv6(ip) = headers.network else { panic!("{headers:?}") };
+        let NetworkLayer::Ipv6(ip) = headers.network else { panic!("{headers:?}") };
         assert_eq!((ip.traffic_class, ip.flow_label, ip.hop_limit), (0xb9, 0x12345, 9));
         assert_eq!((ip.protocol, ip.payload_offset, ip.end()), (17, 70, 78));
         assert_eq!((ip.more_fragments, ip.fragment_offset), (true, 0));
@@ -575,7 +575,7 @@ mod tests {
         let headers = Headers::parse(&frame);
         assert_eq!(headers.transport, None);
         frame[54 + 1] = 3; // a hop-by-hop header longer than the packet
-        let Network::Ipv6(ip) = Headers::parse(&frame).network else {
+        let NetworkLayer::Ipv6(ip) = Headers::parse(&frame).network else {
             panic!("a router does not have to read extension headers")
         };
         assert_eq!((ip.protocol, ip.payload_offset), (0, 54));
@@ -593,7 +593,7 @@ mod tests {
             headers.flow_hash();
             headers.ipv4_checksum_ok(&frame);
             prop_assert!(headers.l2_len <= frame.len());
-            if let Network::Ipv4(ip) = headers.network {
+            if let NetworkLayer::Ipv4(ip) = headers.network {
                 prop_assert!(ip.payload_offset() <= frame.len() && ip.end() <= frame.len() + extra);
             }
             if let Some(t) = headers.transport {

@@ -7,7 +7,7 @@
 use crate::build::Ip;
 use crate::bytes::be32;
 use crate::checksum::{self, ChecksumStatus};
-use crate::{Headers, Ipv4, Ipv6, MacAddr, Network, protocol};
+use crate::{Headers, Ipv4, Ipv6, MacAddr, NetworkLayer, protocol};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Why a packet could not be delivered.
@@ -46,8 +46,8 @@ pub fn error(
         return None;
     }
     let (to, start, end, quote_max) = match headers.network {
-        Network::Ipv4(ip) => (IpAddr::V4(ip.src), ip.offset, ip.end(), V4_BYTES_MAX - 28),
-        Network::Ipv6(ip) => (IpAddr::V6(ip.src), ip.offset, ip.end(), V6_BYTES_MAX - 48),
+        NetworkLayer::Ipv4(ip) => (IpAddr::V4(ip.src), ip.offset, ip.end(), V4_BYTES_MAX - 28),
+        NetworkLayer::Ipv6(ip) => (IpAddr::V6(ip.src), ip.offset, ip.end(), V6_BYTES_MAX - 48),
         _ => return None,
     };
     if to.is_ipv4() != from.1.is_ipv4() {
@@ -67,12 +67,12 @@ pub fn error(
 /// caller must check for the directed broadcast of a subnet.
 pub fn may_answer(frame: &[u8], headers: &Headers, problem: IcmpError) -> bool {
     match headers.network {
-        Network::Ipv4(ip) => !headers.dst.is_multicast() && may_answer_v4(frame, &ip),
-        Network::Ipv6(ip) => {
+        NetworkLayer::Ipv4(ip) => !headers.dst.is_multicast() && may_answer_v4(frame, &ip),
+        NetworkLayer::Ipv6(ip) => {
             let to_group = headers.dst.is_multicast() || ip.dst.is_multicast();
             (!to_group || matches!(problem, IcmpError::TooBig { .. })) && may_answer_v6(frame, &ip)
         }
-        Network::Arp | Network::Other | Network::Malformed(_) => false,
+        NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => false,
     }
 }
 
@@ -81,10 +81,10 @@ pub fn may_answer(frame: &[u8], headers: &Headers, problem: IcmpError) -> bool {
 /// and multicast sources or destinations.
 pub fn echo_reply(frame: &[u8], headers: &Headers) -> Option<Vec<u8>> {
     let (start, end, request) = match headers.network {
-        Network::Ipv4(ip) if ip.protocol == protocol::ICMP && may_answer_v4(frame, &ip) => {
+        NetworkLayer::Ipv4(ip) if ip.protocol == protocol::ICMP && may_answer_v4(frame, &ip) => {
             (ip.payload_offset(), ip.end(), 8)
         }
-        Network::Ipv6(ip) if ip.protocol == protocol::ICMPV6 && may_answer_v6(frame, &ip) => {
+        NetworkLayer::Ipv6(ip) if ip.protocol == protocol::ICMPV6 && may_answer_v6(frame, &ip) => {
             (ip.payload_offset, ip.end(), 128)
         }
         _ => return None,

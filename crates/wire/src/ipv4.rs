@@ -1,7 +1,7 @@
 //! Changes IPv4 packets: TTL, fragmentation, ECN marks.
 
 use crate::bytes::{be16, put16};
-use crate::{Headers, Ipv4, Network, checksum};
+use crate::{Headers, Ipv4, NetworkLayer, checksum};
 
 /// The decision of a router after decrementing the TTL or hop limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ pub enum FragmentError {
 /// returned as the only frame. Fragments can be fragmented again. The caller must have verified the
 /// header checksum, because the checksums of the fragments are computed from scratch.
 pub fn fragment(frame: &[u8], mtu: usize) -> Result<Vec<Vec<u8>>, FragmentError> {
-    let Network::Ipv4(ip) = Headers::parse(frame).network else { return Err(FragmentError::NotIpv4) };
+    let NetworkLayer::Ipv4(ip) = Headers::parse(frame).network else { return Err(FragmentError::NotIpv4) };
     if usize::from(ip.total_len) <= mtu {
         return Ok(vec![frame[..ip.end()].to_vec()]);
     }
@@ -146,7 +146,7 @@ mod tests {
         let headers = Headers::parse(frame);
         assert_eq!(headers.ipv4_checksum_ok(frame), Some(true));
         match headers.network {
-            Network::Ipv4(ip) => ip,
+            NetworkLayer::Ipv4(ip) => ip,
             other => panic!("not IPv4: {other:?}"),
         }
     }

@@ -24,7 +24,7 @@ pub(crate) fn set_ce(frame: &mut [u8], offset: usize) {
 mod tests {
     use super::*;
     use crate::build::Ip;
-    use crate::{Headers, MacAddr, Network, ecn};
+    use crate::{Headers, MacAddr, NetworkLayer, ecn};
     use std::net::{IpAddr, Ipv6Addr};
 
     fn ip() -> Ip {
@@ -36,7 +36,7 @@ mod tests {
 
     fn hop_limit(frame: &[u8]) -> u8 {
         match Headers::parse(frame).network {
-            Network::Ipv6(ip) => ip.hop_limit,
+            NetworkLayer::Ipv6(ip) => ip.hop_limit,
             other => panic!("not IPv6: {other:?}"),
         }
     }

@@ -48,5 +48,5 @@ pub mod sctp;
 pub mod segment;
 pub mod vnet;
 
-pub use headers::{Headers, Ipv4, Ipv6, Malformed, Network, Transport, ethertype, protocol};
+pub use headers::{Headers, Ipv4, Ipv6, Malformed, NetworkLayer, Transport, ethertype, protocol};
 pub use mac::{MacAddr, ParseMacError};

@@ -4,7 +4,7 @@
 use crate::build::Ip;
 use crate::bytes::{mac, v6};
 use crate::checksum::{self, ChecksumStatus};
-use crate::{Headers, MacAddr, Network, protocol};
+use crate::{Headers, MacAddr, NetworkLayer, protocol};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The group of all nodes of a link: ff02::1.
@@ -59,7 +59,7 @@ impl Neighbor {
     /// Parses a solicitation or advertisement with all validity checks of RFC 4861 §7.1. Returns
     /// `None` for other frames and for messages that must be ignored.
     pub fn parse(frame: &[u8], headers: &Headers) -> Option<Neighbor> {
-        let Network::Ipv6(ip) = headers.network else { return None };
+        let NetworkLayer::Ipv6(ip) = headers.network else { return None };
         if ip.protocol != protocol::ICMPV6 || ip.hop_limit != 255 {
             return None;
         }

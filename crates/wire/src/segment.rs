@@ -7,7 +7,7 @@
 use crate::bytes::{be16, be32, put16, put32};
 use crate::checksum::{self, Sum};
 use crate::vnet::{Gso, GsoKind, PartialChecksum, VnetError, VnetHeader, complete_checksum};
-use crate::{Headers, Network, build::tcp_flags, protocol};
+use crate::{Headers, NetworkLayer, build::tcp_flags, protocol};
 use std::ops::Range;
 
 /// Why a super-packet cannot be segmented.
@@ -199,19 +199,19 @@ impl Layout {
     pub(crate) fn of(frame: &[u8], headers: &Headers) -> Option<Layout> {
         let (transport, end) = (headers.transport?, headers.packet_end()?);
         let (network, ip, is_fragment, pseudo) = match headers.network {
-            Network::Ipv4(ip) => (
+            NetworkLayer::Ipv4(ip) => (
                 IpVersion::V4,
                 ip.offset,
                 ip.is_fragment(),
                 Sum::pseudo_v4(ip.src, ip.dst, transport.protocol, 0),
             ),
-            Network::Ipv6(ip) => (
+            NetworkLayer::Ipv6(ip) => (
                 IpVersion::V6,
                 ip.offset,
                 ip.is_fragment(),
                 Sum::pseudo_v6(ip.src, ip.dst, transport.protocol, 0),
             ),
-            Network::Arp | Network::Other | Network::Malformed(_) => return None,
+            NetworkLayer::Arp | NetworkLayer::Other | NetworkLayer::Malformed(_) => return None,
         };
         let (kind, len, len_min) = match transport.protocol {
             protocol::TCP => (GsoTransport::Tcp, usize::from(frame.get(transport.offset + 12)? >> 4) * 4, 20),

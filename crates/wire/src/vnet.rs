@@ -3,7 +3,7 @@
 
 use crate::bytes::{be16, put16};
 use crate::checksum::Sum;
-use crate::{Headers, Network, protocol, sctp};
+use crate::{Headers, NetworkLayer, protocol, sctp};
 
 /// The work that the sender of a frame leaves to the device: checksum and segmentation offload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -157,8 +157,8 @@ fn sctp_packet(frame: &mut [u8], start: usize) -> Option<&mut [u8]> {
         .transport
         .filter(|transport| (transport.protocol, transport.offset) == (protocol::SCTP, start))?;
     let end = match headers.network {
-        Network::Ipv4(ip) => ip.end(),
-        Network::Ipv6(ip) => ip.end(),
+        NetworkLayer::Ipv4(ip) => ip.end(),
+        NetworkLayer::Ipv6(ip) => ip.end(),
         _ => return None,
     };
     frame.get_mut(start..end).filter(|packet| packet.len() >= sctp::CHECKSUM.end)

@@ -6,7 +6,7 @@ use fastpath_wire::build::{Ip, Tcp, ethernet};
 use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use fastpath_wire::icmp::{self, IcmpError};
 use fastpath_wire::nd::{self, Neighbor, Role, Solicitation};
-use fastpath_wire::{Headers, MacAddr, Network, ethertype};
+use fastpath_wire::{Headers, MacAddr, NetworkLayer, ethertype};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,7 +28,7 @@ fn through(src: IpAddr, dst: IpAddr) -> Ip {
 
 fn error(frame: &[u8], problem: IcmpError) -> Option<Vec<u8>> {
     let headers = Headers::parse(frame);
-    let from = if matches!(headers.network, Network::Ipv6(_)) { v6(254) } else { v4(254) };
+    let from = if matches!(headers.network, NetworkLayer::Ipv6(_)) { v6(254) } else { v4(254) };
     icmp::error(frame, &headers, problem, (ROUTER_MAC, from))
 }
 

@@ -7,7 +7,7 @@ use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use fastpath_wire::coalesce::Coalescer;
 use fastpath_wire::segment::{SegmentError, SuperPacket, segment};
 use fastpath_wire::vnet::{Gso, GsoKind, VnetHeader};
-use fastpath_wire::{Headers, MacAddr, Network};
+use fastpath_wire::{Headers, MacAddr, NetworkLayer};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -105,7 +105,7 @@ fn flags_and_numbers_go_where_a_network_card_puts_them() {
     let ids: Vec<_> = segments
         .iter()
         .map(|s| match Headers::parse(s).network {
-            Network::Ipv4(ip) => ip.id,
+            NetworkLayer::Ipv4(ip) => ip.id,
             other => panic!("{other:?}"),
         })
         .collect();

@@ -3,7 +3,7 @@
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use fastpath_wire::build::{Ip, Tcp, tcp_flags};
 use fastpath_wire::checksum::{ChecksumStatus, check_transport};
-use fastpath_wire::{Headers, MacAddr, Network};
+use fastpath_wire::{Headers, MacAddr, NetworkLayer};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -36,7 +36,7 @@ fn agree(frame: &[u8], ip: &Ip) -> Result<(), TestCaseError> {
             prop_assert_eq!(header.header_checksum(), header.to_header().calc_header_checksum());
             prop_assert_eq!(ours.ipv4_checksum_ok(frame), Some(true));
             prop_assert_eq!((src, dst), (header.source_addr().into(), header.destination_addr().into()));
-            let Network::Ipv4(v4) = ours.network else { panic!("{ours:?}") };
+            let NetworkLayer::Ipv4(v4) = ours.network else { panic!("{ours:?}") };
             prop_assert_eq!((v4.ttl, v4.id, v4.dont_fragment), (ip.ttl, ip.id, ip.dont_fragment));
             prop_assert_eq!(
                 (v4.ttl, v4.id, v4.dont_fragment),
@@ -47,7 +47,7 @@ fn agree(frame: &[u8], ip: &Ip) -> Result<(), TestCaseError> {
         NetSlice::Ipv6(slice) => {
             let header = slice.header();
             prop_assert_eq!((src, dst), (header.source_addr().into(), header.destination_addr().into()));
-            let Network::Ipv6(v6) = ours.network else { panic!("{ours:?}") };
+            let NetworkLayer::Ipv6(v6) = ours.network else { panic!("{ours:?}") };
             prop_assert_eq!((v6.hop_limit, v6.traffic_class), (ip.ttl, ip.traffic_class));
             prop_assert_eq!((v6.hop_limit, v6.traffic_class), (header.hop_limit(), header.traffic_class()));
         }
@@ -130,7 +130,7 @@ proptest! {
         match &theirs.net {
             Some(NetSlice::Ipv4(slice)) => {
                 let header = slice.header();
-                let Network::Ipv4(v4) = ours.network else { panic!("{ours:?}") };
+                let NetworkLayer::Ipv4(v4) = ours.network else { panic!("{ours:?}") };
                 prop_assert_eq!((v4.src, v4.dst, v4.protocol), (header.source_addr(), header.destination_addr(), header.protocol().0));
                 prop_assert_eq!((v4.total_len, v4.more_fragments), (header.total_len(), header.more_fragments()));
                 prop_assert_eq!(v4.fragment_offset, header.fragments_offset().byte_offset());
@@ -138,13 +138,13 @@ proptest! {
             }
             Some(NetSlice::Ipv6(slice)) => {
                 let header = slice.header();
-                let Network::Ipv6(v6) = ours.network else { panic!("{ours:?}") };
+                let NetworkLayer::Ipv6(v6) = ours.network else { panic!("{ours:?}") };
                 prop_assert_eq!((v6.src, v6.dst), (header.source_addr(), header.destination_addr()));
                 prop_assert_eq!((v6.payload_len, v6.flow_label), (header.payload_length(), header.flow_label().value()));
                 prop_assert_eq!(v6.protocol, slice.payload().ip_number.0);
             }
-            Some(NetSlice::Arp(_)) => prop_assert_eq!(ours.network, Network::Arp),
-            None => prop_assert!(!matches!(ours.network, Network::Ipv4(_) | Network::Ipv6(_))),
+            Some(NetSlice::Arp(_)) => prop_assert_eq!(ours.network, NetworkLayer::Arp),
+            None => prop_assert!(!matches!(ours.network, NetworkLayer::Ipv4(_) | NetworkLayer::Ipv6(_))),
         }
         let ports = match &theirs.transport {
             Some(TransportSlice::Udp(udp)) => Some((udp.source_port(), udp.destination_port())),

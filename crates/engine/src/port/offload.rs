@@ -10,7 +10,7 @@ use fastpath_net::{Frame, FramePool};
 use fastpath_wire::checksum::Sum;
 use fastpath_wire::segment::{SuperPacket, segment};
 use fastpath_wire::vnet::{Gso, GsoKind, PartialChecksum, VnetHeader};
-use fastpath_wire::{Headers, Network, protocol, sctp};
+use fastpath_wire::{Headers, NetworkLayer, protocol, sctp};
 
 /// Bytes of the header before each frame.
 pub(super) const HEADER_LEN: usize = VnetHeader::LEN;
@@ -148,10 +148,12 @@ impl RxSink<'_> {
 pub(super) fn infer(frame: &[u8], mtu: usize) -> VnetHeader {
     let headers = Headers::parse(frame);
     let (protocol, start, end, kind) = match headers.network {
-        Network::Ipv4(ip) if !ip.is_fragment() => {
+        NetworkLayer::Ipv4(ip) if !ip.is_fragment() => {
             (ip.protocol, ip.payload_offset(), ip.end(), GsoKind::TcpV4)
         }
-        Network::Ipv6(ip) if !ip.is_fragment() => (ip.protocol, ip.payload_offset, ip.end(), GsoKind::TcpV6),
+        NetworkLayer::Ipv6(ip) if !ip.is_fragment() => {
+            (ip.protocol, ip.payload_offset, ip.end(), GsoKind::TcpV6)
+        }
         _ => return VnetHeader::default(),
     };
     let offset = match protocol {
@@ -162,8 +164,8 @@ pub(super) fn infer(frame: &[u8], mtu: usize) -> VnetHeader {
     };
     let len = end.saturating_sub(start) as u32;
     let pseudo = match headers.network {
-        Network::Ipv4(ip) => Sum::pseudo_v4(ip.src, ip.dst, protocol, len),
-        Network::Ipv6(ip) => Sum::pseudo_v6(ip.src, ip.dst, protocol, len),
+        NetworkLayer::Ipv4(ip) => Sum::pseudo_v4(ip.src, ip.dst, protocol, len),
+        NetworkLayer::Ipv6(ip) => Sum::pseudo_v6(ip.src, ip.dst, protocol, len),
         _ => return VnetHeader::default(),
     };
     let field = frame.get(start + offset..start + offset + 2);
