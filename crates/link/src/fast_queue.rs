@@ -84,7 +84,7 @@ impl FastQueue {
     pub(crate) fn into_queue<P>(self) -> Queue<P> {
         match self {
             FastQueue::DropTail(policy) => Queue::DropTail(ArrivalQueue::with(policy)),
-            FastQueue::Red(red) => Queue::Red(ArrivalQueue::with(*red)),
+            FastQueue::Red(red) => Queue::Red(ArrivalQueue::with(*red).into()),
         }
     }
 }

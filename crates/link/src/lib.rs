@@ -40,7 +40,8 @@
 //! queue disciplines.
 //!
 //! Read first: `packet.rs`, then `spec.rs`, then `pipe.rs`. A new queue discipline is a file in
-//! `qdisc/`, a file in `oracle/` and a line in `disciplines.rs`; an impairment one in `impairment/`.
+//! `qdisc/`, a file in `oracle/` and a line in `disciplines.rs`. A new impairment is a file in
+//! `impairment/`.
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -429,7 +429,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "6:8: '0Mbit' is not a rate: it must be 1bit … 800Gbit (leave it out for unlimited); write rate = \"10Mbit\"",
             "7:9: delay is a whole number, not text; write delay = \"25ms\"",
             "8:8: '101%' is not a probability: it must be 0 … 100 %; write loss = \"1%\"",
-            "9:9: with queue = \"0p\" nothing passes; write queue = \"50p\"",
+            "9:9: queue = \"0p\" drops every packet; write queue = \"50p\"",
             "10:12: overhead 'wifi' is not known; write overhead = \"ethernet\", or a number of bytes",
             "11:7: mtu = 20 is out of range; write a number from 68 to 65521",
             "13:1: link has no key 'los'; write loss",
@@ -533,10 +533,10 @@ const MISTAKES: &[(&str, &[&str])] = &[
          [[link]]\nbetween = ['a', 'b']\nqueue = { kind = 'token-bucket', rate = '1Mbit' }",
         &[
             "5:44: 'EG' is not a DSCP; write EF, AF11 … AF43, CS0 … CS7, LE, VA, DF, or 0 … 63",
-            "5:84: two entries of bands have no dscp; write dscp in all but one: that takes the rest",
+            "5:84: two entries of bands have no dscp; write dscp in all entries but one: it takes the rest",
             "5:84: entry 3 of bands has no limit; write limit = \"50p\"",
             "6:8: the longest run has 0 packets; write 1 to 4294967295",
-            "9:35: every entry of classes has a dscp, and some packets are in none; leave dscp out of the one that takes the rest",
+            "9:35: every entry of classes has a dscp, so some packets have no class; leave dscp out of one entry: it takes the rest",
             "9:74: DSCP 1 is in two entries of classes; write it in one",
             "9:77: dscp = 64 is out of range; write a number from 0 to 63",
             "10:47: every is not longer than for; write a longer time from outage to outage",
@@ -715,7 +715,7 @@ fn laws_that_contradict_each_other_or_files_that_are_not_there_are_mistakes() {
         ),
         (
             "queue = { kind = 'ared', target = '5ms', min = '5p' }",
-            "5:35: queue has a target, by which thresholds follow the rate, and thresholds; keep target, or min and max",
+            "5:35: queue has thresholds and a target, by which thresholds follow the rate; keep target, or min and max",
         ),
         (
             "queue = { kind = 'ared', weight = 0.1 }",

@@ -19,7 +19,7 @@ pub use pipe::Oracle;
 pub use run::run;
 
 macro_rules! define_oracles {
-    ($($module:ident: $Variant:ident($Spec:ident) => $Queue:ident, $doc:literal;)*) => {
+    ($($module:ident: $Variant:ident($Spec:ident) => $Place:ident<$Queue:ident>, $doc:literal;)*) => {
         $(mod $module;)*
 
         /// Returns the oracle of a discipline.

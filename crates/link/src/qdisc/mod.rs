@@ -27,8 +27,11 @@ pub(crate) use context::{EarlyExit, QueueContext, Refused, Served};
 pub(crate) use discipline::Discipline;
 pub use ecn::Ecn;
 
+/// A queue that is part of its pipe. Large queues are boxed, so that other pipes stay small.
+type Inline<Q> = Q;
+
 macro_rules! define_queues {
-    ($($module:ident: $Variant:ident($Spec:ident) => $Queue:ident, $doc:literal;)*) => {
+    ($($module:ident: $Variant:ident($Spec:ident) => $Place:ident<$Queue:ident>, $doc:literal;)*) => {
         $(
             pub(crate) mod $module;
             #[allow(unused_imports, unreachable_pub, reason = "some files export no parameter type")]
@@ -66,13 +69,13 @@ macro_rules! define_queues {
         /// The queue of a general pipe, with its packets. Methods are those of [`Discipline`].
         #[derive(Debug)]
         pub(crate) enum Queue<P> {
-            $($Variant($Queue<P>),)*
+            $($Variant($Place<$Queue<P>>),)*
         }
 
         impl<P> Queue<P> {
             pub(crate) fn new(spec: &QueueSpec) -> Queue<P> {
                 match spec {
-                    $(QueueSpec::$Variant(spec) => Queue::$Variant(Discipline::<P>::new(spec)),)*
+                    $(QueueSpec::$Variant(spec) => Queue::$Variant($Queue::<P>::new(spec).into()),)*
                 }
             }
 

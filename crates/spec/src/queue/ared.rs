@@ -37,7 +37,7 @@ pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Option<QueueSp
         (Some(field), true) => Some(positive(&field, "5ms", remarks)?),
         (None, false) => None,
         (Some(field), false) => {
-            let what = "queue has a target, by which thresholds follow the rate, and thresholds";
+            let what = "queue has thresholds and a target, by which thresholds follow the rate";
             remarks.mistake(field.at, what, "keep target, or min and max");
             return None;
         }

@@ -80,7 +80,7 @@ pub(super) fn read<T>(
             None => {
                 if rest.replace(class).is_some() {
                     let what = format!("two entries of {key} have no dscp");
-                    remarks.mistake(element.at, what, "write dscp in all but one: that takes the rest");
+                    remarks.mistake(element.at, what, "write dscp in all entries but one: it takes the rest");
                 }
             }
             Some(field) => dscps(&field, remarks).into_iter().for_each(|(at, dscp)| {
@@ -93,8 +93,8 @@ pub(super) fn read<T>(
         table.finish(remarks);
     }
     let Some(rest) = rest else {
-        let what = format!("every entry of {key} has a dscp, and some packets are in none");
-        remarks.mistake(at, what, "leave dscp out of the one that takes the rest");
+        let what = format!("every entry of {key} has a dscp, so some packets have no class");
+        remarks.mistake(at, what, "leave dscp out of one entry: it takes the rest");
         return None;
     };
     let mut classes = Classes::all_in(rest as u8);

@@ -51,7 +51,7 @@ pub(super) fn limit(field: &Field, example: &str, remarks: &mut Remarks) -> Opti
         None => Limit::Bytes(field.quantity(example, remarks)?),
     };
     if matches!(limit, Limit::Packets(0) | Limit::Bytes(Bytes(0))) {
-        remarks.mistake(field.at, format!("with {} = \"{text}\" nothing passes", field.key), instead);
+        remarks.mistake(field.at, format!("{} = \"{text}\" drops every packet", field.key), instead);
         return None;
     }
     Some(limit)

@@ -29,7 +29,7 @@ pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Option<QueueSp
     if peak.is_none()
         && let Some(field) = &peak_burst
     {
-        remarks.mistake(field.at, "peak_burst without a peak", "write peak = \"4Mbit\" beside it");
+        remarks.mistake(field.at, "peak_burst without a peak", "write peak = \"4Mbit\" too");
     }
     let bucket = peak_burst.map_or(Some(Bytes(1514)), |field| field.quantity("1514B", remarks));
     let (rate, burst, bucket) = (spec_rate?, spec_burst?, bucket?);
