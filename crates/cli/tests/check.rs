@@ -51,3 +51,33 @@ fn a_file_that_cannot_be_read_is_no_answer() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("fastpath: nowhere.toml: No such file"));
 }
+
+#[test]
+fn the_resolved_topology_is_a_spec_with_nothing_left_out() {
+    let text = "seed = 3\n[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit\"\n";
+    let topology = |output: Output| {
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["mistakes"], serde_json::json!([]));
+        answer["topology"].clone()
+    };
+    let resolved = topology(check("resolved.toml", text, &["--json"]));
+    assert_eq!(resolved["links"][0]["name"], "a-b");
+    assert_eq!(resolved["links"][0]["forward"]["queue"], "50p");
+    assert_eq!(resolved["nodes"][1]["addresses"]["a-b"][0], "10.1.1.3/24");
+    assert_eq!(topology(check("resolved.json", &resolved.to_string(), &["--json"])), resolved);
+    let wrong = check("wrong.json", "{\"nodes\": [{\"name\": \"a\", \"kind\": \"hots\"}]}", &["--json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&wrong.stdout).unwrap();
+    assert_eq!(
+        (&answer["topology"], &answer["mistakes"][0]["column"]),
+        (&serde_json::Value::Null, &34.into())
+    );
+}
+
+#[test]
+fn the_schema_is_printed() {
+    let output = Command::new(env!("CARGO_BIN_EXE_fastpath")).args(["check", "--schema"]).output().unwrap();
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/topology.json");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), fs::read_to_string(committed).unwrap());
+}

@@ -1,26 +1,26 @@
-//! From what a script has made to a description.
+//! From the objects of a script to a description.
 
 use crate::simulator::{Act, LinkEnd, NsQueue, Pipe, ScriptLink, Simulator};
 use fastpath_link::{Change, LinkState, LossSpec, QueueSpec};
 use fastpath_spec::mistake::{Remarks, several};
 use fastpath_spec::{
     Description, DirectionDescription, EventDescription, LinkDescription, LinkNames, NodeDescription,
-    NodeRole, OnLink, Path, is_name,
+    NodeRole, OnLink, SpecPath, is_name,
 };
 use fastpath_units::{Probability, Time};
 use ipnet::{IpNet, Ipv4Net};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A description, and where in the script its parts are made.
+/// A description, and the places of its parts in the script.
 #[derive(Default)]
 pub(crate) struct Built {
     pub(crate) description: Description,
-    places: BTreeMap<Path, usize>,
+    places: BTreeMap<SpecPath, usize>,
 }
 
 impl Built {
     /// The byte offset of what stands at `path`, or of the innermost part around it.
-    pub(crate) fn offset(&self, path: &Path) -> usize {
+    pub(crate) fn offset(&self, path: &SpecPath) -> usize {
         let mut path = Some(path.clone());
         while let Some(part) = path {
             if let Some(at) = self.places.get(&part) {
@@ -31,12 +31,12 @@ impl Built {
         0
     }
 
-    fn place(&mut self, path: Path, at: usize) {
+    fn place(&mut self, path: SpecPath, at: usize) {
         self.places.insert(path, at);
     }
 }
 
-/// The description of what a script has made; what no description can say goes to the remarks.
+/// Returns the description of the objects of a script. Mistakes and warnings go to the remarks.
 pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
     let mut built = Built::default();
     if simulator.nodes.is_empty() {
@@ -97,7 +97,7 @@ fn add_node(built: &mut Built, node: NodeDescription, at: usize, remarks: &mut R
         let what = format!("'{}' cannot be the name of a node", node.name.escape_debug());
         remarks.mistake(at, what, "write a variable of up to 32 letters and digits");
     }
-    built.place(Path::of("nodes", built.description.nodes.len()), at);
+    built.place(SpecPath::of("nodes", built.description.nodes.len()), at);
     built.description.nodes.push(node);
 }
 
@@ -118,12 +118,12 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             remarks.warn(link.at, format!("{name} is one way: nothing comes back over it"));
         }
         check_queues(link, remarks);
-        built.place(Path::of("links", index), link.at);
+        built.place(SpecPath::of("links", index), link.at);
         for (node, address) in nodes.into_iter().zip(link.addresses) {
             let Some((address, at)) = address else { continue };
             let net = Ipv4Net::new(address, link.prefix_length).expect("a length of at most 31");
             // A node has one address on a link.
-            built.place(Path::of("nodes", node).key("addresses").key(&name), at);
+            built.place(SpecPath::of("nodes", node).key("addresses").key(&name), at);
             let given = OnLink { link: Some(name.clone()), value: IpNet::V4(net) };
             built.description.nodes[node].addresses.push(given);
         }
@@ -146,7 +146,7 @@ fn check_queues(link: &ScriptLink, remarks: &mut Remarks) {
     }
 }
 
-/// The values of a direction; one that was not made loses everything.
+/// Returns the values of a direction. One that the script did not create loses every packet.
 fn direction(pipe: &Option<Pipe>) -> DirectionDescription {
     let values = match pipe {
         Some(Pipe { rate, delay, loss, queue }) => Change {
@@ -161,9 +161,9 @@ fn direction(pipe: &Option<Pipe>) -> DirectionDescription {
     DirectionDescription { values, traces: None }
 }
 
-/// The events in the order of time; both directions in one where they change alike.
+/// Adds the events in the order of time. Equal changes of both directions are one event.
 fn add_events(simulator: &Simulator, built: &mut Built) {
-    // As the events so far have left them.
+    // The queues after the events so far.
     let queue = |pipe: &Option<Pipe>| pipe.as_ref().map(|pipe| pipe.queue.clone());
     let mut queues: Vec<[Option<NsQueue>; 2]> =
         simulator.links.iter().map(|link| link.pipes.each_ref().map(queue)).collect();
@@ -212,7 +212,7 @@ fn change(queue: &mut NsQueue, act: &Act) -> Change {
     change
 }
 
-/// A RED queue between two events of one instant may have its thresholds crossed for a moment.
+/// Returns a valid queue: between two events at one time the thresholds of RED may be reversed.
 fn valid(queue: &NsQueue) -> QueueSpec {
     NsQueue { max: queue.max.max(queue.min.saturating_add(1)), ..queue.clone() }.spec()
 }

@@ -13,7 +13,7 @@ pub(crate) const NAMES: [&str; 38] = [
     "array", "switch", "exit", "lreplace", "linsert",
 ];
 
-/// Calls a Tcl command; `None` if `name` is none of them.
+/// Calls a Tcl command. Returns `None` if `name` is not one.
 pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclResult> {
     Some(match name {
         "set" | "unset" | "incr" | "append" | "lappend" | "global" | "variable" | "array" | "info" => {
@@ -31,12 +31,10 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         "format" => format_words(words),
         "string" => string(words),
         "puts" => puts(tcl, words),
-        "error" => {
-            mistake(format!("the script says: {}", joined(words).trim()), "correct what it complains about")
-        }
+        "error" => mistake(format!("the script says: {}", joined(words).trim()), "correct the script"),
         "exit" => Err(Interrupt::Stop),
         "source" => source(words),
-        // Files, other programs and the clock: a description of a network does without.
+        // Files, programs and the clock are not needed to describe a network.
         "open" | "close" | "flush" | "exec" | "after" | "update" | "package" | "clock" | "rename" => {
             tcl.warn(format!("{name} is ignored"));
             Ok(Value::from(""))
@@ -103,7 +101,7 @@ fn variables(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
         (_, [question, name, ..]) if &**question == "procs" || &**question == "commands" => {
             Ok(if tcl.procedures.contains_key(&**name) { name.clone() } else { Value::default() })
         }
-        _ => mistake("only info exists is known here", "write info exists NAME"),
+        _ => mistake("only info exists is supported", "write info exists NAME"),
     }
 }
 
@@ -160,7 +158,7 @@ fn conditional(tcl: &mut Interp, words: &[Value]) -> TclResult {
     }
 }
 
-/// Evaluates the body of a loop; false when it breaks.
+/// Evaluates the body of a loop. Returns false after `break`.
 fn turn(tcl: &mut Interp, body: &Value) -> Result<bool, Interrupt> {
     match tcl.eval(body) {
         Ok(_) | Err(Interrupt::Continue) => Ok(true),
@@ -322,7 +320,7 @@ fn sorted(options: &[Value], mut values: Vec<Value>) -> Value {
     list(values.iter().map(|value| value.text.as_str()))
 }
 
-/// An index: a number, `end` or `end-N`; `None` before the start.
+/// Parses an index: a number, `end` or `end-N`. `None` if it is before the start.
 fn position(index: &Value, length: usize) -> Result<Option<usize>, Interrupt> {
     let index = index.trim();
     let number = |text: &str| {
@@ -354,7 +352,7 @@ fn puts(tcl: &mut Interp, words: &[Value]) -> TclResult {
     Ok(Value::default())
 }
 
-/// Emulab's file is known without reading it; there are no others.
+/// `source`: Emulab's file needs no reading, and no other can be read.
 fn source(words: &[Value]) -> TclResult {
     let [file] = words else { return wrong("source tb_compat.tcl") };
     if file.rsplit('/').next() != Some("tb_compat.tcl") {

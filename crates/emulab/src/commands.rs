@@ -1,9 +1,8 @@
-//! The commands of ns-2 and Emulab that describe a network, and those that are known to do
-//! something else.
+//! The commands of ns-2 and Emulab that describe a network, and the known commands that do not.
 //!
 //! Their semantics are Emulab's ("Testbed NS Command Extensions"): a link's delay and loss hold in
 //! each direction; a lan is a switch whose every member's link has half the lan's delay each way
-//! and 1 − √(1 − loss) of loss, so that between two members the figures given come out.
+//! and 1 − √(1 − loss) of loss, so that the values hold between two members.
 
 use crate::interp::{Interp, Interrupt, TclResult, mistake};
 use crate::simulator::{
@@ -35,7 +34,7 @@ pub(crate) const NAMES: [&str; 15] = [
     "tb-set-ip-interface",
     "tb-set-netmask",
 ];
-/// What `$ns` does here.
+/// The methods of `$ns` that are executed.
 const METHODS: [&str; 11] = [
     "node",
     "duplex-link",
@@ -49,8 +48,8 @@ const METHODS: [&str; 11] = [
     "run",
     "at",
 ];
-/// Calls a command about the network; `None` if `name` is none. A mistake is reported here and the
-/// value is one about which nothing more is said, so that a script goes on.
+/// Calls a command about the network. Returns `None` if `name` is not one. A mistake is reported
+/// here; the value then causes no further mistakes, so that the script continues.
 pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclResult> {
     let outcome = match tcl.simulator.object(name) {
         Some(object) => method(tcl, object, words),
@@ -72,7 +71,7 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
     })
 }
 
-/// A handle for a new object.
+/// Returns a handle for a new object.
 fn add(tcl: &mut Interp, object: Object) -> TclResult {
     match tcl.simulator.add(object) {
         Some(index) => Ok(Value::from(Simulator::handle(index))),
@@ -130,7 +129,7 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
 }
 
 fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
-    // The thesis writes `$ns set duplex-link …`.
+    // Joglekar 2004 writes `$ns set duplex-link …`.
     let words = match words {
         [set, rest @ ..] if &**set == "set" => rest,
         all => all,
@@ -168,7 +167,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         }
         ("rtproto", [protocol, ..]) => {
             if protocol.eq_ignore_ascii_case("manual") {
-                tcl.warn("rtproto Manual: routes are computed all the same");
+                tcl.warn("rtproto Manual is ignored: routes are computed");
             }
             Ok(Value::default())
         }
@@ -190,7 +189,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         }
         (name, _) => {
             if let Some((_, instead)) = elsewhere::OTHERWISE.iter().find(|(known, _)| *known == name) {
-                return mistake(format!("$ns {name} is not known here"), format!("write {instead}"));
+                return mistake(format!("$ns {name} is not supported"), format!("write {instead}"));
             }
             let known = METHODS.into_iter().chain(elsewhere::VISUAL).chain(elsewhere::METHODS);
             let instead = match nearest(name, known) {
@@ -273,12 +272,12 @@ fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> TclResul
     Ok(handle)
 }
 
-/// What each of the two links between members of a lan has of its delay.
+/// Returns the share of a lan's delay of each of the two links between members.
 fn half(delay: Duration) -> Duration {
     Duration::from_ps(delay.as_ps() / 2)
 }
 
-/// What each of the two links between members of a lan loses, so that `loss` comes out.
+/// Returns the loss of each of the two links between members for a total of `loss`.
 fn root(loss: Probability) -> Probability {
     Probability::new(1.0 - (1.0 - loss.get()).sqrt()).expect("a root of a probability is one")
 }
@@ -496,7 +495,7 @@ fn netmask(tcl: &mut Interp, link: &Value, mask: &Value) -> TclResult {
     Ok(Value::default())
 }
 
-/// The object a word stands for; `wanted` says what it should be.
+/// Returns the object of a word. `wanted` is the expected kind, for the mistake.
 fn object(tcl: &mut Interp, word: &Value, wanted: &str) -> Result<Object, Interrupt> {
     match tcl.simulator.object(word.trim()) {
         Some(Object::Broken) => Err(Interrupt::Reported),
@@ -557,7 +556,7 @@ fn end_at(tcl: &mut Interp, link: usize, word: &Value) -> Result<usize, Interrup
     }
 }
 
-/// An object's word as the author knows it.
+/// Returns the name of an object as the author wrote it.
 fn shown(tcl: &Interp, word: &str) -> String {
     tcl.simulator.name_of(word.trim()).unwrap_or(word).to_owned()
 }

@@ -1,10 +1,9 @@
-//! Commands that are known and change nothing here: they prepare machines, generate traffic or draw
-//! pictures. What is in none of these lists, nor in `commands.rs`, is taken for a mistake of
-//! writing.
+//! Known commands without effect: they prepare machines, generate traffic or draw pictures. A
+//! command that is neither in these lists nor in `commands.rs` is a mistake.
 //!
-//! The lists: Emulab's `tb_compat.tcl` and `sim.tcl`, and ns-2's `ns-lib.tcl`.
+//! Sources: Emulab's `tb_compat.tcl` and `sim.tcl`, ns-2's `ns-lib.tcl`.
 
-/// Of a testbed.
+/// Commands of a testbed.
 pub(crate) const TESTBED: [&str; 80] = [
     "tb-allow-external",
     "tb-bind-parent",
@@ -88,7 +87,7 @@ pub(crate) const TESTBED: [&str; 80] = [
     "tb-add-node-attribute",
 ];
 
-/// Of `$ns`.
+/// Methods of `$ns`.
 pub(crate) const METHODS: [&str; 38] = [
     "add-agent-trace",
     "after",
@@ -130,7 +129,7 @@ pub(crate) const METHODS: [&str; 38] = [
     "use-scheduler",
 ];
 
-/// Of `$ns`, for the eye only: nothing is said of them.
+/// Methods of `$ns` for display. They are ignored without a warning.
 pub(crate) const VISUAL: [&str; 10] = [
     "duplex-link-op",
     "simplex-link-op",
@@ -144,7 +143,7 @@ pub(crate) const VISUAL: [&str; 10] = [
     "namtrace-queue",
 ];
 
-/// Of `$ns`, for what is said otherwise here.
+/// Methods of `$ns` that are not supported, with the command to use instead.
 pub(crate) const OTHERWISE: [(&str, &str); 5] = [
     ("lossmodel", "tb-set-link-loss $link 0.05"),
     ("link-lossmodel", "tb-set-link-loss $link 0.05"),

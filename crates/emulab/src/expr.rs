@@ -4,7 +4,7 @@
 use crate::syntax::Value;
 use fastpath_units::Rng;
 
-/// Nesting of parentheses and operators deeper than this is refused.
+/// The deepest nesting of parentheses and operators.
 const DEPTH_MAX: usize = 60;
 
 /// Why an expression has no value.
@@ -79,7 +79,7 @@ impl Number {
         }
     }
 
-    /// As Tcl prints it: a real number always shows that it is one.
+    /// Formats a value as Tcl does: a real number always has a point or exponent.
     pub(crate) fn print(&self) -> String {
         match self {
             Number::Integer(integer) => integer.to_string(),
@@ -89,7 +89,7 @@ impl Number {
     }
 }
 
-/// The value of an expression whose variables and commands have been replaced by their values.
+/// Evaluates an expression whose variables and commands are replaced by their values.
 pub(crate) fn evaluate(tokens: Vec<Token>, rng: &mut Rng) -> Result<Number, ExprError> {
     let mut parser = Parser { tokens, at: 0, depth: 0, rng };
     let value = parser.ternary()?;

@@ -1,5 +1,5 @@
-//! The Tcl interpreter: evaluates the commands of a script within bounds, and goes on after a
-//! mistake with the next command of the script, so that all are found at once.
+//! The Tcl interpreter. It evaluates the commands of a script within bounds. After a mistake it
+//! continues with the next command, so that all mistakes are found at once.
 
 use crate::expr::{self, ExprError, Number, OPERATORS, Token};
 use crate::simulator::Simulator;
@@ -10,28 +10,28 @@ use fastpath_units::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// What a script may use: about four million commands, or a gigabyte of text handled.
+/// The budget of a script: about four million commands, or a gigabyte of processed text.
 const FUEL: u64 = 1 << 30;
-/// The price of a command, in bytes of text handled.
+/// The cost of a command, in bytes of processed text.
 const COMMAND_FUEL: u64 = 256;
-/// Calls and bodies within each other.
+/// The most nested calls and bodies.
 const DEPTH_MAX: usize = 100;
-/// Bytes of one value.
+/// The most bytes of one value.
 const VALUE_MAX: usize = 1 << 22;
 
 /// Why a command has no value.
 #[derive(Debug)]
 pub(crate) enum Interrupt {
-    /// The author's mistake: what, and what to write.
+    /// A mistake: what, and what to write.
     Mistake(String, String),
-    /// The same with its place.
+    /// A mistake with its place.
     Placed(usize, String, String),
     /// A mistake that was reported already, or follows from one that was.
     Reported,
     Break,
     Continue,
     Return(Value),
-    /// `exit`, or the bounds are used up: nothing more is evaluated.
+    /// `exit`, or the budget is spent: evaluation ends.
     Stop,
 }
 
@@ -70,12 +70,12 @@ pub(crate) struct Interp<'t> {
     pub(crate) simulator: Simulator,
     pub(crate) procedures: BTreeMap<String, Rc<Procedure>>,
     pub(crate) rng: Rng,
-    /// Where the command being evaluated stands.
+    /// The place of the current command.
     pub(crate) at: usize,
     frames: Vec<CallFrame>,
     depth: usize,
     fuel: u64,
-    /// A mistake may have left variables unset, so that missing ones are no news.
+    /// Whether a mistake may have left variables unset. Missing variables are then not reported.
     incomplete: bool,
 }
 
@@ -98,7 +98,7 @@ impl<'t> Interp<'t> {
         }
     }
 
-    /// Evaluates a whole script; mistakes go to the remarks.
+    /// Evaluates a whole script. Mistakes are added to the remarks.
     pub(crate) fn run(&mut self, text: &str) {
         let script = Value { text: Rc::new(text.to_owned()), at: Some(0) };
         let mut parser = Parser::new(&script);
@@ -168,7 +168,7 @@ impl<'t> Interp<'t> {
         words.iter().map(|parts| self.substitute(parts)).collect()
     }
 
-    /// The value of a word.
+    /// Returns the value of a word.
     pub(crate) fn substitute(&mut self, parts: &[WordPart]) -> TclResult {
         if let [part] = parts {
             return self.part(part);
@@ -208,7 +208,7 @@ impl<'t> Interp<'t> {
         }
     }
 
-    /// Calls the command that the words name.
+    /// Calls the command of these words.
     pub(crate) fn call(&mut self, words: &[Value]) -> TclResult {
         let Some((name, arguments)) = words.split_first() else { return Ok(Value::default()) };
         let name: &str = name.strip_prefix("::").unwrap_or(name);
@@ -257,7 +257,7 @@ impl<'t> Interp<'t> {
         }
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub(crate) fn expr(&mut self, text: &Value) -> Result<Number, Interrupt> {
         self.spend(text.len() as u64 + COMMAND_FUEL)?;
         let tokens = self.tokens(text)?;
@@ -334,7 +334,7 @@ impl<'t> Interp<'t> {
         Ok(value)
     }
 
-    /// Removes a variable or array; false if there was none.
+    /// Removes a variable or array. Returns whether there was one.
     pub(crate) fn unset(&mut self, name: &str) -> bool {
         let name = name.strip_prefix("::").unwrap_or(name).to_owned();
         let variables = &mut self.frame_of(&name).variables;
@@ -371,7 +371,7 @@ impl<'t> Interp<'t> {
             .collect()
     }
 
-    /// Makes a name mean the global variable in this procedure.
+    /// Makes a name refer to the global variable in this procedure.
     pub(crate) fn import(&mut self, name: &str) {
         if self.frames.len() > 1 {
             self.frames.last_mut().expect("a frame").globals.insert(name.to_owned());
@@ -393,7 +393,7 @@ impl<'t> Interp<'t> {
         self.remarks.warn(self.at, what);
     }
 
-    /// Pays for `bytes` of text handled.
+    /// Spends the cost of `bytes` of text.
     pub(crate) fn spend(&mut self, bytes: u64) -> Result<(), Interrupt> {
         match self.fuel.checked_sub(bytes) {
             Some(left) => {

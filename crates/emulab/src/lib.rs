@@ -1,4 +1,5 @@
-//! Emulab's and ns-2's scripts: Tcl in, a checked [`Topology`] out, or every mistake at once.
+//! Reads scripts of Emulab and ns-2 (Tcl) as descriptions of networks, and reports every mistake at
+//! once.
 //!
 //! ```tcl
 //! set ns [new Simulator]
@@ -11,19 +12,19 @@
 //! $ns run
 //! ```
 //!
-//! The script is evaluated by a small Tcl interpreter with bounds on time, memory and depth; there
-//! are no files, programs or clocks in it. What describes the network is done, what generates
-//! traffic or prepares machines is ignored with a warning, and what is unknown is a mistake. Where
-//! the result differs from a testbed's:
+//! A small Tcl interpreter evaluates the script, with bounds on time, memory and depth and without
+//! files, programs or clocks. Commands that describe the network are executed. Commands that
+//! generate traffic or prepare machines are ignored with a warning. Unknown commands are mistakes.
+//! The differences from a testbed:
 //!
-//! - a node with one neighbour is a host; one with several is a router inside the emulator, where
-//!   no programs run; if that leaves no host, all are hosts and none forwards;
+//! - a node with one neighbour is a host; a node with several is a router inside the emulator and
+//!   runs no programs; if no node has one neighbour, all are hosts and none forwards;
 //! - a lan is a switch;
-//! - `down` drops what is queued and what comes, until `up`: packets on the way still arrive;
-//! - a `simplex-link` without its counterpart loses all that goes the other way.
+//! - `down` drops queued and arriving packets until `up`; packets on the wire still arrive;
+//! - a `simplex-link` without its counterpart loses every packet of the other direction.
 //!
-//! Read first: `commands.rs` for what is known and what it means, `elsewhere.rs` for what is
-//! ignored; `interp.rs` for Tcl.
+//! Read first: `commands.rs` for the commands, `elsewhere.rs` for the ignored ones, `interp.rs` for
+//! Tcl.
 
 mod build;
 mod builtins;

@@ -1,4 +1,4 @@
-//! What a script has built so far: nodes, links, lans, their parameters and their events, by
+//! The objects that a script has created: nodes, links, lans, their parameters and events, by
 //! handle.
 
 use fastpath_link::{Limit, QueueSpec, RedSpec};
@@ -6,12 +6,12 @@ use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Objects in one script.
+/// The most objects in one script.
 const OBJECTS_MAX: usize = 1 << 20;
-/// The netmask Emulab gives to links and lans: /24.
+/// The prefix length that Emulab gives to links and lans.
 pub(crate) const PREFIX_LENGTH: u8 = 24;
 
-/// What a handle stands for; the numbers are places in [`Simulator`]'s vectors.
+/// The object of a handle. The numbers are indices into the vectors of [`Simulator`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Object {
     Simulator,
@@ -21,19 +21,19 @@ pub(crate) enum Object {
     /// One end's outgoing direction of a link, `[$ns link $a $b]`, or of both for a node's link to
     /// a lan.
     Direction(usize, [bool; 2]),
-    /// The queue of such.
+    /// The queue of such a direction.
     Queue(usize, [bool; 2]),
     /// Something that does not concern the network: an agent, a program, a file.
     Other,
-    /// What a command would have made had there been no mistake in it.
+    /// The result of a command with a mistake.
     Broken,
 }
 
-/// Everything a script has made.
+/// All objects of a script.
 #[derive(Debug, Default)]
 pub(crate) struct Simulator {
     objects: Vec<Object>,
-    /// The name each object got: that of the first global variable to hold it.
+    /// The name of each object: the first global variable that held it.
     names: Vec<Option<String>>,
     by_name: BTreeMap<String, usize>,
     pub(crate) nodes: Vec<Creation>,
@@ -47,7 +47,7 @@ pub(crate) struct Simulator {
     pub(crate) ran: bool,
 }
 
-/// An object's number and where the script makes it.
+/// The number of an object and where the script creates it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Creation {
     pub(crate) object: usize,
@@ -158,7 +158,7 @@ impl Default for NsQueue {
 }
 
 impl NsQueue {
-    /// A queue type by name, in any case; `None` if it is not known.
+    /// Returns a queue type by its name in any case. `None` if it is not known.
     pub(crate) fn named(name: &str) -> Option<NsQueue> {
         let (red, gentle) = match name.to_ascii_lowercase().as_str() {
             "droptail" => (false, false),
@@ -206,7 +206,7 @@ impl NsQueue {
 }
 
 impl Simulator {
-    /// A handle for a new object; `None` when there are too many.
+    /// Adds an object. Returns `None` if there are too many.
     pub(crate) fn add(&mut self, object: Object) -> Option<usize> {
         if self.objects.len() == OBJECTS_MAX {
             return None;
@@ -216,7 +216,7 @@ impl Simulator {
         Some(self.objects.len() - 1)
     }
 
-    /// What the text stands for: a handle, or the name of an object.
+    /// Returns the object of a handle or name.
     pub(crate) fn object(&self, text: &str) -> Option<Object> {
         self.index(text).map(|index| self.objects[index])
     }
@@ -246,7 +246,7 @@ impl Simulator {
         self.names[made.object].as_deref()
     }
 
-    /// The name of what the text stands for.
+    /// Returns the name of the object of a handle or name.
     pub(crate) fn name_of(&self, text: &str) -> Option<&str> {
         self.names[self.index(text)?].as_deref()
     }
@@ -261,19 +261,19 @@ impl Simulator {
         self.links.push(link);
     }
 
-    /// The last link made between two nodes, and the end at the first.
+    /// Returns the last link between two nodes, and its end at the first.
     pub(crate) fn between(&self, a: usize, b: usize) -> Option<(usize, usize)> {
         let (a, b) = (LinkEnd::Node(a), LinkEnd::Node(b));
         let link = *self.last_between.get(&sorted([a, b]))?;
         Some((link, self.end_at(link, a)?))
     }
 
-    /// The link between a node and a lan; the node is its end 0.
+    /// Returns the link between a node and a lan. The node is end 0.
     pub(crate) fn member(&self, lan: usize, node: usize) -> Option<usize> {
         self.last_between.get(&sorted([LinkEnd::Node(node), LinkEnd::Lan(lan)])).copied()
     }
 
-    /// The one link of a node, and its end there.
+    /// Returns the only link of a node, and its end there.
     pub(crate) fn only_link(&self, node: usize) -> Option<(usize, usize)> {
         let end = LinkEnd::Node(node);
         let &(count, link) = self.at_end.get(&end)?;

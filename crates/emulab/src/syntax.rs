@@ -1,14 +1,15 @@
-//! Tcl's syntax: text to commands of words of parts (Tcl(n), the "dodekalogue"), nothing evaluated.
+//! Parses Tcl (Tcl(n), the "dodekalogue"): text to commands, words and parts of words. Nothing is
+//! evaluated.
 //!
-//! One liberty: a bare word that begins with `#` starts a comment, as the authors of scripts expect
-//! and Tcl does not, so that `set n0 [$ns node]  # the source` works.
+//! One difference from Tcl: a bare word that begins with `#` starts a comment, as authors of
+//! scripts expect, so that `set n0 [$ns node]  # the source` works.
 
 use std::rc::Rc;
 
-/// Nesting of brackets deeper than this is refused.
+/// The deepest nesting of brackets.
 const DEPTH_MAX: usize = 100;
 
-/// A string, and where in the script it stands verbatim, if it does.
+/// A string, and its place in the script if it occurs there verbatim.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Value {
     pub(crate) text: Rc<String>,
@@ -83,10 +84,10 @@ impl SyntaxError {
     }
 }
 
-/// Reads commands one after the other.
+/// Parses commands one by one.
 pub(crate) struct Parser<'s> {
     text: &'s str,
-    /// Where `text` stands in the script.
+    /// The offset of `text` in the script.
     base: Option<usize>,
     at: usize,
     depth: usize,

@@ -279,7 +279,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "6:1: there is no command 'tb-frobnicate'; write a command of Emulab, or remove it",
             "7:1: the simulator has no command 'attach-agnt'; write $ns attach-agent",
             "8:1: the simulator has no command 'frobnicate'; write $ns and one of node, duplex-link, simplex-link, make-lan, newLan, link, lanlink, queue-limit, rtproto, run, at, or remove it",
-            "9:1: $ns lossmodel is not known here; write tb-set-link-loss $link 0.05",
+            "9:1: $ns lossmodel is not supported; write tb-set-link-loss $link 0.05",
             "10:1: wrong number of arguments; write tb-set-noshaping $link 1",
         ],
     ),

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::Notice;
-use fastpath_spec::{Mistake, Spec, Warning};
+use fastpath_spec::{Mistake, NetworkSpec, Warning};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,7 +19,7 @@ const BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The network, and the settings of the engine.
-    pub spec: Spec,
+    pub spec: NetworkSpec,
     /// What is legal but probably not meant.
     pub warnings: Vec<Warning>,
     /// The file it was read from.
@@ -51,7 +51,7 @@ pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
 }
 
 /// A description, or all its mistakes.
-pub type Parsed = std::result::Result<(Spec, Vec<Warning>), Vec<Mistake>>;
+pub type Parsed = std::result::Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>>;
 
 /// Loads a network description.
 ///
@@ -81,7 +81,7 @@ pub fn parse(path: &Path) -> Result<Parsed> {
     Ok(match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => fastpath_spec::read_json(&text, &files),
         Some("ns") => fastpath_emulab::parse(&text)
-            .map(|(topology, warnings)| (Spec { topology, ..Spec::default() }, warnings)),
+            .map(|(topology, warnings)| (NetworkSpec { topology, ..NetworkSpec::default() }, warnings)),
         _ => fastpath_spec::read(&text, &files),
     })
 }

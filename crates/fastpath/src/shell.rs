@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use fastpath_lab::shell::AddressBlock;
-use fastpath_spec::{self as spec, Spec, Topology, Warning};
+use fastpath_spec::{self as spec, NetworkSpec, Topology, Warning};
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl ShellLink {
         }
         let files = |path: &str| fs::read_to_string(path).map_err(|error| error.to_string());
         match spec::read(&text, &files) {
-            Ok((Spec { mut topology, .. }, warnings)) => {
+            Ok((NetworkSpec { mut topology, .. }, warnings)) => {
                 for node in &mut topology.nodes {
                     node.interfaces[0].addresses.retain(|address| address.addr().is_ipv4());
                 }

@@ -1,9 +1,9 @@
-//! Subnets and addresses: checks what the author gave and numbers the rest.
+//! Subnets and addresses: checks those given and assigns the others.
 //!
-//! Each segment without a given subnet gets 10.1.1.0/24, 10.1.2.0/24, … in the order of the links
-//! and, in it, its stations get .2, .3, … as Emulab does, so that its users recognise them; and the
-//! IPv6 unique local subnet fd00:0:0:1::/64, fd00:0:0:2::/64, … (RFC 4193) with the same last
-//! numbers. A segment of more stations than a /24 holds gets a larger subnet.
+//! A segment without a given subnet gets 10.1.1.0/24, 10.1.2.0/24, … in the order of the links, and
+//! its interfaces get .2, .3, …, as on Emulab. It also gets an IPv6 unique local subnet
+//! (RFC 4193), fd00:0:0:1::/64, fd00:0:0:2::/64, …, with the same last numbers. A segment with more
+//! interfaces than a /24 holds gets a larger subnet.
 
 use crate::segment::Segments;
 use crate::topology::{NodeId, Topology};
@@ -12,15 +12,15 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IPv6 needs links that carry this much (RFC 8200 §5); below it a segment gets no IPv6 addresses.
+/// The smallest MTU for IPv6 (RFC 8200 §5). Segments below it get no IPv6 addresses.
 pub(crate) const IPV6_MTU_MIN: u32 = 1280;
 
-/// What is wrong with an address that was given, or why one could not be chosen.
+/// Why a given address is invalid, or why none could be assigned.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum AddressError {
     #[error("{0} is the address of {1} already")]
     Duplicate(IpAddr, String),
-    #[error("{0} is not the address of one station ({1})")]
+    #[error("{0} is not a unicast address of a host ({1})")]
     NotAStation(IpAddr, &'static str),
     #[error("{0} is outside {1}, the subnet of its link")]
     Outside(IpNet, IpNet),
@@ -32,14 +32,14 @@ pub(crate) enum AddressError {
     NoSubnet,
     #[error("{0} is the hardware address of {1} already")]
     DuplicateMac(MacAddr, String),
-    #[error("{0} is not the hardware address of one station")]
+    #[error("{0} is not a unicast hardware address")]
     NotAStationMac(MacAddr),
     #[error("{0} is not on a subnet of this node")]
     NoGateway(IpAddr),
 }
 
 impl AddressError {
-    /// What to do about it.
+    /// Returns what to write instead.
     pub(crate) fn instead(&self) -> String {
         match self {
             AddressError::Duplicate(..) => {
@@ -58,7 +58,7 @@ impl AddressError {
 }
 
 impl AddressError {
-    /// The IP address it is about, where there is one.
+    /// Returns the IP address of the error, if it has one.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match self {
             AddressError::Duplicate(ip, _)
@@ -70,11 +70,11 @@ impl AddressError {
     }
 }
 
-/// A problem and the interface (by index) of the node it is about.
+/// An error with the node and the index of the interface.
 pub(crate) type Misaddressed = (NodeId, usize, AddressError);
 
-/// Checks the addresses given so far and gives every interface of a host or router one of each
-/// family. The topology is left half-numbered if there are problems.
+/// Checks the given addresses and assigns one of each family to every interface of a host or router
+/// that has none. After an error only some interfaces have addresses.
 pub(crate) fn assign(topology: &mut Topology) -> Vec<Misaddressed> {
     let segments = Segments::of(topology);
     let mut problems = check_addresses(topology);
@@ -124,8 +124,8 @@ fn not_a_station(address: IpNet) -> Option<&'static str> {
     }
 }
 
-/// On one segment the first address given says the subnet of its family; every interface that has
-/// addresses of that family must have one in it, and no other segment may have the same.
+/// The first given address of a segment decides the subnet of its family. Every interface with
+/// addresses of that family must have one in the subnet, and no other segment may use it.
 fn check_subnets(topology: &Topology, segments: &Segments) -> Vec<Misaddressed> {
     let mut problems = Vec::new();
     let mut owners: BTreeMap<IpNet, (usize, String)> = BTreeMap::new();
@@ -169,8 +169,8 @@ fn check_gateways(topology: &Topology) -> Vec<Misaddressed> {
     problems
 }
 
-/// Gives MAC addresses of their own to interfaces whose numbered one was given to another, and
-/// checks those given (marked in `given`).
+/// Checks the given MAC addresses (of the interfaces in `given`). An interface whose numbered
+/// address was given to another gets a new one.
 pub(crate) fn settle_macs(topology: &mut Topology, given: &BTreeSet<(NodeId, usize)>) -> Vec<Misaddressed> {
     let mut problems = Vec::new();
     let mut owners: BTreeMap<MacAddr, NodeId> = BTreeMap::new();
@@ -197,11 +197,11 @@ pub(crate) fn settle_macs(topology: &mut Topology, given: &BTreeSet<(NodeId, usi
     problems
 }
 
-/// Hands out subnets that overlap nothing.
+/// Assigns subnets that overlap no other.
 struct Numbering {
     /// IPv4 ranges in use, first to last address.
     taken: BTreeMap<u32, u32>,
-    /// Where to look next, by prefix length.
+    /// By prefix length: the address at which the next search begins.
     next: [u32; 33],
     subnets6: BTreeSet<IpNet>,
     next6: u32,
@@ -269,7 +269,7 @@ impl Numbering {
         problems
     }
 
-    /// The next free subnet of 10/8 for `stations` stations: a /24, or larger.
+    /// Returns the next free subnet of 10/8 for `stations` interfaces: a /24, or larger.
     fn subnet4(&mut self, stations: usize) -> Option<Ipv4Net> {
         // The network, the broadcast address, and .1, which Emulab leaves free.
         let bits = (stations as u64 + 3).next_power_of_two().ilog2().max(8);
@@ -325,7 +325,7 @@ impl Numbering {
     }
 }
 
-/// The addresses of a subnet in the order they are given out: .2, .3, …, and .1 at the end.
+/// Returns the addresses of a subnet in the order of assignment: .2, .3, …, and .1 last.
 fn host_numbers(subnet: IpNet) -> impl Iterator<Item = IpAddr> {
     let base = match subnet.network() {
         IpAddr::V4(address) => u128::from(address.to_bits()),

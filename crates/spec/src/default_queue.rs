@@ -1,4 +1,4 @@
-//! The queue of a link whose author gave none.
+//! The default queue of a pipe for which none is given.
 
 use crate::mistake::several;
 use crate::topology::{Link, LinkId, Topology};
@@ -6,14 +6,14 @@ use fastpath_link::{Limit, QueueSpec};
 use fastpath_units::{Bytes, Duration, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Dummynet's, ns-2's and Emulab's default, in packets.
+/// The default of Dummynet, ns-2 and Emulab, in packets.
 pub const DEFAULT_QUEUE_PACKETS: u32 = 50;
-/// A packet's bytes when a bandwidth × delay product is counted in packets.
+/// The packet size by which a bandwidth-delay product is counted in packets.
 const PACKET_BYTES: u64 = 1500;
 
-/// Gives every pipe of `unqueued` that ever has a rate a drop-tail queue of [`DEFAULT_QUEUE_PACKETS`], or of its
-/// highest rate × the longest round trip of its link if that is more. Returns what to say about it,
-/// by the size chosen: the pipes and a sentence.
+/// Gives every pipe of `unqueued` that has a rate at any time a drop-tail queue. Its limit is the
+/// larger of [`DEFAULT_QUEUE_PACKETS`] and the highest rate × the longest round trip of the link.
+/// Returns for each limit the pipes and a sentence about them.
 pub(crate) fn fill(
     topology: &mut Topology,
     unqueued: &BTreeSet<(LinkId, usize)>,
@@ -31,7 +31,7 @@ pub(crate) fn fill(
         chosen.entry(packets).or_default().push((link, end));
     }
     let sentence = |(packets, pipes): (u32, Vec<(LinkId, usize)>)| {
-        // Both directions of a link follow each other.
+        // The two directions of a link are adjacent.
         let mut names: Vec<&str> = pipes.iter().map(|(link, _)| topology.link(*link).name.as_str()).collect();
         names.dedup();
         let text = format!(
@@ -43,14 +43,14 @@ pub(crate) fn fill(
     chosen.into_iter().map(sentence).collect()
 }
 
-/// The pipes whose queue is limited in time and never drops, since they never have a rate, and a
-/// sentence for each.
+/// Returns the links with a queue limited in time that never drops because no rate is ever set,
+/// with a sentence for each.
 pub(crate) fn timeless(topology: &Topology) -> Vec<(LinkId, String)> {
     let limits = Extremes::of(topology);
     let pipes = topology.links.iter().zip(&limits.rate).enumerate();
     let without = |(number, (link, rates)): (usize, (&Link, &[Option<Rate>; 2]))| {
         let timed = |end: usize| matches!(link.pipes[end].queue, QueueSpec::DropTailTime(_));
-        let text = "its queue is limited in time, and without a rate nothing takes any";
+        let text = "its queue is limited in time and never drops, because the link has no rate";
         (0..2)
             .any(|end| timed(end) && rates[end].is_none())
             .then(|| (LinkId(number as u32), format!("link {}: {text}", link.name)))
@@ -58,7 +58,7 @@ pub(crate) fn timeless(topology: &Topology) -> Vec<(LinkId, String)> {
     pipes.filter_map(without).collect()
 }
 
-/// The highest rate and longest delay each pipe ever has, events and traces counted.
+/// The highest rate and the longest delay of each pipe, including events and traces.
 struct Extremes {
     rate: Vec<[Option<Rate>; 2]>,
     delay: Vec<[Duration; 2]>,

@@ -16,7 +16,9 @@
 //! {
 //!   "seed": 7,
 //!   "nodes": [{ "name": "a", "kind": "host" }, { "name": "b", "kind": "host" }],
-//!   "links": [{ "between": ["a", "b"], "rate": "10Mbit", "delay": "25ms", "forward": { "loss": "1%" } }],
+//!   "links": [{
+//!     "between": ["a", "b"], "rate": "10Mbit", "delay": "25ms", "forward": { "loss": "1%" }
+//!   }],
 //!   "events": [{ "at": "10s", "link": "a-b", "direction": "forward", "delay": "50ms" }],
 //!   "groups": [{ "name": "cell", "start": "first-packet" }],
 //!   "engine": { "tolerance": "1ms" }

@@ -1,19 +1,25 @@
-//! What a pipe in a spec does to packets under way: jitter, reorder, duplicate, corrupt.
+//! Impairments after the queue: jitter, reorder, duplicate, corrupt.
 //!
 //! ```toml
 //! jitter = { law = "uniform", half_width = "2ms" }             # or one of:
-//! jitter = { law = "normal", sd = "2ms", half_life = "50ms", reorder = "never" }       # reorder: never, allow, drop
+//! # reorder: never, allow, drop
+//! jitter = { law = "normal", sd = "2ms", half_life = "50ms", reorder = "never" }
 //! jitter = { law = "normal", sd = "2ms", correlation = "25%" }  # from packet to packet, as in tc
 //! jitter = { law = "lognormal", mean = "3ms", sd = "2ms" }
 //! jitter = { law = "pareto", mean = "3ms", shape = 3.0 }
 //! jitter = { law = "exponential", mean = "3ms" }
 //! jitter = { law = "table", values = ["1ms", "2ms", "9ms"] }    # each as likely
-//! jitter = { law = "trace", values = ["1ms", "2ms", "9ms"] }    # one after the other, a packet each
-//! jitter = { law = "table", file = "delays.csv" }               # either of them from a file (`trace/delays.rs`)
+//! # one after the other, a packet each
+//! jitter = { law = "trace", values = ["1ms", "2ms", "9ms"] }
+//! # either of them from a file (`trace/delays.rs`)
+//! jitter = { law = "table", file = "delays.csv" }
 //! jitter = "none"
-//! reorder   = "25%"     # these skip the delay; or { probability = "25%", correlation = "50%", gap = 5 }
-//! duplicate = "1%"      # or { probability = "1%", correlation = "10%", later = "5ms" }: when the copy leaves
-//! corrupt   = "0.1%"    # packets with a flipped bit, or { probability = …, correlation = … }, or { bits = 1e-6 }
+//! # these skip the delay; or { probability = "25%", correlation = "50%", gap = 5 }
+//! reorder   = "25%"
+//! # or { probability = "1%", correlation = "10%", later = "5ms" }: when the copy leaves
+//! duplicate = "1%"
+//! # packets with a flipped bit, or { probability = …, correlation = … }, or { bits = 1e-6 }
+//! corrupt   = "0.1%"
 //! ```
 
 use crate::Files;
@@ -32,10 +38,10 @@ use serde_json::{Map, Value, json};
 
 const LAWS: [&str; 7] = ["uniform", "normal", "lognormal", "pareto", "exponential", "table", "trace"];
 const ORDERS: [&str; 3] = ["never", "allow", "drop"];
-/// The power of the Pareto law lies in here; 1 itself has no mean.
+/// The largest exponent of the Pareto law. It is above 1: at 1 the law has no mean.
 const SHAPE_MAX: f64 = 1000.0;
 
-/// Reads a jitter; `Some(None)` is none.
+/// Reads a jitter. `Some(None)` clears it.
 pub(crate) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<JitterSpec>>> {
     if field.is_none() {
         return Some(None);
@@ -48,11 +54,15 @@ pub(crate) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Opt
         Some(field) => word(&field, "a law of order", &ORDERS, remarks)
             .map(|order| [Reorder::Never, Reorder::Allow, Reorder::Drop][order]),
     };
-    // A trace needs no memory: what follows what is written in it.
+    // The order of the values in a trace is its correlation.
     if matches!(law, Some(JitterLaw::Trace(_)))
         && correlation.is_some_and(|correlation| correlation != JitterCorrelation::None)
     {
-        remarks.mistake(fields.at, "a trace has its own memory", "remove half_life and correlation");
+        remarks.mistake(
+            fields.at,
+            "a trace of delays has its own correlation",
+            "remove half_life and correlation",
+        );
     }
     if law.is_some() {
         fields.finish(remarks);
@@ -60,7 +70,8 @@ pub(crate) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Opt
     Some(Some(Box::new(JitterSpec { law: law?, correlation: correlation?, order: order? })))
 }
 
-/// A law alone, of what is not the delay; true if there was something beside it.
+/// Reads a law alone. The flag is true if keys of a jitter (half_life, correlation, reorder) are
+/// given too.
 pub(crate) fn law(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<(JitterLaw, bool)> {
     let mut fields = field.table("law", "{ law = \"normal\", sd = \"2ms\" }", remarks)?;
     let law = law_of(&mut fields, files, remarks)?;
@@ -78,7 +89,11 @@ fn correlation(fields: &mut Fields, remarks: &mut Remarks) -> Option<JitterCorre
         [None, Some(field)] => field.probability(remarks).map(JitterCorrelation::PerPacket),
         [Some(_), Some(field)] => {
             let what = "jitter has a half_life and a correlation";
-            remarks.mistake(field.at, what, "write one: memory in time, or from packet to packet");
+            remarks.mistake(
+                field.at,
+                what,
+                "write one of them: correlation in time, or from packet to packet",
+            );
             None
         }
     }
@@ -113,7 +128,7 @@ fn law_of(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Option<J
     }
 }
 
-/// Reads which packets skip the delay; `Some(None)` is none.
+/// Reads the share of packets that skip the delay. `Some(None)` clears it.
 pub(crate) fn reorder(field: &Field, remarks: &mut Remarks) -> Option<Option<ReorderSpec>> {
     if !matches!(field.value, Tree::Table(_)) {
         let chance = Chance::from(field.probability(remarks)?);
@@ -129,7 +144,7 @@ pub(crate) fn reorder(field: &Field, remarks: &mut Remarks) -> Option<Option<Reo
     Some(Some(ReorderSpec { chance: chance?, gap: gap? as u32 }))
 }
 
-/// Reads which packets leave twice.
+/// Reads the share of packets that leave twice.
 pub(crate) fn duplicate(field: &Field, remarks: &mut Remarks) -> Option<Duplication> {
     if !matches!(field.value, Tree::Table(_)) {
         return field.probability(remarks).map(Duplication::from);
@@ -144,7 +159,7 @@ pub(crate) fn duplicate(field: &Field, remarks: &mut Remarks) -> Option<Duplicat
     Some(Duplication { chance: chance?, later: later? })
 }
 
-/// Reads which packets are corrupted; `Some(None)` is none.
+/// Reads the share of packets that are corrupted. `Some(None)` clears it.
 pub(crate) fn corrupt(field: &Field, remarks: &mut Remarks) -> Option<Option<CorruptSpec>> {
     if !matches!(field.value, Tree::Table(_)) {
         let probability = field.probability(remarks)?;
@@ -187,7 +202,7 @@ fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {
     Some(shape)
 }
 
-/// A list of times, at least one: written out, or in a file that `read` understands.
+/// Reads a list of at least one time: in place, or in a file that `read` parses.
 fn values(
     fields: &mut Fields,
     files: &Files,
@@ -267,7 +282,7 @@ pub(crate) fn write_law(law: &JitterLaw) -> Vec<(&'static str, Value)> {
     std::iter::once(("law", json!(name))).chain(parts).collect()
 }
 
-/// A time that may be negative, in picoseconds: tables of `tc` have such, a spec has not.
+/// A time in picoseconds that may be negative, as in the tables of `tc`.
 struct Signed(i64);
 
 impl std::fmt::Display for Signed {
@@ -283,7 +298,7 @@ fn of_chance(Chance { probability, correlation }: Chance) -> Vec<(&'static str, 
     std::iter::once(("probability", of_probability(probability))).chain(correlation).collect()
 }
 
-/// `"1%"` where there is nothing beside the probability, else a table.
+/// Returns `"1%"` if there is only a probability, else a table.
 fn short(entries: Vec<(&'static str, Value)>) -> Value {
     match entries.as_slice() {
         [(_, probability)] => probability.clone(),

@@ -3,7 +3,8 @@
 //!
 //! ```toml
 //! [engine]
-//! tolerance = "1ms"       # a frame released later breaks the run: it exits with 1 and names the links
+//! # a frame released later breaks the run: it exits with 1 and names the links
+//! tolerance = "1ms"
 //! late      = "deliver"   # or "drop": what becomes of such a frame
 //! idle      = "save"      # or "busy": poll instead of sleeping
 //! workers   = "auto"      # or a number of threads, or the cores they run on: [1, 3]
@@ -18,12 +19,12 @@ use fastpath_units::Duration;
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
 
-/// The `[engine]` table of a spec; what is not given is up to the engine.
+/// The `[engine]` table of a spec. The engine has a default for what is not given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EngineSettings {
-    /// How late a frame may be released; later ones break the run's promise.
+    /// The lateness with which a frame may be released. A run with later frames fails.
     pub tolerance: Option<Duration>,
-    /// What becomes of frames that are later.
+    /// What is done with later frames.
     pub late: Option<Late>,
     /// What a worker does when nothing is due.
     pub idle: Option<Idle>,
@@ -31,22 +32,22 @@ pub struct EngineSettings {
     pub workers: Option<Workers>,
 }
 
-/// What becomes of a frame that is released later than tolerated.
+/// What is done with a frame that is released later than tolerated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Late {
-    /// It goes out late, and is counted.
+    /// The frame is sent late and counted.
     #[default]
     Deliver,
-    /// It is dropped, and counted as `late`.
+    /// The frame is dropped and counted as `late`.
     Drop,
 }
 
 /// What a worker does when nothing is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Idle {
-    /// Looks again at once: the most exact where it has a core to itself, which it takes whole.
+    /// Polls without sleeping: lowest lateness, one full core per worker.
     Busy,
-    /// Sleeps until frames arrive or shortly before the next is due, then looks again and again.
+    /// Sleeps until frames arrive or until shortly before the next frame is due, then polls.
     #[default]
     Save,
 }
@@ -54,18 +55,18 @@ pub enum Idle {
 /// How many threads share the work, and on which cores they run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Workers {
-    /// One for each part of the network that exchanges no frames with the rest, on at most half of
-    /// the cores; wherever the system puts them.
+    /// One for each part of the network that exchanges no frames with the rest, at most half as
+    /// many as there are cores. The system places them.
     #[default]
     Auto,
-    /// This many at most, each on a core of its own while there are enough.
+    /// At most this many, each on its own core while there are enough cores.
     Count(NonZeroUsize),
-    /// One for each of these cores.
+    /// One on each of these cores.
     Cores(Vec<u32>),
 }
 
 impl Workers {
-    /// How many, where that is said.
+    /// Returns the number of workers, if it is given.
     pub fn asked(&self) -> Option<usize> {
         match self {
             Workers::Auto => None,
@@ -94,7 +95,7 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> EngineSettings 
 fn tolerance(field: &Field, remarks: &mut Remarks) -> Option<Duration> {
     let tolerance: Duration = field.quantity("1ms", remarks)?;
     if tolerance == Duration::ZERO {
-        remarks.mistake(field.at, "nothing is released without any delay", "write tolerance = \"1ms\"");
+        remarks.mistake(field.at, "a tolerance of 0 cannot be held", "write tolerance = \"1ms\"");
         return None;
     }
     Some(tolerance)
@@ -107,7 +108,11 @@ fn word<T: Copy, const N: usize>(field: &Field, words: [(&str, T); N], remarks: 
         let names = words.map(|(word, _)| word);
         let meant = nearest(text, names.iter().copied()).map(|meant| format!("write \"{meant}\""));
         let all = || format!("write \"{}\"", names.join("\" or \""));
-        remarks.mistake(field.at, format!("'{text}' is no {}", field.key), meant.unwrap_or_else(all));
+        remarks.mistake(
+            field.at,
+            format!("'{text}' is not a value of {}", field.key),
+            meant.unwrap_or_else(all),
+        );
     }
     found
 }
@@ -120,7 +125,7 @@ fn workers(field: &Field, remarks: &mut Remarks) -> Option<Workers> {
             .map(|core| core as u32)
             .collect();
         if cores.is_empty() {
-            remarks.mistake(field.at, "no core is named", "write workers = [0], or \"auto\"");
+            remarks.mistake(field.at, "workers is an empty list", "write workers = [0], or \"auto\"");
             return None;
         }
         return Some(Workers::Cores(cores));

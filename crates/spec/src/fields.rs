@@ -1,19 +1,19 @@
-//! Reading a TOML table key by key: every mistake is collected, none stops the reading, and a key
-//! nobody asked for is a mistake too.
+//! Reads a table key by key. Every mistake is collected and none stops the reading. A key that is
+//! not known is a mistake.
 
 use crate::hints::hint;
 use crate::mistake::{Remarks, nearest};
-use crate::tree::{Entry, Placed, Table, Tree};
+use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
 use fastpath_units::{ParseError, Probability};
 use std::str::FromStr;
 
 /// A table being read.
 pub(crate) struct Fields<'d> {
-    /// What the table is about, for messages: `link a-b`.
+    /// The subject of messages: `link a-b`.
     pub(crate) what: String,
-    /// Byte offset to point at when something is missing.
+    /// Byte offset of mistakes about missing keys.
     pub(crate) at: usize,
-    table: &'d Table<'d>,
+    table: &'d TreeTable<'d>,
     asked: Vec<String>,
 }
 
@@ -27,22 +27,22 @@ pub(crate) struct Field<'d> {
 }
 
 impl<'d> Fields<'d> {
-    pub(crate) fn new(what: impl Into<String>, at: usize, table: &'d Table<'d>) -> Fields<'d> {
+    pub(crate) fn new(what: impl Into<String>, at: usize, table: &'d TreeTable<'d>) -> Fields<'d> {
         Fields { what: what.into(), at, table, asked: Vec::new() }
     }
 
-    /// The table itself.
-    pub(crate) fn source(&self) -> &'d Table<'d> {
+    /// Returns the table itself.
+    pub(crate) fn source(&self) -> &'d TreeTable<'d> {
         self.table
     }
 
-    /// The value under `key`, and the key is known from now on.
+    /// Returns the value under `key` and marks the key as known.
     pub(crate) fn get(&mut self, key: &str) -> Option<Field<'d>> {
         self.asked.push(key.to_owned());
         self.given(key).map(|placed| field(key, placed))
     }
 
-    /// The value under `key`, without asking for it.
+    /// Returns the value under `key` without marking the key as known.
     pub(crate) fn peek(&self, key: &str) -> Option<&'d Tree<'d>> {
         self.given(key).map(|placed| &placed.value)
     }
@@ -51,24 +51,25 @@ impl<'d> Fields<'d> {
         self.table.get(key).filter(|placed| placed.value != Tree::Null)
     }
 
-    /// Takes the keys that `known` accepts for known ones.
+    /// Marks the keys that `known` accepts as known.
     pub(crate) fn allow(&mut self, known: fn(&str) -> bool) {
         let keys = self.table.entries.iter().filter(|entry| known(&entry.key));
         self.asked.extend(keys.map(|entry| entry.key.clone().into_owned()));
     }
 
-    /// Every key with its offset and value, in the order of the text; all are known from now on.
+    /// Returns every key with its byte offset and value, in the order of the text, and marks all as
+    /// known.
     pub(crate) fn all(&mut self) -> Vec<(usize, Field<'d>)> {
-        let of_entry = |entry: &'d Entry<'d>| (entry.key_at, field(&entry.key, &entry.placed));
+        let of_entry = |entry: &'d TreeEntry<'d>| (entry.key_at, field(&entry.key, &entry.placed));
         let all: Vec<_> = self.table.entries.iter().map(of_entry).collect();
         self.asked.extend(all.iter().map(|(_, field)| field.key.clone()));
         all
     }
 
-    /// Reports the keys nobody asked for.
+    /// Reports the keys that are not known.
     pub(crate) fn finish(self, remarks: &mut Remarks) {
-        let is_known = |entry: &&Entry| self.asked.iter().any(|asked| *asked == entry.key);
-        for Entry { key, key_at, .. } in self.table.entries.iter().filter(|entry| !is_known(entry)) {
+        let is_known = |entry: &&TreeEntry| self.asked.iter().any(|asked| *asked == entry.key);
+        for TreeEntry { key, key_at, .. } in self.table.entries.iter().filter(|entry| !is_known(entry)) {
             let instead = hint(key, &self.asked).unwrap_or_else(|| {
                 match nearest(key, self.asked.iter().map(String::as_str)) {
                     Some(meant) => format!("write {meant}"),
@@ -85,7 +86,7 @@ fn field<'d>(key: &str, placed: &'d Placed<'d>) -> Field<'d> {
 }
 
 impl<'d> Field<'d> {
-    /// Text, parsed as a quantity; `example` says how one looks.
+    /// Reads text as a quantity. `example` is shown in a mistake.
     pub(crate) fn quantity<T: FromStr<Err = ParseError>>(
         &self,
         example: &str,
@@ -101,13 +102,13 @@ impl<'d> Field<'d> {
         }
     }
 
-    /// `"none"` or `"0"`: what clears a value.
+    /// Returns whether the value is `"none"` or `"0"`, which clears it.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self.value, Tree::Text(text) if matches!(&**text, "none" | "0"))
     }
 
-    /// Text such as `"1%"` or `"none"`, or a number below 1 that says by its decimal point that it
-    /// is no percentage.
+    /// Reads text such as `"1%"` or `"none"`, or a number below 1. A number of 1 or more is
+    /// refused: it might be meant as a percentage.
     pub(crate) fn probability(&self, remarks: &mut Remarks) -> Option<Probability> {
         let number = match self.value {
             Tree::Float(number) => number.parse::<f64>().ok(),
@@ -118,7 +119,11 @@ impl<'d> Field<'d> {
         let probability = number.filter(|&number| number < 1.0).and_then(Probability::new);
         if probability.is_none() {
             let instead = format!("{}, or \"100%\" for always", self.like("1%"));
-            remarks.mistake(self.at, format!("{} is a number, and not from 0 to below 1", self.key), instead);
+            remarks.mistake(
+                self.at,
+                format!("{} is a number that is not from 0 to below 1", self.key),
+                instead,
+            );
         }
         probability
     }
@@ -139,7 +144,7 @@ impl<'d> Field<'d> {
         Some(*value)
     }
 
-    /// A number, whole or not.
+    /// Reads a number, whole or not.
     pub(crate) fn number(&self, example: &str, remarks: &mut Remarks) -> Option<f64> {
         let text = match self.value {
             Tree::Float(number) => number,
@@ -158,7 +163,7 @@ impl<'d> Field<'d> {
         number
     }
 
-    /// A whole number in `range`.
+    /// Reads a whole number in `range`.
     pub(crate) fn whole(&self, range: std::ops::RangeInclusive<u64>, remarks: &mut Remarks) -> Option<u64> {
         let Tree::Integer(number) = self.value else {
             self.wrong_kind("a whole number", &range.start().to_string(), remarks);
@@ -172,7 +177,7 @@ impl<'d> Field<'d> {
         value
     }
 
-    /// A whole number in `range`, which may be negative.
+    /// Reads a whole number in `range`, which may be negative.
     pub(crate) fn integer(&self, range: std::ops::RangeInclusive<i64>, remarks: &mut Remarks) -> Option<i64> {
         let Tree::Integer(number) = self.value else {
             self.wrong_kind("a whole number", &range.start().to_string(), remarks);
@@ -199,13 +204,13 @@ impl<'d> Field<'d> {
         Some(Fields::new(what, self.at, table))
     }
 
-    /// The elements of an array, under the same key.
+    /// Returns the elements of an array, under the same key.
     pub(crate) fn elements(&self) -> Option<Vec<Field<'d>>> {
         let Tree::Array(array) = self.value else { return None };
         Some(array.iter().map(|value| field(&self.key, value)).collect())
     }
 
-    /// One text, or an array of them.
+    /// Reads one text, or an array of texts, each with its byte offset.
     pub(crate) fn texts(&self, example: &str, remarks: &mut Remarks) -> Vec<(usize, &'d str)> {
         let elements = self.elements().unwrap_or_else(|| vec![self.clone()]);
         elements.iter().filter_map(|field| Some((field.at, field.text(example, remarks)?))).collect()

@@ -1,7 +1,7 @@
 //! Reads JSON text (RFC 8259) into a tree of values with their places. `serde_json` reports no
 //! place of a value, and every mistake of a description needs one.
 
-use crate::tree::{Entry, Integer, Placed, Table, Tree};
+use crate::tree::{Integer, Placed, Tree, TreeEntry, TreeTable};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -98,9 +98,9 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Table<'t>, JsonError> {
+    fn object(&mut self, depth: usize) -> Result<TreeTable<'t>, JsonError> {
         self.at += 1;
-        let mut table = Table::default();
+        let mut table = TreeTable::default();
         let mut seen = BTreeSet::new();
         if self.take(b'}') {
             return Ok(table);
@@ -118,7 +118,7 @@ impl<'t> Parser<'t> {
                 return Err(self.error("the key has no value", "write : and a value"));
             }
             let placed = self.value(depth + 1)?;
-            table.entries.push(Entry { key, key_at, placed });
+            table.entries.push(TreeEntry { key, key_at, placed });
             if self.take(b'}') {
                 return Ok(table);
             }

@@ -11,7 +11,8 @@
 //! A topology in a few lines:
 //!
 //! ```
-//! use fastpath_spec::{Description, LinkDescription, NO_FILES, NodeDescription, parse_change, resolve};
+//! use fastpath_spec::{Description, LinkDescription, NodeDescription};
+//! use fastpath_spec::{NO_FILES, parse_change, resolve};
 //!
 //! let values = parse_change("rate = '10Mbit'\ndelay = '25ms'\nqueue = '50p'").unwrap();
 //! let description = Description {
@@ -69,10 +70,12 @@ pub use description::{
 };
 pub use engine_settings::{EngineSettings, Idle, Late, Workers};
 pub use mistake::{Mistake, Warning};
-pub use path::{Path, PathStep};
+pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};
 pub use port_name::{ParsePortNameError, PortName};
-pub use reader::{Files, NO_FILES, Spec, is_key, keys, parse, parse_change, read, read_json, resolve_into};
+pub use reader::{
+    Files, NO_FILES, NetworkSpec, is_key, keys, parse, parse_change, read, read_json, resolve_into,
+};
 pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve};
 pub use schema::json_schema;
 pub use topology::{

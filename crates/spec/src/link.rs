@@ -5,11 +5,13 @@
 //! between  = ["a", "r"]
 //! name     = "access"              # absent: "a-r"
 //! mtu      = 1500
-//! preset   = "lte"                 # values of a kind of access, from the first node up; all given here win over them
+//! # values of a kind of access, from the first node up; all given here win over them
+//! preset   = "lte"
 //! group    = "cell"                # what its traces start with: `group.rs`
 //! trace    = "lte.csv"             # values over time: `trace_source.rs`
 //! rate     = "10Mbit"              # and every other value of a pipe: `pipe.rs`
-//! a_to_r   = { rate = "256kbit" }  # one direction: its values win over those of the link; or forward, backward
+//! # one direction: its values win over those of the link; or forward, backward
+//! a_to_r   = { rate = "256kbit" }
 //! ```
 
 use crate::Files;

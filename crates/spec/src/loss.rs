@@ -1,16 +1,23 @@
-//! The loss of a pipe in a spec: `"1%"`, `"none"` (in both places), a table with a `kind`, or a
-//! list of both sorts, one for each place.
+//! The loss of a pipe: `"1%"`, `"none"` (at both places), a table with a `kind`, or a list with one
+//! loss for each place.
 //!
 //! ```toml
-//! loss = { kind = "uniform", probability = "1%", at = "egress" }       # behind the bottleneck; before it if left out
-//! loss = { kind = "uniform", probability = "1%", correlation = "25%" } # each like the one before, as in netem
-//! loss = { kind = "gilbert-elliott", to_bad = "1%", to_good = "25%", loss_in_bad = "100%", loss_in_good = "0%" }
+//! # after the bottleneck; before the queue if left out
+//! loss = { kind = "uniform", probability = "1%", at = "egress" }
+//! # correlated from packet to packet, as in netem
+//! loss = { kind = "uniform", probability = "1%", correlation = "25%" }
+//! loss = { kind = "gilbert-elliott", to_bad = "1%", to_good = "25%",
+//!          loss_in_bad = "100%", loss_in_good = "0%" }
 //! loss = { kind = "four-state", p13 = "1%", p31 = "30%", p32 = "5%", p23 = "50%", p14 = "0.1%" }
-//! loss = { kind = "uniform", probability = "1%", ecn = true }   # ECN-capable packets are marked instead
-//! loss = { kind = "runs", passed = [10, 20, 90], lost = [1, 1, 2, 8] }           # lengths of runs, passing and lost
-//! loss = { kind = "outage", start = "10s", for = "500ms", every = "60s" } # all that comes meanwhile
+//! # ECN-capable packets are marked instead
+//! loss = { kind = "uniform", probability = "1%", ecn = true }
+//! # lengths of runs of passed and lost packets
+//! loss = { kind = "runs", passed = [10, 20, 90], lost = [1, 1, 2, 8] }
+//! # all packets that arrive meanwhile
+//! loss = { kind = "outage", start = "10s", for = "500ms", every = "60s" }
 //! loss = { kind = "packets", numbers = [1, 17, 18] }                             # counted from 1
-//! loss = { kind = "bytes", offsets = [0, 14600] }     # of each flow the packets with these bytes, counted from 0
+//! # of each flow the packets with these bytes, counted from 0
+//! loss = { kind = "bytes", offsets = [0, 14600] }
 //! loss = ["1%", { kind = "uniform", probability = "2%", at = "egress" }]
 //! ```
 
@@ -26,7 +33,7 @@ use serde_json::{Map, Value, json};
 const KINDS: [&str; 7] = ["uniform", "gilbert-elliott", "four-state", "runs", "outage", "packets", "bytes"];
 const PLACES: [&str; 2] = ["ingress", "egress"];
 
-/// Reads a loss into a change: before the queue, and behind the bottleneck.
+/// Reads a loss into a change: before the queue, and after the bottleneck.
 pub(crate) fn read(field: &Field, change: &mut Change, remarks: &mut Remarks) {
     if field.is_none() {
         (change.loss, change.egress_loss) =
@@ -39,7 +46,7 @@ pub(crate) fn read(field: &Field, change: &mut Change, remarks: &mut Remarks) {
         if place == 0 {
             change.loss_ecn = ecn.or(change.loss_ecn);
         } else if ecn.is_some() {
-            let what = "loss behind the bottleneck marks nothing";
+            let what = "loss at the egress cannot mark packets";
             remarks.mistake(element.at, what, "write ecn = true with at = \"ingress\"");
         }
         if places[place].replace(loss).is_some() {
@@ -82,7 +89,7 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<
     Some((place?, loss?, ecn?))
 }
 
-/// Independent losses, or such with netem's memory.
+/// Independent losses, or losses correlated as in netem.
 fn uniform(fields: &mut Fields, remarks: &mut Remarks) -> Option<LossSpec> {
     let probability = required(fields, "probability", "1%", remarks);
     let correlation = optional(fields, "correlation", Probability::NEVER, remarks)?;
@@ -94,7 +101,7 @@ fn uniform(fields: &mut Fields, remarks: &mut Remarks) -> Option<LossSpec> {
     })
 }
 
-/// Which of `known` the field says.
+/// Returns which of `known` the value is, as an index.
 pub(crate) fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
     let text = field.text(known[0], remarks)?;
     let found = known.iter().position(|word| *word == text);
@@ -108,7 +115,7 @@ pub(crate) fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Rema
     found
 }
 
-/// What is left out is Gilbert's: every packet is lost in the bad state, none in the good one.
+/// The defaults are Gilbert's: every packet is lost in the bad state, none in the good state.
 fn gilbert_elliott(fields: &mut Fields, remarks: &mut Remarks) -> Option<GilbertElliott> {
     let to_bad = required(fields, "to_bad", "1%", remarks);
     let to_good = required(fields, "to_good", "25%", remarks);
@@ -122,7 +129,7 @@ fn gilbert_elliott(fields: &mut Fields, remarks: &mut Remarks) -> Option<Gilbert
     })
 }
 
-/// What is left out is as in netem: no gaps within a burst, no lone losses.
+/// The defaults are netem's: no gaps within a burst, no single losses.
 fn four_state(fields: &mut Fields, remarks: &mut Remarks) -> Option<FourState> {
     let p13 = required(fields, "p13", "1%", remarks);
     let p31 = required(fields, "p31", "30%", remarks);
@@ -134,8 +141,12 @@ fn four_state(fields: &mut Fields, remarks: &mut Remarks) -> Option<FourState> {
         [(law.p13.get() + law.p14.get(), "p13 + p14"), (law.p31.get() + law.p32.get(), "p31 + p32")]
     {
         if sum > 1.0 {
-            let what = format!("{names} is {:.3} %, more than all", sum * 100.0);
-            remarks.mistake(fields.at, what, "write smaller ones: both leave the same state");
+            let what = format!("{names} is {:.3} %, more than 100 %", sum * 100.0);
+            remarks.mistake(
+                fields.at,
+                what,
+                "write smaller values: both are transitions from the same state",
+            );
         }
     }
     Some(law)
@@ -170,7 +181,7 @@ fn outage(fields: &mut Fields, remarks: &mut Remarks) -> Option<Outage> {
                 remarks.mistake(
                     field.at,
                     "every is not longer than for",
-                    "write a longer time from outage to outage",
+                    "write a longer time between the starts of outages",
                 );
             }
             Some(every)
@@ -179,7 +190,7 @@ fn outage(fields: &mut Fields, remarks: &mut Remarks) -> Option<Outage> {
     Some(Outage { at: at?, span: length, every })
 }
 
-/// A list of whole numbers from `least` on, not empty.
+/// Reads a list of at least one whole number from `least` up.
 fn numbers(fields: &mut Fields, key: &str, least: u64, remarks: &mut Remarks) -> Option<Vec<u64>> {
     let instead = format!("write {key} = [1, 17, 18]");
     let field = fields.get(key);

@@ -1,10 +1,9 @@
-//! What is wrong with a spec or a script, where, and what to write instead.
+//! Mistakes and warnings in a text: what, where, and what to write instead.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// One mistake of the author. Prints as `LINE:COLUMN: what; what to do`; the caller puts `FILE:`
-/// before it.
+/// A mistake in a text. Prints as `LINE:COLUMN: what; what to write`. The caller prefixes `FILE:`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mistake {
     /// From 1.
@@ -13,19 +12,18 @@ pub struct Mistake {
     pub column: usize,
     /// What is wrong.
     pub what: String,
-    /// What to do about it: `write …`.
+    /// What to write instead: `write …`.
     pub instead: String,
 }
 
-/// Something that works but that the author should know: a default that was chosen, a command that
-/// has no effect here. Prints as `LINE:COLUMN: what`.
+/// A warning: a default that was chosen, a command without effect. Prints as `LINE:COLUMN: what`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Warning {
     /// From 1.
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
-    /// What to know.
+    /// The text of the warning.
     pub what: String,
 }
 
@@ -49,10 +47,10 @@ impl fmt::Display for Warning {
     }
 }
 
-/// More mistakes than this are not reported: nobody reads them.
+/// The number of mistakes, and of warnings, that are reported.
 const MISTAKES_MAX: usize = 1000;
 
-/// The remarks collected on one text, by byte offset.
+/// Collects the mistakes and warnings in one text, by byte offset.
 #[derive(Debug)]
 pub struct Remarks<'t> {
     text: &'t str,
@@ -65,7 +63,7 @@ pub struct Remarks<'t> {
 }
 
 impl<'t> Remarks<'t> {
-    /// Returns no remarks on `text`.
+    /// Returns an empty collection for `text`.
     pub fn new(text: &'t str) -> Remarks<'t> {
         let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
         Remarks {
@@ -111,11 +109,11 @@ impl<'t> Remarks<'t> {
         self.mistakes.is_empty()
     }
 
-    /// The warnings, or all mistakes in the order of the text, each said once.
+    /// Returns the warnings, or all mistakes in the order of the text, each once.
     pub fn finish(mut self) -> Result<Vec<Warning>, Vec<Mistake>> {
         let mut said = BTreeSet::new();
         self.mistakes.retain(|mistake| said.insert(mistake.clone()));
-        // What is said of one place stays in its order: it may be about the lines of another file.
+        // Mistakes at one place keep their order: they may be about the lines of another file.
         self.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
         self.warnings.sort();
         self.warnings.dedup();
@@ -130,7 +128,8 @@ impl<'t> Remarks<'t> {
     }
 }
 
-/// The known word nearest to `word`, if it is near enough to be what was meant.
+/// Returns the known word with the smallest edit distance to `word`, if that is at most a third of
+/// its length.
 pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let near = word.chars().count().max(3) / 3;
     let distance = |other: &'w str| (edits(word, other), other);
@@ -142,19 +141,19 @@ pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Opti
         .map(|(_, other)| other)
 }
 
-/// Names in a sentence: `a, b, c` and, if there are many, how many more.
+/// Formats names for a sentence: `a, b, c`, or `a, b, c, d, e and 7 more`.
 pub fn several<'n>(names: impl Iterator<Item = &'n str>) -> String {
     const SHOWN: usize = 5;
     let names: Vec<&str> = names.collect();
-    // One more is no longer than its count.
+    // One more name is no longer than its count.
     if names.len() <= SHOWN + 1 {
         return names.join(", ");
     }
     format!("{} and {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours from `a` to `b` (optimal string
-/// alignment).
+/// Returns the edit distance (optimal string alignment): insertions, deletions, replacements and
+/// swaps of neighbours.
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());

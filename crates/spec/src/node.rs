@@ -1,16 +1,23 @@
 //! The nodes of a description: addresses, hardware addresses, ports, routes and rules.
 //!
 //! ```toml
-//! [host.a]                         # an edge: a namespace in a lab, a port in `run`, a capture in `replay`
-//! address = "10.0.1.2/24"          # or addresses = ["10.0.1.2/24", "fd00::2/64"]; absent: assigned
+//! # an edge: a namespace in a lab, a port in `run`, a capture in `replay`
+//! [host.a]
+//! # or addresses = ["10.0.1.2/24", "fd00::2/64"]; absent: assigned
+//! address = "10.0.1.2/24"
 //! mac     = "02:00:00:00:00:2a"    # absent: assigned
-//! port    = "eth1"                 # the interface of this machine that `run` attaches; "xdp:eth1", "packet:eth1": how
-//! routes  = { "192.168.0.0/16" = "10.0.1.7" }     # in addition to those computed; "default" is 0.0.0.0/0 or ::/0
-//! [router.r]                       # forwards packets; with several links addresses and mac are by link:
+//! # the interface of this machine that `run` attaches; "xdp:eth1", "packet:eth1": how
+//! port    = "eth1"
+//! # in addition to those computed; "default" is 0.0.0.0/0 or ::/0
+//! routes  = { "192.168.0.0/16" = "10.0.1.7" }
+//! # forwards packets; with several links addresses and mac are by link:
+//! [router.r]
 //! addresses = { a-r = "10.0.1.1/24", uplink = ["10.0.2.1/24"] }
 //! [switch.s]                       # forwards frames
-//! [openflow.o]                     # forwards frames by OpenFlow tables: port 1 is its first link, or the node's name there
-//! rules = "in_port=a,ip,actions=dec_ttl,output:b"  # in the syntax of ovs-ofctl, or file = "rules.txt"
+//! # forwards frames by OpenFlow tables: port 1 is its first link, or the node's name there
+//! [openflow.o]
+//! # in the syntax of ovs-ofctl, or file = "rules.txt"
+//! rules = "in_port=a,ip,actions=dec_ttl,output:b"
 //! ```
 //!
 //! In the canonical form a node is `{ "name": "a", "kind": "host", … }` with the same keys.

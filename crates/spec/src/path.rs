@@ -5,7 +5,7 @@ use std::fmt;
 /// A place in a [`Description`](crate::Description), by the keys of its canonical form. The empty
 /// path is the whole description.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Path(Vec<PathStep>);
+pub struct SpecPath(Vec<PathStep>);
 
 /// One step into a description.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -16,20 +16,20 @@ pub enum PathStep {
     Index(usize),
 }
 
-impl Path {
+impl SpecPath {
     /// Returns the path of the element `index` of a list of the description: `links[3]`.
-    pub fn of(list: &str, index: usize) -> Path {
-        Path::default().key(list).index(index)
+    pub fn of(list: &str, index: usize) -> SpecPath {
+        SpecPath::default().key(list).index(index)
     }
 
     /// Returns the path of `key` in the table at this path.
-    pub fn key(mut self, key: &str) -> Path {
+    pub fn key(mut self, key: &str) -> SpecPath {
         self.0.push(PathStep::Key(key.to_owned()));
         self
     }
 
     /// Returns the path of element `index` in the list at this path.
-    pub fn index(mut self, index: usize) -> Path {
+    pub fn index(mut self, index: usize) -> SpecPath {
         self.0.push(PathStep::Index(index));
         self
     }
@@ -40,13 +40,13 @@ impl Path {
     }
 
     /// Returns the path one step shorter, or `None` for the whole description.
-    pub fn parent(&self) -> Option<Path> {
+    pub fn parent(&self) -> Option<SpecPath> {
         let (_, rest) = self.0.split_last()?;
-        Some(Path(rest.to_vec()))
+        Some(SpecPath(rest.to_vec()))
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for SpecPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, step) in self.0.iter().enumerate() {
             match step {
@@ -67,11 +67,11 @@ mod tests {
 
     #[test]
     fn a_path_prints_as_its_steps() {
-        let path = Path::of("links", 3).key("forward").key("rate");
+        let path = SpecPath::of("links", 3).key("forward").key("rate");
         assert_eq!(path.to_string(), "links[3].forward.rate");
-        let path = Path::of("nodes", 0).key("addresses").key("a-r").index(1);
+        let path = SpecPath::of("nodes", 0).key("addresses").key("a-r").index(1);
         assert_eq!(path.to_string(), "nodes[0].addresses[\"a-r\"][1]");
         assert_eq!(path.parent().unwrap().to_string(), "nodes[0].addresses[\"a-r\"]");
-        assert_eq!(Path::default().parent(), None);
+        assert_eq!(SpecPath::default().parent(), None);
     }
 }

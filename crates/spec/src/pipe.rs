@@ -16,9 +16,9 @@ use std::num::NonZeroU32;
 /// Bytes on an Ethernet wire beyond the frame: preamble 8, FCS 4, gap 12 (IEEE 802.3 §3.1.1,
 /// §4.4.2).
 pub(crate) const ETHERNET_OVERHEAD: u32 = 24;
-/// More than this on the wire around each frame is taken for a slip.
+/// The largest overhead per frame, in bytes.
 const OVERHEAD_MAX: i64 = 1500;
-/// No cell is larger.
+/// The largest payload of a cell, in bytes.
 const CELL_MAX: u64 = 65_535;
 /// The keys [`read`] knows.
 pub(crate) const KEYS: [&str; 11] = [
@@ -35,7 +35,7 @@ pub(crate) const KEYS: [&str; 11] = [
     "state",
 ];
 
-/// The values written in a table; `files` gives the files it names.
+/// Reads the values in a table. `files` returns the text of a file that the table names.
 pub(crate) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Change {
     let mut change =
         Change { rate: fields.get("rate").and_then(|field| rate(&field, remarks)), ..Change::default() };
@@ -54,8 +54,8 @@ pub(crate) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) ->
             && let Some(Tree::Text(order)) = jitter.get("reorder").map(|placed| &placed.value)
             && order == "never"
         {
-            let what = "the jitter is never to reorder, and reorder lets packets pass by its delay";
-            remarks.mistake(field.at, what, "remove one of the two");
+            let what = "jitter has reorder = \"never\", and reorder lets packets overtake";
+            remarks.mistake(field.at, what, "remove one of them");
         }
     }
     change.duplicate = fields.get("duplicate").and_then(|field| effects::duplicate(&field, remarks));
@@ -68,8 +68,8 @@ pub(crate) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) ->
     change
 }
 
-/// `key = value` in TOML, for a value from a command line: text needs no quotes there, but tables,
-/// lists and numbers that are no text are written as in a spec.
+/// Formats a value from a command line as an assignment in TOML. Text needs no quotes on the
+/// command line; tables, lists and numbers are written as in a spec.
 pub fn assignment(key: &str, value: &str) -> String {
     let value = value.trim();
     let digits = value.strip_prefix('-').unwrap_or(value);
@@ -92,7 +92,7 @@ fn rate(field: &Field, remarks: &mut Remarks) -> Option<Option<Rate>> {
     }
 }
 
-/// Either kind of bytes beside the frame replaces the other.
+/// Reads the overhead. Each kind of overhead replaces the other.
 fn overhead(field: &Field, change: &mut Change, remarks: &mut Remarks) {
     let plain = |bytes: u32| (Some(bytes), Some(None));
     (change.overhead, change.framing) = match field.value {
@@ -127,7 +127,7 @@ fn framing(field: &Field, remarks: &mut Remarks) -> Option<Framing> {
     };
     let beyond = fields.get("cell_overhead");
     if let (Some(field), Some(None)) = (&beyond, payload) {
-        remarks.mistake(field.at, "cell_overhead without cells", "write cell = 48 beside it");
+        remarks.mistake(field.at, "cell_overhead is given without cell", "write cell = 48 too");
     }
     let overhead = beyond.map_or(Some(0), |field| bytes(field, remarks));
     fields.finish(remarks);

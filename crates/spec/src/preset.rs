@@ -1,4 +1,5 @@
-//! Kinds of access by name, each with where its numbers come from. They are data: `presets.toml`.
+//! Presets: values of common access networks by name, each with its source. The data is in
+//! `presets.toml`.
 
 use crate as spec;
 use fastpath_link::Change;
@@ -10,31 +11,31 @@ const TEXT: &str = include_str!("presets.toml");
 /// Values of a link by name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Preset {
-    /// `lte`.
+    /// The name, for example `lte`.
     pub name: String,
-    /// What it is, for people.
+    /// A description for people.
     pub title: String,
-    /// Title, year and table of what the numbers were taken from.
+    /// The publication that the numbers are from: title, year, table.
     pub source: String,
-    /// What was worked out from the numbers of the source, and how.
+    /// Which values were derived from the source, and how.
     pub derived: String,
-    /// From the subscriber to the network, as a spec has it.
+    /// The values from the subscriber to the network, as text of a spec.
     pub up_text: String,
-    /// The other way.
+    /// The values from the network to the subscriber.
     pub down_text: String,
-    /// From the subscriber to the network.
+    /// The values from the subscriber to the network.
     pub up: Change,
-    /// The other way.
+    /// The values from the network to the subscriber.
     pub down: Change,
 }
 
-/// All presets, in the order of the file.
+/// Returns all presets, in the order of the file.
 pub fn all() -> &'static [Preset] {
     static ALL: OnceLock<Vec<Preset>> = OnceLock::new();
     ALL.get_or_init(|| read(TEXT).unwrap_or_else(|what| panic!("presets.toml: {what}")))
 }
 
-/// The preset called `name`.
+/// Returns the preset with this name.
 pub fn named(name: &str) -> Option<Preset> {
     all().iter().find(|preset| preset.name == name).cloned()
 }

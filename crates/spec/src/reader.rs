@@ -13,11 +13,16 @@
 //! name     = "access"              # absent: "a-r"
 //! rate     = "10Mbit"              # bits on the wire per second; absent or "unlimited"
 //! delay    = "25ms"                # one way
-//! loss     = "1%"                  # or a table: bursts, four states, behind the bottleneck (`loss.rs`)
-//! queue    = "50p"                 # or "64KiB", "20ms", or a table: every discipline there is (`queue/`)
-//! jitter   = { law = "normal", sd = "2ms" }       # in addition to the delay; reorder, duplicate, corrupt: `effects.rs`
-//! overhead = 0                     # bytes on the wire beyond the frame, or "ethernet" = 24; cells: `pipe.rs`
-//! slots    = { min = "1ms", max = "2ms", packets = 32 }         # what is ready leaves together: `slots.rs`
+//! # or a table: bursts, four states, behind the bottleneck (`loss.rs`)
+//! loss     = "1%"
+//! # or "64KiB", "20ms", or a table: every discipline there is (`queue/`)
+//! queue    = "50p"
+//! # in addition to the delay; reorder, duplicate, corrupt: `effects.rs`
+//! jitter   = { law = "normal", sd = "2ms" }
+//! # bytes on the wire beyond the frame, or "ethernet" = 24; cells: `pipe.rs`
+//! overhead = 0
+//! # what is ready leaves together: `slots.rs`
+//! slots    = { min = "1ms", max = "2ms", packets = 32 }
 //! state    = "up"                  # "down": nothing passes, and what is queued is dropped
 //! a_to_r   = { rate = "256kbit" }  # one direction: its values win over those of the link
 //! trace    = "lte.csv"             # values over time (`trace_source.rs`)
@@ -42,10 +47,10 @@ use crate::engine_settings::{self, EngineSettings};
 use crate::fields::{Field, Fields};
 use crate::hints::first_line_of_yaml;
 use crate::mistake::{Mistake, Remarks, Warning};
-use crate::path::{Path, PathStep};
+use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::Topology;
-use crate::tree::{Placed, Table, Tree};
+use crate::tree::{Placed, Tree, TreeTable};
 use crate::{event, group, json, link, node, pipe};
 use fastpath_link::Change;
 use std::collections::BTreeSet;
@@ -59,7 +64,7 @@ pub const NO_FILES: &Files = &|_| Err("no files can be read here".to_owned());
 
 /// A description that was read and resolved.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Spec {
+pub struct NetworkSpec {
     /// The network.
     pub topology: Topology,
     /// The settings of a run in real time.
@@ -76,7 +81,7 @@ pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
 ///
 /// # Errors
 /// Every mistake in the text and in the files it names, in the order of the text.
-pub fn read(text: &str, files: &Files) -> Result<(Spec, Vec<Warning>), Vec<Mistake>> {
+pub fn read(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
     let mut remarks = Remarks::new(text);
     let Some(document) = parse_toml(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
     read_document(&document, remarks, files)
@@ -86,20 +91,20 @@ pub fn read(text: &str, files: &Files) -> Result<(Spec, Vec<Warning>), Vec<Mista
 ///
 /// # Errors
 /// Every mistake in the text and in the files it names, in the order of the text.
-pub fn read_json(text: &str, files: &Files) -> Result<(Spec, Vec<Warning>), Vec<Mistake>> {
+pub fn read_json(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
     let mut remarks = Remarks::new(text);
     let Some(document) = parse_json(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
     read_document(&document, remarks, files)
 }
 
 fn read_document(
-    document: &Table,
+    document: &TreeTable,
     mut remarks: Remarks,
     files: &Files,
-) -> Result<(Spec, Vec<Warning>), Vec<Mistake>> {
+) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
     let (description, places) = read_table(document, files, &mut remarks);
     let topology = resolve_into(&description, files, &mut remarks, &|path| places.offset(path));
-    let spec = Spec { topology, engine: description.engine };
+    let spec = NetworkSpec { topology, engine: description.engine };
     remarks.finish().map(|warnings| (spec, warnings))
 }
 
@@ -110,7 +115,7 @@ pub fn resolve_into(
     description: &Description,
     files: &Files,
     remarks: &mut Remarks,
-    place: &dyn Fn(&Path) -> usize,
+    place: &dyn Fn(&SpecPath) -> usize,
 ) -> Topology {
     let resolved = resolve_as_read(description, files, remarks.is_clean());
     let said: BTreeSet<usize> = remarks.offsets().clone();
@@ -134,10 +139,10 @@ pub(crate) fn description_of_json(text: &str, files: &Files) -> Result<Descripti
     remarks.finish().map(|_| description)
 }
 
-fn parse_toml<'t>(text: &'t str, remarks: &mut Remarks) -> Option<Table<'t>> {
+fn parse_toml<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
-        return Some(Table::of_toml(document.into_inner()));
+        return Some(TreeTable::of_toml(document.into_inner()));
     }
     // What could be recovered is incomplete: judging it would report things that are there.
     if let Some(at) = first_line_of_yaml(text) {
@@ -153,7 +158,7 @@ fn parse_toml<'t>(text: &'t str, remarks: &mut Remarks) -> Option<Table<'t>> {
     None
 }
 
-fn parse_json<'t>(text: &'t str, remarks: &mut Remarks) -> Option<Table<'t>> {
+fn parse_json<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>> {
     match json::parse(text) {
         Ok(Placed { value: Tree::Table(table), .. }) => Some(table),
         Ok(Placed { at, .. }) => {
@@ -181,15 +186,15 @@ fn syntax_advice(message: &str) -> &'static str {
 /// Where the elements of the lists of a description stand in a text.
 #[derive(Default)]
 struct Places<'d> {
-    nodes: Vec<(usize, &'d Table<'d>)>,
-    links: Vec<(usize, &'d Table<'d>)>,
-    events: Vec<(usize, &'d Table<'d>)>,
-    groups: Vec<(usize, &'d Table<'d>)>,
+    nodes: Vec<(usize, &'d TreeTable<'d>)>,
+    links: Vec<(usize, &'d TreeTable<'d>)>,
+    events: Vec<(usize, &'d TreeTable<'d>)>,
+    groups: Vec<(usize, &'d TreeTable<'d>)>,
 }
 
 impl Places<'_> {
     /// The byte offset of what stands at `path`, or of the innermost value around it.
-    fn offset(&self, path: &Path) -> usize {
+    fn offset(&self, path: &SpecPath) -> usize {
         let [PathStep::Key(list), PathStep::Index(index), rest @ ..] = path.steps() else { return 0 };
         let elements = match list.as_str() {
             "nodes" => &self.nodes,
@@ -225,7 +230,7 @@ impl Places<'_> {
 }
 
 /// The value under a key of the canonical form, or under the key an author may write instead.
-fn value_under<'d>(table: &'d Table<'d>, key: &str) -> Option<&'d Placed<'d>> {
+fn value_under<'d>(table: &'d TreeTable<'d>, key: &str) -> Option<&'d Placed<'d>> {
     let found = table.get(key);
     if found.is_some() {
         return found;
@@ -245,7 +250,7 @@ fn value_under<'d>(table: &'d Table<'d>, key: &str) -> Option<&'d Placed<'d>> {
 
 /// Reads a whole document, in the form of an author or the canonical one.
 fn read_table<'d>(
-    document: &'d Table<'d>,
+    document: &'d TreeTable<'d>,
     files: &Files,
     remarks: &mut Remarks,
 ) -> (Description, Places<'d>) {
@@ -391,7 +396,7 @@ pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
     if !errors.is_empty() {
         return Err(remarks.finish().unwrap_err());
     }
-    let document = Table::of_toml(document.into_inner());
+    let document = TreeTable::of_toml(document.into_inner());
     let mut fields = Fields::new("a link", 0, &document);
     let no_files: &Files = &|_| Err("files are read when a network starts: write values".to_owned());
     let change = pipe::read(&mut fields, no_files, &mut remarks);

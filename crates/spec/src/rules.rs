@@ -9,10 +9,10 @@ use fastpath_switch::{Limits, Port, Switch};
 use fastpath_units::Time;
 
 impl Topology {
-    /// Gives an OpenFlow node its rules, in the syntax of ovs-ofctl.
+    /// Sets the rules of an OpenFlow node, in the syntax of ovs-ofctl.
     ///
     /// # Errors
-    /// Every mistake in them. Nothing happens to other nodes.
+    /// Every mistake in the rules. The node keeps its rules then.
     pub fn set_rules(&mut self, node: NodeId, text: &str) -> Result<(), Vec<Mistake>> {
         let interfaces = &self.node(node).interfaces;
         let named = (1..).zip(interfaces).map(|(number, interface)| {

@@ -135,7 +135,7 @@ pub(crate) fn one_or_list(schema: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{Table, Tree};
+    use crate::tree::{Tree, TreeTable};
     use crate::{Files, describe, read};
     use toml::de::DeTable;
 
@@ -156,13 +156,13 @@ mod tests {
         }
     }
 
-    fn table_to_json(table: &Table) -> Value {
-        let entry = |entry: &crate::tree::Entry| (entry.key.to_string(), to_json(&entry.placed.value));
+    fn table_to_json(table: &TreeTable) -> Value {
+        let entry = |entry: &crate::tree::TreeEntry| (entry.key.to_string(), to_json(&entry.placed.value));
         Value::Object(table.entries.iter().map(entry).collect())
     }
 
     fn toml(text: &str) -> Value {
-        table_to_json(&Table::of_toml(DeTable::parse(text).expect("TOML").into_inner()))
+        table_to_json(&TreeTable::of_toml(DeTable::parse(text).expect("TOML").into_inner()))
     }
 
     /// Why a value is refused; none: it is valid.

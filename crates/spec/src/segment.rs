@@ -1,12 +1,11 @@
-//! Layer-2 segments of a topology: which interfaces hear each other's broadcasts, and where loops
-//! of switches are cut.
+//! The broadcast domains (layer-2 segments) of a topology, and the spanning tree of its switches.
 
 use crate::topology::{NodeId, NodeKind, Topology};
 use ipnet::IpNet;
 use std::collections::{BTreeSet, VecDeque};
 
-/// The routed interfaces (of hosts and routers) on the same segment as `(node, interface)`, itself
-/// included: the other end of the link, or everything reachable through switches.
+/// Returns the interfaces of hosts and routers in the broadcast domain of `(node, interface)`,
+/// itself included: the other end of the link, or every interface reachable through switches.
 pub fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet<(NodeId, usize)> {
     let mut seen = BTreeSet::from([(node, interface)]);
     let mut crossed = BTreeSet::new();
@@ -14,7 +13,7 @@ pub fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet
     while let Some((node, interface)) = waiting.pop_front() {
         let here = &topology.node(node).interfaces[interface];
         let far = topology.link(here.link).ends[1 - here.end];
-        // A switch leads to all its interfaces, once.
+        // A switch reaches all its interfaces. It is crossed once.
         let switch = topology.node(node).kind.is_switch();
         let ports = if switch && crossed.insert(node) { topology.node(node).interfaces.len() } else { 0 };
         for next in (0..ports).map(|i| (node, i)).chain([far]) {
@@ -27,21 +26,21 @@ pub fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet
     seen
 }
 
-/// All segments of a topology, each once, in the order in which the links first touch them.
+/// All segments of a topology, each once.
 #[derive(Debug)]
 pub struct Segments {
-    /// In the order in which the links first touch them.
+    /// In the order of the first link of each.
     pub all: Vec<Segment>,
-    /// Per node and interface the place in `all`; meaningless for switches.
+    /// By node and interface: the index into `all`. Not meaningful for switches.
     places: Vec<Vec<usize>>,
 }
 
-/// The interfaces, as `(node, interface)`, that hear each other's broadcasts.
+/// The interfaces, as `(node, interface)`, of one broadcast domain.
 #[derive(Debug, Default)]
 pub struct Segment {
-    /// Those of hosts and routers, in the order of the links.
+    /// The interfaces of hosts and routers, in the order of the links.
     pub stations: Vec<(NodeId, usize)>,
-    /// The routers' among them.
+    /// The interfaces of routers among them.
     pub routers: Vec<(NodeId, usize)>,
     /// The subnets of their addresses.
     pub subnets: BTreeSet<IpNet>,
@@ -74,16 +73,15 @@ impl Segments {
         segments
     }
 
-    /// The segment of a host's or router's interface, as its place in `all`.
+    /// Returns the segment of an interface of a host or router, as an index into `all`.
     pub fn at(&self, node: NodeId, interface: usize) -> usize {
         self.places[node.0 as usize][interface]
     }
 }
 
-/// For every node, which of its interfaces forward. Only links between two switches are ever cut:
-/// those that close a loop, seen from the switch that comes first in the spec, nearest first (the
-/// tree that IEEE 802.1D would settle on with equal costs and bridge priorities in the order of the
-/// spec).
+/// Returns for every node which of its interfaces forward. Only links between two switches that
+/// close a loop are blocked. The tree is that of IEEE 802.1D with equal costs and bridge priorities
+/// in the order of the spec: rooted at the first switch, shortest paths first.
 pub fn forwarding(topology: &Topology) -> Vec<Vec<bool>> {
     let is_switch = |id: NodeId| matches!(topology.node(id).kind, NodeKind::Switch);
     let mut forwarding: Vec<Vec<bool>> =

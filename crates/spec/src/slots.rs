@@ -1,8 +1,10 @@
-//! The slots of a pipe in a spec: what is ready leaves together, as on links that aggregate.
+//! The slots of a pipe: packets that are ready leave together, as on links that aggregate frames.
 //!
 //! ```toml
-//! slots = "2ms"                                                       # one 2 ms after the first packet that needs it
-//! slots = { min = "800us", max = "1ms", packets = 32, bytes = "64KiB" }        # what a slot passes at most
+//! # a slot 2 ms after the first waiting packet
+//! slots = "2ms"
+//! # limits of one slot
+//! slots = { min = "800us", max = "1ms", packets = 32, bytes = "64KiB" }
 //! slots = { mean = "2ms", law = { law = "normal", sd = "200us" } }    # laws as in jitter
 //! slots = "none"
 //! ```
@@ -18,7 +20,7 @@ use fastpath_link::{SlotSpec, SlotWait};
 use fastpath_units::{Bytes, Duration};
 use serde_json::{Value, json};
 
-/// Reads slots; `Some(None)` is none.
+/// Reads slots. `Some(None)` clears them.
 pub(crate) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Option<Option<Box<SlotSpec>>> {
     let mut spec =
         SlotSpec { wait: SlotWait::Between(Duration::ZERO, Duration::ZERO), packets: None, bytes: None };
@@ -42,7 +44,7 @@ pub(crate) fn read(field: &Field, files: &Files, remarks: &mut Remarks) -> Optio
         Some(field) => field.quantity("64KiB", remarks).map(Some),
     };
     if let Some(Some(Bytes(0))) = bytes {
-        remarks.mistake(fields.at, "bytes is 0, so that no slot passes anything", "write bytes = \"64KiB\"");
+        remarks.mistake(fields.at, "bytes is 0: no packet ever leaves", "write bytes = \"64KiB\"");
     }
     fields.finish(remarks);
     spec.wait = wait?;

@@ -479,7 +479,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
          loss = { kind = 'gilbert-elliott', to_bad = '1%' }",
         &[
             "5:17: 'gilbert' is not a kind of loss; write one of uniform, gilbert-elliott, four-state, runs, outage, packets, bytes",
-            "8:8: p13 + p14 is 110.000 %, more than all; write smaller ones: both leave the same state",
+            "8:8: p13 + p14 is 110.000 %, more than 100 %; write smaller values: both are transitions from the same state",
             "8:69: 'egres' is not a place of loss; write \"egress\"",
             "11:15: loss at ingress is given twice; write one of each, at = \"ingress\" and at = \"egress\"",
             "12:33: alpha = -1 is out of range; write a number from 0 to 1000",
@@ -515,10 +515,10 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "8:21: packets = 0 is out of range; write a number from 1 to 4294967295",
             "9:9: 'dead' is not a state of a link; write one of up, down",
             "10:12: overhead = -1501 is out of range; write a number from -1500 to 1500",
-            "13:30: cell_overhead without cells; write cell = 48 beside it",
+            "13:30: cell_overhead is given without cell; write cell = 48 too",
             "14:17: slots are given by their bounds and by a law; write min and max, or mean and law",
-            "15:8: loss behind the bottleneck marks nothing; write ecn = true with at = \"ingress\"",
-            "18:72: jitter has a half_life and a correlation; write one: memory in time, or from packet to packet",
+            "15:8: loss at the egress cannot mark packets; write ecn = true with at = \"ingress\"",
+            "18:72: jitter has a half_life and a correlation; write one of them: correlation in time, or from packet to packet",
             "19:9: slots are drawn independently; remove half_life, correlation and reorder",
         ],
     ),
@@ -539,7 +539,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "9:35: every entry of classes has a dscp, so some packets have no class; leave dscp out of one entry: it takes the rest",
             "9:74: DSCP 1 is in two entries of classes; write it in one",
             "9:77: dscp = 64 is out of range; write a number from 0 to 63",
-            "10:47: every is not longer than for; write a longer time from outage to outage",
+            "10:47: every is not longer than for; write a longer time between the starts of outages",
             "13:87: peak is not above rate; write a higher peak, or none",
             "14:8: loss has no list of numbers; write numbers = [1, 17, 18]",
             "17:60: queue has a shift and a classic_share; write one: a shifted FIFO, or a weighted round robin",
@@ -564,7 +564,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &[
             "4:11: 10.0.0.2 is the address of a already; write an address of its own, or none to have one assigned",
             "6:11: 10.9.0.2/24 is outside 10.0.0.0/24, the subnet of its link; write an address in 10.0.0.0/24",
-            "8:11: 224.0.0.1 is not the address of one station (multicast); write a unicast address such as 10.0.1.2/24",
+            "8:11: 224.0.0.1 is not a unicast address of a host (multicast); write a unicast address such as 10.0.1.2/24",
             "8:11: 224.0.0.1/24 is outside 10.0.0.0/24, the subnet of its link; write an address in 10.0.0.0/24",
         ],
     ),
@@ -641,7 +641,7 @@ fn what_works_but_may_surprise_is_a_warning() {
                 [[link]]\nbetween = ['a', 'b']\nqueue = '9p'\ntrace = { poisson = '1Mbit' }";
     assert_eq!(
         warnings(text),
-        ["3:1: link a-b: its queue is limited in time, and without a rate nothing takes any"]
+        ["3:1: link a-b: its queue is limited in time and never drops, because the link has no rate"]
     );
 }
 
@@ -703,7 +703,7 @@ fn laws_that_contradict_each_other_or_files_that_are_not_there_are_mistakes() {
     for (values, expected) in [
         (
             "jitter = { law = 'normal', sd = '2ms', reorder = 'never' }\nreorder = '25%'",
-            "6:11: the jitter is never to reorder, and reorder lets packets pass by its delay; remove one of the two",
+            "6:11: jitter has reorder = \"never\", and reorder lets packets overtake; remove one of them",
         ),
         (
             "jitter = { law = 'table', values = ['1ms'], file = 'delays.csv' }",
@@ -764,10 +764,10 @@ fn mistakes_in_the_engine_table_say_what_to_write() {
     assert_eq!(
         mistakes(text)[..5],
         [
-            "2:13: nothing is released without any delay; write tolerance = \"1ms\"",
-            "3:8: 'dorp' is no late; write \"drop\"",
-            "4:8: 'lazy' is no idle; write \"busy\" or \"save\"",
-            "5:11: no core is named; write workers = [0], or \"auto\"",
+            "2:13: a tolerance of 0 cannot be held; write tolerance = \"1ms\"",
+            "3:8: 'dorp' is not a value of late; write \"drop\"",
+            "4:8: 'lazy' is not a value of idle; write \"busy\" or \"save\"",
+            "5:11: workers is an empty list; write workers = [0], or \"auto\"",
             "6:1: [engine] has no key 'worker'; write workers",
         ]
     );

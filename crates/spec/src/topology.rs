@@ -1,8 +1,9 @@
-//! What a network is made of: nodes, links, interfaces, scheduled changes. Passive data, made by
-//! [`crate::spec`] or [`crate::ns`], run by [`crate::Network`].
+//! A checked network as passive data: nodes, links, interfaces, scheduled changes. It is the result
+//! of [`resolve`](crate::resolve()); `fastpath_net::Network` runs it.
 //!
-//! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]; whoever builds it
-//! keeps `links[l].ends` and `nodes[n].interfaces` in agreement ([`Topology::connect`] does).
+//! Indices ([`NodeId`], [`LinkId`]) point into the vectors of one [`Topology`]. Code that builds
+//! one by hand keeps `links[l].ends` and `nodes[n].interfaces` consistent; [`Topology::connect`]
+//! does.
 
 use crate::description::TraceSource;
 use crate::port_name::PortName;
@@ -14,29 +15,29 @@ use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// A node's place in [`Topology::nodes`].
+/// The index of a node in [`Topology::nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 
-/// A link's place in [`Topology::links`].
+/// The index of a link in [`Topology::links`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u32);
 
-/// The largest packet (bytes above Ethernet) an interface takes where the spec says nothing.
+/// The MTU of an interface whose spec gives none: bytes above Ethernet.
 pub const DEFAULT_MTU: u32 = 1500;
 
 /// A whole network, checked and complete: every address assigned, every name unique.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Topology {
-    /// The seed of the run, unless the command line gives one.
+    /// The seed of the random generators, unless the command line gives one.
     pub seed: Option<u64>,
     /// Nodes in the order of the spec.
     pub nodes: Vec<Node>,
     /// Links in the order of the spec.
     pub links: Vec<Link>,
-    /// Changes that happen by themselves, in the order of time.
+    /// Scheduled changes, in the order of time.
     pub events: Vec<Event>,
-    /// Values over time, in the order of links, and of a link's pipes.
+    /// The traces that pipes follow, in the order of links, then of pipes.
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
     pub groups: Vec<Group>,
@@ -49,18 +50,18 @@ pub struct Node {
     pub name: String,
     /// What it does with frames.
     pub kind: NodeKind,
-    /// One per link end attached to it, in the order of the links.
+    /// One for each attached link, in the order of the links.
     pub interfaces: Vec<Interface>,
-    /// Routes given in the spec beside those computed: destinations and the address of the next
-    /// router, which is on one of the node's own subnets. Empty on switches.
+    /// Routes given in the spec, in addition to computed ones: destination and next router. The
+    /// next router is on a subnet of the node. Empty on switches.
     pub routes: Vec<(IpNet, IpAddr)>,
 }
 
 /// What a node does with frames.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NodeKind {
-    /// An edge of the network: frames enter and leave here. In a lab it is a namespace; in `run` it
-    /// is the named interface of this machine; in `replay` a capture file.
+    /// An edge of the network: frames enter and leave here. A lab makes it a network namespace,
+    /// `run` attaches it to a port of this machine, `replay` to a capture file.
     Host {
         /// The port of this machine that `fastpath run` attaches here.
         port: Option<PortName>,
@@ -79,7 +80,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// Whether frames pass unseen by those above Ethernet: the node joins its links to one segment.
+    /// Returns whether the node forwards at layer 2, so that its links are one segment.
     pub fn is_switch(&self) -> bool {
         matches!(self, NodeKind::Switch | NodeKind::OpenFlow { .. })
     }
@@ -92,27 +93,27 @@ pub struct Interface {
     pub name: String,
     /// The link it belongs to.
     pub link: LinkId,
-    /// Which end of the link this is: 0 (the first of `between`) or 1.
+    /// The end of the link: 0 (the first of `between`) or 1.
     pub end: usize,
-    /// Its hardware address. A host's may be unknown only where it stands for a real port.
+    /// The hardware address. `None` only for a host that is attached to a real port.
     pub mac: Option<MacAddr>,
-    /// Its addresses with their prefix lengths; empty on switches.
+    /// The addresses with their prefix lengths. Empty on switches.
     pub addresses: Vec<IpNet>,
-    /// The largest packet above Ethernet, bytes.
+    /// The MTU: the largest packet above Ethernet, bytes.
     pub mtu: u32,
 }
 
 /// Two pipes between two interfaces.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Link {
-    /// Unique in the topology: given, or `a-b`.
+    /// Unique in the topology. Without a name in the spec it is `a-b`.
     pub name: String,
     /// The node and the index of its interface, at end 0 and end 1.
     pub ends: [(NodeId, usize); 2],
     /// The pipe from end 0 to end 1, and the one from end 1 to end 0.
     pub pipes: [PipeSpec; 2],
-    /// What its random choices follow from, beside the seed: its place in the whole, which it keeps
-    /// in a part.
+    /// The number of its random stream. It is the index of the link in the whole topology, and
+    /// stays the same in a part of it.
     pub stream: u32,
 }
 
@@ -138,27 +139,28 @@ pub struct Track {
     pub pipe: usize,
     /// Where it comes from.
     pub source: TraceSource,
-    /// What it says.
+    /// The values.
     pub timeline: Timeline,
     /// What comes after its end.
     pub end: TraceEnd,
-    /// Where in it to begin.
+    /// The position at which it begins.
     pub offset: Duration,
-    /// What it starts with, as a place in [`Topology::groups`]; without a group with the run.
+    /// The group it starts with, as an index into [`Topology::groups`]. Without a group it starts
+    /// with the run.
     pub group: Option<usize>,
 }
 
 /// What comes after the end of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceEnd {
-    /// It starts over.
+    /// The trace starts over.
     #[default]
     Repeat,
     /// The last values stay.
     Hold,
     /// The values of the spec return.
     Reset,
-    /// Nothing is sent any more: what is queued waits.
+    /// Nothing is sent any more; queued packets wait.
     Stop,
 }
 
@@ -178,9 +180,9 @@ pub struct Group {
 pub enum Start {
     /// At a time of the run.
     At(Time),
-    /// When the first packet comes to any of its links.
+    /// When the first packet enters any of the links.
     FirstPacket,
-    /// When somebody says so.
+    /// On a command of the control interface.
     Command,
 }
 
@@ -196,7 +198,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The indices into [`Link::pipes`] this stands for.
+    /// Returns the indices into [`Link::pipes`].
     pub fn pipes(self) -> std::ops::Range<usize> {
         match self {
             Direction::Forward => 0..1,
@@ -207,38 +209,38 @@ impl Direction {
 }
 
 impl Topology {
-    /// The node called `name`.
+    /// Returns the node with this name.
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().position(|node| node.name == name).map(|i| NodeId(i as u32))
     }
 
-    /// The link called `name`.
+    /// Returns the link with this name.
     pub fn link_named(&self, name: &str) -> Option<LinkId> {
         self.links.iter().position(|link| link.name == name).map(|i| LinkId(i as u32))
     }
 
-    /// The place of the group called `name`.
+    /// Returns the index of the group with this name.
     pub fn group_named(&self, name: &str) -> Option<usize> {
         self.groups.iter().position(|group| group.name == name)
     }
 
-    /// The node at `id`.
+    /// Returns a node.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
     }
 
-    /// The link at `id`.
+    /// Returns a link.
     pub fn link(&self, id: LinkId) -> &Link {
         &self.links[id.0 as usize]
     }
 
-    /// The node and interface at the other end of an interface's link.
+    /// Returns the node and interface at the other end of an interface's link.
     pub fn peer(&self, interface: &Interface) -> (NodeId, &Interface) {
         let (node, index) = self.link(interface.link).ends[1 - interface.end];
         (node, &self.node(node).interfaces[index])
     }
 
-    /// The hosts, in the order of the spec.
+    /// Returns the hosts, in the order of the spec.
     pub fn hosts(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.nodes
             .iter()
@@ -253,8 +255,8 @@ impl Topology {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// Adds a link between two nodes, with an interface at each. MACs are numbered in order;
-    /// addresses are left to the caller.
+    /// Adds a link between two nodes, with an interface at each. MAC addresses are numbered in
+    /// order; the caller assigns IP addresses.
     pub fn connect(&mut self, name: impl Into<String>, a: NodeId, b: NodeId, pipes: [PipeSpec; 2]) -> LinkId {
         let link = LinkId(self.links.len() as u32);
         let ends = [(a, 0), (b, 1)].map(|(node, end)| {

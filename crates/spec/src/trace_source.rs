@@ -2,11 +2,14 @@
 //!
 //! ```toml
 //! [[link]]
-//! group = "cell"                                   # what the traces start with; absent: with the run
-//! trace = "lte.csv"                                # in a link or a direction: a file beside the spec, by its ending
+//! # what the traces start with; absent: with the run
+//! group = "cell"
+//! # in a link or a direction: a file beside the spec, by its ending
+//! trace = "lte.csv"
 //! trace = { file = "lte.up", format = "mahimahi", end = "repeat", offset = "10s" }
-//!                       # formats: mahimahi, csv, theaterq, netem-trace    ends: repeat, hold, reset, stop
-//! trace = { poisson = "0.57Mbit", length = "60s", seed = 7 }      # opportunities of 1504 bytes at random times
+//! # formats: mahimahi, csv, theaterq, netem-trace    ends: repeat, hold, reset, stop
+//! # opportunities of 1504 bytes at random times
+//! trace = { poisson = "0.57Mbit", length = "60s", seed = 7 }
 //! trace = ["rate.json", "delay.json"]              # several that set different values
 //! ```
 //!

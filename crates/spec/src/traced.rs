@@ -1,6 +1,5 @@
-//! Values on which a trace decides. Whoever changes one beside it is told so: the next step would
-//! undo the change, and where opportunities say when packets leave, rate, overhead and slots mean
-//! nothing.
+//! Values that a trace sets. A change of such a value is reported: the next step of the trace would
+//! undo it. On a pipe that follows opportunities, rate, overhead and slots have no effect.
 
 use crate::topology::{LinkId, Start, Topology, TraceEnd, Track};
 use crate::trace::Timeline;
@@ -8,18 +7,17 @@ use fastpath_link::Change;
 use fastpath_units::{Duration, Time};
 use std::fmt;
 
-/// A value on which a trace decides. Prints as what is so: `link a-b: the trace lte.csv sets its
-/// rate`.
+/// A value that a trace sets. Prints as a sentence: `link a-b: the trace lte.csv sets its rate`.
 #[derive(Clone, Copy, Debug)]
 pub struct Traced<'t> {
-    /// The key of the value in a spec.
+    /// The key in a spec.
     pub key: &'static str,
     link: &'t str,
     track: &'t Track,
     until: Option<Time>,
 }
 
-/// The values in `change` that a trace can decide on, by their keys in a spec.
+/// Returns the keys of the values in `change` that a trace can set.
 pub(crate) fn keys(change: &Change) -> impl Iterator<Item = &'static str> {
     [
         ("rate", change.rate.is_some()),
@@ -36,7 +34,7 @@ pub(crate) fn keys(change: &Change) -> impl Iterator<Item = &'static str> {
 }
 
 impl Topology {
-    /// The traces that a pipe follows.
+    /// Returns the traces that a pipe follows.
     pub fn tracks_of(&self, link: LinkId, pipe: usize) -> &[Track] {
         let place = |track: &Track| (track.link, track.pipe);
         let first = self.tracks.partition_point(|track| place(track) < (link, pipe));
@@ -44,7 +42,7 @@ impl Topology {
         &self.tracks[first..first + count]
     }
 
-    /// When a trace starts; `None`: with a packet or a command, so that nobody knows beforehand.
+    /// Returns when a trace starts. `None` if it starts with a packet or a command.
     pub fn start_of(&self, track: &Track) -> Option<Time> {
         match track.group.map_or(Start::At(Time::ZERO), |group| self.groups[group].start) {
             Start::At(at) => Some(at),
@@ -52,8 +50,9 @@ impl Topology {
         }
     }
 
-    /// Which values of `change`, made at `at`, traces of the pipe decide on then. `starts` says of
-    /// each of [`Topology::tracks_of`] when it starts or has started; `None`: it waits.
+    /// Returns the values of `change`, made at `at`, that active traces of the pipe set. `starts`
+    /// has the start of each of [`Topology::tracks_of`]; `None` if it waits for a packet or a
+    /// command.
     pub fn traced<'t>(
         &'t self,
         (link, pipe): (LinkId, usize),
@@ -72,13 +71,12 @@ impl Topology {
 }
 
 impl Track {
-    /// Whether it decides on its values at `at`, its end included, if it has started or starts at
-    /// `start`.
+    /// Returns whether the trace is active at `at`, its end included, if it starts at `start`.
     pub fn is_under_way(&self, start: Option<Time>, at: Time) -> bool {
         start.is_some_and(|start| start <= at && self.until(start).is_none_or(|until| at <= until))
     }
 
-    /// When it changes nothing any more, if it starts at `start`; `None`: never.
+    /// Returns when its last change is, if it starts at `start`. `None` if it repeats for ever.
     pub fn until(&self, start: Time) -> Option<Time> {
         let last = match (&self.timeline, self.end) {
             (_, TraceEnd::Repeat) | (Timeline::Opportunities(_), TraceEnd::Hold) => return None,
@@ -92,12 +90,13 @@ impl Track {
 }
 
 impl Traced<'_> {
-    /// True if a value given beside the trace never has an effect: opportunities without end.
+    /// Returns whether a value given in addition to the trace never has an effect: the trace has
+    /// opportunities and repeats for ever.
     pub fn is_lasting(&self) -> bool {
         self.until.is_none() && matches!(self.track.timeline, Timeline::Opportunities(_))
     }
 
-    /// What to do about it.
+    /// Returns what to write instead.
     pub fn instead(&self) -> String {
         let key = self.key;
         let ends = match &self.track.timeline {
@@ -110,7 +109,7 @@ impl Traced<'_> {
         }
     }
 
-    /// What becomes of a change made all the same.
+    /// Returns a sentence about the effect of the change.
     pub fn outcome(&self) -> String {
         match (&self.track.timeline, self.until) {
             (Timeline::Opportunities(_), Some(until)) => format!("{self}, until {until}"),

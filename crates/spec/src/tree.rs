@@ -17,7 +17,7 @@ pub(crate) enum Tree<'t> {
     /// Of JSON: as if the key were not there.
     Null,
     Array(Vec<Placed<'t>>),
-    Table(Table<'t>),
+    Table(TreeTable<'t>),
 }
 
 /// A whole number as written: digits in a radix, without a prefix.
@@ -36,33 +36,33 @@ pub(crate) struct Placed<'t> {
 
 /// Keys and values in the order of the text; every key stands once.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Table<'t> {
-    pub(crate) entries: Vec<Entry<'t>>,
+pub(crate) struct TreeTable<'t> {
+    pub(crate) entries: Vec<TreeEntry<'t>>,
 }
 
 /// A key of a table and its value.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Entry<'t> {
+pub(crate) struct TreeEntry<'t> {
     pub(crate) key: Cow<'t, str>,
     /// Byte offset of the key.
     pub(crate) key_at: usize,
     pub(crate) placed: Placed<'t>,
 }
 
-impl<'t> Table<'t> {
+impl<'t> TreeTable<'t> {
     pub(crate) fn get(&self, key: &str) -> Option<&Placed<'t>> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.placed)
     }
 
-    pub(crate) fn of_toml(table: DeTable<'t>) -> Table<'t> {
-        let entry = |(key, value): (toml::Spanned<Cow<'t, str>>, toml::Spanned<DeValue<'t>>)| Entry {
+    pub(crate) fn of_toml(table: DeTable<'t>) -> TreeTable<'t> {
+        let entry = |(key, value): (toml::Spanned<Cow<'t, str>>, toml::Spanned<DeValue<'t>>)| TreeEntry {
             key_at: key.span().start,
             key: key.into_inner(),
             placed: Placed::of_toml(value),
         };
-        let mut entries: Vec<Entry> = table.into_iter().map(entry).collect();
+        let mut entries: Vec<TreeEntry> = table.into_iter().map(entry).collect();
         entries.sort_by_key(|entry| entry.key_at);
-        Table { entries }
+        TreeTable { entries }
     }
 }
 
@@ -78,7 +78,7 @@ impl<'t> Placed<'t> {
             DeValue::Boolean(value) => Tree::Boolean(value),
             DeValue::Datetime(_) => Tree::Date,
             DeValue::Array(elements) => Tree::Array(elements.into_iter().map(Placed::of_toml).collect()),
-            DeValue::Table(table) => Tree::Table(Table::of_toml(table)),
+            DeValue::Table(table) => Tree::Table(TreeTable::of_toml(table)),
         };
         Placed { at, value }
     }

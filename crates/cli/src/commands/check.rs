@@ -2,7 +2,7 @@
 
 use crate::Answer;
 use clap::Args;
-use fastpath_spec::{Group, Mistake, Spec, Start, Topology, Track, Warning, describe, json_schema};
+use fastpath_spec::{Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe, json_schema};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ impl Check {
             return Ok(answer);
         }
         match parsed {
-            Ok((Spec { topology, .. }, warnings)) => {
+            Ok((NetworkSpec { topology, .. }, warnings)) => {
                 for warning in &warnings {
                     writeln!(out, "{}", fastpath::at(path, warning))?;
                 }
@@ -97,7 +97,7 @@ fn track_json(topology: &Topology, track: &Track) -> Value {
 
 fn json(parsed: &fastpath::Parsed) -> Value {
     match parsed {
-        Ok((Spec { topology, .. }, warnings)) => json!({
+        Ok((NetworkSpec { topology, .. }, warnings)) => json!({
             "ok": true,
             "topology": describe(topology).to_json(),
             "nodes": topology.nodes.len(),

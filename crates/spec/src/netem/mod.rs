@@ -1,6 +1,6 @@
-//! The arguments of `tc qdisc add dev X root netem …`, read as tc reads them: words may be cut
-//! short, numbers are C's, a later word wins over an earlier one, and what tc refuses is refused
-//! with a reason.
+//! The arguments of `tc qdisc add dev X root netem …`, parsed as tc parses them. Keywords may be
+//! abbreviated, numbers follow C's `strtod`, and a later argument overrides an earlier one. What tc
+//! refuses is refused with a reason.
 //!
 //! ```text
 //!  delay 100ms 20ms 25% distribution normal loss gemodel 1% 10% rate 10mbit
@@ -9,9 +9,8 @@
 //!                             PipeSpec
 //! ```
 //!
-//! Read first: netem(8); the behaviour followed is that of iproute2's `tc/q_netem.c`. Whole words
-//! mean what they mean there; how a pipe differs from the kernel's netem is said at
-//! [`Arguments::pipe`].
+//! Read first: netem(8). The reference is iproute2's `tc/q_netem.c`. [`Arguments::pipe`] lists the
+//! differences between a pipe and the kernel's netem.
 
 mod pipe;
 mod quantity;
@@ -19,35 +18,35 @@ mod quantity;
 use fastpath_units::{Duration, Probability, Rate};
 use std::sync::Arc;
 
-/// What was asked for, each value as tc would hand it to the kernel.
+/// The parsed arguments, each value as tc passes it to the kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arguments {
-    /// Packets the queue holds; 1000 as in netem if nothing is said.
+    /// The packets that the queue holds. The default is netem's 1000.
     pub limit: u32,
     /// True if the limit was written.
     pub limit_given: bool,
     /// Mean delay.
     pub delay: Duration,
-    /// What the delay varies by: half the width of the uniform law, or what the values of a table
-    /// are multiplied with.
+    /// The variation of the delay: half the width of the uniform law, or the factor of the values
+    /// of a table.
     pub jitter: Duration,
-    /// Of each delay with the one before.
+    /// The correlation of each delay with the previous one.
     pub delay_correlation: Probability,
     /// The table of the jitter; uniform if `None`.
     pub distribution: Option<Distribution>,
-    /// How packets are lost.
-    pub loss: Option<Loss>,
-    /// Marks ECN-capable packets in place of losing them.
+    /// The loss model.
+    pub loss: Option<LossModel>,
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Packets sent twice.
+    /// The share of packets sent twice.
     pub duplicate: Chance,
-    /// Packets with a wrong bit.
+    /// The share of packets with a flipped bit.
     pub corrupt: Chance,
-    /// Packets that pass by the delay.
+    /// The share of packets that skip the delay.
     pub reorder: Chance,
-    /// Every how many packets one may pass by; 0 without reordering.
+    /// One of this many packets may skip the delay. 0 without reordering.
     pub gap: u32,
-    /// Bits per second, and how packets grow on the wire.
+    /// The rate, bits per second.
     pub rate: Option<Rate>,
     /// Bytes per packet on the wire beyond the frame; may be negative.
     pub packet_overhead: i32,
@@ -56,24 +55,24 @@ pub struct Arguments {
     /// Bytes of a cell beyond its payload; may be negative.
     pub cell_overhead: i32,
     /// Delivery in slots.
-    pub slot: Option<Slot>,
-    /// The seed of all that is random.
+    pub slot: Option<SlotArguments>,
+    /// The seed of the random generator.
     pub seed: Option<u64>,
 }
 
-/// A probability, and its correlation with the draw before.
+/// A probability, and the correlation of successive draws.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Chance {
-    /// How likely.
+    /// The probability.
     pub probability: Probability,
-    /// From 0, independent, to 1, always the same as before.
+    /// From 0 (independent) to 1 (always as before).
     pub correlation: Probability,
 }
 
-/// The laws tc ships as tables.
+/// The distributions of the delay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Distribution {
-    /// As without a table.
+    /// Uniform, as without a table.
     Uniform,
     /// N(0, 1), cut at four standard deviations.
     Normal,
@@ -85,9 +84,9 @@ pub enum Distribution {
     Table(Arc<[i16]>),
 }
 
-/// How packets are lost.
+/// A model of loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Loss {
+pub enum LossModel {
     /// Each with the same probability.
     Random(Chance),
     /// The four states of Salsano, Ludovici and Ordine: transition probabilities.
@@ -116,9 +115,9 @@ pub enum Loss {
     },
 }
 
-/// Delivery in slots: what has come is held until the next one.
+/// Delivery in slots: arrived packets are held until the next slot.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Slot {
+pub struct SlotArguments {
     /// From one slot to the next.
     pub wait: SlotWait,
     /// Most packets in a slot; 0 is any number.
@@ -136,56 +135,56 @@ pub enum SlotWait {
     By(Distribution, Duration, Duration),
 }
 
-/// What tc would not take either.
+/// Why arguments are refused, as tc refuses them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ArgumentError {
-    /// No word of netem's.
+    /// An unknown keyword.
     #[error(
         "what is '{word}'? write one of limit, delay, loss, duplicate, corrupt, reorder, gap, rate, slot, ecn, seed, distribution"
     )]
     UnknownWord {
-        /// It.
+        /// The argument.
         word: String,
     },
-    /// A word without what must follow it.
+    /// A keyword without its value.
     #[error("'{word}' needs a value: write for example {example}")]
     NoValue {
-        /// The word.
+        /// The keyword.
         word: &'static str,
-        /// How it looks whole.
+        /// A complete example.
         example: &'static str,
     },
-    /// A value that is none.
+    /// An invalid value.
     #[error("{word}: '{text}' is not {wanted}: write for example {example}")]
     BadValue {
-        /// The word it follows.
+        /// The keyword before it.
         word: &'static str,
         /// What was written.
         text: String,
-        /// What was expected.
+        /// The expected kind of value.
         wanted: &'static str,
-        /// How it looks.
+        /// An example.
         example: &'static str,
     },
     /// Two models of loss.
     #[error("loss is given twice: write one of loss random, loss state, loss gemodel")]
     LossTwice,
-    /// A model that is none.
-    #[error("loss: '{word}' is no model: write a percentage, random, state or gemodel")]
+    /// An unknown model.
+    #[error("loss: '{word}' is not a model: write a percentage, random, state or gemodel")]
     UnknownLoss {
-        /// It.
+        /// The argument.
         word: String,
     },
-    /// Nothing to be overtaken.
+    /// Reordering without a delay.
     #[error("reorder lets packets pass by the delay, and there is none: write delay 10ms before it")]
     ReorderWithoutDelay,
-    /// A gap with nothing to be apart.
+    /// A gap without reordering.
     #[error("gap says how far reordered packets are apart, and none are: write reorder 25% gap 5")]
     GapWithoutReorder,
-    /// Nothing to mark.
+    /// ECN without a loss.
     #[error("ecn marks what would be lost, and nothing is: write loss 1% ecn")]
     EcnWithoutLoss,
-    /// A law of nothing.
+    /// A distribution without what it applies to.
     #[error(
         "distribution {name}: {why}: write uniform, normal, pareto, paretonormal, or the name of a table"
     )]
@@ -195,14 +194,14 @@ pub enum ArgumentError {
         /// What is wrong with it.
         why: String,
     },
-    /// A law of nothing.
+    /// A distribution without what it applies to.
     #[error(
         "distribution is the law of the jitter, and there is none: write delay 100ms 20ms distribution normal"
     )]
     DistributionWithoutJitter,
 }
 
-/// Every probability of netem's default is 0, every time is none.
+/// The defaults of netem: every probability and every time is 0.
 impl Default for Arguments {
     fn default() -> Arguments {
         Arguments {
@@ -236,17 +235,17 @@ const BARE_SLOT: f64 = 1.0;
 /// Most values of a table that is not tc's own (`MAX_DIST`).
 const TABLE_MAX: usize = 16 * 1024;
 
-/// Gives the text of the table of a distribution by its name, or says why not.
+/// Returns the text of the table of a distribution by its name, or why it cannot be read.
 pub type Tables<'t> = dyn Fn(&str) -> Result<String, String> + 't;
 
-/// Reads the words after `netem`, with only the distributions that tc ships.
+/// Parses the arguments after `netem`, with only the distributions that tc ships.
 pub fn parse(words: &[String]) -> Result<Arguments, ArgumentError> {
     parse_with(words, &|_| Err("there is no such distribution".to_owned()))
 }
 
-/// Reads the words after `netem`; `tables` has those distributions that tc does not ship.
+/// Parses the arguments after `netem`. `tables` returns the distributions that tc does not ship.
 pub fn parse_with(words: &[String], tables: &Tables) -> Result<Arguments, ArgumentError> {
-    let mut words = Words { rest: words, tables };
+    let mut words = ArgumentReader { rest: words, tables };
     let mut arguments = Arguments::default();
     while let Some(word) = words.take() {
         arguments.read(word, &mut words)?;
@@ -255,8 +254,8 @@ pub fn parse_with(words: &[String], tables: &Tables) -> Result<Arguments, Argume
 }
 
 impl Arguments {
-    fn read(&mut self, word: &str, words: &mut Words) -> Result<(), ArgumentError> {
-        // In tc's order, which decides what a word cut short stands for.
+    fn read(&mut self, word: &str, words: &mut ArgumentReader) -> Result<(), ArgumentError> {
+        // The order is tc's: it decides what an abbreviation stands for.
         const WORDS: [&str; 13] = [
             "limit",
             "latency",
@@ -298,7 +297,7 @@ impl Arguments {
         Ok(())
     }
 
-    fn read_delay(&mut self, words: &mut Words) -> Result<(), ArgumentError> {
+    fn read_delay(&mut self, words: &mut ArgumentReader) -> Result<(), ArgumentError> {
         let time = |text: &str| quantity::time(text, BARE_DELAY);
         self.delay = words.value("delay", "delay 100ms", "a time", time)?;
         if let Some(jitter) = words.next_number("delay", "delay 100ms 20ms", "a time", time)? {
@@ -310,9 +309,10 @@ impl Arguments {
         Ok(())
     }
 
-    fn read_loss(&mut self, words: &mut Words) -> Result<(), ArgumentError> {
+    fn read_loss(&mut self, words: &mut ArgumentReader) -> Result<(), ArgumentError> {
         // A probability of 0 is no loss yet, as in tc.
-        let nothing = |loss: Loss| matches!(loss, Loss::Random(chance) if chance.probability.is_never());
+        let nothing =
+            |loss: LossModel| matches!(loss, LossModel::Random(chance) if chance.probability.is_never());
         if self.loss.is_some_and(|loss| !nothing(loss)) {
             return Err(ArgumentError::LossTwice);
         }
@@ -332,7 +332,7 @@ impl Arguments {
             "state" => {
                 let given = steps(5, "loss state 1% 10%")?;
                 let or = |index: usize, default| given.get(index).copied().unwrap_or(default);
-                Loss::State {
+                LossModel::State {
                     p13: given[0],
                     p31: or(1, complement(given[0])),
                     p32: or(2, Probability::NEVER),
@@ -343,7 +343,7 @@ impl Arguments {
             "gemodel" => {
                 let given = steps(4, "loss gemodel 1% 10% 70% 0.1%")?;
                 let or = |index: usize, default| given.get(index).copied().unwrap_or(default);
-                Loss::GilbertElliott {
+                LossModel::GilbertElliott {
                     p: given[0],
                     r: or(1, complement(given[0])),
                     bad: or(2, Probability::ALWAYS),
@@ -352,10 +352,10 @@ impl Arguments {
             }
             "random" => {
                 words.take();
-                Loss::Random(words.chance("loss", "loss random 1%")?)
+                LossModel::Random(words.chance("loss", "loss random 1%")?)
             }
             digit if digit.starts_with(|c: char| c.is_ascii_digit()) => {
-                Loss::Random(words.chance("loss", "loss 1%")?)
+                LossModel::Random(words.chance("loss", "loss 1%")?)
             }
             "" => return Err(ArgumentError::NoValue { word: "loss", example: "loss 1%" }),
             other => return Err(ArgumentError::UnknownLoss { word: other.to_owned() }),
@@ -363,7 +363,7 @@ impl Arguments {
         Ok(())
     }
 
-    fn read_rate(&mut self, words: &mut Words) -> Result<(), ArgumentError> {
+    fn read_rate(&mut self, words: &mut ArgumentReader) -> Result<(), ArgumentError> {
         const EXAMPLE: &str = "rate 10mbit 20 48 5";
         self.rate = words.value("rate", "rate 10mbit", "a rate", quantity::rate)?;
         let bytes = "a number of bytes";
@@ -379,7 +379,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// What tc checks when it has read everything.
+    /// The checks that tc makes after parsing.
     fn check(mut self) -> Result<Arguments, ArgumentError> {
         if !self.reorder.probability.is_never() {
             if self.delay.is_zero() {
@@ -390,7 +390,7 @@ impl Arguments {
             return Err(ArgumentError::GapWithoutReorder);
         }
         let loses =
-            self.loss.is_some_and(|loss| !matches!(loss, Loss::Random(c) if c.probability.is_never()));
+            self.loss.is_some_and(|loss| !matches!(loss, LossModel::Random(c) if c.probability.is_never()));
         if self.ecn && !loses {
             return Err(ArgumentError::EcnWithoutLoss);
         }
@@ -404,7 +404,7 @@ impl Arguments {
 /// A table as tc reads it: whole numbers of 16 bits, lines with `#` before them are comments.
 fn table(text: &str) -> Result<Arc<[i16]>, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let number = |word: &str| word.parse::<i16>().map_err(|_| format!("'{word}' is no number of 16 bits"));
+    let number = |word: &str| word.parse::<i16>().map_err(|_| format!("'{word}' is not a 16-bit number"));
     let mut values: Vec<i16> =
         lines.flat_map(str::split_whitespace).map(number).take(TABLE_MAX + 1).collect::<Result<_, _>>()?;
     if !(1..=TABLE_MAX).contains(&values.len()) {
@@ -416,20 +416,20 @@ fn table(text: &str) -> Result<Arc<[i16]>, String> {
 
 const PERCENTAGE: &str = "a percentage from 0 to 100";
 
-/// The words not yet read.
-struct Words<'a> {
+/// The arguments that are not parsed yet.
+struct ArgumentReader<'a> {
     rest: &'a [String],
     tables: &'a Tables<'a>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> ArgumentReader<'a> {
     fn take(&mut self) -> Option<&'a str> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(first)
     }
 
-    /// The value that must come next.
+    /// Returns the next argument, which must be a value.
     fn value<T>(
         &mut self,
         word: &'static str,
@@ -441,7 +441,7 @@ impl<'a> Words<'a> {
         read(text).ok_or_else(|| ArgumentError::BadValue { word, text: text.to_owned(), wanted, example })
     }
 
-    /// The value that comes next if it begins with a digit.
+    /// Returns the next argument if it begins with a digit.
     fn next_number<T>(
         &mut self,
         word: &'static str,
@@ -457,7 +457,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The same, with a sign.
+    /// Returns the next argument if it begins with a digit or a sign.
     fn next_signed(
         &mut self,
         word: &'static str,
@@ -494,7 +494,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn slot(&mut self) -> Result<Slot, ArgumentError> {
+    fn slot(&mut self) -> Result<SlotArguments, ArgumentError> {
         const EXAMPLE: &str = "slot 800us 1ms packets 32";
         let time = |text: &str| quantity::time(text, BARE_SLOT);
         let wait = match self.next_number("slot", EXAMPLE, "a time", time)? {
@@ -514,7 +514,7 @@ impl<'a> Words<'a> {
                 SlotWait::By(law, mean, jitter)
             }
         };
-        let mut slot = Slot { wait, packets: 0, bytes: 0 };
+        let mut slot = SlotArguments { wait, packets: 0, bytes: 0 };
         if self.next_is("packets") {
             self.take();
             slot.packets = self.value("slot packets", EXAMPLE, "a number of packets", unsigned)?;
@@ -526,7 +526,7 @@ impl<'a> Words<'a> {
         Ok(slot)
     }
 
-    /// True if the next word is `whole`, perhaps cut short.
+    /// Returns whether the next argument is `whole` or an abbreviation of it.
     fn next_is(&self, whole: &str) -> bool {
         self.rest.first().is_some_and(|word| !word.is_empty() && whole.starts_with(word.as_str()))
     }

@@ -1,6 +1,6 @@
 //! From netem's arguments to a pipe.
 
-use super::{Arguments, Distribution, Loss, Slot, SlotWait};
+use super::{Arguments, Distribution, LossModel, SlotArguments, SlotWait};
 use crate::topology::{NodeKind, Topology};
 use fastpath_link::{
     Cells, Chance, CorruptSpec, Ecn, FourState, Framing, GilbertElliott, JitterCorrelation, JitterLaw,
@@ -10,7 +10,7 @@ use fastpath_units::{Bytes, Duration};
 use std::num::NonZeroU32;
 
 impl Arguments {
-    /// The pipe that does to packets what netem does with these arguments. Where the two differ:
+    /// Returns the pipe that treats packets as netem does with these arguments. The differences:
     ///
     /// - The delay follows the transmission, as on a wire. In the kernel's netem the delay of a
     ///   packet that waits for the rate runs while it waits.
@@ -46,7 +46,8 @@ impl Arguments {
         }
     }
 
-    /// Two hosts, the machine and the wire, with [`Arguments::pipe`] from the one to the other.
+    /// Returns a topology of two hosts, the machine and the wire, with [`Arguments::pipe`] between
+    /// them.
     pub fn topology(&self) -> Topology {
         let mut topology = Topology { seed: self.seed, ..Topology::default() };
         let [machine, wire] =
@@ -58,12 +59,12 @@ impl Arguments {
     fn loss(&self) -> LossSpec {
         match self.loss {
             None => LossSpec::Never,
-            Some(Loss::Random(loss)) if loss.correlation.is_never() => loss.probability.into(),
-            Some(Loss::Random(loss)) => LossSpec::Correlated(chance(loss)),
-            Some(Loss::State { p13, p31, p32, p23, p14 }) => {
+            Some(LossModel::Random(loss)) if loss.correlation.is_never() => loss.probability.into(),
+            Some(LossModel::Random(loss)) => LossSpec::Correlated(chance(loss)),
+            Some(LossModel::State { p13, p31, p32, p23, p14 }) => {
                 LossSpec::FourState(FourState { p13, p31, p32, p23, p14 })
             }
-            Some(Loss::GilbertElliott { p, r, bad, good }) => LossSpec::GilbertElliott(GilbertElliott {
+            Some(LossModel::GilbertElliott { p, r, bad, good }) => LossSpec::GilbertElliott(GilbertElliott {
                 to_bad: p,
                 to_good: r,
                 loss_in_bad: bad,
@@ -100,7 +101,7 @@ fn law(distribution: &Distribution, jitter: Duration) -> JitterLaw {
     }
 }
 
-fn slots(slot: &Slot) -> SlotSpec {
+fn slots(slot: &SlotArguments) -> SlotSpec {
     SlotSpec {
         wait: match &slot.wait {
             SlotWait::Between(least, most) => fastpath_link::SlotWait::Between(*least, *most),

@@ -91,7 +91,7 @@ fn values_are_those_tc_sends_to_the_kernel() {
         jitter: Duration::from_ms(10),
         delay_correlation: p(25.0),
         distribution: Some(Distribution::Pareto),
-        loss: Some(Loss::GilbertElliott { p: p(1.0), r: p(10.0), bad: p(70.0), good: p(0.1) }),
+        loss: Some(LossModel::GilbertElliott { p: p(1.0), r: p(10.0), bad: p(70.0), good: p(0.1) }),
         reorder: Chance { probability: p(25.0), correlation: p(50.0) },
         gap: 5,
         seed: Some(9),
@@ -102,13 +102,16 @@ fn values_are_those_tc_sends_to_the_kernel() {
     assert_eq!((rate.rate, rate.limit), (Rate::from_bps(10_000_000), 10240));
     assert_eq!((rate.packet_overhead, rate.cell_size, rate.cell_overhead), (-14, 48, 5));
     let state = |text| read(text).unwrap().loss.unwrap();
-    let alone = Loss::State { p13: p(1.0), p31: p(99.0), p32: p(0.0), p23: p(100.0), p14: p(0.0) };
+    let alone = LossModel::State { p13: p(1.0), p31: p(99.0), p32: p(0.0), p23: p(100.0), p14: p(0.0) };
     assert_eq!(state("loss state 1%"), alone);
-    let all = Loss::State { p13: p(1.0), p31: p(12.0), p32: p(3.0), p23: p(80.0), p14: p(4.0) };
+    let all = LossModel::State { p13: p(1.0), p31: p(12.0), p32: p(3.0), p23: p(80.0), p14: p(4.0) };
     assert_eq!(state("loss state 1% 12% 3% 80% 4%"), all);
     let (us, ms) = (Duration::from_us, Duration::from_ms);
     let slot = read("slot 800us 1ms packets 3 bytes 10k").unwrap().slot;
-    assert_eq!(slot, Some(Slot { wait: SlotWait::Between(us(800), ms(1)), packets: 3, bytes: 10240 }));
+    assert_eq!(
+        slot,
+        Some(SlotArguments { wait: SlotWait::Between(us(800), ms(1)), packets: 3, bytes: 10240 })
+    );
     let slot = read("slot distribution normal 1ms 100us").unwrap().slot.unwrap();
     assert_eq!(slot.wait, SlotWait::By(Distribution::Normal, ms(1), us(100)));
     assert_eq!(read("delay 1ms reorder 5").unwrap().gap, 1);

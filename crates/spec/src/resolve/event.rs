@@ -2,7 +2,7 @@
 
 use super::{InvalidValue, Notice, Resolver, nearest_or};
 use crate::description::EventDescription;
-use crate::path::Path;
+use crate::path::SpecPath;
 use crate::topology::{Direction, Event, LinkId};
 use fastpath_units::Time;
 
@@ -21,7 +21,7 @@ impl Resolver<'_> {
     }
 
     fn links_of_event(&mut self, index: usize, event: &EventDescription) -> Vec<LinkId> {
-        let path = || Path::of("events", index);
+        let path = || SpecPath::of("events", index);
         match (event.links.is_empty(), &event.group) {
             (false, None) => {
                 let named = event.links.iter().enumerate();
@@ -50,7 +50,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn link_named(&mut self, path: Path, name: &str) -> Option<LinkId> {
+    fn link_named(&mut self, path: SpecPath, name: &str) -> Option<LinkId> {
         let link = self.link_ids.get(name).copied();
         if link.is_none() {
             let known = self.link_ids.keys().map(String::as_str);
@@ -62,7 +62,7 @@ impl Resolver<'_> {
     }
 
     fn direction(&mut self, index: usize, event: &EventDescription, links: &[LinkId]) -> Option<Direction> {
-        let path = Path::of("events", index).key("direction");
+        let path = SpecPath::of("events", index).key("direction");
         match (event.direction.as_deref(), links) {
             (None | Some("both"), _) | (Some(_), []) => Some(Direction::Both),
             (Some(_), [_, _, ..]) => {
@@ -100,7 +100,7 @@ impl Resolver<'_> {
         for pipe in links.iter().flat_map(|&link| direction.pipes().map(move |end| (link, end))) {
             let starts = topology.tracks_of(pipe.0, pipe.1).iter().map(|track| topology.start_of(track));
             for traced in topology.traced(pipe, &event.values, at, starts) {
-                let path = Path::of("events", index).key(traced.key);
+                let path = SpecPath::of("events", index).key(traced.key);
                 if traced.is_lasting() {
                     let (what, instead) = (traced.to_string(), traced.instead());
                     self.mistakes.push(InvalidValue { path, what, instead });

@@ -3,7 +3,7 @@
 use super::{InvalidValue, NAME, Resolver, is_name, nearest_or};
 use crate::description::{LinkDescription, TraceDescription, TraceSource};
 use crate::link::TWO_ENDS;
-use crate::path::Path;
+use crate::path::SpecPath;
 use crate::topology::{Group, LinkId, NodeId, Start, Topology, TraceEnd, Track};
 use crate::trace::Timeline;
 use crate::traced::{self, Traced};
@@ -28,7 +28,7 @@ impl<'d> Resolver<'d> {
     }
 
     fn link(&mut self, index: usize, link: &'d LinkDescription) {
-        let path = || Path::of("links", index);
+        let path = || SpecPath::of("links", index);
         let presets = self.preset(path(), link.preset.as_deref());
         let group = link.group.as_deref().and_then(|name| self.group_of_link(path(), name));
         let traces = self.load_all(path(), &link.traces);
@@ -82,7 +82,7 @@ impl<'d> Resolver<'d> {
         self.link_ids.insert(name, id);
     }
 
-    fn ends(&mut self, path: Path, link: &LinkDescription) -> Option<[NodeId; 2]> {
+    fn ends(&mut self, path: SpecPath, link: &LinkDescription) -> Option<[NodeId; 2]> {
         let path = path.key("between");
         if link.between.iter().all(String::is_empty) {
             self.mistake(path, "link has no ends", TWO_ENDS);
@@ -106,7 +106,7 @@ impl<'d> Resolver<'d> {
         Some([a, b])
     }
 
-    fn check_link_name(&mut self, path: Path, name: &str) {
+    fn check_link_name(&mut self, path: SpecPath, name: &str) {
         let path = path.key("name");
         if !is_name(name) {
             let what = format!("'{}' cannot be the name of a link", name.escape_debug());
@@ -118,7 +118,7 @@ impl<'d> Resolver<'d> {
     }
 
     /// The values of a preset, from the first node to the second and back.
-    fn preset(&mut self, path: Path, name: Option<&str>) -> [Change; 2] {
+    fn preset(&mut self, path: SpecPath, name: Option<&str>) -> [Change; 2] {
         let Some(name) = name else { return Default::default() };
         if let Some(preset) = preset::named(name) {
             return [preset.up, preset.down];
@@ -130,7 +130,7 @@ impl<'d> Resolver<'d> {
     }
 
     /// The group that a link names; one that is not declared starts with the run.
-    fn group_of_link(&mut self, path: Path, name: &'d str) -> Option<usize> {
+    fn group_of_link(&mut self, path: SpecPath, name: &'d str) -> Option<usize> {
         if let Some(&group) = self.group_ids.get(name) {
             return Some(group);
         }
@@ -147,7 +147,7 @@ impl<'d> Resolver<'d> {
     }
 
     /// A value of the link that both directions replace never holds.
-    fn check_directions(&mut self, path: Path, link: &LinkDescription) {
+    fn check_directions(&mut self, path: SpecPath, link: &LinkDescription) {
         let [both, forward, backward] =
             [&link.values, &link.forward.values, &link.backward.values].map(keys_given);
         for (number, key) in pipe::KEYS.iter().enumerate() {
@@ -163,7 +163,7 @@ impl<'d> Resolver<'d> {
     /// for good.
     fn refuse_beside_opportunities(&mut self, id: LinkId, link: &LinkDescription) {
         let directions = [&link.forward.values, &link.backward.values];
-        let path = Path::of("links", self.described[id.0 as usize]);
+        let path = SpecPath::of("links", self.described[id.0 as usize]);
         let mut found: Vec<InvalidValue> = Vec::new();
         let topology = &self.topology;
         let in_vain = |end: usize, change: &Change| {
@@ -172,7 +172,7 @@ impl<'d> Resolver<'d> {
             found.retain(Traced::is_lasting);
             found
         };
-        let mut refuse = |path: Path, traced: &Traced| {
+        let mut refuse = |path: SpecPath, traced: &Traced| {
             let path = path.key(traced.key);
             found.push(InvalidValue { path, what: traced.to_string(), instead: traced.instead() });
         };
@@ -193,7 +193,7 @@ impl<'d> Resolver<'d> {
         self.mistakes.extend(found);
     }
 
-    fn load_all(&mut self, path: Path, traces: &[TraceDescription]) -> Vec<LoadedTrace> {
+    fn load_all(&mut self, path: SpecPath, traces: &[TraceDescription]) -> Vec<LoadedTrace> {
         let mut loaded: Vec<LoadedTrace> = Vec::new();
         for (number, trace) in traces.iter().enumerate() {
             let path = path.clone().key("trace").index(number);
@@ -208,7 +208,7 @@ impl<'d> Resolver<'d> {
         loaded
     }
 
-    fn load(&mut self, path: Path, trace: &TraceDescription) -> Option<LoadedTrace> {
+    fn load(&mut self, path: SpecPath, trace: &TraceDescription) -> Option<LoadedTrace> {
         let TraceDescription { source, end, offset } = trace;
         let (source, timeline) = self.timeline(path.clone(), source)?;
         if let (TraceEnd::Hold, Timeline::Opportunities(_)) = (end, &timeline) {
@@ -225,7 +225,7 @@ impl<'d> Resolver<'d> {
     }
 
     /// The values of a trace, and its source with nothing left out.
-    fn timeline(&mut self, path: Path, source: &TraceSource) -> Option<(TraceSource, Timeline)> {
+    fn timeline(&mut self, path: SpecPath, source: &TraceSource) -> Option<(TraceSource, Timeline)> {
         match source {
             TraceSource::Poisson { rate, length, seed } => {
                 let drawn = Opportunities::poisson(*rate, *length, *seed);

@@ -1,8 +1,8 @@
 //! From a description to a checked topology, or every mistake in it: names, ends, addresses,
 //! hardware addresses, presets, traces, rules and default queues.
 //!
-//! The resolver knows no text. A mistake carries its [`Path`] in the description, and each reader
-//! knows where that stands in the author's file.
+//! The resolver knows no text. A mistake carries its [`SpecPath`] in the description, and each
+//! reader knows where that stands in the author's file.
 //!
 //! ```text
 //!  nodes ─▶ groups ─▶ links, traces ─▶ what nodes have on links ─▶ events
@@ -23,7 +23,7 @@ use crate::address;
 use crate::default_queue;
 use crate::description::{Description, NodeRole};
 use crate::mistake::{nearest, several};
-use crate::path::Path;
+use crate::path::SpecPath;
 use crate::topology::{Group, LinkId, NodeId, NodeKind, Topology};
 use node::Placements;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ const NAME: &str = "write up to 32 letters, digits, '_', '-', '.'";
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidValue {
     /// Where.
-    pub path: Path,
+    pub path: SpecPath,
     /// What is wrong.
     pub what: String,
     /// What to do about it: `write …`.
@@ -48,7 +48,7 @@ pub struct InvalidValue {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
     /// Where.
-    pub path: Path,
+    pub path: SpecPath,
     /// What to know.
     pub what: String,
 }
@@ -138,17 +138,17 @@ impl<'d> Resolver<'d> {
         }
     }
 
-    fn mistake(&mut self, path: Path, what: impl Into<String>, instead: impl Into<String>) {
+    fn mistake(&mut self, path: SpecPath, what: impl Into<String>, instead: impl Into<String>) {
         self.mistakes.push(InvalidValue { path, what: what.into(), instead: instead.into() });
     }
 
-    fn warn(&mut self, path: Path, what: impl Into<String>) {
+    fn warn(&mut self, path: SpecPath, what: impl Into<String>) {
         self.notices.push(Notice { path, what: what.into() });
     }
 
     fn nodes(&mut self) {
         for (index, node) in self.description.nodes.iter().enumerate() {
-            let path = || Path::of("nodes", index).key("name");
+            let path = || SpecPath::of("nodes", index).key("name");
             if !is_name(&node.name) {
                 let what = format!("'{}' cannot be the name of a node", node.name.escape_debug());
                 self.mistake(path(), what, format!("{NAME}, a letter or digit first"));
@@ -171,7 +171,7 @@ impl<'d> Resolver<'d> {
 
     fn groups(&mut self) {
         for (index, group) in self.description.groups.iter().enumerate() {
-            let path = || Path::of("groups", index).key("name");
+            let path = || SpecPath::of("groups", index).key("name");
             if !is_name(&group.name) {
                 let what = format!("'{}' cannot be the name of a group", group.name.escape_debug());
                 self.mistake(path(), what, NAME);
@@ -189,15 +189,15 @@ impl<'d> Resolver<'d> {
     }
 
     /// The path of a link of the topology.
-    fn link_path(&self, link: LinkId) -> Path {
-        Path::of("links", self.described[link.0 as usize])
+    fn link_path(&self, link: LinkId) -> SpecPath {
+        SpecPath::of("links", self.described[link.0 as usize])
     }
 
     /// What can be judged only when everything is known.
     fn check(&mut self) {
         let Some(first) = self.topology.hosts().next().map(|(id, _)| id) else {
             let what = "there is no host, so nothing can enter or leave";
-            return self.mistake(Path::default(), what, "write [host.a]");
+            return self.mistake(SpecPath::default(), what, "write [host.a]");
         };
         let given = self.placements.iter().flat_map(|placed| placed.macs.iter().copied()).collect();
         let mut problems = address::settle_macs(&mut self.topology, &given);
@@ -247,7 +247,7 @@ impl<'d> Resolver<'d> {
             alone.push((index, format!("no links join {names} to {}", topology.node(first).name)));
         }
         for (index, text) in alone {
-            self.warn(Path::of("nodes", index), text);
+            self.warn(SpecPath::of("nodes", index), text);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Resolver;
 use crate::address::AddressError;
 use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::mistake::nearest;
-use crate::path::Path;
+use crate::path::SpecPath;
 use crate::port_name::PortName;
 use crate::topology::{NodeId, NodeKind};
 use std::collections::BTreeMap;
@@ -14,21 +14,22 @@ use std::net::IpAddr;
 #[derive(Default)]
 pub(super) struct Placements {
     /// By interface and IP address, `None` for its hardware address.
-    placed: Vec<(usize, Option<IpAddr>, Path)>,
+    placed: Vec<(usize, Option<IpAddr>, SpecPath)>,
     /// By the next router.
-    routes: Vec<(IpAddr, Path)>,
+    routes: Vec<(IpAddr, SpecPath)>,
     /// The interfaces whose hardware address was given.
     pub(super) macs: Vec<(NodeId, usize)>,
 }
 
 impl Placements {
     /// Where the description says what `error` is about.
-    pub(super) fn path(&self, interface: usize, error: &AddressError) -> Option<Path> {
+    pub(super) fn path(&self, interface: usize, error: &AddressError) -> Option<SpecPath> {
         if let AddressError::NoGateway(via) = error {
             return self.routes.iter().find(|(gateway, _)| gateway == via).map(|(_, path)| path.clone());
         }
-        let same =
-            |placed: &&(usize, Option<IpAddr>, Path)| placed.0 == interface && placed.1 == error.address();
+        let same = |placed: &&(usize, Option<IpAddr>, SpecPath)| {
+            placed.0 == interface && placed.1 == error.address()
+        };
         // The last of equals: a duplicate is a duplicate of what was there before.
         self.placed.iter().rev().find(same).map(|(_, _, path)| path.clone())
     }
@@ -43,7 +44,7 @@ impl Resolver<'_> {
             let mut placements = Placements::default();
             let id = NodeId(index as u32);
             if matches!(node.kind, NodeRole::Host | NodeRole::Router) {
-                let mut paths = OnLinkPaths::new(Path::of("nodes", index).key("addresses"));
+                let mut paths = OnLinkPaths::new(SpecPath::of("nodes", index).key("addresses"));
                 for given in &node.addresses {
                     let path = paths.path(given);
                     if let Some(interface) =
@@ -58,7 +59,7 @@ impl Resolver<'_> {
                 self.port(index, port, &mut ports);
             }
             if matches!(node.kind, NodeRole::Host | NodeRole::Router) {
-                let mut paths = OnLinkPaths::new(Path::of("nodes", index).key("mac"));
+                let mut paths = OnLinkPaths::new(SpecPath::of("nodes", index).key("mac"));
                 for given in &node.macs {
                     let path = paths.path(given);
                     if let Some(interface) = self.interface(id, path.clone(), given.link.as_deref(), "mac") {
@@ -69,7 +70,7 @@ impl Resolver<'_> {
                 }
             }
             for (prefix, via) in &node.routes {
-                let path = Path::of("nodes", index).key("routes").key(&prefix.to_string());
+                let path = SpecPath::of("nodes", index).key("routes").key(&prefix.to_string());
                 placements.routes.push((*via, path));
             }
             let mut routes = node.routes.clone();
@@ -82,7 +83,7 @@ impl Resolver<'_> {
     }
 
     fn refuse_what_the_kind_has_not(&mut self, index: usize, node: &NodeDescription) {
-        let path = |key: &str| Path::of("nodes", index).key(key);
+        let path = |key: &str| SpecPath::of("nodes", index).key(key);
         let (kind, name) = (node.kind.key(), &node.name);
         if matches!(node.kind, NodeRole::Switch | NodeRole::OpenFlow) {
             let given = [
@@ -107,7 +108,7 @@ impl Resolver<'_> {
 
     /// Checks the port of a host; `ports` has the host of each port so far.
     fn port(&mut self, index: usize, port: &PortName, ports: &mut BTreeMap<String, String>) {
-        let path = Path::of("nodes", index);
+        let path = SpecPath::of("nodes", index);
         let node = &mut self.topology.nodes[index];
         // The interface behind a port has an address of its own, which is not known here.
         node.interfaces.iter_mut().for_each(|interface| interface.mac = None);
@@ -125,7 +126,7 @@ impl Resolver<'_> {
     }
 
     fn rules(&mut self, index: usize, node: &NodeDescription) {
-        let path = Path::of("nodes", index);
+        let path = SpecPath::of("nodes", index);
         let (path, file, text) = match &node.rules {
             None => return,
             Some(RuleSource::Text(text)) => (path.key("rules"), None, text.clone()),
@@ -155,7 +156,7 @@ impl Resolver<'_> {
     }
 
     /// The interface on `link`, or the only one.
-    fn interface(&mut self, id: NodeId, path: Path, link: Option<&str>, key: &str) -> Option<usize> {
+    fn interface(&mut self, id: NodeId, path: SpecPath, link: Option<&str>, key: &str) -> Option<usize> {
         let node = self.topology.node(id);
         // Most nodes with many links name them: do not list all of them for each.
         if let Some(link) = link.and_then(|link| self.link_ids.get(link))
@@ -188,16 +189,16 @@ impl Resolver<'_> {
 
 /// The paths of values given by link, in their order: `addresses[0]`, `addresses["a-r"][0]`, …
 struct OnLinkPaths {
-    list: Path,
+    list: SpecPath,
     counts: BTreeMap<Option<String>, usize>,
 }
 
 impl OnLinkPaths {
-    fn new(list: Path) -> OnLinkPaths {
+    fn new(list: SpecPath) -> OnLinkPaths {
         OnLinkPaths { list, counts: BTreeMap::new() }
     }
 
-    fn path<T>(&mut self, given: &OnLink<T>) -> Path {
+    fn path<T>(&mut self, given: &OnLink<T>) -> SpecPath {
         let count = self.counts.entry(given.link.clone()).or_insert(0);
         let place = *count;
         *count += 1;

@@ -1,9 +1,9 @@
-//! Delays from a file, for jitter: a table that is drawn from, or one delay for each packet. CSV
-//! with one named column, or in a table two:
+//! Delays from a file, for jitter: a table of which delays are drawn, or one delay for each packet.
+//! CSV with one named column; a table may have two:
 //!
 //! ```text
 //! delay_ms,count              # the unit in the name, or in the values: 1.5ms
-//! 1.5,200                     # this often; without the column count every line weighs the same
+//! 1.5,200                     # 200 times; without the column count every line has the same weight
 //! 2,50
 //! ```
 
@@ -12,24 +12,24 @@ use super::{each, mistake};
 use crate::mistake::Mistake;
 use fastpath_units::Duration;
 
-/// More delays than this are refused: they are held in memory.
+/// The most delays of a file: they are held in memory.
 const DELAYS_MAX: u64 = 1 << 22;
 
-/// The delays of a table, each as often as it counts.
+/// Parses the delays of a table, each repeated by its count.
 pub(crate) fn table(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
     let mut delays = Vec::new();
     read(text, true, |delay, count| delays.extend(std::iter::repeat_n(delay, count)))?;
     Ok(delays)
 }
 
-/// The delays of packets, in their order.
+/// Parses the delays of packets, in their order.
 pub(crate) fn trace(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
     let mut delays = Vec::new();
     read(text, false, |delay, _| delays.push(delay))?;
     Ok(delays)
 }
 
-/// Gives each line with how often it counts, at least one line.
+/// Parses each line with its count. There is at least one line.
 fn read(text: &str, counts: bool, mut give: impl FnMut(Duration, usize)) -> Result<(), Vec<Mistake>> {
     let mut lines = text.lines().enumerate().filter_map(|(index, line)| {
         let content = line.split('#').next().unwrap_or_default().trim();
@@ -58,7 +58,11 @@ fn read(text: &str, counts: bool, mut give: impl FnMut(Duration, usize)) -> Resu
         let count = match cells.get(1) {
             None => 1,
             Some(text) => text.parse::<u64>().map_err(|_| {
-                mistake(number, format!("count '{text}' is not a whole number"), "write how often: 3")
+                mistake(
+                    number,
+                    format!("count '{text}' is not a whole number"),
+                    "write a count, for example 3",
+                )
             })?,
         };
         total = total.saturating_add(count);
@@ -79,7 +83,7 @@ fn heading(number: usize, text: &str) -> Result<Heading, Mistake> {
     let heading = Heading::read(number, text)?;
     match heading.column {
         Column::Delay | Column::Jitter => Ok(heading),
-        _ => Err(mistake(number, format!("'{text}' is no column of delays"), "write delay_ms")),
+        _ => Err(mistake(number, format!("'{text}' is not a column of delays"), "write delay_ms")),
     }
 }
 
@@ -102,7 +106,7 @@ mod tests {
             ("delay_ms\n", "1:1: there are no delays"),
             ("delay_ms,count\n1,0\n", "1:1: there are no delays"),
             ("1.5\n", "1:1: the column '1.5' is not known"),
-            ("rate_mbps\n1\n", "1:1: 'rate_mbps' is no column of delays"),
+            ("rate_mbps\n1\n", "1:1: 'rate_mbps' is not a column of delays"),
             ("delay_ms,weight\n", "1:1: the columns 'delay_ms,weight' are not known"),
             ("delay_ms\n1\n-2\n", "3:1: delay '-2': "),
             ("delay_ms\n1,2\n", "2:1: 2 values under 1 names"),

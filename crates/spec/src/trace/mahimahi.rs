@@ -1,4 +1,4 @@
-//! Mahimahi's traces (mm-link(1)): a line for every opportunity to send 1504 bytes, its time in
+//! Traces of Mahimahi (mm-link(1)): each line is the time of an opportunity to send 1504 bytes, in
 //! whole milliseconds.
 
 use super::{each, mistake};
@@ -6,13 +6,12 @@ use crate::mistake::Mistake;
 use fastpath_link::{Opportunities, OpportunitiesError};
 use fastpath_units::Duration;
 
-/// More opportunities than any trace has: an hour at 12 Gbit/s.
+/// The most opportunities of a trace: an hour at 12 Gbit/s.
 const LINES_MAX: usize = 1 << 28;
-/// The last millisecond of the range of times.
+/// The last millisecond of the range of `Time`.
 const MS_MAX: u64 = u64::MAX / 1_000_000_000;
 
-/// Reads a trace of Mahimahi. The error is what is wrong with its lines, at most
-/// [`super::MISTAKES_MAX`] of them.
+/// Parses a trace of Mahimahi. The error is a list of at most [`super::MISTAKES_MAX`] mistakes.
 pub(super) fn mahimahi(text: &str) -> Result<Opportunities, Vec<Mistake>> {
     let mut times = Vec::new();
     if text.lines().nth(LINES_MAX).is_some() {
@@ -35,14 +34,14 @@ pub(super) fn mahimahi(text: &str) -> Result<Opportunities, Vec<Mistake>> {
     })?;
     let last = times.len().max(1);
     let wrong = |error| match error {
-        OpportunitiesError::Empty => mistake(1, "the trace has no opportunity", "give it at least one line"),
+        OpportunitiesError::Empty => mistake(1, "the trace has no opportunity", "write at least one line"),
         OpportunitiesError::OutOfOrder { number } => {
             let what = "the opportunity comes before the one above it";
             mistake(number, what, "put the times in ascending order")
         }
         OpportunitiesError::NoDuration => {
             let what = "the trace ends at time 0";
-            mistake(last, what, "end it later: its last time is how long it lasts")
+            mistake(last, what, "write a later last time: it is the length of the trace")
         }
     };
     Ok(Opportunities::new(times).map_err(wrong)?)

@@ -1,17 +1,17 @@
-//! Values of a link over time: traces from elsewhere, text in, exact steps out. One format, one
+//! Values of a link over time: parsers of trace formats, with exact times. Each format has one
 //! file.
 //!
 //! ```text
 //!  Mahimahi ──▶ opportunities ─┐
 //!  Poisson ───▶ opportunities ─┤
-//!  CSV, named columns ▶ steps ─┼─▶ Timeline ─▶ Track (topology.rs) ─▶ Schedule (schedule.rs) ─▶ changes of a pipe
+//!  CSV, named columns ▶ steps ─┼─▶ Timeline ─▶ Track (topology.rs) ─▶ Schedule (fastpath-net)
 //!  TheaterQ ──────────▶ steps ─┤
 //!  netem-trace ───────▶ steps ─┘
 //! ```
 //!
-//! Times are exact: decimal numbers become picoseconds without rounding, and finer ones are
-//! refused. Steps follow each other without a gap, in order, none of no length; what is not so is a
-//! [`Mistake`] with its line.
+//! Times are exact: decimal numbers become picoseconds without rounding, and finer times are
+//! refused. Steps are in order, without gaps, and none is empty; otherwise a [`Mistake`] names the
+//! line.
 
 pub(crate) mod delays;
 mod mahimahi;
@@ -28,13 +28,13 @@ use fastpath_link::{
 use fastpath_units::{Duration, Probability, Rate};
 use std::sync::Arc;
 
-/// More steps than this are refused: they are held in memory.
+/// The most steps of a trace: they are held in memory.
 const STEPS_MAX: usize = 1 << 21;
 
-/// Shorter steps are refused: a link would be busier changing than carrying.
+/// The shortest step. Shorter ones would cost more time than the packets.
 const STEP_MIN: Duration = Duration::from_us(1);
 
-/// More wrong lines of a file than this are not reported.
+/// The number of wrong lines of a file that are reported.
 pub const MISTAKES_MAX: usize = 20;
 
 /// A format of traces.
@@ -53,60 +53,60 @@ pub enum Format {
 /// What a trace holds.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Timeline {
-    /// Values, one after the other.
+    /// Successive values.
     Steps(Steps),
-    /// Moments at which packets may be sent.
+    /// Times at which packets may be sent.
     Opportunities(Opportunities),
 }
 
-/// Values of a pipe, each set until the next.
+/// Successive values of a pipe, each valid until the next.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Steps {
-    steps: Arc<[Step]>,
+    steps: Arc<[TraceStep]>,
     length: Duration,
-    /// Of a link: what any step sets.
+    /// The keys of a link that any step sets.
     keys: Vec<&'static str>,
 }
 
-/// Values from a moment of the trace on.
+/// Values from one time of the trace on.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Step {
+pub struct TraceStep {
     /// From the start of the trace.
     pub at: Duration,
-    /// What is so from then on.
+    /// The values from that time on.
     pub values: Values,
 }
 
-/// The values of a step; what is absent stays as it is.
+/// The values of a step. Absent values do not change.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Values {
-    /// A rate, or what stands in its place.
-    pub rate: Option<Pace>,
-    /// One way.
+    /// The rate.
+    pub rate: Option<TraceRate>,
+    /// The one-way delay.
     pub delay: Option<Duration>,
-    /// Of each packet, before the queue.
+    /// The loss of each packet, before the queue.
     pub loss: Option<Probability>,
     /// A drop-tail queue of this size.
     pub queue: Option<Limit>,
     /// The standard deviation of a normal jitter; 0 is none.
     pub jitter: Option<(Duration, Reorder)>,
-    /// Of each packet, and how much later the copy leaves.
+    /// The probability of a duplicate, and how much later the copy leaves.
     pub duplicate: Option<(Probability, Duration)>,
 }
 
-/// How fast a link sends.
+/// The sending rate of a link in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pace {
-    /// Not at all: what is queued waits, and the packet on the wire goes on later where it was.
+pub enum TraceRate {
+    /// Rate 0: queued packets wait. The packet in transmission is suspended and resumes later.
     Paused,
-    /// At this rate.
+    /// A rate.
     Rate(Rate),
-    /// At once.
+    /// Unlimited.
     Unlimited,
 }
 
 impl Timeline {
-    /// Reads a trace. The error is what is wrong with its lines, at most [`MISTAKES_MAX`] of them.
+    /// Parses a trace. The error is a list of at most [`MISTAKES_MAX`] mistakes.
     pub fn read(format: Format, text: &str) -> Result<Timeline, Vec<Mistake>> {
         Ok(match format {
             Format::Mahimahi => Timeline::Opportunities(mahimahi::mahimahi(text)?),
@@ -116,7 +116,7 @@ impl Timeline {
         })
     }
 
-    /// How long it is.
+    /// Returns its length.
     pub fn length(&self) -> Duration {
         match self {
             Timeline::Steps(steps) => steps.length,
@@ -124,7 +124,7 @@ impl Timeline {
         }
     }
 
-    /// Which keys of a link it sets, or stands in the place of.
+    /// Returns the keys of a link that it sets or replaces.
     pub fn keys(&self) -> &[&'static str] {
         match self {
             Timeline::Steps(steps) => &steps.keys,
@@ -132,15 +132,15 @@ impl Timeline {
         }
     }
 
-    /// The highest rate and the longest delay it ever asks for.
+    /// Returns the highest rate and the longest delay in it.
     pub(crate) fn extremes(&self) -> (Option<Rate>, Duration) {
         match self {
             Timeline::Opportunities(opportunities) => {
                 (Rate::from_bps(opportunities.mean_bps().ceil() as u64), Duration::ZERO)
             }
             Timeline::Steps(steps) => {
-                let rate = |step: &Step| match step.values.rate {
-                    Some(Pace::Rate(rate)) => Some(rate),
+                let rate = |step: &TraceStep| match step.values.rate {
+                    Some(TraceRate::Rate(rate)) => Some(rate),
                     _ => None,
                 };
                 let delay = steps.steps.iter().filter_map(|step| step.values.delay).max();
@@ -149,24 +149,24 @@ impl Timeline {
         }
     }
 
-    /// What it holds, in a sentence.
+    /// Returns a summary in a sentence.
     pub fn describe(&self) -> String {
         summary::describe(self)
     }
 }
 
 impl Steps {
-    /// The steps, the first at 0.
-    pub fn steps(&self) -> &[Step] {
+    /// Returns the steps. The first is at 0.
+    pub fn steps(&self) -> &[TraceStep] {
         &self.steps
     }
 
-    /// How long they last in all.
+    /// Returns the length of all steps.
     pub fn length(&self) -> Duration {
         self.length
     }
 
-    /// What is so from the step at `index` on: its values, and those that earlier ones have left.
+    /// Returns the values in force from step `index` on: its own, and those of earlier steps.
     pub fn merged(&self, index: usize) -> Values {
         self.steps[..=index].iter().fold(Values::default(), |before, step| {
             let Values { rate, delay, loss, queue, jitter, duplicate } = &step.values;
@@ -181,7 +181,7 @@ impl Steps {
         })
     }
 
-    /// Back to what `spec` says of all that the steps set.
+    /// Returns the change that restores from `spec` every value that the steps set.
     pub fn undo(&self, spec: &PipeSpec) -> Change {
         let mut change = Change::default();
         for key in &self.keys {
@@ -199,7 +199,7 @@ impl Steps {
 }
 
 impl Values {
-    /// As a change of a pipe.
+    /// Returns the values as a change of a pipe.
     pub fn change(&self) -> Change {
         let mut change = Change {
             delay: self.delay,
@@ -210,9 +210,9 @@ impl Values {
         };
         match self.rate {
             None => {}
-            Some(Pace::Paused) => change.paused = Some(true),
-            Some(Pace::Rate(rate)) => (change.rate, change.paused) = (Some(Some(rate)), Some(false)),
-            Some(Pace::Unlimited) => (change.rate, change.paused) = (Some(None), Some(false)),
+            Some(TraceRate::Paused) => change.paused = Some(true),
+            Some(TraceRate::Rate(rate)) => (change.rate, change.paused) = (Some(Some(rate)), Some(false)),
+            Some(TraceRate::Unlimited) => (change.rate, change.paused) = (Some(None), Some(false)),
         }
         change.jitter = self.jitter.map(|(sd, order)| {
             let law = JitterLaw::Normal { sd };
@@ -222,37 +222,37 @@ impl Values {
     }
 }
 
-/// Steps being put one after the other.
+/// Builds the steps of a trace.
 #[derive(Debug, Default)]
 struct Builder {
-    steps: Vec<Step>,
+    steps: Vec<TraceStep>,
     length: Duration,
 }
 
 impl Builder {
-    /// A step that follows the one before and lasts `length`.
+    /// Adds a step of `length` after the previous one.
     fn push(&mut self, line: usize, length: Duration, values: Values) -> Result<(), Mistake> {
         if length.is_zero() {
-            return Err(mistake(line, "the step has no length", "give it a time, or remove the line"));
+            return Err(mistake(line, "the step has no length", "write a duration, or remove the line"));
         }
         if length < STEP_MIN {
             let what = format!("the step lasts {length}, and {STEP_MIN} is the shortest");
-            return Err(mistake(line, what, "join it with another"));
+            return Err(mistake(line, what, "join it with another step"));
         }
         if self.steps.len() == STEPS_MAX {
             let what = format!("more than {STEPS_MAX} steps");
-            return Err(mistake(line, what, "shorten the trace: it can start over at its end"));
+            return Err(mistake(line, what, "shorten the trace; it can repeat"));
         }
         let end = self.length.as_ps().checked_add(length.as_ps()).map(Duration::from_ps);
         let too_long = || mistake(line, "the trace is longer than 213 days", "shorten it");
-        self.steps.push(Step { at: self.length, values });
+        self.steps.push(TraceStep { at: self.length, values });
         self.length = end.ok_or_else(too_long)?;
         Ok(())
     }
 
     fn finish(self) -> Result<Steps, Mistake> {
         if self.steps.is_empty() {
-            return Err(mistake(1, "the trace is empty", "give it at least one step"));
+            return Err(mistake(1, "the trace is empty", "write at least one step"));
         }
         let has = |what: fn(&Values) -> bool| self.steps.iter().any(|step| what(&step.values));
         let keys = [
@@ -268,7 +268,7 @@ impl Builder {
     }
 }
 
-/// Reads line after line, whatever is wrong with those above.
+/// Parses line by line and collects the mistakes of all lines.
 fn each<T>(
     lines: impl Iterator<Item = T>,
     mut read: impl FnMut(T) -> Result<(), Vec<Mistake>>,

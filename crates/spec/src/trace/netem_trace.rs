@@ -3,16 +3,17 @@
 //! of them.
 //!
 //! ```text
-//! {"RepeatedBwPatternConfig":{"pattern":[{"StaticBwConfig":{"bw":"12Mbps","duration":"1s"}}, …],"count":2}}
+//! {"RepeatedBwPatternConfig":
+//!   {"pattern":[{"StaticBwConfig":{"bw":"12Mbps","duration":"1s"}}, …],"count":2}}
 //! {"StaticDelayConfig":{"delay":{"secs":0,"nanos":10000000},"duration":{"secs":1,"nanos":0}}}
 //! {"TraceBwConfig":[[1000.0,[12.0,24.0]], …]}                    milliseconds each, Mbit/s
 //! ```
 //!
-//! What is left out is as there: 12 Mbit/s, 10 ms, 1 s. A pattern with count 0 is without end,
-//! which is one round of a trace that starts over. Models that draw their values at random depend
-//! on that crate's generator and are refused, as are losses that depend on the packets lost before.
+//! The defaults are those of the crate: 12 Mbit/s, 10 ms, 1 s. A pattern with count 0 repeats for
+//! ever: it becomes one period of a trace that repeats. Models with random values depend on the
+//! generator of that crate and are refused. So are losses that depend on earlier losses.
 
-use super::{Builder, Pace, Steps, Values, mistake};
+use super::{Builder, Steps, TraceRate, Values, mistake};
 use crate::mistake::Mistake;
 use fastpath_units::{Duration, Probability, Rate};
 use serde::de::Error;
@@ -40,7 +41,7 @@ enum Config {
     Repeated(Repeated),
 }
 
-/// A value for a time. The field's name tells them apart, so each has its type.
+/// A value for a time. Each kind has its own type because the name of the field differs.
 #[derive(Deserialize)]
 struct Static<V> {
     #[serde(flatten)]
@@ -87,10 +88,10 @@ pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
         let what = error.to_string();
         let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
         let (line, column) = (error.line().max(1), error.column().max(1));
-        Mistake { line, column, what, instead: "write what the crate netem-trace writes".to_owned() }
+        Mistake { line, column, what, instead: "write JSON as the crate netem-trace does".to_owned() }
     })?;
     let mut steps = Builder::default();
-    // Without end is one round: whoever plays it starts over.
+    // An endless pattern is one period: the track repeats it.
     play(&config, true, &mut steps)?;
     Ok(steps.finish()?)
 }
@@ -99,8 +100,10 @@ fn play(config: &Config, outermost: bool, steps: &mut Builder) -> Result<(), Mis
     let wrong = |what: &str, instead: &str| Err(mistake(1, what, instead));
     match config {
         Config::Bw(Static { value, duration }) => {
-            let rate =
-                value.bw.as_ref().map_or(Pace::Rate(Rate::from_bps(12_000_000).expect("a rate")), |bw| bw.0);
+            let rate = value
+                .bw
+                .as_ref()
+                .map_or(TraceRate::Rate(Rate::from_bps(12_000_000).expect("a rate")), |bw| bw.0);
             steps.push(1, duration.0, Values { rate: Some(rate), ..Values::default() })
         }
         Config::BwTable(rows) => {
@@ -142,7 +145,7 @@ fn play(config: &Config, outermost: bool, steps: &mut Builder) -> Result<(), Mis
     }
 }
 
-/// The probability of a pattern that does not depend on what was lost before.
+/// Returns the probability of a pattern that does not depend on earlier losses.
 fn independent(pattern: Option<&[f64]>, name: &str) -> Result<Probability, Mistake> {
     match pattern {
         Some([]) => Ok(Probability::NEVER),
@@ -158,11 +161,11 @@ fn independent(pattern: Option<&[f64]>, name: &str) -> Result<Probability, Mista
 }
 
 /// `"12Mbps"`, `"1Gbps 200Mbps"`, or `{"gbps":0,"bps":12000000}`.
-struct Bandwidth(Pace);
+struct Bandwidth(TraceRate);
 /// `"1s"`, `"1s 500ms"`, or `{"secs":1,"nanos":0}`.
 struct Span(Duration);
 struct Milliseconds(Duration);
-struct Megabits(Pace);
+struct Megabits(TraceRate);
 
 impl Default for Span {
     fn default() -> Span {
@@ -215,7 +218,7 @@ impl<'de> Deserialize<'de> for Span {
 
 impl<'de> Deserialize<'de> for Milliseconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Milliseconds, D::Error> {
-        // The shortest decimal that names the number is the one that was written.
+        // The shortest decimal of the number is the one in the file.
         let ms = f64::deserialize(deserializer)?;
         let found = format!("{ms}ms").parse().ok().map(Milliseconds);
         found.ok_or_else(|| D::Error::custom(format!("{ms} is not a time in milliseconds")))
@@ -231,8 +234,8 @@ impl<'de> Deserialize<'de> for Megabits {
     }
 }
 
-fn pace(bps: u64) -> Option<Pace> {
-    if bps == 0 { Some(Pace::Paused) } else { Rate::from_bps(bps).map(Pace::Rate) }
+fn pace(bps: u64) -> Option<TraceRate> {
+    if bps == 0 { Some(TraceRate::Paused) } else { Rate::from_bps(bps).map(TraceRate::Rate) }
 }
 
 fn is_zero(word: &str) -> bool {
@@ -240,7 +243,7 @@ fn is_zero(word: &str) -> bool {
         && word.trim_start_matches(['0', '.']).starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// The sum of the words of a text such as `1s 500ms`.
+/// Returns the sum of the quantities in a text such as `1s 500ms`.
 fn sum(text: &str, read: impl Fn(&str) -> Option<u64>) -> Option<u64> {
     let mut words = text.split_whitespace().peekable();
     words.peek()?;
@@ -254,7 +257,7 @@ mod tests {
     fn rates(text: &str) -> Vec<(u64, u64)> {
         let steps = read(text).unwrap();
         let rate = |values: &Values| match values.rate {
-            Some(Pace::Rate(rate)) => rate.as_bps(),
+            Some(TraceRate::Rate(rate)) => rate.as_bps(),
             _ => 0,
         };
         steps.steps().iter().map(|step| (step.at.as_ns() / 1_000_000, rate(&step.values))).collect()
@@ -280,7 +283,7 @@ mod tests {
         let loss = read(r#"{"StaticLossConfig":{"loss":[0.1],"duration":{"secs":0,"nanos":1000}}}"#).unwrap();
         assert_eq!((loss.length, loss.steps()[0].values.loss), (Duration::from_us(1), Probability::new(0.1)));
         let pause = read(r#"{"StaticBwConfig":{"bw":"0bps","duration":"1s"}}"#).unwrap();
-        assert_eq!(pause.steps()[0].values.rate, Some(Pace::Paused));
+        assert_eq!(pause.steps()[0].values.rate, Some(TraceRate::Paused));
     }
 
     #[test]

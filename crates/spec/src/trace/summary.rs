@@ -1,6 +1,7 @@
-//! What a trace contains, in a sentence: how long it is, and each value's mean over time and range.
+//! The summary of a trace in a sentence: its length, and the range and mean over time of each
+//! value.
 
-use super::{Pace, Step, Steps, Timeline, Values};
+use super::{Steps, Timeline, TraceRate, TraceStep, Values};
 use fastpath_link::Limit;
 use fastpath_units::Duration;
 
@@ -22,9 +23,9 @@ fn describe_steps(steps: &Steps) -> String {
     let percent = |p: f64| format!("{}%", rounded(100.0 * p));
     let pace = |values: &Values| {
         Some(match values.rate? {
-            Pace::Paused => 0.0,
-            Pace::Rate(rate) => rate.as_bps() as f64,
-            Pace::Unlimited => f64::INFINITY,
+            TraceRate::Paused => 0.0,
+            TraceRate::Rate(rate) => rate.as_bps() as f64,
+            TraceRate::Unlimited => f64::INFINITY,
         })
     };
     let limit = |values: &Values| {
@@ -57,7 +58,7 @@ fn part(
 ) -> Option<String> {
     let (mut least, mut most, mut sum, mut time) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0.0);
     let mut now = None;
-    for (index, Step { at, values }) in steps.steps.iter().enumerate() {
+    for (index, TraceStep { at, values }) in steps.steps.iter().enumerate() {
         now = value(values).or(now);
         let Some(value) = now else { continue };
         let end = steps.steps.get(index + 1).map_or(steps.length, |next| next.at);
@@ -82,7 +83,7 @@ fn rate(bps: f64) -> String {
     }
 }
 
-/// A time in the unit that suits it, up to three decimals.
+/// Formats a time with a suitable unit and up to three decimals.
 fn span(span: Duration) -> String {
     let [s, ms, us] = [1e-12, 1e-9, 1e-6].map(|unit| span.as_ps() as f64 * unit);
     match () {
@@ -92,7 +93,7 @@ fn span(span: Duration) -> String {
     }
 }
 
-/// Up to three decimals.
+/// Formats with up to three decimals.
 fn rounded(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,24 +1,25 @@
 //! CSV with named columns, times exact.
 //!
 //! ```text
-//! time_s,rate_mbps,delay (ms),loss [%]          # units in the names, or in the values: 0s,10Mbit,25ms,1%
+//! # units in the names, or in the values: 0s,10Mbit,25ms,1%
+//! time_s,rate_mbps,delay (ms),loss [%]
 //! 0,24,30,0
 //! 0.1,12.5,35,1
-//! 0.2                                           # an empty last line says only where the trace ends
+//! 0.2                                           # an empty last line gives the end of the trace
 //! ```
 //!
-//! `time` is when a step begins, the first at 0; without a last empty line the last step is as long
-//! as the one before it. Or `duration` (also `keep`) is how long a step lasts. Both together must
-//! leave no gap. An empty value keeps what was. A rate of 0 lets nothing pass: what is queued
-//! waits. `queue` is a number of packets (`50p`) or bytes (`64KiB`).
+//! `time` is the start of a step; the first is 0. Without an empty last line the last step is as
+//! long as the one before. `duration` (also `keep`) is the length of a step. Both together must
+//! leave no gap. An empty value keeps the previous one. At rate 0 queued packets wait. `queue` is a
+//! number of packets (`50p`) or bytes (`64KiB`).
 
-use super::{Builder, Pace, Steps, Values, each, mistake};
+use super::{Builder, Steps, TraceRate, Values, each, mistake};
 use crate::mistake::{Mistake, nearest};
 use fastpath_link::{Limit, Reorder};
 use fastpath_units::{Bytes, Duration, Probability, Rate};
 use std::str::FromStr;
 
-/// The columns by their names, and the units without which their numbers mean nothing.
+/// The known columns and their units.
 const COLUMNS: [(&str, Column); 14] = [
     ("time", Column::Time),
     ("duration", Column::Duration),
@@ -64,13 +65,13 @@ pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
     })?;
     check(number, &columns)?;
     let mut rows = Vec::new();
-    // One line more than there are steps may say where the trace ends.
+    // One line more than there are steps may give the end of the trace.
     each(lines.take(super::STEPS_MAX + 2), |(number, line)| {
         if rows.len() > super::STEPS_MAX {
             let what = format!("more than {} steps", super::STEPS_MAX);
             return Err(mistake(number, what, "shorten the trace").into());
         }
-        rows.push(Row::read(number, line, &columns)?);
+        rows.push(TableRow::read(number, line, &columns)?);
         Ok(())
     })?;
     let has = |column| columns.iter().any(|heading| heading.column == column);
@@ -82,8 +83,8 @@ pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
             Ok(_) => break,
             Err(wrong) => wrong,
         };
-        // Without this line the others are judged as if it were right, unless each begins where the
-        // one above ends.
+        // The other lines are checked as if this one were right, unless each begins where the one
+        // above ends.
         rows.retain(|row| row.number != wrong.line);
         mistakes.push(wrong);
         if by_both || rows.len() < 2 {
@@ -109,16 +110,16 @@ fn check(number: usize, columns: &[Heading]) -> Result<(), Mistake> {
         ));
     }
     if columns.len() == has(Column::Time) + has(Column::Duration) {
-        return Err(mistake(number, "no column says what changes", "write for example time_s,rate_mbps"));
+        return Err(mistake(number, "no column has values", "write for example time_s,rate_mbps"));
     }
     Ok(())
 }
 
-/// A column: what it is and what its numbers are followed by.
+/// A column and the unit of its numbers.
 pub(super) struct Heading {
     pub(super) column: Column,
     name: &'static str,
-    /// Empty if every value has its own.
+    /// Empty if every value has its own unit.
     unit: String,
 }
 
@@ -146,7 +147,7 @@ impl Heading {
     }
 }
 
-/// How the parsers of quantities call a unit; `None` if it is none of this column.
+/// Returns the unit as the parsers of quantities name it. `None` if the column has no such unit.
 fn canonical(column: Column, unit: &str) -> Option<&str> {
     if unit.is_empty() {
         return Some("");
@@ -196,21 +197,21 @@ impl Column {
 }
 
 /// A line.
-struct Row {
+struct TableRow {
     number: usize,
     time: Option<Duration>,
     duration: Option<Duration>,
     values: Values,
 }
 
-impl Row {
-    fn read(number: usize, line: &str, columns: &[Heading]) -> Result<Row, Vec<Mistake>> {
+impl TableRow {
+    fn read(number: usize, line: &str, columns: &[Heading]) -> Result<TableRow, Vec<Mistake>> {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if cells.len() > columns.len() {
             let what = format!("{} values under {} names", cells.len(), columns.len());
             return Err(mistake(number, what, "write one value for each column").into());
         }
-        let mut row = Row { number, time: None, duration: None, values: Values::default() };
+        let mut row = TableRow { number, time: None, duration: None, values: Values::default() };
         let cells = columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
         each(cells, |(heading, cell)| Ok(row.set(heading, cell)?))?;
         Ok(row)
@@ -228,9 +229,9 @@ impl Row {
             Column::Duplicate => values.duplicate = Some((probability(line, heading, cell)?, Duration::ZERO)),
             Column::Rate => {
                 values.rate = Some(match cell {
-                    "unlimited" => Pace::Unlimited,
-                    _ if is_zero(cell) => Pace::Paused,
-                    _ => Pace::Rate(quantity::<Rate>(line, heading, cell)?),
+                    "unlimited" => TraceRate::Unlimited,
+                    _ if is_zero(cell) => TraceRate::Paused,
+                    _ => TraceRate::Rate(quantity::<Rate>(line, heading, cell)?),
                 });
             }
             Column::Queue => values.queue = Some(limit(line, heading, cell)?),
@@ -238,13 +239,13 @@ impl Row {
         Ok(())
     }
 
-    /// Says only where the trace ends.
+    /// Returns whether the line only gives the end of the trace.
     fn is_end(&self) -> bool {
         self.values == Values::default() && self.duration.is_none()
     }
 }
 
-/// The number with its unit, read exactly.
+/// Parses the number with its unit, exactly.
 pub(super) fn quantity<T: FromStr<Err = fastpath_units::ParseError>>(
     line: usize,
     heading: &Heading,
@@ -286,7 +287,7 @@ fn is_zero(cell: &str) -> bool {
     end > 0 && cell[..end].bytes().all(|byte| matches!(byte, b'0' | b'.'))
 }
 
-fn assemble(rows: &[Row], by_time: bool) -> Result<Steps, Mistake> {
+fn assemble(rows: &[TableRow], by_time: bool) -> Result<Steps, Mistake> {
     let mut steps = Builder::default();
     for (index, row) in rows.iter().enumerate() {
         let line = row.number;
@@ -319,7 +320,7 @@ fn assemble(rows: &[Row], by_time: bool) -> Result<Steps, Mistake> {
                 })?,
             },
         };
-        // Two lines at one time, or the second before the first: said of the second.
+        // Two lines with one time, or out of order: reported at the second.
         if let Some(next) = next.filter(|next| length.is_zero() && next.time.is_some()) {
             begins(next.number, next.time.unwrap_or(Duration::ZERO), steps.length, false)?;
             return Err(mistake(
@@ -333,16 +334,16 @@ fn assemble(rows: &[Row], by_time: bool) -> Result<Steps, Mistake> {
     steps.finish()
 }
 
-/// Whether a line at `at` follows what came before, which ended at `end`.
+/// Checks that a line at `at` follows the previous step, which ended at `end`.
 fn begins(line: usize, at: Duration, end: Duration, first: bool) -> Result<(), Mistake> {
     match at.cmp(&end) {
         std::cmp::Ordering::Equal => Ok(()),
         std::cmp::Ordering::Less => {
             let what = format!("the time {at} is before that of the line above, or within its step");
-            Err(mistake(line, what, "put the lines in the order of time"))
+            Err(mistake(line, what, "sort the lines by time"))
         }
         std::cmp::Ordering::Greater if first => {
-            let what = format!("the first step begins at {at}, so that nothing is said of the time before");
+            let what = format!("the first step begins at {at}, and there are no values before");
             Err(mistake(line, what, "begin at 0: subtract the first time from all"))
         }
         std::cmp::Ordering::Greater => {
@@ -356,8 +357,8 @@ fn begins(line: usize, at: Duration, end: Duration, first: bool) -> Result<(), M
 mod tests {
     use super::*;
 
-    fn rate(bps: u64) -> Option<Pace> {
-        Some(Pace::Rate(Rate::from_bps(bps).unwrap()))
+    fn rate(bps: u64) -> Option<TraceRate> {
+        Some(TraceRate::Rate(Rate::from_bps(bps).unwrap()))
     }
 
     #[test]
@@ -385,7 +386,7 @@ mod tests {
         let steps = read("time_us,rate_mbps\n0,1\n3,0\n5,unlimited\n").unwrap();
         assert_eq!(steps.length, Duration::from_us(7));
         let rates: Vec<_> = steps.steps().iter().map(|step| step.values.rate.unwrap()).collect();
-        assert_eq!(rates[1..], [Pace::Paused, Pace::Unlimited]);
+        assert_eq!(rates[1..], [TraceRate::Paused, TraceRate::Unlimited]);
     }
 
     #[test]
@@ -399,7 +400,7 @@ mod tests {
             ("time_s,rate_ms\n0,1\n", "1:1: 'ms' is not a unit of rate; write for example rate_mbps"),
             ("time_s,rate_mbps,rate_kbps\n0,1,1\n", "1:1: a second column of rate"),
             ("rate_mbps,delay_ms\n1,1\n", "1:1: there is no column time or duration"),
-            ("time_s\n1\n", "1:1: no column says what changes"),
+            ("time_s\n1\n", "1:1: no column has values"),
             ("time_s,rate_mbps\n0,1\n1,2,3\n", "3:1: 3 values under 2 names"),
             ("time_s,rate_mbps\n0,1\n1,x\n", "3:1: rate 'x': there is no number"),
             ("time_s,rate\n0,1\n", "2:1: rate '1': the unit is missing"),

@@ -1,5 +1,5 @@
-//! Trace files of TheaterQ (<https://github.com/cs7org/TheaterQ>, "Trace File Format"): a line is
-//! an entry, kept for a number of microseconds.
+//! Trace files of TheaterQ (<https://github.com/cs7org/TheaterQ>, "Trace File Format"): each line
+//! is valid for a number of microseconds.
 //!
 //! ```text
 //! KEEP,LATENCY,RATE,LOSS,LIMIT                                             simple
@@ -8,8 +8,8 @@
 //!
 //! KEEP in µs, LATENCY and JITTER in ns, RATE in bit/s (-1: unlimited, 0: nothing is sent), LOSS
 //! and DUP_PROB as 32 bits (4294967295: 100 %), LIMIT in packets (0: none), DUP_DELAY in ns: how
-//! much later the copy leaves. A line that begins with anything but a digit is a comment. Where the
-//! two differ:
+//! much later the copy leaves. A line that begins with anything but a digit is a comment.
+//! Differences:
 //!
 //! - A copy leaves DUP_DELAY after its packet; TheaterQ queues and delays the copy by itself, and
 //!   it is the packet that waits.
@@ -18,7 +18,7 @@
 //! - With a ROUTE_ID packets keep their order; that a change of it lets them overtake is not
 //!   emulated. There is one queue, so QUEUE_ID must not change.
 
-use super::{Builder, Pace, Steps, Values, each, mistake};
+use super::{Builder, Steps, TraceRate, Values, each, mistake};
 use crate::mistake::Mistake;
 use fastpath_link::{Limit, Reorder};
 use fastpath_units::{Duration, Probability, Rate};
@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
     Ok(steps.finish()?)
 }
 
-/// The cells of a line but for KEEP and QUEUE_ID.
+/// The cells of a line without KEEP and QUEUE_ID.
 struct Entry<'t> {
     latency: &'t str,
     jitter: &'t str,
@@ -69,7 +69,7 @@ struct Entry<'t> {
     route: &'t str,
 }
 
-/// What the simple format leaves out.
+/// The values that the simple format has not.
 const SIMPLE: Entry<'_> = Entry {
     latency: "0",
     jitter: "0",
@@ -105,23 +105,23 @@ fn whole(line: usize, name: &str, cell: &str) -> Result<u64, Mistake> {
         .ok_or_else(|| mistake(line, what(), "write digits between commas"))
 }
 
-/// `cell` in units of `scale` picoseconds.
+/// Parses `cell` in units of `scale` picoseconds.
 fn scaled(line: usize, name: &str, cell: &str, scale: u64) -> Result<Duration, Mistake> {
     let ps = whole(line, name, cell)?.checked_mul(scale);
     let what = || format!("{name} {cell} is too long");
     ps.map(Duration::from_ps).ok_or_else(|| mistake(line, what(), "write less than 213 days"))
 }
 
-fn pace(line: usize, cell: &str) -> Result<Pace, Mistake> {
+fn pace(line: usize, cell: &str) -> Result<TraceRate, Mistake> {
     if cell == "-1" {
-        return Ok(Pace::Unlimited);
+        return Ok(TraceRate::Unlimited);
     }
     match whole(line, "RATE", cell)? {
-        0 => Ok(Pace::Paused),
+        0 => Ok(TraceRate::Paused),
         bps => {
             let what = || format!("RATE {bps} is too fast");
             let rate = Rate::from_bps(bps).ok_or_else(|| mistake(line, what(), "write up to 800 Gbit/s"))?;
-            Ok(Pace::Rate(rate))
+            Ok(TraceRate::Rate(rate))
         }
     }
 }
@@ -150,16 +150,16 @@ mod tests {
         )
         .unwrap();
         let values = &simple.steps()[0].values;
-        assert_eq!(values.rate, Some(Pace::Rate(Rate::from_bps(1_000_000).unwrap())));
+        assert_eq!(values.rate, Some(TraceRate::Rate(Rate::from_bps(1_000_000).unwrap())));
         assert_eq!((values.delay, values.queue), (Some(Duration::from_ms(20)), Some(Limit::Packets(10))));
         let second = &simple.steps()[1];
         assert_eq!((second.at, simple.length), (Duration::from_us(1), Duration::from_us(2502)));
         assert_eq!(
             (second.values.rate, second.values.loss),
-            (Some(Pace::Unlimited), Some(Probability::ALWAYS))
+            (Some(TraceRate::Unlimited), Some(Probability::ALWAYS))
         );
         let third = &simple.steps()[2].values;
-        assert_eq!((third.rate, third.queue), (Some(Pace::Paused), Some(Limit::Packets(u32::MAX))));
+        assert_eq!((third.rate, third.queue), (Some(TraceRate::Paused), Some(Limit::Packets(u32::MAX))));
         let extended = read("1000,5000000,200000,8000,0,10,4294967295,7000,1,3\n").unwrap();
         assert_eq!(extended.steps()[0].values.jitter, Some((Duration::from_us(200), Reorder::Never)));
         assert_eq!(extended.steps()[0].values.duplicate, Some((Probability::ALWAYS, Duration::from_us(7))));
