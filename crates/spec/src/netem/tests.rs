@@ -55,8 +55,8 @@ fn what_tc_refuses_is_refused_with_what_to_write() {
         ("rate 1k", "rate: '1k' is not a rate: write for example rate 10mbit"),
         ("loss 101%", "loss: '101%' is not a percentage from 0 to 100: write for example loss 1%"),
         ("loss 1%2", "loss: '1%2' is not a percentage from 0 to 100: write for example loss 1%"),
-        ("loss foo", "loss: 'foo' is no model: write a percentage, random, state or gemodel"),
-        ("loss .5%", "loss: '.5%' is no model: write a percentage, random, state or gemodel"),
+        ("loss foo", "loss: 'foo' is not a model: write a percentage, random, state or gemodel"),
+        ("loss .5%", "loss: '.5%' is not a model: write a percentage, random, state or gemodel"),
         ("loss", "'loss' needs a value: write for example loss 1%"),
         ("loss 1% loss 2%", "loss is given twice: write one of loss random, loss state, loss gemodel"),
         ("loss state 1% 2% 3% 4% 5% 6%", "what is '6%'?"),
@@ -131,8 +131,8 @@ fn a_distribution_may_be_a_table() {
     assert_eq!(law, fastpath_link::JitterLaw::Table([-1_000_000_000, 0, 1_000_000_000].into()));
     for (words, file, said) in [
         ("delay 1ms 1ms distribution other", "", "distribution other: no such file: write uniform"),
-        (words, "1 x", "distribution mine: 'x' is no number of 16 bits"),
-        (words, "40000", "distribution mine: '40000' is no number of 16 bits"),
+        (words, "1 x", "distribution mine: 'x' is not a 16-bit number"),
+        (words, "40000", "distribution mine: '40000' is not a 16-bit number"),
         (words, "# none", "distribution mine: a table has from 1 to 16384 numbers"),
     ] {
         let error = read(words, file).unwrap_err().to_string();
