@@ -6,8 +6,8 @@
 //!
 //! Stops at the first difference and prints the seed of its switch.
 
-#[path = "../tests/world/mod.rs"]
-mod world;
+#[path = "../tests/random/mod.rs"]
+mod random;
 
 /// The packets executed on one switch.
 const PACKETS: u64 = 1000;
@@ -20,11 +20,11 @@ fn main() {
         value.map_or(Ok(default), |value| value.parse()).unwrap_or_else(|_| panic!("{name} needs a number"))
     };
     let (pairs, seed) = (number("--pairs", 1_000_000), number("--seed", 1));
-    let mut seen = world::Seen::default();
+    let mut seen = random::Seen::default();
     let mut switches = 0;
     while seen.pairs < pairs {
         // Seeds of switches do not overlap for seeds below 2²⁴ and fewer than 2⁴⁰ switches.
-        world::compare(seed << 40 | switches, PACKETS, &mut seen);
+        random::compare(seed << 40 | switches, PACKETS, &mut seen);
         switches += 1;
         if switches % 1000 == 0 {
             println!(

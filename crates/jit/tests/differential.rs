@@ -1,7 +1,7 @@
 //! Compiled and interpreted switches give the same outcomes, frames and counters. For more pairs:
 //! `cargo run --release -p fastpath-jit --example differential -- --pairs 300000000 --seed 1`.
 
-mod world;
+mod random;
 
 use fastpath_jit::Live;
 use fastpath_switch::{Action, FlowMod, Instructions, Limits, Match, Port, Switch, interp, port};
@@ -9,11 +9,11 @@ use fastpath_units::{Rng, Time};
 
 #[test]
 fn compiled_and_interpreted_switches_execute_packets_alike() {
-    let mut seen = world::Seen::default();
+    let mut seen = random::Seen::default();
     for seed in 0..150 {
-        world::compare(seed, 100, &mut seen);
+        random::compare(seed, 100, &mut seen);
     }
-    let world::Seen { pairs, outputs, packet_ins } = seen;
+    let random::Seen { pairs, outputs, packet_ins } = seen;
     assert!(
         outputs > pairs / 5 && packet_ins > pairs / 100,
         "too few outcomes:  {outputs} and {packet_ins} of {pairs}"
@@ -37,12 +37,12 @@ fn outcomes_beyond_the_limit_end_alike() {
         let mut compiled = switch.clone();
         let mut live = Live::new(&mut compiled, 1).unwrap();
         let mut worker = live.worker(0);
-        let frame = world::any_frame(&mut rng);
+        let frame = random::any_frame(&mut rng);
         let expected = interp(&mut switch, Time::ZERO, 1, &frame);
         worker.begin(Time::ZERO);
-        assert_eq!(world::run(&mut worker, 1, &frame), expected);
+        assert_eq!(random::run(&mut worker, 1, &frame), expected);
         live.settle(&mut compiled);
-        assert_eq!(world::counters(&compiled), world::counters(&switch));
+        assert_eq!(random::counters(&compiled), random::counters(&switch));
         cut += usize::from(expected.len() == fastpath_switch::interp::OUTCOMES_MAX + 1);
     }
     assert!(cut > 1, "{cut}");

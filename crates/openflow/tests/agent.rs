@@ -414,8 +414,8 @@ fn a_link_that_the_data_path_finds_down_is_reported_once() {
     let harness = Harness::new();
     let mut controller = harness.controller();
     controller.barrier();
-    harness.set_link(3, port::Link::Down);
-    harness.set_link(3, port::Link::Down);
+    harness.set_link(3, port::LinkState::Down);
+    harness.set_link(3, port::LinkState::Down);
     let Message::PortStatus(status) = controller.hear() else { panic!("no port status") };
     // OFPPS_LINK_DOWN, and not live.
     assert_eq!((status.reason, status.port.number, status.port.state), (2, 3, 1));

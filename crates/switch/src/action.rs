@@ -1,7 +1,7 @@
 //! Actions, their names and numbers, and the action set.
 //!
 //! To add an action: its variant, its row in [`ACTIONS`] and its arm in [`Action::parts`] here, and
-//! its arm in [`perform`](crate::execute::perform), which calls a function of `edit.rs`. Rule
+//! its arm in [`perform`](crate::execute::perform()), which calls a function of `edit.rs`. Rule
 //! files, messages, table features, the interpreter, compiled tables and their differential test
 //! take it from there. An argument that can be wrong is also checked in `check.rs`.
 //!

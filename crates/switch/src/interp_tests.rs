@@ -6,7 +6,7 @@ use crate::flow::{ANY_GROUP, FlowCommand, FlowMod, RemovedReason, WriteMetadata,
 use crate::group::{Bucket, GroupCommand, GroupMod};
 use crate::matching::{FieldMatch, Match};
 use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
-use crate::port::{Link, Port};
+use crate::port::{LinkState, Port};
 use crate::switch::Limits;
 use fastpath_units::Duration;
 use fastpath_wire::MacAddr;
@@ -184,9 +184,9 @@ fn groups_copy_choose_and_fail_over() {
     assert_eq!(group(GroupKind::Indirect, &[plain(4)]), [4]);
     assert_eq!(group(GroupKind::Select, &[to(2), Bucket { weight: 1, ..to(3) }]), [3]);
     assert_eq!(group(GroupKind::FastFailover, &[to(2), to(3)]), [2]);
-    switch.set_port(2, Port { link: Link::Down, ..Port::up() });
+    switch.set_port(2, Port { link: LinkState::Down, ..Port::up() });
     assert_eq!(run(&mut switch, &frame(64)), [3]);
-    switch.set_port(3, Port { link: Link::Down, ..Port::up() });
+    switch.set_port(3, Port { link: LinkState::Down, ..Port::up() });
     assert_eq!(run(&mut switch, &frame(64)), [0]);
     let group = switch.group(1).unwrap();
     assert_eq!((group.counters.packets, group.bucket_counters[1].packets), (6, 1));
@@ -195,7 +195,7 @@ fn groups_copy_choose_and_fail_over() {
 #[test]
 fn a_bucket_is_live_by_its_port_or_by_its_group() {
     let mut switch = switch();
-    let down = Port { link: Link::Down, ..Port::up() };
+    let down = Port { link: LinkState::Down, ..Port::up() };
     let mut add_group = |id, kind, buckets: &[Bucket]| {
         let command = GroupCommand::Add;
         switch.group_mod(at(0), &GroupMod { command, id, kind, buckets: buckets.to_vec() }).unwrap();

@@ -1,11 +1,11 @@
 //! OFPP_NORMAL: a learning switch (IEEE 802.1Q §8.6 to §8.8) with one table of addresses per VLAN.
 //!
-//! The table has a fixed size, in sets of [`WAYS`]. In a full set the address that was heard least
-//! recently is replaced. So neither memory nor time grows with the addresses that hosts claim.
-//! Every port carries every VLAN. A switch has one table, whichever executor runs its packets: a
-//! clone of a [`Normal`] is a copy, and [`Normal::share`] is the same table.
+//! The table has a fixed size, in sets of four addresses. In a full set the address that was heard
+//! least recently is replaced. So neither memory nor time grows with the addresses that hosts
+//! claim. Every port carries every VLAN. A switch has one table, whichever executor runs its
+//! packets: a clone of a [`Normal`] is a copy, and [`Normal::share`] is the same table.
 //!
-//! Time is an argument. An address is valid for [`AGE_MAX`] after its last frame, as IEEE 802.1Q
+//! Time is an argument. An address is valid for 300 s after its last frame, as IEEE 802.1Q
 //! recommends (table 8-6).
 
 use crate::plan::hash::mix;

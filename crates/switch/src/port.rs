@@ -41,14 +41,14 @@ pub struct Port {
     /// Configuration, bits of [`config`].
     pub config: u32,
     /// The state of the link.
-    pub link: Link,
+    pub link: LinkState,
     /// The counters.
     pub counters: PortCounters,
 }
 
 /// The state of a port's link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Link {
+pub enum LinkState {
     /// Frames can pass.
     Up,
     /// Nothing is connected.
@@ -86,12 +86,12 @@ impl AddAssign for PortCounters {
 impl Port {
     /// Returns a port in use, with its link up.
     pub fn up() -> Port {
-        Port { config: 0, link: Link::Up, counters: PortCounters::default() }
+        Port { config: 0, link: LinkState::Up, counters: PortCounters::default() }
     }
 
     /// Returns whether a fast-failover group that watches the port may use it.
     pub fn is_live(&self) -> bool {
-        self.link == Link::Up && self.config & config::PORT_DOWN == 0
+        self.link == LinkState::Up && self.config & config::PORT_DOWN == 0
     }
 
     /// Returns whether the port may send frames.

@@ -7,7 +7,7 @@ use crate::priority::with_low_priority;
 use crate::sys::poll::Bell;
 use fastpath_switch::execute::{Executor, Outbox, OutboxEntry};
 use fastpath_switch::interp::{self, PacketOutcome};
-use fastpath_switch::port::{self, Link};
+use fastpath_switch::port::{self, LinkState};
 use fastpath_switch::{Action, Rank, Refusal, Removed, Switch, Verdict};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -221,9 +221,9 @@ impl Control {
 
     /// Sets the link state of a port. The link of a port that failed stays down, whatever its
     /// interface says. Calls `notify` of [`Control::new`] if the state changes.
-    pub fn set_link(&self, number: u32, link: Link) {
+    pub fn set_link(&self, number: u32, link: LinkState) {
         let mut core = self.lock();
-        let link = if core.failed.contains(&number) { Link::Down } else { link };
+        let link = if core.failed.contains(&number) { LinkState::Down } else { link };
         self.set_link_locked(&mut core, number, link);
     }
 
@@ -231,10 +231,10 @@ impl Control {
     pub(super) fn fail(&self, number: u32) {
         let mut core = self.lock();
         core.failed.insert(number);
-        self.set_link_locked(&mut core, number, Link::Down);
+        self.set_link_locked(&mut core, number, LinkState::Down);
     }
 
-    fn set_link_locked(&self, core: &mut Core, number: u32, link: Link) {
+    fn set_link_locked(&self, core: &mut Core, number: u32, link: LinkState) {
         if let Some(port) = core.switch.port(number).copied().filter(|port| port.link != link) {
             core.switch.set_port(number, fastpath_switch::Port { link, ..port });
             core.link_changes.insert(number);

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::port::NullPort;
     use crate::switching::PacketInLimit;
-    use fastpath_switch::port::Link;
+    use fastpath_switch::port::LinkState;
     use fastpath_switch::{Limits, Planned, Switch};
 
     /// A port on a removed interface.
@@ -329,12 +329,12 @@ mod tests {
         let links = || control.read(|switch, _| [1, 2].map(|number| switch.port(number).unwrap().link));
         let changes = || control.take_link_changes().into_iter().collect::<Vec<_>>();
         datapath.iterate();
-        assert_eq!((links(), changes()), ([Link::Down, Link::Up], vec![1]));
-        for link in [Link::Up, Link::Down, Link::Up] {
+        assert_eq!((links(), changes()), ([LinkState::Down, LinkState::Up], vec![1]));
+        for link in [LinkState::Up, LinkState::Down, LinkState::Up] {
             control.set_link(1, link);
             control.set_link(2, link);
         }
-        assert_eq!((links(), changes()), ([Link::Down, Link::Up], vec![2]));
+        assert_eq!((links(), changes()), ([LinkState::Down, LinkState::Up], vec![2]));
         assert!(changes().is_empty());
     }
 }

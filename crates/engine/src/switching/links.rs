@@ -1,7 +1,7 @@
 //! The link state of interfaces.
 
 use crate::sys::interface;
-use fastpath_switch::port::Link;
+use fastpath_switch::port::LinkState;
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
@@ -24,10 +24,10 @@ impl LinkWatch {
     }
 
     /// Returns the current state of every link.
-    pub fn states(&self) -> impl Iterator<Item = (u32, Link)> {
+    pub fn states(&self) -> impl Iterator<Item = (u32, LinkState)> {
         self.interfaces.iter().map(|(number, name)| {
             let is_running = interface::is_running(self.socket.as_fd(), name).unwrap_or(false);
-            (*number, if is_running { Link::Up } else { Link::Down })
+            (*number, if is_running { LinkState::Up } else { LinkState::Down })
         })
     }
 

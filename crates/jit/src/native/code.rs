@@ -127,7 +127,7 @@ impl Code {
         };
         let signature = signature(&maker);
         let function = maker.function(signature, |asm, params| {
-            let registers = Registers::new(asm, (params[0], callouts), wanted, depth);
+            let registers = Registers::new(asm, params[0], callouts, wanted, depth);
             Pipeline { tables, reached: &reached, registers }.emit(asm);
         })?;
         let (address, bytes, module) = maker.finish(function)?;

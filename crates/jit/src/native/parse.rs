@@ -49,7 +49,8 @@ pub(super) fn depth_of(op: &Op) -> Depth {
 impl Registers {
     pub(super) fn new(
         asm: &mut Asm<'_>,
-        (context, callouts): (Value, Callouts),
+        context: Value,
+        callouts: Callouts,
         wanted: [u64; WORDS],
         depth: Depth,
     ) -> Registers {

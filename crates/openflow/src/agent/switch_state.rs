@@ -5,7 +5,7 @@ use super::async_messages::AsyncMessages;
 use super::event::Event;
 use crate::message::{Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus};
 use fastpath_engine::switching::{Control, QueuedPacketIn};
-use fastpath_switch::port::Link;
+use fastpath_switch::port::LinkState;
 use fastpath_switch::{Field, FieldMatch, Match, Port, Removed, RemovedReason, flow};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
@@ -52,7 +52,7 @@ impl SwitchState {
 
     /// Returns the description of a port in a message.
     pub(super) fn describe(&self, number: u32, port: &Port) -> PortDescription {
-        let state = if port.link == Link::Down { LINK_DOWN } else { 0 };
+        let state = if port.link == LinkState::Down { LINK_DOWN } else { 0 };
         let state = state | if port.is_live() { LIVE } else { 0 };
         let info = self.ports.get(&number);
         PortDescription {

@@ -164,7 +164,7 @@ impl Harness {
     }
 
     /// The data path finds the link of a port down, or up.
-    pub(crate) fn set_link(&self, number: u32, link: port::Link) {
+    pub(crate) fn set_link(&self, number: u32, link: port::LinkState) {
         self.control.set_link(number, link);
     }
 

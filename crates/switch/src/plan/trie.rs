@@ -8,7 +8,7 @@
 use super::NONE;
 use super::lanes::KeyWords;
 
-/// Set in an entry that is the number of a node; otherwise the entry is a rule or [`EMPTY`].
+/// Set in an entry that is the number of a node; otherwise the entry is a rule or [`Trie::EMPTY`].
 const NODE: u32 = 1 << 31;
 /// The entry for no rule.
 const EMPTY: u32 = NODE - 1;
@@ -50,7 +50,8 @@ pub struct Trie {
 const MIXED: u32 = NODE;
 
 impl Trie {
-    /// Set in an entry that is the number of a node; otherwise the entry is a rule or [`EMPTY`].
+    /// Set in an entry that is the number of a node; otherwise the entry is a rule or
+    /// [`Trie::EMPTY`].
     pub const NODE: u32 = NODE;
     /// The entry for no rule.
     pub const EMPTY: u32 = EMPTY;

@@ -10,7 +10,7 @@ use fastpath_switch::flow::{ClearActions, FlowCommand, FlowMod, Instructions, Wr
 use fastpath_switch::group::{Bucket, GroupCommand, GroupKind, GroupMod};
 use fastpath_switch::interp::PacketOutcome;
 use fastpath_switch::meter::{self, Band, BandKind, MeterCommand, MeterMod};
-use fastpath_switch::port::{self, Link, Port};
+use fastpath_switch::port::{self, LinkState, Port};
 use fastpath_switch::{FieldMatch, Limits, Match, Switch, Table, interp};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
@@ -238,7 +238,7 @@ fn any_port(rng: &mut Rng) -> Port {
     } else {
         0
     };
-    Port { config, link: if rng.below(8) == 0 { Link::Down } else { Link::Up }, ..Port::up() }
+    Port { config, link: if rng.below(8) == 0 { LinkState::Down } else { LinkState::Up }, ..Port::up() }
 }
 
 /// Returns a switch with ports, groups, meters and flows.
