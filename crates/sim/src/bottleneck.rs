@@ -6,10 +6,10 @@
 //!                                         a twice: 7.7 Mpps as before     b twice: 10 Mpps
 //! ```
 //!
-//! Where frames are lost says little: above, most frames are lost at `a`, and only more of `b`
+//! The place of the losses says little: above, most frames are lost at `a`, and only more of `b`
 //! helps. Candidates are the units that lose frames or are nearly always busy. A single candidate
 //! needs no trial. If no trial gains anything, several units limit together, and the guess of the
-//! first run stands.
+//! first run remains.
 
 use crate::machine::Machine;
 use crate::outcome::Outcome;

@@ -11,87 +11,24 @@
 //! our figures were known.
 //!
 //! The publications are Joglekar 2004 (LinkEM and Dummynet; "the thesis" in the notes), Hartikainen
-//! 2016 (CN6880), Netcope 2017 and the FD.io CSIT report 17.01 (VPP). `docs/bibliography.md` has the
-//! full references.
+//! 2016 (CN6880), Netcope 2017 and the FD.io CSIT report 17.01 (VPP). `docs/bibliography.md` has
+//! the full references.
 
+mod check;
 mod links;
 
 use crate::experiment;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::program::Program;
-use crate::run::{observe, run};
+use crate::run::observe;
 use crate::shipped;
 use crate::trace::Visit;
 use crate::workload::Workload;
+pub use check::{Basis, Effort, Kind, ValidationCheck};
+use check::{FOUR, SIZES, TWO, check, go, line_rate, shipped};
 use fastpath_units::{Bytes, Duration};
-use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// The use of a published figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// The figure set a number of the machine.
-    Calibration,
-    /// The figure was not used.
-    Prediction,
-    /// A sign or a shape, not a number.
-    Qualitative,
-}
-
-/// The basis of an accepted range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Basis {
-    /// The publication (a count, a zero) or the task (5 % over a grid): fixed before our figure was
-    /// computed.
-    Given,
-    /// Chosen while the machine was built and our figures were known. A pass shows how well the two
-    /// figures agree, not that the agreement was predicted.
-    Chosen,
-}
-
-/// A published figure, and ours.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ValidationCheck {
-    /// A stable name.
-    pub id: String,
-    /// The published figure; `None` if only a sign or a shape was published.
-    pub original: Option<f64>,
-    /// The simulated one.
-    pub ours: f64,
-    /// The least value that passes.
-    pub low: f64,
-    /// The greatest value that passes.
-    pub high: f64,
-    /// The basis of the range.
-    pub basis: Basis,
-    /// The use of the published figure.
-    pub kind: Kind,
-    /// True if our figure is in the range.
-    pub pass: bool,
-    /// The meaning of the figure and, for a miss, the reason.
-    pub note: &'static str,
-}
-
-/// The length of the runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
-    /// A fifth of the full length: some seconds in all.
-    Quick,
-    /// The length of the published report.
-    Full,
-}
-
-impl Effort {
-    fn ms(self, full: u64) -> Duration {
-        match self {
-            Effort::Quick => Duration::from_us(full * 200),
-            Effort::Full => Duration::from_ms(full),
-        }
-    }
-}
 
 /// A name, and the function that computes the checks.
 type CheckGroup = (&'static str, fn(Effort) -> Vec<ValidationCheck>);
@@ -116,57 +53,8 @@ pub fn results(effort: Effort, progress: &mut dyn FnMut(&str, usize, usize)) -> 
     checks
 }
 
-fn check(
-    id: impl Into<String>,
-    kind: Kind,
-    original: impl Into<Option<f64>>,
-    ours: f64,
-    range: (f64, f64),
-    note: &'static str,
-) -> ValidationCheck {
-    let (low, high) = range;
-    ValidationCheck {
-        id: id.into(),
-        original: original.into(),
-        ours,
-        low,
-        high,
-        // A range of one value was not chosen.
-        basis: if low == high { Basis::Given } else { Basis::Chosen },
-        kind,
-        pass: (low..=high).contains(&ours),
-        note,
-    }
-}
-
-impl ValidationCheck {
-    /// The same check with a given range.
-    fn given(self) -> ValidationCheck {
-        ValidationCheck { basis: Basis::Given, ..self }
-    }
-}
-
-fn shipped(machine: &str, program: &str) -> (Machine, Program) {
-    let machine = shipped::machine(machine).expect("a shipped machine");
-    (machine, shipped::program(program).expect("a shipped program"))
-}
-
-fn go(machine: &Machine, program: &Program, workload: &Workload) -> Outcome {
-    run(machine, program, workload, 1).expect("shipped files fit each other")
-}
-
-/// Line rate of one frame size on some ports.
-fn line_rate(size: u32, ports: &[u32], duration: Duration) -> Workload {
-    Workload {
-        sizes: crate::workload::Sizes::Fixed(size),
-        ports: ports.to_vec(),
-        duration,
-        ..Workload::default()
-    }
-}
-
-/// The measurement of the CN6880 in Hartikainen 2016, repeated in the simulator: t_f = ½ [(t_r11 − t_d10) −
-/// (t_d2 − t_r2)].
+/// The measurement of the CN6880 in Hartikainen 2016, repeated in the simulator: t_f = ½ [(t_r11 −
+/// t_d10) − (t_d2 − t_r2)].
 fn communication(effort: Effort) -> Vec<ValidationCheck> {
     let mut points = Vec::new();
     for size in experiment::UNIT_SIZES {
@@ -201,8 +89,8 @@ fn least_squares(points: &[(f64, f64)]) -> (f64, f64, f64) {
     (xy / xx, my - xy / xx * mx, xy * xy / (xx * yy))
 }
 
-/// The memory curves of the CN6880 in Hartikainen 2016: the most threads to which throughput grows in
-/// proportion, by array size.
+/// The memory curves of the CN6880 in Hartikainen 2016: the most threads to which throughput grows
+/// in proportion, by array size.
 fn memory() -> Vec<ValidationCheck> {
     let (machine, _) = shipped("cn6880", "cn-forward");
     let cache = &machine.cache[0];
@@ -242,10 +130,6 @@ fn memory() -> Vec<ValidationCheck> {
     all.push(check("cn6880-memory-thrash", Kind::Qualitative, None, thrash, (0.0, 0.95), note));
     all
 }
-
-const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1518];
-const FOUR: [u32; 4] = [0, 1, 2, 3];
-const TWO: [u32; 2] = [0, 2];
 
 fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
     let (one, linkem) = shipped("ixp1200", "linkem");

@@ -7,42 +7,16 @@
 mod openem;
 mod poll;
 mod sso;
+mod work;
 
 pub use openem::{OpenEm, OpenEmSpec};
 pub use poll::{Poll, PollSpec};
 pub use sso::{Sso, SsoSpec};
+pub use work::{Tag, WorkItem};
 
 use fastpath_units::Duration;
 use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
-
-/// How the packets of one flow may overlap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tag {
-    /// Without restriction.
-    #[default]
-    Parallel,
-    /// Processed in parallel, leaving in the order of arrival.
-    Ordered,
-    /// One at a time, in order.
-    Atomic,
-}
-
-/// The work on one packet, as a scheduler sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkItem {
-    /// The packet's number.
-    pub packet: u32,
-    /// Its flow: the tag's value.
-    pub flow: u32,
-    /// Its priority class, 0 first.
-    pub priority: u8,
-    /// Its group; a core takes only some groups.
-    pub group: u8,
-    /// How it may overlap with other packets of its flow.
-    pub tag: Tag,
-}
 
 /// The scheduler of a group of cores, as a machine file describes it.
 #[derive(Clone, Debug, Default, Deserialize)]

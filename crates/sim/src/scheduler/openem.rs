@@ -3,7 +3,7 @@
 //! execution at a time, a parallel queue any number. Queues are served by priority, and round robin
 //! within a priority.
 
-use super::WorkItem;
+use super::work::WorkItem;
 use crate::spec::text;
 use fastpath_units::Duration;
 use serde::Deserialize;
@@ -118,7 +118,7 @@ impl OpenEm {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Tag;
+    use super::super::work::Tag;
     use super::*;
 
     fn work(packet: u32, flow: u32, priority: u8) -> WorkItem {

@@ -2,7 +2,7 @@
 //! takes bursts from its own queue and runs every packet to completion. A full queue drops. Cores
 //! share no queue, so a flow stays in order.
 
-use super::WorkItem;
+use super::work::WorkItem;
 use crate::spec::text;
 use fastpath_units::Duration;
 use serde::Deserialize;
@@ -71,7 +71,7 @@ impl Poll {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Tag;
+    use super::super::work::Tag;
     use super::*;
 
     fn work(packet: u32, flow: u32) -> WorkItem {

@@ -7,7 +7,7 @@
 //! *Parallel* work has no restriction. A core may switch the tag of its work. If the new tag is not
 //! free, the work is descheduled, and the core takes other work.
 
-use super::{Tag, WorkItem};
+use super::work::{Tag, WorkItem};
 use crate::spec::text;
 use fastpath_units::Duration;
 use serde::Deserialize;
@@ -175,7 +175,7 @@ impl Sso {
         }
     }
 
-    /// See [`super::Scheduler::switch`]. `work.tag` is the tag held now.
+    /// See `Scheduler::switch`. `work.tag` is the tag held now.
     pub(super) fn switch(&mut self, work: WorkItem, tag: Tag, leaving: &mut VecDeque<u32>) -> bool {
         if work.tag == tag {
             return true;

@@ -3,8 +3,8 @@
 //! spoiled the frame (*underflow*).
 //!
 //! ```text
-//! queue ─scheduler thread─► port register ─fill threads─► slot 0 … 15 ─state machine─► port ──► wire
-//!                                                       (slot s belongs to port s mod ports)
+//! queue ─scheduler thread─► register ─fill threads─► slot 0 … 15 ─state machine─► port ──► wire
+//!                                                  (slot s belongs to port s mod ports)
 //! ```
 //!
 //! ```toml
@@ -80,7 +80,7 @@ impl UnitType for EgressSpec {
         check_servers(source, &self.name, "engines", self.engines)?;
         check_servers(source, &self.name, "fill_threads", self.fill_threads)?;
         check_servers(source, &self.name, "port_chunks", self.port_chunks)?;
-        if self.slots == 0 || self.slots % (machine.ports.count * self.engines) != 0 {
+        if self.slots == 0 || !self.slots.is_multiple_of(machine.ports.count * self.engines) {
             return Err(source.range(&self.name, "slots", "a multiple of ports × engines"));
         }
         if !machine.ports.count.is_multiple_of(self.engines) {

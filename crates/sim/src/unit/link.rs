@@ -52,7 +52,7 @@ pub(crate) struct LinkSpec {
     /// The keys of a network spec, and the places of their values in the file.
     values: Vec<(String, Range<usize>)>,
     /// What the values mean; set by the check.
-    pipe: PipeSpec,
+    pipe: Box<PipeSpec>,
 }
 
 /// The frames that share one link.
@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for LinkSpec {
                     }
                 }
                 let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
-                Ok(LinkSpec { name, per, values, pipe: PipeSpec::default() })
+                Ok(LinkSpec { name, per, values, pipe: Box::default() })
             }
         }
         from.deserialize_map(Keys)
@@ -126,7 +126,7 @@ impl UnitType for LinkSpec {
         }
         let (text, lines) = self.as_network(source);
         match fastpath_spec::parse(&text) {
-            Ok((topology, _)) => self.pipe = topology.links[0].pipes[0].clone(),
+            Ok((topology, _)) => *self.pipe = topology.links[0].pipes[0].clone(),
             Err(mistakes) => {
                 let first = &mistakes[0];
                 let line = lines.get(first.line - 1).or(lines.last()).copied().unwrap_or(1);
@@ -222,7 +222,7 @@ impl UnitModel for EmulatedLink {
 
     fn new(spec: &LinkSpec, setup: &Setup) -> EmulatedLink {
         EmulatedLink {
-            spec: spec.pipe.clone(),
+            spec: (*spec.pipe).clone(),
             per: spec.per,
             seed: setup.seed,
             first_stream: STREAMS * setup.of_type as u64,

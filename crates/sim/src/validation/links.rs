@@ -7,7 +7,7 @@
 //! lost frame is retransmitted from the queue before the link. A second loss in the same interval
 //! makes the flow miss its 2 %.
 
-use super::{Effort, FOUR, Kind, TWO, ValidationCheck, check, go, shipped};
+use super::check::{Effort, FOUR, Kind, TWO, ValidationCheck, check, go, shipped};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::program::Program;

@@ -1,0 +1,31 @@
+//! The work on a packet, and its tag: what all schedulers handle.
+
+use serde::Deserialize;
+
+/// How the packets of one flow may overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tag {
+    /// Without restriction.
+    #[default]
+    Parallel,
+    /// Processed in parallel, leaving in the order of arrival.
+    Ordered,
+    /// One at a time, in order.
+    Atomic,
+}
+
+/// The work on one packet, as a scheduler sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkItem {
+    /// The packet's number.
+    pub packet: u32,
+    /// Its flow: the tag's value.
+    pub flow: u32,
+    /// Its priority class, 0 first.
+    pub priority: u8,
+    /// Its group; a core takes only some groups.
+    pub group: u8,
+    /// How it may overlap with other packets of its flow.
+    pub tag: Tag,
+}
