@@ -81,7 +81,7 @@ pub struct PublishedFigure {
 
 /// A row of `data/published_figures.csv`.
 #[derive(serde::Deserialize)]
-struct Figure {
+struct PrintedFigure {
     id: String,
     publication: String,
     place: String,
@@ -106,7 +106,7 @@ pub fn results() -> Vec<PublishedFigure> {
         .collect();
     let mut reader = csv::Reader::from_reader(FIGURES.as_bytes());
     let figures =
-        reader.deserialize::<Figure>().map(|figure| figure.expect("the file is part of this crate"));
+        reader.deserialize::<PrintedFigure>().map(|figure| figure.expect("the file is part of this crate"));
     figures
         .map(|figure| {
             let ours = computed.remove(&figure.id).unwrap_or_else(|| panic!("{} is not computed", figure.id));
@@ -115,7 +115,7 @@ pub fn results() -> Vec<PublishedFigure> {
         .collect()
 }
 
-fn judge(figure: Figure, ours: Ours) -> PublishedFigure {
+fn judge(figure: PrintedFigure, ours: Ours) -> PublishedFigure {
     let (values, slack) = match &ours {
         Ours::Number(x) => (vec![*x], 0.51),
         // This value is rounded for printing too, so the two may differ by a whole last digit.
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_wrong_figure_fails_by_every_rule() {
-        let figure = |status: Status, doc: &str| Figure {
+        let figure = |status: Status, doc: &str| PrintedFigure {
             id: "x".to_owned(),
             publication: String::new(),
             place: String::new(),
