@@ -1,5 +1,5 @@
-//! How fast packets are copied: `memmove` by packet size, as seed 002's program does it, from and
-//! to blocks that are spread like a router's buffers.
+//! How fast packets are copied: `memmove` by packet size, as in SCION's benchmark (Hugly 2024), from
+//! and to blocks that are spread like a router's buffers.
 //!
 //! The arena is 8192 blocks of 4096 + 64 bytes (or the packet and 64 bytes, where that is more),
 //! visited in a ring with step 5, so that neither the caches' prefetchers nor one set of a cache
@@ -19,7 +19,7 @@ const SPREAD: usize = 64;
 const ROUTER_BLOCKS: usize = 8192;
 /// Packet sizes, bytes.
 const SIZES: [usize; 13] = [1, 16, 64, 128, 172, 256, 512, 1024, 1500, 2048, 4096, 8192, 9000];
-/// The size whose rate describes a platform: L of seed 002's worked figures.
+/// The size whose rate describes a platform: L of the worked figures of Hugly 2024.
 pub(super) const PLATFORM_BYTES: usize = 172;
 
 /// Where the blocks lie.

@@ -1,5 +1,5 @@
-//! The experiment of seed 000 on our engine's ports: how long a unit's input and output phases
-//! take.
+//! The experiment of Hartikainen 2016 ("Communication Latencies") on the engine's ports: how long a
+//! unit's input and output phases take.
 //!
 //! ```text
 //!  generator ──▶ forward ──▶ swap ──▶ forward ──▶ generator
@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Frame sizes of the seed, bytes.
+/// Frame sizes of Hartikainen 2016, bytes.
 pub const LATENCY_SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1500];
 const RING: usize = 1 << 16;
 const WARM_UP: usize = 1000;

@@ -1,5 +1,5 @@
 //! What memory costs: latency of dependent loads over the working set, throughput of reads, writes
-//! and copies over working set and threads (the measurement of seed 000), and what small pages add.
+//! and copies over working set and threads (as in Hartikainen 2016), and what small pages add.
 
 use super::caches::{self, CacheEdge};
 use super::{Effort, Progress, median, on_core, pin};

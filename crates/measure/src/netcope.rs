@@ -1,5 +1,5 @@
-//! The test application of seed 003 on our engine: receive, h steps of parsing and hashing, push a
-//! VLAN tag, send. Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain
+//! The test application of Netcope 2017 on the engine: receive, h steps of parsing and hashing, push
+//! a VLAN tag, send. Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain
 //! forwarder.
 
 use super::dut_port::DutPort;
@@ -56,7 +56,7 @@ fn as_it_is() -> f64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tag {
-    /// As in seed 003.
+    /// As in Netcope 2017.
     Push,
     /// A plain forwarder.
     None,

@@ -1,5 +1,5 @@
-//! What one more operation costs a packet, by seed 001's method: a plain forwarder does an
-//! operation N times per packet, and the slope of the time over N is the cost of the operation,
+//! What one more operation costs a packet, by the method of the LINC journal 2014: a plain forwarder
+//! does an operation N times per packet. The slope of the time over N is the cost of the operation,
 //! with its interval.
 
 use super::emulate::StationTable;

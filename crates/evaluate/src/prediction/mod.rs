@@ -246,8 +246,9 @@ mod tests {
 
     const ROUNDS: usize = 5;
 
-    /// A platform `compute` and `copy` times slower than the whitepaper's, with a bend in the cost
-    /// of copies; `drift` is how much slower its last round was, `noise` how far points scatter.
+    /// A platform `compute` and `copy` times slower than that of Netcope 2017, with a bend in the
+    /// cost of copies; `drift` is how much slower its last round was, `noise` how far points
+    /// scatter.
     fn measured(name: &str, (compute, copy): (f64, f64), drift: f64, noise: f64) -> MeasuredPlatform {
         let mut rng = Rng::new(7);
         let mut found = MeasuredPlatform { name: name.to_owned(), ..MeasuredPlatform::default() };
