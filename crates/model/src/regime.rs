@@ -259,7 +259,9 @@ fn packet_cap(
             by_group.entry(groups[row]).or_default().push((cores, rates[row]));
         }
     }
-    let (mut plateau, mut is_flat): (Vec<f64>, Vec<(f64, f64)>) = (Vec::new(), Vec::new());
+    let mut plateau: Vec<f64> = Vec::new();
+    // Pairs over twice the cores or more without any gain.
+    let mut flat: Vec<(f64, f64)> = Vec::new();
     for rows in by_group.values_mut() {
         rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         for pair in rows.windows(2) {
@@ -268,7 +270,7 @@ fn packet_cap(
             if more > 0.0 && fast / slow - 1.0 < PLATEAU_GAIN * more {
                 plateau.extend([slow, fast]);
                 if more >= 1.0 && (fast / slow - 1.0).abs() <= CAP_TOLERANCE {
-                    is_flat.push((slow, fast));
+                    flat.push((slow, fast));
                 }
             }
         }
@@ -276,7 +278,7 @@ fn packet_cap(
     plateau.sort_by(f64::total_cmp);
     let top = *plateau.last()?;
     plateau.retain(|r| *r >= top * (1.0 - CAP_TOLERANCE));
-    let flat_pair = is_flat.iter().any(|(slow, fast)| slow.max(*fast) >= top);
+    let flat_pair = flat.iter().any(|(slow, fast)| slow.max(*fast) >= top);
     if plateau.len() < 3 && !flat_pair {
         return None;
     }

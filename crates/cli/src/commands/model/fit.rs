@@ -165,6 +165,6 @@ fn show(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Resul
         ]);
     }
     writeln!(out, "\nlargest residuals\n{table}")?;
-    let notes = found.warnings.iter().skip(usize::from(poor.is_some()));
-    notes.into_iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
+    let mut notes = found.warnings.iter().skip(usize::from(poor.is_some()));
+    notes.try_for_each(|warning| writeln!(out, "note: {warning}"))
 }
