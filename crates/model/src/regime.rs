@@ -283,15 +283,15 @@ fn packet_cap(
         return None;
     }
     let cap = plateau[plateau.len() / 2];
-    // What goes faster with more cores is not at the cap, even where it passes by that rate.
-    let fastest = |group: usize| {
-        let of_group = groups.iter().zip(rates).filter(|(g, _)| **g == group);
-        of_group.map(|(_, rate)| *rate).fold(0.0, f64::max)
-    };
+    // What goes faster with more cores is not at the cap, even where it passes that rate.
+    let mut fastest = vec![0.0f64; groups.iter().max().map_or(0, |group| group + 1)];
+    for (&group, &rate) in groups.iter().zip(rates) {
+        fastest[group] = fastest[group].max(rate);
+    }
     let at_cap = |row: &usize| {
         rates[*row] >= cap * (1.0 - CAP_TOLERANCE)
             && rates[*row] <= top * (1.0 + CAP_TOLERANCE)
-            && fastest(groups[*row]) <= top * (1.0 + CAP_TOLERANCE)
+            && fastest[groups[*row]] <= top * (1.0 + CAP_TOLERANCE)
     };
     Some((cap, free.iter().copied().filter(at_cap).collect()))
 }
@@ -306,20 +306,35 @@ fn shared_cap(
     rates: &[f64],
     cores: &[Option<f64>],
 ) -> Option<(f64, Vec<usize>)> {
-    let mut by_rate: Vec<usize> = free.iter().copied().filter(|&row| cores[row].is_some()).collect();
-    by_rate.sort_by(|&a, &b| rates[b].total_cmp(&rates[a]));
-    by_rate.iter().find_map(|&top| {
-        let near = |row: &usize| (rates[*row] / rates[top] - 1.0).abs() <= SHARED_TOLERANCE;
-        let rows: Vec<usize> =
-            by_rate.iter().copied().filter(|row| cores[*row] == cores[top] && near(row)).collect();
-        let sharing: BTreeSet<usize> = rows.iter().map(|&row| groups[row]).collect();
-        let with_fewer = |row: &&usize| cores[**row] < cores[top] && sharing.contains(&groups[**row]);
-        let slower: Vec<f64> = by_rate.iter().filter(with_fewer).map(|&row| rates[row]).collect();
-        let least = slower.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = slower.iter().copied().fold(0.0, f64::max);
-        let differ = most / least - 1.0 > CAP_TOLERANCE;
-        (sharing.len() >= 3 && differ).then_some((rates[top], rows))
-    })
+    let mut of_group: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut by_cores: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for &row in free {
+        if let Some(cores) = cores[row] {
+            of_group.entry(groups[row]).or_default().push((cores, rates[row]));
+            by_cores.entry(cores.to_bits()).or_default().push(row);
+        }
+    }
+    let mut best: Option<(f64, Vec<usize>)> = None;
+    for (bits, mut rows) in by_cores {
+        rows.sort_by(|&a, &b| rates[b].total_cmp(&rates[a]));
+        // Clusters of rates, the highest first.
+        let mut rest = &rows[..];
+        while let Some(&top) = rest.first() {
+            let end = rest.partition_point(|&row| rates[row] >= rates[top] * (1.0 - SHARED_TOLERANCE));
+            let (cluster, lower) = rest.split_at(end);
+            rest = lower;
+            let sharing: BTreeSet<usize> = cluster.iter().map(|&row| groups[row]).collect();
+            let with_fewer = sharing.iter().flat_map(|group| &of_group[group]);
+            let with_fewer = with_fewer.filter(|(cores, _)| *cores < f64::from_bits(bits));
+            let (least, most) =
+                with_fewer.fold((f64::INFINITY, 0.0f64), |(a, b), (_, rate)| (a.min(*rate), b.max(*rate)));
+            let differ = most / least - 1.0 > CAP_TOLERANCE;
+            if sharing.len() >= 3 && differ && best.as_ref().is_none_or(|(cap, _)| rates[top] > *cap) {
+                best = Some((rates[top], cluster.to_vec()));
+            }
+        }
+    }
+    best
 }
 
 #[cfg(test)]
