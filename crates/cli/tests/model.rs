@@ -151,7 +151,7 @@ fn a_saved_fit_predicts_points_throughput_and_cores() {
     assert_interval(&cores["rows"][0]["cores"], 6.706);
     assert_interval(&cores["rows"][1]["cores"], 67.27);
     let other = refusal(&["model", "predict", &fit, "--at", "p=64,h=10", "--y-unit", "us"]);
-    assert!(other.contains("saved.json: y = `T_ns` carries another unit"), "{other}");
+    assert!(other.contains("saved.json: y = `T_ns` has another unit"), "{other}");
     let bare = file("bare.json", &saved.replace("1e-9", "null").replace("T_ns", "T"));
     let words = ["model", "predict", &bare, "--at", "p=64,h=10", "--json"];
     assert!(json(&words)["predictions"][0].get("throughput_pps").is_none());
@@ -185,7 +185,7 @@ fn rows_to_test_are_those_selected_and_there_must_be_some() {
         refusal(&[&["model", "fit", &table, "--test", &other, "--only", "cores=1"][..], &FIT].concat());
     assert!(said.contains("none.csv: no row left where `cores` equals `1`"), "{said}");
     let unit = refusal(&[&["model", "fit", &table, "--y-unit", "us"][..], &FIT].concat());
-    assert!(unit.contains("`T_ns` carries another unit"), "{unit}");
+    assert!(unit.contains("`T_ns` has another unit"), "{unit}");
 }
 
 #[test]
