@@ -190,7 +190,7 @@ pub(crate) fn complete(pipe: &PipeSpec) -> Change {
 }
 
 /// Returns the values of `pipe` that are not the default, by their keys. Lists of more than
-/// [`ENTRIES_MAX`] entries are described, not written.
+/// 1000 entries are described, not written.
 pub fn values(pipe: &PipeSpec) -> BTreeMap<&'static str, Value> {
     let ideal = complete(&PipeSpec::default());
     let ideal: BTreeMap<&str, Value> = write(&ideal).into_iter().collect();

@@ -33,7 +33,7 @@ macro_rules! kinds {
             }
         }
 
-        /// Writes a queue as [`read`] reads it.
+        /// Writes a queue under the keys of a spec.
         pub fn write(queue: &QueueSpec) -> Value {
             match queue {
                 $($(QueueSpec::$Variant(spec) => $module::$write(spec),)+)*
