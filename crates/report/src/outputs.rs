@@ -117,12 +117,12 @@ impl CommandOutput {
     pub(super) fn sections(&self) -> Vec<Section> {
         let section = match self {
             CommandOutput::Emulator(evaluation) => return evaluation.sections(),
+            CommandOutput::Evaluation(output) => return evaluation(output),
             CommandOutput::Fit(output) => fit(output),
             CommandOutput::Predictions(output) => predictions(output),
             CommandOutput::Cores(output) => cores(output),
             CommandOutput::Budget(output) => budget(output),
             CommandOutput::Index(output) => index(output),
-            CommandOutput::Evaluation(output) => evaluation(output),
         };
         vec![section]
     }
@@ -324,44 +324,61 @@ fn index(IndexOutput { index, source, predicted_pps }: &IndexOutput) -> Section 
     Section { title: "Index of platforms".to_owned(), notes, charts: vec![], tables }
 }
 
-fn evaluation(output: &EvaluationOutput) -> Section {
+/// Makes a section of what does not pass, and one for each publication.
+fn evaluation(output: &EvaluationOutput) -> Vec<Section> {
+    let missed: Vec<&StatedFigure> =
+        output.results.iter().filter(|figure| figure.pass == Some(false)).take(ROWS_MAX).collect();
+    let summary = Section {
+        title: "Evaluation".to_owned(),
+        notes: vec![format!("{} of {} figures pass", output.passed, output.total)],
+        charts: vec![],
+        tables: if missed.is_empty() { vec![] } else { vec![figures(&missed)] },
+    };
+    let mut publications: Vec<(Option<&str>, Vec<&StatedFigure>)> = Vec::new();
+    for figure in output.results.iter().take(ROWS_MAX) {
+        let publication = figure.publication.as_deref();
+        match publications.iter_mut().find(|(name, _)| *name == publication) {
+            Some((_, figures)) => figures.push(figure),
+            None => publications.push((publication, vec![figure])),
+        }
+    }
+    let sections = publications.into_iter().map(|(publication, of_it)| Section {
+        title: publication.unwrap_or("All figures").to_owned(),
+        notes: vec![],
+        charts: vec![],
+        tables: vec![figures(&of_it)],
+    });
+    std::iter::once(summary).chain(sections).collect()
+}
+
+/// Returns the table of these figures.
+fn figures(figures: &[&StatedFigure]) -> Grid {
     let none = || "–".to_owned();
     let stated = |value: Option<&Stated>| match value {
         Some(Stated::Number(x)) => short(*x),
         Some(Stated::Text(text)) => text.clone(),
         None => none(),
     };
-    // Misses first.
-    let (mut figures, others): (Vec<&StatedFigure>, Vec<&StatedFigure>) =
-        output.results.iter().partition(|figure| figure.pass == Some(false));
-    figures.extend(others);
-    let rows = figures.into_iter().take(ROWS_MAX).map(|figure| {
+    let row = |figure: &&StatedFigure| {
         let verdict = match figure.pass {
             _ if figure.noisy => "too noisy",
             Some(true) => "ok",
             Some(false) => "MISS",
             None => "–",
         };
-        let place: Vec<&str> =
-            [&figure.publication, &figure.place].into_iter().flatten().map(String::as_str).collect();
-        let source = if place.is_empty() { none() } else { place.join(", ") };
+        let published = figure.original.as_ref().or(figure.doc_value.as_ref()).or(figure.asked.as_ref());
         vec![
-            figure.id.clone(),
-            source,
+            figure.place.clone().unwrap_or_else(none),
             figure.quantity.clone().or_else(|| figure.kind.clone()).unwrap_or_else(none),
-            stated(figure.original.as_ref().or(figure.doc_value.as_ref()).or(figure.asked.as_ref())),
+            stated(published),
             stated(figure.ours.as_ref()),
             verdict.to_owned(),
             figure.note.clone().unwrap_or_else(none),
+            figure.id.clone(),
         ]
-    });
-    let titles = vec!["figure", "source", "quantity", "published or required", "ours", "", "note"];
-    Section {
-        title: "Evaluation".to_owned(),
-        notes: vec![format!("{} of {} figures pass", output.passed, output.total)],
-        charts: vec![],
-        tables: vec![Grid { titles, rows: rows.collect() }],
-    }
+    };
+    let titles = vec!["place", "quantity", "published or required", "ours", "", "note", "key"];
+    Grid { titles, rows: figures.iter().map(row).collect() }
 }
 
 #[cfg(test)]
@@ -428,8 +445,9 @@ mod tests {
             "frame sizes are without FCS",
             "| 10 | 64 |",
             "extrapolation: p = 9000",
-            "| a | – | – | 2 | 1.5 | MISS |",
-            "| b | Joglekar 2004, Table 5.6 | loss |",
+            "| – | – | 2 | 1.5 | MISS | – | a |",
+            "## Joglekar 2004",
+            "| Table 5.6 | loss |",
             "| cycles between packets | 290 [290, 760] |",
             "| APU2 |",
             "(no error bar), N =",

@@ -22,9 +22,6 @@ use fastpath_lab::Host;
 use fastpath_lab::audit::{AuditError, SocketError};
 use fastpath_link::PipeSpec;
 use fastpath_measure::{EmulationQuestion, LinkKind, LinkWeight, emulate};
-use fastpath_model::publications::linkem::{
-    DUMMYNET_SHARES, DUMMYNET_TWO_PORT_SHARES, LINKEM_SHARES, LINKEM_SHARES_BEFORE_EGRESS,
-};
 use fastpath_net::{Frame, FramePool};
 use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_units::Time;
@@ -48,6 +45,22 @@ const TIMES_RATTAN: f64 = 3.0;
 const ROUNDS: usize = 5;
 /// Time for the last frames to arrive.
 const SETTLE: Duration = Duration::from_millis(20);
+
+// Published values of Joglekar 2004.
+/// Figure 5.2, LinkEM: packet size, and share of the line rate of four ports in % where the text
+/// prints one.
+const LINKEM_SHARES: &[(u32, f64)] = &[(64, 83.0)];
+/// Figure 5.3, LinkEM before egress: line rate from 128 bytes on. At 64 bytes the text prints only
+/// the share of Figure 5.2.
+const LINKEM_SHARES_BEFORE_EGRESS: &[(u32, f64)] =
+    &[(64, 83.0), (128, 100.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
+/// Figure 5.4, Dummynet: packet size, and share of the line rate of four ports in % where the text
+/// prints one.
+const DUMMYNET_SHARES: &[(u32, f64)] = &[(64, 18.0), (1518, 81.0)];
+/// Figure 5.5, Dummynet: packet size, and share of the line rate of two ports in %. It is line rate
+/// from 256 bytes on.
+const DUMMYNET_TWO_PORT_SHARES: &[(u32, f64)] =
+    &[(64, 42.0), (128, 62.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
 
 pub(super) const FIGURES: &[Figure] = &[
     Figure {

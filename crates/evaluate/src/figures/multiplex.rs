@@ -6,7 +6,6 @@ use super::{Figure, Measurement, Needs};
 use crate::load_generator::{self, FRAME, LoadParams};
 use crate::{Effort, MeasurementError, RunContext, SEED};
 use fastpath_link::PipeSpec;
-use fastpath_model::publications::linkem::{FIGURE_5_6, FIGURE_5_8};
 use fastpath_net::{EdgeId, Network};
 use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_spec::{NodeKind, Topology};
@@ -31,6 +30,14 @@ const FIRST_PPS: f64 = 80_000.0;
 /// Number of links in virtual time (usual, largest), and frames over each.
 const VIRTUAL_LINKS: [usize; 2] = [10_000, 1_000_000];
 const VIRTUAL_FRAMES: u64 = 4;
+
+// Published values of Joglekar 2004.
+/// Figure 5.6: rate of a link in kbit/s, and the links over four ports that LinkEM and Dummynet
+/// carry, where the text prints them.
+const FIGURE_5_6: &[(f64, f64, f64)] =
+    &[(128.0, 840.0, 480.0), (2000.0, 172.0, 180.0), (10000.0, 36.0, 36.0)];
+/// Figure 5.8: the same over two ports.
+const FIGURE_5_8: &[(f64, f64, f64)] = &[(128.0, 1320.0, 500.0), (256.0, 680.0, 500.0)];
 
 /// A figure: pairs of ports, and the published numbers of links.
 struct LinkCounts {

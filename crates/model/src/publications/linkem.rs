@@ -83,26 +83,6 @@ const DUMMYNET_64_KPPS: f64 = 106.0;
 const DUMMYNET_1518_KPPS: f64 = 26.2;
 const DUMMYNET_TWO_PORTS_64: (f64, f64) = (124.0, 296.0);
 const DUMMYNET_TWO_PORTS_128: (f64, f64) = (104.0, 168.0);
-/// Figure 5.2, LinkEM: packet size, and share of the line rate of four ports in % where the text
-/// prints one.
-pub const LINKEM_SHARES: &[(u32, f64)] = &[(64, 83.0)];
-/// Figure 5.3, LinkEM before egress: line rate from 128 bytes on. At 64 bytes the text prints only
-/// the share of Figure 5.2.
-pub const LINKEM_SHARES_BEFORE_EGRESS: &[(u32, f64)] =
-    &[(64, 83.0), (128, 100.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
-/// Figure 5.4, Dummynet: packet size, and share of the line rate of four ports in % where the text
-/// prints one.
-pub const DUMMYNET_SHARES: &[(u32, f64)] = &[(64, 18.0), (1518, 81.0)];
-/// Figure 5.5, Dummynet: packet size, and share of the line rate of two ports in %. It is line rate
-/// from 256 bytes on.
-pub const DUMMYNET_TWO_PORT_SHARES: &[(u32, f64)] =
-    &[(64, 42.0), (128, 62.0), (256, 100.0), (512, 100.0), (1024, 100.0), (1518, 100.0)];
-/// Figure 5.6: rate of a link in kbit/s, and the links over four ports that LinkEM and Dummynet
-/// carry, where the text prints them.
-pub const FIGURE_5_6: &[(f64, f64, f64)] =
-    &[(128.0, 840.0, 480.0), (2000.0, 172.0, 180.0), (10000.0, 36.0, 36.0)];
-/// Figure 5.8: the same over two ports.
-pub const FIGURE_5_8: &[(f64, f64, f64)] = &[(128.0, 1320.0, 500.0), (256.0, 680.0, 500.0)];
 /// Shares of line rate as printed, in %, from which the thesis computes its ratios.
 const PRINTED_SHARES: [(f64, f64); 2] = [(83.0, 18.0), (100.0, 81.0)];
 
