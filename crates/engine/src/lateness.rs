@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 
 /// The tolerance where neither the spec nor the command line gives one.
 pub(crate) const TOLERANCE: Duration = Duration::from_ms(1);
-/// The upper bounds of the counts of [`Releases::within`], in nanoseconds.
+/// The upper bounds of the counts in `Lateness::within`, in nanoseconds.
 pub const BOUNDS_NS: [u64; 14] = [
     1_000,
     2_000,

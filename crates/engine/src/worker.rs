@@ -110,7 +110,7 @@ pub(crate) struct Worker<O> {
 struct EdgePort {
     /// `None` once it has failed.
     port: Option<Box<dyn Port>>,
-    /// The port sends segments that are not cut.
+    /// The port sends segments without bytes of their own.
     takes_whole: bool,
     name: String,
     kind: String,

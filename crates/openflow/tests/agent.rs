@@ -181,21 +181,21 @@ fn one_master_many_slaves_and_old_elections_do_not_count() {
 fn removed_flows_are_reported_to_controllers_that_asked_for_it() {
     let harness = Harness::new();
     let mut controller = harness.controller();
-    let told = FlowMod { flags: flags::SEND_FLOW_REM, cookie: 5, ..wire(1, 2) };
-    controller.say(&flow(told.clone()));
+    let reported = FlowMod { flags: flags::SEND_FLOW_REM, cookie: 5, ..wire(1, 2) };
+    controller.say(&flow(reported.clone()));
     controller.barrier();
     harness.send(1, &frame(3));
     harness.receive(2);
     controller.say(&flow(FlowMod::delete_all()));
     let Message::FlowRemoved(removed) = controller.hear() else { panic!("no flow-removed") };
     assert_eq!((removed.cookie, removed.reason, removed.packets, removed.bytes), (5, 2, 1, 60));
-    controller.say(&flow(FlowMod { hard_timeout: 1, ..told.clone() }));
+    controller.say(&flow(FlowMod { hard_timeout: 1, ..reported.clone() }));
     let Message::FlowRemoved(removed) = controller.hear() else { panic!("no flow-removed") };
     assert_eq!((removed.reason, removed.hard_timeout), (1, 1));
     assert!(removed.age.as_ns() >= 1_000_000_000 && removed.age.as_ns() < 60_000_000_000);
     // Not after it has switched the message off.
     controller.say(&Message::SetAsync(Async { flow_removed: [0, 0], ..Async::DEFAULT }));
-    controller.say(&flow(told));
+    controller.say(&flow(reported));
     controller.say(&flow(FlowMod::delete_all()));
     controller.barrier();
 }
@@ -392,12 +392,12 @@ fn a_controller_that_reads_learns_of_every_removed_flow_next_to_one_that_does_no
     controller.barrier();
     controller.say(&flow(FlowMod::delete_all()));
     controller.say(&Message::BarrierRequest);
-    let (mut told, mut barriers) = (std::collections::BTreeSet::new(), 0);
-    while told.len() < count as usize {
+    let (mut seen, mut barriers) = (std::collections::BTreeSet::new(), 0);
+    while seen.len() < count as usize {
         match controller.hear() {
             Message::FlowRemoved(removed) => {
                 let station = removed.matching.field(Field::EthDst).unwrap().value;
-                assert!(told.insert(station), "{station} is told twice");
+                assert!(seen.insert(station), "{station} is reported twice");
             }
             Message::BarrierReply => barriers += 1,
             other => panic!("{other:?}"),

@@ -97,9 +97,10 @@ fn parse(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
 
 /// Encodes a name as part of a path.
 fn encode(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    name.bytes().map(letter).collect()
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encoded =
+        |byte: u8| if is_unreserved(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(encoded).collect()
 }
 
 #[cfg(test)]

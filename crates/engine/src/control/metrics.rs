@@ -74,12 +74,12 @@ pub(super) fn metrics(report: &Report) -> String {
     family(&mut text, "port_sent_frames_total", "counter", "Frames sent by a port.", sent);
     let up = ports().map(|(labels, port)| (labels, f64::from(u8::from(port.failure.is_none()))));
     family(&mut text, "port_up", "gauge", "1 while the port works, 0 after it failed.", up);
-    let books = &report.conservation;
+    let accounting = &report.conservation;
     let all = [
-        ("in", books.total_in),
-        ("delivered", books.delivered),
-        ("dropped", books.dropped.values().sum()),
-        ("held", books.held),
+        ("in", accounting.total_in),
+        ("delivered", accounting.delivered),
+        ("dropped", accounting.dropped.values().sum()),
+        ("held", accounting.held),
     ];
     let all = all.map(|(place, count)| (format!("place=\"{place}\""), count as f64));
     family(&mut text, "frames", "gauge", "Frame accounting: in = delivered + dropped + held.", all);

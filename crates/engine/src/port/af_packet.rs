@@ -157,8 +157,8 @@ impl Drop for AfPacket {
     }
 }
 
-/// Sends frames from the front of `frames` by a packet socket on the interface with this index. What
-/// the device has no room for stays.
+/// Sends frames from the front of `frames` by a packet socket on the interface with this index.
+/// Frames that the device has no room for stay.
 pub(super) fn send_burst(
     socket: &PacketSocket,
     index: u32,

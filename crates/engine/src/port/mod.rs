@@ -142,8 +142,8 @@ pub trait Port: Send {
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError>;
 
-    /// Allows the port to deliver segments that are not cut ([`Frame::is_cut`]), if it receives
-    /// super-packets. Returns true if the port also sends them.
+    /// Allows the port to deliver segments without bytes of their own ([`Frame::has_own_bytes`]),
+    /// if it receives super-packets. Returns true if the port also sends such segments.
     fn allow_whole(&mut self) -> bool {
         false
     }
@@ -193,8 +193,8 @@ pub struct PortCounters {
     /// Frames dropped because they were later than tolerated, where the spec wants that.
     #[serde(default)]
     pub tx_late: u64,
-    /// Segments of super-packets lost because the frame pool was full when they had to be cut for
-    /// this port.
+    /// Segments of super-packets lost because the frame pool was full when they had to be copied
+    /// out for this port.
     #[serde(default)]
     pub tx_no_memory: u64,
 }

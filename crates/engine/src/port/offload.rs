@@ -77,8 +77,8 @@ impl RxSink<'_> {
         self.cut(header, frame, &mut scratch.segment);
     }
 
-    /// Takes a super-packet that is in a slot of the pool. Its segments are cut when their bytes
-    /// are needed.
+    /// Takes a super-packet that is in a slot of the pool. Its segments are copied out when their
+    /// bytes are needed.
     pub(super) fn take_whole(&mut self, gso: Gso, frame: Frame, scratch: &mut Scratch) {
         match self.pool.keep_super_packet(frame, gso) {
             Ok(segments) => segments.for_each(|segment| self.keep(Some(segment))),

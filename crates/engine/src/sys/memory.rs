@@ -25,14 +25,14 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes of zeroes, rounded up to whole huge pages, which the kernel is asked to
+    /// Maps `len` bytes of zeroes, rounded up to whole huge pages, which the kernel is advised to
     /// use.
     pub(crate) fn anonymous(len: usize) -> io::Result<Mapping> {
         Mapping::huge_as_filled(len.next_multiple_of(HUGE))
     }
 
-    /// Maps `len` bytes of zeroes. The kernel is asked for huge pages for the whole ones among
-    /// them.
+    /// Maps `len` bytes of zeroes. The kernel is advised to use a huge page for every whole one in
+    /// it.
     pub(super) fn huge_as_filled(len: usize) -> io::Result<Mapping> {
         // More than needed, to cut out a part that starts at a huge page.
         let (protection, kind) =
@@ -50,12 +50,12 @@ impl Mapping {
             drop(Mapping { start, len });
         }
         std::mem::forget(all);
-        part.ask_for_huge_pages();
+        part.advise_huge_pages();
         Ok(part)
     }
 
     /// Advises the kernel to use huge pages. Where it does not, pages are small.
-    fn ask_for_huge_pages(&self) {
+    fn advise_huge_pages(&self) {
         // SAFETY: the range is this mapping.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
     }
@@ -92,7 +92,7 @@ impl Mapping {
         let rest = unsafe { self.start.add(kept) };
         drop(Mapping { start: rest, len: self.len - kept });
         std::mem::forget(self);
-        target.ask_for_huge_pages();
+        target.advise_huge_pages();
         Ok(target)
     }
 

@@ -381,7 +381,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_message_comes_back_as_it_was(seed: u64, xid: u32) {
+    fn every_message_survives_encoding_and_decoding(seed: u64, xid: u32) {
         let message = Draw(Rng::new(seed)).message();
         let mut bytes = vec![0xaa; 3];
         message.encode(xid, &mut bytes);
