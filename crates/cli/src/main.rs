@@ -11,7 +11,6 @@ mod commands;
 #[cfg(target_os = "linux")]
 mod network_args;
 mod network_file;
-mod print;
 mod progress;
 #[cfg(target_os = "linux")]
 mod signals;
@@ -121,11 +120,6 @@ fn with_any_value(command: clap::Command) -> clap::Command {
     };
     let command = command.mut_args(|arg| if is_quantity(&arg) { arg.allow_hyphen_values(true) } else { arg });
     command.mut_subcommands(with_any_value)
-}
-
-/// Prints a notice of a library to standard error.
-pub(crate) fn notice(text: &str) {
-    eprintln!("fastpath: {text}");
 }
 
 /// Formats an error and its causes in one line. A cause that the error names itself is not repeated.

@@ -21,6 +21,8 @@ pub mod measurements;
 pub mod records;
 pub mod replay;
 #[cfg(target_os = "linux")]
+pub mod run_report;
+#[cfg(target_os = "linux")]
 pub mod shell;
 pub mod simulate;
 pub mod sweep;

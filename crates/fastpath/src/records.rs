@@ -2,13 +2,15 @@
 
 use crate::error::{Error, Result};
 use fastpath_model::Table;
+use fastpath_model::assign::{State, Task};
+use fastpath_model::fit::Fit;
 use fastpath_model::platform::{self, Platform};
-use fastpath_report::{CommandOutput, Fonts, Measurement, Record, Report};
+use fastpath_report::{CommandOutput, Evaluation, Fonts, Measurement, Record, Report};
 use serde_json::Value;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a report is made of: records, and the --json output of `fastpath model` and `evaluate`.
 #[derive(Default)]
@@ -139,6 +141,80 @@ pub fn read_platforms(path: &Path) -> Result<Vec<Platform>> {
     Ok(platforms)
 }
 
+/// Reads the tasks of a packet program from a table (CSV) with the columns name, compute, memory, code
+/// and state.
+///
+/// # Errors
+/// A file that cannot be read, and values that make no task, each with its line.
+pub fn read_tasks(path: &Path) -> Result<Vec<Task>> {
+    let rows = read_table(path)?;
+    let refuse =
+        |line: u64, text: String| Error::Argument(format!("{}: line {line}: {text}", path.display()));
+    let numbers = |name: &str| -> Result<Vec<f64>> {
+        let values = rows.numbers(name).map_err(at(path))?;
+        match values.iter().position(|value| *value < 0.0) {
+            Some(i) => Err(refuse(rows.line(i), format!("column `{name}`: {} is negative", values[i]))),
+            None => Ok(values),
+        }
+    };
+    let (names, states) = (rows.texts("name").map_err(at(path))?, rows.texts("state").map_err(at(path))?);
+    let (compute, memory, code) = (numbers("compute")?, numbers("memory")?, numbers("code")?);
+    let task = |i: usize| {
+        let state = match states[i].as_str() {
+            "private" => State::Private,
+            "shared" => State::Shared,
+            other => return Err(refuse(rows.line(i), format!("state `{other}`: write private or shared"))),
+        };
+        if code[i].fract() != 0.0 || code[i] > f64::from(u32::MAX) {
+            let text = format!("code {} is not a number of instructions", code[i]);
+            return Err(refuse(rows.line(i), text));
+        }
+        let (compute, memory, code) = (compute[i], memory[i], code[i] as u32);
+        Ok(Task { name: names[i].clone(), compute, memory, code, state })
+    };
+    (0..rows.len()).map(task).collect()
+}
+
+/// Reads one platform: `FILE` with a single one, or `FILE:NAME`.
+///
+/// # Errors
+/// A file that cannot be read, several platforms without a name, a name that is not in the file.
+pub fn read_platform(text: &str) -> Result<Platform> {
+    let whole = Path::new(text);
+    let (path, name) = match text.rsplit_once(':') {
+        Some((file, name)) if !whole.exists() => (Path::new(file), Some(name)),
+        _ => (whole, None),
+    };
+    let mut platforms = read_platforms(path)?;
+    let names = platforms.iter().map(|p| p.name.clone()).collect::<Vec<_>>().join(", ");
+    if let Some(name) = name {
+        platforms.retain(|p| p.name == name);
+        if platforms.is_empty() {
+            let path = path.display();
+            return Err(Error::Argument(format!("{path}: no platform `{name}` (have: {names})")));
+        }
+    } else if platforms.len() > 1 {
+        return Err(Error::Argument(format!("{text}: several platforms ({names}): write {text}:NAME")));
+    }
+    Ok(platforms.swap_remove(0))
+}
+
+/// Reads a fit as `fastpath model fit --json` prints it.
+///
+/// # Errors
+/// A file that cannot be read, or that holds something else.
+pub fn read_fit(path: &Path) -> Result<Fit> {
+    let text = read_text(path)?;
+    if !text.trim_start().starts_with('{') {
+        let path = path.display();
+        return Err(Error::Argument(format!("{path}: to fit a table, give --y COLUMN and --terms TERMS")));
+    }
+    serde_json::from_str(&text).map_err(|error| {
+        let path = path.display();
+        Error::Argument(format!("{path}: not a fit as `fastpath model fit --json` prints it: {error}"))
+    })
+}
+
 /// Reads text as spreadsheets write it: UTF-8, UTF-16 with a byte order mark, or Latin-1. The path `-`
 /// is standard input.
 ///
@@ -183,4 +259,80 @@ fn system_fonts() -> Fonts {
 /// Adds the name of a file to an error of its contents.
 fn at<E: Display>(path: &Path) -> impl Fn(E) -> Error + '_ {
     move |error| Error::Argument(format!("{}: {error}", path.display()))
+}
+
+/// The files of an evaluation: one, or a directory of all formats.
+#[derive(Clone, Debug)]
+pub struct EvaluationFiles(Files);
+
+#[derive(Clone, Debug)]
+enum Files {
+    One(PathBuf, FileFormat),
+    Directory(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum FileFormat {
+    Html,
+    Markdown,
+    Json,
+}
+
+impl FileFormat {
+    const ALL: [(FileFormat, &'static str); 3] =
+        [(FileFormat::Html, "html"), (FileFormat::Markdown, "md"), (FileFormat::Json, "json")];
+
+    fn render(self, evaluation: &Evaluation) -> String {
+        match self {
+            FileFormat::Html => evaluation.report().html(),
+            FileFormat::Markdown => evaluation.report().markdown(),
+            FileFormat::Json => {
+                serde_json::to_string_pretty(evaluation).expect("an evaluation is JSON") + "\n"
+            }
+        }
+    }
+}
+
+impl EvaluationFiles {
+    /// Creates the file or directory, so that it is known before anything is measured whether the
+    /// report can be written.
+    ///
+    /// # Errors
+    /// A name with another extension, or a path that cannot be written.
+    pub fn new(path: &Path) -> Result<EvaluationFiles> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let known = FileFormat::ALL.iter().find(|(_, name)| Some(*name) == extension);
+        match (known, extension) {
+            (Some((format, _)), _) if !path.is_dir() => {
+                fs::write(path, "").map_err(Error::file(path))?;
+                Ok(EvaluationFiles(Files::One(path.to_owned(), *format)))
+            }
+            (None, Some(_)) if !path.is_dir() => Err(Error::Argument(format!(
+                "{}: name the report *.html, *.md or *.json, or a directory",
+                path.display()
+            ))),
+            _ => {
+                fs::create_dir_all(path).map_err(Error::file(path))?;
+                Ok(EvaluationFiles(Files::Directory(path.to_owned())))
+            }
+        }
+    }
+
+    /// Writes the evaluation.
+    ///
+    /// # Errors
+    /// [`Error::File`] if a file cannot be written.
+    pub fn write(&self, evaluation: &Evaluation) -> Result<()> {
+        let files = match &self.0 {
+            Files::One(path, format) => vec![(path.clone(), *format)],
+            Files::Directory(directory) => FileFormat::ALL
+                .iter()
+                .map(|(format, name)| (directory.join(format!("report.{name}")), *format))
+                .collect(),
+        };
+        for (path, format) in files {
+            fs::write(&path, format.render(evaluation)).map_err(Error::file(&path))?;
+        }
+        Ok(())
+    }
 }

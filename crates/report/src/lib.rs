@@ -23,6 +23,7 @@ mod sections;
 mod simulated;
 #[cfg(test)]
 mod testing;
+pub mod text;
 
 pub use evaluation::{Criterion, EvaluatedFigure, Evaluation, FigureGroup, SkippedFigure};
 pub use image::ImageError;

@@ -2,14 +2,14 @@
 
 use super::lab::the_lab;
 use crate::Answer;
-use crate::accounting::accounting_line;
-use crate::print::table;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use comfy_table::CellAlignment;
+use fastpath::run_report::accounting_line;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{PipeReport, Report};
 use fastpath_lab::control_socket;
+use fastpath_report::text::table;
 use fastpath_spec as spec;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
 //! `fastpath presets`: kinds of access by name, with their values and sources.
 
 use crate::Answer;
-use crate::print::table;
 use clap::Args;
+use fastpath_report::text::table;
 use fastpath_spec::preset::{self, Preset};
 use serde_json::json;
 use std::io::{self, Write};

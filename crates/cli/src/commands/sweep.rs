@@ -2,9 +2,10 @@
 
 use super::sim::plot::{Plot, Row};
 use super::sim::question::Question;
-use crate::{Answer, print, progress};
+use crate::{Answer, progress};
 use clap::Args;
 use fastpath::sweep::{self, Axis, CARRIES, Design, FrontRow, Goals, Results, Shard, Sweep, SweepOptions};
+use fastpath_report::text as print;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;

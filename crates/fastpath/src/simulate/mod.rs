@@ -8,6 +8,9 @@
 //! ```
 
 mod measured;
+mod run;
 mod source;
+pub mod text;
 
+pub use run::{SimulationRun, run};
 pub use source::{Simulation, machine_text, program_text};

@@ -1,16 +1,17 @@
 //! `fastpath evaluate emulator`: chapter 5 of the LinkEM thesis on this machine.
 
 use super::{tell_people, verdict};
+use crate::Answer;
 use crate::commands::measure::{effort, tool};
 use crate::signals::stop_on_signals;
-use crate::{Answer, print};
-use anyhow::{Context, bail};
 use clap::Args;
+use fastpath::records::EvaluationFiles;
 use fastpath_evaluate::{Options, Progress, estimate_s, evaluate};
+use fastpath_report::text as print;
 use fastpath_report::{EvaluatedFigure, Evaluation};
 use indicatif::ProgressBar;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Measure chapter 5 of the LinkEM thesis on this machine; exit 1 if a figure does not come out.
@@ -45,7 +46,7 @@ impl EmulatorCommand {
         let EmulatorCommand { quick, only, output, json } = self;
         let options = Options { effort: effort(quick), only };
         let estimate = Duration::from_secs_f64(estimate_s(&options)?.ceil());
-        let output = output.as_deref().map(Output::new).transpose()?;
+        let output = output.as_deref().map(EvaluationFiles::new).transpose()?;
         let stop = stop_on_signals()?;
         eprintln!("fastpath: this takes about {}", in_words(estimate));
         let bar = Bar::new();
@@ -101,67 +102,6 @@ fn remarks(evaluation: &Evaluation) -> Vec<String> {
     }
     remarks.extend(evaluation.notes.iter().cloned());
     remarks
-}
-
-/// Where the report goes.
-enum Output {
-    File(PathBuf, Format),
-    Directory(PathBuf),
-}
-
-#[derive(Clone, Copy)]
-enum Format {
-    Html,
-    Markdown,
-    Json,
-}
-
-impl Format {
-    const ALL: [(Format, &'static str); 3] =
-        [(Format::Html, "html"), (Format::Markdown, "md"), (Format::Json, "json")];
-
-    fn render(self, evaluation: &Evaluation) -> anyhow::Result<String> {
-        Ok(match self {
-            Format::Html => evaluation.report().html(),
-            Format::Markdown => evaluation.report().markdown(),
-            Format::Json => serde_json::to_string_pretty(evaluation)? + "\n",
-        })
-    }
-}
-
-impl Output {
-    /// Finds out before anything is measured whether the report can be written.
-    fn new(path: &Path) -> anyhow::Result<Output> {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        let known = Format::ALL.iter().find(|(_, name)| Some(*name) == extension);
-        match (known, extension) {
-            (Some((format, _)), _) if !path.is_dir() => {
-                std::fs::write(path, "").with_context(|| path.display().to_string())?;
-                Ok(Output::File(path.to_owned(), *format))
-            }
-            (None, Some(_)) if !path.is_dir() => {
-                bail!("{}: name the report *.html, *.md or *.json, or a directory", path.display())
-            }
-            _ => {
-                std::fs::create_dir_all(path).with_context(|| path.display().to_string())?;
-                Ok(Output::Directory(path.to_owned()))
-            }
-        }
-    }
-
-    fn write(&self, evaluation: &Evaluation) -> anyhow::Result<()> {
-        let files = match self {
-            Output::File(path, format) => vec![(path.clone(), *format)],
-            Output::Directory(directory) => Format::ALL
-                .iter()
-                .map(|(format, name)| (directory.join(format!("report.{name}")), *format))
-                .collect(),
-        };
-        for (path, format) in files {
-            std::fs::write(&path, format.render(evaluation)?).with_context(|| path.display().to_string())?;
-        }
-        Ok(())
-    }
 }
 
 /// A bar with the time left.

@@ -2,9 +2,10 @@
 //! judged.
 
 use super::{Figure, tell, verdict};
-use crate::{Answer, print};
+use crate::Answer;
 use clap::Args;
 use fastpath_model::publications::{Ours, PublishedFigure, results};
+use fastpath_report::text as print;
 
 /// Recompute every published figure that the models rest on; exit 1 if one differs.
 #[derive(Args)]

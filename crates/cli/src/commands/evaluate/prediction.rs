@@ -1,8 +1,8 @@
 //! `fastpath evaluate prediction`: the accuracy of fitted models on this machine.
 
 use super::{Figure, tell, verdict};
+use crate::Answer;
 use crate::commands::measure::{bar, effort, show};
-use crate::{Answer, print};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_evaluate::{
@@ -11,6 +11,7 @@ use fastpath_evaluate::{
 };
 use fastpath_measure::Slowdown;
 use fastpath_model::check::Check;
+use fastpath_report::text as print;
 use std::path::PathBuf;
 
 /// Measure how well fitted models predict points and platforms they have not seen; exit 1 if not as

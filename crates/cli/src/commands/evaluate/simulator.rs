@@ -1,9 +1,10 @@
 //! `fastpath evaluate simulator`: the shipped machines against every figure published about them.
 
 use super::{Figure, tell, verdict};
+use crate::Answer;
 use crate::progress::bar;
-use crate::{Answer, print};
 use clap::Args;
+use fastpath_report::text as print;
 use fastpath_sim::validation::{Basis, Effort, Kind, ValidationCheck, results};
 
 /// Simulate every published figure of the shipped machines; exit 1 if one does not come out.

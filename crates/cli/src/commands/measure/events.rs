@@ -2,9 +2,10 @@
 //! simulators are compared with.
 
 use super::{Output, bar, show, tool, warn, with_results_on_top};
-use crate::{Answer, print};
+use crate::Answer;
 use clap::{Args, ValueEnum};
 use fastpath::measurements::{Recorded, TextbookModel, events};
+use fastpath_report::text as print;
 use serde_json::json;
 use std::io::{self, Write};
 

@@ -1,12 +1,11 @@
 //! `fastpath measure latency`: the time of a packet in a unit, and the cost of each operation.
 
 use super::{Output, bar, show, tool, warn};
-use crate::{Answer, print};
+use crate::Answer;
 use clap::{Args, ValueEnum};
-use fastpath::measurements::{Recorded, UnitsBetween, latency, operations};
-use fastpath_measure::{LATENCY_SIZES, OperationCost, UnitLatency};
+use fastpath::measurements::{UnitsBetween, latency, operations, text};
+use fastpath_measure::LATENCY_SIZES;
 use fastpath_report::Record;
-use serde_json::Value;
 use std::io::{self, Write};
 
 /// Measure the latency of a unit by packet size, and operation costs.
@@ -83,7 +82,7 @@ impl LatencyCommand {
                 writeln!(out, "{}", serde_json::to_string(record)?)?;
             }
         } else {
-            tables(&mut out, &latencies, &costs)?;
+            text::latency(&mut out, &latencies, &costs)?;
         }
         let lost = latencies.iter().filter(|latency| latency.found.lost > 0);
         let lost: Vec<String> =
@@ -97,55 +96,4 @@ impl LatencyCommand {
         }
         Ok(Answer::Yes)
     }
-}
-
-fn tables(
-    out: &mut impl Write,
-    latencies: &[Recorded<UnitLatency>],
-    costs: &[Recorded<OperationCost>],
-) -> io::Result<()> {
-    let text = |record: &Record, name: &str| match &record.parameters[name] {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let mut table = print::table([
-        "between",
-        "size B",
-        "median t_f ns",
-        "core mean",
-        "core sd",
-        "outliers",
-        "generator to generator ns",
-    ]);
-    for Recorded { found, record } in latencies {
-        table.add_row([
-            text(record, "between"),
-            text(record, "size"),
-            print::number(found.median_ns),
-            print::number(found.t_f_ns.mixture.core_mean),
-            print::number(found.t_f_ns.mixture.core_sd),
-            found.t_f_ns.outliers.to_string(),
-            found.round_trip_ns.map_or("–".to_owned(), print::number),
-        ]);
-    }
-    writeln!(out, "{table}")?;
-    if costs.is_empty() {
-        return Ok(());
-    }
-    let mut table = print::table(["operation", "ns each", "R²"]);
-    for Recorded { found, record } in costs {
-        let cost = print::estimate(found.cost_ns);
-        table.add_row([text(record, "operation"), cost, format!("{:.4}", found.r2)]);
-    }
-    writeln!(out, "{table}")?;
-    let none = costs.iter().filter(|cost| cost.found.cost_ns.low == 0.0);
-    let none: Vec<String> = none.map(|cost| text(&cost.record, "operation")).collect();
-    if !none.is_empty() {
-        let none = none.join(", ");
-        writeln!(
-            out,
-            "note: {none}: the interval begins at 0, so the cost may be none; use more --packets or a quieter machine"
-        )?;
-    }
-    Ok(())
 }

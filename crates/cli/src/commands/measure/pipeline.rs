@@ -2,13 +2,12 @@
 //! and the highest rate without loss.
 
 use super::{Output, bar, show, slowdown, tool, warn, with_results_on_top};
-use crate::{Answer, print};
+use crate::Answer;
 use clap::{Args, ValueEnum};
-use fastpath_measure::{
-    DutAttachment, ParseAttachmentError, PipelineGrid, PipelineProgram, Rules, Slowdown, Stage,
-};
+use fastpath::measurements::text;
+use fastpath_measure::{DutAttachment, ParseAttachmentError, PipelineGrid, PipelineProgram, Rules, Slowdown};
 use fastpath_report::Record;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::io::{self, Write};
 
 /// A point whose odd passes differ from its even passes by more than this is reported as noisy.
@@ -145,90 +144,11 @@ impl PipelineCommand {
     fn print(&self, records: &[Record]) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         if !self.output.json {
-            return Ok(tables(&mut out, records)?);
+            return Ok(text::pipeline(&mut out, records)?);
         }
         for record in records {
             writeln!(out, "{}", with_results_on_top(record)?)?;
         }
         Ok(())
     }
-}
-
-fn tables(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
-    let names = identifying(records);
-    let point = |parameters: &Map<String, Value>| point(parameters, &names);
-    let mut table =
-        print::table(["point", "ns per packet", "packets/s", "ceiling", "stages, ns", "stages − whole"]);
-    for Record { parameters, results, .. } in records {
-        let number =
-            |name: &str| results.get(name).and_then(Value::as_f64).map_or(String::new(), print::number);
-        let stages: Vec<Stage> =
-            results.get("stages").cloned().and_then(|v| serde_json::from_value(v).ok()).unwrap_or_default();
-        let stages: Vec<String> = stages.iter().map(|s| format!("{} {:.1}", s.name, s.ns)).collect();
-        let difference = results.get("stages_minus_whole_pct").and_then(Value::as_f64).unwrap_or(f64::NAN);
-        table.add_row([
-            point(parameters),
-            number("T_ns"),
-            number("packets_per_second"),
-            number("ceiling_packets_per_second"),
-            stages.join(", "),
-            format!("{difference:+.1} %"),
-        ]);
-    }
-    writeln!(out, "{table}")?;
-    for Record { parameters, results, .. } in records {
-        for found in results.get("throughput").and_then(Value::as_array).into_iter().flatten() {
-            writeln!(out, "{}: {}", point(parameters), throughput(found))?;
-        }
-        if let Some(bytes) = results.get("bytes_per_link").and_then(Value::as_f64) {
-            writeln!(out, "{}: {bytes:.0} bytes per idle link", point(parameters))?;
-        }
-    }
-    Ok(())
-}
-
-/// Formats the result of the search for one loss ratio.
-fn throughput(found: &Value) -> String {
-    let number = |name: &str| found[name].as_f64().map_or("–".to_owned(), print::number);
-    let loss = print::number(100.0 * found["goal"]["loss_ratio"].as_f64().unwrap_or(f64::NAN));
-    let mut said = if found["lower_pps"].is_null() {
-        format!("even {} packets/s lose more than {loss} %", number("upper_pps"))
-    } else {
-        let not = if found["upper_pps"].is_null() {
-            "no more was offered".to_owned()
-        } else {
-            format!("not {}", number("upper_pps"))
-        };
-        let came = if loss == "0" {
-            String::new()
-        } else {
-            format!(", {} of them come through", number("conditional_pps"))
-        };
-        format!("up to {} packets/s ({not}) lose at most {loss} %{came}", number("lower_pps"))
-    };
-    let counts = [("pauses", "host stalls left out"), ("spoilt", "trials repeated after a host stall")];
-    for (name, what) in counts {
-        if let Some(count) = found[name].as_u64().filter(|&count| count > 0) {
-            said += &format!(" ({count} {what})");
-        }
-    }
-    said
-}
-
-/// Returns the parameters that identify a point. Bursts and flows are among them only if they vary.
-fn identifying(records: &[Record]) -> Vec<&'static str> {
-    let is_varied = |name: &&str| {
-        let values = || records.iter().map(|record| record.parameters.get(*name));
-        values().zip(values().skip(1)).any(|(one, next)| one != next)
-    };
-    let always = ["port", "table", "p", "h", "size", "cores", "links"];
-    always.into_iter().chain(["flows", "burst"].into_iter().filter(is_varied)).collect()
-}
-
-/// Formats a point: `netcope p = 64, h = 10, cores = 1`.
-fn point(parameters: &Map<String, Value>, names: &[&str]) -> String {
-    let program = parameters.get("program").and_then(Value::as_str).unwrap_or_default();
-    let given = names.iter().filter_map(|name| Some((*name, parameters.get(*name)?)));
-    let values: Vec<String> = given.map(|(name, value)| format!("{name} = {value}")).collect();
-    format!("{program} {}", values.join(", "))
 }

@@ -1,10 +1,10 @@
 //! `fastpath measure switch`: cost of lookups, packets and rule changes of a switch.
 
 use super::{Output, bar, effort, show, tool, warn, with_results_on_top};
-use crate::{Answer, print};
+use crate::Answer;
 use clap::Args;
-use fastpath::measurements::{Recorded, switch};
-use fastpath_measure::{ByTraffic, Rules, SwitchCost};
+use fastpath::measurements::{Recorded, switch, text};
+use fastpath_measure::Rules;
 use std::io::{self, Write};
 
 /// Measure lookups, forwarding rate and rule changes of a switch.
@@ -45,54 +45,9 @@ impl SwitchCommand {
         if self.output.json {
             writeln!(out, "{}", with_results_on_top(&record)?)?;
         } else {
-            table(&mut out, &cost)?;
+            text::switch(&mut out, &cost)?;
         }
         warn(&record);
         Ok(Answer::Yes)
     }
-}
-
-fn table(out: &mut impl Write, cost: &SwitchCost) -> anyhow::Result<()> {
-    let mut table = print::table(["ns per lookup", "one flow", "Zipf", "random"]);
-    let lookups = &cost.ns_per_lookup;
-    let ways = [
-        ("compiled", lookups.compiled),
-        ("interpreted", lookups.interpreted),
-        ("hash per mask", lookups.hash_per_mask),
-    ];
-    for (way, ByTraffic { one_flow, zipf, random }) in ways {
-        let [one_flow, zipf, random] = [one_flow, zipf, random].map(print::number);
-        table.add_row([way.to_owned(), one_flow, zipf, random]);
-    }
-    writeln!(
-        out,
-        "{} rules, compiled in {} ms to {} bytes of code",
-        cost.rules,
-        print::number(cost.compile_ms),
-        cost.code_bytes
-    )?;
-    writeln!(out, "{table}")?;
-    let rates = &cost.packets_per_second;
-    let [compiled, interpreted] = [rates.compiled, rates.interpreted].map(|rate| print::number(rate / 1e6));
-    writeln!(out, "64-byte packets from port to port: {compiled} Mpps compiled, {interpreted} interpreted")?;
-    let updates = &cost.updates;
-    let number = print::number;
-    writeln!(
-        out,
-        "a change is in force after {} µs (99 of 100 within {}, at most {}; at most {} of CPU time; an empty loop as long as the median took at most {})",
-        number(updates.update_us.median),
-        number(updates.update_us.p99),
-        number(updates.update_us.max),
-        number(updates.update_us.cpu_max),
-        number(updates.update_us.control_max),
-    )?;
-    writeln!(
-        out,
-        "meanwhile bursts of 32 packets took {} µs (at most {}); {} of {} packets lost",
-        number(updates.burst_us.median),
-        number(updates.burst_us.max),
-        updates.lost,
-        updates.packets
-    )?;
-    Ok(())
 }

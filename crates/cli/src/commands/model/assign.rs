@@ -1,11 +1,11 @@
 //! `fastpath model assign`: the best assignment of tasks to engines.
 
-use crate::{Answer, print};
-use anyhow::{Context, bail, ensure};
+use crate::Answer;
 use clap::Args;
-use fastpath::records::read_table;
-use fastpath_model::assign::{Assignment, NetworkProcessor, State, Task, best};
+use fastpath::records::read_tasks;
+use fastpath_model::assign::{Assignment, NetworkProcessor, best};
 use fastpath_model::publications::linkem;
+use fastpath_report::text as print;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ impl AssignCommand {
         let mut out = io::stdout().lock();
         let (value, named, gain) = match &self.file {
             Some(path) => {
-                let found = best(&tasks(path)?, &processor)?;
+                let found = best(&read_tasks(path)?, &processor)?;
                 (json!({ "best": found }), vec![("best", found)], None)
             }
             None if processor == linkem::ixp1200() => {
@@ -92,50 +92,6 @@ impl AssignCommand {
         }
         Ok(Answer::Yes)
     }
-}
-
-fn tasks(path: &std::path::Path) -> anyhow::Result<Vec<Task>> {
-    let place = || path.display().to_string();
-    let rows = read_table(path)?;
-    let numbers = |name: &str| -> anyhow::Result<Vec<f64>> {
-        let values = rows.numbers(name).with_context(place)?;
-        for (i, value) in values.iter().enumerate() {
-            ensure!(
-                *value >= 0.0,
-                "{}: line {}, column `{name}`: {value} is negative",
-                place(),
-                rows.line(i)
-            );
-        }
-        Ok(values)
-    };
-    let (names, states) = (rows.texts("name").with_context(place)?, rows.texts("state").with_context(place)?);
-    let (compute, memory, code) = (numbers("compute")?, numbers("memory")?, numbers("code")?);
-    (0..rows.len())
-        .map(|i| {
-            let state = match states[i].as_str() {
-                "private" => State::Private,
-                "shared" => State::Shared,
-                other => {
-                    bail!("{}: line {}: state `{other}`: write private or shared", place(), rows.line(i))
-                }
-            };
-            let code = code[i];
-            ensure!(
-                code.fract() == 0.0 && code <= f64::from(u32::MAX),
-                "{}: line {}: code {code} is no count of instructions",
-                place(),
-                rows.line(i)
-            );
-            Ok(Task {
-                name: names[i].clone(),
-                compute: compute[i],
-                memory: memory[i],
-                code: code as u32,
-                state,
-            })
-        })
-        .collect()
 }
 
 fn show(out: &mut impl Write, name: &str, assignment: &Assignment) -> io::Result<()> {

@@ -1,11 +1,12 @@
 //! `fastpath model budget`: the packet rate that threads on engines sustain.
 
-use crate::{Answer, print};
+use crate::Answer;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_model::Estimate;
 use fastpath_model::budget::{Budget, BudgetQuery, Formula, IXP1200_HZ, Layout, PacketCycles, budget};
 use fastpath_model::output::BudgetOutput;
+use fastpath_report::text as print;
 use std::io::{self, Write};
 
 /// Compute the packets/s that threads and engines sustain.

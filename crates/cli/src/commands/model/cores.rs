@@ -2,13 +2,14 @@
 
 use super::options::point_text;
 use super::source::Source;
-use crate::{Answer, print};
+use crate::Answer;
 use clap::Args;
 use fastpath_model::cores::{CoreCount, CoresQuery, FRAMES_BYTES, SPEEDS_GBIT};
 use fastpath_model::fcs::FRAMING_BYTES;
 use fastpath_model::model::Model;
 use fastpath_model::output::CoresOutput;
 use fastpath_model::publications::netcope;
+use fastpath_report::text as print;
 use fastpath_units::Rate;
 use std::io::{self, Write};
 

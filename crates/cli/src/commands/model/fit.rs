@@ -1,7 +1,7 @@
 //! `fastpath model fit`: least squares over a table of measurements.
 
 use super::options::Fitting;
-use crate::{Answer, print};
+use crate::Answer;
 use anyhow::{Context, bail};
 use clap::Args;
 use fastpath::records::read_table;
@@ -9,6 +9,7 @@ use fastpath_model::check::{Check, CheckVerdict, MEDIAN_PCT, P95_PCT, check, hal
 use fastpath_model::fit::{Fit, fit};
 use fastpath_model::output::FitOutput;
 use fastpath_model::regime::Limit;
+use fastpath_report::text as print;
 use std::io::{self, Write};
 use std::path::PathBuf;
 

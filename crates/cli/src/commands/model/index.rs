@@ -1,14 +1,15 @@
 //! `fastpath model index`: SCION's performance index, cross-validated, and the rates it predicts.
 
-use super::platforms;
-use crate::{Answer, print};
+use crate::Answer;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use fastpath::records::read_platform;
 use fastpath_model::Bounded;
 use fastpath_model::index::{Index, Variant, common_length, index, predict_rate};
 use fastpath_model::output::IndexOutput;
 use fastpath_model::platform::Platform;
 use fastpath_model::publications::scion;
+use fastpath_report::text as print;
 use fastpath_units::Duration;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ impl IndexCommand {
         let predicted = match &self.to {
             None => None,
             Some(text) => {
-                let platform = platforms::one(text)?;
+                let platform = read_platform(text)?;
                 anyhow::ensure!(
                     platform.score_kind == platforms[0].score_kind,
                     "`{}` carries a score of another kind: measure both with the same",

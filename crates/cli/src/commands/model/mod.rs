@@ -7,9 +7,8 @@ mod cores;
 mod fit;
 mod index;
 mod options;
-pub(super) mod platforms;
 mod predict;
-pub(super) mod source;
+mod source;
 
 use crate::Answer;
 use clap::{Args, Subcommand};

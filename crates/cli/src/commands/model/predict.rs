@@ -2,16 +2,17 @@
 
 use super::fit::{answer, show_check};
 use super::options::point_text;
-use super::platforms;
 use super::source::Source;
-use crate::{Answer, print};
+use crate::Answer;
 use anyhow::Context;
 use clap::Args;
+use fastpath::records::read_platform;
 use fastpath_model::check::{check, elsewhere};
 use fastpath_model::output::PredictionOutput;
 use fastpath_model::predict::{
     PointPrediction, PredictionQuery, RECORD_SD, TRANSFER_SD, Transfer, predict_point,
 };
+use fastpath_report::text as print;
 use fastpath_units::Rate;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -100,8 +101,8 @@ impl PredictCommand {
     fn transfer(&self) -> anyhow::Result<Option<Transfer>> {
         let (Some(from), Some(to)) = (&self.from, &self.to) else { return Ok(None) };
         Ok(Some(Transfer {
-            from: platforms::one(from)?,
-            to: platforms::one(to)?,
+            from: read_platform(from)?,
+            to: read_platform(to)?,
             record_sd: self.record_sd,
             transfer_sd: self.transfer_sd,
         }))

@@ -1,14 +1,14 @@
 //! Where a model comes from: a saved fit, a table fitted on the spot, or published constants.
 
 use super::options::{Fitting, point};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
-use fastpath::records::{read_table, read_text};
+use fastpath::records::{read_fit, read_table};
 use fastpath_model::Terms;
 use fastpath_model::fcs::Fcs;
 use fastpath_model::fit::{Fit, FitOptions, fit};
 use fastpath_model::model::Model;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where the model comes from.
 #[derive(Args)]
@@ -53,7 +53,7 @@ impl Source {
                 fit(&read_table(path)?, y, terms, &options).with_context(|| path.display().to_string())?
             }
             _ => {
-                let mut found = saved_fit(path)?;
+                let mut found = read_fit(path)?;
                 let options = self.options()?;
                 if let Some(unit) = options.y_unit {
                     let with = found.with_unit(unit, options.clock_hz);
@@ -78,13 +78,4 @@ fn constants(text: &str, fcs: Option<Fcs>) -> anyhow::Result<Sourced> {
     let terms: Terms = terms.parse().context("--constants")?;
     let model = Model { fcs, ..Model::from_constants(terms, &values, 1e-9)? };
     Ok(Sourced { model, fit: None, description: format!("constants given, ns: {text}") })
-}
-
-fn saved_fit(path: &Path) -> anyhow::Result<Fit> {
-    let text = read_text(path)?;
-    if !text.trim_start().starts_with('{') {
-        bail!("{}: to fit a table, give --y COLUMN and --terms TERMS", path.display());
-    }
-    serde_json::from_str(&text)
-        .with_context(|| format!("{}: not a fit as `fastpath model fit --json` prints it", path.display()))
 }

@@ -2,10 +2,11 @@
 
 use super::plot::Plot;
 use super::question::Question;
-use super::{Finished, show, simulate};
+use super::simulate;
 use crate::Answer;
 use anyhow::Context;
 use clap::Args;
+use fastpath::simulate::{SimulationRun, text};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -26,19 +27,25 @@ pub(super) struct Compare {
 
 impl Compare {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        let run = |name: &String| -> anyhow::Result<Finished> {
+        let run = |name: &String| -> anyhow::Result<SimulationRun> {
             let input = self.question.case(name)?.input()?;
             // Called as asked for: two files may hold machines of one name.
-            Ok(Finished { machine: name.clone(), ..simulate(&input, None).with_context(|| name.clone())? })
+            Ok(SimulationRun {
+                machine: name.clone(),
+                ..simulate(&input, None).with_context(|| name.clone())?
+            })
         };
         let all = self.machines.iter().map(run).collect::<anyhow::Result<Vec<_>>>()?;
-        self.plot.write(self.question.seed(), all.iter().map(|f| f.row(&self.question)).collect())?;
+        self.plot.write(
+            self.question.seed(),
+            all.iter().map(|run| run.row(self.question.parameters())).collect(),
+        )?;
         let mut out = io::stdout().lock();
         if self.json {
-            let results = all.iter().map(Finished::json).collect::<anyhow::Result<Vec<Value>>>()?;
+            let results: Vec<Value> = all.iter().map(SimulationRun::json).collect();
             writeln!(out, "{}", json!({ "results": results }))?;
         } else {
-            show::several(&mut out, &all)?;
+            text::several(&mut out, &all)?;
         }
         Ok(if all.iter().any(|f| f.outcome.deadlock.is_some()) { Answer::No } else { Answer::Yes })
     }

@@ -1,9 +1,10 @@
 //! `fastpath sim experiment`: the published measurement set-ups, by name.
 
 use super::plot::Plot;
-use crate::{Answer, print};
+use crate::Answer;
 use anyhow::{Context, bail};
 use clap::Args;
+use fastpath_report::text as print;
 use fastpath_sim::experiment::{EXPERIMENTS, Point, experiment};
 use fastpath_units::Duration;
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! `fastpath sim --list`: the machines and programs that are shipped.
 
-use crate::print;
+use fastpath_report::text as print;
 use fastpath_sim::shipped::{MACHINES, PROGRAMS, machine, program};
 use serde_json::{Value, json};
 use std::io::{self, Write};

@@ -13,26 +13,22 @@ mod experiment;
 mod list;
 pub(super) mod plot;
 pub(super) mod question;
-mod show;
 
-use crate::{Answer, print};
+use crate::Answer;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use fastpath_sim::case::Input;
-use fastpath_sim::run::{TraceError, trace};
-use fastpath_sim::{Outcome, Remedy, Visit, find_bottleneck, observe, remedy, run};
+use fastpath::sim::case::Input;
+use fastpath::simulate::{SimulationRun, text};
+use fastpath::units::Time;
+use fastpath_report::text as print;
 use indicatif::{ProgressBar, ProgressStyle};
 use question::Question;
-use serde_json::{Map, Value, json};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// With no more than this share lost, nothing needs to be moved.
 const CARRIES: f64 = 0.999;
-/// Visits between two looks at the progress bar.
-const VISITS_PER_LOOK: u64 = 1 << 16;
 
 /// Simulate a packet processor: throughput, where frames are lost, latency, utilisation, and what
 /// limits it.
@@ -87,16 +83,6 @@ enum Action {
     Experiment(experiment::Experiment),
 }
 
-/// A finished run.
-struct Finished {
-    machine: String,
-    program: String,
-    outcome: Outcome,
-    /// What it took, in real seconds.
-    elapsed: f64,
-    remedy: Option<Remedy>,
-}
-
 impl Sim {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         match self.action {
@@ -111,59 +97,36 @@ impl Sim {
         }
         let machine = self.machine.as_deref().context("name a machine, or --list")?;
         let input = self.question.case(machine)?.input()?;
-        let mut finished = simulate(&input, self.trace.as_deref())?;
-        let is_short = finished.outcome.share() < CARRIES && !self.json;
-        if (self.remedy || is_short) && finished.outcome.deadlock.is_none() {
-            finished.remedy = remedy_of(&input, &finished.outcome)?;
+        let mut run = simulate(&input, self.trace.as_deref())?;
+        let is_short = run.outcome.share() < CARRIES && !self.json;
+        if (self.remedy || is_short) && run.outcome.deadlock.is_none() {
+            run.find_remedy(&input)?;
         }
-        self.plot.write(input.seed, vec![finished.row(&self.question)])?;
+        self.plot.write(input.seed, vec![run.row(self.question.parameters())])?;
         if self.json {
-            writeln!(out, "{}", finished.json()?)?;
+            writeln!(out, "{}", run.json())?;
         } else {
-            show::one(&mut out, &finished)?;
+            text::one(&mut out, &run)?;
         }
-        Ok(finished.answer())
+        Ok(answer(&run))
     }
 }
 
 /// Runs `input`, with a bar on a terminal, or with a trace.
-fn simulate(input: &Input, traced: Option<&Path>) -> anyhow::Result<Finished> {
-    let Input { machine, program, workload, seed } = input;
-    let start = Instant::now();
+fn simulate(input: &Input, trace: Option<&Path>) -> anyhow::Result<SimulationRun> {
     let bar = bar(input)?;
-    let mut outcome = match traced {
-        Some(path) => {
-            let place = || path.display().to_string();
-            let file = BufWriter::new(File::create(path).with_context(place)?);
-            trace(machine, program, workload, *seed, file).map_err(|error| match error {
-                TraceError::Run(error) => anyhow::Error::from(error),
-                error @ TraceError::Io(_) => anyhow::Error::from(error).context(place()),
-            })?
-        }
-        // Watching costs a little: only where somebody sees it.
-        None if bar.is_hidden() => run(machine, program, workload, *seed)?,
-        None => {
-            let mut visits = 0;
-            let mut look = |visit: Visit| {
-                visits += 1;
-                if visits % VISITS_PER_LOOK == 0 {
-                    bar.set_position(visit.end.as_ns());
-                    let speed = visit.end.as_secs_f64() / start.elapsed().as_secs_f64().max(1e-9);
-                    bar.set_message(print::number(speed));
-                }
-            };
-            observe(machine, program, workload, *seed, &mut look)?
-        }
+    if bar.is_hidden() {
+        return Ok(fastpath::simulate::run(input, trace, None)?);
+    }
+    let start = Instant::now();
+    let mut show = |now: Time| {
+        bar.set_position(now.as_ns());
+        let speed = now.as_secs_f64() / start.elapsed().as_secs_f64().max(1e-9);
+        bar.set_message(print::number(speed));
     };
+    let run = fastpath::simulate::run(input, trace, Some(&mut show));
     bar.finish_and_clear();
-    let elapsed = start.elapsed().as_secs_f64();
-    find_bottleneck(machine, program, workload, *seed, &mut outcome)?;
-    let (machine, program) = (machine.name.clone(), program.name().to_owned());
-    Ok(Finished { machine, program, outcome, elapsed, remedy: None })
-}
-
-fn remedy_of(input: &Input, outcome: &Outcome) -> anyhow::Result<Option<Remedy>> {
-    Ok(remedy(&input.machine, &input.program, &input.workload, input.seed, outcome)?)
+    Ok(run?)
 }
 
 /// A bar of simulated time; it hides itself where there is no terminal.
@@ -174,55 +137,7 @@ fn bar(input: &Input) -> anyhow::Result<ProgressBar> {
     Ok(ProgressBar::new(input.workload.duration.as_ns().max(1)).with_style(style))
 }
 
-impl Finished {
-    fn events_per_second(&self) -> f64 {
-        self.outcome.events as f64 / self.elapsed.max(1e-9)
-    }
-
-    fn answer(&self) -> Answer {
-        if self.outcome.deadlock.is_some() { Answer::No } else { Answer::Yes }
-    }
-
-    /// Where the run is among others and what it found, for records and plots.
-    fn row(&self, question: &Question) -> plot::Row {
-        let mut place = question.parameters();
-        place.insert("machine".to_owned(), json!(self.machine));
-        let outcome = &self.outcome;
-        let mut found = Map::from_iter([
-            ("offered_pps".to_owned(), json!(outcome.offered_pps)),
-            ("forwarded_pps".to_owned(), json!(outcome.forwarded_pps)),
-            ("share".to_owned(), json!(outcome.share())),
-            ("bottleneck".to_owned(), json!(outcome.bottleneck)),
-        ]);
-        if let Some(l) = &outcome.latency_us {
-            for (name, us) in [("mean", l.mean), ("p50", l.p50), ("p99", l.p99), ("max", l.max)] {
-                found.insert(format!("latency_{name}_us"), json!(us));
-            }
-        }
-        for (name, unit) in &outcome.units {
-            found.insert(format!("busy {name}"), json!(unit.busy));
-        }
-        (place, found)
-    }
-
-    /// The outcome, and what scripts need beside it.
-    fn json(&self) -> anyhow::Result<Value> {
-        let mut value = serde_json::to_value(&self.outcome)?;
-        let utilisation: Map<String, Value> =
-            self.outcome.units.iter().map(|(name, unit)| (name.clone(), json!(unit.busy))).collect();
-        if let Value::Object(top) = &mut value {
-            top.insert("machine".to_owned(), json!(self.machine));
-            top.insert("program".to_owned(), json!(self.program));
-            top.insert("utilisation".to_owned(), Value::Object(utilisation));
-            top.insert("elapsed_s".to_owned(), json!(self.elapsed));
-            top.insert("events_per_second".to_owned(), json!(self.events_per_second()));
-            top.insert("remedy".to_owned(), json!(self.remedy));
-        }
-        Ok(value)
-    }
-}
-
-/// A share as a percentage.
-fn percent(share: f64) -> String {
-    format!("{} %", print::number(100.0 * share))
+/// The answer of a run: no if the machine deadlocked.
+fn answer(run: &SimulationRun) -> Answer {
+    if run.outcome.deadlock.is_some() { Answer::No } else { Answer::Yes }
 }

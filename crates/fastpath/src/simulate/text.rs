@@ -1,14 +1,17 @@
-//! Outcomes as people read them.
+//! Outcomes as text, for terminals.
 
-use super::{Finished, percent};
-use crate::print;
+use super::SimulationRun;
+use fastpath_report::text as print;
 use std::io::{self, Write};
 
-/// One run in full.
-pub(super) fn one(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
-    let outcome = &finished.outcome;
+/// Writes one run in full.
+///
+/// # Errors
+/// The error of `out`.
+pub fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
+    let outcome = &run.outcome;
     let n = print::number;
-    let Finished { machine, program, .. } = finished;
+    let SimulationRun { machine, program, .. } = run;
     writeln!(out, "{machine}, {program}: {} offered, {} forwarded", outcome.offered, outcome.forwarded)?;
     writeln!(
         out,
@@ -63,9 +66,9 @@ pub(super) fn one(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
             outcome.order_violations
         )?;
     }
-    units(out, finished)?;
+    units(out, run)?;
     writeln!(out, "bottleneck    {}", outcome.bottleneck)?;
-    if let Some(remedy) = &finished.remedy {
+    if let Some(remedy) = &run.remedy {
         // Below a per cent it is chance: the place where frames are lost is not the only limit.
         let verdict = if remedy.after_pps > 1.01 * remedy.before_pps { "" } else { ", so not this alone" };
         writeln!(
@@ -85,17 +88,17 @@ pub(super) fn one(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
         out,
         "simulated     {} s in {} s, {} events ({}/s), trace hash {:016x}",
         n(outcome.seconds),
-        n(finished.elapsed),
+        n(run.elapsed),
         outcome.events,
-        n(finished.events_per_second()),
+        n(run.events_per_second()),
         outcome.trace_hash
     )
 }
 
-fn units(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
+fn units(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
     let mut table =
         print::table(["unit", "busy", "computing", "memory time hidden", "queued (mean)", "longest queue"]);
-    for (name, unit) in &finished.outcome.units {
+    for (name, unit) in &run.outcome.units {
         let share = |x: Option<f64>| x.map_or(String::new(), percent);
         table.add_row([
             name.clone(),
@@ -109,8 +112,11 @@ fn units(out: &mut impl Write, finished: &Finished) -> io::Result<()> {
     writeln!(out, "{table}")
 }
 
-/// Several runs, a row each.
-pub(super) fn several(out: &mut impl Write, all: &[Finished]) -> io::Result<()> {
+/// Writes several runs, a row each.
+///
+/// # Errors
+/// The error of `out`.
+pub fn several(out: &mut impl Write, all: &[SimulationRun]) -> io::Result<()> {
     let mut table = print::table([
         "machine",
         "packets/s",
@@ -121,15 +127,15 @@ pub(super) fn several(out: &mut impl Write, all: &[Finished]) -> io::Result<()> 
         "bottleneck",
         "busy",
     ]);
-    for finished in all {
-        let outcome = &finished.outcome;
+    for run in all {
+        let outcome = &run.outcome;
         let latency = |part: fn(&fastpath_sim::outcome::Latency) -> f64| {
             outcome.latency_us.as_ref().map_or("–".to_owned(), |l| print::number(part(l)))
         };
         let most = outcome.dropped.iter().max_by_key(|(_, n)| **n);
         let busy = outcome.units.get(&outcome.bottleneck).map_or(String::new(), |unit| percent(unit.busy));
         table.add_row([
-            finished.machine.clone(),
+            run.machine.clone(),
             print::number(outcome.forwarded_pps),
             percent(outcome.share()),
             latency(|l| l.p50),
@@ -140,4 +146,9 @@ pub(super) fn several(out: &mut impl Write, all: &[Finished]) -> io::Result<()> 
         ]);
     }
     writeln!(out, "{table}")
+}
+
+/// A share as a percentage.
+fn percent(share: f64) -> String {
+    format!("{} %", print::number(100.0 * share))
 }

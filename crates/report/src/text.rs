@@ -1,4 +1,4 @@
-//! Numbers and tables for people. JSON is not formatted here.
+//! Numbers and tables as text, for terminals.
 
 use comfy_table::{CellAlignment, Table, TableComponent};
 use fastpath_model::{Bounded, Estimate};
@@ -7,7 +7,7 @@ use fastpath_model::{Bounded, Estimate};
 const DIGITS: i32 = 5;
 
 /// Returns an empty table with these column titles. Columns from the second on are aligned right.
-pub(crate) fn table<'t>(titles: impl IntoIterator<Item = &'t str>) -> Table {
+pub fn table<'t>(titles: impl IntoIterator<Item = &'t str>) -> Table {
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY).set_header(titles);
     // Keep only the line under the titles.
@@ -26,7 +26,7 @@ pub(crate) fn table<'t>(titles: impl IntoIterator<Item = &'t str>) -> Table {
 }
 
 /// Formats a number to five digits; very small and very large numbers with an exponent.
-pub(crate) fn number(x: f64) -> String {
+pub fn number(x: f64) -> String {
     if x == 0.0 {
         return "0".to_owned();
     }
@@ -43,7 +43,7 @@ pub(crate) fn number(x: f64) -> String {
 }
 
 /// Formats a value with its interval, if it has one.
-pub(crate) fn estimate(e: Estimate) -> String {
+pub fn estimate(e: Estimate) -> String {
     if e.low == e.high {
         return number(e.value);
     }
@@ -51,7 +51,7 @@ pub(crate) fn estimate(e: Estimate) -> String {
 }
 
 /// Formats a value whose bounds may be unknown.
-pub(crate) fn bounded(b: Bounded) -> String {
+pub fn bounded(b: Bounded) -> String {
     let end = |end: Option<f64>| end.map_or("–".to_owned(), number);
     match (b.low, b.high) {
         (None, None) => format!("{} (no error bar)", number(b.value)),

@@ -1,6 +1,8 @@
 //! Measurements as records (Linux): this machine, latency of units, costs of operations, the switch,
 //! and the simulator's kernel. `fastpath_measure` measures; this module sets what a record says.
 
+pub mod text;
+
 use crate::error::{Error, Result};
 use fastpath_measure::{
     Between, EXTRAS, Effort, Host, OperationCost, Progress, Rules, Slowdown, SwitchCost, SwitchQuestion,

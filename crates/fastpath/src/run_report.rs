@@ -1,0 +1,59 @@
+//! What a run in real time says at its end: frame accounting, delays of links with jitter, lateness
+//! (Linux).
+
+use fastpath_engine::{FrameAccounting, Report};
+
+/// Formats the frame accounting: `frames: 12 in = 10 delivered + 2 dropped (2 queue-full) + 0 held`.
+pub fn accounting_line(frames: &FrameAccounting) -> String {
+    let dropped: u64 = frames.dropped.values().sum();
+    let reasons: Vec<String> = frames.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
+    let why = if dropped == 0 { String::new() } else { format!(" ({})", reasons.join(", ")) };
+    let FrameAccounting { total_in, delivered, held, .. } = frames;
+    format!("frames: {total_in} in = {delivered} delivered + {dropped} dropped{why} + {held} held")
+}
+
+/// Returns lines on where all frames went, and on the delays of links with jitter.
+pub fn accounting_lines(report: &Report) -> Vec<String> {
+    let mut lines = vec![accounting_line(&report.conservation)];
+    for pipe in report.links.iter().flat_map(|link| &link.directions) {
+        lines.extend(pipe.jitter.as_ref().map(|delays| format!("{} → {}: {delays}", pipe.from, pipe.to)));
+    }
+    lines
+}
+
+/// Returns lines on how late frames were released, on what kept the workers from running, and on a
+/// tolerance that was exceeded.
+pub fn lateness_lines(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    let ports = report.ports.iter().map(|port| port.lateness).filter(|late| late.frames > 0);
+    if let Some(worst) = ports.clone().max_by(|a, b| a.p99_us.total_cmp(&b.p99_us)) {
+        let max = ports.map(|late| late.max_us).fold(0.0, f64::max);
+        lines.push(format!(
+            "lateness: p50 {:.1} p99 {:.1} µs on the worst link, maximum {max:.1} µs; {} frames exceeded {}",
+            worst.p50_us, worst.p99_us, report.lateness.late, report.lateness.tolerance
+        ));
+    }
+    for (number, worker) in report.workers.iter().enumerate() {
+        let (stalled, preempted) = (&worker.stalled, &worker.preempted);
+        lines.push(format!(
+            "worker {number}: load {:.0} %; host stalled {} times, {:.1} ms (longest {:.1}); preempted {} times, {:.1} ms",
+            100.0 * worker.load,
+            stalled.count,
+            stalled.total_ms,
+            stalled.longest_ms,
+            preempted.count,
+            preempted.total_ms
+        ));
+    }
+    if report.is_broken() {
+        lines.extend(report.broken().into_iter().map(|line| format!("fastpath: {line}")));
+        lines.push(format!("fastpath: the tolerance of {} was exceeded", report.lateness.tolerance));
+    }
+    lines
+}
+
+/// Whether all frames are accounted for and were released in time, and no port failed.
+pub fn is_good(report: &Report) -> bool {
+    let has_ports = report.ports.iter().all(|port| port.failure.is_none());
+    report.conservation.balances() && !report.is_broken() && has_ports
+}
