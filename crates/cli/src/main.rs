@@ -1,8 +1,8 @@
 //! The `fastpath` program: arguments in, exit code out.
 //!
-//! Nothing is computed here. A command is one file under `commands/`: its arguments as a clap struct,
-//! and a `run` that calls the library and prints. Exit codes: 0 ok, 1 the answer is no, 2 could not
-//! answer.
+//! Nothing is computed here. A command is one file under `commands/`: its arguments as a clap
+//! struct, and a `run` that calls the library and prints. Exit codes: 0 ok, 1 the answer is no, 2
+//! could not answer.
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
@@ -122,7 +122,8 @@ fn with_any_value(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_any_value)
 }
 
-/// Formats an error and its causes in one line. A cause that the error names itself is not repeated.
+/// Formats an error and its causes in one line. A cause that the error names itself is not
+/// repeated.
 pub(crate) fn explain(error: &anyhow::Error) -> String {
     error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
         if text.contains(&cause) { text } else { format!("{text}: {cause}") }

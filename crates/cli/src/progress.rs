@@ -12,8 +12,8 @@ const BAR: &str = "{bar:30} ";
 /// Columns of the emulated terminal; longer than any line.
 const WIDTH: u16 = 200;
 
-/// Returns a bar over `len` steps, followed by `template`, such as `{msg} {pos}/{len} ({elapsed}, {eta}
-/// left)`.
+/// Returns a bar over `len` steps, followed by `template`, such as `{msg} {pos}/{len} ({elapsed},
+/// {eta} left)`.
 pub(crate) fn bar(len: u64, template: &str) -> ProgressBar {
     let (target, template) = if io::stderr().is_terminal() {
         (ProgressDrawTarget::stderr(), format!("{BAR}{template}"))

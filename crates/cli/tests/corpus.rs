@@ -1,8 +1,8 @@
 //! A corpus of runs in virtual time whose results stay the same to the byte: captures and times of
 //! replays, captures of switches, trace hashes of simulations.
 //!
-//! The expected digests (FNV-1a, 64 bits) were made at commit 30b3611. A change of behaviour that is
-//! meant changes a digest here, and says so in the changelog.
+//! The expected digests (FNV-1a, 64 bits) were made at commit 30b3611. A change of behaviour that
+//! is meant changes a digest here, and says so in the changelog.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,12 @@ const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
 const PACKETS: u64 = 3_000;
 const FLOWS: u64 = 8;
 
-/// Spec in `examples/`, host where the capture enters, host where frames leave, destination of half of
-/// the flows, and the digests of the capture that leaves and of the times.
-const REPLAYS: &[(&str, &str, &str, [u8; 4], u64, u64)] = &[
+/// Spec, entrance, exit, destination, and digests of the capture and of the times.
+type ReplayCase = (&'static str, &'static str, &'static str, [u8; 4], u64, u64);
+
+/// Spec in `examples/`, host where the capture enters, host where frames leave, destination of half
+/// of the flows, and the digests of the capture that leaves and of the times.
+const REPLAYS: &[ReplayCase] = &[
     ("two-hosts.toml", "a", "b", [10, 0, 0, 2], 0xbab4_da2e_71bd_ed90, 0x1e0f_ca28_42fb_cafa),
     ("asymmetric-dsl.toml", "server", "home", [10, 1, 1, 2], 0x4bb7_62be_c788_5ed3, 0xee04_83a5_3e10_3603),
     ("red-bottleneck.toml", "a", "b", [10, 1, 3, 3], 0x7bb7_9a86_9b1e_d8bc, 0x9a19_c27c_9335_1522),
@@ -165,8 +168,8 @@ fn capture(destination: [u8; 4]) -> Vec<u8> {
     file
 }
 
-/// An Ethernet frame with an IPv4 and a UDP header (no UDP checksum). Flows from the fifth on go to the
-/// next address.
+/// An Ethernet frame with an IPv4 and a UDP header (no UDP checksum). Flows from the fifth on go to
+/// the next address.
 fn packet(len: usize, flow: u8, [a, b, c, d]: [u8; 4]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let total = (len - 14) as u16;

@@ -6,7 +6,7 @@
 
 use crate::interp::{Interp, Interrupt, TclResult, mistake};
 use crate::simulator::{
-    Act, Creation, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Parameter, Pipe, ScriptLink,
+    Act, Creation, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
     Simulator,
 };
 use crate::syntax::{Value, elements};
@@ -301,7 +301,7 @@ fn set_queue(tcl: &mut Interp, link: usize, ends: [bool; 2], words: &[Value]) ->
     Ok(Value::default())
 }
 
-fn parameter(name: &str, value: &Value) -> Result<Option<Parameter>, Interrupt> {
+fn parameter(name: &str, value: &Value) -> Result<Option<QueueParameter>, Interrupt> {
     let bad = || format!("'{}' is not a value of {name}", &**value);
     let count = || match value.trim().parse::<f64>() {
         Ok(n) if (1.0..=1e9).contains(&n) => Ok(n as u32),
@@ -313,22 +313,22 @@ fn parameter(name: &str, value: &Value) -> Result<Option<Parameter>, Interrupt> 
         _ => mistake(bad(), "write true or false"),
     };
     Ok(Some(match name {
-        "limit_" => Parameter::Limit(count()?),
-        "thresh_" => Parameter::Min(count()?),
-        "maxthresh_" => Parameter::Max(count()?),
+        "limit_" => QueueParameter::Limit(count()?),
+        "thresh_" => QueueParameter::Min(count()?),
+        "maxthresh_" => QueueParameter::Max(count()?),
         "q_weight_" => match value.trim().parse().ok().and_then(Probability::new) {
-            Some(weight) => Parameter::Weight(weight),
+            Some(weight) => QueueParameter::Weight(weight),
             None => return mistake(bad(), "write a number from 0 to 1"),
         },
         "linterm_" => match value.trim().parse::<f64>() {
-            Ok(linterm) if (1.0..=1e9).contains(&linterm) => Parameter::Linterm(linterm),
+            Ok(linterm) if (1.0..=1e9).contains(&linterm) => QueueParameter::Linterm(linterm),
             _ => return mistake(bad(), "write a number from 1, such as 10"),
         },
-        "mean_pktsize_" => Parameter::MeanPacket(count()?),
-        "queue-in-bytes_" => Parameter::InBytes(flag()?),
-        "red_" => Parameter::Red(flag()?),
-        "gentle_" => Parameter::Gentle(flag()?),
-        "setbit_" => Parameter::Ecn(flag()?),
+        "mean_pktsize_" => QueueParameter::MeanPacket(count()?),
+        "queue-in-bytes_" => QueueParameter::InBytes(flag()?),
+        "red_" => QueueParameter::Red(flag()?),
+        "gentle_" => QueueParameter::Gentle(flag()?),
+        "setbit_" => QueueParameter::Ecn(flag()?),
         _ => return Ok(None),
     }))
 }

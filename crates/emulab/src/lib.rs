@@ -25,6 +25,7 @@
 //!
 //! Read first: `commands.rs` for the commands, `elsewhere.rs` for the ignored ones, `interp.rs` for
 //! Tcl.
+#![forbid(unsafe_code)]
 
 mod build;
 mod builtins;

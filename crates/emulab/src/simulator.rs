@@ -120,14 +120,14 @@ pub(crate) enum Act {
     Rate(Option<Rate>),
     Delay(Duration),
     Loss(Probability),
-    Queue(Parameter),
+    Queue(QueueParameter),
     Up,
     Down,
 }
 
 /// A parameter of a queue, as `$queue set limit_ 40` gives it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Parameter {
+pub(crate) enum QueueParameter {
     Limit(u32),
     Min(u32),
     Max(u32),
@@ -169,18 +169,18 @@ impl NsQueue {
         Some(NsQueue { red, gentle, ..NsQueue::default() })
     }
 
-    pub(crate) fn set(&mut self, parameter: Parameter) {
+    pub(crate) fn set(&mut self, parameter: QueueParameter) {
         match parameter {
-            Parameter::Limit(limit) => self.limit = limit,
-            Parameter::Min(min) => self.min = min,
-            Parameter::Max(max) => self.max = max,
-            Parameter::Weight(weight) => self.weight = weight,
-            Parameter::Linterm(linterm) => self.linterm = linterm,
-            Parameter::MeanPacket(bytes) => self.mean_packet = bytes,
-            Parameter::InBytes(in_bytes) => self.in_bytes = in_bytes,
-            Parameter::Red(red) => self.red = red,
-            Parameter::Gentle(gentle) => self.gentle = gentle,
-            Parameter::Ecn(ecn) => self.ecn = ecn,
+            QueueParameter::Limit(limit) => self.limit = limit,
+            QueueParameter::Min(min) => self.min = min,
+            QueueParameter::Max(max) => self.max = max,
+            QueueParameter::Weight(weight) => self.weight = weight,
+            QueueParameter::Linterm(linterm) => self.linterm = linterm,
+            QueueParameter::MeanPacket(bytes) => self.mean_packet = bytes,
+            QueueParameter::InBytes(in_bytes) => self.in_bytes = in_bytes,
+            QueueParameter::Red(red) => self.red = red,
+            QueueParameter::Gentle(gentle) => self.gentle = gentle,
+            QueueParameter::Ecn(ecn) => self.ecn = ecn,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Fits the cost of a packet to measured points, and predicts the throughput of four cores on a 100G
-//! link, with intervals.
+//! Fits the cost of a packet to measured points, and predicts the throughput of four cores on a
+//! 100G link, with intervals.
 
 use fastpath::model::Table;
 use fastpath::model::fit::{FitOptions, fit};

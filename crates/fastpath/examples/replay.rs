@@ -1,6 +1,7 @@
 //! Sends a capture through a network in virtual time. No privileges are needed.
 //!
-//! `cargo run -p fastpath --example replay -- examples/emulab-fig2-1.ns n0=examples/emulab-fig2-1.pcap`
+//! `cargo run -p fastpath --example replay -- examples/emulab-fig2-1.ns
+//! n0=examples/emulab-fig2-1.pcap`
 
 use fastpath::prelude::*;
 

@@ -9,9 +9,9 @@
 //!  measure ─▶ records ─▶ model ─▶ report
 //! ```
 //!
-//! Each of the crates below is usable alone; they are re-exported here under short names. This crate
-//! adds what reads files and combines them. `examples/` has a runnable program of at most 40 lines
-//! for each operation.
+//! Each of the crates below is usable alone; they are re-exported here under short names. This
+//! crate adds what reads files and combines them. `examples/` has a runnable program of at most 40
+//! lines for each operation.
 #![forbid(unsafe_code)]
 
 mod error;

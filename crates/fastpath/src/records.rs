@@ -59,8 +59,8 @@ impl RecordFiles {
     }
 }
 
-/// Returns the JSON objects of a text, one per line or a single one over several lines, each with its
-/// place. The error has the place too.
+/// Returns the JSON objects of a text, one per line or a single one over several lines, each with
+/// its place. The error has the place too.
 fn objects(text: &str) -> std::result::Result<Vec<(String, Value)>, (String, String)> {
     if let Ok(object) = serde_json::from_str(text) {
         return Ok(vec![("line 1".to_owned(), object)]);
@@ -141,8 +141,8 @@ pub fn read_platforms(path: &Path) -> Result<Vec<Platform>> {
     Ok(platforms)
 }
 
-/// Reads the tasks of a packet program from a table (CSV) with the columns name, compute, memory, code
-/// and state.
+/// Reads the tasks of a packet program from a table (CSV) with the columns name, compute, memory,
+/// code and state.
 ///
 /// # Errors
 /// A file that cannot be read, and values that make no task, each with its line.
@@ -215,8 +215,8 @@ pub fn read_fit(path: &Path) -> Result<Fit> {
     })
 }
 
-/// Reads text as spreadsheets write it: UTF-8, UTF-16 with a byte order mark, or Latin-1. The path `-`
-/// is standard input.
+/// Reads text as spreadsheets write it: UTF-8, UTF-16 with a byte order mark, or Latin-1. The path
+/// `-` is standard input.
 ///
 /// # Errors
 /// A file that cannot be read, or that is not text.

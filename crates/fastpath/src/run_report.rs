@@ -3,7 +3,8 @@
 
 use fastpath_engine::{FrameAccounting, Report};
 
-/// Formats the frame accounting: `frames: 12 in = 10 delivered + 2 dropped (2 queue-full) + 0 held`.
+/// Formats the frame accounting: `frames: 12 in = 10 delivered + 2 dropped (2 queue-full) + 0
+/// held`.
 pub fn accounting_line(frames: &FrameAccounting) -> String {
     let dropped: u64 = frames.dropped.values().sum();
     let reasons: Vec<String> = frames.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();

@@ -35,8 +35,8 @@ pub struct ShellLink {
 }
 
 impl ShellLink {
-    /// Describes the link between the program (`inside`) and the machine (`outside`), which have the
-    /// addresses of `block`.
+    /// Describes the link between the program (`inside`) and the machine (`outside`), which have
+    /// the addresses of `block`.
     ///
     /// # Errors
     /// [`Error::Mistakes`] with every mistake of the values.

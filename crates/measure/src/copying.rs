@@ -1,5 +1,5 @@
-//! How fast packets are copied: `memmove` by packet size, as in SCION's benchmark (Hugly 2024), from
-//! and to blocks that are spread like a router's buffers.
+//! How fast packets are copied: `memmove` by packet size, as in SCION's benchmark (Hugly 2024),
+//! from and to blocks that are spread like a router's buffers.
 //!
 //! The arena is 8192 blocks of 4096 + 64 bytes (or the packet and 64 bytes, where that is more),
 //! visited in a ring with step 5, so that neither the caches' prefetchers nor one set of a cache

@@ -230,7 +230,8 @@ fn is_measured(bytes: &[u8]) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    /// Opens a DUT port. Returns `None`, and reports `test` as skipped, where that is not permitted.
+    /// Opens a DUT port. Returns `None`, and reports `test` as skipped, where that is not
+    /// permitted.
     pub(in super::super) fn open_or_skip(attachment: &DutAttachment, test: &str) -> Option<DutPort> {
         match DutPort::open(attachment, 1518) {
             Ok(dut_port) => return Some(dut_port),

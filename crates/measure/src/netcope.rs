@@ -1,6 +1,6 @@
-//! The test application of Netcope 2017 on the engine: receive, h steps of parsing and hashing, push
-//! a VLAN tag, send. Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a plain
-//! forwarder.
+//! The test application of Netcope 2017 on the engine: receive, h steps of parsing and hashing,
+//! push a VLAN tag, send. Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a
+//! plain forwarder.
 
 use super::dut_port::DutPort;
 use super::pipeline::{self, Cost, Device, InTurn, Stage};

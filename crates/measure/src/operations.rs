@@ -1,6 +1,6 @@
-//! What one more operation costs a packet, by the method of the LINC journal 2014: a plain forwarder
-//! does an operation N times per packet. The slope of the time over N is the cost of the operation,
-//! with its interval.
+//! What one more operation costs a packet, by the method of the LINC journal 2014: a plain
+//! forwarder does an operation N times per packet. The slope of the time over N is the cost of the
+//! operation, with its interval.
 
 use super::emulate::StationTable;
 use super::pipeline::{self, Device, Source};

@@ -348,8 +348,8 @@ mod tests {
         assert!(repeat.n == 4 && (repeat.median_pct - 1.0).abs() < 1e-9, "{repeat:?}");
     }
 
-    /// Costs of a machine that computes `compute` times and copies `copy` times as slowly as that of
-    /// Netcope 2017.
+    /// Costs of a machine that computes `compute` times and copies `copy` times as slowly as that
+    /// of Netcope 2017.
     fn measured_on(compute: f64, copy: f64, seed: u64) -> Table {
         let mut rng = Rng::new(seed);
         let mut text = "p,h,T_us\n".to_owned();

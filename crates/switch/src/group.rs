@@ -84,8 +84,8 @@ pub enum GroupCommand {
 }
 
 impl Bucket {
-    /// Returns a bucket of weight 0 that is always live. A select group sends nothing to a bucket of
-    /// weight 0; other groups ignore or refuse weights.
+    /// Returns a bucket of weight 0 that is always live. A select group sends nothing to a bucket
+    /// of weight 0; other groups ignore or refuse weights.
     pub fn new(actions: impl Into<Vec<Action>>) -> Bucket {
         Bucket { weight: 0, watch_port: port::ANY, watch_group: ANY_GROUP, actions: actions.into() }
     }

@@ -6,8 +6,8 @@
 //!  dst  src   [802.1Q …]  ethertype    IP header [opts]  TCP/UDP/…
 //! ```
 //!
-//! Headers above IP are not validated. A router must drop [`NetworkLayer::Malformed`] and can forward
-//! everything else. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
+//! Headers above IP are not validated. A router must drop [`NetworkLayer::Malformed`] and can
+//! forward everything else. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
 
 use crate::bytes::{be16, mac, v4, v6};
 use crate::{MacAddr, checksum};

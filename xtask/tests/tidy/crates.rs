@@ -5,6 +5,8 @@ use crate::repository::{File, Package, Repository, Violation, is_below};
 use crate::source::lines_with;
 
 const TABLE: &str = "ARCHITECTURE.md";
+/// Most lines of Rust in a crate.
+const LINES_MAX: usize = 12_000;
 
 /// A row of the table under `## Crates`.
 struct Row<'a> {
@@ -22,7 +24,8 @@ impl Row<'_> {
     }
 }
 
-/// Every edge between packages is in the table, and the table points down.
+/// Every edge between packages is in the table, every edge of the table is used, and the table
+/// points down.
 pub(crate) fn edges(repository: &Repository) -> Vec<Violation> {
     let (table, rows) = table(repository);
     let mut violations = Vec::new();
@@ -33,6 +36,10 @@ pub(crate) fn edges(repository: &Repository) -> Vec<Violation> {
         };
         for used in package.uses.iter().filter(|used| !row.uses.contains(&used.as_str())) {
             let advice = format!("{} uses {used}: remove the dependency, or allow the edge here", row.name);
+            violations.push(table.violation(row.line, advice));
+        }
+        for unused in row.uses.iter().filter(|used| !package.uses.iter().any(|name| name == *used)) {
+            let advice = format!("{} does not use {unused}: remove it from the row", row.name);
             violations.push(table.violation(row.line, advice));
         }
     }
@@ -54,6 +61,17 @@ pub(crate) fn edges(repository: &Repository) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// No package has more than [`LINES_MAX`] lines of Rust, its tests and benchmarks included.
+pub(crate) fn sizes(repository: &Repository) -> Vec<Violation> {
+    let size = |package: &Package| -> usize {
+        repository.rust_below(&package.directory).map(|file| file.text.lines().count()).sum()
+    };
+    let large = repository.packages.iter().map(|package| (package, size(package)));
+    let large = large.filter(|(_, lines)| *lines > LINES_MAX);
+    let advice = |lines| format!("{lines} lines of Rust: split it into crates of at most {LINES_MAX}");
+    large.map(|(package, lines)| manifest(repository, package).violation(0, advice(lines))).collect()
 }
 
 /// Every package has a description and takes the workspace's lints.
@@ -233,6 +251,7 @@ mod tests {
         assert_eq!(
             found,
             [
+                "ARCHITECTURE.md:5: low does not use high: remove it from the row",
                 "ARCHITECTURE.md:6: high uses low: remove the dependency, or allow the edge here",
                 "ARCHITECTURE.md:0: add a row for crate new",
                 "ARCHITECTURE.md:5: low may use high, which is not in a row above: arrows point down",
@@ -241,6 +260,14 @@ mod tests {
                 "ARCHITECTURE.md:8: low has a row above: keep one",
             ]
         );
+    }
+
+    #[test]
+    fn a_crate_that_is_too_long_is_found() {
+        let mut repository = bad();
+        repository.packages.pop();
+        repository.files.push(File::new("crates/low/src/long.rs", &"\n".repeat(LINES_MAX)));
+        assert_eq!(places(&sizes(&repository)), ["crates/low/Cargo.toml:0"]);
     }
 
     #[test]

@@ -12,6 +12,8 @@
 mod banned;
 mod commands;
 mod crates;
+mod language;
+mod names;
 mod paths;
 mod repository;
 mod shape;
@@ -58,6 +60,26 @@ fn nothing_is_left_unfinished_ignored_or_asleep() {
 #[test]
 fn no_file_names_a_place_on_somebodys_machine() {
     assert_none("committed files work anywhere", &paths::rule(&Repository::here()));
+}
+
+#[test]
+fn a_type_name_is_defined_in_at_most_two_crates() {
+    assert_none("one word, one meaning", &names::rule(&Repository::here()));
+}
+
+#[test]
+fn prose_uses_the_terms_of_the_field() {
+    assert_none("no word that has to be learnt", &language::phrases(&Repository::here()));
+}
+
+#[test]
+fn comments_are_at_most_100_columns_wide() {
+    assert_none("comments of at most 100 columns", &language::width(&Repository::here()));
+}
+
+#[test]
+fn crates_have_at_most_12_000_lines() {
+    assert_none("a crate is one idea", &crates::sizes(&Repository::here()));
 }
 
 #[test]

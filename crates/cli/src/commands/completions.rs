@@ -1,4 +1,5 @@
-//! `fastpath completions SHELL`: the completion script of a shell, from the definitions of the help.
+//! `fastpath completions SHELL`: the completion script of a shell, from the definitions of the
+//! help.
 
 use crate::{Answer, Cli};
 use clap::{Args, CommandFactory};

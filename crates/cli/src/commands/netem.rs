@@ -105,8 +105,8 @@ impl Dev {
         Ok(Answer::Yes)
     }
 
-    /// Starts a process in its own process group that removes the filter when this process ends, even
-    /// by SIGKILL.
+    /// Starts a process in its own process group that removes the filter when this process ends,
+    /// even by SIGKILL.
     fn guard(&self) -> anyhow::Result<Guard> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["netem", "guard", &self.interface]).stdin(Stdio::piped()).process_group(0);

@@ -10,8 +10,8 @@ use std::io::{self, Write};
 
 /// Emulate a network between interfaces of this machine, as a transparent bridge.
 ///
-/// Every host of the description names an interface: `[host.a] port = "eth1"`. Frames that arrive on
-/// the interface enter the network at that host. Frames for that host leave by the interface.
+/// Every host of the description names an interface: `[host.a] port = "eth1"`. Frames that arrive
+/// on the interface enter the network at that host. Frames for that host leave by the interface.
 #[derive(Args)]
 #[command(after_help = "\
 Example: two hosts on one link, between eth1 and eth2

@@ -64,8 +64,11 @@ pub struct PortKind {
     pub about: &'static str,
     /// What it needs of the machine.
     pub needs: &'static str,
-    open: fn(&PortName, &mut OpenContext<'_>) -> Result<Box<dyn Port>, OpenError>,
+    open: OpenPort,
 }
+
+/// Opens a port of one kind.
+type OpenPort = fn(&PortName, &mut OpenContext<'_>) -> Result<Box<dyn Port>, OpenError>;
 
 impl std::fmt::Debug for PortKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

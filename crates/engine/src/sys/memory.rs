@@ -44,8 +44,9 @@ impl Mapping {
         // SAFETY: `skip < HUGE`, so the part lies inside.
         let start = unsafe { all.start.add(skip) };
         let part = Mapping { start, len };
-        // The memory before and behind the part is unmapped.
+        // SAFETY: `skip + len <= len + HUGE`, so the end of the part lies inside or at the end.
         let behind = unsafe { start.add(len) };
+        // The memory before and behind the part is unmapped.
         for (start, len) in [(all.start, skip), (behind, HUGE - skip)] {
             drop(Mapping { start, len });
         }

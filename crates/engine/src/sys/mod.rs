@@ -33,6 +33,7 @@ fn check_len(result: isize) -> io::Result<usize> {
 
 /// Kernel structures in which any bit pattern is a value and no pointer has to be kept alive.
 ///
+/// # Safety
 /// The type must be such a structure.
 unsafe trait Plain: Copy {}
 // SAFETY: integers.

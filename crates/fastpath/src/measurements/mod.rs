@@ -1,5 +1,6 @@
-//! Measurements as records (Linux): this machine, latency of units, costs of operations, the switch,
-//! and the simulator's kernel. `fastpath_measure` measures; this module sets what a record says.
+//! Measurements as records (Linux): this machine, latency of units, costs of operations, the
+//! switch, and the simulator's kernel. `fastpath_measure` measures; this module sets what a record
+//! says.
 
 pub mod text;
 
@@ -171,8 +172,8 @@ pub fn switch(
     Ok(Recorded { record: Record { kind, provenance, parameters, results, platform: None }, found })
 }
 
-/// Measures the events per second of the simulator's kernel on a textbook model. Without `customers`
-/// the run takes about a second.
+/// Measures the events per second of the simulator's kernel on a textbook model. Without
+/// `customers` the run takes about a second.
 pub fn events(
     model: TextbookModel,
     customers: Option<u64>,

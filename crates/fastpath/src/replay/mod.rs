@@ -108,8 +108,8 @@ impl Replay {
         self
     }
 
-    /// Writes the exact times of every frame to a CSV file: `index,in_ps,out_ps`, or the drop reason
-    /// in place of `out_ps`.
+    /// Writes the exact times of every frame to a CSV file: `index,in_ps,out_ps`, or the drop
+    /// reason in place of `out_ps`.
     pub fn times(mut self, file: Option<PathBuf>) -> Replay {
         self.times = file;
         self

@@ -97,9 +97,9 @@ struct Edge {
     ns: f64,
 }
 
-/// Returns the size of each cache: the one the kernel declares where the measurement agrees with it,
-/// otherwise the one measured. Levels of memory must grow, so all sizes are the measured ones where
-/// the declared ones do not: one declared cache may show as two edges.
+/// Returns the size of each cache: the one the kernel declares where the measurement agrees with
+/// it, otherwise the one measured. Levels of memory must grow, so all sizes are the measured ones
+/// where the declared ones do not: one declared cache may show as two edges.
 fn sizes(edges: &[Edge]) -> Vec<f64> {
     let agrees = |edge: &&Edge| {
         edge.declared.is_some_and(|declared| {

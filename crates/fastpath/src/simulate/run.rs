@@ -29,8 +29,9 @@ pub struct SimulationRun {
     pub remedy: Option<Remedy>,
 }
 
-/// Runs a simulation and finds its bottleneck. Writes a trace (Chrome trace format) to `traced` if one
-/// is named. Otherwise `progress` is called with the simulated time now and then; it costs a little.
+/// Runs a simulation and finds its bottleneck. Writes a trace (Chrome trace format) to `traced` if
+/// one is named. Otherwise `progress` is called with the simulated time now and then; it costs a
+/// little.
 ///
 /// # Errors
 /// A program that does not fit the machine; a trace that cannot be written.

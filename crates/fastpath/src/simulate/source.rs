@@ -59,7 +59,8 @@ impl Simulation {
             files: BTreeMap::new(),
         };
         self.changes.iter().try_for_each(|(target, value)| case.set(target, value))?;
-        // A change that makes no sense is reported as such, in addition to the line that it changed.
+        // A change that makes no sense is reported as such, in addition to the line that it
+        // changed.
         for (target, value) in &self.changes {
             let named =
                 |error: &dyn std::fmt::Display| Error::Argument(format!("--set {target}={value}: {error}"));

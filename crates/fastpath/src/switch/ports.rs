@@ -27,12 +27,12 @@ pub fn load_rules(switch: &mut Switch, path: &Path, names: &PortNames) -> Result
     })
 }
 
-/// Assigns numbers to ports by name: `pN` is number N, `LOCAL` is OFPP_LOCAL, and the others get the
-/// smallest free numbers in their order.
+/// Assigns numbers to ports by name: `pN` is number N, `LOCAL` is OFPP_LOCAL, and the others get
+/// the smallest free numbers in their order.
 ///
 /// # Errors
-/// [`Error::Argument`] for a name that is empty, longer than 15 letters or given twice, and for more
-/// ports than there are numbers.
+/// [`Error::Argument`] for a name that is empty, longer than 15 letters or given twice, and for
+/// more ports than there are numbers.
 pub fn number_ports<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<(u32, &'a str)>> {
     let names: Vec<&str> = names.into_iter().collect();
     let own = |name: &str| {

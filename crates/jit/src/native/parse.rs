@@ -76,8 +76,8 @@ impl Registers {
         asm.set(self.frame, frame);
         let link = self.parse_link(asm, frame, len, cold);
         if self.depth == Depth::Link {
-            // IEEE 802.3 frames: Rust finds the EtherType of LLC and SNAP. Deeper code excludes them
-            // with everything else that is not IPv4.
+            // IEEE 802.3 frames: Rust finds the EtherType of LLC and SNAP. Deeper code excludes
+            // them with everything else that is not IPv4.
             let is_length = asm.is_number(IntCC::UnsignedLessThan, link.ethertype, ETH_TYPE_MIN.into());
             asm.leave_if(is_length, cold);
         }

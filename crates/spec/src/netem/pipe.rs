@@ -17,7 +17,8 @@ impl Arguments {
     /// - `limit` bounds the packets that wait for the rate. In the kernel those under delay count
     ///   too, so a long delay at a high rate drops packets there that pass here.
     /// - A duplicate leaves with its packet. In the kernel it is queued and delayed by itself.
-    /// - The correlation of the delay leaves its law as it is; see [`JitterCorrelation::PerPacket`].
+    /// - The correlation of the delay leaves its law as it is; see
+    ///   [`JitterCorrelation::PerPacket`].
     /// - The jitter follows the slot. In the kernel packets that jitter has delayed still leave in
     ///   slots.
     pub fn pipe(&self) -> PipeSpec {

@@ -110,7 +110,8 @@ pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<RuleLine>, Vec<Mistake
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         let line = line.split('#').next().unwrap_or_default().trim();
-        // The first line of what `ovs-ofctl dump-flows` prints: "OFPST_FLOW reply (OF1.3) (xid=0x2):".
+        // The first line of what `ovs-ofctl dump-flows` prints: "OFPST_FLOW reply (OF1.3)
+        // (xid=0x2):".
         let is_heading = line.contains(" reply (") && line.ends_with(':');
         if line.is_empty() || is_heading {
             continue;

@@ -22,7 +22,7 @@ const NOISY_PCT: f64 = 2.0;
 pub(super) struct PipelineCommand {
     /// What the device does with packets.
     #[arg(long, default_value = "netcope")]
-    program: Program,
+    program: ProgramArg,
     /// Frame lengths in bytes.
     #[arg(long, visible_alias = "p", value_name = "BYTES,…", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(60..=9000))]
     size: Vec<u32>,
@@ -44,8 +44,8 @@ pub(super) struct PipelineCommand {
     /// Number of links (emulate).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
-    /// Packets timed per point and core, in up to 250 passes over the grid, of which the medians are
-    /// reported (switch and --port: five passes; emulate: one).
+    /// Packets timed per point and core, in up to 250 passes over the grid, of which the medians
+    /// are reported (switch and --port: five passes; emulate: one).
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     packets: u64,
     /// The device's port: memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
@@ -53,9 +53,9 @@ pub(super) struct PipelineCommand {
     #[arg(long, value_name = "PORT", default_value = "memory", value_parser = attachment)]
     port: Attachment,
     /// Also search the highest rate of a core at which at most this share of packets is lost. 0 is
-    /// the throughput of RFC 2544. Emulated links have no random loss in the search. The search runs
-    /// in the device's own time; host stalls are left out and counted. Between two interfaces it
-    /// runs in real time, and a trial that lost packets during a host stall is repeated.
+    /// the throughput of RFC 2544. Emulated links have no random loss in the search. The search
+    /// runs in the device's own time; host stalls are left out and counted. Between two interfaces
+    /// it runs in real time, and a trial that lost packets during a host stall is repeated.
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
     loss_ratio: Vec<f64>,
     /// Emulate a core FACTOR times slower by adding work (netcope, forward on memory ports).
@@ -69,7 +69,7 @@ pub(super) struct PipelineCommand {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Program {
+enum ProgramArg {
     /// Receive, steps of jumps and hashes, push a VLAN tag, send.
     Netcope,
     /// Receive, send.
@@ -92,13 +92,13 @@ fn attachment(text: &str) -> Result<Attachment, String> {
     Ok(Attachment(Some(parsed)))
 }
 
-impl From<Program> for PipelineProgram {
-    fn from(program: Program) -> PipelineProgram {
+impl From<ProgramArg> for PipelineProgram {
+    fn from(program: ProgramArg) -> PipelineProgram {
         match program {
-            Program::Netcope => PipelineProgram::Netcope,
-            Program::Forward => PipelineProgram::Forward,
-            Program::Emulate => PipelineProgram::Emulate,
-            Program::Switch => PipelineProgram::Switch,
+            ProgramArg::Netcope => PipelineProgram::Netcope,
+            ProgramArg::Forward => PipelineProgram::Forward,
+            ProgramArg::Emulate => PipelineProgram::Emulate,
+            ProgramArg::Switch => PipelineProgram::Switch,
         }
     }
 }
