@@ -351,7 +351,7 @@ mod tests {
         for seed in 0..40 {
             let table = grid(curve, 0.003, seed);
             let rows: Vec<usize> =
-                (0..table.len()).filter(|row| mixed(*row as u64 + 1000 * seed) % 2 == 0).collect();
+                (0..table.len()).filter(|row| mixed(*row as u64 + 1000 * seed).is_multiple_of(2)).collect();
             let found = chosen(&table.keep(&rows));
             let model = found.model();
             let bare = crate::model::Model { width: model.width / found.selection_factor, ..model.clone() };
