@@ -1,51 +1,53 @@
-//! Where the caches end, from latencies over the working set: the curve is a staircase of plateaus,
-//! one per cache.
+//! Detects cache sizes from memory latency as a function of the working set. The latency curve is a
+//! staircase with one plateau per cache.
 //!
-//! A plateau ends at the last size whose latency is within [`RISE`] of its level; the next begins
-//! where the curve is flat again over an octave. How sure an edge is: the readings of each size are
-//! resampled with replacement (Efron 1979), the edges found again, and the share of resamples
-//! counted that put this edge at the same size.
+//! A plateau ends at the last size whose latency is within a factor of [`RISE`] of its level. The
+//! next plateau begins where the curve is flat again over an octave. The confidence of an edge
+//! comes from bootstrapping (Efron 1979): the readings of each size are resampled with replacement,
+//! and the edges are detected in each resample. The confidence is the share of resamples that put
+//! the edge at the same size.
 
 use super::median;
 use fastpath_units::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Above this factor over the level a plateau has ended.
+/// Ratio of latency to the plateau's level above which the plateau has ended.
 const RISE: f64 = 1.35;
-/// Below this factor over an octave the curve is flat.
+/// Rise over an octave below which the curve counts as flat.
 const FLAT: f64 = 1.20;
-/// A plateau spans an octave at least: three sizes at two per octave.
+/// Shortest plateau, in sizes: an octave, which is three sizes at two per octave.
 const PLATEAU: usize = 3;
 const RESAMPLES: usize = 200;
 
-/// The end of a cache.
+/// A cache boundary in the latency curve.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CacheEdge {
-    /// The cache: 1 is the smallest.
+    /// Cache level: 1 is the smallest cache.
     pub level: usize,
-    /// The largest working set that still fits, bytes.
+    /// Largest measured working set that fits, bytes.
     pub fits_bytes: usize,
-    /// The smallest measured that does not, bytes.
+    /// Smallest measured working set that does not fit, bytes.
     pub exceeds_bytes: usize,
-    /// Latency of the cache, ns.
+    /// Load latency of the cache, ns.
     pub ns: f64,
-    /// Share of resamples that find this edge at this size, 0 … 1.
+    /// Share of resamples that put this edge at the same size, 0 … 1.
     pub confidence: f64,
-    /// What the kernel says the cache holds, bytes.
+    /// Cache size that the kernel reports, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_bytes: Option<usize>,
 }
 
 impl CacheEdge {
-    /// Whether what was found agrees with what the kernel says; `None` where it says nothing.
+    /// Returns whether the measured size agrees with the size that the kernel reports. Returns
+    /// `None` if the kernel reports none.
     pub fn agrees(&self) -> Option<bool> {
-        // A full cache holds other things too (the stack, the kernel's), so it may seem an octave
-        // step smaller.
+        // The cache also holds the stack and kernel data. It can therefore measure up to an
+        // octave smaller.
         self.declared_bytes.map(|d| d as f64 >= self.fits_bytes as f64 * 0.99 && d <= 2 * self.exceeds_bytes)
     }
 }
 
-/// Finds the edges in the readings (ns, several per size) at growing sizes.
+/// Detects the cache edges. `readings` holds several latencies per size, ns; `sizes` increase.
 pub(super) fn edges(sizes: &[usize], readings: &[Vec<f64>], rng: &mut Rng) -> Vec<CacheEdge> {
     let curve: Vec<f64> = readings.iter().map(|r| median(&mut r.clone())).collect();
     let found = plateaus(&curve);
@@ -75,13 +77,13 @@ pub(super) fn edges(sizes: &[usize], readings: &[Vec<f64>], rng: &mut Rng) -> Ve
         .collect()
 }
 
-/// The last size of each plateau but the last, and its level.
+/// Returns the index of the last size and the level of each plateau except the last one.
 fn plateaus(curve: &[f64]) -> Vec<(usize, f64)> {
     let mut ends = Vec::new();
     let mut start = 0;
     while start + PLATEAU < curve.len() {
         let level = median(&mut curve[start..start + PLATEAU].to_vec());
-        // The last one within, so that a single disturbed size does not end a plateau.
+        // Search from the right, so that a single disturbed size does not end a plateau.
         let within = |ns: &f64| *ns <= RISE * level;
         let Some(end) = curve[start..].iter().rposition(within).map(|i| start + i) else { break };
         if end + 1 >= curve.len() {
@@ -97,7 +99,7 @@ fn plateaus(curve: &[f64]) -> Vec<(usize, f64)> {
     ends
 }
 
-/// Sizes of the data caches of the first core as the kernel lists them, smallest first.
+/// Returns the data cache sizes of the first core from sysfs, bytes, in increasing order.
 pub(super) fn declared() -> Vec<usize> {
     let read = |index: usize, file: &str| {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}");
@@ -109,7 +111,7 @@ pub(super) fn declared() -> Vec<usize> {
     sizes
 }
 
-/// `48K`, `2M`
+/// Parses a cache size such as `48K` or `2M` into bytes.
 fn bytes(text: &str) -> Option<usize> {
     let unit = text.bytes().last()?;
     let scale = match unit {
@@ -125,8 +127,8 @@ fn bytes(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A machine with 32 KiB at 1 ns, 1 MiB at 4 ns, and memory at 80 ns: what a load costs on
-    /// average.
+    /// Returns the mean load latency, ns, of a modelled machine: 32 KiB at 1 ns, 1 MiB at 4 ns, and
+    /// memory at 80 ns.
     fn machine(bytes: usize) -> f64 {
         let within = |cache: f64| (cache / bytes as f64).min(1.0);
         let (l1, l2) = (within(32768.0), within(1_048_576.0));
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_are_found_through_noise_and_with_confidence() {
+    fn caches_are_detected_in_noise_with_high_confidence() {
         let mut rng = Rng::new(11);
         let noisy = |size: &usize, rng: &mut Rng| {
             (0..9).map(|_| machine(*size) * (1.0 + 0.05 * rng.unit_f64())).collect::<Vec<_>>()
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_that_readings_disagree_about_is_less_sure() {
+    fn an_edge_with_inconsistent_readings_has_low_confidence() {
         let mut readings: Vec<Vec<f64>> = sizes().iter().map(|s| vec![machine(*s); 9]).collect();
         let last = sizes().iter().position(|&s| s == 32 << 10).unwrap();
         readings[last] = vec![1.0, 1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0];
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_the_kernel_are_read() {
+    fn cache_sizes_of_the_kernel_are_parsed() {
         assert_eq!(
             [bytes("48K"), bytes("2M"), bytes("512"), bytes("x")],
             [Some(48 << 10), Some(2 << 20), Some(512), None]

@@ -1,9 +1,10 @@
-//! How fast packets are copied: `memmove` by packet size, as in SCION's benchmark (Hugly 2024),
-//! from and to blocks that are spread like a router's buffers.
+//! Measures how fast packets are copied: `memmove` by packet size, as in SCION's benchmark
+//! (Hugly 2024). Source and target are blocks that are laid out like a router's buffers.
 //!
-//! The arena is 8192 blocks of 4096 + 64 bytes (or the packet and 64 bytes, where that is more),
-//! visited in a ring with step 5, so that neither the caches' prefetchers nor one set of a cache
-//! gets all of it. Smaller arenas that fit a cache show what the caches change.
+//! The arena has 8192 blocks of 4096 + 64 bytes, or of the packet size + 64 bytes if that is more.
+//! Copies visit the blocks in a ring with step 5. The step defeats the caches' prefetchers, and the
+//! 64 bytes spread the blocks over the sets of a cache. Smaller arenas that fit a cache show the
+//! effect of the caches.
 
 use super::{Effort, Progress, Slowdown, median};
 use serde::{Deserialize, Serialize};
@@ -12,42 +13,45 @@ use std::time::{Duration, Instant};
 
 /// Copies per reading of the clock.
 const BATCH: usize = 256;
+/// Distance between the source and the target of a copy, blocks.
 const STEP: usize = 5;
+/// Smallest block without padding, bytes.
 const BLOCK: usize = 4096;
-/// What is added to a block so that blocks do not all fall into one set of a cache.
+/// Padding per block, bytes. It keeps the blocks from all mapping to the same set of a cache.
 const SPREAD: usize = 64;
+/// Blocks of the router-like arena.
 const ROUTER_BLOCKS: usize = 8192;
 /// Packet sizes, bytes.
 const SIZES: [usize; 13] = [1, 16, 64, 128, 172, 256, 512, 1024, 1500, 2048, 4096, 8192, 9000];
-/// The size whose rate describes a platform: L of the worked figures of Hugly 2024.
+/// Packet size whose rate describes a platform: L in the worked examples of Hugly 2024.
 pub(super) const PLATFORM_BYTES: usize = 172;
 
-/// Where the blocks lie.
+/// Selects the level of the memory hierarchy that holds the blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
-    /// Two blocks: in the first cache.
+    /// Two blocks, which fit the first-level cache.
     L1,
-    /// 64 blocks: in the second.
+    /// 64 blocks, which fit the second-level cache.
     L2,
-    /// 1024 blocks: in the third, if there is one.
+    /// 1024 blocks, which fit the third-level cache, if there is one.
     L3,
-    /// 8192 blocks, as a router's buffers.
+    /// 8192 blocks, like a router's buffers.
     Arena,
 }
 
-/// A copy rate.
+/// The copy rate at one size, alignment and place.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CopyRate {
     /// Bytes per copy.
     pub bytes: usize,
-    /// Bytes that source and target are moved off the blocks' starts: 0 is aligned.
+    /// Distance of source and target from the start of their blocks, bytes: 0 is aligned.
     pub offset: usize,
-    /// Where the blocks lie.
+    /// Level of the memory hierarchy that holds the blocks.
     pub place: Place,
     /// Median time of a copy, ns.
     pub ns: f64,
-    /// The same as a rate, bit/s.
+    /// Copy rate from the median time, bit/s.
     pub bits_per_s: f64,
 }
 
@@ -62,7 +66,7 @@ impl Place {
     }
 }
 
-/// Copy rates over sizes, alignments and places, on the calling thread's core.
+/// Measures copy rates over sizes, alignments and places, on the calling thread's core.
 pub(super) fn copying(effort: Effort, slowdown: Slowdown, progress: Progress<'_>) -> Vec<CopyRate> {
     let places = [Place::L1, Place::L2, Place::L3, Place::Arena];
     let span = Duration::from_millis(if effort == Effort::Quick { 20 } else { 40 });
@@ -76,13 +80,14 @@ pub(super) fn copying(effort: Effort, slowdown: Slowdown, progress: Progress<'_>
     for (i, &bytes) in sizes.iter().enumerate() {
         for (j, &place) in places.iter().enumerate() {
             progress("copying", i * places.len() + j, total);
-            rates.extend([0, 1].map(|offset| one(&mut arena, (bytes, offset, place), span, slowdown)));
+            rates.extend([0, 1].map(|offset| copy_rate(&mut arena, (bytes, offset, place), span, slowdown)));
         }
     }
     rates
 }
 
-fn one(
+/// Measures the copy rate at one size, offset and place.
+fn copy_rate(
     arena: &mut Vec<u8>,
     (bytes, offset, place): (usize, usize, Place),
     span: Duration,
@@ -95,7 +100,7 @@ fn one(
     }
     let arena = &mut arena[..block * blocks];
     let mut ring = Ring { blocks, at: 0 };
-    // Once through, so that every page is there.
+    // Visit every block once, so that every page is mapped.
     (0..blocks).for_each(|_| ring.copy(arena, block, bytes, offset));
     let mut times = Vec::new();
     let begin = Instant::now();
@@ -112,14 +117,14 @@ fn one(
     CopyRate { bytes, offset, place, ns, bits_per_s: 8e9 * bytes as f64 / ns }
 }
 
-/// The walk through the blocks.
+/// The position in the ring of blocks.
 struct Ring {
     blocks: usize,
     at: usize,
 }
 
 impl Ring {
-    /// Copies from one block to the one [`STEP`] further, and goes there.
+    /// Copies from the current block to the block [`STEP`] further, which becomes the current one.
     #[inline]
     fn copy(&mut self, arena: &mut [u8], block: usize, bytes: usize, offset: usize) {
         let mut to = self.at + STEP;
@@ -127,7 +132,7 @@ impl Ring {
             to -= self.blocks;
         }
         let from = self.at * block + offset;
-        // black_box: the length must not become a constant, or the copy becomes a few moves.
+        // black_box: with a constant length the compiler would replace the copy by a few moves.
         arena.copy_within(from..from + black_box(bytes), to * block + offset);
         self.at = to;
     }
@@ -150,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_copied_travels_with_the_ring() {
+    fn the_copied_byte_moves_along_the_ring() {
         let mut arena = vec![0; 8 * 10];
         arena[3] = 7;
         let mut ring = Ring { blocks: 8, at: 0 };
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn rates_cover_sizes_places_and_alignments() {
         let mut arena = Vec::new();
-        let rate = one(&mut arena, (9000, 1, Place::L1), Duration::ZERO, Slowdown::NONE);
+        let rate = copy_rate(&mut arena, (9000, 1, Place::L1), Duration::ZERO, Slowdown::NONE);
         assert!(rate.ns > 0.0 && rate.bits_per_s > 0.0 && arena.len() == 2 * (9001 + 64));
     }
 }

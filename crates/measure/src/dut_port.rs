@@ -1,12 +1,12 @@
-//! The port of a device under test (DUT, RFC 2544) on a real interface, and the tester's port that
-//! the DUT is attached to. The source and the sink use the tester's port.
+//! Opens the port of a device under test (DUT, RFC 2544) on a real interface, and the tester's port
+//! that the DUT is attached to. The source and the sink use the tester's port.
 //!
 //! ```text
 //!  source ─▶ tester's port ══ veth pair, or a cable between two interfaces ══ DUT's port ─▶ DUT
 //!  sink   ◀─                                                                            ◀─
 //! ```
 //!
-//! Each end of a veth pair is in a network namespace of its own, so that only measured frames pass.
+//! Each end of a veth pair is in its own network namespace, so that only measured frames pass.
 
 use super::pipeline::{End, send};
 use fastpath_engine::Notice;
@@ -23,11 +23,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::str::FromStr;
 
-/// The interfaces of a veth pair, by end.
+/// Interface names of the veth pair: the DUT's end, then the tester's.
 const VETHS: [&str; 2] = ["dut", "far"];
-/// Room a tag needs beyond the largest frame without headers.
+/// MTU headroom for a VLAN tag, bytes.
 const MTU_SPARE: u32 = 8;
+/// Smallest MTU of the veth pair, bytes: the Ethernet default.
 const MTU_USUAL: u32 = 1500;
+/// Bytes of an Ethernet header.
 const HEADERS: u32 = 14;
 
 /// How the DUT is attached to the tester.
@@ -37,17 +39,17 @@ pub enum DutAttachment {
     Veth,
     /// A veth pair. The DUT's port is an AF_XDP socket.
     Xdp,
-    /// Two ports of this machine joined by a cable: the DUT's, then the tester's.
+    /// Two ports of this machine connected by a cable: the DUT's, then the tester's.
     Interfaces(PortName, PortName),
 }
 
-/// A text that names no attachment.
+/// The text does not name a DUT attachment.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParseAttachmentError {
-    /// It has none of the forms.
-    #[error("port {0:?}: write memory, veth, xdp, or DEVICE+SOURCE: two ports joined by a cable")]
+    /// The text has none of the known forms.
+    #[error("port {0:?}: write memory, veth, xdp, or DEVICE+SOURCE (two ports connected by a cable)")]
     Form(String),
-    /// One of its ports is not the name of a port.
+    /// One of the two ports is not a port name.
     #[error("{0}: {instead}", instead = .0.instead())]
     Port(#[from] ParsePortNameError),
 }
@@ -72,7 +74,7 @@ impl FromStr for DutAttachment {
     }
 }
 
-/// Why the DUT cannot be attached.
+/// The reason why the DUT cannot be attached.
 #[derive(Debug, thiserror::Error)]
 pub enum DutPortError {
     /// Network namespaces are not permitted here.
@@ -84,28 +86,28 @@ pub enum DutPortError {
     /// The kernel refused a step.
     #[error("{what}: {source}")]
     Kernel {
-        /// The step.
+        /// The step that failed.
         what: &'static str,
-        /// Why.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// The DUT's port, attached to the tester's. Dropping it removes the interfaces made for it.
+/// The DUT's port, attached to the tester's. Dropping it removes the interfaces created for it.
 pub struct DutPort {
     device: Box<dyn Port>,
     tester: TesterPort,
 }
 
 impl DutPort {
-    /// Attaches the DUT to the tester, for frames of up to `frame` bytes. Without the privilege for
-    /// namespaces the process first becomes root in a user namespace of its own, for which it must
-    /// still be single-threaded.
+    /// Attaches the DUT to the tester, for frames of up to `frame` bytes. A process without the
+    /// privilege to create namespaces first becomes root in a new user namespace. The process must
+    /// be single-threaded for that.
     ///
     /// # Errors
-    /// [`DutPortError`] where interfaces cannot be made or opened.
+    /// Returns [`DutPortError`] if the interfaces cannot be created or opened.
     pub fn open(attachment: &DutAttachment, frame: usize) -> Result<DutPort, DutPortError> {
-        let (device, far, namespaces): (Box<dyn Port>, Box<dyn Port>, _) = match attachment {
+        let (device, tester, namespaces): (Box<dyn Port>, Box<dyn Port>, _) = match attachment {
             DutAttachment::Interfaces(device, source) => {
                 let notice = Notice::to_stderr();
                 let mut context = OpenContext::new([device.clone(), source.clone()], &notice);
@@ -114,15 +116,15 @@ impl DutPort {
             DutAttachment::Veth | DutAttachment::Xdp => {
                 gain_privilege()?;
                 let namespaces = [Namespace::new()?, Namespace::new()?];
-                join(&namespaces, (frame as u32).saturating_sub(HEADERS) + MTU_SPARE)?;
+                connect(&namespaces, (frame as u32).saturating_sub(HEADERS) + MTU_SPARE)?;
                 let [near, away] = &namespaces;
-                let device = inside(near, "opening the device's port", || open_device(attachment))??;
-                let far = inside(away, "opening the source's port", || AfPacket::open(VETHS[1]))??;
-                (device, Box::new(far), Vec::from(namespaces))
+                let device = in_namespace(near, "opening the DUT's port", || open_device(attachment))??;
+                let tester = in_namespace(away, "opening the tester's port", || AfPacket::open(VETHS[1]))??;
+                (device, Box::new(tester), Vec::from(namespaces))
             }
         };
         let ends = RefCell::new(Ends {
-            port: far,
+            port: tester,
             pool: FramePool::default(),
             burst: Burst::new(),
             out: VecDeque::new(),
@@ -151,25 +153,27 @@ fn open_device(attachment: &DutAttachment) -> Result<Box<dyn Port>, OpenError> {
     })
 }
 
-/// A veth pair between two namespaces, up and silent.
-fn join([near, away]: &[Namespace; 2], mtu: u32) -> Result<(), DutPortError> {
-    let made =
-        inside(near, "making a veth pair", || Netlink::open()?.add_veth(VETHS[0], VETHS[1], away.as_fd()))?;
-    made.map_err(|source| DutPortError::Kernel { what: "making a veth pair", source })?;
+/// Connects two namespaces by a veth pair, brings both ends up and disables IPv6 on them.
+fn connect([near, away]: &[Namespace; 2], mtu: u32) -> Result<(), DutPortError> {
+    let created = in_namespace(near, "creating a veth pair", || {
+        Netlink::open()?.add_veth(VETHS[0], VETHS[1], away.as_fd())
+    })?;
+    created.map_err(|source| DutPortError::Kernel { what: "creating a veth pair", source })?;
     for (namespace, name) in [near, away].into_iter().zip(VETHS) {
         let up = || {
-            // It fails where IPv6 is not in the kernel: then there is nothing to silence.
+            // The write fails if the kernel has no IPv6. Then IPv6 sends no frames to suppress.
             let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
             let parameters = LinkParameters { mtu: Some(mtu.max(MTU_USUAL)), ..LinkParameters::default() };
             Netlink::open()?.bring_up(if_nametoindex(name)?, parameters)
         };
-        let what = "bringing a veth up";
-        inside(namespace, what, up)?.map_err(|source| DutPortError::Kernel { what, source })?;
+        let what = "bringing up a veth interface";
+        in_namespace(namespace, what, up)?.map_err(|source| DutPortError::Kernel { what, source })?;
     }
     Ok(())
 }
 
-fn inside<T: Send>(
+/// Runs `work` in `namespace`. `what` names the step in the error.
+fn in_namespace<T: Send>(
     namespace: &Namespace,
     what: &'static str,
     work: impl FnOnce() -> T + Send,
@@ -177,20 +181,22 @@ fn inside<T: Send>(
     namespace.within(work).map_err(|source| DutPortError::Kernel { what, source })
 }
 
-/// The tester's port, where the source sends and the sink receives, and the namespaces made for it.
+/// The tester's port and the namespaces created for it. The source sends and the sink receives
+/// through this port.
 pub(super) struct TesterPort {
     ends: RefCell<Ends>,
     namespaces: Vec<Namespace>,
 }
 
 impl TesterPort {
-    /// Whether the attachment is a veth pair made for the measurement: a sent frame is across at
-    /// once.
+    /// Returns whether the attachment is a veth pair created for the measurement. A veth pair
+    /// delivers a sent frame immediately.
     pub(super) fn is_veth(&self) -> bool {
         !self.namespaces.is_empty()
     }
 }
 
+/// The tester's port and its buffers.
 struct Ends {
     port: Box<dyn Port>,
     pool: FramePool,
@@ -207,21 +213,22 @@ impl End for TesterPort {
 
     fn take(&self) -> usize {
         let Ends { port, pool, burst, .. } = &mut *self.ends.borrow_mut();
-        let mut ours = 0;
+        let mut measured = 0;
         loop {
             let _ = port.rx_burst(Time::ZERO, pool, burst);
             if burst.is_empty() {
-                return ours;
+                return measured;
             }
             for frame in burst.drain() {
-                ours += usize::from(is_measured(pool.bytes(&frame)));
+                measured += usize::from(is_measured(pool.bytes(&frame)));
                 pool.free(frame);
             }
         }
     }
 }
 
-/// Measured frames have unicast destinations. The kernel's own frames are multicast.
+/// Returns whether a frame belongs to the measurement. Measured frames have unicast destinations;
+/// the kernel's own frames are multicast.
 fn is_measured(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|to| !MacAddr(*to).is_multicast())
 }
@@ -230,8 +237,7 @@ fn is_measured(bytes: &[u8]) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    /// Opens a DUT port. Returns `None`, and reports `test` as skipped, where that is not
-    /// permitted.
+    /// Opens a DUT port. If that is not permitted, returns `None` and reports `test` as skipped.
     pub(in super::super) fn open_or_skip(attachment: &DutAttachment, test: &str) -> Option<DutPort> {
         match DutPort::open(attachment, 1518) {
             Ok(dut_port) => return Some(dut_port),

@@ -1,4 +1,4 @@
-//! Everything about this machine that the models and the engine rest on, as one record.
+//! Measures the properties of this machine that the models and the engine depend on, as one record.
 
 use super::caches::{self, CacheEdge};
 use super::copying::{self, CopyRate, PLATFORM_BYTES, Place};
@@ -8,37 +8,40 @@ use super::{Effort, Progress, Slowdown, on_core, score};
 use fastpath_model::platform::{Platform, ScoreKind};
 use serde::{Deserialize, Serialize};
 
+/// Largest working set with [`Effort::Full`], bytes.
 const LARGEST: usize = 512 << 20;
+/// Largest working set with [`Effort::Quick`], bytes.
 const LARGEST_QUICK: usize = 32 << 20;
 
-/// What was found about a machine.
+/// The measured properties of a machine.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Host {
-    /// Our integer score of each core, iterations/s. Not CoreMark: see [`Host::coremark`].
+    /// Integer score of each core by fastpath's own benchmark, iterations/s. It is not CoreMark:
+    /// see [`Host::coremark`].
     pub score_per_core: Vec<f64>,
-    /// An official CoreMark score of one core, if one was given; never computed here.
+    /// Official CoreMark score of one core, if the caller gave it. It is never computed here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coremark: Option<f64>,
-    /// Copy rates.
+    /// Copy rates by packet size, alignment and place.
     pub copying: Vec<CopyRate>,
-    /// Latency over the working set.
+    /// Memory latency by working set.
     pub latency: Vec<LatencyPoint>,
-    /// The caches found in it.
+    /// Caches detected from the latencies.
     pub caches: Vec<CacheEdge>,
-    /// Throughput over working set and threads.
+    /// Memory throughput by operation, working set and number of threads.
     pub throughput: Vec<MemoryPoint>,
-    /// What small pages cost.
+    /// Load latency on small and on huge pages.
     pub tlb: TlbCost,
-    /// Clocks, sleeps, system calls, rings.
+    /// Cost of clocks, sleeps, system calls and rings.
     pub timing: Timing,
-    /// What the reader should know.
+    /// Remarks for the reader: limits of the measurement and implausible results.
     pub notes: Vec<String>,
 }
 
-/// Measures this machine; its score and copy rates as on a core slowed down.
+/// Measures this machine. `slowdown` applies to the integer scores and the copy rates.
 ///
 /// # Errors
-/// When the kernel gives no memory.
+/// Returns an error if the kernel cannot allocate the memory.
 pub fn host(
     effort: Effort,
     coremark: Option<f64>,
@@ -51,7 +54,11 @@ pub fn host(
     let wanted = if effort == Effort::Quick { LARGEST_QUICK } else { LARGEST };
     let largest = memory::largest(wanted, cores);
     if largest < LARGEST {
-        notes.push(format!("working sets end at {} MiB, not at {} MiB", largest >> 20, LARGEST >> 20));
+        notes.push(format!(
+            "the largest working set is {} MiB instead of {} MiB",
+            largest >> 20,
+            LARGEST >> 20
+        ));
     }
     let score_per_core = (0..cores)
         .map(|core| {
@@ -71,7 +78,8 @@ pub fn host(
     Ok(Host { score_per_core, coremark, copying, latency, caches, throughput, tlb, timing, notes })
 }
 
-/// Puts the kernel's cache sizes beside those found.
+/// Adds the cache sizes that the kernel reports to the detected caches. Adds a note if the kernel
+/// reports more caches than were detected.
 fn with_declared(mut found: Vec<CacheEdge>, notes: &mut Vec<String>) -> Vec<CacheEdge> {
     let declared = caches::declared();
     for (edge, &bytes) in found.iter_mut().zip(&declared) {
@@ -79,7 +87,7 @@ fn with_declared(mut found: Vec<CacheEdge>, notes: &mut Vec<String>) -> Vec<Cach
     }
     if declared.len() > found.len() {
         notes.push(format!(
-            "the kernel lists {} data caches, the latencies show {}: the others are too large, or shared with other guests",
+            "the kernel reports {} data caches, the latencies show {}: the others are too large, or shared with other guests",
             declared.len(),
             found.len()
         ));
@@ -88,8 +96,9 @@ fn with_declared(mut found: Vec<CacheEdge>, notes: &mut Vec<String>) -> Vec<Cach
 }
 
 impl Host {
-    /// What a model needs to know: the official score if there is one, otherwise ours; and the rate
-    /// at which a router copies small packets between its buffers.
+    /// Returns the platform parameters of the models. The score is the official CoreMark score if
+    /// there is one, otherwise fastpath's own. The copy rate is that of aligned packets of
+    /// 172 bytes in the router-like arena.
     pub fn platform(&self, name: &str) -> Platform {
         let own = self.score_per_core.iter().sum::<f64>() / self.score_per_core.len() as f64;
         let small = self
@@ -113,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quick_look_finds_everything_and_keeps_the_scores_apart() {
+    fn a_quick_measurement_is_complete_and_distinguishes_the_scores() {
         let found = host(Effort::Quick, None, Slowdown::NONE, 1, &|_, _, _| {}).unwrap();
         assert_eq!(found.score_per_core.len(), std::thread::available_parallelism().unwrap().get());
         assert!(found.latency.iter().all(|p| p.ns > 0.0) && !found.throughput.is_empty());

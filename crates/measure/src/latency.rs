@@ -1,17 +1,21 @@
-//! The experiment of Hartikainen 2016 ("Communication Latencies") on the engine's ports: how long a
-//! unit's input and output phases take.
+//! Repeats the experiment of Hartikainen 2016 ("Communication Latencies") on the engine's ports: it
+//! measures the duration of a unit's input and output phases.
 //!
 //! ```text
 //!  generator ──▶ forward ──▶ swap ──▶ forward ──▶ generator
 //!     d0       r10  d10     r2  d2    r11  d11       r0        r: received, d: departs
 //! ```
 //!
-//! t_f = ½·[(r11 − d10) − (d2 − r2)] (equation 1): between d10 and r11 lie the output and input of
-//! the forward unit and of the swap unit, and the swap unit's work, which is taken off; half of the
-//! rest is one unit's. One packet is under way at a time, and all units take turns on one core.
-//! Between them is either nothing but memory ports (no wire, no wake-up, no other core), or the
-//! engine on another core: each unit is then in a namespace of its own, and a hop is the kernel's
-//! way out of it, a link of the engine, and the kernel's way in.
+//! t_f = ½·[(r11 − d10) − (d2 − r2)] (equation 1). The span from d10 to r11 contains the output and
+//! input phases of the forward unit and of the swap unit, and the processing of the swap unit. The
+//! processing is subtracted. Half of the rest is the time of one unit.
+//!
+//! One packet is in flight at a time, and all units run in turn on one core. The units are
+//! connected in one of two ways:
+//!
+//! * By memory ports: no wire, no wake-up, no other core.
+//! * By the engine on another core. Each unit is in its own namespace. A hop is the kernel's
+//!   transmit path, a link of the engine, and the kernel's receive path.
 
 use super::pipeline::send;
 use super::{Progress, clock_cost_ns, on_core};
@@ -30,44 +34,52 @@ use std::time::{Duration, Instant};
 
 /// Frame sizes of Hartikainen 2016, bytes.
 pub const LATENCY_SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1500];
+/// Bytes of each ring of a memory port.
 const RING: usize = 1 << 16;
+/// Packets sent before the samples are kept.
 const WARM_UP: usize = 1000;
-/// At most this many bins, and of this step.
+/// Upper bound on a histogram's range, in bin widths.
 const BINS: usize = 48;
+/// Granularity of the bin width, ns.
 const STEP_NS: f64 = 0.5;
+/// Most outliers in a result.
 const OUTLIERS_KEPT: usize = 200;
+/// Bytes of the two addresses of a frame.
 const MACS: usize = 12;
-/// IEEE 802's first EtherType for local experiments: frames of other types are the kernel's.
+/// EtherType of measured frames: IEEE 802 Local Experimental EtherType 1. Frames of other types are
+/// the kernel's.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
-/// A packet that has not come by then, nor by so many looks, is lost: a pause of the machine
-/// between two looks is not the packet's.
-const PATIENCE: Duration = Duration::from_secs(1);
-const LOOKS: u32 = 4096;
-/// So many lost in a row are no accident.
+/// A packet counts as lost after this time and at least [`POLLS_MIN`] polls. The polls keep a host
+/// stall between two polls from counting as loss.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// Fewest polls before a packet counts as lost.
+const POLLS_MIN: u32 = 4096;
+/// Consecutive lost packets that end the measurement.
 const LOST_MAX: usize = 10;
-/// Where a packet carries its number, so that one that comes too late is not taken for the next.
+/// Position of the sequence number in a packet. The number distinguishes a late packet from the
+/// next one.
 const NUMBER: std::ops::Range<usize> = MACS + ETHERTYPE.len()..MACS + ETHERTYPE.len() + 4;
 
-/// What lies between the units.
+/// The connection between the units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Between {
     /// Memory ports.
     Memory,
-    /// Namespaces and our engine.
+    /// Namespaces and the engine.
     Namespaces,
 }
 
-/// Why there are no latencies.
+/// The reason why a latency measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BetweenError {
-    /// Too few samples.
+    /// There are too few samples.
     #[error(transparent)]
     Latency(#[from] LatencyError),
-    /// No namespaces on this machine.
+    /// Namespaces are not permitted on this machine.
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
-    /// A unit's namespace could not be made.
+    /// A unit's namespace could not be created.
     #[error(transparent)]
     Host(#[from] HostError),
     /// An interface could not be used.
@@ -76,69 +88,69 @@ pub enum BetweenError {
     /// The engine did not start.
     #[error(transparent)]
     Engine(#[from] StartError),
-    /// A namespace could not be joined.
-    #[error("joining a namespace: {0}")]
+    /// A namespace could not be entered.
+    #[error("entering a namespace: {0}")]
     Join(#[from] io::Error),
-    /// Packets do not come.
+    /// Ten consecutive packets were lost. Holds the number of the last one.
     #[error(
-        "{LOST_MAX} packets in a row were lost on their way, the last of them number {0}; is something else at work on these interfaces?"
+        "{LOST_MAX} consecutive packets were lost, the last one number {0}: check for other traffic on these interfaces"
     )]
     Lost(usize),
 }
 
-/// Latencies at one size.
+/// Latencies at one frame size.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct UnitLatency {
     /// Median t_f, ns.
     pub median_ns: f64,
     /// Summary of t_f, ns: normal fit with intervals, quartiles, fences, outliers, mixture.
     pub t_f_ns: Latency,
-    /// Histogram of t_f between the fences.
+    /// Histogram of t_f within the fences, ns.
     pub histogram: Histogram,
-    /// The outliers by Tukey's rule, ns, at most 200 of them.
+    /// Outliers of t_f by Tukey's rule, ns, at most 200.
     pub outliers_ns: Vec<f64>,
-    /// Median of the whole way from generator to generator, ns; none where it was not watched.
+    /// Median round-trip time from generator to generator, ns. `None` if it was not measured.
     pub round_trip_ns: Option<f64>,
-    /// Packets that did not come back in time and are in none of these.
+    /// Packets that did not return in time. The other fields exclude them.
     pub lost: usize,
 }
 
 /// Counts in bins of equal width.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Middle of the first bin.
+    /// Centre of the first bin.
     pub from: f64,
     /// Width of a bin.
     pub width: f64,
-    /// Samples in each.
+    /// Samples in each bin.
     pub counts: Vec<u64>,
 }
 
-/// Sends `packets` packets of `size` bytes, one at a time, through the chain. One that does not
-/// come back in a second is left out and counted.
+/// Sends `packets` packets of `size` bytes through the chain, one at a time. A packet that does not
+/// return within a second is excluded and counted as lost.
 ///
 /// # Errors
-/// [`BetweenError`] for fewer than eight packets, for ten in a row that do not come back, and where
-/// namespaces are not to be had.
+/// Returns [`BetweenError`] for fewer than eight packets, after ten consecutive losses, and if
+/// namespaces are not available.
 pub fn latency(
     between: Between,
     size: usize,
     packets: usize,
     progress: Progress<'_>,
 ) -> Result<UnitLatency, BetweenError> {
-    let Samples { t_f, mut whole, lost } = match between {
+    let Samples { t_f, mut round_trips, lost } = match between {
         Between::Memory => on_core(0, || in_memory(size, packets, progress)),
         Between::Namespaces => between_namespaces(size, packets, progress),
     }?;
-    let whole = super::median(&mut whole);
-    Ok(UnitLatency { round_trip_ns: Some(whole), lost, ..UnitLatency::of(&t_f)? })
+    let round_trip_ns = Some(super::median(&mut round_trips));
+    Ok(UnitLatency { round_trip_ns, lost, ..UnitLatency::of(&t_f)? })
 }
 
 impl UnitLatency {
-    /// The summary of samples of t_f, ns, from wherever they come.
+    /// Summarises samples of t_f, ns, from any source.
     ///
     /// # Errors
-    /// [`LatencyError`] for fewer than eight.
+    /// Returns [`LatencyError`] for fewer than eight samples.
     pub fn of(t_f: &[f64]) -> Result<UnitLatency, LatencyError> {
         let found = summarise(t_f)?;
         let (low, high) = found.fences;
@@ -155,9 +167,10 @@ impl UnitLatency {
 }
 
 impl Histogram {
+    /// Counts the samples between `from` and `to`.
     fn of(samples: &[f64], from: f64, to: f64) -> Histogram {
-        // The clock counts whole nanoseconds, and t_f is half a difference: finer bins would be
-        // empty in turn.
+        // The clock has a resolution of 1 ns, and t_f is half a difference. Narrower
+        // bins would alternate between filled and empty.
         let width = ((to - from) / BINS as f64 / STEP_NS).ceil().max(1.0) * STEP_NS;
         let mut counts = vec![0; ((to - from) / width).floor() as usize + 1];
         for sample in samples.iter().filter(|x| (from..=to).contains(x)) {
@@ -168,21 +181,22 @@ impl Histogram {
     }
 }
 
-/// What became of the packets.
+/// The samples of a measurement.
 #[derive(Debug, Default)]
 struct Samples {
-    /// t_f of each that came back, ns.
+    /// t_f of each returned packet, ns.
     t_f: Vec<f64>,
-    /// The whole way of each, ns.
-    whole: Vec<f64>,
-    /// Those that did not.
+    /// Round-trip time of each returned packet, ns.
+    round_trips: Vec<f64>,
+    /// Packets that did not return.
     lost: usize,
 }
 
+/// Measures units that are connected by memory ports.
 fn in_memory(size: usize, packets: usize, progress: Progress<'_>) -> Result<Samples, BetweenError> {
     let pair = |name: &str| {
         let [(left, left_end), (right, right_end)] = [(); 2].map(|()| Memory::new(name, RING));
-        (Unit::new([Box::new(left), Box::new(right)]), [left_end, right_end])
+        (UnitUnderTest::new([Box::new(left), Box::new(right)]), [left_end, right_end])
     };
     let (forward, [generator, forward_right]) = pair("forward");
     let (swap, [swap_left, _swap_right]) = pair("swap");
@@ -193,13 +207,14 @@ fn in_memory(size: usize, packets: usize, progress: Progress<'_>) -> Result<Samp
     chain((size, packets), generator, (forward, swap), carry, progress)
 }
 
-/// Carries what has left one unit to the next.
+/// Moves one frame from the output of one unit to the input of the next.
 fn wire(from: &MemoryEnd, to: &MemoryEnd) {
     from.recv(1, |bytes| {
         to.send([bytes]);
     });
 }
 
+/// Measures units in namespaces that are connected by the engine.
 fn between_namespaces(size: usize, packets: usize, progress: Progress<'_>) -> Result<Samples, BetweenError> {
     gain_privilege()?;
     let mut topology = Topology::default();
@@ -216,27 +231,28 @@ fn between_namespaces(size: usize, packets: usize, progress: Progress<'_>) -> Re
             taps.push((EdgeId(taps.len() as u32), Box::new(tap)));
         }
     }
-    // At its most exact: the engine spins on its core. What goes wrong shows as a lost packet.
+    // The engine busy-polls for the lowest latency. A fault shows as a lost packet.
     let network = fastpath_net::Options::default();
     let options = Options { idle: Some(Idle::Busy), notice: Notice::none(), ..Options::new(network) };
     let port = |host: usize, interface: &str| -> Result<Box<dyn Port>, BetweenError> {
         Ok(Box::new(hosts[host].namespace.within(|| AfPacket::open(interface))??))
     };
-    let generator = Unit::new([port(0, "eth0")?]);
-    let forward = Unit::new([port(1, "eth0")?, port(1, "eth1")?]);
-    let swap = Unit::new([port(2, "eth0")?]);
+    let generator = UnitUnderTest::new([port(0, "eth0")?]);
+    let forward = UnitUnderTest::new([port(1, "eth0")?, port(1, "eth1")?]);
+    let swap = UnitUnderTest::new([port(2, "eth0")?]);
     let engine = fastpath_engine::start(topology, taps, options)?;
     let found = on_core(0, || chain((size, packets), generator, (forward, swap), |_| {}, progress));
-    // Before the interfaces it holds go.
+    // The engine must stop before the interfaces that it uses are removed.
     drop(engine.stop());
     found
 }
 
-/// Where packets start and end.
+/// The start and end of the chain.
 trait Generator {
+    /// Sends a frame into the chain.
     fn send(&mut self, frame: &[u8]);
 
-    /// Waits for one of this number; none if it did not come.
+    /// Waits for the packet with this number. Returns `None` if it did not arrive.
     fn receive(&mut self, number: u32) -> Option<()>;
 }
 
@@ -246,13 +262,13 @@ impl Generator for MemoryEnd {
     }
 
     fn receive(&mut self, number: u32) -> Option<()> {
-        let mut came = None;
-        self.recv(usize::MAX, |bytes| came = came.or(is_number(bytes, number).then_some(())));
-        came
+        let mut arrived = None;
+        self.recv(usize::MAX, |bytes| arrived = arrived.or(is_number(bytes, number).then_some(())));
+        arrived
     }
 }
 
-impl Generator for Unit<1> {
+impl Generator for UnitUnderTest<1> {
     fn send(&mut self, frame: &[u8]) {
         self.out.extend(self.pool.insert(frame));
         self.transmit(0);
@@ -265,17 +281,22 @@ impl Generator for Unit<1> {
     }
 }
 
-/// The hops that somebody may have to carry.
+/// A hop between the forward unit and the swap unit. Memory ports need a function that moves the
+/// frame.
 #[derive(Clone, Copy)]
 enum Hop {
+    /// From forward to swap.
     Out,
+    /// From swap to forward.
     Back,
 }
 
+/// Sends `packets` packets of `size` bytes through generator, forward unit and swap unit. `carry`
+/// moves the packet over each hop between the two units.
 fn chain<const N: usize>(
     (size, packets): (usize, usize),
     mut generator: impl Generator,
-    (mut forward, mut swap): (Unit<2>, Unit<N>),
+    (mut forward, mut swap): (UnitUnderTest<2>, UnitUnderTest<N>),
     carry: impl Fn(Hop),
     progress: Progress<'_>,
 ) -> Result<Samples, BetweenError> {
@@ -284,8 +305,8 @@ fn chain<const N: usize>(
     frame[..MACS].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
     frame[MACS..MACS + 2].copy_from_slice(&ETHERTYPE);
     let room = || Vec::with_capacity(packets);
-    let mut samples = Samples { t_f: room(), whole: room(), lost: 0 };
-    let mut lost_in_a_row = 0;
+    let mut samples = Samples { t_f: room(), round_trips: room(), lost: 0 };
+    let mut consecutive_losses = 0;
     for i in 0..packets + WARM_UP {
         if i % 1024 == 0 {
             progress("latency", i, packets + WARM_UP);
@@ -305,51 +326,51 @@ fn chain<const N: usize>(
         };
         let Some([d10, r2, d2, r11]) = round() else {
             samples.lost += usize::from(i >= WARM_UP);
-            lost_in_a_row += 1;
-            if lost_in_a_row == LOST_MAX {
+            consecutive_losses += 1;
+            if consecutive_losses == LOST_MAX {
                 return Err(BetweenError::Lost(i));
             }
             continue;
         };
-        lost_in_a_row = 0;
+        consecutive_losses = 0;
         let r0 = Instant::now();
         if i >= WARM_UP {
             let ns = |from: Instant, to: Instant| (to - from).as_secs_f64() * 1e9;
-            // Three readings lie in the outer span and one in the inner: one of them is in the
-            // half.
+            // The outer span contains three clock readings and the inner span one. Half of the
+            // difference is therefore one reading too long.
             samples.t_f.push(((ns(d10, r11) - ns(r2, d2)) / 2.0 - clock_ns).max(0.0));
-            samples.whole.push(ns(d0, r0));
+            samples.round_trips.push(ns(d0, r0));
         }
     }
     Ok(samples)
 }
 
-/// Whether a frame is one of ours, of this number.
+/// Returns whether a frame is a measured packet with this number.
 fn is_number(bytes: &[u8], number: u32) -> bool {
     bytes[MACS..].starts_with(&ETHERTYPE) && bytes.get(NUMBER) == Some(&number.to_be_bytes()[..])
 }
 
-/// EdgePorts of a unit.
+/// Indices of a unit's ports.
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 
-/// A unit with `N` ports.
-struct Unit<const N: usize> {
+/// A unit under test with `N` ports.
+struct UnitUnderTest<const N: usize> {
     ports: [Box<dyn Port>; N],
     pool: FramePool,
     burst: Burst,
     out: VecDeque<Frame>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl<const N: usize> Unit<N> {
-    fn new(ports: [Box<dyn Port>; N]) -> Unit<N> {
+impl<const N: usize> UnitUnderTest<N> {
+    fn new(ports: [Box<dyn Port>; N]) -> UnitUnderTest<N> {
         let pool = FramePool::default();
-        Unit { ports, pool, burst: Burst::new(), out: VecDeque::with_capacity(1), patience: PATIENCE }
+        UnitUnderTest { ports, pool, burst: Burst::new(), out: VecDeque::with_capacity(1), timeout: TIMEOUT }
     }
 
-    /// Receives, exchanges the addresses as both kinds of unit do, sends. Gives the two probes:
-    /// received, departs.
+    /// Receives the packet, swaps its addresses, as both kinds of unit do, and sends it. Returns
+    /// the times of the two probes: received, departs.
     fn pass(&mut self, from: usize, to: usize, number: u32) -> Option<(Instant, Instant)> {
         let mut frame = self.wait(from, number)?;
         let received = Instant::now();
@@ -361,11 +382,12 @@ impl<const N: usize> Unit<N> {
         Some((received, departs))
     }
 
-    /// The packet of this number; none if it does not come. Others that are late are gone.
+    /// Waits for the packet with this number and drops all other frames. Returns `None` if the
+    /// packet does not arrive.
     fn wait(&mut self, at: usize, number: u32) -> Option<Frame> {
-        let mut wait = Wait { patience: self.patience, looks: 0, since: None };
+        let mut wait = Wait { timeout: self.timeout, polls: 0, since: None };
         loop {
-            // A port that fails gives nothing, which ends the wait.
+            // A failed port receives nothing, so the wait times out.
             let _ = self.ports[at].rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
             let mut found = None;
             for frame in self.burst.drain() {
@@ -386,18 +408,18 @@ impl<const N: usize> Unit<N> {
     }
 }
 
-/// How long a packet is waited for.
+/// The state of the wait for one packet.
 struct Wait {
-    patience: Duration,
-    looks: u32,
+    timeout: Duration,
+    polls: u32,
     since: Option<Instant>,
 }
 
 impl Wait {
-    /// Whether to give up after another look at `now` that found nothing.
+    /// Counts an unsuccessful poll at `now`. Returns whether the wait is over.
     fn is_over(&mut self, now: Instant) -> bool {
-        self.looks = self.looks.saturating_add(1);
-        now - *self.since.get_or_insert(now) >= self.patience && self.looks >= LOOKS
+        self.polls = self.polls.saturating_add(1);
+        now - *self.since.get_or_insert(now) >= self.timeout && self.polls >= POLLS_MIN
     }
 }
 
@@ -407,9 +429,10 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn every_packet_comes_back_and_larger_ones_take_longer() {
-        // In turn, and the least of each: a machine may change its speed in between.
-        let mut least = [f64::INFINITY; 2];
+    fn every_packet_returns_and_larger_packets_take_longer() {
+        // The sizes alternate and the minimum of each counts, because a machine can change its
+        // speed between runs.
+        let mut minimum = [f64::INFINITY; 2];
         for _ in 0..5 {
             for (i, size) in [64, 1500].into_iter().enumerate() {
                 let found = latency(Between::Memory, size, 1000, &|_, _, _| {}).unwrap();
@@ -417,31 +440,32 @@ mod tests {
                 assert_eq!((found.t_f_ns.samples, found.lost), (1000, 0));
                 assert_eq!(binned as usize + found.t_f_ns.outliers, 1000);
                 assert!(found.median_ns >= 0.0 && found.round_trip_ns > Some(2.0 * found.median_ns));
-                least[i] = least[i].min(found.median_ns);
+                minimum[i] = minimum[i].min(found.median_ns);
             }
         }
-        assert!(least[0] < least[1], "{least:?}");
+        assert!(minimum[0] < minimum[1], "{minimum:?}");
     }
 
     #[test]
-    fn a_wait_is_over_after_both_its_time_and_many_looks() {
+    fn a_wait_ends_after_both_its_timeout_and_enough_polls() {
         let start = Instant::now();
-        let wait = || Wait { patience: PATIENCE, looks: 0, since: None };
-        // The machine stood still for a minute after the first look.
-        let mut paused = wait();
-        assert!(!paused.is_over(start));
+        let wait = || Wait { timeout: TIMEOUT, polls: 0, since: None };
+        // The host stalled for a minute after the first poll.
+        let mut stalled = wait();
+        assert!(!stalled.is_over(start));
         let after = start + Duration::from_secs(60);
-        assert!((2..LOOKS).all(|_| !paused.is_over(after)));
-        assert!(paused.is_over(after));
-        // And it is quick.
+        assert!((2..POLLS_MIN).all(|_| !stalled.is_over(after)));
+        assert!(stalled.is_over(after));
+        // Many polls within the timeout do not end the wait.
         let mut quick = wait();
-        assert!((0..2 * LOOKS).all(|look| !quick.is_over(start + Duration::from_nanos(u64::from(look)))));
-        assert!(quick.is_over(start + PATIENCE));
+        assert!((0..2 * POLLS_MIN).all(|poll| !quick.is_over(start + Duration::from_nanos(u64::from(poll)))));
+        assert!(quick.is_over(start + TIMEOUT));
     }
 
-    /// Sends `packets` through memory ports between which `out` carries what leaves the forward
-    /// unit, given its number.
-    fn carried(
+    /// Sends `packets` packets through memory ports. `out` moves the packet with the given number
+    /// from the forward unit to the swap unit. `back` receives the number of each packet on its way
+    /// back.
+    fn run_chain(
         packets: usize,
         out: impl Fn(u32, &MemoryEnd, &MemoryEnd),
         back: impl Fn(u32),
@@ -451,8 +475,8 @@ mod tests {
             (Box::new(port) as Box<dyn Port>, end)
         };
         let [(left, generator), (right, near), (port, far)] = ["left", "right", "swap"].map(end);
-        let (mut forward, mut swap) = (Unit::new([left, right]), Unit::new([port]));
-        (forward.patience, swap.patience) = (Duration::ZERO, Duration::ZERO);
+        let (mut forward, mut swap) = (UnitUnderTest::new([left, right]), UnitUnderTest::new([port]));
+        (forward.timeout, swap.timeout) = (Duration::ZERO, Duration::ZERO);
         let sent = RefCell::new(0);
         let carry = |hop: Hop| match hop {
             Hop::Out => {
@@ -470,8 +494,8 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_lost_is_left_out_and_counted_and_one_that_is_late_is_nobody_else() {
-        let (held, came_back) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+    fn a_lost_packet_is_excluded_and_counted_and_a_late_packet_is_not_mistaken_for_the_next() {
+        let (held, returned) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
         let late = WARM_UP as u32 + 7;
         let carry = |number: u32, from: &MemoryEnd, to: &MemoryEnd| {
             if number == late {
@@ -487,14 +511,14 @@ mod tests {
                 wire(from, to);
             }
         };
-        let found = carried(500, carry, |number| came_back.borrow_mut().push(number)).unwrap();
-        // Numbers 1000, 1100, … 1400 and the late one.
-        assert_eq!((found.lost, found.t_f.len(), found.whole.len()), (6, 494, 494));
-        assert!(!came_back.borrow().contains(&late) && came_back.borrow().is_sorted());
+        let found = run_chain(500, carry, |number| returned.borrow_mut().push(number)).unwrap();
+        // Lost: numbers 1000, 1100, … 1400 and the late packet.
+        assert_eq!((found.lost, found.t_f.len(), found.round_trips.len()), (6, 494, 494));
+        assert!(!returned.borrow().contains(&late) && returned.borrow().is_sorted());
     }
 
     #[test]
-    fn ten_in_a_row_end_the_measurement() {
+    fn ten_consecutive_losses_end_the_measurement() {
         let carry = |number: u32, from: &MemoryEnd, to: &MemoryEnd| {
             if number < 20 {
                 wire(from, to);
@@ -502,7 +526,7 @@ mod tests {
                 from.recv(1, |_| {});
             }
         };
-        let error = carried(500, carry, |_| {}).unwrap_err();
+        let error = run_chain(500, carry, |_| {}).unwrap_err();
         assert!(matches!(error, BetweenError::Lost(29)), "{error}");
     }
 
@@ -512,10 +536,13 @@ mod tests {
     }
 
     #[test]
-    fn packets_go_through_namespaces_and_the_engine_and_come_back() {
+    fn packets_traverse_namespaces_and_the_engine_and_return() {
         let found = match latency(Between::Namespaces, 64, 50, &|_, _, _| {}) {
             Err(BetweenError::NotPermitted(why)) => {
-                return crate::skip("packets_go_through_namespaces_and_the_engine", &why.to_string());
+                return crate::skip(
+                    "packets_traverse_namespaces_and_the_engine_and_return",
+                    &why.to_string(),
+                );
             }
             found => found.unwrap(),
         };

@@ -1,22 +1,23 @@
-//! Measurements of this machine and of packet pipelines on it. Each gives plain structs;
-//! `machine.rs` says where they were made and what disturbed them.
+//! Measures this machine and packet pipelines on it. Each measurement returns plain structs.
+//! `machine.rs` records the machine and the other load on it during a measurement.
 //!
-//! | file | question |
+//! | file | question it answers |
 //! |---|---|
-//! | `score.rs` | how fast are integers? |
+//! | `score.rs` | what is the integer score of a core? |
 //! | `copying.rs` | how fast are packets copied? |
-//! | `memory.rs` | what does memory cost, by working set, and where do the caches end? |
+//! | `memory.rs` | what are latency and throughput by working set, and where do caches end? |
 //! | `timing.rs` | what do clocks, sleeps, system calls and rings cost? |
-//! | `host.rs` | all of these, as one record |
-//! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `switched.rs`, `dut_port.rs` | what does a packet cost a pipeline? |
-//! | `passes.rs` | and on a machine whose speed changes? |
-//! | `slowdown.rs` | what if the core were slower? |
+//! | `host.rs` | all of the above, as one record |
+//! | `pipeline.rs`, `netcope.rs`, `emulate.rs`, `switched.rs`, `dut_port.rs` | time per packet? |
+//! | `passes.rs` | how is that measured on a machine whose speed changes? |
+//! | `slowdown.rs` | what would a slower core measure? |
 //! | `rate.rs`, `search.rs`, `offered.rs` | what is the highest rate without loss? |
-//! | `switching/` | what do lookups, packets and changes of rules cost a switch? |
-//! | `latency.rs`, `operations.rs` | how long does a packet take, and what does each operation add? |
+//! | `switching/` | how much time does a switch spend on lookups, packets and rule changes? |
+//! | `latency.rs`, `operations.rs` | how long does a packet take; what does each operation add? |
 //!
-//! Times are of the thread that works, by `CLOCK_MONOTONIC`; what a reading of the clock costs is
-//! taken off. Medians of many short rounds: a pause of the machine spoils a round, not the result.
+//! Times are taken with `CLOCK_MONOTONIC` on the measured thread. The cost of reading the clock is
+//! subtracted. Results are medians of many short rounds: a host stall spoils one round, not the
+//! result.
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
@@ -72,20 +73,20 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
 
-/// How much time to spend.
+/// Selects how much time a measurement takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
-    /// Seconds, for a first look.
+    /// Seconds, for a first estimate.
     Quick,
-    /// Minutes, for numbers to build on.
+    /// Minutes, for figures to publish.
     Full,
 }
 
-/// How far a measurement is: what it does, steps done, steps in all.
+/// Reports the progress of a measurement: the current activity, steps done, total steps.
 pub type Progress<'a> = &'a (dyn Fn(&str, usize, usize) + Sync);
 
-/// Runs `work` on a thread of its own that stays on the `core`-th of the cores this process may
-/// use. Where the kernel refuses, it runs unpinned.
+/// Runs `work` on a new thread pinned to the `core`-th of the cores this process may use. If the
+/// kernel refuses the affinity, the thread runs unpinned.
 fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -96,21 +97,21 @@ fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Keeps the calling thread on the `core`-th of the cores this process may use: those of its first
-/// thread, which is never pinned. One that is started by a pinned thread inherits that one's core,
-/// and would share it.
+/// Pins the calling thread to the `core`-th of the cores this process may use. These cores are the
+/// affinity of the process's first thread, which is never pinned. The calling thread's own affinity
+/// does not serve: a thread started by a pinned thread inherits its single core.
 fn pin(core: usize) {
     let this = Pid::from_raw(0);
     let Ok(allowed) = sched_getaffinity(Pid::this()) else { return };
     let cores: Vec<usize> = (0..CpuSet::count()).filter(|&c| allowed.is_set(c).unwrap_or(false)).collect();
     let mut one = CpuSet::new();
     if let Some(&chosen) = cores.get(core % cores.len().max(1)) {
-        // A core that went away meanwhile, or a refusal, leaves the thread where it is.
+        // If the core has gone offline or the kernel refuses, the thread keeps its affinity.
         let _ = one.set(chosen).and_then(|()| sched_setaffinity(this, &one));
     }
 }
 
-/// What one reading of the clock costs, ns: the median of many.
+/// Returns the cost of one clock reading, ns: the median of 101 samples.
 fn clock_cost_ns() -> f64 {
     let mut costs: Vec<f64> = (0..101)
         .map(|_| {
@@ -124,23 +125,22 @@ fn clock_cost_ns() -> f64 {
     median(&mut costs)
 }
 
-/// The middle of some numbers, which are sorted on the way; NaN for none.
+/// Returns the median of `values` and sorts them. Returns NaN if there are none.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     quantile(values, 0.5)
 }
 
-/// Quantile `p` of sorted numbers, linear between neighbours; NaN for none.
+/// Returns quantile `p` of sorted numbers, interpolated linearly. Returns NaN if there are none.
 fn quantile(sorted: &[f64], p: f64) -> f64 {
     if sorted.is_empty() { f64::NAN } else { fastpath_model::stats::quantile_of(sorted, p) }
 }
 
-/// Does `work` again and again until `span` is over, at least `least` times; gives each duration in
-/// ns.
-fn rounds(span: Duration, least: usize, mut work: impl FnMut()) -> Vec<f64> {
+/// Repeats `work` until `span` has elapsed, at least `rounds_min` times. Returns each duration, ns.
+fn rounds(span: Duration, rounds_min: usize, mut work: impl FnMut()) -> Vec<f64> {
     let mut times = Vec::new();
     let begin = Instant::now();
-    while times.len() < least || begin.elapsed() < span {
+    while times.len() < rounds_min || begin.elapsed() < span {
         let start = Instant::now();
         work();
         times.push(start.elapsed().as_secs_f64() * 1e9);
@@ -148,7 +148,7 @@ fn rounds(span: Duration, least: usize, mut work: impl FnMut()) -> Vec<f64> {
     times
 }
 
-/// Reports that a test could not run here, on stderr and in the file that the test command reads.
+/// Reports a skipped test on stderr and in the file named by `FASTPATH_SKIP_LOG`, if it is set.
 #[cfg(test)]
 fn skip(test: &str, why: &str) {
     let line = format!("SKIPPED: {test}: {why}\n");
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_a_pinned_one_starts_has_a_core_of_its_own() {
+    fn a_thread_started_by_a_pinned_thread_gets_its_own_core() {
         let cores = |of: CpuSet| (0..CpuSet::count()).filter(move |&c| of.is_set(c).unwrap_or(false));
         let allowed: Vec<usize> = cores(sched_getaffinity(Pid::this()).expect("an affinity")).collect();
         let [outer, inner] = on_core(0, || {

@@ -1,14 +1,14 @@
-//! This machine: what it is, and which other work disturbed a measurement on it.
+//! Describes this machine and detects other load that disturbed a measurement.
 
 use fastpath_report::{Disturbance, Machine, Provenance, Tool};
 use std::fs;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Above this share of its time taken by the hypervisor a run counts as disturbed.
+/// A run counts as disturbed if the hypervisor stole more than this share of its time.
 const STOLEN_MAX: f64 = 0.01;
-/// Above this share of all cores busy with other programs a run counts as disturbed.
+/// A run counts as disturbed if other programs used more than this share of all cores.
 const OTHERS_MAX: f64 = 0.10;
-/// Ticks per second of /proc/stat: USER_HZ, 100 on every architecture Linux still has.
+/// Ticks per second in /proc/stat: USER_HZ, 100 on every architecture that Linux supports.
 const USER_HZ: f64 = 100.0;
 
 /// Describes this machine from `/proc`.
@@ -24,50 +24,50 @@ pub fn this_machine() -> Machine {
     }
 }
 
-/// Watches the machine from its start to the record.
+/// Observes the load of the machine from [`Watch::start`] on.
 pub struct Watch {
     started: Instant,
     started_unix_s: u64,
     ticks: Option<Ticks>,
 }
 
-/// Ticks of all cores together since boot, and of this process.
+/// CPU time since boot: ticks of all cores together, and of this process.
 #[derive(Clone, Copy)]
 struct Ticks {
     all: f64,
     busy: f64,
     stolen: f64,
-    ours: f64,
+    this_process: f64,
 }
 
 impl Ticks {
-    /// `None` where /proc does not tell.
+    /// Reads the current ticks. Returns `None` if /proc does not provide them.
     fn now() -> Option<Ticks> {
         Ticks::read(&fs::read_to_string("/proc/stat").ok()?, &fs::read_to_string("/proc/self/stat").ok()?)
     }
 
-    /// From /proc/stat and /proc/self/stat, as proc(5) has them.
+    /// Parses the contents of /proc/stat and /proc/self/stat (proc(5)).
     fn read(stat: &str, own: &str) -> Option<Ticks> {
         let cpu = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<f64> = cpu.split_whitespace().filter_map(|t| t.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; guests are in user and nice already.
+        // user nice system idle iowait irq softirq steal; user and nice include guest time.
         let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.get(..8)? else { return None };
-        // The second field is the program's name in brackets, and may hold anything.
+        // The second field is the program's name in brackets. It can contain spaces and brackets.
         let fields: Vec<&str> = own.rsplit_once(')')?.1.split_whitespace().collect();
-        let ours = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+        let this_process = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
         let busy = user + nice + system + irq + softirq;
-        Some(Ticks { all: busy + idle + iowait + steal, busy, stolen: steal, ours })
+        Some(Ticks { all: busy + idle + iowait + steal, busy, stolen: steal, this_process })
     }
 
-    /// What happened between `earlier` and now.
+    /// Returns the disturbance between `earlier` and `self`.
     fn since(&self, earlier: &Ticks) -> Disturbance {
         let all = self.all - earlier.all;
-        // Less than a tenth of a second: ticks are too coarse to tell.
+        // Ticks are too coarse for less than a tenth of a second.
         if all < 0.1 * USER_HZ {
             return Disturbance::default();
         }
         let stolen_share = ((self.stolen - earlier.stolen) / all).clamp(0.0, 1.0);
-        let others = (self.busy - earlier.busy) - (self.ours - earlier.ours);
+        let others = (self.busy - earlier.busy) - (self.this_process - earlier.this_process);
         let others_share = (others / all).clamp(0.0, 1.0);
         let disturbed = stolen_share > STOLEN_MAX || others_share > OTHERS_MAX;
         Disturbance { stolen_share, others_share, disturbed }
@@ -75,18 +75,18 @@ impl Ticks {
 }
 
 impl Watch {
-    /// Begins to watch.
+    /// Starts observing.
     pub fn start() -> Watch {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Watch { started: Instant::now(), started_unix_s: unix.as_secs(), ticks: Ticks::now() }
     }
 
-    /// Who else was at work since the start.
+    /// Returns the stolen time and the load of other programs since the start, as shares.
     pub fn disturbance(&self) -> Disturbance {
         self.ticks.and_then(|start| Some(Ticks::now()?.since(&start))).unwrap_or_default()
     }
 
-    /// The provenance of what was done `n` times since the start.
+    /// Returns the provenance of a measurement that was repeated `n` times since the start.
     pub fn provenance(&self, tool: &Tool, seed: u64, n: u64) -> Provenance {
         Provenance {
             machine: this_machine(),
@@ -108,7 +108,7 @@ mod tests {
     const OWN: &str = "42 (a b) c) R 1 1 1 0 -1 0 1 0 0 0 100 20 0 0 20 0 1";
 
     #[test]
-    fn steal_and_other_programs_are_told_apart_from_our_own_work() {
+    fn steal_and_other_programs_are_distinguished_from_this_process() {
         let before = Ticks::read("cpu  1000 0 0 5000 0 0 0 10 0 0\ncpu0 1\n", OWN).unwrap();
         let own = OWN.replace(" 100 20 ", " 150 20 ");
         let quiet = Ticks::read("cpu  1050 0 0 5150 0 0 0 10 0 0\n", &own).unwrap().since(&before);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_less_than_a_tick_is_not_judged() {
+    fn a_run_shorter_than_a_tick_counts_as_undisturbed() {
         let before = Ticks::read("cpu  1000 0 0 5000 0 0 0 10 0 0\n", OWN).unwrap();
         let after = Ticks::read("cpu  1001 0 0 5000 0 0 0 11 0 0\n", OWN).unwrap();
         assert_eq!(after.since(&before), Disturbance::default());

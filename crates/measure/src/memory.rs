@@ -1,5 +1,6 @@
-//! What memory costs: latency of dependent loads over the working set, throughput of reads, writes
-//! and copies over working set and threads (as in Hartikainen 2016), and what small pages add.
+//! Measures memory: the latency of dependent loads by working set; the throughput of reads, writes
+//! and copies by working set and number of threads (as in Hartikainen 2016); and the latency that
+//! small pages add.
 
 use super::caches::{self, CacheEdge};
 use super::{Effort, Progress, median, on_core, pin};
@@ -10,21 +11,23 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+/// Size of a cache line, bytes.
 const LINE: usize = 64;
+/// Smallest working set, bytes.
 const SMALLEST: usize = 128;
-/// Working set of the TLB measurement: more small pages than any TLB holds.
+/// Working set of the TLB measurement, bytes: more small pages than any TLB holds.
 const TLB_BYTES: usize = 64 << 20;
 /// Loads per reading of the clock.
 const LOADS: usize = 1 << 14;
-/// Readings per size: the resampling that says how sure an edge is draws from them.
+/// Readings per size. The confidence of a cache edge is resampled from them.
 const REPEATS: usize = 9;
 
-/// Latency at one working set.
+/// Load latency at one working set.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LatencyPoint {
     /// Working set, bytes.
     pub bytes: usize,
-    /// Median time of a load that depends on the one before, ns.
+    /// Median time of a load that depends on the previous load, ns.
     pub ns: f64,
     /// Every reading, ns.
     pub readings_ns: Vec<f64>,
@@ -33,50 +36,50 @@ pub struct LatencyPoint {
 /// Throughput of one operation at one working set and number of threads.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MemoryPoint {
-    /// What is done: `read`, `write`, `copy`.
+    /// The operation: `read`, `write` or `copy`.
     pub operation: Operation,
-    /// Working set of each thread, bytes; a copy's source and target are half of it each.
+    /// Working set of each thread, bytes. A copy's source and target are half of it each.
     pub bytes: usize,
-    /// Threads, each with a working set of its own.
+    /// Number of threads. Each has its own working set.
     pub threads: usize,
     /// Bytes read, written or copied per second by all threads together.
     pub bytes_per_s: f64,
 }
 
-/// What is done with memory.
+/// A memory operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// Every word is read and added up.
+    /// Reads every word and adds it to a sum.
     Read,
-    /// Every byte is written.
+    /// Writes every byte.
     Write,
-    /// One half is copied to the other.
+    /// Copies one half to the other.
     Copy,
 }
 
-/// What pages of the small size add to a load.
+/// Load latency on small and on huge pages.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TlbCost {
     /// Working set, bytes.
     pub bytes: usize,
     /// Dependent loads on small pages, ns.
     pub small_pages_ns: f64,
-    /// On huge pages, ns; absent where the kernel gives none.
+    /// Dependent loads on huge pages, ns. `None` if the kernel provides no huge pages.
     pub huge_pages_ns: Option<f64>,
-    /// Why there are no huge pages, where there are none.
+    /// Reason why there are no huge pages. `None` if there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
 
-/// Which pages a block of memory asks for.
+/// The page size to request for a block of memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pages {
     Small,
     Huge,
 }
 
-/// A zeroed block, every page touched.
+/// Maps an anonymous block and touches every page.
 fn block(bytes: usize, pages: Pages) -> std::io::Result<MmapMut> {
     advised(bytes, pages, |map, advice| map.advise(advice))
 }
@@ -89,16 +92,16 @@ fn advised(
     let mut map = MmapMut::map_anon(bytes)?;
     match pages {
         Pages::Huge => advise(&map, Advice::HugePage)?,
-        // A kernel without transparent huge pages knows neither advice (EINVAL), and has small ones
-        // only.
+        // A kernel without transparent huge pages rejects both kinds of advice (EINVAL). All its
+        // pages are small.
         Pages::Small => drop(advise(&map, Advice::NoHugePage)),
     }
     map.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
     Ok(map)
 }
 
-/// Latency over working sets up to `largest` bytes, two sizes per octave, on huge pages where there
-/// are any, so that what is seen are the caches and not the TLB.
+/// Measures the load latency of working sets up to `largest` bytes, two sizes per octave. Huge
+/// pages are used if available, so that the latencies show the caches and not the TLB.
 pub(super) fn latency(
     effort: Effort,
     largest: usize,
@@ -118,24 +121,24 @@ pub(super) fn latency(
     Ok(points)
 }
 
-/// 128 B, 192 B, 256 B, 384 B, … up to `largest`.
+/// Returns the sizes 128 B, 192 B, 256 B, 384 B, … up to `largest`.
 fn half_octaves(largest: usize) -> Vec<usize> {
     let octaves = (0..40).map(|k| SMALLEST << k).take_while(|&size| size <= largest);
     octaves.flat_map(|size| [size, size + size / 2]).filter(|&size| size <= largest).collect()
 }
 
-/// Where the caches end, from the latencies.
+/// Detects the caches from the latencies.
 pub(super) fn edges(points: &[LatencyPoint], seed: u64) -> Vec<CacheEdge> {
     let sizes: Vec<usize> = points.iter().map(|p| p.bytes).collect();
     let readings: Vec<Vec<f64>> = points.iter().map(|p| p.readings_ns.clone()).collect();
     caches::edges(&sizes, &readings, &mut Rng::stream(seed, 2))
 }
 
-/// ns per load, several times over, of loads that go round all lines of `memory` in one random
-/// cycle.
+/// Measures dependent loads that visit all cache lines of `memory` in one random cycle. Returns
+/// [`REPEATS`] readings, ns per load.
 fn chase(memory: &mut [u8], loads: usize, rng: &mut Rng) -> Vec<f64> {
     let lines = memory.len() / LINE;
-    // Sattolo's algorithm: a permutation that is a single cycle.
+    // Sattolo's algorithm: a random permutation that is a single cycle.
     let mut next: Vec<u32> = (0..lines as u32).collect();
     for i in (1..lines).rev() {
         next.swap(i, rng.below(i as u64) as usize);
@@ -151,7 +154,7 @@ fn chase(memory: &mut [u8], loads: usize, rng: &mut Rng) -> Vec<f64> {
         }
         black_box(at);
     };
-    // Once round, or long enough to have the caches as they will be.
+    // Warm up: one full cycle, or enough loads to reach the caches' steady state.
     follow(lines.clamp(loads, 1 << 21));
     let mut reading = || {
         let start = Instant::now();
@@ -161,7 +164,7 @@ fn chase(memory: &mut [u8], loads: usize, rng: &mut Rng) -> Vec<f64> {
     (0..REPEATS).map(|_| reading()).collect()
 }
 
-/// The cost of small pages.
+/// Measures the load latency on small and on huge pages.
 pub(super) fn tlb(seed: u64) -> std::io::Result<TlbCost> {
     let measure = |pages: Pages| -> std::io::Result<f64> {
         let mut memory = block(TLB_BYTES, pages)?;
@@ -183,7 +186,7 @@ pub(super) fn tlb(seed: u64) -> std::io::Result<TlbCost> {
     Ok(TlbCost { bytes: TLB_BYTES, small_pages_ns, huge_pages_ns, unavailable })
 }
 
-/// Throughput over operations, working sets and threads.
+/// Measures throughput by operation, working set and number of threads.
 pub(super) fn throughput(
     effort: Effort,
     largest: usize,
@@ -197,9 +200,9 @@ pub(super) fn throughput(
     let threads: Vec<usize> = match effort {
         Effort::Full => (1..=threads_max).collect(),
         Effort::Quick => {
-            let mut ends = vec![1, threads_max];
-            ends.dedup();
-            ends
+            let mut counts = vec![1, threads_max];
+            counts.dedup();
+            counts
         }
     };
     let mut points = Vec::new();
@@ -213,7 +216,7 @@ pub(super) fn throughput(
                     operation,
                     bytes,
                     threads: count,
-                    bytes_per_s: together(operation, bytes, count, span),
+                    bytes_per_s: parallel_rate(operation, bytes, count, span),
                 });
             }
         }
@@ -221,8 +224,8 @@ pub(super) fn throughput(
     points
 }
 
-/// Bytes per second of `threads` threads that work at once.
-fn together(operation: Operation, bytes: usize, threads: usize, span: Duration) -> f64 {
+/// Returns the total bytes per second of `threads` concurrent threads.
+fn parallel_rate(operation: Operation, bytes: usize, threads: usize, span: Duration) -> f64 {
     let barrier = Barrier::new(threads);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
@@ -241,7 +244,7 @@ fn together(operation: Operation, bytes: usize, threads: usize, span: Duration) 
     })
 }
 
-/// Median bytes per second of one thread over `span`.
+/// Returns the median bytes per second of one thread over `span`.
 fn rate(operation: Operation, memory: &mut [u8], span: Duration) -> f64 {
     let passes = (16_384 / memory.len()).max(1);
     let moved = operation.bytes(memory.len()) * passes;
@@ -268,7 +271,7 @@ impl Operation {
     fn pass(self, memory: &mut [u8]) {
         match self {
             Operation::Read => {
-                // Eight sums, so that the adder is not what is measured.
+                // Eight independent sums, so that the adder's latency is not the bottleneck.
                 let mut sums = [0u64; 8];
                 for chunk in memory.chunks_exact(64) {
                     for (sum, word) in sums.iter_mut().zip(chunk.chunks_exact(8)) {
@@ -287,8 +290,8 @@ impl Operation {
     }
 }
 
-/// The largest working set that `threads` can have at once without more than a quarter of the
-/// memory that is free.
+/// Returns the largest working set, bytes, that `threads` threads can use concurrently within a
+/// quarter of the available memory: `wanted`, halved as often as necessary.
 pub(super) fn largest(wanted: usize, threads: usize) -> usize {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -297,7 +300,7 @@ pub(super) fn largest(wanted: usize, threads: usize) -> usize {
     (0..).map(|halvings| wanted >> halvings).find(|&size| size <= limit.max(SMALLEST)).unwrap_or(SMALLEST)
 }
 
-/// What dependent loads cost on the first core, and the caches seen in it.
+/// Measures [`latency`] on the first core.
 pub(super) fn on_first_core(
     effort: Effort,
     largest: usize,
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chase_visits_every_line_once_a_round() {
+    fn the_pointer_chase_visits_every_line_once_per_cycle() {
         let mut memory = vec![0; 37 * LINE];
         chase(&mut memory, 10, &mut Rng::new(4));
         let (mut at, mut visited) = (0usize, 0);
@@ -332,15 +335,15 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_huge_pages_gives_small_ones() {
-        let knows_none = |_: &MmapMut, _| Err(std::io::Error::from(nix::Error::EINVAL));
-        let small = advised(8192, Pages::Small, knows_none).expect("small pages");
+    fn a_kernel_without_huge_pages_provides_small_pages() {
+        let advice_rejected = |_: &MmapMut, _| Err(std::io::Error::from(nix::Error::EINVAL));
+        let small = advised(8192, Pages::Small, advice_rejected).expect("small pages");
         assert_eq!((small.len(), small[4096]), (8192, 1));
-        assert!(advised(8192, Pages::Huge, knows_none).is_err());
+        assert!(advised(8192, Pages::Huge, advice_rejected).is_err());
     }
 
     #[test]
-    fn operations_do_what_they_say() {
+    fn write_fills_and_copy_copies_one_half() {
         let mut memory = vec![3u8; 128];
         Operation::Write.pass(&mut memory[..64]);
         assert!(memory[..64].iter().all(|&b| b == 0x5a) && memory[64] == 3);
@@ -356,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_working_set_fits_the_machine() {
+    fn the_largest_working_set_fits_available_memory() {
         assert_eq!(largest(1 << 10, 1), 1 << 10);
         assert!(largest(1 << 60, 1) < 1 << 50);
     }

@@ -1,6 +1,6 @@
-//! The test application of Netcope 2017 on the engine: receive, h steps of parsing and hashing,
-//! push a VLAN tag, send. Its cost is fitted by T = C + P·p + H·h. Without steps and tag it is a
-//! plain forwarder.
+//! Measures the test application of Netcope 2017 on the engine: receive, h steps of parsing and
+//! hashing, push a VLAN tag, send. The model T = C + P·p + H·h is fitted to its time per packet.
+//! Without steps and tag the application is a plain forwarder.
 
 use super::dut_port::DutPort;
 use super::pipeline::{self, Cost, Device, InTurn, Stage};
@@ -15,74 +15,78 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of each ring of the port.
+/// Bytes of each ring of the port, at least.
 const RING: usize = 1 << 20;
-/// IEEE 802.1Q: the tag's identifier and VLAN 100.
+/// IEEE 802.1Q tag: TPID 0x8100 and VLAN 100.
 const TAG: [u8; 4] = [0x81, 0x00, 0x00, 0x64];
-/// The addresses of every frame.
+/// Destination and source address of every frame.
 const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 const MACS: usize = ADDRESSES.len();
+/// Bytes of an Ethernet header.
 const HEADERS: usize = 14;
-/// Bytes a step hashes.
+/// Bytes that a step hashes.
 const WORD: usize = 8;
 
-/// What is asked.
+/// Parameters of a Netcope measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NetcopeQuestion {
-    /// Bytes of a frame, FCS not included, at least 60.
+    /// Frame size without FCS, bytes, at least 60.
     pub p: usize,
     /// Steps of parsing and hashing per packet.
     pub h: usize,
-    /// Cores, each with a port and a device of its own.
+    /// Number of cores. Each has its own port and device.
     pub cores: usize,
-    /// Frames that arrive together.
+    /// Frames per arriving burst.
     pub burst: usize,
-    /// Different flows among them.
+    /// Number of different flows.
     pub flows: usize,
     /// Packets timed on each core.
     pub packets: u64,
-    /// Whether a tag is pushed.
+    /// Whether the application pushes a VLAN tag.
     pub tag: Tag,
-    /// How many times slower the core shall seem, 1 … 100: 1 as it is.
-    #[serde(default = "as_it_is")]
+    /// Factor by which the core is slowed down, 1 … 100: 1 is no slowdown.
+    #[serde(default = "no_slowdown")]
     pub slowdown: f64,
 }
 
-fn as_it_is() -> f64 {
+fn no_slowdown() -> f64 {
     1.0
 }
 
-/// Whether a VLAN tag is pushed.
+/// Selects whether the application pushes a VLAN tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tag {
-    /// As in Netcope 2017.
+    /// Push a tag, as in Netcope 2017.
     Push,
-    /// A plain forwarder.
+    /// Push no tag.
     None,
 }
 
-/// What was found.
+/// The result of a Netcope measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Netcope {
-    /// Median time of a packet, ns·core.
+    /// Median time per packet, ns·core.
     #[serde(rename = "T_ns")]
     pub t_ns: f64,
-    /// Mean time, ns·core: pauses of the machine included.
+    /// Mean time per packet, ns·core, host stalls included.
     pub mean_ns: f64,
-    /// Nine of ten bursts are faster, ns·core.
+    /// 90th percentile of the bursts' time per packet, ns·core.
     pub p90_ns: f64,
-    /// Packets per second of all cores together, from the median.
+    /// Packets per second, total of all cores, from the median times.
     pub packets_per_second: f64,
-    /// Where the time goes.
+    /// Time per packet by stage.
     pub stages: Vec<Stage>,
-    /// Stages added up minus the whole, % of the whole.
+    /// Sum of the stages minus the total time, % of the total time.
     pub stages_minus_whole_pct: f64,
-    /// Bursts timed.
+    /// Number of timed bursts.
     pub rounds: usize,
 }
 
-/// Measures the application. Panics if the slowdown is out of range.
+/// Measures the application on memory ports.
+///
+/// # Panics
+/// Panics if the slowdown is out of range.
 pub fn netcope(question: &NetcopeQuestion, progress: Progress<'_>) -> Netcope {
     let slowdown = Slowdown::new(question.slowdown).unwrap_or_else(|wrong| panic!("{wrong}"));
     let costs = pipeline::on_cores(question.cores, progress, |_, ready, progress| {
@@ -95,8 +99,8 @@ pub fn netcope(question: &NetcopeQuestion, progress: Progress<'_>) -> Netcope {
 }
 
 impl Netcope {
-    /// Of several cores at work at once: means and the sum of their rates, and the stages of the
-    /// first.
+    /// Combines the costs of concurrent cores: the means of their times, the sum of their rates,
+    /// and the stages of the first core.
     pub(super) fn of_all(mut costs: Vec<Cost>) -> Netcope {
         let n = costs.len() as f64;
         let mean = |of: &dyn Fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / n;
@@ -105,6 +109,7 @@ impl Netcope {
         Netcope { t_ns, mean_ns, p90_ns, packets_per_second, ..Netcope::of(costs.swap_remove(0)) }
     }
 
+    /// Converts the cost of one core.
     pub(super) fn of(cost: Cost) -> Netcope {
         Netcope {
             t_ns: cost.median_ns,
@@ -118,32 +123,33 @@ impl Netcope {
     }
 }
 
-/// Measures the application on one core with its port on a real interface: what the kernel does for
-/// it to receive and send is part of the time. With goals also searches the highest rates, as
-/// [`netcope_throughput`] does; between two interfaces of this machine in real time, the device on
-/// a core of its own, its queue the kernel's, and trials in which the machine stood still and lost
-/// are made again.
+/// Measures the application on one core with its port on a real interface. The time includes the
+/// kernel's work to receive and send. If `hunt` has goals, the function also searches the highest
+/// rates, like [`netcope_throughput`].
+///
+/// Between two interfaces of this machine the search runs in real time. The device has its own core
+/// and uses the kernel's queue. A trial with loss during a host stall is repeated.
 ///
 /// # Errors
-/// As [`netcope_throughput`].
+/// Returns the errors of [`netcope_throughput`].
 pub fn netcope_over(
     question: &NetcopeQuestion,
     dut_port: DutPort,
     hunt: Hunt<'_>,
     progress: Progress<'_>,
 ) -> Result<(Netcope, Vec<Found>), SearchError> {
-    let (port, far) = dut_port.into_parts();
+    let (port, tester) = dut_port.into_parts();
     let (mut device, mut source) = (Application::on(port, question), source(question));
-    let (cost, far) = rate::cost_over(&mut device, &mut source, far, question.packets, progress);
-    let rates = rate::search_over(&mut device, &mut source, far, cost.median_ns, hunt, progress)?;
+    let (cost, tester) = rate::cost_over(&mut device, &mut source, tester, question.packets, progress);
+    let rates = rate::search_over(&mut device, &mut source, tester, cost.median_ns, hunt, progress)?;
     Ok((Netcope::of(cost), rates))
 }
 
-/// Searches the highest rates within each goal (RFC 2544) of the application on one core, in the
-/// device's own time: see `offered.rs`. A packet usually takes it `t_ns`.
+/// Searches the highest rate of the application on one core within each goal (RFC 2544), in the
+/// device's own time: see `offered.rs`. `t_ns` is the usual time per packet.
 ///
 /// # Errors
-/// [`SearchError`] when the peak is no rate.
+/// Returns [`SearchError`] if the peak rate is not a valid load.
 pub fn netcope_throughput(
     question: &NetcopeQuestion,
     t_ns: f64,
@@ -157,7 +163,7 @@ pub fn netcope_throughput(
     rate::in_own_time(&mut device, &mut source(question), end, t_ns, hunt, progress)
 }
 
-/// The device.
+/// The test application: the device under test.
 struct Application {
     port: Box<dyn Port>,
     pool: FramePool,
@@ -190,6 +196,8 @@ impl Application {
         }
     }
 
+    /// Copies the frame and inserts the tag after its addresses. Returns `None` if the pool cannot
+    /// allocate it.
     fn push_tag(&mut self, frame: Frame) -> Option<Frame> {
         let bytes = self.pool.bytes(&frame);
         let len = bytes.len() + TAG.len();
@@ -206,7 +214,7 @@ impl Device for Application {
     const STAGES: &'static [&'static str] = &["receive", "steps", "tag", "send"];
 
     fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize {
-        // A memory port does not fail.
+        // Memory ports do not fail. On an interface a failed receive shows as loss.
         let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
         if self.burst.is_empty() {
             return 0;
@@ -235,17 +243,19 @@ impl Device for Application {
     }
 }
 
-/// h times: jump by what the packet says, hash some of its bytes. Each step waits for the one
-/// before, and the first for the last of the packet before (`hash`): otherwise a core works at
-/// several packets of few steps at once, and a step would cost the more the more there are.
+/// Runs `h` steps on a packet and returns the new hash. A step moves ahead by a distance that
+/// depends on the packet and hashes some of its bytes. Each step depends on the previous step. The
+/// first step depends on the last step of the previous packet through `hash`. Without this
+/// dependency a core would execute steps of several packets in parallel if h is small, and the cost
+/// of a step would rise with h.
 fn steps(bytes: &[u8], h: usize, mut hash: u64) -> u64 {
     let room = bytes.len() - HEADERS - WORD + 1;
     let mut at = 0;
     for _ in 0..h {
         let from = HEADERS + at;
         let word = u64::from_le_bytes(bytes[from..from + WORD].try_into().expect("8 bytes"));
-        // Parsing: which header follows decides where to look next. The longest hop is shorter than
-        // the room.
+        // Parsing: the next header determines the next position. The longest hop is shorter than
+        // `room`, so one subtraction suffices.
         let hop = match (word ^ hash) & 0x7 {
             0 | 1 => 1,
             2 | 3 => 3,
@@ -256,14 +266,14 @@ fn steps(bytes: &[u8], h: usize, mut hash: u64) -> u64 {
         };
         let next = at + hop;
         at = if next >= room { next - room } else { next };
-        // A table's hash: FNV-1a over two halves.
+        // A table lookup's hash: FNV-1a over both halves of the word.
         hash = (hash ^ (word & 0xffff_ffff)).wrapping_mul(0x0000_0100_0000_01b3);
         hash = (hash ^ (word >> 32)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     hash
 }
 
-/// Frames of different flows, in turn.
+/// Creates a source of frames of different flows, in turn.
 fn source(question: &NetcopeQuestion) -> InTurn {
     let frame = |flow: usize| {
         let mut bytes: Vec<u8> = (0..question.p).map(|i| (i * 31 + flow * 17) as u8).collect();
@@ -289,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_comes_out_with_a_tag_behind_its_addresses() {
+    fn every_frame_is_sent_with_a_tag_after_its_addresses() {
         let (mut device, end) = Application::new(&question(60, 2));
         let mut frames = source(&question(60, 2));
         assert_eq!(frames.fill(&end), 64);
@@ -323,8 +333,9 @@ mod tests {
     }
 
     #[test]
-    fn steps_cost_time_and_stages_are_all_there() {
-        // In turn, and the least of each: a machine may change its speed in between.
+    fn steps_cost_time_and_all_stages_are_reported() {
+        // The step counts alternate and the minimum of each counts, because a machine can change
+        // its speed between runs.
         let (mut whole, mut step) = ([f64::INFINITY; 2], [f64::INFINITY; 2]);
         for _ in 0..5 {
             for (i, h) in [0, 100].into_iter().enumerate() {
@@ -346,20 +357,20 @@ mod tests {
                 return;
             };
             let question = NetcopeQuestion { packets: 64, ..question(1514, 1) };
-            let (port, far) = dut_port.into_parts();
+            let (port, tester) = dut_port.into_parts();
             let mut device = Application::on(port, &question);
-            assert_eq!(source(&question).fill(&far), 64, "{attachment:?}");
+            assert_eq!(source(&question).fill(&tester), 64, "{attachment:?}");
             let (mut out, started) = (0, Instant::now());
             while out < 64 && started.elapsed() < Duration::from_secs(5) {
                 device.turn(&mut |_| {});
-                out += far.take();
+                out += tester.take();
             }
             assert_eq!((out, device.pool.live()), (64, 0), "{attachment:?}");
         }
     }
 
     #[test]
-    fn the_rates_within_more_loss_are_no_lower_and_near_the_peak_s_order() {
+    fn every_loss_goal_has_a_rate() {
         let goals = [0.0, 0.1].map(|loss_ratio| Goal { loss_ratio });
         let hunt = Hunt { goals: &goals, duration: Duration::from_millis(2), width: 0.1, queue: 4096 };
         let question = question(64, 10);
